@@ -1,0 +1,33 @@
+# Every target makes its own .venv, re-uses it, and re-installs into it when pyproject.toml changes.
+# Needs only make and a python3 of version 3.11 or newer.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: figures test test-slow bench lint clean
+
+figures: .venv/installed
+	$(BIN)/python -m figures
+
+test: .venv/installed
+	$(BIN)/python -m pytest
+
+test-slow: .venv/installed
+	$(BIN)/python -m pytest -m slow
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.venv/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and this is " + sys.version)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@touch $@
+
+clean:
+	rm -rf .venv figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,121 @@
+"""Integrals of exp(−U) over the cells of a grid, and over their parts inside a polygon, by Gauss–Legendre."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from toolkit.compiling import compile_part
+from toolkit.problem import Target
+from toolkit.signatures import INTEGERS, MATRIX
+
+Array = NDArray[np.float64]
+
+ORDER = 10
+CELLS_ACROSS = 100  # the grid is refined inside until it has this many cells across its extent
+BATCH = 10_000  # triangles evaluated at a time
+
+
+def refined(edges: Array, extent: float) -> tuple[Array, NDArray[np.int64]]:
+    """``edges`` with each interval split evenly to at most ``extent`` / CELLS_ACROSS, and where the old ones begin."""
+    parts = np.maximum(1, np.ceil(np.diff(edges) * CELLS_ACROSS / extent - 1e-9)).astype(int)
+    pieces = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(edges, edges[1:], parts, strict=False)]
+    return np.append(np.concatenate(pieces), edges[-1]), np.cumsum([0, *parts[:-1]])
+
+
+def check_edges(name: str, edges: Any) -> Array:
+    """``edges`` as increasing finite floats, at least two. Raises ValueError otherwise."""
+    array = np.asarray(edges, np.float64)
+    if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
+        raise ValueError(f"{name} must be at least 2 finite increasing numbers, got {edges!r}")
+    return array
+
+
+def cell_integrals(target: Target, rings: Sequence[Array] | None, x_edges: Any, y_edges: Any, offset: float) -> Array:
+    """∫ exp(offset − U) over each cell, or over its part inside the polygon of ``rings``; shape (nx, ny).
+
+    rings: outer counter-clockwise, holes clockwise; None for the whole cell. Each part is cut into triangles that
+    meet in the cell's centre and count with their orientation, so parts need not be convex, nor connected.
+    Relative error below 1e-10 for energies smooth on the scale of a hundredth of the grid.
+    """
+    if target.dim != 2:
+        raise ValueError(f"cells need a target of dimension 2, and {target.name!r} has {target.dim}")
+    x_edges, y_edges = check_edges("x_edges", x_edges), check_edges("y_edges", y_edges)
+    if rings is None:
+        (left, right), (low, high) = x_edges[[0, -1]], y_edges[[0, -1]]
+        rings = [np.array([[left, low], [right, low], [right, high], [left, high]])]
+    extent = max(np.ptp(x_edges), np.ptp(y_edges))
+    fine_x, x_starts = refined(x_edges, extent)
+    fine_y, y_starts = refined(y_edges, extent)
+    totals = np.zeros((fine_x.size - 1) * (fine_y.size - 1))
+    cut = compile_part(cut_triangles, types.Tuple((MATRIX, INTEGERS))(MATRIX, MATRIX, MATRIX), allocates=True)
+    nodes, weights = np.polynomial.legendre.leggauss(ORDER)
+    s = np.repeat(0.5 * (nodes + 1.0), ORDER)
+    t = np.tile(0.5 * (nodes + 1.0), ORDER)
+    weight = 0.25 * np.outer(weights, weights).ravel() * s
+    for ring in rings:
+        triangles, cells = cut(np.ascontiguousarray(ring), fine_x[:, None].copy(), fine_y[:, None].copy())
+        for start in range(0, len(cells), BATCH):
+            centre, a, b = np.split(triangles[start : start + BATCH], 3, axis=1)
+            a, b = a - centre, b - centre
+            points = centre[:, None] + s[:, None] * ((1.0 - t)[:, None] * a[:, None] + t[:, None] * b[:, None])
+            density = np.exp(offset - target.evaluate(points.reshape(-1, 2))[0]).reshape(len(a), -1)
+            twice_area = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+            np.add.at(totals, cells[start : start + BATCH], twice_area * (density @ weight))
+    grid = totals.reshape(fine_x.size - 1, fine_y.size - 1)
+    return np.asarray(np.add.reduceat(np.add.reduceat(grid, x_starts, axis=0), y_starts, axis=1))
+
+
+@njit
+def clip(ring, n, axis, bound, keeps_above, out):
+    """Clip a ring of ``n`` vertices to one side of a line, into ``out``; its length (Sutherland & Hodgman 1974)."""
+    m = 0
+    for i in range(n):
+        j = (i + 1) % n
+        a, b = ring[i, axis] - bound, ring[j, axis] - bound
+        if not keeps_above:
+            a, b = -a, -b
+        if a >= 0.0:
+            out[m] = ring[i]
+            m += 1
+        if (a > 0.0 and b < 0.0) or (a < 0.0 and b > 0.0):
+            share = a / (a - b)
+            out[m, 1 - axis] = ring[i, 1 - axis] + share * (ring[j, 1 - axis] - ring[i, 1 - axis])
+            out[m, axis] = bound
+            m += 1
+    return m
+
+
+def cut_triangles(ring: Any, x_edges: Any, y_edges: Any) -> Any:
+    """Rows (centre, a, b) of the triangles of a ring's part in each cell, shape (n, 6), and the cell of each."""
+    n_x, n_y = x_edges.shape[0] - 1, y_edges.shape[0] - 1
+    rows = np.empty((4 * len(ring) + 8 * n_x * n_y, 6))
+    cells = np.empty(len(rows), np.int64)
+    used = 0
+    first, strip = np.empty((2 * len(ring) + 8, 2)), np.empty((4 * len(ring) + 16, 2))
+    half, part = np.empty((8 * len(ring) + 32, 2)), np.empty((16 * len(ring) + 64, 2))
+    for i in range(n_x):
+        n = clip(ring, len(ring), 0, x_edges[i, 0], True, first)
+        n = clip(first, n, 0, x_edges[i + 1, 0], False, strip)
+        if n < 3:
+            continue
+        for j in range(n_y):
+            m = clip(strip, n, 1, y_edges[j, 0], True, half)
+            m = clip(half, m, 1, y_edges[j + 1, 0], False, part)
+            if m < 3:
+                continue
+            if used + m > len(rows):
+                longer_rows, longer_cells = np.empty((2 * used + m, 6)), np.empty(2 * used + m, np.int64)
+                longer_rows[:used], longer_cells[:used] = rows[:used], cells[:used]
+                rows, cells = longer_rows, longer_cells
+            centre_x, centre_y = 0.5 * (x_edges[i, 0] + x_edges[i + 1, 0]), 0.5 * (y_edges[j, 0] + y_edges[j + 1, 0])
+            for k in range(m):
+                following = (k + 1) % m
+                rows[used, 0], rows[used, 1] = centre_x, centre_y
+                rows[used, 2], rows[used, 3] = part[k, 0], part[k, 1]
+                rows[used, 4], rows[used, 5] = part[following, 0], part[following, 1]
+                cells[used] = i * n_y + j
+                used += 1
+    return rows[:used].copy(), cells[:used].copy()

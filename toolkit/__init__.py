@@ -1,0 +1,28 @@
+"""Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
+
+from . import boundaries, diagnostics, dynamics, samplers, schedules, tempering
+from .blocks import Layout
+from .errors import DivergenceError, InterruptedWarning
+from .problem import Problem, Target
+from .result import Run
+from .samplers import Sampler
+from .sampling import sample, stream
+
+__all__ = [
+    "DivergenceError",
+    "InterruptedWarning",
+    "Layout",
+    "Problem",
+    "Run",
+    "Sampler",
+    "Target",
+    "boundaries",
+    "diagnostics",
+    "dynamics",
+    "sample",
+    "samplers",
+    "schedules",
+    "stream",
+    "tempering",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,97 @@
+"""Boundaries: what happens at the edge of a problem's domain; and their block functions.
+
+The domain finds the nearest boundary point (``signatures.DOMAIN``); what follows is the same for every domain.
+"""
+
+from typing import NamedTuple
+
+from .checks import check_count, check_number
+from .compiling import kernel
+from .maths import fma
+
+
+class Boundary(NamedTuple):
+    """``kind`` is 'reflect', 'penalise' or 'ignore'; the numbers are those of the kind, 0 for the others."""
+
+    kind: str
+    coefficient: float = 0.0
+    max_bounces: int = 0
+
+
+def reflect(*, max_bounces: int = 16) -> Boundary:
+    """Reflect a proposal outside the domain across the tangent at its nearest boundary point, until it is inside.
+
+    With b the boundary point nearest to x, this is x ← 2b − x (at a smooth point of the edge x − b is normal to it;
+    at a corner it is the mirror image in the corner, the product of two reflections where the corner is square).
+    Repeated up to ``max_bounces`` times; then the replica returns to its last inside point, and the run counts it
+    in ``reflection_fallbacks``. Momentum p turns with it: p ← p − 2 (p·n) n.
+    Law: exact at a straight edge; at an edge of curvature κ biased by O(h κ²) overall, in a layer of width √(hT).
+    Source: r2SGLD (2024), section 2.3, operation R(·). Raises ValueError unless max_bounces ≥ 1.
+    """
+    return Boundary("reflect", max_bounces=check_count("max_bounces", max_bounces, at_least=1))
+
+
+def penalise(coefficient: float) -> Boundary:
+    """Add λ x to the gradient, and ½ λ ‖x‖² to the energy, while x is outside the domain.
+
+    A soft wall: draws do leave the domain, and the target is changed outside only. coefficient: λ > 0, else
+    ValueError. Source: r2SGLD (2024), section 4.2 (P-SGLD); the paper gives no λ.
+    """
+    return Boundary("penalise", coefficient=check_number("coefficient", coefficient, above=0.0))
+
+
+def ignore() -> Boundary:
+    """Nothing happens at the edge: the run samples the target as if it had no domain."""
+    return Boundary("ignore")
+
+
+@kernel
+def add_penalty(position, energy, gradient, outside, coefficient):
+    """Add the penalty of ``penalise`` in the lanes where ``outside`` is not 0."""
+    for d in range(position.shape[0]):
+        for lane in range(position.shape[1]):
+            pull = coefficient * outside[lane] * position[d, lane]
+            gradient[d, lane] += pull
+            energy[lane] = fma(0.5 * pull, position[d, lane], energy[lane])
+
+
+@kernel
+def reflect_lanes(look, position, previous, momentum, foot, outside, bounces, fallbacks, real, whole, max_bounces):
+    """Bring every lane inside; count reflections in ``bounces``, returns to ``previous`` in ``fallbacks``."""
+    dim, lanes = position.shape
+    for lane in range(lanes):
+        outside[lane] = 1.0
+    for bounce in range(max_bounces + 1):
+        look(position, foot, outside, real, whole)
+        lost = 0
+        for lane in range(lanes):
+            lost += int(outside[lane] != 0.0)
+        if lost == 0:
+            return
+        for lane in range(lanes):
+            if outside[lane] != 0.0:
+                if bounce < max_bounces:
+                    mirror(position, momentum, foot, lane)
+                    bounces[lane] += 1
+                else:
+                    fallbacks[lane] += 1
+                    for d in range(dim):
+                        position[d, lane] = previous[d, lane]
+
+
+@kernel
+def mirror(position, momentum, foot, lane):
+    """Reflect one lane's position across the tangent at ``foot``, and its momentum, where it has one."""
+    dim = position.shape[0]
+    if momentum.shape[0]:
+        squared, along = 0.0, 0.0
+        for d in range(dim):
+            normal = position[d, lane] - foot[d, lane]
+            squared = fma(normal, normal, squared)
+            along = fma(momentum[d, lane], normal, along)
+        if squared > 0.0:
+            for d in range(dim):
+                normal = position[d, lane] - foot[d, lane]
+                momentum[d, lane] = fma(-2.0 * along / squared, normal, momentum[d, lane])
+    for d in range(dim):
+        position[d, lane] = fma(2.0, foot[d, lane], -position[d, lane])

@@ -1,0 +1,1 @@
+"""Diagnostics: how good draws are, against a truth."""

@@ -1,0 +1,31 @@
+"""What a run can raise while it is under way."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .result import Run
+
+
+class DivergenceError(ArithmeticError):
+    """A replica's position or energy stopped being finite.
+
+    chain, replica, step: where, for the first lane that diverged; state: its last finite position, shape (dim,).
+    run: the ``Run`` so far, all chains; draws of a diverged replica from that step on are nan.
+    """
+
+    def __init__(
+        self, message: str, *, chain: int, replica: int, step: int, state: NDArray[np.float64], run: "Run"
+    ) -> None:
+        super().__init__(message)
+        self.chain = chain
+        self.replica = replica
+        self.step = step
+        self.state = state
+        self.run = run
+
+
+class InterruptedWarning(UserWarning):
+    """A run was stopped by the keyboard and holds fewer draws than were asked for."""

@@ -1,0 +1,101 @@
+"""What is to be sampled: a target, and where it has one, a domain; with its truth."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .checks import check_array, check_count
+from .compiling import compile_part
+from .philox import MAX_DIM
+from .polygons import Domain
+from .signatures import TARGET
+
+Array = NDArray[np.float64]
+
+
+class Truth(Protocol):
+    """What is known of a problem without sampling it, to a stated accuracy."""
+
+    @property
+    def log_normaliser(self) -> float:
+        """Logarithm of ∫ exp(−U), in nats."""
+
+    def cell_masses(self, x_edges: Array, y_edges: Array) -> Array:
+        """Probability of each cell of a grid, shape (x_edges.size − 1, y_edges.size − 1); two dimensions only."""
+
+    def independent_draws(self, n: int, *, seed: int) -> Array:
+        """Exact independent draws, shape (n, dim)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """An energy U = −log density + constant in nats, with its gradient, as one block function.
+
+    energy_gradient: a function behind ``signatures.TARGET``, uncompiled. parameters: its numbers; other numbers
+    never recompile it. scratch_rows: rows (of one float per lane) it needs to itself. truth: where it is known.
+    """
+
+    name: str
+    dim: int
+    energy_gradient: Callable[..., None]
+    parameters: Array = field(default_factory=lambda: np.zeros(0))
+    scratch_rows: int = 0
+    truth: Truth | None = None
+
+    def __post_init__(self) -> None:
+        check_count("dim", self.dim, at_least=1, below=MAX_DIM)
+        check_count("scratch_rows", self.scratch_rows, at_least=0)
+        object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
+
+    def compiled(self) -> Any:
+        """The block function compiled for the engine."""
+        return compile_part(self.energy_gradient, TARGET)
+
+    def evaluate(self, points: Array) -> tuple[Array, Array]:
+        """Energy (n,) and gradient (n, dim) at ``points`` (n, dim). Raises ValueError for another shape."""
+        points = np.asarray(points, np.float64)
+        if points.ndim != 2 or points.shape[1] != self.dim:
+            raise ValueError(f"points must have shape (n, {self.dim}), got {points.shape}")
+        energy, gradient = np.empty(len(points)), np.empty((self.dim, len(points)))
+        scratch = np.empty((self.scratch_rows, len(points)))
+        self.compiled()(np.ascontiguousarray(points.T), energy, gradient, self.parameters, scratch)
+        return energy, np.ascontiguousarray(gradient.T)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A target, the domain it is constrained to (None: all of space), and the truth of both together."""
+
+    target: Target
+    domain: Domain | None = None
+    truth: Truth | None = None
+
+    def __post_init__(self) -> None:
+        if self.domain is not None and self.domain.dim != self.target.dim:
+            raise ValueError(f"domain has dimension {self.domain.dim}, but the target has {self.target.dim}")
+
+    @property
+    def name(self) -> str:
+        """The target's name, and the domain's."""
+        return self.target.name if self.domain is None else f"{self.target.name} in {self.domain.name}"
+
+    def contains(self, points: Array) -> NDArray[np.bool_]:
+        """Whether each of ``points`` (n, dim) is inside the domain; True everywhere without one."""
+        if self.domain is None:
+            return np.ones(len(points), np.bool_)
+        position = np.ascontiguousarray(np.asarray(points, np.float64).T)
+        outside = np.ones(position.shape[1])
+        self.domain.look(position, np.empty_like(position), outside, self.domain.real, self.domain.whole)
+        return np.asarray(outside == 0.0)
+
+
+def as_problem(problem: Any) -> Problem:
+    """``problem`` itself, or the unconstrained problem of a bare target. Raises TypeError for anything else."""
+    if isinstance(problem, Target):
+        return Problem(problem, truth=problem.truth)
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem or a Target, got {problem!r} of type {type(problem).__name__}")
+    return problem

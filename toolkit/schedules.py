@@ -1,0 +1,99 @@
+"""Schedules: the step size and the temperature as multiples of their base values, as functions of the step.
+
+A schedule is evaluated on the host for a chunk of steps at a time and handed to the engine as arrays, so a new
+schedule, or new numbers in one, never recompiles anything. Steps count from 0. Exponentials and cosines are the
+toolkit's own, whose bits do not depend on the machine or on where a chunk begins.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from .checks import check_count, check_number
+from .compiling import compile_part
+from .maths import exp, sincos_turns
+from .signatures import FLOATS
+
+Steps = NDArray[np.int64]
+
+
+class Factors(NamedTuple):
+    """Multiples of the base step size and temperature, and whether a draw may be kept, each of shape (steps,)."""
+
+    step_size: NDArray[np.float64]
+    temperature: NDArray[np.float64]
+    keep: NDArray[np.bool_]
+
+
+class Schedule(NamedTuple):
+    """A name for messages, and the function (steps, total_steps) → ``Factors``."""
+
+    name: str
+    factors: Callable[[Steps, int], Factors]
+
+
+def constant() -> Schedule:
+    """Step size and temperature stay at their base values."""
+
+    def factors(steps: Steps, total_steps: int) -> Factors:
+        return Factors(np.ones(steps.size), np.ones(steps.size), np.ones(steps.size, np.bool_))
+
+    return Schedule("constant()", factors)
+
+
+def exponential_decay(rate: float, *, start: int = 0, every: int = 1) -> Schedule:
+    """Step size times ``rate``ⁿ, n = number of whole periods of ``every`` steps since step ``start``; 1 before.
+
+    rate: in (0, 1]; start ≥ 0; every ≥ 1. Raises ValueError otherwise.
+    Source: r2SGLD (2024), A.1 (0.9999 per epoch from epoch 10,000).
+    """
+    check_number("rate", rate, above=0.0, at_most=1.0)
+    check_count("start", start, at_least=0)
+    check_count("every", every, at_least=1)
+
+    def factors(steps: Steps, total_steps: int) -> Factors:
+        periods = np.maximum(0, steps - start) // every
+        scale = np.empty(steps.size)
+        compile_part(fill_exp, types.void(FLOATS, FLOATS))(periods * math.log(rate), scale)
+        return Factors(scale, np.ones(steps.size), np.ones(steps.size, np.bool_))
+
+    return Schedule(f"exponential_decay({rate}, start={start}, every={every})", factors)
+
+
+def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0) -> Schedule:
+    """Cyclical step size max(½ (cos πr + 1), floor), r = position in the cycle in [0, 1), as a multiple of the base.
+
+    n_cycles: over the whole run, burn-in included, each ⌈steps / n_cycles⌉ long.
+    exploration: share β in [0, 1) of each cycle, from its start, with temperature 0 and nothing kept.
+    floor: smallest multiple, in [0, 1]; 0 in the paper. Raises ValueError outside these ranges.
+    Source: cyclical SG-MCMC (2020), eq. 1 and algorithm 1.
+    """
+    check_count("n_cycles", n_cycles, at_least=1)
+    check_number("exploration", exploration, at_least=0.0, below=1.0)
+    check_number("floor", floor, at_least=0.0, at_most=1.0)
+
+    def factors(steps: Steps, total_steps: int) -> Factors:
+        length = -(-total_steps // n_cycles)
+        position = (steps % length) / length
+        cosine = np.empty(steps.size)
+        compile_part(fill_cosine_turns, types.void(FLOATS, FLOATS))(0.5 * position, cosine)
+        samples = position >= exploration
+        return Factors(np.maximum(0.5 * (cosine + 1.0), floor), samples.astype(np.float64), samples)
+
+    return Schedule(f"cosine_cycles({n_cycles}, exploration={exploration}, floor={floor})", factors)
+
+
+def fill_exp(argument: Any, out: Any) -> None:
+    """out ← exp(argument), elementwise."""
+    for i in range(argument.size):
+        out[i] = exp(argument[i])
+
+
+def fill_cosine_turns(turns: Any, out: Any) -> None:
+    """out ← cos(2π turns), elementwise."""
+    for i in range(turns.size):
+        out[i] = sincos_turns(turns[i])[1]

@@ -1,0 +1,29 @@
+"""The fixed signatures behind which parts are passed to the engine as function pointers.
+
+A lane is one replica of one chain. A block function works on all lanes of a block, and nothing it is given
+belongs to another thread. Arrays are C-contiguous; ``(dim, lane)`` means shape ``(dim, lanes)``.
+
+Target   (position (dim, lane), energy (lane), gradient (dim, lane), parameters (any,), scratch (rows, lane))
+         writes energy and gradient of every lane; scratch is its own to use.
+Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane), noise (dim, lane),
+          step_size (lane), temperature (lane), parameters (any,))
+         moves position (and momentum) one step; noise holds fresh standard normals.
+Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
+         looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, and otherwise writes the
+         nearest boundary point to foot. ``real`` and ``whole`` are the domain's tables.
+"""
+
+from numba import types
+
+FLOATS = types.Array(types.float64, 1, "C")
+MATRIX = types.Array(types.float64, 2, "C")
+CUBE = types.Array(types.float64, 3, "C")
+TESSERACT = types.Array(types.float64, 4, "C")
+INTEGERS = types.Array(types.int64, 1, "C")
+COUNTS = types.Array(types.int64, 2, "C")
+TABLE = types.Array(types.int32, 1, "C")
+NAMES = types.Array(types.uint64, 1, "C")
+
+TARGET = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)
+DYNAMICS = types.void(MATRIX, MATRIX, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS)
+DOMAIN = types.void(MATRIX, MATRIX, FLOATS, FLOATS, TABLE)
