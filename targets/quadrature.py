@@ -64,7 +64,7 @@ def cell_integrals(target: Target, rings: Sequence[Array] | None, x_edges: Any, 
             density = np.exp(offset - target.evaluate(points.reshape(-1, 2))[0]).reshape(len(a), -1)
             twice_area = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
             np.add.at(totals, cells[start : start + BATCH], twice_area * (density @ weight))
-    grid = totals.reshape(fine_x.size - 1, fine_y.size - 1)
+    grid = np.maximum(totals, 0.0).reshape(fine_x.size - 1, fine_y.size - 1)  # empty cells are 0 to rounding only
     return np.asarray(np.add.reduceat(np.add.reduceat(grid, x_starts, axis=0), y_starts, axis=1))
 
 

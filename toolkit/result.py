@@ -19,7 +19,8 @@ class Run:
     replica_draws: (chain, replica, draw, dim), the target-temperature replica alone unless all were kept.
     steps: (draw,), the step after which each draw was taken; steps count from 0.
     energies: (chain, replica, draw), where asked for: exact, without noise, with the penalty where there is one.
-    swap_rates: (chain, pair), share of the attempts since the end of burn-in; nan before the first.
+    swaps, swap_rates: (chain, pair), accepted since the end of burn-in, and as a share of the attempts; nan before the
+    first attempt.
     reflections, reflection_fallbacks: (chain, replica), since the start of the run: reflections, and returns to the
     last inside point after the allowed number of bounces.
     gradient_evaluations: so far, all chains and replicas. elapsed: seconds of sampling. interrupted: stopped by Ctrl-C.
@@ -34,6 +35,7 @@ class Run:
     replica_draws: Floats
     steps: Integers
     energies: Floats | None
+    swaps: Integers
     swap_rates: Floats
     reflections: Integers
     reflection_fallbacks: Integers

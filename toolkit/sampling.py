@@ -220,6 +220,7 @@ class Driver:
             replica_draws=draws,
             steps=steps,
             energies=energies if job.keep_energies else None,
+            swaps=accepted,
             swap_rates=swap_rates,
             reflections=by_chain(self._blocks, "bounces", n_replicas),
             reflection_fallbacks=by_chain(self._blocks, "fallbacks", n_replicas),

@@ -1,0 +1,41 @@
+"""Picture of where draws, or true probability, lie in the plane."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from targets.shapes import Shape
+from toolkit.diagnostics import cell_counts
+
+
+def density(
+    source: Any,
+    axes: Any,
+    *,
+    x_edges: NDArray[np.float64],
+    y_edges: NDArray[np.float64],
+    shape: Shape | None = None,
+    highest: float | None = None,
+) -> Any:
+    """Draw the density of ``source`` on a grid into ``axes``, and return the image.
+
+    source: a Run, draws of shape (..., 2), or cell probabilities of shape (nx, ny). shape: outline to draw.
+    highest: density (per unit area) at the top of the colour scale; None: the largest of this picture.
+    """
+    array = np.asarray(getattr(source, "draws", source), np.float64)
+    if array.shape == (x_edges.size - 1, y_edges.size - 1):
+        masses = array
+    elif array.ndim >= 2 and array.shape[-1] == 2:
+        points = array.reshape(-1, 2)
+        masses = cell_counts(points, x_edges, y_edges) / len(points)
+    else:
+        raise ValueError(f"source must be draws (..., 2) or masses of the grid, got an array of shape {array.shape}")
+    heights = masses / np.outer(np.diff(x_edges), np.diff(y_edges))
+    extent = (x_edges[0], x_edges[-1], y_edges[0], y_edges[-1])
+    image = axes.imshow(heights.T, origin="lower", extent=extent, vmin=0.0, vmax=highest or heights.max())
+    if shape is not None:
+        for ring in shape.rings:
+            axes.plot(*np.vstack([ring, ring[:1]]).T, color="white", linewidth=0.8)
+    axes.set_aspect("equal")
+    return image

@@ -1,0 +1,27 @@
+"""KL divergence as draws accumulate: mean and confidence interval over chains."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t
+
+
+def interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean over the first axis, and the half-width of its Student-t interval, each of the remaining shape."""
+    n = len(values)
+    half_width = t.ppf(0.5 + 0.5 * level, n - 1) * values.std(axis=0, ddof=1) / np.sqrt(n)
+    return values.mean(axis=0), half_width
+
+
+def kl_curve(at: Any, path: Any, axes: Any, *, label: str, level: float = 0.95, **line: Any) -> tuple[Any, Any]:
+    """Draw the mean of ``path`` (chain, checkpoint) over ``at`` (checkpoint,) with its interval; (line, band).
+
+    path: KL in nats, as ``toolkit.diagnostics.kl_path`` gives it. ``line``: settings of the line.
+    """
+    mean, half_width = interval(np.asarray(path, np.float64), level)
+    (drawn,) = axes.plot(at, mean, label=label, **line)
+    band = axes.fill_between(
+        at, np.maximum(mean - half_width, 1e-12), mean + half_width, color=drawn.get_color(), alpha=0.18, linewidth=0
+    )
+    return drawn, band

@@ -1,0 +1,39 @@
+"""Where figures go, and how a script is run."""
+
+import csv
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+
+from .style import STYLE
+
+OUT = Path(__file__).resolve().parent / "out"
+QUICK = os.environ.get("QUICK", "0") not in ("", "0")
+
+
+def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str) -> list[Path]:
+    """Write ``figure`` as ``name``.png and .pdf and ``table``, one dict per row, as ``name``.csv; the paths.
+
+    The same numbers give the same bytes: no date goes into the files.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / f"{name}.{kind}" for kind in ("png", "pdf", "csv")]
+    figure.savefig(paths[0], metadata={"Software": None})
+    figure.savefig(paths[1], metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    plt.close(figure)
+    with paths[2].open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in table)
+    return paths
+
+
+def run_script(draw: Callable[[Path, bool], list[Path]], out: Path = OUT, quick: bool = QUICK) -> list[Path]:
+    """Draw one script's figure into ``out`` without a screen, in the project's style; the paths written."""
+    matplotlib.use("Agg")
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
+        return draw(out, quick)
