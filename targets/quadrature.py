@@ -56,7 +56,7 @@ def cell_integrals(target: Target, rings: Sequence[Array] | None, x_edges: Any, 
     t = np.tile(0.5 * (nodes + 1.0), ORDER)
     weight = 0.25 * np.outer(weights, weights).ravel() * s
     for ring in rings:
-        triangles, cells = cut(np.ascontiguousarray(ring), fine_x[:, None].copy(), fine_y[:, None].copy())
+        triangles, cells = cut(np.array(ring, order="C"), fine_x[:, None].copy(), fine_y[:, None].copy())
         for start in range(0, len(cells), BATCH):
             centre, a, b = np.split(triangles[start : start + BATCH], 3, axis=1)
             a, b = a - centre, b - centre

@@ -73,7 +73,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
     lanes = used if used == 1 else -(-used // SIMD_LANES) * SIMD_LANES
     replica, chain = np.divmod(np.arange(lanes), n_chains)
     replica[used:], chain[used:] = 0, 0
-    position = np.ascontiguousarray(init[chain, replica].T)
+    position = np.array(init[chain, replica].T, order="C")
     step_size = np.array(sampler.step_sizes)[replica]
     step_size[used:] = 0.0
     return State(

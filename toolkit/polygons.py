@@ -89,7 +89,7 @@ def signed_distance(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.f
     """Distance of ``points`` (n, 2) to the boundary, positive inside and negative outside."""
     distances = np.empty(len(points))
     measure = compile_part(measure_distances, types.void(MATRIX, FLOATS, FLOATS, TABLE))
-    measure(np.ascontiguousarray(points), distances, domain.real, domain.whole)
+    measure(np.array(points, order="C"), distances, domain.real, domain.whole)
     return distances
 
 

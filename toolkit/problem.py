@@ -61,7 +61,7 @@ class Target:
             raise ValueError(f"points must have shape (n, {self.dim}), got {points.shape}")
         energy, gradient = np.empty(len(points)), np.empty((self.dim, len(points)))
         scratch = np.empty((self.scratch_rows, len(points)))
-        self.compiled()(np.ascontiguousarray(points.T), energy, gradient, self.parameters, scratch)
+        self.compiled()(np.array(points.T, order="C"), energy, gradient, self.parameters, scratch)
         return energy, np.ascontiguousarray(gradient.T)
 
 
@@ -86,7 +86,7 @@ class Problem:
         """Whether each of ``points`` (n, dim) is inside the domain; True everywhere without one."""
         if self.domain is None:
             return np.ones(len(points), np.bool_)
-        position = np.ascontiguousarray(np.asarray(points, np.float64).T)
+        position = np.array(np.asarray(points, np.float64).T, order="C")
         outside = np.ones(position.shape[1])
         self.domain.look(position, np.empty_like(position), outside, self.domain.real, self.domain.whole)
         return np.asarray(outside == 0.0)

@@ -317,7 +317,7 @@ def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) ->
         )
     if given.ndim == 2:
         given = given[:, None]
-    start = np.ascontiguousarray(np.broadcast_to(given, shape))
+    start = np.array(np.broadcast_to(given, shape))
     points = start.reshape(-1, shape[2])
     inside = problem.contains(points)
     if not inside.all():

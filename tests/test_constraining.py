@@ -1,0 +1,115 @@
+"""A target inside a shape: its truth against independent quadrature, Shapely and χ²."""
+
+import numpy as np
+import pytest
+import shapely
+from scipy.stats import chisquare
+
+from targets import constrained, mixtures, shapes
+
+SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
+
+
+def polar_integral(target):
+    """∫ exp(−U) over the flower's own curve, in polar coordinates: no polygon, no grid."""
+    angle = 2 * np.pi * np.arange(4000) / 4000
+    radius = 2.0 * (np.sin(5 * angle) + 3.0) / 3.5
+    nodes, weights = np.polynomial.legendre.leggauss(120)
+    r = radius[:, None] * (nodes + 1) / 2
+    points = np.stack([r * np.cos(angle)[:, None], r * np.sin(angle)[:, None]], axis=-1)
+    density = np.exp(-target.evaluate(points.reshape(-1, 2))[0]).reshape(r.shape)
+    return (density * r * weights * radius[:, None] / 2).sum() * 2 * np.pi / 4000
+
+
+def test_normaliser_of_the_flower():
+    problem = constrained(mixtures.cosine25(), SHAPES["flower"])
+    assert np.exp(problem.truth.log_normaliser) == pytest.approx(polar_integral(problem.target), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_cell_masses_against_shapely(name):
+    """Cells cut by the edge, by Shapely's intersection and triangles and a quadrature of another kind."""
+    problem = constrained(mixtures.cosine25(), SHAPES[name])
+    edges = np.linspace(-2.5, 2.5, 11)
+    masses = problem.truth.cell_masses(edges, edges)
+    polygon = shapely.Polygon(SHAPES[name].rings[0])
+    cut = [
+        (i, j)
+        for i in range(10)
+        for j in range(10)
+        if shapely.intersects(polygon.boundary, shapely.box(edges[i], edges[j], edges[i + 1], edges[j + 1]))
+    ]
+    assert len(cut) > 5
+    for i, j in cut[:: max(1, len(cut) // 6)]:
+        part = polygon.intersection(shapely.box(edges[i], edges[j], edges[i + 1], edges[j + 1]))
+        integral = sum(triangle_integral(problem.target, t) for t in triangles(part))
+        assert masses[i, j] == pytest.approx(integral / np.exp(problem.truth.log_normaliser), rel=1e-6, abs=1e-12)
+
+
+def triangles(part):
+    return [np.array(t.exterior.coords)[:3] for t in shapely.constrained_delaunay_triangles(part).geoms]
+
+
+def triangle_integral(target, corners, depth=4):
+    """By the midpoint of 4^depth congruent triangles, extrapolated once (Richardson)."""
+
+    def midpoint(level):
+        n = 2**level
+        a, b = (corners[1] - corners[0]) / n, (corners[2] - corners[0]) / n
+        places = [(i + 1 / 3, j + 1 / 3) for i in range(n) for j in range(n - i)]
+        places += [(i + 2 / 3, j + 2 / 3) for i in range(n - 1) for j in range(n - 1 - i)]
+        points = corners[0] + np.array(places) @ np.stack([a, b])
+        return np.exp(-target.evaluate(points)[0]).sum() * abs(a[0] * b[1] - a[1] * b[0]) / 2
+
+    coarse, middle, fine = midpoint(depth), midpoint(depth + 1), midpoint(depth + 2)
+    first, second = (4 * middle - coarse) / 3, (4 * fine - middle) / 3
+    return (16 * second - first) / 15
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_masses_sum_to_one_on_any_grid(name):
+    problem = constrained(mixtures.cosine25(), SHAPES[name])
+    for n in (3, 40):
+        masses = problem.truth.cell_masses(np.linspace(-3.5, 3.5, n + 1), np.linspace(-4, 4, n + 4))
+        assert masses.sum() == pytest.approx(1.0, abs=1e-9)
+        assert (masses >= 0).all()
+    fine = problem.truth.cell_masses(np.linspace(-3.5, 3.5, 71), np.linspace(-4, 4, 81))
+    coarse = problem.truth.cell_masses(np.linspace(-3.5, 3.5, 8), np.linspace(-4, 4, 9))
+    np.testing.assert_allclose(fine.reshape(7, 10, 8, 10).sum(axis=(1, 3)), coarse, rtol=1e-8, atol=1e-12)
+
+
+def test_holes_are_left_out():
+    hole = shapes.flower(radius=1.0).rings[0]
+    ring = shapes.polygon_of("ring", shapes.flower().rings[0], holes=[hole])
+    target = mixtures.cosine25()
+    whole, inner, rest = (
+        np.exp(constrained(target, s).truth.log_normaliser)
+        for s in (shapes.flower(), shapes.polygon_of("hole", hole), ring)
+    )
+    assert rest == pytest.approx(whole - inner, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_independent_draws(name):
+    problem = constrained(mixtures.cosine25(), SHAPES[name])
+    n = 100_000
+    draws = problem.truth.independent_draws(n, seed=61)
+    assert draws.shape == (n, 2)
+    assert problem.contains(draws).all()
+    assert (problem.truth.distance(draws) >= 0).all()
+    edges = np.linspace(-3.5, 3.5, 36)
+    masses = problem.truth.cell_masses(edges, edges)
+    counts = np.histogram2d(*draws.T, bins=[edges, edges])[0]
+    full = masses * n > 5
+    observed = np.append(counts[full], n - counts[full].sum())
+    expected = np.append(n * masses[full], n * (1 - masses[full].sum()))
+    assert chisquare(observed, expected).pvalue > 1e-4
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(TypeError, match="target must be a Target"):
+        constrained("cosine25", shapes.flower())
+    with pytest.raises(TypeError, match="shape must be a Shape"):
+        constrained(mixtures.cosine25(), "flower")
+    with pytest.raises(ValueError, match="target must have dimension 2 to lie in a shape, got 1"):
+        constrained(mixtures.gaussian_mixture([[0.0]], 1.0), shapes.flower())

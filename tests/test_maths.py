@@ -1,0 +1,215 @@
+"""The vector maths against 60-digit references, at the edges, and as SIMD in the generated machine code."""
+
+import math
+import platform
+import re
+from types import SimpleNamespace
+
+import mpmath
+import numpy as np
+import pytest
+from numba import njit, types
+
+from targets import mixtures
+from toolkit import boundaries, dynamics, engine, maths, philox, signatures, tempering
+from toolkit.compiling import compile_part
+
+FLOATS = signatures.FLOATS
+
+
+def fill_exp(x, out):
+    for i in range(x.size):
+        out[i] = maths.exp(x[i])
+
+
+def fill_log(x, out):
+    for i in range(x.size):
+        out[i] = maths.log(x[i])
+
+
+def fill_sincos(x, sine, cosine):
+    for i in range(x.size):
+        sine[i], cosine[i] = maths.sincos(x[i])
+
+
+def fill_sincos_turns(x, sine, cosine):
+    for i in range(x.size):
+        sine[i], cosine[i] = maths.sincos_turns(x[i])
+
+
+def fill_power(x, y, out):
+    for i in range(x.size):
+        out[i] = maths.power(x[i], y[i])
+
+
+def apply(function, *arguments, outputs=1):
+    arrays = [np.atleast_1d(np.asarray(a, np.float64)) for a in arguments]
+    out = [np.empty(arrays[0].size) for _ in range(outputs)]
+    compile_part(function, types.void(*[FLOATS] * (len(arrays) + outputs)))(*arrays, *out)
+    return out[0] if outputs == 1 else out
+
+
+def ulps(values, exact):
+    """Largest error in units of the last place of the exact value."""
+    return max(
+        float(abs(mpmath.mpf(float(v)) - e) / mpmath.mpf(math.ulp(float(e)))) for v, e in zip(values, exact, strict=True)
+    )
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1e-9, 1e-9), (-1, 1), (-50, 50), (-708, 709.78), (-745.13, -708)])
+def test_exp_is_within_2_ulp(low, high):
+    x = np.random.default_rng(1).uniform(low, high, 4000)
+    with mpmath.workdps(60):
+        assert ulps(apply(fill_exp, x), [mpmath.exp(mpmath.mpf(v)) for v in x]) < 1.1
+
+
+def test_exp_at_the_edges():
+    x = [0.0, -0.0, math.inf, -math.inf, math.nan, 709.782712893384, 709.7827128933841, 1e308, -745.1332191019411, -746, -1e308]
+    expected = [1.0, 1.0, math.inf, 0.0, math.nan, 1.7976931348622732e308, math.inf, math.inf, 5e-324, 0.0, 0.0]
+    np.testing.assert_array_max_ulp(apply(fill_exp, x)[:4], np.array(expected)[:4], maxulp=0)
+    np.testing.assert_allclose(apply(fill_exp, x), expected, rtol=3e-16)
+
+
+@pytest.mark.parametrize("sampled", ["all magnitudes", "near 1", "(0, 1)", "subnormal"])
+def test_log_is_within_2_ulp(sampled):
+    rng = np.random.default_rng(2)
+    x = {
+        "all magnitudes": np.exp(rng.uniform(-708, 709, 4000)),
+        "near 1": 1.0 + rng.uniform(-0.5, 1.0, 4000) ** 3,
+        "(0, 1)": rng.random(4000),
+        "subnormal": rng.random(4000) * 2.0**-1022,
+    }[sampled]
+    with mpmath.workdps(60):
+        assert ulps(apply(fill_log, x), [mpmath.log(mpmath.mpf(v)) for v in x]) < 1.1
+
+
+def test_log_at_the_edges():
+    x = [0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, -1.0, -5e-324, 5e-324]
+    expected = [-math.inf, -math.inf, 0.0, math.inf, math.nan, math.nan, math.nan, math.nan, -744.4400719213812]
+    np.testing.assert_array_equal(apply(fill_log, x), expected)
+
+
+@pytest.mark.parametrize("reach", [1e-8, 1.0, 100.0, 1e6, 2.0**30])
+def test_sincos_is_within_1e_15(reach):
+    x = np.random.default_rng(3).uniform(-reach, reach, 4000)
+    x[:8] = np.arange(1, 9) * math.pi / 4  # where the reduced argument nearly vanishes
+    sine, cosine = apply(fill_sincos, x, outputs=2)
+    with mpmath.workdps(60):
+        assert max(abs(mpmath.sin(mpmath.mpf(v)) - s) for v, s in zip(x, sine.tolist(), strict=True)) < 2.5e-16
+        assert max(abs(mpmath.cos(mpmath.mpf(v)) - c) for v, c in zip(x, cosine.tolist(), strict=True)) < 2.5e-16
+
+
+@pytest.mark.parametrize("reach", [1e-8, 1.0, 1e6, 2.0**40])
+def test_sincos_of_turns_is_within_1e_15(reach):
+    t = np.random.default_rng(4).uniform(-reach, reach, 4000)
+    sine, cosine = apply(fill_sincos_turns, t, outputs=2)
+    with mpmath.workdps(60):
+        angle = [2 * mpmath.pi * mpmath.mpf(v) for v in t]
+        assert max(abs(mpmath.sin(a) - s) for a, s in zip(angle, sine.tolist(), strict=True)) < 3.5e-16
+        assert max(abs(mpmath.cos(a) - c) for a, c in zip(angle, cosine.tolist(), strict=True)) < 3.5e-16
+
+
+def test_sincos_is_exact_at_quarter_turns_and_nan_out_of_range():
+    sine, cosine = apply(fill_sincos_turns, [0.0, 0.25, 0.5, 0.75, 1.0, -0.25, 1e6 + 0.25], outputs=2)
+    np.testing.assert_array_equal(np.abs(sine), [0, 1, 0, 1, 0, 1, 1])
+    np.testing.assert_array_equal(sine[[1, 3, 5, 6]], [1, -1, -1, 1])
+    np.testing.assert_array_equal(cosine[[0, 2, 4]], [1, -1, 1])
+    for function, limit in ((fill_sincos, 2.0**30), (fill_sincos_turns, 2.0**49)):
+        inside, beyond = [limit, -limit], [math.nextafter(limit, math.inf), -1.1 * limit, math.inf, -math.inf, math.nan]
+        assert np.isfinite(apply(function, inside, outputs=2)).all()
+        assert np.isnan(apply(function, beyond, outputs=2)).all()
+
+
+def test_power_within_its_stated_error():
+    rng = np.random.default_rng(5)
+    x, y = np.exp(rng.uniform(-5, 5, 4000)), rng.uniform(-20, 20, 4000)
+    with mpmath.workdps(60):
+        exact = [mpmath.power(mpmath.mpf(a), mpmath.mpf(b)) for a, b in zip(x, y, strict=True)]
+        relative = [float(abs(v / e - 1)) for v, e in zip(apply(fill_power, x, y).tolist(), exact, strict=True)]
+    assert (np.array(relative) < (1 + np.abs(y * np.log(x))) * 3.3e-16).all()
+    np.testing.assert_array_equal(apply(fill_power, [0.0, 1.0], [2.0, 5.0]), [0.0, 1.0])
+
+
+def test_fma_rounds_once():
+    def fill_fma(x, out):
+        for i in range(x.size):
+            out[i] = maths.fma(x[i], x[i], -1.0)
+
+    x = 1.0 + 2.0**-30
+    assert apply(fill_fma, [x])[0] == 2.0**-29 + 2.0**-60  # x·x − 1 rounds the 2⁻⁶⁰ away
+
+
+def fill_uniforms(out, seed, chain):
+    for lane in range(out.size):
+        out[lane] = philox.uniform_pair(seed, chain[lane], np.uint64(0), np.uint64(0), np.uint64(1), np.uint64(0))[0]
+
+
+MATRIX, COUNTS, NAMES = signatures.MATRIX, signatures.COUNTS, signatures.NAMES
+PHASES = {
+    "energy and gradient of cosine25": (mixtures.cosine25_block, signatures.TARGET),
+    "energy and gradient of a Gaussian grid": (mixtures.gaussian_grid_block, signatures.TARGET),
+    "energy and gradient of a mixture": (mixtures.gaussian_mixture_block, signatures.TARGET),
+    "penalty": (boundaries.add_penalty.py_func, types.void(MATRIX, FLOATS, MATRIX, FLOATS, types.float64)),
+    "uniforms": (fill_uniforms, types.void(FLOATS, types.uint64, NAMES)),
+    "noise": (
+        philox.fill_normals.py_func,
+        types.void(MATRIX, types.uint64, NAMES, NAMES, types.int64, types.int64),
+    ),
+    "swap": (
+        tempering.swap_replicas.py_func,
+        types.void(
+            *(MATRIX,) * 3, *(FLOATS,) * 5, COUNTS, types.int64, types.int64, types.uint64, NAMES, types.int64,
+            types.int64, types.float64, types.float64, types.boolean,
+        ),
+    ),  # fmt: skip
+    "exchange": (tempering.exchange.py_func, types.void(*(FLOATS,) * 3)),
+    "move": (dynamics.move_langevin, signatures.DYNAMICS),
+    "hold": (
+        engine.hold_diverged.py_func,
+        types.void(MATRIX, MATRIX, FLOATS, FLOATS, signatures.INTEGERS, types.int64),
+    ),
+}
+
+
+def packed_instructions(function, signature):
+    """Names of the float64 arithmetic and comparison instructions on whole vector registers in the machine code."""
+    compiled = njit(signature, nogil=True, error_model="numpy", _nrt=False)(function)
+    (assembly,) = compiled.inspect_asm().values()
+    register = "[yz]mm" if re.search(r"%[yz]mm", assembly) else "xmm"
+    operation = r"(?:fn?m(?:add|sub)\d+|add|sub|mul|div|sqrt|max|min|cmp\w*)"
+    return set(re.findall(rf"\bv?({operation})pd\b[^\n]*%{register}", assembly))
+
+
+def scalar_exp(x, out):
+    for i in range(x.size):
+        out[i] = math.exp(x[i])
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 assembly")
+@pytest.mark.parametrize("phase", PHASES)
+def test_every_phase_is_compiled_to_vector_instructions(phase):
+    assert packed_instructions(*PHASES[phase])
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 assembly")
+def test_a_library_call_in_the_loop_is_not_vectorised():
+    assert not packed_instructions(scalar_exp, types.void(FLOATS, FLOATS))
+
+
+def test_the_maths_compiles_for_cuda(monkeypatch):
+    """The same source goes through the CUDA compiler to PTX, with fused multiply-adds and no call to a library."""
+    pytest.importorskip("numba_cuda", reason="needs the cuda extra")
+    from numba import cuda
+
+    # No GPU is needed to compile, only somebody who says which one it is for.
+    monkeypatch.setattr(cuda.dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
+
+    def kernel(x, seed, out):
+        i = cuda.grid(1)
+        sine, cosine = maths.sincos(x[i])
+        normal, _ = philox.normal_pair(seed, np.uint64(i), seed, seed, seed, seed)
+        out[i] = maths.exp(x[i]) + maths.log(x[i]) + maths.power(x[i], sine) + cosine + normal
+
+    ptx, _ = cuda.compile_ptx(kernel, types.void(FLOATS, types.uint64, FLOATS), cc=(9, 0))
+    assert "fma.rn.f64" in ptx
+    assert not re.findall(r"\bcall\S*\s", ptx)

@@ -1,0 +1,125 @@
+"""Targets: gradients by complex-free differences, energies by an oracle, truth by independent quadrature and χ²."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+from scipy.stats import chisquare
+
+from targets import mixtures
+from toolkit import Target
+
+RNG = np.random.default_rng(51)
+TARGETS = {
+    "cosine25": mixtures.cosine25(),
+    "gaussian_grid25": mixtures.gaussian_grid25(),
+    "one Gaussian": mixtures.gaussian_mixture([[0.5]], 2.0),
+    "two in 1-D": mixtures.gaussian_mixture([[-6.0], [4.0]], 1.0, [0.4, 0.6]),
+    "seven in 3-D": mixtures.gaussian_mixture(RNG.normal(size=(7, 3)), 0.3, [0.1, 0.2, 0.1, 0.3, 0.1, 0.15, 0.05]),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_gradient_against_differences(name):
+    target = TARGETS[name]
+    points = RNG.uniform(-6, 6, (300, target.dim))
+    _, gradient = target.evaluate(points)
+    for d in range(target.dim):
+        step = np.zeros(target.dim)
+        step[d] = 1e-3
+        nearby = [target.evaluate(points + m * step)[0] for m in (-2, -1, 1, 2)]
+        slope = (8 * (nearby[2] - nearby[1]) - (nearby[3] - nearby[0])) / 12e-3
+        if name == "cosine25":  # the slope jumps on the circle ‖x‖² = 20
+            away = np.abs((points**2).sum(axis=1) - 20) > 0.1
+            slope, exact = slope[away], gradient[away, d]
+        else:
+            exact = gradient[:, d]
+        np.testing.assert_allclose(slope, exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", list(TARGETS)[1:])
+def test_mixture_energy_against_scipy(name):
+    target = TARGETS[name]
+    points = np.concatenate([RNG.uniform(-6, 6, (500, target.dim)), np.full((1, target.dim), 300.0)])
+    np.testing.assert_allclose(-target.evaluate(points)[0], target.truth.log_density(points), rtol=1e-12, atol=1e-12)
+
+
+def test_cosine25_in_numbers():
+    energy, gradient = TARGETS["cosine25"].evaluate(np.array([[0, 0], [1, 1], [0.5, 0], [5, 0.25]]))
+    np.testing.assert_allclose(energy, [-4.0, -3.6, 0.05, 0.2 * 25.0625 - 2.0 + 5.0625], atol=1e-12)
+    np.testing.assert_allclose(gradient[2], [0.2, 0.0], atol=1e-14)
+    np.testing.assert_allclose(gradient[3], [12.0, 0.6 + 4 * np.pi], atol=1e-12)
+
+
+def test_cosine25_energy_range_is_the_published_one():
+    edges = np.linspace(-2.5, 2.5, 501)
+    grid = np.stack(np.meshgrid(edges, edges), axis=-1).reshape(-1, 2)
+    energy = TARGETS["cosine25"].evaluate(grid)[0]
+    assert energy.min() == pytest.approx(-4.0)
+    assert energy.max() == pytest.approx(6.5, abs=2e-3)  # partition of the papers: [min − 1, max + 1]
+
+
+def test_cosine25_normaliser_against_an_independent_quadrature():
+    """By Bessel functions where the tail term is absent, and adaptive quadrature of what it takes away."""
+    with mpmath.workdps(30):
+        # ∫ exp(−0.2 x² + 2 cos 2πx) dx = √(5π) Σ I_n(2) exp(−5π² n²), twice over
+        line = mpmath.sqrt(5 * mpmath.pi) * sum(
+            mpmath.besseli(n, 2) * mpmath.exp(-5 * mpmath.pi**2 * n * n) for n in range(-3, 4)
+        )
+    def lost(angle, radius):
+        free = -0.2 * radius**2 + 2 * (
+            np.cos(2 * np.pi * radius * np.cos(angle)) + np.cos(2 * np.pi * radius * np.sin(angle))
+        )
+        return radius * np.exp(free) * (1 - np.exp(20 - radius**2))
+
+    missing = sum(
+        dblquad(lost, a, b, 0, np.pi / 4, epsabs=1e-10, epsrel=1e-10)[0] * 8
+        for a, b in zip(np.sqrt(20) + np.arange(0, 8, 0.5), np.sqrt(20) + np.arange(0.5, 8.5, 0.5), strict=True)
+    )
+    assert TARGETS["cosine25"].truth.log_normaliser == pytest.approx(np.log(float(line**2) - missing), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["cosine25", "gaussian_grid25"])
+def test_cells_and_independent_draws_agree(name):
+    truth = TARGETS[name].truth
+    edges = np.linspace(-6, 6, 49)
+    masses = truth.cell_masses(edges, edges)
+    n = 200_000
+    draws = truth.independent_draws(n, seed=52)
+    assert draws.shape == (n, 2)
+    counts = np.histogram2d(*draws.T, bins=[edges, edges])[0]
+    full = masses * n > 5
+    observed = np.append(counts[full], n - counts[full].sum())
+    expected = np.append(n * masses[full], n * (1 - masses[full].sum()))
+    assert chisquare(observed, expected).pvalue > 1e-4
+    assert chisquare(np.roll(observed, 1), expected).pvalue < 1e-12
+    np.testing.assert_array_equal(draws[:5], truth.independent_draws(n, seed=52)[:5])
+
+
+def test_cell_masses_against_adaptive_quadrature():
+    truth = TARGETS["cosine25"].truth
+    for cell in ([0.0, 0.3, -1.2, -0.9], [-4.0, 4.0, -0.5, 0.5]):
+        mass = truth.cell_masses(cell[:2], cell[2:]).item()
+
+        def line(x, power):
+            return np.exp(-0.2 * x * x + 2 * np.cos(2 * np.pi * x)) * x**power
+
+        exact = quad(line, *cell[:2], args=(0,), limit=200)[0] * quad(line, *cell[2:], args=(0,), limit=200)[0]
+        assert mass == pytest.approx(exact / np.exp(truth.log_normaliser), rel=1e-8)
+
+
+def test_bad_numbers_are_refused():
+    for arguments, message in (
+        (([0.0, 1.0], 1.0), r"means must have shape"),
+        (([[0.0]], 0.0), "variance must be finite and > 0, got 0.0"),
+        (([[0.0], [1.0]], 1.0, [0.5, 0.6]), "weights must be 2 positive numbers that sum to 1"),
+        (([[np.nan]], 1.0), "means must be finite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mixtures.gaussian_mixture(*arguments)
+    with pytest.raises(ValueError, match=r"points must have shape \(n, 2\), got \(3,\)"):
+        TARGETS["cosine25"].evaluate(np.zeros(3))
+    with pytest.raises(ValueError, match="dim must be ≥ 1"):
+        Target("none", 0, mixtures.cosine25_block)
+    with pytest.raises(ValueError, match="x_edges must be at least 2"):
+        TARGETS["cosine25"].truth.cell_masses([1.0, 0.0], [0.0, 1.0])

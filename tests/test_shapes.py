@@ -1,0 +1,97 @@
+"""Shapes: areas in closed form, and bad ones refused with the reason."""
+
+import numpy as np
+import pytest
+import shapely
+
+from targets import shapes
+
+
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+@pytest.mark.parametrize("name", ["flower", "heart", "polygon", "cross"])
+def test_area(name, radius):
+    shape = getattr(shapes, name)(radius=radius)
+    assert shape.area == pytest.approx(shape.curve_area, rel=6e-7)
+    assert shape.area == pytest.approx(shapely.Polygon(shape.rings[0]).area, rel=1e-12)
+
+
+def test_sizes_are_those_of_the_released_code():
+    np.testing.assert_allclose(shapes.flower().bounds, (-2.1895, -1.9138, 2.1895, 2.2857), atol=5e-5)
+    np.testing.assert_allclose(shapes.heart().bounds, (-3.2, -3.4, 3.2, 2.385), atol=1e-3)
+    np.testing.assert_allclose(shapes.polygon().bounds, (-2, -2, 2, 2), atol=1e-12)
+    np.testing.assert_allclose(shapes.cross().bounds, (-1.9021, -1.9021, 1.9021, 1.9021), atol=5e-5)
+    assert len(shapes.cross().rings[0]) == 12
+
+
+def test_integer_points_inside_are_as_many_as_reported():
+    grid = np.stack(np.meshgrid(np.arange(-4.0, 5.0), np.arange(-4.0, 5.0)), axis=-1).reshape(-1, 2)
+    counts = {name: int(getattr(shapes, name)().contains(grid).sum()) for name in ("flower", "polygon", "cross")}
+    assert counts["flower"] == 8
+    assert counts["cross"] == 5
+    assert 9 <= counts["polygon"] <= 13  # four of the octagon's vertices are integer points, to rounding
+
+
+def test_uniform_draws():
+    shape = shapes.flower()
+    points = shape.uniform_draws(50_000, seed=1)
+    assert points.shape == (50_000, 2)
+    assert shape.contains(points).all()
+    x_min, y_min, x_max, y_max = shape.bounds
+    counts = np.histogram2d(*points.T, bins=6, range=[[x_min, x_max], [y_min, y_max]])[0]
+    polygon = shapely.Polygon(shape.rings[0])
+    xs, ys = np.linspace(x_min, x_max, 7), np.linspace(y_min, y_max, 7)
+    areas = np.array(
+        [[polygon.intersection(shapely.box(xs[i], ys[j], xs[i + 1], ys[j + 1])).area for j in range(6)] for i in range(6)]
+    )
+    expected = 50_000 * areas / shape.area
+    full = expected > 5
+    assert ((counts - expected)[full] ** 2 / expected[full]).sum() < 36 + 6 * np.sqrt(2 * 36)
+    np.testing.assert_array_equal(shape.uniform_draws(10, seed=2), shape.uniform_draws(10, seed=2))
+
+
+SQUARE = [[0, 0], [1, 0], [1, 1], [0, 1]]
+BAD = {
+    "too few": (SQUARE[:2], (), "at least 3 vertices"),
+    "wrong shape": ([[0, 0, 0]] * 4, (), r"outer must have shape \(vertices, 2\)"),
+    "no numbers": ("circle", (), "outer must be an array of numbers"),
+    "not finite": ([[0, 0], [1, np.nan], [1, 1]], (), "outer must be finite, got nan at"),
+    "repeated vertex": ([[0, 0], [1, 0], [1, 0], [1, 1]], (), "repeat a vertex"),
+    "closed twice": ([*SQUARE, SQUARE[0]], (), "repeat a vertex"),
+    "no area": ([[0, 0], [1, 1], [2, 2]], (), "enclose an area"),
+    "figure of eight": ([[0, 0], [2, 2], [2, 0], [0, 3]], (), "must not cross or touch itself"),
+    "folds back": ([[0, 0], [2, 0], [1, 0], [1, 1]], (), "must not cross or touch itself"),
+    "hole crosses": (SQUARE, [[[0.5, 0.5], [2, 0.5], [0.5, 0.6]]], "must not cross or touch itself"),
+    "hole outside": (SQUARE, [[[5, 5], [6, 5], [5, 6]]], r"holes\[0\] must lie inside"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_polygons_are_refused(name):
+    outer, holes, message = BAD[name]
+    with pytest.raises((TypeError, ValueError), match=message):
+        shapes.polygon_of("bad", outer, holes)
+
+
+def test_bad_curves_and_numbers_are_refused():
+    with pytest.raises(ValueError, match="must be closed"):
+        shapes.curve("open", lambda t: (t, t**2))
+    with pytest.raises(ValueError, match="must not cross or touch itself"):
+        shapes.curve("eight", lambda t: (np.sin(4 * np.pi * t), np.sin(2 * np.pi * t + 0.1)), n_vertices=64)
+    for make, argument in (
+        (lambda: shapes.flower(petals=0), "petals"),
+        (lambda: shapes.flower(offset=1.0), "offset"),
+        (lambda: shapes.heart(radius=-1.0), "radius"),
+        (lambda: shapes.polygon(sides=2), "sides"),
+        (lambda: shapes.cross(radius=np.nan), "radius"),
+    ):
+        with pytest.raises(ValueError, match=f"{argument} must be"):
+            make()
+
+
+def test_direction_of_rings_does_not_matter():
+    hole = [[0.2, 0.2], [0.4, 0.2], [0.4, 0.4]]
+    shape, other = (shapes.polygon_of("s", SQUARE[::d], [hole[::d]]) for d in (1, -1))
+    assert shape.area == pytest.approx(0.98)
+    assert other.area == pytest.approx(0.98)
+    points = np.random.default_rng(3).random((500, 2))
+    np.testing.assert_array_equal(shape.contains(points), other.contains(points))

@@ -1,0 +1,112 @@
+"""Replica exchange against closed forms: acceptance, invariance, noisy energies; and what wrong swaps would give."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import betainc
+
+from targets import mixtures
+from toolkit import sample, samplers
+
+CHAINS = 40_000
+SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
+
+
+def gaussian(dim):
+    return mixtures.gaussian_mixture([[0.0] * dim], 1.0)
+
+
+def equilibrium(temperatures, dim, seed):
+    """Exact draws (chain, replica, dim) of N(0, T I) for each temperature."""
+    z = np.random.default_rng(seed).standard_normal((CHAINS, len(temperatures), dim))
+    return z * np.sqrt(temperatures)[:, None]
+
+
+def run_exchange(temperatures, dim, seed, n_steps=40, step_size=1e-3, **options):
+    sizes = [step_size * t for t in temperatures]
+    sampler = samplers.resgld(sizes, temperatures=temperatures, **options)
+    start = equilibrium(temperatures, dim, seed)
+    return sample(gaussian(dim), sampler, n_steps=n_steps, n_chains=CHAINS, thin=n_steps, init=start, seed=seed)
+
+
+def acceptance(dim, cold, hot):
+    """E min(1, S) for N(0, cold I) and N(0, hot I): twice the chance that the colder energy is the larger."""
+    return 2.0 * betainc(dim / 2, dim / 2, cold / (cold + hot))
+
+
+def rate_error(rates, law):
+    """Deviation of the mean rate over independent chains in standard errors."""
+    return (rates.mean() - law) / (rates.std(ddof=1) / np.sqrt(rates.size))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.parametrize(("cold", "hot"), [(1.0, 1.5), (1.0, 10.0), (0.25, 1.0)])
+def test_acceptance_equals_its_closed_form(dim, cold, hot):
+    run = run_exchange((cold, hot), dim, seed=21)
+    rates = run.swap_rates[:, 0]
+    law = acceptance(dim, cold, hot)
+    assert abs(rate_error(rates, law)) < SIGMAS
+    energy = 0.5 * (equilibrium((cold, hot), dim, seed=5) ** 2).sum(axis=2)
+    exponent = (1.0 / cold - 1.0 / hot) * (energy[:, 0] - energy[:, 1])
+    for wrong in (0.8 * law, np.minimum(1.0, np.exp(-exponent)).mean()):  # the second: the sign turned round
+        assert abs(rate_error(rates, wrong)) > SIGMAS
+
+
+def test_every_pair_of_a_ladder_at_any_interval():
+    temperatures = (1.0, 2.0, 6.0, 9.0)
+    run = run_exchange(temperatures, 2, seed=22, swap_every=3, n_steps=60)
+    assert run.swap_rates.shape == (CHAINS, 3)
+    for pair, (cold, hot) in enumerate(zip(temperatures, temperatures[1:], strict=False)):
+        assert abs(rate_error(run.swap_rates[:, pair], acceptance(2, cold, hot))) < SIGMAS
+    attempts = np.array([9, 10, 9])  # attempts 1 … 19 at steps 3, 6, … 57; the pairs (0,1), (2,3) on even numbers
+    np.testing.assert_allclose(run.swap_rates * attempts, run.swaps)
+
+
+def test_swaps_after_burn_in_are_counted():
+    sampler = samplers.resgld((1e-3, 1e-3), temperatures=(1.0, 1.0001))  # accepts all but surely
+    run = sample(gaussian(1), sampler, n_steps=100, burn_in=60, n_chains=50, seed=1)
+    assert run.swaps.max() <= 40
+    assert run.swap_rates.mean() > 0.99
+
+
+def variances(run):
+    return run.replica_draws[:, :, 0].var(axis=(0, 2))
+
+
+def pvalue(run, temperature):
+    """Of the cold draws' being N(0, temperature), by Kolmogorov and Smirnov."""
+    return stats.kstest(run.draws.ravel() / np.sqrt(temperature), stats.norm.cdf).pvalue
+
+
+def test_swaps_leave_each_temperature_as_it_is():
+    run = run_exchange((1.0, 4.0), 1, seed=23)
+    assert run.swap_rates.mean() > 0.4
+    assert pvalue(run, 1.0) > 1e-5
+    assert pvalue(run, 4.0) < 1e-9
+
+
+def test_the_released_threshold_rule_is_biased():
+    """The rule the paper's figure used, and what it does: it cools the cold replica below its temperature's law."""
+    run = run_exchange((1.0, 4.0), 1, seed=23, swap_threshold=3e-4, correction=2.0)
+    assert run.swap_rates.mean() > 0.1
+    assert pvalue(run, 1.0) < 1e-9
+
+
+def test_noisy_energies_need_their_correction():
+    """With normal noise of sd s per energy the correction s² keeps the law; half of it, or none, does not."""
+    noise = 2.5
+    right = run_exchange((1.0, 4.0), 1, seed=24, energy_noise=noise)
+    assert right.sampler.correction == noise**2
+    assert pvalue(right, 1.0) > 1e-5
+    for wrong in (0.0, 0.5 * noise**2):
+        assert pvalue(run_exchange((1.0, 4.0), 1, seed=24, energy_noise=noise, correction=wrong), 1.0) < 1e-9
+
+
+def test_one_replica_is_no_tempering():
+    """The cold replica of a ladder that never swaps is the plain sampler, bit for bit."""
+    never = samplers.resgld((0.1, 0.3), temperatures=(1.0, 5.0), correction=1e6)
+    plain = samplers.sgld(0.1)
+    arguments = {"n_steps": 50, "n_chains": 5, "seed": 3, "init": [0.5]}
+    ladder = sample(gaussian(1), never, **arguments)
+    assert ladder.swaps.sum() == 0
+    np.testing.assert_array_equal(ladder.draws, sample(gaussian(1), plain, **arguments).draws)
