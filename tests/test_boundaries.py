@@ -171,6 +171,4 @@ def test_a_domain_that_is_never_left_is_no_boundary():
         constrained(mixtures.cosine25(), far), samplers.sgld(1e-3, boundary=boundaries.reflect()), **arguments
     )
     assert reflected.reflections.sum() == 0
-    np.testing.assert_array_equal(
-        reflected.draws, sample(mixtures.cosine25(), samplers.sgld(1e-3), **arguments).draws
-    )
+    np.testing.assert_array_equal(reflected.draws, sample(mixtures.cosine25(), samplers.sgld(1e-3), **arguments).draws)

@@ -67,7 +67,8 @@ def test_coordinates_get_noise_of_their_own():
 def test_one_step_in_numbers():
     """The move against the formula, with the gradient of N(0, 1) and the noise recovered from a run at T and 4T."""
     cold, warm = (
-        sample(NORMAL, samplers.sgld(0.1, temperature=t), n_steps=1, init=[2.0], seed=15).draws.item() for t in (1.0, 4.0)
+        sample(NORMAL, samplers.sgld(0.1, temperature=t), n_steps=1, init=[2.0], seed=15).draws.item()
+        for t in (1.0, 4.0)
     )
     drift = 2.0 - 0.1 * 2.0
     assert_allclose(warm - drift, 2.0 * (cold - drift), rtol=1e-12)

@@ -52,7 +52,8 @@ def apply(function, *arguments, outputs=1):
 def ulps(values, exact):
     """Largest error in units of the last place of the exact value."""
     return max(
-        float(abs(mpmath.mpf(float(v)) - e) / mpmath.mpf(math.ulp(float(e)))) for v, e in zip(values, exact, strict=True)
+        float(abs(mpmath.mpf(float(v)) - e) / mpmath.mpf(math.ulp(float(e))))
+        for v, e in zip(values, exact, strict=True)
     )
 
 
@@ -64,7 +65,19 @@ def test_exp_is_within_2_ulp(low, high):
 
 
 def test_exp_at_the_edges():
-    x = [0.0, -0.0, math.inf, -math.inf, math.nan, 709.782712893384, 709.7827128933841, 1e308, -745.1332191019411, -746, -1e308]
+    x = [
+        0.0,
+        -0.0,
+        math.inf,
+        -math.inf,
+        math.nan,
+        709.782712893384,
+        709.7827128933841,
+        1e308,
+        -745.1332191019411,
+        -746,
+        -1e308,
+    ]
     expected = [1.0, 1.0, math.inf, 0.0, math.nan, 1.7976931348622732e308, math.inf, math.inf, 5e-324, 0.0, 0.0]
     np.testing.assert_array_max_ulp(apply(fill_exp, x)[:4], np.array(expected)[:4], maxulp=0)
     np.testing.assert_allclose(apply(fill_exp, x), expected, rtol=3e-16)
@@ -158,10 +171,20 @@ PHASES = {
     "swap": (
         tempering.swap_replicas.py_func,
         types.void(
-            *(MATRIX,) * 3, *(FLOATS,) * 5, COUNTS, types.int64, types.int64, types.uint64, NAMES, types.int64,
-            types.int64, types.float64, types.float64, types.boolean,
+            *(MATRIX,) * 3,
+            *(FLOATS,) * 5,
+            COUNTS,
+            types.int64,
+            types.int64,
+            types.uint64,
+            NAMES,
+            types.int64,
+            types.int64,
+            types.float64,
+            types.float64,
+            types.boolean,
         ),
-    ),  # fmt: skip
+    ),
     "exchange": (tempering.exchange.py_func, types.void(*(FLOATS,) * 3)),
     "move": (dynamics.move_langevin, signatures.DYNAMICS),
     "hold": (

@@ -66,6 +66,7 @@ def test_cosine25_normaliser_against_an_independent_quadrature():
         line = mpmath.sqrt(5 * mpmath.pi) * sum(
             mpmath.besseli(n, 2) * mpmath.exp(-5 * mpmath.pi**2 * n * n) for n in range(-3, 4)
         )
+
     def lost(angle, radius):
         free = -0.2 * radius**2 + 2 * (
             np.cos(2 * np.pi * radius * np.cos(angle)) + np.cos(2 * np.pi * radius * np.sin(angle))

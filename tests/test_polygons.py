@@ -8,7 +8,13 @@ from targets import shapes
 from toolkit.polygons import CELLS, INSIDE, SIDE, polygon_domain, signed_distance
 
 SPIKE = [[0, 0], [10, 0], [10, 1], [0.01, 0.5], [10, 2], [0, 2]]  # a gap that ends in a very sharp inner corner
-COMB = [[0, 0], *[[x, y] for i in range(40) for x, y in ((i + 1, 0), (i + 1, 3), (i + 1.01, 3), (i + 1.01, 0))], [50, 0], [50, 9], [0, 9]]
+COMB = [
+    [0, 0],
+    *[[x, y] for i in range(40) for x, y in ((i + 1, 0), (i + 1, 3), (i + 1.01, 3), (i + 1.01, 0))],
+    [50, 0],
+    [50, 9],
+    [0, 9],
+]
 CASES = {
     "flower": shapes.flower(),
     "heart": shapes.heart(),
@@ -18,9 +24,10 @@ CASES = {
     "spike": shapes.polygon_of("spike", SPIKE),
     "comb": shapes.polygon_of("comb", COMB),
     "two holes": shapes.polygon_of(
-        "two holes", [[-5, -5], [5, -5], [5, 5], [-5, 5]],
+        "two holes",
+        [[-5, -5], [5, -5], [5, 5], [-5, 5]],
         holes=[[[-3, -3], [-1, -3], [-1, 3], [-3, 3]], shapes.flower(radius=1.0).rings[0] + [2.0, 0.0]],
-    ),  # fmt: skip
+    ),
     "displaced": shapes.polygon_of("displaced", shapes.cross().rings[0] + [1e6, -1e6]),
 }
 
@@ -31,7 +38,9 @@ def points_around(shape, n, seed):
     x_min, y_min, x_max, y_max = shape.bounds
     low, size = np.array([x_min, y_min]), np.array([x_max - x_min, y_max - y_min])
     ring = np.concatenate(shape.rings)
-    near = ring[rng.integers(len(ring), size=n)] + rng.normal(size=(n, 2)) * size * rng.choice([1e-6, 1e-3, 0.05], (n, 1))
+    near = ring[rng.integers(len(ring), size=n)] + rng.normal(size=(n, 2)) * size * rng.choice(
+        [1e-6, 1e-3, 0.05], (n, 1)
+    )
     return np.concatenate(
         [near, low + size * rng.uniform(-0.2, 1.2, (n, 2)), low + size * rng.uniform(-3, 4, (n, 2)), [low + size * 1e5]]
     )
@@ -57,12 +66,14 @@ def test_inside_distance_and_nearest_point(name):
     np.testing.assert_array_equal((outside == 0)[clear], inside[clear])
     lost = outside != 0
     np.testing.assert_allclose(np.hypot(*(position - foot)[:, lost]), distance[lost], rtol=1e-9, atol=1e-13 * scale)
-    assert (shapely.distance(oracle.boundary, shapely.points(foot.T[lost])) <= 1e-9 * distance[lost] + 1e-13 * scale).all()
+    assert (
+        shapely.distance(oracle.boundary, shapely.points(foot.T[lost])) <= 1e-9 * distance[lost] + 1e-13 * scale
+    ).all()
 
 
 @pytest.mark.parametrize("name", ["flower", "two holes", "comb"])
 def test_cells_marked_inside_are_inside(name):
-    """No point of a cell that is answered by one lookup can be outside: the distance at its centre exceeds its reach."""
+    """One lookup answers for a whole cell only where the distance at its centre exceeds its half-diagonal."""
     domain = CASES[name].domain
     side = domain.whole[SIDE]
     j, i = np.divmod(np.flatnonzero(domain.whole[CELLS : CELLS + side**2] == INSIDE), side)

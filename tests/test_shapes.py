@@ -41,7 +41,10 @@ def test_uniform_draws():
     polygon = shapely.Polygon(shape.rings[0])
     xs, ys = np.linspace(x_min, x_max, 7), np.linspace(y_min, y_max, 7)
     areas = np.array(
-        [[polygon.intersection(shapely.box(xs[i], ys[j], xs[i + 1], ys[j + 1])).area for j in range(6)] for i in range(6)]
+        [
+            [polygon.intersection(shapely.box(xs[i], ys[j], xs[i + 1], ys[j + 1])).area for j in range(6)]
+            for i in range(6)
+        ]
     )
     expected = 50_000 * areas / shape.area
     full = expected > 5

@@ -1,5 +1,7 @@
 """Replica exchange against closed forms: acceptance, invariance, noisy energies; and what wrong swaps would give."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -56,7 +58,7 @@ def test_every_pair_of_a_ladder_at_any_interval():
     temperatures = (1.0, 2.0, 6.0, 9.0)
     run = run_exchange(temperatures, 2, seed=22, swap_every=3, n_steps=60)
     assert run.swap_rates.shape == (CHAINS, 3)
-    for pair, (cold, hot) in enumerate(zip(temperatures, temperatures[1:], strict=False)):
+    for pair, (cold, hot) in enumerate(pairwise(temperatures)):
         assert abs(rate_error(run.swap_rates[:, pair], acceptance(2, cold, hot))) < SIGMAS
     attempts = np.array([9, 10, 9])  # attempts 1 … 19 at steps 3, 6, … 57; the pairs (0,1), (2,3) on even numbers
     np.testing.assert_allclose(run.swap_rates * attempts, run.swaps)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import check_count
 from .compiling import compile_part
 from .engine import ADVANCE, ENGINE_ROWS, Numbers, State, advance
 from .polygons import Domain
@@ -48,18 +47,17 @@ def available_threads() -> int:
 
 
 def chunk_length(layout: Layout, n_chains: int, n_replicas: int) -> int:
-    """Steps of one chunk. Raises ValueError or TypeError for an impossible layout."""
+    """Steps of one chunk."""
     if layout.chunk_steps is not None:
-        return check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
+        return layout.chunk_steps
     return int(np.clip(2**21 // (n_chains * n_replicas), 16, 65536))
 
 
 def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout, threads: int) -> list[Block]:
     """Blocks for ``init`` (chain, replica, dim)."""
     n_chains, n_replicas, _ = init.shape
-    lanes = check_count("layout.lanes", layout.lanes, at_least=1)
     share = max(-(-n_chains // threads), -(-SIMD_LANES // n_replicas))
-    size = max(1, min(lanes // n_replicas, share))
+    size = max(1, min(layout.lanes // n_replicas, share))
     return [
         Block(first, min(first + size, n_chains), make_state(problem, sampler, init[first : first + size], first))
         for first in range(0, n_chains, size)

@@ -240,19 +240,23 @@ class Driver:
         lane = replica * (block.last - block.first) + chain - block.first
         state = block.state.position[:, lane].copy()
         energy, gradient = self.job.problem.target.evaluate(state[None])
-        size = self.job.sampler.step_sizes[replica]
         message = (
             f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {state.tolist()}, "
-            f"with energy {energy[0]:.6g} and gradient of norm {np.linalg.norm(gradient):.6g}, its step size {size:g}. "
-            + (
-                "The energy is not finite there: the target does not cover the place."
-                if not np.isfinite(energy[0])
-                else "A step of step size times gradient overshoots: make the step size smaller."
-            )
-            + f" {int((status > 0).sum())} of {status.size} replicas diverged; the run so far is in this error's `run`."
+            f"with energy {energy[0]:.6g} and gradient of norm {np.linalg.norm(gradient):.6g}, its step size "
+            f"{self.job.sampler.step_sizes[replica]:g}. {self.likely_cause(state, energy[0], gradient)} "
+            f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the draws so far."
         )
         run = self.result(draws, energies, steps, interrupted=False)
         raise DivergenceError(message, chain=chain, replica=replica, step=step, state=state, run=run)
+
+    def likely_cause(self, state: Floats, energy: float, gradient: Floats) -> str:
+        """A sentence on why a lane diverged from ``state``."""
+        far = np.abs(state).max() > 1e6 * (1.0 + np.abs(self.job.init).max())
+        if not far and not np.isfinite(energy):
+            return "The energy is not finite there: the target does not cover the place."
+        if not far and not np.isfinite(gradient).all():
+            return "The gradient is not finite there though the energy is: the target's gradient is at fault."
+        return "Step size times gradient overshoots: make the step size smaller."
 
 
 class Progress:
@@ -300,6 +304,9 @@ def make_job(
     threads = available_threads() if threads is None else check_count("threads", threads, at_least=1)
     if not isinstance(layout, Layout):
         raise TypeError(f"layout must be a Layout, got {layout!r} of type {type(layout).__name__}")
+    check_count("layout.lanes", layout.lanes, at_least=1)
+    if layout.chunk_steps is not None:
+        check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
     start = check_start(problem, sampler, n_chains, init)
     return Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, bool(keep_replicas), bool(keep_energies)

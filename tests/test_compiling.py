@@ -1,0 +1,121 @@
+"""Machine code is compiled once, kept on disk, and never stale; a user's own target compiles alone."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import toolkit
+from targets import mixtures
+from toolkit import Target, sample, samplers
+from toolkit.compiling import compile_part
+from toolkit.engine import ADVANCE, advance
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCRIPT = """
+import time
+import toolkit
+from numba.core import event
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, e):
+        compiled.append(str(e.data["dispatcher"].py_func.__name__))
+    def on_end(self, e):
+        pass
+with event.install_listener("numba:compile", Listener()):
+    from targets import mixtures
+    from toolkit import sample, samplers
+    run = sample(mixtures.gaussian_mixture([[0.0]], 1.0), samplers.sgld(0.1), n_steps=3, seed=1)
+print(repr(run.draws.tolist()), ",".join(sorted(set(compiled))), toolkit.__file__, sep="\\n")
+"""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    for package in ("toolkit", "targets"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def run_in(folder, script=SCRIPT):
+    """What a new process says, importing the packages of ``folder``."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    draws, compiled, file = result.stdout.strip().splitlines()
+    assert Path(file).is_relative_to(folder)
+    return draws, set(compiled.split(",")) - {""}
+
+
+def test_an_edit_of_another_file_is_never_answered_from_the_cache(copy):
+    """The engine's cached code depends on files Numba does not watch: an edit of each shows in the next process."""
+    first, compiled = run_in(copy)
+    assert {"advance", "move_langevin", "gaussian_mixture_block"} <= compiled
+    again, compiled = run_in(copy)
+    assert again == first
+    assert not compiled  # all came from the disk
+    edits = {
+        "toolkit/philox.py": ("radius * cosine, radius * sine", "2.0 * radius * cosine, radius * sine"),
+        "toolkit/dynamics.py": ("fma(-h, gradient", "fma(-2.0 * h, gradient"),
+        "toolkit/maths.py": ("return fma(p, half, half) * rest", "return fma(p, half, half) * rest * 1.5"),
+        "targets/mixtures.py": ("total[lane] = 2.0 * precision", "total[lane] = 3.0 * precision"),
+    }
+    seen = {first}
+    for file, (old, new) in edits.items():
+        path = copy / file
+        stamp = path.stat()
+        source = path.read_text(encoding="utf-8")
+        assert old in source, file
+        path.write_text(source.replace(old, new), encoding="utf-8")
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # not even the time tells
+        edited, compiled = run_in(copy)
+        assert "advance" in compiled or file.startswith("targets"), file
+        if file != "toolkit/maths.py":  # a factor of all shares leaves the mixture's gradient as it is
+            assert edited not in seen, file
+        seen.add(edited)
+        path.write_text(source, encoding="utf-8")
+    assert run_in(copy)[0] == first
+
+
+def test_new_numbers_compile_nothing():
+    compile_part.cache_clear()
+    problem = mixtures.gaussian_mixture([[0.0]], 1.0)
+    sample(problem, samplers.sgld(0.1), n_steps=3, seed=1)
+    before = compile_part.cache_info().misses
+    for step_size in (0.2, 0.3):
+        sample(mixtures.gaussian_mixture([[1.0], [2.0]], step_size), samplers.sgld(step_size), n_steps=3, seed=1)
+        sample(problem, samplers.resgld((0.1, step_size), temperatures=(1.0, 2.0), energy_noise=1.0), n_steps=3, seed=1)
+    assert compile_part.cache_info().misses == before
+
+
+def test_the_engine_has_one_signature_for_all_targets():
+    engine = compile_part(advance, ADVANCE)
+    assert len(engine.signatures) == 1
+
+    def block(position, energy, gradient, parameters, scratch):
+        for lane in range(position.shape[1]):
+            energy[lane] = 0.5 * position[0, lane] ** 2
+            gradient[0, lane] = position[0, lane]
+
+    mine = Target("mine", 1, block)
+    theirs = mixtures.gaussian_mixture([[0.0]], 1.0)
+    runs = [sample(target, samplers.sgld(0.1), n_steps=50, n_chains=20, seed=2) for target in (mine, theirs)]
+    assert compile_part(advance, ADVANCE) is engine
+    assert len(engine.signatures) == 1
+    np.testing.assert_allclose(runs[0].draws, runs[1].draws, rtol=1e-12, atol=1e-14)
+
+
+def test_the_imported_package_is_this_checkout():
+    assert Path(toolkit.__file__).resolve().parent == ROOT / "toolkit"

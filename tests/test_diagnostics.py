@@ -1,0 +1,113 @@
+"""KL on a grid: known answers, its floor for independent draws, and what draws are worth."""
+
+import numpy as np
+import pytest
+
+from targets import constrained, mixtures, shapes
+from toolkit import diagnostics as d
+
+EDGES = np.linspace(-2.5, 2.5, 101)
+
+
+@pytest.fixture(scope="module")
+def flower():
+    return constrained(mixtures.cosine25(), shapes.flower())
+
+
+@pytest.fixture(scope="module")
+def masses(flower):
+    return flower.truth.cell_masses(EDGES, EDGES)
+
+
+def test_kl_in_numbers():
+    masses, counts = [0.5, 0.25, 0.25, 0.0], [6, 0, 2, 2]
+    q = np.array([6.5, 0.5, 2.5]) / (10 + 1.5)
+    expected = sum(p * np.log(p / r) for p, r in zip(masses[:3], q, strict=True))
+    assert d.kl_divergence(counts, masses) == pytest.approx(expected, rel=1e-14)
+    assert d.kl_divergence(counts, masses, pseudo_count=1e-9) > 3.0  # the empty cell costs without smoothing
+    worse = d.kl_divergence(counts, masses, total=20.0)  # ten more draws, all beyond the grid
+    assert worse == pytest.approx(expected + np.log(21.5 / 11.5), rel=1e-14)
+
+
+def test_mass_beyond_the_grid_is_one_more_cell():
+    inside = d.kl_divergence([30, 30], [0.3, 0.3], total=100)
+    assert inside == pytest.approx(d.kl_divergence([30, 30, 40], [0.3, 0.3, 0.4]), rel=1e-14)
+
+
+def test_kl_of_proportional_counts_vanishes(masses):
+    assert abs(d.kl_divergence(masses * 1e12, masses)) < 1e-6
+
+
+def test_wrong_draws_cost_what_the_formula_says():
+    """Draws from q instead of p: KL(p ‖ q), once there are enough of them."""
+    p, q = np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.2, 0.7])
+    counts = np.random.default_rng(71).multinomial(10**7, q)
+    assert d.kl_divergence(counts, p) == pytest.approx(np.sum(p * np.log(p / q)), rel=2e-3)
+
+
+@pytest.mark.parametrize("n", [50, 3_000, 50_000, 2_000_000])
+def test_expected_kl_is_the_mean_over_independent_draws(masses, n):
+    rng = np.random.default_rng(72)
+    flat = masses.ravel() / masses.sum()
+    values = [d.kl_divergence(rng.multinomial(n, flat), masses.ravel()) for _ in range(40)]
+    error = np.std(values, ddof=1) / np.sqrt(40)
+    assert abs(np.mean(values) - d.expected_kl(masses, n)) < 4.5 * error
+    assert abs(np.mean(values) - d.expected_kl(masses, n + n // 5)) > 4.5 * error
+
+
+def test_expected_kl_joins_its_two_formulas_smoothly():
+    """A cell's mean count passes 150: the sum over the binomial law meets the expansion."""
+    below, above = (d.expected_kl([0.5, 0.5], n) for n in (299, 301))
+    assert abs(below - above) < 2e-5
+    masses = np.full(100, 0.01)
+    sum_formula, expansion = d.expected_kl(masses, 14_999), d.expected_kl(masses, 15_001)
+    assert abs(sum_formula - expansion) < 1e-6
+
+
+def test_equivalent_draws_invert_expected_kl(masses):
+    numbers = np.array([10, 333, 4_000, 50_000, 700_000])
+    kl = [d.expected_kl(masses, int(n)) for n in numbers]
+    np.testing.assert_allclose(d.equivalent_draws(kl, masses), numbers, rtol=2e-3)
+    low, high = d.equivalent_draws([1e-9, 50.0], masses)
+    assert low == pytest.approx(1e7)
+    assert high == pytest.approx(1.0)
+
+
+def test_kl_path_is_kl_of_every_prefix(flower, masses):
+    draws = np.stack([flower.truth.independent_draws(3000, seed=s) for s in (1, 2)])
+    path = d.kl_path(draws, masses, EDGES, EDGES, [10, 1000, 3000])
+    assert path.shape == (2, 3)
+    for chain in range(2):
+        for i, n in enumerate((10, 1000, 3000)):
+            counts = d.cell_counts(draws[chain, :n], EDGES, EDGES)
+            assert path[chain, i] == pytest.approx(d.kl_divergence(counts, masses, total=n), rel=1e-14)
+
+
+def test_cell_counts():
+    counts = d.cell_counts([[0.5, 1.5], [0.5, 1.5], [9.0, 0.0]], [0, 1, 2], [0, 1, 2])
+    assert counts.tolist() == [[0, 2], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: d.kl_divergence([1, 2], [0.5, 0.25, 0.25]),
+            r"counts must have the shape of masses, \(3,\), got \(2,\)",
+        ),
+        (lambda: d.kl_divergence([-1, 2], [0.5, 0.5]), "counts and masses must be ≥ 0"),
+        (lambda: d.kl_divergence([1, 2], [0.5, 0.5], pseudo_count=0), "pseudo_count must be finite and > 0"),
+        (lambda: d.kl_divergence([1, 2], [0.5, 0.5], total=1), "total must be finite and ≥ 3"),
+        (lambda: d.kl_divergence([np.nan, 2], [0.5, 0.5]), "counts must be finite"),
+        (lambda: d.cell_counts(np.zeros(3), EDGES, EDGES), r"draws must have shape \(n, 2\), got \(3,\)"),
+        (
+            lambda: d.kl_path(np.zeros((5, 2)), [[1.0]], [0, 1], [0, 1], [1]),
+            r"draws must have shape \(chain, draw, 2\)",
+        ),
+        (lambda: d.kl_path(np.zeros((1, 5, 2)), [[1.0]], [0, 1], [0, 1], [3, 9]), "checkpoints must increase"),
+        (lambda: d.expected_kl([1.0], 0), "n_draws must be ≥ 1"),
+    ],
+)
+def test_bad_arguments_are_refused(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()

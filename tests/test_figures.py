@@ -1,0 +1,99 @@
+"""Figures: every script runs small, its numbers hold, its files repeat byte for byte."""
+
+import csv
+import hashlib
+import importlib
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import figures
+from targets import mixtures, shapes
+from toolkit import sample, samplers
+
+SCRIPTS = [path.stem for path in sorted(Path(figures.__file__).parent.glob("*_fig*.py"))]
+
+
+def rows(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """The files of every script, drawn small, twice."""
+    outs = [tmp_path_factory.mktemp(f"out{i}") for i in range(2)]
+    return {
+        name: [figures.run_script(importlib.import_module(f"figures.{name}").draw, out, quick=True) for out in outs]
+        for name in SCRIPTS
+    }
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_script_writes_the_same_bytes_again(drawn, name):
+    first, second = drawn[name]
+    assert [path.suffix for path in first] == [".png", ".pdf", ".csv"]
+    for a, b in zip(first, second, strict=True):
+        assert a.stat().st_size > 1000
+        assert hashlib.sha256(a.read_bytes()).digest() == hashlib.sha256(b.read_bytes()).digest()
+
+
+def test_flower_numbers(drawn):
+    """With 2,000 draws and 4 chains the order of the methods shows already."""
+    table = rows(drawn["r2sgld_fig5_flower"][0][2])
+    last = {row["method"]: row for row in table if int(row["draws"]) == 2_000}
+    kl = {method: float(row["kl_nats"]) for method, row in last.items()}
+    assert len(kl) == 11
+    for reflected, penalised, free in (
+        ("R-SGLD", "P-SGLD", "SGLD"), ("R-cycSGLD", "P-cycSGLD", "cycSGLD"), ("r2SGLD", "P-reSGLD", "reSGLD")
+    ):  # fmt: skip
+        assert kl[reflected] < kl[free]
+        assert kl[reflected] < kl[penalised] * 1.25  # they part with more draws
+    nine = {k: v for k, v in kl.items() if k not in ("independent draws", "r2SGLD (released swap)")}
+    assert min(nine, key=nine.get) == "r2SGLD"
+    floor = float(last["r2SGLD"]["kl_of_independent_draws"])
+    assert floor == pytest.approx(kl["independent draws"], rel=0.05)
+    assert floor < kl["r2SGLD"] < 1.2 * floor
+    assert float(last["r2SGLD"]["worth_independent_draws"]) > 1_500
+    assert float(last["r2SGLD"]["share_outside"]) == 0.0
+    assert float(last["SGLD"]["share_outside"]) > 0.2
+    assert 0.25 < float(last["r2SGLD"]["swap_rate"]) < 0.35
+
+
+def test_trajectory_numbers(drawn):
+    table = rows(drawn["r2sgld_fig1_trajectory"][0][2])
+    assert len(table) == 400
+    assert 0.2 < np.mean([int(row["swapped"]) for row in table]) < 0.45
+    paths = {r: np.array([[float(row[f"{r}_x1"]), float(row[f"{r}_x2"])] for row in table]) for r in ("cold", "hot")}
+    swapped = np.array([int(row["swapped"]) for row in table])[1:] == 1
+    for name, other, reach in (("cold", "hot", 8 * np.sqrt(2 * 5e-4)), ("hot", "cold", 8 * np.sqrt(2 * 1.5e-3 * 10))):
+        came_from = np.where(swapped[:, None], paths[other][:-1], paths[name][:-1])
+        assert (np.hypot(*(paths[name][1:] - came_from).T) < reach).all()
+
+
+def test_primitives_take_runs_or_arrays():
+    run = sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=200, n_chains=2, seed=1)
+    edges = np.linspace(-2, 2, 11)
+    _, axes = plt.subplots()
+    by_run = figures.density(run, axes, x_edges=edges, y_edges=edges, shape=shapes.flower())
+    by_array = figures.density(run.draws, axes, x_edges=edges, y_edges=edges)
+    np.testing.assert_array_equal(by_run.get_array(), by_array.get_array())
+    cell = 0.4 * 0.4
+    assert by_run.get_array().sum() * cell == pytest.approx(1.0)
+    masses = np.zeros((10, 10))
+    masses[2, 7] = 1.0
+    picture = figures.density(masses, axes, x_edges=edges, y_edges=edges).get_array()
+    assert picture[7, 2] == pytest.approx(1 / cell)  # rows of a picture are y
+    line, band = figures.kl_curve([1, 10], [[1.0, 0.5], [2.0, 0.7], [1.5, 0.9]], axes, label="x", color="black")
+    np.testing.assert_allclose(line.get_ydata(), [1.5, 0.7])
+    assert band.get_paths()[0].vertices[:, 1].max() == pytest.approx(1.5 + 4.302653 * 0.5 / np.sqrt(3))
+    (path,) = figures.trajectory(np.arange(8.0).reshape(4, 2), axes, breaks=np.array([0, 0, 1, 0], bool))
+    assert np.isnan(path.get_xdata()).tolist() == [False, False, True, False, False]
+    for bad in (np.zeros((3, 3)), np.zeros(4)):
+        with pytest.raises(ValueError, match="must"):
+            figures.density(bad, axes, x_edges=edges, y_edges=edges)
+        with pytest.raises(ValueError, match="must have shape"):
+            figures.trajectory(bad, axes)
+    plt.close("all")

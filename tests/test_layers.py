@@ -1,0 +1,83 @@
+"""Imports run one way; kernels call nothing that is not vectorised or missing on CUDA; no module is too long."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("toolkit", "targets", "sysid", "figures")
+MAY_IMPORT = {
+    "toolkit": set(),
+    "targets": {"toolkit"},
+    "sysid": {"toolkit", "targets"},
+    "figures": {"toolkit", "targets", "sysid"},
+}
+MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+CORE = {"numba", "llvmlite", "numpy", "scipy", "matplotlib", "tqdm", "mpl_toolkits"}
+
+
+def imported(tree):
+    """Top-level packages of all absolute imports, and whether each stands at the top of the module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.partition(".")[0], node.col_offset == 0) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0], node.col_offset == 0
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_one_way_and_need_the_core_alone(path):
+    package = path.relative_to(ROOT).parts[0]
+    for name, _ in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        if name in PACKAGES:
+            assert name == package or name in MAY_IMPORT[package], name
+            assert name != package or package == "figures", f"import {name} relatively"
+        else:
+            import sys
+
+            assert name in CORE or name in sys.stdlib_module_names, name
+
+
+def kernels(tree):
+    """Functions compiled by Numba: decorated ones, and block functions by their arguments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
+            arguments = {a.arg for a in node.args.args}
+            if decorators & {"kernel", "inlined"} or {"position", "gradient"} <= arguments or "foot" in arguments:
+                yield node
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_kernels_use_our_maths_and_nothing_cuda_lacks(path):
+    for function in kernels(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(function):
+            assert not isinstance(node, ast.Raise | ast.Try), f"{function.name}: raise or try"
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                name = f"{node.value.id}.{node.attr}"
+                assert node.value.id != "np" or node.attr in {"uint64", "int64", "nan", "inf"}, (
+                    f"{function.name}: {name}"
+                )
+                assert node.value.id != "math" or node.attr in {"sqrt", "floor", "inf", "nan"}, (
+                    f"{function.name}: {name}"
+                )
+
+
+def test_some_kernels_were_looked_at():
+    found = {node.name for path in MODULES for node in kernels(ast.parse(path.read_text(encoding="utf-8")))}
+    assert {"exp", "philox4x32", "move_langevin", "cosine25_block", "look_polygon", "swap_replicas"} <= found
+
+
+def test_no_module_imports_cuda_or_asks_for_fastmath():
+    for path in MODULES:
+        source = path.read_text(encoding="utf-8")
+        assert "fastmath=True" not in source
+        assert "import cuda" not in source
+
+
+def test_public_functions_have_docstrings_and_types_are_shipped():
+    for package in PACKAGES:
+        assert (ROOT / package / "py.typed").exists()
+    for path in MODULES:
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path

@@ -1,0 +1,87 @@
+"""Schedules against their formulas, whatever the chunk, and bad numbers refused."""
+
+import numpy as np
+import pytest
+
+from targets import mixtures
+from toolkit import sample, samplers, schedules
+
+NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
+
+
+def test_cosine_cycles_follow_their_formula():
+    schedule = schedules.cosine_cycles(4, exploration=0.25, floor=0.1)
+    steps = np.arange(1000)
+    factors = schedule.factors(steps, 1000)
+    r = (steps % 250) / 250
+    np.testing.assert_allclose(factors.step_size, np.maximum(0.5 * (np.cos(np.pi * r) + 1), 0.1), rtol=1e-14)
+    np.testing.assert_array_equal(factors.keep, r >= 0.25)
+    np.testing.assert_array_equal(factors.temperature, np.where(r >= 0.25, 1.0, 0.0))
+    assert factors.step_size[0] == 1.0
+
+
+def test_cycle_length_is_rounded_up():
+    factors = schedules.cosine_cycles(3).factors(np.arange(10), 10)
+    assert (np.flatnonzero(factors.step_size == 1.0) == [0, 4, 8]).all()
+
+
+def test_exponential_decay_follows_its_formula():
+    factors = schedules.exponential_decay(0.99, start=100, every=3).factors(np.arange(400), 400)
+    expected = [0.99 ** (max(0, k - 100) // 3) for k in range(400)]
+    np.testing.assert_allclose(factors.step_size, expected, rtol=1e-13)
+    assert factors.keep.all()
+    assert (factors.temperature == 1.0).all()
+
+
+@pytest.mark.parametrize("schedule", [schedules.cosine_cycles(7, exploration=0.3), schedules.exponential_decay(0.999)])
+def test_factors_do_not_depend_on_the_chunk(schedule):
+    whole = schedule.factors(np.arange(1000), 1000)
+    for length in (1, 7, 333):
+        parts = [schedule.factors(np.arange(a, min(a + length, 1000)), 1000) for a in range(0, 1000, length)]
+        for field, values in enumerate(whole):
+            np.testing.assert_array_equal(np.concatenate([part[field] for part in parts]), values)
+
+
+def test_one_cycle_without_exploration_and_a_floor_of_1_is_sgld():
+    """One cycle with β = 0 and constant step = SGLD, bit for bit."""
+    arguments = {"n_steps": 300, "n_chains": 5, "seed": 4}
+    cyclical = sample(NORMAL, samplers.cyclical_sgld(0.1, n_cycles=1, exploration=0.0, floor=1.0), **arguments)
+    np.testing.assert_array_equal(cyclical.draws, sample(NORMAL, samplers.sgld(0.1), **arguments).draws)
+
+
+def test_kept_steps_under_cycles_burn_in_and_thin():
+    sampler = samplers.cyclical_sgld(0.1, n_cycles=2, exploration=0.5)
+    run = sample(NORMAL, sampler, n_steps=40, burn_in=5, thin=3, seed=1)
+    assert run.steps.tolist() == [10, 13, 16, 19, 31, 34, 37]
+
+
+def test_variance_follows_the_schedule():
+    """From a point, the variance of each step follows var ← (1 − h)² var + 2h with the step's own h."""
+    sampler = samplers.sgld(1.6, schedule=schedules.exponential_decay(0.5, start=20, every=20))
+    draws = sample(NORMAL, sampler, n_steps=60, thin=60, n_chains=60_000, seed=5).draws
+    variances = {}
+    for change in (40, 20):  # the first decay, at step 40, and a wrong one
+        variance = 0.0
+        for step in range(60):
+            h = 1.6 * 0.5 ** max(0, (step - change) // 20 + 1)
+            variance = (1.0 - h) ** 2 * variance + 2.0 * h
+        variances[change] = draws.var() / variance - 1.0
+    assert abs(variances[40]) < 4.5 * np.sqrt(2 / 60_000)
+    assert abs(variances[20]) > 4.5 * np.sqrt(2 / 60_000)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: schedules.cosine_cycles(0), "n_cycles must be ≥ 1, got 0"),
+        (lambda: schedules.cosine_cycles(2.5), "n_cycles must be an integer, got 2.5"),
+        (lambda: schedules.cosine_cycles(2, exploration=1.0), "exploration must be finite and ≥ 0 and < 1, got 1.0"),
+        (lambda: schedules.cosine_cycles(2, floor=-0.1), "floor must be finite and ≥ 0 and ≤ 1, got -0.1"),
+        (lambda: schedules.exponential_decay(0.0), "rate must be finite and > 0 and ≤ 1, got 0.0"),
+        (lambda: schedules.exponential_decay(0.9, start=-1), "start must be ≥ 0, got -1"),
+        (lambda: schedules.exponential_decay(0.9, every=True), "every must be an integer, got True"),
+    ],
+)
+def test_bad_numbers_are_refused(make, message):
+    with pytest.raises((TypeError, ValueError), match=message.replace("(", r"\(")):
+        make()
