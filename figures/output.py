@@ -32,8 +32,12 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str) -> 
     return paths
 
 
-def run_script(draw: Callable[[Path, bool], list[Path]], out: Path = OUT, quick: bool = QUICK) -> list[Path]:
-    """Draw one script's figure into ``out`` without a screen, in the project's style; the paths written."""
+def run_script(draw: Callable[[Path, bool], list[Path]], out: Path | None = None, quick: bool = QUICK) -> list[Path]:
+    """Draw one script's figure into ``out`` without a screen, in the project's style; the paths written.
+
+    out: None for figures/out, or figures/out/quick for a quick version, which never replaces a full one.
+    """
+    out = out or (OUT / "quick" if quick else OUT)
     matplotlib.use("Agg")
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
         return draw(out, quick)

@@ -1,5 +1,6 @@
 """``constrained``: a target inside a shape, with the truth of both together."""
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ from toolkit.checks import check_count
 from toolkit.problem import Problem, Target
 
 from .quadrature import cell_integrals
+from .rejection import accepted
 from .shapes import Shape
 
 Array = NDArray[np.float64]
@@ -32,7 +34,7 @@ def constrained(target: Target, shape: Shape) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedTruth:
-    """Truth of a target inside a shape, by quadrature over the shape's own polygon: relative error below 1e-9."""
+    """Truth of a target inside a shape, by quadrature over the shape's own polygon (``quadrature.cell_integrals``)."""
 
     target: Target
     shape: Shape
@@ -55,20 +57,20 @@ class ConstrainedTruth:
         return np.asarray(integrals * np.exp(-self._offset - self.log_normaliser))
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
-        """Exact draws (n, 2): the target's, where its truth can draw, else by rejection from uniform ones."""
-        n = check_count("n", n, at_least=0)
-        kept: list[Array] = []
-        found, attempt = 0, 0
-        if self.target.truth is None:
+        """Exact draws (n, 2): the target's own that fall inside. Raises ValueError where the target has no truth."""
+        truth = self.target.truth
+        if truth is None:
             raise ValueError(
                 f"independent draws need a target that can draw them, and {self.target.name!r} has no truth"
             )
-        while found < n:
-            points = self.target.truth.independent_draws(max(64, 2 * (n - found)), seed=seed + (attempt << 32))
-            kept.append(points[self.shape.contains(points)])
-            found += len(kept[-1])
-            attempt += 1
-        return np.concatenate(kept)[:n] if kept else np.empty((0, 2))
+        attempts = itertools.count()
+        first = check_count("seed", seed, at_least=0, below=2**64)
+
+        def propose(batch: int) -> Array:
+            points = truth.independent_draws(batch, seed=(first + (next(attempts) << 32)) % 2**64)
+            return np.asarray(points[self.shape.contains(points)])
+
+        return accepted(n, 2, propose, name=f"draws of {self.target.name!r} in {self.shape.name!r}")
 
     def distance(self, points: Any) -> Array:
         """Distance of ``points`` (n, 2) to the boundary, positive inside."""

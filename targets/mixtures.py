@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
-from toolkit.checks import check_array, check_number
+from toolkit.checks import check_array, check_count, check_number
 from toolkit.compiling import inlined, kernel
 from toolkit.maths import exp, fma, log, select, sincos_turns
 from toolkit.problem import Target
 
 from .quadrature import cell_integrals, check_edges
+from .rejection import accepted, generator
 
 Array = NDArray[np.float64]
 
@@ -45,7 +46,7 @@ def cosine25() -> Target:
 
 @dataclass(frozen=True)
 class CosineTruth:
-    """Truth of ``cosine25``; cell masses to 1e-9 of the largest, except 1e-5 where the circle ‖x‖² = 20 cuts a cell."""
+    """Truth of ``cosine25``; cell masses to 1e-7 of the whole (``quadrature.cell_integrals``)."""
 
     @property
     def log_normaliser(self) -> float:
@@ -66,23 +67,24 @@ class CosineTruth:
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, 2): the Gaussian exp(−0.2 ‖x‖²), kept with probability exp of the rest of −U minus 4."""
-        rng = np.random.default_rng(seed)
-        kept: list[Array] = []
-        while sum(map(len, kept)) < n:
-            x = rng.standard_normal((16 * n + 64, 2)) * np.sqrt(2.5)
-            squared = (x**2).sum(axis=1)
-            log_keep = 2.0 * np.cos(2.0 * np.pi * x).sum(axis=1) - 4.0 - np.maximum(squared - 20.0, 0.0)
-            kept.append(x[np.log(rng.random(len(x))) < log_keep])
-        return np.concatenate(kept)[:n]
+        rng = generator(seed)
+
+        def propose(batch: int) -> Array:
+            x = rng.standard_normal((batch, 2)) * np.sqrt(2.5)
+            beyond = np.maximum((x**2).sum(axis=1) - 20.0, 0.0)
+            log_keep = 2.0 * np.cos(2.0 * np.pi * x).sum(axis=1) - 4.0 - beyond
+            return np.asarray(x[np.log(rng.random(batch)) < log_keep])
+
+        return accepted(n, 2, propose, name="cosine25")
 
 
 def gaussian_mixture_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
-    """Energy and gradient of ``gaussian_mixture``; parameters: dim, ½/variance, then rows (offset, mean).
+    """Energy and gradient of ``gaussian_mixture``; parameters: ½/variance, then rows (offset, mean).
 
     Log-sum-exp in two passes over the components: the smallest exponent first, so that nothing under- or overflows.
     """
     dim, lanes = position.shape
-    precision = parameters[1]
+    precision = parameters[0]
     lowest, total, squared = scratch[0], scratch[1], scratch[2]
     for lane in range(lanes):
         lowest[lane] = math.inf
@@ -90,13 +92,13 @@ def gaussian_mixture_block(position: Any, energy: Any, gradient: Any, parameters
     for d in range(dim):
         for lane in range(lanes):
             gradient[d, lane] = 0.0
-    for row in range(2, parameters.size, dim + 1):
+    for row in range(1, parameters.size, dim + 1):
         offset = parameters[row]
         square_distances(position, parameters[row + 1 : row + 1 + dim], squared)
         for lane in range(lanes):
             exponent = fma(precision, squared[lane], offset)
             lowest[lane] = select(exponent < lowest[lane], exponent, lowest[lane])
-    for row in range(2, parameters.size, dim + 1):
+    for row in range(1, parameters.size, dim + 1):
         offset, mean = parameters[row], parameters[row + 1 : row + 1 + dim]
         square_distances(position, mean, squared)
         for lane in range(lanes):
@@ -146,7 +148,7 @@ def gaussian_mixture(means: Any, variance: float, weights: Sequence[float] | Non
         name or f"gaussian_mixture({components} in {dim}-D)",
         dim,
         gaussian_mixture_block,
-        np.concatenate([[dim, 0.5 / variance], rows.ravel()]),
+        np.concatenate([[0.5 / variance], rows.ravel()]),
         scratch_rows=3,
         truth=MixtureTruth(centres, variance, shares),
     )
@@ -175,15 +177,16 @@ def gaussian_grid_block(position: Any, energy: Any, gradient: Any, parameters: A
 @inlined
 def comb(x):
     """Energy and slope of Σ 0.2 N(c, 0.03) over c = −4, −2, 0, 2, 4, by log-sum-exp about the nearest centre."""
-    nearest = 2.0 * math.floor(0.5 * x + 0.5)
-    nearest = select(nearest > 4.0, 4.0, select(nearest < -4.0, -4.0, nearest))
+    inner = select(x > 4.0, 4.0, select(x < -4.0, -4.0, x))
+    nearest = 2.0 * math.floor(0.5 * inner + 0.5)
     away = x - nearest
     total, moment = 0.0, 0.0
     for n in range(5):
-        from_centre = x - (2.0 * n - 4.0)
-        share = exp(16.666666666666668 * fma(away, away, -(from_centre * from_centre)))  # 1 / (2 · 0.03)
+        shift = (2.0 * n - 4.0) - nearest
+        # ‖x − c‖² − ‖x − nearest‖² = shift (shift − 2 away), without the cancellation far out; 16.7 = 1 / (2 · 0.03)
+        share = exp(-16.666666666666668 * shift * (shift - 2.0 * away))
         total += share
-        moment = fma(share, from_centre, moment)
+        moment = fma(share, away - shift, moment)
     # log(0.2) − ½ log(2π 0.03) = −0.775097497
     return fma(16.666666666666668 * away, away, 0.7750974969787822 - log(total)), moment / total * 33.333333333333336
 
@@ -219,7 +222,7 @@ class MixtureTruth:
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, dim)."""
-        rng = np.random.default_rng(seed)
+        n, rng = check_count("n", n, at_least=0), generator(seed)
         component = rng.choice(len(self.weights), size=n, p=self.weights)
         return np.asarray(
             self.means[component] + np.sqrt(self.variance) * rng.standard_normal((n, self.means.shape[1]))

@@ -19,6 +19,8 @@ from toolkit.compiling import compile_part
 from toolkit.polygons import Domain, polygon_domain, signed_distance
 from toolkit.signatures import MATRIX
 
+from .rejection import accepted, generator
+
 Array = NDArray[np.float64]
 
 VERTICES = 8192
@@ -61,13 +63,14 @@ class Shape:
 
     def uniform_draws(self, n: int, *, seed: int) -> Array:
         """Independent uniform points (n, 2) inside the shape."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         x_min, y_min, x_max, y_max = self.bounds
-        kept: list[Array] = []
-        while sum(map(len, kept)) < n:
-            points = rng.uniform((x_min, y_min), (x_max, y_max), size=(2 * n + 64, 2))
-            kept.append(points[self.contains(points)])
-        return np.concatenate(kept)[:n]
+
+        def propose(batch: int) -> Array:
+            points = rng.uniform((x_min, y_min), (x_max, y_max), size=(batch, 2))
+            return np.asarray(points[self.contains(points)])
+
+        return accepted(n, 2, propose, name=f"uniform draws in {self.name!r}")
 
 
 def check_points(points: Any) -> Array:
@@ -115,11 +118,16 @@ def polygon_of(name: str, outer: Any, holes: Sequence[Any] = ()) -> Shape:
             f"{name} must not cross or touch itself, but its edges from {segments[first, :2].tolist()} and from "
             f"{segments[second, :2].tolist()} meet"
         )
-    shape = Shape(name, tuple(rings))
+    outlines = [Shape(name, (ring if place == 0 else ring[::-1],)) for place, ring in enumerate(rings)]
     for place, ring in enumerate(rings[1:]):
-        if not Shape(name, (rings[0],)).contains(ring[:1])[0]:
+        if not outlines[0].contains(ring[:1])[0]:
             raise ValueError(f"holes[{place}] must lie inside the outer ring, got a vertex at {ring[0].tolist()}")
-    return shape
+        for other, outline in enumerate(outlines[1:]):
+            if other != place and outline.contains(ring[:1])[0]:
+                raise ValueError(
+                    f"holes[{place}] must not lie inside holes[{other}], got a vertex at {ring[0].tolist()}"
+                )
+    return Shape(name, tuple(rings))
 
 
 def curve(
@@ -131,18 +139,27 @@ def curve(
 ) -> Shape:
     """The closed curve ``function``: t (n,) in [0, 1) → (x, y), each (n,); area: the curve's, where known.
 
-    Raises ValueError where the curve does not close, or as ``polygon_of``.
+    Raises ValueError where the curve does not close or has too few vertices for its area, or as ``polygon_of``.
     """
     n_vertices = check_count("n_vertices", n_vertices, at_least=3)
     t = np.arange(n_vertices + 1) / n_vertices
-    points = check_array("function's points", np.stack(function(t), axis=1))
+    if not callable(function):
+        raise TypeError(f"function must be callable, got {function!r}")
+    points = check_array("function(t)", function(t)).T.copy()
+    if points.shape != (t.size, 2):
+        raise ValueError(f"function must return (x, y), each of shape {t.shape}, got shape {points.T.shape}")
     gap = float(np.hypot(*(points[-1] - points[0])))
     if gap > 1e-6 * float(np.ptp(points, axis=0).max()):
         raise ValueError(
             f"function must be closed, got {points[0].tolist()} at t = 0 and {points[-1].tolist()} at t = 1"
         )
-    shape = polygon_of(name, points[:-1])
-    return Shape(name, shape.rings, area)
+    shape = Shape(name, polygon_of(name, points[:-1]).rings, area)
+    if area is not None and abs(shape.area / area - 1.0) > 1e-2:
+        raise ValueError(
+            f"n_vertices must be enough to follow the curve, got {n_vertices}, whose polygon has area {shape.area:g} "
+            f"in place of {area:g}"
+        )
+    return shape
 
 
 def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_vertices: int = VERTICES) -> Shape:

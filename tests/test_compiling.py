@@ -119,3 +119,50 @@ def test_the_engine_has_one_signature_for_all_targets():
 
 def test_the_imported_package_is_this_checkout():
     assert Path(toolkit.__file__).resolve().parent == ROOT / "toolkit"
+
+
+def test_an_edit_of_another_package_is_seen(tmp_path):
+    """A block function of one package that calls a kernel of another: an edit of either recompiles it."""
+    for name, source in {
+        "bb": "from toolkit.compiling import inlined\n@inlined\ndef slope(x):\n    return FACTOR * x\nFACTOR = 1.0\n",
+        "aa": (
+            "from bb import slope\nfrom toolkit import Target\n"
+            "def block(position, energy, gradient, parameters, scratch):\n"
+            "    for lane in range(position.shape[1]):\n"
+            "        energy[lane] = 0.0\n        gradient[0, lane] = slope(position[0, lane])\n"
+            "target = Target('t', 1, block)\n"
+        ),
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(source, encoding="utf-8")
+    script = "from aa import target; print(target.evaluate([[7.0]])[1].item())"
+
+    def gradient():
+        environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+        command = [sys.executable, "-c", script]
+        return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+
+    assert [gradient(), gradient()] == [7.0, 7.0]
+    assert list((tmp_path / "aa" / "__pycache__").glob("*.nbc"))
+    path = tmp_path / "bb" / "__init__.py"
+    path.write_text(path.read_text(encoding="utf-8").replace("FACTOR * x", "FACTOR * x * x"), encoding="utf-8")
+    assert gradient() == 49.0
+
+
+def test_global_numbers_are_part_of_the_key():
+    from toolkit import polygons
+    from toolkit.compiling import cache_stamp
+
+    before = cache_stamp(polygons.list_pieces)
+    polygons.LEVELS += 1
+    try:
+        assert cache_stamp(polygons.list_pieces) != before
+    finally:
+        polygons.LEVELS -= 1
+    assert cache_stamp(polygons.list_pieces) == before
+
+
+def test_code_of_a_script_is_not_cached():
+    from toolkit.compiling import cache_stamp
+
+    assert cache_stamp(lambda x: x) is None

@@ -106,6 +106,36 @@ def test_independent_draws(name):
     assert chisquare(observed, expected).pvalue > 1e-4
 
 
+def test_a_domain_much_larger_than_the_target():
+    """All but everything is inside a large octagon, and the grid is refined until it says so."""
+    target = mixtures.cosine25()
+    inside = constrained(target, shapes.polygon(radius=12.0)).truth.log_normaliser
+    assert inside == pytest.approx(target.truth.log_normaliser, abs=1e-7)
+    with pytest.raises(ValueError, match=r"400 cells across .* do not integrate"):
+        _ = constrained(target, shapes.polygon(radius=5000.0)).truth.log_normaliser
+
+
+def test_a_target_too_sharp_for_the_grid_is_refused():
+    sharp = constrained(mixtures.gaussian_mixture([[0.1, 0.2]], 1e-8), shapes.flower())
+    with pytest.raises(ValueError, match="the grid must resolve the target"):
+        sharp.truth.cell_masses([-2.5, 0.0, 2.5], [-2.5, 2.5])
+
+
+def test_draws_of_a_target_that_is_elsewhere_end_with_an_error():
+    far = constrained(mixtures.cosine25(), shapes.polygon_of("far", [[9, 9], [10, 9], [10, 10]]))
+    with pytest.raises(ValueError, match="rejection accepts"):
+        far.truth.independent_draws(10, seed=0)
+
+
+def test_points_that_are_nowhere_are_not_inside():
+    problem = constrained(mixtures.cosine25(), shapes.flower())
+    points = [[0, 0], [np.nan, 0], [np.inf, 0], [1e16, 3e16], [-1e300, 1e300]]
+    assert problem.contains(points).tolist() == [True, False, False, False, False]
+    assert (shapes.flower().distance([[1e16, 3e16], [1e20, 0]]) < 0).all()
+    with pytest.raises(ValueError, match=r"points must have shape \(n, 2\), got \(4, 3\)"):
+        problem.contains(np.zeros((4, 3)))
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(TypeError, match="target must be a Target"):
         constrained("cosine25", shapes.flower())

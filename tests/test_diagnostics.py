@@ -73,6 +73,24 @@ def test_equivalent_draws_invert_expected_kl(masses):
     assert high == pytest.approx(1.0)
 
 
+def test_mass_beyond_the_grid_counts_in_the_expectation(flower):
+    edges = np.linspace(-1.5, 1.5, 61)
+    masses = flower.truth.cell_masses(edges, edges)
+    assert masses.sum() < 0.95
+    values = []
+    for seed in range(20):
+        draws = flower.truth.independent_draws(5000, seed=seed)
+        values.append(d.kl_divergence(d.cell_counts(draws, edges, edges), masses, total=5000))
+    assert abs(np.mean(values) - d.expected_kl(masses, 5000)) < 4.5 * np.std(values, ddof=1) / np.sqrt(20)
+
+
+def test_few_even_cells():
+    """One draw can look better than two: what draws are worth is read beyond the table's maximum."""
+    assert d.expected_kl([1.0], 10) == 0.0
+    even = np.full(4, 0.25)
+    assert d.equivalent_draws(d.expected_kl(even, 1000), even) == pytest.approx(1000, rel=2e-3)
+
+
 def test_kl_path_is_kl_of_every_prefix(flower, masses):
     draws = np.stack([flower.truth.independent_draws(3000, seed=s) for s in (1, 2)])
     path = d.kl_path(draws, masses, EDGES, EDGES, [10, 1000, 3000])
@@ -95,7 +113,7 @@ def test_cell_counts():
             lambda: d.kl_divergence([1, 2], [0.5, 0.25, 0.25]),
             r"counts must have the shape of masses, \(3,\), got \(2,\)",
         ),
-        (lambda: d.kl_divergence([-1, 2], [0.5, 0.5]), "counts and masses must be ≥ 0"),
+        (lambda: d.kl_divergence([-1, 2], [0.5, 0.5]), "counts must be ≥ 0, got -1"),
         (lambda: d.kl_divergence([1, 2], [0.5, 0.5], pseudo_count=0), "pseudo_count must be finite and > 0"),
         (lambda: d.kl_divergence([1, 2], [0.5, 0.5], total=1), "total must be finite and ≥ 3"),
         (lambda: d.kl_divergence([np.nan, 2], [0.5, 0.5]), "counts must be finite"),
@@ -105,7 +123,12 @@ def test_cell_counts():
             r"draws must have shape \(chain, draw, 2\)",
         ),
         (lambda: d.kl_path(np.zeros((1, 5, 2)), [[1.0]], [0, 1], [0, 1], [3, 9]), "checkpoints must increase"),
+        (lambda: d.kl_path(np.zeros((1, 5, 2)), [[1.0]], [0, 1], [0, 1], [1.5]), "checkpoints must increase"),
+        (lambda: d.kl_path(np.zeros((1, 5, 2)), [1.0], [0, 1], [0, 1], [1]), r"masses must have the shape of the grid"),
         (lambda: d.expected_kl([1.0], 0), "n_draws must be ≥ 1"),
+        (lambda: d.expected_kl([0.5, -0.1], 10), "masses must be ≥ 0"),
+        (lambda: d.kl_divergence([1, 1], [25.0, 25.0]), "masses must be ≥ 0 and sum to at most 1"),
+        (lambda: d.equivalent_draws([0.1], [1.0]), "masses must spread over cells"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

@@ -174,6 +174,7 @@ PHASES = {
             *(MATRIX,) * 3,
             *(FLOATS,) * 5,
             COUNTS,
+            COUNTS,
             types.int64,
             types.int64,
             types.uint64,

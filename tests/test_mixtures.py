@@ -44,6 +44,14 @@ def test_mixture_energy_against_scipy(name):
     np.testing.assert_allclose(-target.evaluate(points)[0], target.truth.log_density(points), rtol=1e-12, atol=1e-12)
 
 
+def test_gaussian_grid_far_out():
+    target = TARGETS["gaussian_grid25"]
+    points = np.array([[1e5, 0.0], [1e8, -1e8], [1e12, 3.0]])
+    energy, gradient = target.evaluate(points)
+    np.testing.assert_allclose(energy, -target.truth.log_density(points), rtol=1e-12)
+    np.testing.assert_allclose(gradient[:, 0], (points[:, 0] - 4.0) / 0.03, rtol=1e-12)
+
+
 def test_cosine25_in_numbers():
     energy, gradient = TARGETS["cosine25"].evaluate(np.array([[0, 0], [1, 1], [0.5, 0], [5, 0.25]]))
     np.testing.assert_allclose(energy, [-4.0, -3.6, 0.05, 0.2 * 25.0625 - 2.0 + 5.0625], atol=1e-12)

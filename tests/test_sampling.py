@@ -182,7 +182,7 @@ BAD_CALLS = {
     "threads": ({"threads": 0}, ValueError, "threads must be ≥ 1"),
     "init shape": ({"init": [0.0, 1.0]}, ValueError, r"init must have shape \(dim,\) = \(1,\)"),
     "init nan": ({"init": [np.nan]}, ValueError, "init must be finite, got nan"),
-    "init text": ({"init": "zero"}, TypeError, "init must be an array of numbers"),
+    "init text": ({"init": "zero"}, TypeError, "init must be an array of real numbers"),
     "init outside": (
         {"problem": FLOWER, "init": [3.0, 0.0]}, ValueError,
         r"init must lie inside the domain .*got \[3.0, 0.0\] for chain 0",
@@ -198,6 +198,8 @@ BAD_CALLS = {
         {"sampler": samplers.sgld(0.1, boundary=boundaries.reflect())}, ValueError,
         "boundary 'reflect' needs a problem with a domain",
     ),
+    "init complex": ({"init": [1j]}, TypeError, "init must be an array of real numbers"),
+    "flag": ({"keep_replicas": "no"}, TypeError, "keep_replicas must be True or False, got 'no'"),
     "layout": ({"layout": 64}, TypeError, "layout must be a Layout"),
     "lanes": ({"layout": Layout(lanes=0)}, ValueError, "layout.lanes must be ≥ 1"),
     "chunk_steps": ({"layout": Layout(chunk_steps=0)}, ValueError, "layout.chunk_steps must be ≥ 1"),
@@ -219,12 +221,12 @@ def test_seed_has_no_default():
 
 
 BAD_SAMPLERS = {
-    "step size 0": (lambda: samplers.sgld(0.0), r"step_sizes\[0\] must be finite and > 0, got 0.0"),
-    "step size inf": (lambda: samplers.sgld(np.inf), r"step_sizes\[0\] must be finite and > 0, got inf"),
-    "step size text": (lambda: samplers.sgld("small"), r"step_sizes\[0\] must be a number, got 'small'"),
+    "step size 0": (lambda: samplers.sgld(0.0), "step_size must be finite and > 0, got 0.0"),
+    "step size inf": (lambda: samplers.sgld(np.inf), "step_size must be finite and > 0, got inf"),
+    "step size text": (lambda: samplers.sgld("small"), "step_size must be a number, got 'small'"),
     "temperature": (
         lambda: samplers.sgld(0.1, temperature=-1.0),
-        r"temperatures\[0\] must be finite and > 0, got -1.0",
+        "temperature must be finite and > 0, got -1.0",
     ),
     "not increasing": (lambda: samplers.r2sgld(temperatures=(10.0, 1.0)), r"temperatures must increase.*\(10.0, 1.0\)"),
     "equal": (lambda: samplers.r2sgld(temperatures=(1.0, 1.0)), "temperatures must increase"),
@@ -236,13 +238,75 @@ BAD_SAMPLERS = {
     "energy noise": (lambda: samplers.r2sgld(energy_noise=np.nan), "energy_noise must be finite and ≥ 0, got nan"),
     "correction": (lambda: samplers.r2sgld(correction=-1.0), "correction must be finite and ≥ 0, got -1.0"),
     "swap_every": (lambda: samplers.r2sgld(swap_every=0), "swap_every must be ≥ 1, got 0"),
-    "threshold": (lambda: samplers.r2sgld(swap_threshold=2.0), "threshold must be finite and > 0 and ≤ 1, got 2.0"),
+    "threshold": (
+        lambda: samplers.r2sgld(swap_threshold=2.0),
+        "swap_threshold must be finite and > 0 and ≤ 1, got 2.0",
+    ),
     "boundary": (lambda: samplers.sgld(0.1, boundary="reflect"), "boundary must be a Boundary, got 'reflect'"),
     "schedule": (lambda: samplers.sgld(0.1, schedule=0.5), "schedule must be a Schedule, got 0.5"),
     "penalty": (lambda: boundaries.penalise(0.0), "coefficient must be finite and > 0, got 0.0"),
     "bounces": (lambda: boundaries.reflect(max_bounces=0), "max_bounces must be ≥ 1, got 0"),
+    "unknown kind": (lambda: boundaries.Boundary("bounce"), "kind must be one of 'reflect', 'penalise', 'ignore'"),
+    "kind without its number": (lambda: boundaries.Boundary("reflect"), "max_bounces must be ≥ 1, got 0"),
+    "number of another kind": (
+        lambda: boundaries.Boundary("ignore", 1.0),
+        "coefficient must be 0 for 'ignore', got 1.0",
+    ),
+    "swap_every direct": (lambda: tempering.ReplicaExchange(swap_every=0), "swap_every must be ≥ 1, got 0"),
+    "huge": (lambda: samplers.sgld(10**400), "step_size must be finite and > 0"),
+    "huge count": (lambda: boundaries.reflect(max_bounces=10**30), "max_bounces must be ≥ 1 and < 9223372036854775808"),
+    "no sequence": (lambda: samplers.r2sgld(np.array(1e-3)), "step_sizes must be a sequence of numbers"),
+    "idle noise": (lambda: Sampler("x", [0.1], energy_noise=1.0), "energy_noise must be 0 without a tempering"),
+    "problem of nothing": (lambda: Problem("x"), "target must be a Target, got 'x'"),
+    "problem of a shape": (lambda: Problem(mixtures.cosine25(), shapes.flower()), "domain must be None or a Domain"),
+    "target without function": (lambda: Target("t", 1, None), "energy_gradient must be a block function, got None"),
     "dimensions": (lambda: Problem(NORMAL, FLOWER.domain), "domain has dimension 2, but the target has 1"),
 }
+
+
+def user_schedule(*factors):
+    return schedules.Schedule("mine", lambda steps, total: schedules.Factors(*(f(steps) for f in factors)))
+
+
+def ones(steps):
+    return np.ones(steps.size)
+
+
+def always(steps):
+    return np.ones(steps.size, bool)
+
+
+BAD_SCHEDULES = {
+    "short": (user_schedule(lambda s: np.ones(1), ones, always), "step_size of schedule 'mine' must be ≥ 0"),
+    "nan": (user_schedule(ones, lambda s: np.full(s.size, np.nan), always), "temperature of schedule 'mine' must be"),
+    "negative": (user_schedule(lambda s: -ones(s), ones, always), "minimum -1.0"),
+    "keep": (user_schedule(ones, ones, ones), "keep of schedule 'mine' must be booleans"),
+    "no factors": (schedules.Schedule("mine", lambda steps, total: 1.0), "must return Factors, got float"),
+    "keeps nothing": (
+        user_schedule(ones, ones, lambda s: np.zeros(s.size, bool)), "schedule mine keeps none of the draws",
+    ),
+    "too many cycles": (schedules.cosine_cycles(30), "n_cycles must be ≤ n_steps = 10, got 30"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_SCHEDULES)
+def test_bad_schedules_are_refused(name):
+    schedule, message = BAD_SCHEDULES[name]
+    with pytest.raises((TypeError, ValueError), match=message):
+        sample(NORMAL, samplers.sgld(0.1, schedule=schedule), n_steps=10, seed=1)
+
+
+def test_a_user_schedule_works():
+    mine = user_schedule(lambda s: 1.0 / (1 + s), lambda s: 2.0 * ones(s), lambda s: s % 2 == 1)
+    run = sample(NORMAL, samplers.sgld(0.1, schedule=mine), n_steps=10, seed=1)
+    assert run.steps.tolist() == [1, 3, 5, 7, 9]
+
+
+def test_no_swap_is_attempted_at_temperature_0():
+    schedule = schedules.cosine_cycles(4, exploration=0.75, floor=0.2)
+    run = sample(FLOWER, samplers.r2sgld(schedule=schedule), n_steps=4000, n_chains=20, seed=1)
+    plain = sample(FLOWER, samplers.r2sgld(step_sizes=(1e-4, 3e-4)), n_steps=1000, n_chains=20, seed=1)
+    assert run.swap_rates.mean() == pytest.approx(plain.swap_rates.mean(), abs=0.05)
 
 
 @pytest.mark.parametrize("name", BAD_SAMPLERS)
@@ -289,8 +353,7 @@ def test_divergence_names_the_place_and_keeps_the_draws():
     alone = sample(QUARTIC, samplers.sgld(0.02), n_steps=100, n_chains=1, init=start[:1], seed=6).draws
     np.testing.assert_array_equal(draws[0], alone[0])  # the others went on as if nothing had been
     assert np.isfinite(draws[2]).all()
-    last = sample(QUARTIC, samplers.sgld(0.02), n_steps=error.step, n_chains=2, init=start[:2], seed=6).draws[1, -1]
-    np.testing.assert_array_equal(error.state, last)
+    np.testing.assert_array_equal(error.state, draws[1, error.step - 1])
 
 
 def test_divergence_of_the_energy_alone():
@@ -304,6 +367,32 @@ def test_divergence_of_a_hot_replica_does_not_swap_into_the_cold_one():
         sample(QUARTIC, sampler, n_steps=300, n_chains=5, init=[1.5], seed=8)
     assert caught.value.replica == 1
     assert np.isfinite(caught.value.run.draws).all()
+
+
+def wall_block(position, energy, gradient, parameters, scratch):
+    """U = x²/2 for |x| < ½ and infinite beyond."""
+    for lane in range(position.shape[1]):
+        x = position[0, lane]
+        energy[lane] = 0.5 * x * x if abs(x) < 0.5 else np.inf
+        gradient[0, lane] = x
+
+
+WALL = Target("wall", 1, wall_block)
+
+
+def test_an_infinite_energy_never_swaps():
+    """Of two replicas the one that diverged is named, and its place does not pass to the other."""
+    sampler = samplers.resgld((1.0, 1e-9), temperatures=(1.0, 10.0))
+    with pytest.raises(DivergenceError, match=r"chain 0, replica 0 .* 1 of 2 replicas diverged") as caught:
+        sample(WALL, sampler, n_steps=50, init=[0.1], seed=1, keep_replicas=True)
+    assert np.isfinite(caught.value.run.replica_draws[0, 1]).all()
+
+
+def test_a_last_draw_of_infinite_energy_does_not_pass():
+    with pytest.raises(DivergenceError) as caught:
+        sample(WALL, samplers.sgld(10.0), n_steps=1, n_chains=2, seed=0, keep_energies=True)
+    assert caught.value.step == 1
+    assert np.isnan(caught.value.run.energies).any()
 
 
 def test_divergence_in_a_stream():
@@ -338,9 +427,10 @@ from targets import mixtures
 warnings.simplefilter("ignore")
 arguments = dict(n_chains=3, seed=9, threads=2, layout=Layout(lanes=1, chunk_steps=1000))
 print("ready", flush=True)
-run = sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=40_000_000, thin=1000, **arguments)
-again = sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=run.n_steps, thin=1000, **arguments)
-equal = bool((run.draws == again.draws).all())
+sampler = samplers.resgld((1e-3, 1e-2), temperatures=(1.0, 5.0))
+run = sample(mixtures.cosine25(), sampler, n_steps=40_000_000, thin=1000, **arguments)
+again = sample(mixtures.cosine25(), sampler, n_steps=run.n_steps, thin=1000, **arguments)
+equal = bool((run.draws == again.draws).all() and (run.swap_rates == again.swap_rates).all())
 print(json.dumps([run.interrupted, run.n_steps, run.draws.shape, equal, again.interrupted]))
 """
 

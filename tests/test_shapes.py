@@ -56,7 +56,7 @@ SQUARE = [[0, 0], [1, 0], [1, 1], [0, 1]]
 BAD = {
     "too few": (SQUARE[:2], (), "at least 3 vertices"),
     "wrong shape": ([[0, 0, 0]] * 4, (), r"outer must have shape \(vertices, 2\)"),
-    "no numbers": ("circle", (), "outer must be an array of numbers"),
+    "no numbers": ("circle", (), "outer must be an array of real numbers"),
     "not finite": ([[0, 0], [1, np.nan], [1, 1]], (), "outer must be finite, got nan at"),
     "repeated vertex": ([[0, 0], [1, 0], [1, 0], [1, 1]], (), "repeat a vertex"),
     "closed twice": ([*SQUARE, SQUARE[0]], (), "repeat a vertex"),
@@ -64,6 +64,11 @@ BAD = {
     "figure of eight": ([[0, 0], [2, 2], [2, 0], [0, 3]], (), "must not cross or touch itself"),
     "folds back": ([[0, 0], [2, 0], [1, 0], [1, 1]], (), "must not cross or touch itself"),
     "hole crosses": (SQUARE, [[[0.5, 0.5], [2, 0.5], [0.5, 0.6]]], "must not cross or touch itself"),
+    "nested holes": (
+        SQUARE,
+        [[[0.1, 0.1], [0.9, 0.1], [0.1, 0.9]], [[0.2, 0.2], [0.3, 0.2], [0.2, 0.3]]],
+        r"holes\[1\] must not lie inside holes\[0\]",
+    ),
     "hole outside": (SQUARE, [[[5, 5], [6, 5], [5, 6]]], r"holes\[0\] must lie inside"),
 }
 
@@ -86,9 +91,29 @@ def test_bad_curves_and_numbers_are_refused():
         (lambda: shapes.heart(radius=-1.0), "radius"),
         (lambda: shapes.polygon(sides=2), "sides"),
         (lambda: shapes.cross(radius=np.nan), "radius"),
+        (lambda: shapes.flower(petals=8192), "n_vertices"),
+        (lambda: shapes.flower(petals=4095), "radius|n_vertices|flower"),
     ):
         with pytest.raises(ValueError, match=f"{argument} must be"):
             make()
+
+
+def test_curves_that_are_none():
+    with pytest.raises(TypeError, match="function must be callable, got 3"):
+        shapes.curve("three", 3)
+    with pytest.raises(TypeError, match=r"function\(t\) must be an array of real numbers"):
+        shapes.curve("none", lambda t: None)
+    with pytest.raises(ValueError, match=r"function must return \(x, y\)"):
+        shapes.curve("short", lambda t: (t[:5], t[:5]))
+
+
+def test_draws_by_rejection_end():
+    sliver = shapes.polygon_of("sliver", [[0, 0], [1, 1], [1 - 1e-9, 1 + 1e-9]])
+    with pytest.raises(ValueError, match="uniform draws in 'sliver': rejection accepts"):
+        sliver.uniform_draws(10, seed=0)
+    assert shapes.flower().uniform_draws(0, seed=0).shape == (0, 2)
+    with pytest.raises(TypeError, match="seed must be an integer, got None"):
+        shapes.flower().uniform_draws(1, seed=None)
 
 
 def test_direction_of_rings_does_not_matter():

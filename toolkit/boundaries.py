@@ -3,19 +3,31 @@
 The domain finds the nearest boundary point (``signatures.DOMAIN``); what follows is the same for every domain.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from .checks import check_count, check_number
+from .checks import check_choice, check_count, check_number
 from .compiling import kernel
 from .maths import fma
 
 
-class Boundary(NamedTuple):
+@dataclass(frozen=True)
+class Boundary:
     """``kind`` is 'reflect', 'penalise' or 'ignore'; the numbers are those of the kind, 0 for the others."""
 
     kind: str
     coefficient: float = 0.0
     max_bounces: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, ["reflect", "penalise", "ignore"])
+        if self.kind == "penalise":
+            check_number("coefficient", self.coefficient, above=0.0)
+        elif self.coefficient != 0.0:
+            raise ValueError(f"coefficient must be 0 for {self.kind!r}, got {self.coefficient!r}")
+        if self.kind == "reflect":
+            check_count("max_bounces", self.max_bounces, at_least=1)
+        elif self.max_bounces != 0:
+            raise ValueError(f"max_bounces must be 0 for {self.kind!r}, got {self.max_bounces!r}")
 
 
 def reflect(*, max_bounces: int = 16) -> Boundary:
@@ -28,7 +40,7 @@ def reflect(*, max_bounces: int = 16) -> Boundary:
     Law: exact at a straight edge; at an edge of curvature κ biased by O(h κ²) overall, in a layer of width √(hT).
     Source: r2SGLD (2024), section 2.3, operation R(·). Raises ValueError unless max_bounces ≥ 1.
     """
-    return Boundary("reflect", max_bounces=check_count("max_bounces", max_bounces, at_least=1))
+    return Boundary("reflect", max_bounces=max_bounces)
 
 
 def penalise(coefficient: float) -> Boundary:
@@ -37,7 +49,7 @@ def penalise(coefficient: float) -> Boundary:
     A soft wall: draws do leave the domain, and the target is changed outside only. coefficient: λ > 0, else
     ValueError. Source: r2SGLD (2024), section 4.2 (P-SGLD); the paper gives no λ.
     """
-    return Boundary("penalise", coefficient=check_number("coefficient", coefficient, above=0.0))
+    return Boundary("penalise", coefficient=coefficient)
 
 
 def ignore() -> Boundary:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def check_count(name: str, value: Any, *, at_least: int, below: int | None = None) -> int:
+def check_count(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
     """``value`` as an int. Raises TypeError where it is not an integer, ValueError where out of range."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
-    if value < at_least or (below is not None and value >= below):
-        limit = "" if below is None else f" and < {below}"
+    if not at_least <= value < below:
+        limit = "" if below == 2**63 and value < below else f" and < {below}"
         raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {value}")
     return int(value)
 
@@ -30,7 +30,10 @@ def check_number(
     """``value`` as a finite float. Raises TypeError where it is not a number, ValueError where out of range."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     allowed = ["finite"]
     valid = math.isfinite(number)
     if above is not None:
@@ -50,6 +53,13 @@ def check_number(
     return number
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """``value`` where it is True or False. Raises TypeError otherwise."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     """``value`` where it is one of the ``allowed`` words. Raises ValueError otherwise."""
     if not isinstance(value, str) or value not in allowed:
@@ -59,7 +69,7 @@ def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
 
 def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
     """``values`` as a tuple of finite floats, each within ``limits``; the message names the entry at fault."""
-    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or np.ndim(values) != 1:
         raise TypeError(f"{name} must be a sequence of numbers, got {values!r} of type {type(values).__name__}")
     return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
 
@@ -67,9 +77,12 @@ def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
 def check_array(name: str, values: Any) -> NDArray[np.float64]:
     """``values`` as a float64 array. Raises TypeError where they are no numbers, ValueError where not finite."""
     try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(values)
+    except ValueError as error:
         raise TypeError(f"{name} must be an array of numbers, got {values!r}: {error}") from None
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be an array of real numbers, got {values!r}")
+    array = given.astype(np.float64, order="C")
     bad = np.argwhere(~np.isfinite(array))
     if bad.size:
         place = ", ".join(map(str, bad[0]))

@@ -2,7 +2,8 @@
 
 Numba's disk cache knows a function's own file only: after an edit of a function it calls in another file, it
 returns the old machine code without a word. Here the key of every cached function holds a hash of all sources of
-this package and of the package the function comes from, so any edit recompiles. ``tests/test_compiling.py``
+this package, of the packages of the function and of all compiled functions it calls, and of the global numbers they
+read, so any edit recompiles. ``tests/test_compiling.py``
 edits a source in a copy of the package and looks.
 """
 
@@ -11,10 +12,13 @@ import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
 from numba.core.typing.templates import Signature
 
 # Decorators of the functions that parts call. Without reference counts on arrays, whose atomic increments would cost
@@ -34,11 +38,53 @@ def source_stamp(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def package_folder(function: Callable[..., Any]) -> Path | None:
-    """The folder of the top-level package that defines ``function``; None for a script, notebook or lone module."""
-    package = sys.modules.get(function.__module__.partition(".")[0])
+def package_folder(module: str) -> Path | None:
+    """The folder of the top-level package of ``module``; None for a script, notebook or lone module."""
+    package = sys.modules.get(module.partition(".")[0])
     file = getattr(package, "__file__", None)
     return Path(file).resolve().parent if file and hasattr(package, "__path__") else None
+
+
+def what_it_depends_on(function: Callable[..., Any]) -> tuple[set[str], set[str]]:
+    """Modules of all compiled functions that ``function`` calls, at any depth, and the global numbers they read."""
+    modules: set[str] = set()
+    numbers: set[str] = set()
+    seen: set[int] = set()
+    waiting = [function]
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        modules.add(current.__module__)
+        for name in current.__code__.co_names:
+            value = current.__globals__.get(name)
+            if isinstance(value, int | float | np.generic):
+                numbers.add(f"{current.__module__}.{name}={value!r}")
+            elif isinstance(value, ModuleType):
+                modules.add(value.__name__)
+                waiting += [f.py_func for f in vars(value).values() if isinstance(f, Dispatcher)]
+            elif isinstance(value, Dispatcher):
+                waiting.append(value.py_func)
+    return modules, numbers
+
+
+def cache_stamp(function: Callable[..., Any]) -> str | None:
+    """Hash of everything the machine code of ``function`` is made from; None where that cannot be known."""
+    modules, numbers = what_it_depends_on(function)
+    folders = {Path(__file__).resolve().parent}
+    for module in modules:
+        top = module.partition(".")[0]
+        if top in ("numba", "numpy", "math") or top in sys.builtin_module_names:
+            continue
+        folder = package_folder(module)
+        if folder is None:
+            return None
+        folders.add(folder)
+    if "<locals>" in function.__qualname__:
+        return None
+    stamps = sorted(source_stamp(folder) for folder in folders)
+    return hashlib.sha256("\0".join([*stamps, *sorted(numbers)]).encode()).hexdigest()
 
 
 class StampedCache(FunctionCache):  # type: ignore[misc]
@@ -56,14 +102,13 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
 def compile_part(function: Callable[..., Any], signature: Signature, *, allocates: bool = False) -> Any:
     """``function`` compiled for ``signature``, to run without the GIL; only one that ``allocates`` may make arrays.
 
-    Functions of a package whose file can be found are cached on disk; those of a user's script or notebook, whose
-    dependencies are unknown, are compiled anew in each process.
+    Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
+    notebook are compiled anew in each process.
     """
     dispatcher = njit(nogil=True, error_model="numpy", _nrt=allocates)(function)
-    folder = package_folder(function)
-    if folder is not None and "<locals>" not in function.__qualname__:
-        stamps = source_stamp(Path(__file__).resolve().parent), source_stamp(folder)
-        dispatcher._cache = StampedCache(function, "".join(stamps))
+    stamp = cache_stamp(function)
+    if stamp is not None:
+        dispatcher._cache = StampedCache(function, stamp)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher

@@ -20,6 +20,19 @@ def cell_counts(draws: Any, x_edges: Any, y_edges: Any) -> Array:
     return np.asarray(np.histogram2d(points[:, 0], points[:, 1], bins=[np.asarray(x_edges), np.asarray(y_edges)])[0])
 
 
+def check_masses(masses: Any) -> Array:
+    """``masses`` (any shape) as probabilities (cells,), with one more cell for what is missing to a sum of 1.
+
+    Raises ValueError where one is negative or they sum to more than 1, or to 0.
+    """
+    p = check_array("masses", masses).ravel()
+    total = float(p.sum())
+    if p.size == 0 or (p < 0).any() or not 0.0 < total <= 1.0 + 1e-6:
+        smallest = p.min() if p.size else "none"
+        raise ValueError(f"masses must be ≥ 0 and sum to at most 1, got smallest {smallest} and sum {total}")
+    return np.append(p, max(0.0, 1.0 - total) if total < 1.0 - 1e-6 else 0.0)
+
+
 def kl_divergence(counts: Any, masses: Any, *, total: float | None = None, pseudo_count: float = 0.5) -> float:
     """KL(truth ‖ draws) = Σ p log(p / q) over the cells of a grid, in nats, with q = (count + a) / (total + a K).
 
@@ -31,16 +44,14 @@ def kl_divergence(counts: Any, masses: Any, *, total: float | None = None, pseud
     Independent draws do not give 0 but about (K − 1) / (2 total) where all cells are full: see ``expected_kl``.
     Raises ValueError where shapes differ or numbers are out of range.
     """
-    n, p = check_array("counts", counts), check_array("masses", masses)
+    n, p = check_array("counts", counts), check_masses(masses)
     a = check_number("pseudo_count", pseudo_count, above=0.0)
-    if n.shape != p.shape:
-        raise ValueError(f"counts must have the shape of masses, {p.shape}, got {n.shape}")
-    if (n < 0).any() or (p < 0).any():
-        raise ValueError(f"counts and masses must be ≥ 0, got minima {n.min()} and {p.min()}")
+    if n.shape != np.shape(masses):
+        raise ValueError(f"counts must have the shape of masses, {np.shape(masses)}, got {n.shape}")
+    if (n < 0).any():
+        raise ValueError(f"counts must be ≥ 0, got {n.min()}")
     everything = float(n.sum()) if total is None else check_number("total", total, at_least=float(n.sum()))
-    beyond = max(0.0, 1.0 - float(p.sum()))
-    if beyond > 1e-6:
-        n, p = np.append(n, everything - n.sum()), np.append(p, beyond)
+    n = np.append(n, everything - n.sum())
     n, p = n[p > 0], p[p > 0]
     return float(np.sum(p * np.log(p * (everything + a * p.size) / (n + a))))
 
@@ -54,9 +65,12 @@ def kl_path(
     all. Raises ValueError otherwise.
     """
     points, ends = check_array("draws", draws), np.asarray(checkpoints)
+    grid = (np.size(x_edges) - 1, np.size(y_edges) - 1)
+    if np.shape(masses) != grid:
+        raise ValueError(f"masses must have the shape of the grid, {grid}, got {np.shape(masses)}")
     if points.ndim != 3 or points.shape[2] != 2:
         raise ValueError(f"draws must have shape (chain, draw, 2), got {points.shape}")
-    valid = ends.ndim == 1 and ends.size > 0 and (np.diff(ends) > 0).all()
+    valid = ends.ndim == 1 and ends.size > 0 and ends.dtype.kind in "iu" and (np.diff(ends) > 0).all()
     if not valid or ends[0] < 1 or ends[-1] > points.shape[1]:
         raise ValueError(f"checkpoints must increase from ≥ 1 to ≤ {points.shape[1]}, got {checkpoints!r}")
     path = np.empty((len(points), ends.size))
@@ -71,13 +85,15 @@ def kl_path(
 def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> float:
     """Mean of ``kl_divergence`` for ``n_draws`` independent exact draws, with an error below 1e-6 nats.
 
-    masses: true probabilities, any shape, all mass inside the grid; n_draws ≥ 1. E log(count + a) is summed over the
+    masses: as ``kl_divergence`` takes them; n_draws ≥ 1. E log(count + a) is summed over the
     binomial law where its mean is below 150, and expanded about the mean above.
     """
-    p = check_array("masses", masses).ravel()
+    p = check_masses(masses)
     n = check_count("n_draws", n_draws, at_least=1)
     a = check_number("pseudo_count", pseudo_count, above=0.0)
     p = p[p > 0]
+    if p.size == 1:
+        return 0.0  # all draws are in the one cell there is
     expected_log = np.empty(p.size)
     few = n * p < 150.0
     k = np.arange(min(n, 300) + 1)
@@ -102,11 +118,16 @@ def equivalent_draws(kl: Any, masses: Any, *, pseudo_count: float = 0.5) -> Arra
     """The numbers of independent exact draws whose expected KL is ``kl``: what draws with that KL are worth.
 
     kl: any shape, which is the result's. ``expected_kl`` is tabled at 64 numbers of draws from 1 to 10⁷ and
-    interpolated in between, to about 0.1 %; the ends are returned for a ``kl`` beyond them.
+    interpolated in between, to about 0.1 %; the ends are returned for a ``kl`` beyond them. Where the pseudo-count
+    makes very few draws look better than a few more, the table begins at its maximum. The number says how good the
+    cells' frequencies are, and nothing of draws whose law is biased: these can look good for a while.
     """
     values = check_array("kl", kl)
     numbers = np.unique(np.geomspace(1, 1e7, 64).round().astype(int))
     table = np.array([expected_kl(masses, int(n), pseudo_count=pseudo_count) for n in numbers])
+    worst = int(np.argmax(table))
+    numbers, table = numbers[worst:], table[worst:]
+    if table.size < 2 or not (np.diff(table) < 0).all():
+        raise ValueError(f"masses must spread over cells so that more draws help, got {np.shape(masses)} cells")
     inverse = PchipInterpolator(np.log(table[::-1]), np.log(numbers[::-1]))
-    bounded = np.clip(values, table[-1], table[0])
-    return np.asarray(np.exp(inverse(np.log(bounded))))
+    return np.asarray(np.exp(inverse(np.log(np.clip(values, table[-1], table[0])))))

@@ -31,7 +31,8 @@ class State(NamedTuple):
     status: Integers  # (lane,): 0, or 1 + the step at which the lane diverged
     bounces: Integers  # (lane,): reflections so far
     fallbacks: Integers  # (lane,): returns to the last inside point so far
-    accepted: Integers  # (pair, chain): swaps since the end of burn-in
+    attempted: Integers  # (pair, chain): attempts to swap since the end of burn-in
+    accepted: Integers  # (pair, chain): those that succeeded
     chain: NDArray[np.uint64]  # (lane,)
     replica: NDArray[np.uint64]  # (lane,)
     base_step_size: Floats  # (lane,), 0 for padding
@@ -56,7 +57,7 @@ class Numbers(NamedTuple):
     burn_in: int
     swap_every: int
     correction: float
-    threshold: float  # 0 for random swaps
+    swap_threshold: float  # 0 for random swaps
     gradient_noise: float
     energy_noise: float
     penalty: float  # 0 where nothing is penalised
@@ -65,7 +66,7 @@ class Numbers(NamedTuple):
 
 
 STATE = types.NamedTuple(
-    (s.MATRIX, s.MATRIX, s.INTEGERS, s.INTEGERS, s.INTEGERS, s.COUNTS, s.NAMES, s.NAMES, s.FLOATS, s.FLOATS)
+    (s.MATRIX, s.MATRIX, s.INTEGERS, s.INTEGERS, s.INTEGERS, s.COUNTS, s.COUNTS, s.NAMES, s.NAMES, s.FLOATS, s.FLOATS)
     + (s.MATRIX,) * 6,
     State,
 )
@@ -117,25 +118,26 @@ def advance(
 
         evaluate(target, look, state, numbers, target_parameters, real, whole)
         if slot >= 0 and numbers.keeps_energies:
-            record_energies(energy, numbers.n_chains, slot, energies)
+            record_energies(energy, state.status, numbers.n_chains, slot, energies)
         if numbers.gradient_noise > 0.0:
             fill_normals(noise, numbers.seed, state.chain, state.replica, step, GRADIENT_NOISE)
             for d in range(position.shape[0]):
                 for lane in range(lanes):
                     gradient[d, lane] = fma(numbers.gradient_noise, noise[d, lane], gradient[d, lane])
 
-        if numbers.n_replicas > 1 and step > 0 and step % numbers.swap_every == 0:
+        tempers = numbers.n_replicas > 1 and step > 0 and step % numbers.swap_every == 0
+        if tempers and temperature_factors[k] > 0.0:  # at temperature 0 a swap has no law to keep
             if numbers.energy_noise > 0.0:
                 fill_normals(noise[:1], numbers.seed, state.chain, state.replica, step, ENERGY_NOISE)
             for lane in range(lanes):
                 noisy_energy[lane] = energy[lane]
                 if numbers.energy_noise > 0.0:
                     noisy_energy[lane] = fma(numbers.energy_noise, noise[0, lane], energy[lane])
-                alive[lane] = 1.0 if state.status[lane] == 0 else 0.0
+                alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
             swap_replicas(
-                position, state.momentum, gradient, energy, noisy_energy, temperature, alive, outside, state.accepted,
-                step // numbers.swap_every, step, numbers.seed, state.chain, numbers.n_chains, numbers.n_replicas,
-                numbers.correction, numbers.threshold, step >= numbers.burn_in,
+                position, state.momentum, gradient, energy, noisy_energy, temperature, alive, outside, state.attempted,
+                state.accepted, step // numbers.swap_every, step, numbers.seed, state.chain, numbers.n_chains,
+                numbers.n_replicas, numbers.correction, numbers.swap_threshold, step >= numbers.burn_in,
             )  # fmt: skip
 
         for d in range(position.shape[0]):
@@ -153,9 +155,11 @@ def advance(
         slot = slots[k]
         if slot >= 0:
             record(position, state.status, numbers.n_chains, slot, draws)
+    # The last positions have not been evaluated: a place of non-finite energy must not pass for a draw.
+    evaluate(target, look, state, numbers, target_parameters, real, whole)
+    hold_diverged(position, position, energy, alive, state.status, first_step + slots.size)
     if slot >= 0 and numbers.keeps_energies:
-        evaluate(target, look, state, numbers, target_parameters, real, whole)
-        record_energies(energy, numbers.n_chains, slot, energies)
+        record_energies(energy, state.status, numbers.n_chains, slot, energies)
 
 
 @kernel
@@ -201,8 +205,9 @@ def record(position, status, n_chains, slot, draws):
 
 
 @kernel
-def record_energies(energy, n_chains, slot, energies):
-    """Copy the energies of the kept replicas of every chain into ``energies``."""
+def record_energies(energy, status, n_chains, slot, energies):
+    """Copy the energies of the kept replicas of every chain into ``energies``; a diverged lane leaves nan."""
     for r in range(energies.shape[1]):
         for c in range(n_chains):
-            energies[c, r, slot] = energy[r * n_chains + c]
+            lane = r * n_chains + c
+            energies[c, r, slot] = energy[lane] if status[lane] == 0 else np.nan

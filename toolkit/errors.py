@@ -13,7 +13,8 @@ class DivergenceError(ArithmeticError):
     """A replica's position or energy stopped being finite.
 
     chain, replica, step: where, for the first lane that diverged; state: its last finite position, shape (dim,).
-    run: the ``Run`` so far, all chains; draws of a diverged replica from that step on are nan.
+    run: the ``Run`` so far, all chains; draws of a diverged replica from that step on are nan. Where the energy alone
+    is not finite, the draw before is the place itself.
     """
 
     def __init__(

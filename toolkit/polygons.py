@@ -163,26 +163,33 @@ def is_outside(x, y, real, n_edges, edge, along):
     return fma(x - ax, dy, -(y - ay) * dx) > 0.0
 
 
+@inlined
+def grid_cell(x, y, x0, y0, scale, side):
+    """Number of the grid's cell at (x, y), as a float; −1 beyond the grid and for what is not finite."""
+    i, j = (x - x0) * scale, (y - y0) * scale
+    in_grid = (i >= 0.0) & (j >= 0.0) & (i < side) & (j < side)
+    return select(in_grid, math.floor(j) * side + math.floor(i), -1.0)
+
+
 def look_polygon(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
     """The polygon's function behind ``signatures.DOMAIN``."""
     side, n_edges = whole[SIDE], np.int64(whole[N_EDGES])
     x0, y0, scale = real[CORNER_X], real[CORNER_Y], real[SCALE]
     cells = foot[0]
     for lane in range(position.shape[1]):
-        i, j = (position[0, lane] - x0) * scale, (position[1, lane] - y0) * scale
-        in_grid = (i >= 0.0) & (j >= 0.0) & (i < side) & (j < side)
-        cells[lane] = select(in_grid, math.floor(j) * side + math.floor(i), -1.0)
+        cells[lane] = grid_cell(position[0, lane], position[1, lane], x0, y0, scale, side)
     for lane in range(position.shape[1]):
         if outside[lane] == 0.0:
             continue
         cell = np.int64(cells[lane])
-        start = whole[ALL_PIECES] if cell < 0 else whole[CELLS + cell]
+        beyond = cell < 0
+        start = whole[ALL_PIECES] if beyond else whole[CELLS + cell]
         x, y = position[0, lane], position[1, lane]
         if start == INSIDE or not (abs(x) < math.inf and abs(y) < math.inf):  # the engine reports what is not finite
             outside[lane] = 0.0
             continue
         _, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, whole[start])
-        outside[lane] = 1.0 if is_outside(x, y, real, n_edges, edge, along) else 0.0
+        outside[lane] = 1.0 if beyond or is_outside(x, y, real, n_edges, edge, along) else 0.0
         e = HEADER + edge
         foot[0, lane] = fma(along, real[e + 2 * n_edges], real[e])
         foot[1, lane] = fma(along, real[e + 3 * n_edges], real[e + n_edges])
@@ -245,4 +252,6 @@ def measure_distances(points: Any, distances: Any, real: Any, whole: Any) -> Non
     for n in range(points.shape[0]):
         x, y = points[n, 0], points[n, 1]
         squared, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, whole[start])
-        distances[n] = -math.sqrt(squared) if is_outside(x, y, real, n_edges, edge, along) else math.sqrt(squared)
+        beyond = grid_cell(x, y, real[CORNER_X], real[CORNER_Y], real[SCALE], whole[SIDE]) < 0.0
+        outside = beyond or is_outside(x, y, real, n_edges, edge, along)
+        distances[n] = -math.sqrt(squared) if outside else math.sqrt(squared)

@@ -30,7 +30,15 @@ class Truth(Protocol):
         """Exact independent draws, shape (n, dim)."""
 
 
-@dataclass(frozen=True)
+def check_points(points: Any, dim: int) -> Array:
+    """``points`` as floats of shape (n, dim). Raises ValueError otherwise."""
+    array = np.asarray(points, np.float64)
+    if array.ndim != 2 or array.shape[1] != dim:
+        raise ValueError(f"points must have shape (n, {dim}), got {array.shape}")
+    return array
+
+
+@dataclass(frozen=True, eq=False)
 class Target:
     """An energy U = −log density + constant in nats, with its gradient, as one block function.
 
@@ -47,6 +55,8 @@ class Target:
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim, at_least=1, below=MAX_DIM)
+        if not callable(self.energy_gradient):
+            raise TypeError(f"energy_gradient must be a block function, got {self.energy_gradient!r}")
         check_count("scratch_rows", self.scratch_rows, at_least=0)
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
 
@@ -56,16 +66,14 @@ class Target:
 
     def evaluate(self, points: Array) -> tuple[Array, Array]:
         """Energy (n,) and gradient (n, dim) at ``points`` (n, dim). Raises ValueError for another shape."""
-        points = np.asarray(points, np.float64)
-        if points.ndim != 2 or points.shape[1] != self.dim:
-            raise ValueError(f"points must have shape (n, {self.dim}), got {points.shape}")
+        points = check_points(points, self.dim)
         energy, gradient = np.empty(len(points)), np.empty((self.dim, len(points)))
         scratch = np.empty((self.scratch_rows, len(points)))
         self.compiled()(np.array(points.T, order="C"), energy, gradient, self.parameters, scratch)
         return energy, np.ascontiguousarray(gradient.T)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A target, the domain it is constrained to (None: all of space), and the truth of both together."""
 
@@ -74,6 +82,12 @@ class Problem:
     truth: Truth | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.target, Target):
+            raise TypeError(f"target must be a Target, got {self.target!r} of type {type(self.target).__name__}")
+        if self.domain is not None and not isinstance(self.domain, Domain):
+            raise TypeError(
+                f"domain must be None or a Domain, got {self.domain!r} of type {type(self.domain).__name__}"
+            )
         if self.domain is not None and self.domain.dim != self.target.dim:
             raise ValueError(f"domain has dimension {self.domain.dim}, but the target has {self.target.dim}")
 
@@ -83,13 +97,14 @@ class Problem:
         return self.target.name if self.domain is None else f"{self.target.name} in {self.domain.name}"
 
     def contains(self, points: Array) -> NDArray[np.bool_]:
-        """Whether each of ``points`` (n, dim) is inside the domain; True everywhere without one."""
+        """Whether each of ``points`` (n, dim) is finite and inside the domain, where there is one; shape (n,)."""
+        position = np.array(check_points(points, self.target.dim).T, order="C")
+        finite = np.isfinite(position).all(axis=0)
         if self.domain is None:
-            return np.ones(len(points), np.bool_)
-        position = np.array(np.asarray(points, np.float64).T, order="C")
+            return np.asarray(finite)
         outside = np.ones(position.shape[1])
         self.domain.look(position, np.empty_like(position), outside, self.domain.real, self.domain.whole)
-        return np.asarray(outside == 0.0)
+        return np.asarray(finite & (outside == 0.0))
 
 
 def as_problem(problem: Any) -> Problem:

@@ -37,6 +37,10 @@ class Sampler:
         object.__setattr__(self, "temperatures", check_numbers("temperatures", self.temperatures, above=0.0))
         check_number("gradient_noise", self.gradient_noise, at_least=0.0)
         check_number("energy_noise", self.energy_noise, at_least=0.0)
+        if self.energy_noise > 0 and self.tempering is None:
+            raise ValueError(
+                f"energy_noise must be 0 without a tempering that looks at energies, got {self.energy_noise}"
+            )
         for name, kind in (
             ("dynamics", Dynamics),
             ("schedule", Schedule),
@@ -72,8 +76,8 @@ class Sampler:
     def correction(self) -> float:
         """F of the swap (``tempering.replica_exchange``): the given one, or the one that fits the energy noise."""
         if self.tempering is None or self.tempering.correction is None:
-            return self.energy_noise**2
-        return self.tempering.correction
+            return float(self.energy_noise) * float(self.energy_noise)
+        return float(self.tempering.correction)
 
 
 def sgld(
@@ -88,6 +92,8 @@ def sgld(
 
     Law and bias: ``dynamics.langevin``. Source: Welling & Teh (2011), eq. 4.
     """
+    check_number("step_size", step_size, above=0.0)
+    check_number("temperature", temperature, above=0.0)
     return Sampler(
         "sgld",
         (step_size,),
@@ -113,6 +119,8 @@ def cyclical_sgld(
     Defaults are those of cyclical SG-MCMC (2020), section 5.1: M = 30, β = 1/4. Draws are biased by the step size
     at which they are kept. Source: the same, algorithm 1.
     """
+    check_number("step_size", step_size, above=0.0)
+    check_number("temperature", temperature, above=0.0)
     return Sampler(
         "cyclical_sgld",
         (step_size,),
@@ -145,7 +153,7 @@ def resgld(
         step_sizes,
         temperatures,
         schedule=schedule,
-        tempering=replica_exchange(correction=correction, swap_every=swap_every, threshold=swap_threshold),
+        tempering=replica_exchange(correction=correction, swap_every=swap_every, swap_threshold=swap_threshold),
         boundary=boundary,
         gradient_noise=gradient_noise,
         energy_noise=energy_noise,

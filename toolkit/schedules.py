@@ -5,7 +5,6 @@ schedule, or new numbers in one, never recompiles anything. Steps count from 0. 
 toolkit's own, whose bits do not depend on the machine or on where a chunk begins.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,9 +12,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .checks import check_count, check_number
+from .checks import check_array, check_count, check_number
 from .compiling import compile_part
-from .maths import exp, sincos_turns
+from .maths import power, sincos_turns
 from .signatures import FLOATS
 
 Steps = NDArray[np.int64]
@@ -30,10 +29,34 @@ class Factors(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """A name for messages, and the function (steps, total_steps) → ``Factors``."""
+    """A name for messages, the function (steps, total_steps) → ``Factors``, and whether it keeps every step."""
 
     name: str
     factors: Callable[[Steps, int], Factors]
+    keeps_all: bool = False
+
+
+def evaluate(schedule: Schedule, steps: Steps, total_steps: int) -> Factors:
+    """The schedule's factors at ``steps``. Raises TypeError or ValueError where they are not what they must be."""
+    factors = schedule.factors(steps, total_steps)
+    if not isinstance(factors, Factors):
+        raise TypeError(f"schedule {schedule.name!r} must return Factors, got {type(factors).__name__}")
+    checked = []
+    for field, values in zip(("step_size", "temperature"), factors[:2], strict=True):
+        array = check_array(f"{field} of schedule {schedule.name!r}", values)
+        if array.shape != steps.shape or (array < 0.0).any():
+            raise ValueError(
+                f"{field} of schedule {schedule.name!r} must be ≥ 0 and of shape {steps.shape}, got shape {array.shape}"
+                + (f" and minimum {array.min()}" if array.size else "")
+            )
+        checked.append(array)
+    keep = np.asarray(factors.keep)
+    if keep.shape != steps.shape or keep.dtype != np.bool_:
+        raise ValueError(
+            f"keep of schedule {schedule.name!r} must be booleans of shape {steps.shape}, got shape {keep.shape} of "
+            f"{keep.dtype}"
+        )
+    return Factors(checked[0], checked[1], keep)
 
 
 def constant() -> Schedule:
@@ -42,7 +65,7 @@ def constant() -> Schedule:
     def factors(steps: Steps, total_steps: int) -> Factors:
         return Factors(np.ones(steps.size), np.ones(steps.size), np.ones(steps.size, np.bool_))
 
-    return Schedule("constant()", factors)
+    return Schedule("constant()", factors, keeps_all=True)
 
 
 def exponential_decay(rate: float, *, start: int = 0, every: int = 1) -> Schedule:
@@ -56,12 +79,12 @@ def exponential_decay(rate: float, *, start: int = 0, every: int = 1) -> Schedul
     check_count("every", every, at_least=1)
 
     def factors(steps: Steps, total_steps: int) -> Factors:
-        periods = np.maximum(0, steps - start) // every
+        periods = (np.maximum(0, steps - start) // every).astype(np.float64)
         scale = np.empty(steps.size)
-        compile_part(fill_exp, types.void(FLOATS, FLOATS))(periods * math.log(rate), scale)
+        compile_part(fill_powers, types.void(types.float64, FLOATS, FLOATS))(rate, periods, scale)
         return Factors(scale, np.ones(steps.size), np.ones(steps.size, np.bool_))
 
-    return Schedule(f"exponential_decay({rate}, start={start}, every={every})", factors)
+    return Schedule(f"exponential_decay({rate}, start={start}, every={every})", factors, keeps_all=True)
 
 
 def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0) -> Schedule:
@@ -77,6 +100,8 @@ def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0
     check_number("floor", floor, at_least=0.0, at_most=1.0)
 
     def factors(steps: Steps, total_steps: int) -> Factors:
+        if n_cycles > total_steps:
+            raise ValueError(f"n_cycles must be ≤ n_steps = {total_steps}, got {n_cycles}")
         length = -(-total_steps // n_cycles)
         position = (steps % length) / length
         cosine = np.empty(steps.size)
@@ -87,10 +112,10 @@ def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0
     return Schedule(f"cosine_cycles({n_cycles}, exploration={exploration}, floor={floor})", factors)
 
 
-def fill_exp(argument: Any, out: Any) -> None:
-    """out ← exp(argument), elementwise."""
-    for i in range(argument.size):
-        out[i] = exp(argument[i])
+def fill_powers(base: Any, exponents: Any, out: Any) -> None:
+    """Powers of ``base``, elementwise into ``out``."""
+    for i in range(exponents.size):
+        out[i] = power(base, exponents[i])
 
 
 def fill_cosine_turns(turns: Any, out: Any) -> None:

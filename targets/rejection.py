@@ -1,0 +1,35 @@
+"""Exact draws by rejection, which ends with an error where next to nothing is accepted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_count
+
+Array = NDArray[np.float64]
+
+LEAST_ACCEPTANCE = 1e-5
+
+
+def accepted(n: int, dim: int, propose: Callable[[int], Array], *, name: str) -> Array:
+    """``n`` points (n, dim) out of those that ``propose`` (number tried → points accepted) gives, in order.
+
+    Raises ValueError for a negative n, or where fewer than 1 in 10⁵ proposals are accepted.
+    """
+    n = check_count("n", n, at_least=0)
+    kept: list[Array] = [np.empty((0, dim))]
+    found, tried = 0, 0
+    while found < n:
+        batch = max(1024, min(2 * n, 1 << 20))
+        kept.append(propose(batch))
+        found, tried = found + len(kept[-1]), tried + batch
+        if tried >= 1_000_000 and found < LEAST_ACCEPTANCE * tried:
+            raise ValueError(f"{name}: rejection accepts {found} of {tried} proposals, which is too few to go on")
+    return np.concatenate(kept)[:n]
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """NumPy's default generator for a ``seed`` ≥ 0. Raises TypeError or ValueError for anything else."""
+    return np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))

@@ -1,0 +1,139 @@
+"""A run under way: its blocks, its threads, what they have counted, and how far they are."""
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .blocks import Engine, by_chain, make_blocks
+from .errors import DivergenceError
+from .job import Floats, Integers, Job
+from .result import Run
+
+
+class Finished(NamedTuple):
+    """What stands after the last whole chunk, changed all at once: one that is broken off leaves no trace in it."""
+
+    steps: int
+    draws: int
+    elapsed: float
+    attempted: Integers  # (chain, pair)
+    accepted: Integers
+    bounces: Integers  # (chain, replica)
+    fallbacks: Integers
+    status: Integers
+
+
+class Driver:
+    """Advances a job chunk by chunk; a context manager that gives its threads and progress bar back."""
+
+    def __init__(self, job: Job, progress: bool | None) -> None:
+        self.job = job
+        self._blocks = make_blocks(job.problem, job.sampler, job.init, job.layout, job.threads)
+        self._engine = Engine(
+            job.problem, job.sampler, seed=job.seed, burn_in=job.burn_in, keeps_energies=job.keep_energies
+        )
+        self._finished = Finished(0, 0, 0.0, *self._count())
+        self._pool = ThreadPoolExecutor(min(job.threads, len(self._blocks)), thread_name_prefix="toolkit")
+        self._bar = progress_bar(job, progress)
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._pool.shutdown()
+        if self._bar is not None:
+            self._bar.close()
+
+    @property
+    def done(self) -> int:
+        """Steps finished."""
+        return self._finished.steps
+
+    @property
+    def n_draws(self) -> int:
+        """Draws kept so far."""
+        return self._finished.draws
+
+    def advance(self, first: int, last: int, draws: Floats, energies: Floats, *, offset: int) -> None:
+        """Run one chunk, writing its draws from ``offset`` on."""
+        started = time.perf_counter()
+        factors, kept = self.job.plan(first, last)
+        slots = np.full(last - first, -1, np.int64)
+        slots[kept - first] = offset + np.arange(kept.size)
+        self._engine.run(self._pool, self._blocks, first, factors, slots, draws, energies)
+        elapsed = self._finished.elapsed + time.perf_counter() - started
+        self._finished = Finished(last, self.n_draws + kept.size, elapsed, *self._count())
+        if self._bar is not None:
+            self._bar.update(last - self._bar.n)
+
+    def _count(self) -> tuple[Integers, ...]:
+        """Copies of the blocks' counts, in the order of ``Finished``."""
+        replicas = self.job.sampler.n_replicas
+        swaps = [np.concatenate([getattr(b.state, f).T for b in self._blocks]) for f in ("attempted", "accepted")]
+        return *swaps, *(by_chain(self._blocks, field, replicas) for field in ("bounces", "fallbacks", "status"))
+
+    def result(self, draws: Floats, energies: Floats, steps: Integers, interrupted: bool = False) -> Run:
+        """The run as it stands, with the given draws."""
+        job = self.job
+        finished = self._finished
+        with np.errstate(invalid="ignore"):
+            swap_rates = finished.accepted / finished.attempted
+        return Run(
+            problem=job.problem,
+            sampler=job.sampler,
+            seed=job.seed,
+            n_steps=finished.steps,
+            burn_in=job.burn_in,
+            thin=job.thin,
+            replica_draws=draws,
+            steps=steps,
+            energies=energies if job.keep_energies else None,
+            swaps=finished.accepted,
+            swap_rates=swap_rates,
+            reflections=finished.bounces,
+            reflection_fallbacks=finished.fallbacks,
+            gradient_evaluations=finished.steps * len(job.init) * job.sampler.n_replicas,
+            elapsed=finished.elapsed,
+            interrupted=interrupted,
+        )
+
+    def raise_divergence(self, draws: Floats, energies: Floats, steps: Integers) -> None:
+        """Raise DivergenceError for the first lane that diverged, if any did."""
+        status = self._finished.status
+        if not status.any():
+            return
+        step = int(status[status > 0].min()) - 1
+        chain, replica = (int(i) for i in np.argwhere(status == step + 1)[0])
+        block = next(block for block in self._blocks if block.first <= chain < block.last)
+        lane = replica * (block.last - block.first) + chain - block.first
+        state = block.state.position[:, lane].copy()
+        energy, gradient = self.job.problem.target.evaluate(state[None])
+        message = (
+            f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {state.tolist()}, "
+            f"with energy {energy[0]:.6g} and gradient of norm {np.linalg.norm(gradient):.6g}, its step size "
+            f"{self.job.sampler.step_sizes[replica]:g}. {self._likely_cause(state, energy[0], gradient)} "
+            f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the draws so far."
+        )
+        run = self.result(draws, energies, steps)
+        raise DivergenceError(message, chain=chain, replica=replica, step=step, state=state, run=run)
+
+    def _likely_cause(self, state: Floats, energy: float, gradient: Floats) -> str:
+        """A sentence on why a lane diverged from ``state``."""
+        far = np.abs(state).max() > 1e6 * (1.0 + np.abs(self.job.init).max())
+        if not far and not np.isfinite(energy):
+            return "The energy is not finite there: the target does not cover the place."
+        if not far and not np.isfinite(gradient).all():
+            return "The gradient is not finite there though the energy is: the target's gradient is at fault."
+        return "Step size times gradient overshoots: make the step size smaller."
+
+
+def progress_bar(job: Job, progress: bool | None) -> Any:
+    """A bar over steps on stderr where wanted, else None; ``progress`` None wants it on a terminal only."""
+    if progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty())):
+        return None
+    from tqdm import tqdm
+
+    return tqdm(total=job.n_steps, desc=job.sampler.name, unit="step", unit_scale=True, leave=False)

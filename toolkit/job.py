@@ -1,0 +1,146 @@
+"""The checked arguments of one run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .blocks import Layout, available_threads, chunk_length
+from .checks import check_array, check_choice, check_count, check_flag
+from .philox import MAX_CHAINS, MAX_STEPS
+from .problem import Problem, as_problem
+from .samplers import Sampler
+from .schedules import Factors, evaluate
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What ``sample`` and ``stream`` were asked for, checked and complete."""
+
+    problem: Problem
+    sampler: Sampler
+    n_steps: int
+    seed: int
+    burn_in: int
+    thin: int
+    init: Floats  # (chain, replica, dim)
+    threads: int
+    layout: Layout
+    keep_replicas: bool
+    keep_energies: bool
+
+    def chunks(self) -> Iterator[tuple[int, int]]:
+        """First and last step (exclusive) of each chunk."""
+        length = chunk_length(self.layout, len(self.init), self.sampler.n_replicas)
+        for first in range(0, self.n_steps, length):
+            yield first, min(first + length, self.n_steps)
+
+    def plan(self, first: int, last: int) -> tuple[Factors, Integers]:
+        """The schedule's factors of a chunk's steps, and those of its steps whose draw is kept."""
+        steps = np.arange(first, last)
+        factors = evaluate(self.sampler.schedule, steps, self.n_steps)
+        kept = factors.keep & (steps >= self.burn_in) & ((steps - self.burn_in + 1) % self.thin == 0)
+        return factors, steps[kept]
+
+    def kept_steps(self) -> Integers:
+        """All steps whose draw is kept. Raises ValueError where there are none."""
+        if self.sampler.schedule.keeps_all:
+            return np.arange(self.burn_in + self.thin - 1, self.n_steps, self.thin)
+        length = 1 << 20
+        firsts = range(0, self.n_steps, length)
+        steps = np.concatenate([self.plan(first, min(first + length, self.n_steps))[1] for first in firsts])
+        if steps.size == 0:
+            raise ValueError(
+                f"schedule {self.sampler.schedule.name} keeps none of the draws asked for by n_steps={self.n_steps}, "
+                f"burn_in={self.burn_in}, thin={self.thin}"
+            )
+        return steps
+
+    def room(self, n_draws: int) -> tuple[Floats, Floats]:
+        """Arrays for draws (chain, kept replica, draw, dim) and, where asked for, energies (chain, replica, draw)."""
+        n_chains, n_replicas, dim = self.init.shape
+        shape = (n_chains, n_replicas if self.keep_replicas else 1)
+        return np.empty((*shape, n_draws, dim)), np.empty((*shape, n_draws if self.keep_energies else 0))
+
+
+def make_job(
+    problem: Any,
+    sampler: Any,
+    *,
+    n_steps: Any,
+    seed: Any,
+    n_chains: Any = 1,
+    burn_in: Any = 0,
+    thin: Any = 1,
+    init: Any = None,
+    backend: Any = "cpu",
+    threads: Any = None,
+    keep_replicas: Any = False,
+    keep_energies: Any = False,
+    layout: Any = Layout(),
+) -> Job:
+    """Check all arguments of a run; ``sample`` says what they are."""
+    problem = as_problem(problem)
+    if not isinstance(sampler, Sampler):
+        raise TypeError(f"sampler must be a Sampler, got {sampler!r} of type {type(sampler).__name__}")
+    if sampler.boundary.kind != "ignore" and problem.domain is None:
+        raise ValueError(
+            f"boundary {sampler.boundary.kind!r} needs a problem with a domain, and {problem.name!r} has none; "
+            "give constrained(target, shape), or boundary=boundaries.ignore()"
+        )
+    check_choice("backend", backend, ["cpu"])
+    n_steps = check_count("n_steps", n_steps, at_least=1, below=MAX_STEPS)
+    n_chains = check_count("n_chains", n_chains, at_least=1, below=MAX_CHAINS)
+    burn_in = check_count("burn_in", burn_in, at_least=0, below=n_steps)
+    thin = check_count("thin", thin, at_least=1, below=n_steps - burn_in + 1)
+    seed = check_count("seed", seed, at_least=0, below=2**64)
+    threads = available_threads() if threads is None else check_count("threads", threads, at_least=1)
+    if not isinstance(layout, Layout):
+        raise TypeError(f"layout must be a Layout, got {layout!r} of type {type(layout).__name__}")
+    check_count("layout.lanes", layout.lanes, at_least=1)
+    if layout.chunk_steps is not None:
+        check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
+    keep_replicas, keep_energies = (
+        check_flag("keep_replicas", keep_replicas),
+        check_flag("keep_energies", keep_energies),
+    )
+    start = check_start(problem, sampler, n_chains, init)
+    job = Job(problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies)
+    job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
+    return job
+
+
+def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) -> Floats:
+    """``init`` as (chain, replica, dim), inside the domain and of finite energy."""
+    shape = (n_chains, sampler.n_replicas, problem.target.dim)
+    given = np.zeros(shape[2]) if init is None else check_array("init", init)
+    if given.shape not in (shape[2:], (shape[0], shape[2]), shape):
+        raise ValueError(
+            f"init must have shape (dim,) = {shape[2:]}, (n_chains, dim) = {(shape[0], shape[2])} or "
+            f"(n_chains, n_replicas, dim) = {shape}, got {given.shape}"
+        )
+    if given.ndim == 2:
+        given = given[:, None]
+    start = np.array(np.broadcast_to(given, shape))
+    points = start.reshape(-1, shape[2])
+    inside = problem.contains(points)
+    if not inside.all():
+        chain, replica = divmod(int(np.argmin(inside)), shape[1])
+        source = "init" if init is not None else "init defaults to the origin, which"
+        raise ValueError(
+            f"{source} must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
+            f"{chain}, replica {replica}"
+        )
+    energy = problem.target.evaluate(points)[0]
+    if not np.isfinite(energy).all():
+        chain, replica = divmod(int(np.argmin(np.isfinite(energy))), shape[1])
+        raise ValueError(
+            f"init must have a finite energy, got energy {energy[chain * shape[1] + replica]} at "
+            f"{start[chain, replica].tolist()} for chain {chain}, replica {replica}"
+        )
+    return start
