@@ -46,7 +46,7 @@ def cosine25() -> Target:
 
 @dataclass(frozen=True)
 class CosineTruth:
-    """Truth of ``cosine25``; cell masses to 1e-7 of the whole (``quadrature.cell_integrals``)."""
+    """Truth of ``cosine25``; cell masses to 1e-6 of the whole (``quadrature.cell_integrals``)."""
 
     @property
     def log_normaliser(self) -> float:

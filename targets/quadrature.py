@@ -14,7 +14,7 @@ from toolkit.signatures import INTEGERS, MATRIX
 Array = NDArray[np.float64]
 
 ORDER, LOWER_ORDER = 10, 6
-TOLERANCE = 1e-7  # largest difference between the two orders, summed over cells, as a share of the whole
+TOLERANCE = 1e-6  # largest difference between the two orders, summed over cells, as a share of the whole
 CELLS_ACROSS, FINEST = 100, 400  # cells across the grid's extent inside, doubled until the orders agree
 BATCH = 10_000  # triangles evaluated at a time
 
@@ -38,7 +38,7 @@ def cell_integrals(target: Target, rings: Sequence[Array] | None, x_edges: Any, 
     """∫ exp(offset − U) over each cell, or over its part inside the polygon of ``rings``; shape (nx, ny).
 
     rings: outer counter-clockwise, holes clockwise; None for the whole cell. Cells are split until Gauss–Legendre
-    rules of order 6 and 10 agree to 1e-7 of the whole; the result is the latter's, whose own error is far smaller
+    rules of order 6 and 10 agree to 1e-6 of the whole; the result is the latter's, whose own error is far smaller
     where the energy is smooth. Raises ValueError where 400 cells across the grid are not enough.
     """
     if target.dim != 2:
