@@ -1,7 +1,7 @@
 """r2SGLD (2024), figure 1: paths of the two replicas of one r2SGLD chain in the flower, and their swaps.
 
-Settings of figure 5, from the origin, 2,000 steps. A swap exchanges the two positions; the paths break there, and a
-dot marks where the cold replica arrives.
+Settings of figure 5, from the origin, 2,000 steps (400 in the quick version). A swap exchanges the two positions; the
+paths break there, and a dot marks where the cold replica is one move after it.
 """
 
 from pathlib import Path
@@ -40,7 +40,7 @@ def draw(out: Path, quick: bool) -> list[Path]:
         panel.set_title(f"({'ab'[replica]}) {name}")
         panel.set(aspect="equal", xlabel="$x_1$", xticks=[-2, -1, 0, 1, 2], yticks=[-2, -1, 0, 1, 2])
     arrivals = paths[0][swapped]
-    axes[0].plot(*arrivals.T, ".", color=style.LIGHT, markersize=3, label="after a swap", zorder=3)
+    axes[0].plot(*arrivals.T, ".", color=style.LIGHT, markersize=3, label="one move after a swap", zorder=3)
     axes[0].legend(loc="lower left", handletextpad=0.2)
     axes[0].set_ylabel("$x_2$")
     figure.colorbar(levels, ax=axes, label="energy $U$, nats", shrink=0.85, pad=0.01)

@@ -12,6 +12,7 @@ STYLE: dict[str, Any] = {
     "figure.dpi": 100,
     "savefig.dpi": 200,
     "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 0.06,
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,

@@ -426,8 +426,9 @@ from toolkit import Layout, sample, samplers
 from targets import mixtures
 warnings.simplefilter("ignore")
 arguments = dict(n_chains=3, seed=9, threads=2, layout=Layout(lanes=1, chunk_steps=1000))
-print("ready", flush=True)
 sampler = samplers.resgld((1e-3, 1e-2), temperatures=(1.0, 5.0))
+sample(mixtures.cosine25(), sampler, n_steps=1, **arguments)  # so that nothing is left to compile
+print("ready", flush=True)
 run = sample(mixtures.cosine25(), sampler, n_steps=40_000_000, thin=1000, **arguments)
 again = sample(mixtures.cosine25(), sampler, n_steps=run.n_steps, thin=1000, **arguments)
 equal = bool((run.draws == again.draws).all() and (run.swap_rates == again.swap_rates).all())

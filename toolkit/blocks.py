@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiling import compile_part
+from .compiling import FunctionPointer, compile_part
 from .engine import ADVANCE, ENGINE_ROWS, Numbers, State, advance
 from .polygons import Domain
 from .problem import Problem
@@ -26,7 +26,7 @@ class Layout(NamedTuple):
     """How a run is laid out. It moves time and memory about, and never changes a bit of a result.
 
     lanes: replicas × chains in a block, about. chunk_steps: steps between two looks of Python; None: about 2²¹
-    lane-steps, so that a chunk takes a fraction of a second and a few megabytes.
+    lane-steps, a few megabytes of draws, to begin with; `sample` then doubles them up to a tenth of a second.
     """
 
     lanes: int = 128
@@ -109,12 +109,12 @@ class Engine:
 
     def __init__(self, problem: Problem, sampler: Sampler, *, seed: int, burn_in: int, keeps_energies: bool) -> None:
         self._advance = compile_part(advance, ADVANCE)
-        self._target = problem.target.compiled()
-        self._move = sampler.dynamics.compiled()
+        self._target = FunctionPointer(problem.target.compiled())
+        self._move = FunctionPointer(sampler.dynamics.compiled())
         self._target_parameters = problem.target.parameters
         self._move_parameters = np.array(sampler.dynamics.parameters, np.float64)
         domain = problem.domain or no_domain(problem.target.dim)
-        self._look, self._real, self._whole = domain.look, domain.real, domain.whole
+        self._look, self._real, self._whole = FunctionPointer(domain.look), domain.real, domain.whole
         tempering, boundary = sampler.tempering, sampler.boundary
         self._numbers = Numbers(
             n_chains=0,
@@ -132,10 +132,10 @@ class Engine:
         )
 
     def run(
-        self, pool: Executor, blocks: list[Block], first: int, factors: Factors, slots: NDArray[np.int64],
+        self, pool: Executor | None, blocks: list[Block], first: int, factors: Factors, slots: NDArray[np.int64],
         draws: Floats, energies: Floats,
     ) -> None:  # fmt: skip
-        """Advance all blocks by ``slots.size`` steps from step ``first``, and return when all have arrived.
+        """Advance all blocks by ``slots.size`` steps from step ``first`` on the pool's threads, or on this one.
 
         draws (chain, replica, draw, dim), energies (chain, replica, draw or 0): filled at ``slots``.
         """
@@ -143,13 +143,15 @@ class Engine:
             for block in blocks:
                 chains = slice(block.first, block.last)
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
-                tasks.append(
-                    pool.submit(
-                        self._advance, self._target, self._move, self._look, block.state, numbers,
-                        self._target_parameters, self._move_parameters, self._real, self._whole,
-                        first, factors.step_size, factors.temperature, slots, draws[chains], energies[chains],
-                    )
+                arguments: tuple[Any, ...] = (
+                    self._target, self._move, self._look, block.state, numbers, self._target_parameters,
+                    self._move_parameters, self._real, self._whole, first, factors.step_size, factors.temperature,
+                    slots, draws[chains], energies[chains],
                 )  # fmt: skip
+                if pool is None:
+                    self._advance(*arguments)
+                else:
+                    tasks.append(pool.submit(self._advance, *arguments))
 
 
 @contextmanager

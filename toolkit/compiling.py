@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.typing.templates import Signature
@@ -56,7 +56,7 @@ def what_it_depends_on(function: Callable[..., Any]) -> tuple[set[str], set[str]
         if id(current) in seen:
             continue
         seen.add(id(current))
-        modules.add(current.__module__)
+        modules.add(current.__module__ or "__main__")
         for name in current.__code__.co_names:
             value = current.__globals__.get(name)
             if isinstance(value, int | float | np.generic):
@@ -112,3 +112,20 @@ def compile_part(function: Callable[..., Any], signature: Signature, *, allocate
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher
+
+
+class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A compiled part as a function-pointer argument; Numba would look its address up anew at every call."""
+
+    def __init__(self, compiled: Any) -> None:
+        (result,) = compiled.overloads.values()
+        self._keeps_alive = compiled
+        self._signature = result.signature
+        self._address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+    def __wrapper_address__(self) -> int:
+        return int(self._address)
+
+    def signature(self) -> Signature:
+        """Numba's signature of the function."""
+        return self._signature

@@ -2,15 +2,18 @@
 
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Engine, by_chain, make_blocks
+from .blocks import Engine, by_chain, chunk_length, make_blocks
 from .errors import DivergenceError
 from .job import Floats, Integers, Job
 from .result import Run
+
+LONGEST_CHUNK = 2**18  # steps: the schedule's arrays of a chunk stay below 10 MB
 
 
 class Finished(NamedTuple):
@@ -36,14 +39,16 @@ class Driver:
             job.problem, job.sampler, seed=job.seed, burn_in=job.burn_in, keeps_energies=job.keep_energies
         )
         self._finished = Finished(0, 0, 0.0, *self._count())
-        self._pool = ThreadPoolExecutor(min(job.threads, len(self._blocks)), thread_name_prefix="toolkit")
+        threads = min(job.threads, len(self._blocks))
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if threads > 1 else None
         self._bar = progress_bar(job, progress)
 
     def __enter__(self) -> "Driver":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._pool.shutdown()
+        if self._pool is not None:
+            self._pool.shutdown()
         if self._bar is not None:
             self._bar.close()
 
@@ -56,6 +61,18 @@ class Driver:
     def n_draws(self) -> int:
         """Draws kept so far."""
         return self._finished.draws
+
+    def growing_chunks(self) -> Iterator[tuple[int, int]]:
+        """First and last step (exclusive) of chunks that double while they take less than a tenth of a second."""
+        length = chunk_length(self.job.layout, len(self.job.init), self.job.sampler.n_replicas)
+        first = 0
+        while first < self.job.n_steps:
+            last = min(first + length, self.job.n_steps)
+            started = time.perf_counter()
+            yield first, last
+            if self.job.layout.chunk_steps is None and time.perf_counter() - started < 0.1:
+                length = min(2 * length, LONGEST_CHUNK)
+            first = last
 
     def advance(self, first: int, last: int, draws: Floats, energies: Floats, *, offset: int) -> None:
         """Run one chunk, writing its draws from ``offset`` on."""

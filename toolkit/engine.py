@@ -179,8 +179,8 @@ def hold_diverged(position, previous, energy, alive, status, step):
     """Put back every lane whose new position or last energy is not finite, for good, and note the step."""
     dim, lanes = position.shape
     for lane in range(lanes):
-        alive[lane] = energy[lane] - energy[lane]
-    for d in range(dim):
+        alive[lane] = (energy[lane] - energy[lane]) + (position[0, lane] - position[0, lane])
+    for d in range(1, dim):
         for lane in range(lanes):
             alive[lane] += position[d, lane] - position[d, lane]
     held = 0

@@ -35,7 +35,7 @@ class Job:
     keep_energies: bool
 
     def chunks(self) -> Iterator[tuple[int, int]]:
-        """First and last step (exclusive) of each chunk."""
+        """First and last step (exclusive) of the chunks of a stream, all of one length."""
         length = chunk_length(self.layout, len(self.init), self.sampler.n_replicas)
         for first in range(0, self.n_steps, length):
             yield first, min(first + length, self.n_steps)

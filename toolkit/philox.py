@@ -53,8 +53,8 @@ def random_bits(seed, chain, replica, step, purpose, index):
     w0, w1, w2, w3 = philox4x32(
         step & LOW,
         high_step | (purpose << HALF_WORD),
-        chain,
-        replica | (index << HALF_WORD),
+        chain & LOW,  # known to be 32 bits, which makes the multiplication cheap
+        (replica | (index << HALF_WORD)) & LOW,
         seed & LOW,
         seed >> WORD,
     )

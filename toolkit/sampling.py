@@ -51,7 +51,7 @@ def sample(
     interrupted = False
     with Driver(job, progress) as driver:
         try:
-            for first, last in job.chunks():
+            for first, last in driver.growing_chunks():
                 driver.advance(first, last, draws, energies, offset=driver.n_draws)
                 n_draws = driver.n_draws
                 driver.raise_divergence(draws[:, :, :n_draws], energies[:, :, :n_draws], steps[:n_draws])

@@ -1,0 +1,19 @@
+"""Print the named tables, or all."""
+
+import importlib
+import platform
+import sys
+
+import numba
+import numpy as np
+
+TABLES = ["bits", "laws", "outside", "kl", "speed", "layout", "start", "memory"]
+
+wanted = sys.argv[1:] or TABLES
+if unknown := set(wanted) - set(TABLES):
+    sys.exit(f"unknown tables {sorted(unknown)}; there are {', '.join(TABLES)}")
+print(f"Python {platform.python_version()}, Numba {numba.__version__}, NumPy {np.__version__}, {platform.machine()}")
+for name in wanted:
+    module = importlib.import_module(f"benchmarks.{name}")
+    print(f"\n## {module.__doc__.splitlines()[0]}\n", flush=True)
+    module.main()
