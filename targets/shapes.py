@@ -11,15 +11,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_count, check_number
-from toolkit.compiling import compile_part
 from toolkit.polygons import Domain, polygon_domain, signed_distance
-from toolkit.signatures import MATRIX
 
 from .rejection import accepted, generator
+from .rings import check_crossings, check_ring, ring_area
 
 Array = NDArray[np.float64]
 
@@ -81,52 +79,23 @@ def check_points(points: Any) -> Array:
     return array
 
 
-def ring_area(ring: Array) -> float:
-    """Signed area of a ring, positive counter-clockwise."""
-    x, y = (ring - ring[0]).T
-    return 0.5 * float(x @ np.roll(y, -1) - np.roll(x, -1) @ y)
-
-
 def polygon_of(name: str, outer: Any, holes: Sequence[Any] = ()) -> Shape:
     """The polygon with the given outer ring and holes, each (vertices, 2), in either direction, first point once.
 
-    Raises ValueError for fewer than 3 vertices, repeated neighbours, no area, or an edge that meets another.
+    Raises ValueError for fewer than 3 vertices, repeated neighbours, no area, an edge that meets another, or a hole
+    outside the outer ring or inside another hole.
     """
-    rings = []
-    for place, given in enumerate([outer, *holes]):
-        label = "outer" if place == 0 else f"holes[{place - 1}]"
-        ring = check_array(label, given)
-        if ring.ndim != 2 or ring.shape[1] != 2 or len(ring) < 3:
-            raise ValueError(f"{label} must have shape (vertices, 2) with at least 3 vertices, got {ring.shape}")
-        repeats = np.flatnonzero((ring == np.roll(ring, -1, axis=0)).all(axis=1))
-        if repeats.size:
-            raise ValueError(f"{label} must not repeat a vertex, got {ring[repeats[0]].tolist()} twice in a row")
-        area = ring_area(ring)
-        if not abs(area) > 0.0:
-            raise ValueError(f"{label} must enclose an area, got {area}")
-        rings.append(ring if (area > 0) == (place == 0) else ring[::-1].copy())
-    segments = np.concatenate([np.hstack([ring, np.roll(ring, -1, axis=0)]) for ring in rings])
-    following = np.concatenate(
-        [np.roll(np.arange(len(r)), -1) + n for r, n in zip(rings, np.cumsum([0, *map(len, rings)]), strict=False)]
-    )
-    find = compile_part(
-        find_crossing, types.UniTuple(types.int64, 2)(MATRIX, types.Array(types.int64, 1, "C")), allocates=True
-    )
-    first, second = find(segments, following)
-    if first >= 0:
-        raise ValueError(
-            f"{name} must not cross or touch itself, but its edges from {segments[first, :2].tolist()} and from "
-            f"{segments[second, :2].tolist()} meet"
-        )
-    outlines = [Shape(name, (ring if place == 0 else ring[::-1],)) for place, ring in enumerate(rings)]
+    rings = [check_ring("outer", outer, clockwise=False)]
+    rings += [check_ring(f"holes[{i}]", hole, clockwise=True) for i, hole in enumerate(holes)]
+    check_crossings(name, rings)
+    outlines = [Shape(name, (ring if i == 0 else ring[::-1],)) for i, ring in enumerate(rings)] if holes else []
     for place, ring in enumerate(rings[1:]):
+        vertex = f"got a vertex at {ring[0].tolist()}"
         if not outlines[0].contains(ring[:1])[0]:
-            raise ValueError(f"holes[{place}] must lie inside the outer ring, got a vertex at {ring[0].tolist()}")
+            raise ValueError(f"holes[{place}] must lie inside the outer ring, {vertex}")
         for other, outline in enumerate(outlines[1:]):
             if other != place and outline.contains(ring[:1])[0]:
-                raise ValueError(
-                    f"holes[{place}] must not lie inside holes[{other}], got a vertex at {ring[0].tolist()}"
-                )
+                raise ValueError(f"holes[{place}] must not lie inside holes[{other}], {vertex}")
     return Shape(name, tuple(rings))
 
 
@@ -217,27 +186,3 @@ def cross(*, radius: float = 2.0) -> Shape:
     turns = [np.array([[np.cos(a), np.sin(a)], [-np.sin(a), np.cos(a)]]).round() for a in np.pi / 2 * np.arange(4)]
     shape = polygon_of("cross", np.concatenate([arm @ turn for turn in turns]))
     return Shape("cross", shape.rings, 4.0 * short * (2.0 * long - short))
-
-
-def find_crossing(segments: Any, following: Any) -> Any:
-    """The first two edges (rows x1, y1, x2, y2) that meet other than as neighbours in a ring; (−1, −1) for none."""
-    for i in range(len(segments)):
-        ax, ay, bx, by = segments[i]
-        for j in range(i + 1, len(segments)):
-            cx, cy, dx, dy = segments[j]
-            if max(ax, bx) < min(cx, dx) or max(cx, dx) < min(ax, bx):
-                continue
-            if max(ay, by) < min(cy, dy) or max(cy, dy) < min(ay, by):
-                continue
-            c_side = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
-            d_side = (bx - ax) * (dy - ay) - (by - ay) * (dx - ax)
-            a_side = (dx - cx) * (ay - cy) - (dy - cy) * (ax - cx)
-            b_side = (dx - cx) * (by - cy) - (dy - cy) * (bx - cx)
-            if following[i] == j or following[j] == i:
-                turns_back = (bx - ax) * (dx - cx) + (by - ay) * (dy - cy) < 0.0
-                if c_side == 0.0 and d_side == 0.0 and turns_back:
-                    return i, j
-                continue
-            if c_side * d_side <= 0.0 and a_side * b_side <= 0.0:
-                return i, j
-    return np.int64(-1), np.int64(-1)

@@ -11,7 +11,7 @@ import pytest
 from numba import njit, types
 
 from targets import mixtures
-from toolkit import boundaries, dynamics, engine, maths, philox, signatures, tempering
+from toolkit import boundaries, dynamics, engine, maths, philox, polygons, signatures, tempering
 from toolkit.compiling import compile_part
 
 FLOATS = signatures.FLOATS
@@ -168,6 +168,7 @@ PHASES = {
         philox.fill_normals.py_func,
         types.void(MATRIX, types.uint64, NAMES, NAMES, types.int64, types.int64),
     ),
+    "looking the domain up": (polygons.look_polygon, signatures.DOMAIN),
     "swap": (
         tempering.swap_replicas.py_func,
         types.void(

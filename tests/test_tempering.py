@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from scipy.special import betainc
 
-from targets import mixtures
-from toolkit import sample, samplers
+from targets import constrained, mixtures, shapes
+from toolkit import sample, samplers, schedules
 
 CHAINS = 40_000
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
@@ -112,3 +112,11 @@ def test_one_replica_is_no_tempering():
     ladder = sample(gaussian(1), never, **arguments)
     assert ladder.swaps.sum() == 0
     np.testing.assert_array_equal(ladder.draws, sample(gaussian(1), plain, **arguments).draws)
+
+
+def test_no_swap_is_attempted_at_temperature_0():
+    flower = constrained(mixtures.cosine25(), shapes.flower())
+    schedule = schedules.cosine_cycles(4, exploration=0.75, floor=0.2)
+    run = sample(flower, samplers.r2sgld(schedule=schedule), n_steps=4000, n_chains=20, seed=1)
+    plain = sample(flower, samplers.r2sgld(step_sizes=(1e-4, 3e-4)), n_steps=1000, n_chains=20, seed=1)
+    assert run.swap_rates.mean() == pytest.approx(plain.swap_rates.mean(), abs=0.05)

@@ -1,0 +1,163 @@
+"""Bad calls, samplers, parts and schedules are refused before anything runs, by name, value and limits."""
+
+import numpy as np
+import pytest
+
+from targets import constrained, mixtures, shapes
+from toolkit import Layout, Problem, Sampler, Target, boundaries, sample, samplers, schedules, stream, tempering
+
+FLOWER = constrained(mixtures.cosine25(), shapes.flower())
+NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
+
+
+def log_block(position, energy, gradient, parameters, scratch):
+    """U = −log x, infinite at 0 and nan below."""
+    for lane in range(position.shape[1]):
+        energy[lane] = -np.log(position[0, lane])
+        gradient[0, lane] = -1.0 / position[0, lane]
+
+
+LOG = Target("log", 1, log_block)
+GOOD = {"problem": NORMAL, "sampler": samplers.sgld(0.1), "n_steps": 10, "seed": 0}
+
+BAD_CALLS = {
+    "problem": ({"problem": "normal"}, TypeError, "problem must be a Problem or a Target, got 'normal'"),
+    "sampler": ({"sampler": 0.1}, TypeError, "sampler must be a Sampler, got 0.1"),
+    "n_steps 0": ({"n_steps": 0}, ValueError, "n_steps must be ≥ 1"),
+    "n_steps real": ({"n_steps": 10.0}, TypeError, "n_steps must be an integer, got 10.0"),
+    "n_chains": ({"n_chains": 0}, ValueError, "n_chains must be ≥ 1"),
+    "burn_in all": ({"burn_in": 10}, ValueError, "burn_in must be ≥ 0 and < 10, got 10"),
+    "burn_in negative": ({"burn_in": -1}, ValueError, "burn_in must be ≥ 0"),
+    "thin": ({"thin": 11}, ValueError, "thin must be ≥ 1 and < 11, got 11"),
+    "seed negative": ({"seed": -1}, ValueError, "seed must be ≥ 0"),
+    "seed too large": ({"seed": 2**64}, ValueError, "seed must be ≥ 0 and < 18446744073709551616"),
+    "seed None": ({"seed": None}, TypeError, "seed must be an integer, got None"),
+    "backend": ({"backend": "gpu"}, ValueError, "backend must be one of 'cpu', got 'gpu'"),
+    "threads": ({"threads": 0}, ValueError, "threads must be ≥ 1"),
+    "init shape": ({"init": [0.0, 1.0]}, ValueError, r"init must have shape \(dim,\) = \(1,\)"),
+    "init nan": ({"init": [np.nan]}, ValueError, "init must be finite, got nan"),
+    "init text": ({"init": "zero"}, TypeError, "init must be an array of real numbers"),
+    "init outside": (
+        {"problem": FLOWER, "init": [3.0, 0.0]}, ValueError,
+        r"init must lie inside the domain .*got \[3.0, 0.0\] for chain 0",
+    ),
+    "init of infinite energy": (
+        {"problem": LOG, "init": [0.0]}, ValueError, r"init must have a finite energy, got energy inf at \[0.0\]",
+    ),
+    "origin outside": (
+        {"problem": constrained(mixtures.cosine25(), shapes.polygon_of("far", [[1, 1], [2, 1], [1, 2]]))},
+        ValueError, "init defaults to the origin, which must lie inside",
+    ),
+    "no domain": (
+        {"sampler": samplers.sgld(0.1, boundary=boundaries.reflect())}, ValueError,
+        "boundary 'reflect' needs a problem with a domain",
+    ),
+    "init complex": ({"init": [1j]}, TypeError, "init must be an array of real numbers"),
+    "flag": ({"keep_replicas": "no"}, TypeError, "keep_replicas must be True or False, got 'no'"),
+    "layout": ({"layout": 64}, TypeError, "layout must be a Layout"),
+    "lanes": ({"layout": Layout(lanes=0)}, ValueError, "layout.lanes must be ≥ 1"),
+    "chunk_steps": ({"layout": Layout(chunk_steps=0)}, ValueError, "layout.chunk_steps must be ≥ 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", [sample, stream])
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_calls_are_refused_before_anything_runs(name, function):
+    change, kind, message = BAD_CALLS[name]
+    arguments = {**GOOD, **change}
+    with pytest.raises(kind, match=message):
+        function(arguments.pop("problem"), arguments.pop("sampler"), **arguments)
+
+
+def test_seed_has_no_default():
+    with pytest.raises(TypeError, match="seed"):
+        sample(NORMAL, samplers.sgld(0.1), n_steps=1)
+
+
+BAD_SAMPLERS = {
+    "step size 0": (lambda: samplers.sgld(0.0), "step_size must be finite and > 0, got 0.0"),
+    "step size inf": (lambda: samplers.sgld(np.inf), "step_size must be finite and > 0, got inf"),
+    "step size text": (lambda: samplers.sgld("small"), "step_size must be a number, got 'small'"),
+    "temperature": (
+        lambda: samplers.sgld(0.1, temperature=-1.0),
+        "temperature must be finite and > 0, got -1.0",
+    ),
+    "not increasing": (lambda: samplers.r2sgld(temperatures=(10.0, 1.0)), r"temperatures must increase.*\(10.0, 1.0\)"),
+    "equal": (lambda: samplers.r2sgld(temperatures=(1.0, 1.0)), "temperatures must increase"),
+    "lengths": (lambda: samplers.r2sgld((0.1,), temperatures=(1.0, 2.0)), "one value per replica, got 1 step sizes"),
+    "one replica": (lambda: samplers.resgld((0.1,), temperatures=(1.0,)), "needs at least 2 temperatures"),
+    "no tempering": (lambda: Sampler("x", (0.1, 0.2), (1.0, 2.0)), "several temperatures need it"),
+    "a number": (lambda: samplers.r2sgld(0.1), "step_sizes must be a sequence of numbers, got 0.1"),
+    "noise": (lambda: samplers.sgld(0.1, gradient_noise=-0.1), "gradient_noise must be finite and ≥ 0, got -0.1"),
+    "energy noise": (lambda: samplers.r2sgld(energy_noise=np.nan), "energy_noise must be finite and ≥ 0, got nan"),
+    "correction": (lambda: samplers.r2sgld(correction=-1.0), "correction must be finite and ≥ 0, got -1.0"),
+    "swap_every": (lambda: samplers.r2sgld(swap_every=0), "swap_every must be ≥ 1, got 0"),
+    "threshold": (
+        lambda: samplers.r2sgld(swap_threshold=2.0),
+        "swap_threshold must be finite and > 0 and ≤ 1, got 2.0",
+    ),
+    "boundary": (lambda: samplers.sgld(0.1, boundary="reflect"), "boundary must be a Boundary, got 'reflect'"),
+    "schedule": (lambda: samplers.sgld(0.1, schedule=0.5), "schedule must be a Schedule, got 0.5"),
+    "penalty": (lambda: boundaries.penalise(0.0), "coefficient must be finite and > 0, got 0.0"),
+    "bounces": (lambda: boundaries.reflect(max_bounces=0), "max_bounces must be ≥ 1, got 0"),
+    "unknown kind": (lambda: boundaries.Boundary("bounce"), "kind must be one of 'reflect', 'penalise', 'ignore'"),
+    "kind without its number": (lambda: boundaries.Boundary("reflect"), "max_bounces must be ≥ 1, got 0"),
+    "number of another kind": (
+        lambda: boundaries.Boundary("ignore", 1.0),
+        "coefficient must be 0 for 'ignore', got 1.0",
+    ),
+    "swap_every direct": (lambda: tempering.ReplicaExchange(swap_every=0), "swap_every must be ≥ 1, got 0"),
+    "huge": (lambda: samplers.sgld(10**400), "step_size must be finite and > 0"),
+    "huge count": (lambda: boundaries.reflect(max_bounces=10**30), "max_bounces must be ≥ 1 and < 9223372036854775808"),
+    "no sequence": (lambda: samplers.r2sgld(np.array(1e-3)), "step_sizes must be a sequence of numbers"),
+    "idle noise": (lambda: Sampler("x", [0.1], energy_noise=1.0), "energy_noise must be 0 without a tempering"),
+    "problem of nothing": (lambda: Problem("x"), "target must be a Target, got 'x'"),
+    "problem of a shape": (lambda: Problem(mixtures.cosine25(), shapes.flower()), "domain must be None or a Domain"),
+    "target without function": (lambda: Target("t", 1, None), "energy_gradient must be a block function, got None"),
+    "dimensions": (lambda: Problem(NORMAL, FLOWER.domain), "domain has dimension 2, but the target has 1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SAMPLERS)
+def test_bad_samplers_are_refused(name):
+    make, message = BAD_SAMPLERS[name]
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+def user_schedule(*factors):
+    return schedules.Schedule("mine", lambda steps, total: schedules.Factors(*(f(steps) for f in factors)))
+
+
+def ones(steps):
+    return np.ones(steps.size)
+
+
+def always(steps):
+    return np.ones(steps.size, bool)
+
+
+BAD_SCHEDULES = {
+    "short": (user_schedule(lambda s: np.ones(1), ones, always), "step_size of schedule 'mine' must be ≥ 0"),
+    "nan": (user_schedule(ones, lambda s: np.full(s.size, np.nan), always), "temperature of schedule 'mine' must be"),
+    "negative": (user_schedule(lambda s: -ones(s), ones, always), "minimum -1.0"),
+    "keep": (user_schedule(ones, ones, ones), "keep of schedule 'mine' must be booleans"),
+    "no factors": (schedules.Schedule("mine", lambda steps, total: 1.0), "must return Factors, got float"),
+    "keeps nothing": (
+        user_schedule(ones, ones, lambda s: np.zeros(s.size, bool)), "schedule mine keeps none of the draws",
+    ),
+    "too many cycles": (schedules.cosine_cycles(30), "n_cycles must be ≤ n_steps = 10, got 30"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_SCHEDULES)
+def test_bad_schedules_are_refused(name):
+    schedule, message = BAD_SCHEDULES[name]
+    with pytest.raises((TypeError, ValueError), match=message):
+        sample(NORMAL, samplers.sgld(0.1, schedule=schedule), n_steps=10, seed=1)
+
+
+def test_a_user_schedule_works():
+    mine = user_schedule(lambda s: 1.0 / (1 + s), lambda s: 2.0 * ones(s), lambda s: s % 2 == 1)
+    run = sample(NORMAL, samplers.sgld(0.1, schedule=mine), n_steps=10, seed=1)
+    assert run.steps.tolist() == [1, 3, 5, 7, 9]
