@@ -69,6 +69,36 @@ def test_bad_calls_are_refused_before_anything_runs(name, function):
         function(arguments.pop("problem"), arguments.pop("sampler"), **arguments)
 
 
+def too_few(position, energy):
+    pass
+
+
+def no_numba(position, energy, gradient, parameters, scratch):
+    energy[0] = position.nonsense
+
+
+@pytest.mark.parametrize(("function", "reason"), [(too_few, "function takes 2"), (no_numba, "Unknown attribute")])
+def test_a_target_that_does_not_compile_says_why(function, reason):
+    with pytest.raises(TypeError, match=rf"(?s)energy_gradient of target 'mine' must be a function .*{reason}"):
+        sample(Target("mine", 1, function), samplers.sgld(0.1), n_steps=1, seed=0)
+
+
+def allocating_block(position, energy, gradient, parameters, scratch):
+    for lane in range(position.shape[1]):
+        x = np.zeros(1)
+        x[0] = position[0, lane]
+        energy[lane] = 0.5 * x[0] ** 2
+        gradient[0, lane] = x[0]
+
+
+def test_a_target_that_allocates_works():
+    runs = [
+        sample(target, samplers.sgld(0.1), n_steps=20, n_chains=3, seed=1).draws
+        for target in (Target("mine", 1, allocating_block), NORMAL)
+    ]
+    np.testing.assert_allclose(runs[0], runs[1], rtol=1e-12, atol=1e-14)
+
+
 def test_seed_has_no_default():
     with pytest.raises(TypeError, match="seed"):
         sample(NORMAL, samplers.sgld(0.1), n_steps=1)

@@ -1,10 +1,12 @@
 """What is to be sampled: a target, and where it has one, a domain; with its truth."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from .checks import check_array, check_count
@@ -28,6 +30,15 @@ class Truth(Protocol):
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact independent draws, shape (n, dim)."""
+
+
+@functools.cache
+def compile_block(function: Callable[..., None]) -> Any:
+    """A target's block function compiled, without reference counts on arrays where it can do without."""
+    try:
+        return compile_part(function, TARGET)
+    except NumbaError:
+        return compile_part(function, TARGET, allocates=True)
 
 
 def check_points(points: Any, dim: int) -> Array:
@@ -61,8 +72,17 @@ class Target:
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
 
     def compiled(self) -> Any:
-        """The block function compiled for the engine."""
-        return compile_part(self.energy_gradient, TARGET)
+        """The block function compiled for the engine; one that allocates works too, if more slowly.
+
+        Raises TypeError where it does not take the five arguments or does not compile, with Numba's reason.
+        """
+        try:
+            return compile_block(self.energy_gradient)
+        except (NumbaError, TypeError) as error:
+            raise TypeError(
+                f"energy_gradient of target {self.name!r} must be a function (position, energy, gradient, parameters, "
+                f"scratch) that Numba can compile: {error}"
+            ) from error
 
     def evaluate(self, points: Array) -> tuple[Array, Array]:
         """Energy (n,) and gradient (n, dim) at ``points`` (n, dim). Raises ValueError for another shape."""
