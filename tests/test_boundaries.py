@@ -3,86 +3,19 @@
 import numpy as np
 import pytest
 from numba import types
-from scipy.stats import chi2_contingency
 
+from benchmarks.walks import FLAT, SHAPES, pvalues
 from targets import constrained, mixtures, shapes
-from toolkit import Problem, Target, boundaries, sample, samplers, signatures
+from toolkit import Problem, boundaries, sample, samplers, signatures
 from toolkit.compiling import compile_part
-from toolkit.polygons import Domain
-
-SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
-CHAINS = 100_000
-FALSE_ALARM = 1e-5
-BIN = 0.25
-
-
-def flat_block(position, energy, gradient, parameters, scratch):
-    for d in range(position.shape[0]):
-        for lane in range(position.shape[1]):
-            energy[lane] = 0.0
-            gradient[d, lane] = 0.0
-
-
-FLAT = Target("flat", 2, flat_block)
-
-
-def walk(problem, shape, seed, step_size=2e-4, n_steps=50):
-    """Last points of many short reflected walks from uniform starts."""
-    sampler = samplers.sgld(step_size, boundary=boundaries.reflect())
-    start = shape.uniform_draws(CHAINS, seed=seed)
-    return sample(problem, sampler, n_steps=n_steps, thin=n_steps, n_chains=CHAINS, init=start, seed=seed)
-
-
-def pvalue(cells, other_cells):
-    """That two samples of cell numbers have one law; cells with few counts are pooled."""
-    size = int(max(cells.max(), other_cells.max())) + 1
-    table = np.stack([np.bincount(cells, minlength=size), np.bincount(other_cells, minlength=size)])
-    rare = table.sum(axis=0) < 40
-    table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
-    return chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue
-
-
-def square_cells(points, shape):
-    """Which cell of a grid of squares of equal area each point is in."""
-    i, j = np.floor((points - np.array(shape.bounds[:2])) / BIN).astype(int).T
-    return i * 1000 + j
-
-
-def edge_cells(points, shape):
-    """Cells along the edge: 4 thin bands of distance times 16 directions from the centre; the interior is one more."""
-    distance = shape.distance(points)
-    assert (distance >= 0).all()
-    band = np.minimum((distance / 0.02).astype(int), 4)
-    sector = ((np.arctan2(points[:, 1], points[:, 0]) / np.pi + 1.0) * 8.0).astype(int) % 16
-    return np.where(band < 4, band * 16 + sector, 64)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_reflected_walk_stays_uniform_and_a_clamped_one_does_not(name):
-    shape = SHAPES[name]
-    problem = Problem(FLAT, shape.domain)
-    uniform = shape.uniform_draws(4 * CHAINS, seed=99)
-    run = walk(problem, shape, seed=31)
-    assert run.reflections.sum() > 1000
-    reflected = run.draws[:, 0]
-    assert pvalue(square_cells(reflected, shape), square_cells(uniform, shape)) > FALSE_ALARM
-    assert pvalue(edge_cells(reflected, shape), edge_cells(uniform, shape)) > FALSE_ALARM
-    clamped = walk(Problem(FLAT, clamping(shape.domain)), shape, seed=31).draws[:, 0]
-    assert pvalue(edge_cells(clamped, shape), edge_cells(uniform, shape)) < 1e-12
-
-
-def clamping(domain):
-    """The same domain, except that a reflection ends at the nearest boundary point instead of behind it."""
-    look = domain.look
-
-    def clamp(position, foot, outside, real, whole):
-        look(position, foot, outside, real, whole)
-        for lane in range(position.shape[1]):
-            if outside[lane] != 0.0:
-                for d in range(2):
-                    foot[d, lane] = 0.5 * (foot[d, lane] + position[d, lane]) * (1 + 1e-12) - 1e-9 * position[d, lane]
-
-    return Domain("clamped", 2, compile_part(clamp, signatures.DOMAIN), domain.real, domain.whole)
+    squares, along_the_edge, reflections = pvalues(name, clamped=False)
+    assert reflections > 1000
+    assert min(squares, along_the_edge) > 1e-5
+    assert pvalues(name, clamped=True)[1] < 1e-12
 
 
 @pytest.mark.parametrize("name", SHAPES)
