@@ -136,6 +136,13 @@ def test_points_that_are_nowhere_are_not_inside():
         problem.contains(np.zeros((4, 3)))
 
 
+def test_neighbouring_seeds_share_no_draw():
+    truth = constrained(mixtures.cosine25(), SHAPES["flower"]).truth
+    first, second = (set(truth.independent_draws(20_000, seed=s)[:, 0].tolist()) for s in (0, 1))
+    assert len(first) == 20_000
+    assert not first & second
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(TypeError, match="target must be a Target"):
         constrained("cosine25", shapes.flower())

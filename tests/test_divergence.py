@@ -52,9 +52,11 @@ def test_divergence_of_the_energy_alone():
 def test_divergence_of_a_hot_replica_does_not_swap_into_the_cold_one():
     sampler = samplers.resgld((1e-4, 0.3), temperatures=(1.0, 1.5))
     with pytest.raises(DivergenceError) as caught:
-        sample(QUARTIC, sampler, n_steps=300, n_chains=5, init=[1.5], seed=8)
-    assert caught.value.replica == 1
-    assert np.isfinite(caught.value.run.draws).all()
+        sample(QUARTIC, sampler, n_steps=300, n_chains=5, init=[1.5], seed=8, keep_replicas=True)
+    error = caught.value
+    assert error.replica == 1
+    assert np.isfinite(error.run.draws).all()
+    np.testing.assert_array_equal(error.state, error.run.replica_draws[error.chain, 1, error.step - 1])
 
 
 def wall_block(position, energy, gradient, parameters, scratch):
@@ -74,6 +76,14 @@ def test_an_infinite_energy_never_swaps():
     with pytest.raises(DivergenceError, match=r"chain 0, replica 0 .* 1 of 2 replicas diverged") as caught:
         sample(WALL, sampler, n_steps=50, init=[0.1], seed=1, keep_replicas=True)
     assert np.isfinite(caught.value.run.replica_draws[0, 1]).all()
+
+
+def test_the_first_to_diverge_is_named():
+    with pytest.raises(DivergenceError) as caught:
+        sample(QUARTIC, samplers.sgld(0.02), n_steps=100, n_chains=3, init=[[0.1], [5.0], [6.0]], seed=6)
+    status = np.isnan(caught.value.run.draws[:, :, 0]).argmax(axis=1)
+    assert status[2] < status[1]
+    assert (caught.value.chain, caught.value.step) == (2, status[2])
 
 
 def test_a_last_draw_of_infinite_energy_does_not_pass():

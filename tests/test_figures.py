@@ -62,6 +62,35 @@ def test_flower_numbers(drawn):
     assert 0.25 < float(last["r2SGLD"]["swap_rate"]) < 0.35
 
 
+def test_flower_settings_are_those_it_states(monkeypatch, tmp_path):
+    """Equal cost, the paper's step sizes and noise, the stated penalty: what the script's text says it runs."""
+    script = importlib.import_module("figures.r2sgld_fig5_flower")
+    calls = []
+    monkeypatch.setattr(script, "sample", lambda p, s, **k: calls.append((s, k)) or sample(p, s, **k))
+    figures.run_script(script.draw, tmp_path, quick=True)
+    assert len(calls) == 10
+    for sampler, call in calls:
+        assert (call["n_steps"] - call["burn_in"]) * sampler.n_replicas == 20 * 2_000
+        assert call["burn_in"] * 5 == call["n_steps"] - call["burn_in"]
+        assert call["thin"] * sampler.n_replicas == 20
+        assert sampler.gradient_noise == 0.05
+        assert sampler.boundary.coefficient == (10.0 if sampler.boundary.kind == "penalise" else 0.0)
+        if sampler.n_replicas == 2:
+            assert (tuple(sampler.step_sizes), tuple(sampler.temperatures)) == ((5e-4, 1.5e-3), (1.0, 10.0))
+            assert sampler.energy_noise == 0.05
+        else:
+            cyclical = sampler.schedule.name == "cosine_cycles(5, exploration=0.0, floor=0.1)"
+            assert tuple(sampler.step_sizes) == ((1e-3,) if cyclical else (5e-4,))
+    released = calls[-1][0]
+    assert (released.correction, released.tempering.swap_threshold) == (9.5, 3e-4)
+    assert [s.tempering.swap_threshold for s, _ in calls[:-1] if s.tempering] == [None] * 3
+
+
+def test_independent_draws_differ_between_chains(drawn):
+    table = rows(drawn["r2sgld_fig5_flower"][0][2])
+    assert all(float(r["kl_half_width_95"]) > 0 for r in table)
+
+
 def test_trajectory_numbers(drawn):
     table = rows(drawn["r2sgld_fig1_trajectory"][0][2])
     assert len(table) == 400

@@ -173,7 +173,7 @@ PHASES = {
         tempering.swap_replicas.py_func,
         types.void(
             *(MATRIX,) * 3,
-            *(FLOATS,) * 5,
+            *(FLOATS,) * 4,
             COUNTS,
             COUNTS,
             types.int64,

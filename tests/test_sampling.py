@@ -1,5 +1,6 @@
 """``sample`` and ``stream``: same bits however it is laid out, errors before the launch, and during it."""
 
+import gc
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +101,15 @@ def test_a_stream_does_not_grow():
     assert sizes.pop() < 4e6
 
 
+def test_a_stream_keeps_nothing_of_its_chunks():
+    chunks = stream(NORMAL, samplers.sgld(0.1), n_steps=10**9, n_chains=4, seed=1)
+    first = weakref.ref(next(chunks).replica_draws)
+    elapsed = [next(chunks).elapsed for _ in range(5)]
+    assert (np.diff(elapsed) > 0).all()
+    gc.collect()
+    assert first() is None
+
+
 def test_cyclical_bits_do_not_depend_on_the_chunk():
     sampler = samplers.cyclical_sgld(0.02, n_cycles=3, exploration=0.3, boundary=boundaries.reflect())
     runs = [
@@ -179,6 +190,7 @@ def test_threads_are_given_back():
     sample(NORMAL, samplers.sgld(0.1), n_steps=100, n_chains=100, seed=1, threads=2)
     running = stream(NORMAL, samplers.sgld(0.1), n_steps=10**9, n_chains=100, seed=1, threads=2)
     next(running)
+    assert any(thread.name.startswith("toolkit") for thread in threading.enumerate())
     running.close()
     assert threading.active_count() == before
 
@@ -188,14 +200,17 @@ import json, sys, warnings
 import numpy as np
 from toolkit import Layout, sample, samplers
 from targets import mixtures
-warnings.simplefilter("ignore")
+warnings.simplefilter("error")
 arguments = dict(n_chains=3, seed=9, threads=2, layout=Layout(lanes=1, chunk_steps=1000))
 sampler = samplers.resgld((1e-3, 1e-2), temperatures=(1.0, 5.0))
 sample(mixtures.cosine25(), sampler, n_steps=1, **arguments)  # so that nothing is left to compile
 print("ready", flush=True)
-run = sample(mixtures.cosine25(), sampler, n_steps=40_000_000, thin=1000, **arguments)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    run = sample(mixtures.cosine25(), sampler, n_steps=40_000_000, thin=1000, **arguments)
 again = sample(mixtures.cosine25(), sampler, n_steps=run.n_steps, thin=1000, **arguments)
 equal = bool((run.draws == again.draws).all() and (run.swap_rates == again.swap_rates).all())
+equal = equal and [w.category.__name__ for w in caught] == ["InterruptedWarning"]
 print(json.dumps([run.interrupted, run.n_steps, run.draws.shape, equal, again.interrupted]))
 """
 

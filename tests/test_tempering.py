@@ -4,11 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numba import types
 from scipy import stats
 from scipy.special import betainc
 
 from targets import constrained, mixtures, shapes
-from toolkit import sample, samplers, schedules
+from toolkit import sample, samplers, schedules, signatures, tempering
+from toolkit.compiling import compile_part
 
 CHAINS = 40_000
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
@@ -67,12 +69,39 @@ def test_every_pair_of_a_ladder_at_any_interval():
 def test_swaps_after_burn_in_are_counted():
     sampler = samplers.resgld((1e-3, 1e-3), temperatures=(1.0, 1.0001))  # accepts all but surely
     run = sample(gaussian(1), sampler, n_steps=100, burn_in=60, n_chains=50, seed=1)
-    assert run.swaps.max() <= 40
+    assert run.swaps.max() == 40  # at steps 60 … 99
     assert run.swap_rates.mean() > 0.99
 
 
-def variances(run):
-    return run.replica_draws[:, :, 0].var(axis=(0, 2))
+def test_rates_before_the_first_attempt_are_nan():
+    run = sample(gaussian(1), samplers.resgld((0.1, 0.1), temperatures=(1.0, 2.0)), n_steps=1, seed=1)
+    assert np.isnan(run.swap_rates).all()
+
+
+def swap_once(position, momentum, gradient, noisy_energy, temperature, alive, swapped, attempted, accepted, chain):
+    tempering.swap_replicas(
+        position, momentum, gradient, noisy_energy, temperature, alive, swapped, attempted, accepted,
+        0, 1, np.uint64(1), chain, 1, 2, 0.0, 0.0, True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("alive", [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0)])
+def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
+    """Momentum of temperature T has variance T, so it changes hands by √(T_new / T_old); none where one is dead."""
+    matrix, floats, counts = signatures.MATRIX, signatures.FLOATS, signatures.COUNTS
+    swap = compile_part(swap_once, types.void(*(matrix,) * 3, *(floats,) * 4, counts, counts, signatures.NAMES))
+    position, momentum, gradient = (np.array([[1.0, 2.0], [3.0, 4.0]]) * k for k in (1, 10, 100))
+    attempted, accepted = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64)
+    energy, temperature = np.array([50.0, 0.0]), np.array([1.0, 4.0])
+    chain = np.zeros(2, np.uint64)
+    swap(position, momentum, gradient, energy, temperature, np.array(alive), np.zeros(2), attempted, accepted, chain)
+    if min(alive) == 0.0:
+        assert (position.tolist(), accepted.item()) == ([[1.0, 2.0], [3.0, 4.0]], 0)
+        return
+    assert position.tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    assert gradient.tolist() == [[200.0, 100.0], [400.0, 300.0]]
+    np.testing.assert_allclose(momentum, [[20.0 / 2, 10.0 * 2], [40.0 / 2, 30.0 * 2]], rtol=1e-15)
+    assert (attempted.item(), accepted.item()) == (1, 1)
 
 
 def pvalue(run, temperature):

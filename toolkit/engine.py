@@ -135,7 +135,7 @@ def advance(
                     noisy_energy[lane] = fma(numbers.energy_noise, noise[0, lane], energy[lane])
                 alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
             swap_replicas(
-                position, state.momentum, gradient, energy, noisy_energy, temperature, alive, outside, state.attempted,
+                position, state.momentum, gradient, noisy_energy, temperature, alive, outside, state.attempted,
                 state.accepted, step // numbers.swap_every, step, numbers.seed, state.chain, numbers.n_chains,
                 numbers.n_replicas, numbers.correction, numbers.swap_threshold, step >= numbers.burn_in,
             )  # fmt: skip

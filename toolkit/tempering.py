@@ -50,12 +50,12 @@ def replica_exchange(
 
 @kernel
 def swap_replicas(
-    position, momentum, gradient, energy, noisy_energy, temperature, alive, swapped, attempted, accepted,
+    position, momentum, gradient, noisy_energy, temperature, alive, swapped, attempted, accepted,
     attempt, step, seed, chain, n_chains, n_replicas, correction, swap_threshold, counts,
 ):  # fmt: skip
     """Attempt the swaps of one step in a block whose lane of (replica r, chain c) is r · n_chains + c.
 
-    Exchanged are position, gradient and energies, and momentum scaled by √(T_new / T_old), which keeps it in
+    Exchanged are position and gradient, and momentum scaled by √(T_new / T_old), which keeps it in
     equilibrium. A lane whose ``alive`` is 0 never swaps. ``swapped`` (lane) is scratch;
     ``attempted`` and ``accepted`` (pair, chain) count where ``counts``.
     """
@@ -71,8 +71,6 @@ def swap_replicas(
             u = uniform_pair(seed, chain[c], uint64(pair), uint64(step), uint64(SWAP), np.uint64(0))[0]
             bar = select(swap_threshold > 0.0, swap_threshold, u)
             swapped[c] = select(exp(exponent) >= bar, cold_alive[c] * hot_alive[c], 0.0)
-        exchange(energy[cold], energy[hot], swapped)
-        exchange(cold_energy, hot_energy, swapped)
         for d in range(position.shape[0]):
             exchange(position[d, cold], position[d, hot], swapped)
             exchange(gradient[d, cold], gradient[d, hot], swapped)
