@@ -19,11 +19,13 @@ def main() -> None:
     normal = mixtures.gaussian_mixture([[0.0]], 1.0)
     start = np.random.default_rng(1).standard_normal((CHAINS, 1))
     head("T", "h", "variance", "T/(1 − h/2)", "off by, σ", "T/(1 − h/2) with half the noise: off by, σ")
+    seed = 1
     for temperature in (0.25, 1.0, 4.0):
         for h in (0.05, 0.2, 1.0, 1.5):
             n_steps = int(np.ceil(12 / h))
             sampler = samplers.sgld(h, temperature=temperature)
-            run = sample(normal, sampler, n_steps=n_steps, thin=n_steps, n_chains=CHAINS, init=start, seed=2)
+            seed += 1
+            run = sample(normal, sampler, n_steps=n_steps, thin=n_steps, n_chains=CHAINS, init=start, seed=seed)
             law, variance, error = temperature / (1 - h / 2), float(run.draws.var()), np.sqrt(2 / CHAINS)
             off, wrong = ((variance / value - 1) / error for value in (law, law / 2))
             row(temperature, h, variance, law, float(off), float(wrong))

@@ -55,6 +55,9 @@ def main() -> None:
     def gaussians(n):
         return lambda: scalar.sgld_gaussian_grid25(n, CHAINS, 1e-3, out, scalar.CENTRES)
 
+    def product(n):
+        return lambda: scalar.sgld_gaussian_grid25_as_product(n, CHAINS, 1e-3, out)
+
     def flower(n, noise):
         sizes, temperatures = np.array([5e-4, 1.5e-3]), np.array([1.0, 10.0])
         return lambda: scalar.r2sgld_cosine25(
@@ -63,8 +66,9 @@ def main() -> None:
 
     plain = samplers.sgld(1e-3)
     compare("SGLD, cosine25", ours(problem.target, plain, 10_000), cosine(1_000), CHAINS * 1e4, 10)
-    compare("SGLD, gaussian_grid25 (as a product)", ours(grid, plain, 4_000), gaussians(400), CHAINS * 4e3, 10)
-    compare("SGLD, gaussian_mixture of the same 25", ours(mixture, plain, 2_000), gaussians(400), CHAINS * 2e3, 5)
+    compare("SGLD, gaussian_grid25: 10 exp, beside 25", ours(grid, plain, 4_000), gaussians(400), CHAINS * 4e3, 10)
+    compare("SGLD, gaussian_grid25: 10 exp, beside 10", ours(grid, plain, 4_000), product(800), CHAINS * 4e3, 5)
+    compare("SGLD, gaussian_mixture: 25 exp, beside 25", ours(mixture, plain, 2_000), gaussians(400), CHAINS * 2e3, 5)
     noisy = samplers.r2sgld(gradient_noise=0.05, energy_noise=0.05)
     compare("r2SGLD in the flower, noisy", ours(problem, noisy, 2_000), flower(400, 0.05), CHAINS * 4e3, 5)
     reflected = samplers.sgld(5e-4, boundary=boundaries.reflect())

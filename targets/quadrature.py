@@ -15,15 +15,16 @@ Array = NDArray[np.float64]
 
 ORDER, LOWER_ORDER = 10, 6
 TOLERANCE = 1e-6  # largest difference between the two orders, summed over cells, as a share of the whole
-CELLS_ACROSS, FINEST = 100, 400  # cells across the grid's extent inside, doubled until the orders agree
+CELLS_ACROSS, FINEST = 100, 400  # cells across what grid and rings have in common, doubled until the orders agree
 BATCH = 10_000  # triangles evaluated at a time
 
 
-def refined(edges: Array, extent: float, across: int) -> tuple[Array, NDArray[np.int64]]:
-    """``edges`` with each interval split evenly to at most ``extent`` / across, and where the old ones begin."""
-    parts = np.maximum(1, np.ceil(np.diff(edges) * across / extent - 1e-9)).astype(int)
-    pieces = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(edges, edges[1:], parts, strict=False)]
-    return np.append(np.concatenate(pieces), edges[-1]), np.cumsum([0, *parts[:-1]])
+def refined(edges: Array, low: float, high: float, width: float) -> Array:
+    """The part of ``edges`` from ``low`` to ``high``, both included, each interval split evenly to at most ``width``."""
+    inner = np.unique(np.clip(edges, low, high))
+    parts = np.maximum(1, np.ceil(np.diff(inner) / width - 1e-9)).astype(int)
+    pieces = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(inner, inner[1:], parts, strict=False)]
+    return np.append(np.concatenate([*pieces, []]), inner[-1])
 
 
 def check_edges(name: str, edges: Any) -> Array:
@@ -47,15 +48,26 @@ def cell_integrals(target: Target, rings: Sequence[Array] | None, x_edges: Any, 
     if rings is None:
         (left, right), (low, high) = x_edges[[0, -1]], y_edges[[0, -1]]
         rings = [np.array([[left, low], [right, low], [right, high], [left, high]])]
-    extent = float(max(np.ptp(x_edges), np.ptp(y_edges)))
+    points = np.concatenate(list(rings))
+    low = np.maximum(points.min(axis=0), [x_edges[0], y_edges[0]])
+    high = np.minimum(points.max(axis=0), [x_edges[-1], y_edges[-1]])
+    integrals = np.zeros((x_edges.size - 1, y_edges.size - 1))
+    if (low >= high).any():
+        return integrals
+    extent = float(max(high - low))
     across = CELLS_ACROSS
     while across <= FINEST:
-        fine_x, x_starts = refined(x_edges, extent, across)
-        fine_y, y_starts = refined(y_edges, extent, across)
+        fine_x = refined(x_edges, low[0], high[0], extent / across)
+        fine_y = refined(y_edges, low[1], high[1], extent / across)
         totals, rough = fine_integrals(target, rings, fine_x, fine_y, offset)
         if 0 < totals.sum() < np.inf and np.abs(totals - rough).sum() <= TOLERANCE * totals.sum():
-            grid = np.where(totals > 1e-18 * totals.sum(), totals, 0.0)  # empty cells are 0 to rounding only
-            return np.asarray(np.add.reduceat(np.add.reduceat(grid, x_starts, axis=0), y_starts, axis=1))
+            totals[totals <= 1e-18 * totals.sum()] = 0.0  # empty cells are 0 to rounding only
+            i, j = (
+                np.searchsorted(edges, 0.5 * (fine[1:] + fine[:-1]), side="right") - 1
+                for edges, fine in ((x_edges, fine_x), (y_edges, fine_y))
+            )
+            np.add.at(integrals, (i[:, None], j[None, :]), totals)
+            return integrals
         across *= 2
     raise ValueError(
         f"the grid must resolve the target: {FINEST} cells across {extent:g} do not integrate {target.name!r} to "

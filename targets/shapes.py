@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_count, check_number
 from toolkit.polygons import Domain, polygon_domain, signed_distance
+from toolkit.problem import check_points
 
 from .rejection import accepted, generator
 from .rings import check_crossings, check_ring, ring_area
@@ -53,7 +54,7 @@ class Shape:
 
     def distance(self, points: Any) -> Array:
         """Distance of ``points`` (n, 2) to the boundary, positive inside, negative outside; shape (n,)."""
-        return signed_distance(self.domain, check_points(points))
+        return signed_distance(self.domain, check_points(points, 2))
 
     def contains(self, points: Any) -> NDArray[np.bool_]:
         """Whether each of ``points`` (n, 2) is inside or on the boundary; shape (n,)."""
@@ -69,14 +70,6 @@ class Shape:
             return np.asarray(points[self.contains(points)])
 
         return accepted(n, 2, propose, name=f"uniform draws in {self.name!r}")
-
-
-def check_points(points: Any) -> Array:
-    """``points`` as finite floats of shape (n, 2). Raises ValueError otherwise."""
-    array = check_array("points", points)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"points must have shape (n, 2), got {array.shape}")
-    return array
 
 
 def polygon_of(name: str, outer: Any, holes: Sequence[Any] = ()) -> Shape:

@@ -54,6 +54,7 @@ BAD_CALLS = {
     ),
     "init complex": ({"init": [1j]}, TypeError, "init must be an array of real numbers"),
     "flag": ({"keep_replicas": "no"}, TypeError, "keep_replicas must be True or False, got 'no'"),
+    "progress": ({"progress": "yes"}, TypeError, "progress must be True or False, got 'yes'"),
     "layout": ({"layout": 64}, TypeError, "layout must be a Layout"),
     "lanes": ({"layout": Layout(lanes=0)}, ValueError, "layout.lanes must be ≥ 1"),
     "chunk_steps": ({"layout": Layout(chunk_steps=0)}, ValueError, "layout.chunk_steps must be ≥ 1"),

@@ -149,6 +149,32 @@ def test_an_edit_of_another_package_is_seen(tmp_path):
     assert gradient() == 49.0
 
 
+def test_an_edit_after_the_import_is_not_filed_under_the_new_source(copy):
+    """A process that imported before an edit and compiles after it leaves no old code for the next one."""
+    script = SCRIPT.replace("import toolkit\n", "import toolkit, pathlib\nEDIT\n", 1)
+    edit = """
+path = pathlib.Path(toolkit.__file__).parent / "philox.py"
+source = path.read_text(encoding="utf-8")
+path.write_text(source.replace("return radius * cosine", "return 2.0 * radius * cosine"), encoding="utf-8")
+"""
+    before, _ = run_in(copy, script.replace("EDIT", edit))
+    after, compiled = run_in(copy)
+    assert "advance" in compiled
+    assert after != before
+    shutil.rmtree(copy / "toolkit" / "__pycache__")
+    assert run_in(copy)[0] == after
+
+
+def test_arrays_and_tuples_are_part_of_the_key():
+    from toolkit.compiling import constant
+
+    first, second = np.arange(4.0), np.arange(4.0)
+    assert constant(first) == constant(second)
+    second[3] = 7.0
+    assert constant(first) != constant(second)
+    assert constant((1.0, 2.0)) != constant((1.0, 3.0))
+
+
 def test_global_numbers_are_part_of_the_key():
     from toolkit import polygons
     from toolkit.compiling import cache_stamp

@@ -136,6 +136,16 @@ def test_points_that_are_nowhere_are_not_inside():
         problem.contains(np.zeros((4, 3)))
 
 
+def test_cells_of_any_size():
+    """Cells far larger than the domain, cells beside it, and a grid that misses it."""
+    truth = constrained(mixtures.cosine25(), SHAPES["flower"]).truth
+    huge = truth.cell_masses([-1000, 0, 1000], [-1000, 0, 1000])
+    np.testing.assert_allclose(huge, truth.cell_masses([-3, 0, 3], [-3, 0, 3]), rtol=1e-9)
+    assert truth.cell_masses([5, 6, 7], [0, 1]).tolist() == [[0.0], [0.0]]
+    free = mixtures.cosine25().truth.cell_masses([-1000, 0, 1000], [-1000, 1000])
+    np.testing.assert_allclose(free.ravel(), 0.5, rtol=1e-6)
+
+
 def test_neighbouring_seeds_share_no_draw():
     truth = constrained(mixtures.cosine25(), SHAPES["flower"]).truth
     first, second = (set(truth.independent_draws(20_000, seed=s)[:, 0].tolist()) for s in (0, 1))

@@ -8,13 +8,14 @@ README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding=
 
 def test_the_code_runs_as_written():
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     run = names["run"]
     assert run.draws.shape == (10, 40_000, 2)
     assert names["problem"].contains(run.draws.reshape(-1, 2)).all()
+    assert names["problem"].contains(names["walls"].draws.reshape(-1, 2)).all()
     assert 20_000 < names["worth"] < 40_000
     assert abs(names["mean"]).max() < 4
     wells = names["wells"].draws

@@ -196,7 +196,8 @@ def test_threads_are_given_back():
 
 
 INTERRUPTED = """
-import json, sys, warnings
+import json, signal, sys, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
 import numpy as np
 from toolkit import Layout, sample, samplers
 from targets import mixtures

@@ -117,10 +117,10 @@ def test_swaps_leave_each_temperature_as_it_is():
 
 
 def test_the_released_threshold_rule_is_biased():
-    """The rule the paper's figure used, and what it does: it cools the cold replica below its temperature's law."""
+    """The rule the paper's figure used, and what it does: it heats the cold replica, from variance 1 to about 3."""
     run = run_exchange((1.0, 4.0), 1, seed=23, swap_threshold=3e-4, correction=2.0)
-    assert run.swap_rates.mean() > 0.1
-    assert pvalue(run, 1.0) < 1e-9
+    assert run.swap_rates.mean() > 0.9
+    assert 2.5 < run.draws.var() < 3.5
 
 
 def test_noisy_energies_need_their_correction():

@@ -2,9 +2,8 @@
 
 Numba's disk cache knows a function's own file only: after an edit of a function it calls in another file, it
 returns the old machine code without a word. Here the key of every cached function holds a hash of all sources of
-this package, of the packages of the function and of all compiled functions it calls, and of the global numbers they
-read, so any edit recompiles. ``tests/test_compiling.py``
-edits a source in a copy of the package and looks.
+this package, of the packages of the function and of all compiled functions it calls, their code, and the global
+constants they read, so any edit recompiles. ``tests/test_compiling.py`` edits sources in a copy and looks.
 """
 
 import functools
@@ -38,6 +37,9 @@ def source_stamp(folder: Path) -> str:
     return digest.hexdigest()
 
 
+OWN_STAMP = source_stamp(Path(__file__).resolve().parent)  # at import: what is in memory, not what is edited later
+
+
 def package_folder(module: str) -> Path | None:
     """The folder of the top-level package of ``module``; None for a script, notebook or lone module."""
     package = sys.modules.get(module.partition(".")[0])
@@ -46,9 +48,13 @@ def package_folder(module: str) -> Path | None:
 
 
 def what_it_depends_on(function: Callable[..., Any]) -> tuple[set[str], set[str]]:
-    """Modules of all compiled functions that ``function`` calls, at any depth, and the global numbers they read."""
+    """Modules of all compiled functions that ``function`` calls, at any depth; and their code and global constants.
+
+    The code is that in memory, which an edit after the import has not reached, and the constants are what Numba will
+    freeze: numbers, strings, tuples and arrays.
+    """
     modules: set[str] = set()
-    numbers: set[str] = set()
+    contents: set[str] = set()
     seen: set[int] = set()
     waiting = [function]
     while waiting:
@@ -56,35 +62,42 @@ def what_it_depends_on(function: Callable[..., Any]) -> tuple[set[str], set[str]
         if id(current) in seen:
             continue
         seen.add(id(current))
-        modules.add(current.__module__ or "__main__")
+        module = current.__module__ or "__main__"
+        modules.add(module)
+        code = current.__code__
+        contents.add(f"{module}.{current.__qualname__}={code.co_code.hex()}{[constant(c) for c in code.co_consts]}")
         for name in current.__code__.co_names:
             value = current.__globals__.get(name)
-            if isinstance(value, int | float | np.generic):
-                numbers.add(f"{current.__module__}.{name}={value!r}")
-            elif isinstance(value, ModuleType):
+            found = {name: value}
+            if isinstance(value, ModuleType) and value.__name__.partition(".")[0] not in ("numpy", "math", "numba"):
                 modules.add(value.__name__)
-                waiting += [f.py_func for f in vars(value).values() if isinstance(f, Dispatcher)]
-            elif isinstance(value, Dispatcher):
-                waiting.append(value.py_func)
-    return modules, numbers
+                found = vars(value)
+            waiting += [f.py_func for f in found.values() if isinstance(f, Dispatcher)]
+            contents |= {f"{module}.{k}={constant(v)}" for k, v in found.items() if constant(v) and k[:2] != "__"}
+    return modules, contents
+
+
+def constant(value: Any) -> str:
+    """A text that tells one global constant from another; empty for what is none."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, tuple):
+        return "".join(f"{constant(v)}," for v in value)
+    return repr(value) if isinstance(value, int | float | complex | str | np.generic) else ""
 
 
 def cache_stamp(function: Callable[..., Any]) -> str | None:
     """Hash of everything the machine code of ``function`` is made from; None where that cannot be known."""
-    modules, numbers = what_it_depends_on(function)
-    folders = {Path(__file__).resolve().parent}
+    modules, contents = what_it_depends_on(function)
+    stamps = {OWN_STAMP}
     for module in modules:
-        top = module.partition(".")[0]
-        if top in ("numba", "numpy", "math") or top in sys.builtin_module_names:
-            continue
         folder = package_folder(module)
         if folder is None:
             return None
-        folders.add(folder)
+        stamps.add(source_stamp(folder))
     if "<locals>" in function.__qualname__:
         return None
-    stamps = sorted(source_stamp(folder) for folder in folders)
-    return hashlib.sha256("\0".join([*stamps, *sorted(numbers)]).encode()).hexdigest()
+    return hashlib.sha256("\0".join([*sorted(stamps), *sorted(contents)]).encode()).hexdigest()
 
 
 class StampedCache(FunctionCache):  # type: ignore[misc]

@@ -145,7 +145,7 @@ def sincos_reduced(r, quadrant):
 
 @inlined
 def sincos(x):
-    """(sin x, cos x), absolute error below 2.5e-16 for |x| ≤ 2³⁰; nan beyond, where a caller has lost its phase."""
+    """(sin x, cos x), absolute error below 2.5e-16 for |x| ≤ 2³⁰; nan beyond; sin(−0) = +0."""
     shifted = fma(x, TWO_OVER_PI, ROUNDER)
     k = shifted - ROUNDER
     r = fma(-k, HALF_PI_LOW, fma(-k, HALF_PI_MIDDLE, fma(-k, HALF_PI_HIGH, x)))
@@ -164,5 +164,8 @@ def sincos_turns(t):
 
 @inlined
 def power(x, y):
-    """xʸ = exp(y log x) for x > 0; relative error below (1 + |y log x|) · 3.3e-16. x = 0 gives 0 for y > 0."""
+    """xʸ = exp(y log x) for x > 0, with a relative error below (1 + |y log x|) · 3.3e-16.
+
+    0ʸ is 0 for y > 0, inf for y < 0 and nan for y = 0; x < 0 gives nan.
+    """
     return exp(y * log(x))

@@ -145,7 +145,8 @@ def resgld(
 ) -> Sampler:
     """Replica exchange SGLD: Langevin × replica exchange, one step size and temperature per replica.
 
-    Swaps: ``tempering.replica_exchange``. Draws are those of the coldest replica.
+    Law: swaps leave each temperature's law as it is (``tempering.replica_exchange``); the bias is that of the moves
+    (``dynamics.langevin``). Draws are those of the coldest replica. A domain is ignored by default.
     Source: r2SGLD (2024), algorithm 1 without R(·); Deng et al. (2020).
     """
     return Sampler(
@@ -172,9 +173,11 @@ def r2sgld(
     gradient_noise: float = 0.0,
     energy_noise: float = 0.0,
 ) -> Sampler:
-    """Reflected replica exchange SGLD: Langevin × replica exchange × reflect. Defaults: r2SGLD (2024), A.3.
+    """Reflected replica exchange SGLD: Langevin × replica exchange × reflect.
 
-    Source: r2SGLD (2024), algorithm 1. See ``resgld`` and ``boundaries.reflect``.
+    Law and bias: ``resgld`` and ``boundaries.reflect``. Step sizes and temperatures default to those of r2SGLD (2024),
+    A.3; its correction 9.5 and its swap without a random number do not (``swap_threshold``).
+    Source: r2SGLD (2024), algorithm 1.
     """
     sampler = resgld(
         step_sizes,

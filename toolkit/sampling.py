@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .blocks import Layout
+from .checks import check_flag
 from .driver import Driver
 from .errors import InterruptedWarning
 from .job import Job, make_job
@@ -46,6 +47,7 @@ def sample(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
         backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies, layout=layout,
     )  # fmt: skip
+    check_progress(progress)
     steps = job.kept_steps()
     draws, energies = job.room(steps.size)
     interrupted = False
@@ -93,7 +95,14 @@ def stream(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
         backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies, layout=layout,
     )  # fmt: skip
+    check_progress(progress)
     return stream_chunks(job, progress)
+
+
+def check_progress(progress: Any) -> None:
+    """Raise TypeError where ``progress`` is not None, True or False."""
+    if progress is not None:
+        check_flag("progress", progress)
 
 
 def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
