@@ -20,7 +20,7 @@ BATCH = 10_000  # triangles evaluated at a time
 
 
 def refined(edges: Array, low: float, high: float, width: float) -> Array:
-    """The part of ``edges`` from ``low`` to ``high``, both included, each interval split evenly to at most ``width``."""
+    """The part of ``edges`` from ``low`` to ``high``, both included, intervals split evenly to at most ``width``."""
     inner = np.unique(np.clip(edges, low, high))
     parts = np.maximum(1, np.ceil(np.diff(inner) / width - 1e-9)).astype(int)
     pieces = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(inner, inner[1:], parts, strict=False)]
