@@ -24,7 +24,7 @@ def refined(edges: Array, low: float, high: float, width: float) -> Array:
     inner = np.unique(np.clip(edges, low, high))
     parts = np.maximum(1, np.ceil(np.diff(inner) / width - 1e-9)).astype(int)
     pieces = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(inner, inner[1:], parts, strict=False)]
-    return np.append(np.concatenate([*pieces, []]), inner[-1])
+    return np.append(np.concatenate(pieces), inner[-1])
 
 
 def check_edges(name: str, edges: Any) -> Array:
@@ -35,25 +35,25 @@ def check_edges(name: str, edges: Any) -> Array:
     return array
 
 
-def cell_integrals(target: Target, rings: Sequence[Array] | None, x_edges: Any, y_edges: Any, offset: float) -> Array:
-    """∫ exp(offset − U) over each cell, or over its part inside the polygon of ``rings``; shape (nx, ny).
+def cell_integrals(target: Target, rings: Sequence[Array], x_edges: Any, y_edges: Any, offset: float) -> Array:
+    """∫ exp(offset − U) over each cell's part inside the polygon of ``rings``; shape (nx, ny).
 
-    rings: outer counter-clockwise, holes clockwise; None for the whole cell. Cells are split until Gauss–Legendre
+    rings: outer counter-clockwise, holes clockwise. Cells are split until Gauss–Legendre
     rules of order 6 and 10 agree to 1e-6 of the whole; the result is the latter's, whose own error is far smaller
     where the energy is smooth. Raises ValueError where 400 cells across the grid are not enough.
     """
     if target.dim != 2:
         raise ValueError(f"cells need a target of dimension 2, and {target.name!r} has {target.dim}")
     x_edges, y_edges = check_edges("x_edges", x_edges), check_edges("y_edges", y_edges)
-    if rings is None:
-        (left, right), (low, high) = x_edges[[0, -1]], y_edges[[0, -1]]
-        rings = [np.array([[left, low], [right, low], [right, high], [left, high]])]
     points = np.concatenate(list(rings))
     low = np.maximum(points.min(axis=0), [x_edges[0], y_edges[0]])
     high = np.minimum(points.max(axis=0), [x_edges[-1], y_edges[-1]])
     integrals = np.zeros((x_edges.size - 1, y_edges.size - 1))
     if (low >= high).any():
         return integrals
+    common = cut_rings(rings, np.array([low[0], high[0]]), np.array([low[1], high[1]]))
+    if sum(twice_areas(triangles).sum() for triangles, _ in common) <= 1e-13 * np.prod(high - low):
+        return integrals  # the grid lies beside the polygon, or in a hole
     extent = float(max(high - low))
     across = CELLS_ACROSS
     while across <= FINEST:
@@ -90,23 +90,35 @@ def fine_integrals(
     A cell's part inside a ring is cut into triangles that meet in the cell's centre and count with their
     orientation, so parts need not be convex, nor connected.
     """
-    cut = compile_part(cut_triangles, types.Tuple((MATRIX, INTEGERS))(MATRIX, MATRIX, MATRIX), allocates=True)
     shape = x_edges.size - 1, y_edges.size - 1
     results = []
-    pieces = [cut(np.array(ring, order="C"), x_edges[:, None].copy(), y_edges[:, None].copy()) for ring in rings]
+    pieces = cut_rings(rings, x_edges, y_edges)
     for s, t, weight in map(rule, (ORDER, LOWER_ORDER)):
         totals = np.zeros(shape[0] * shape[1])
         for triangles, cells in pieces:
             for start in range(0, len(cells), BATCH):
-                centre, a, b = np.split(triangles[start : start + BATCH], 3, axis=1)
+                batch = triangles[start : start + BATCH]
+                centre, a, b = np.split(batch, 3, axis=1)
                 a, b = a - centre, b - centre
                 points = centre[:, None] + s[:, None] * ((1.0 - t)[:, None] * a[:, None] + t[:, None] * b[:, None])
                 with np.errstate(over="ignore"):  # an infinity fails the comparison of the orders
                     density = np.exp(offset - target.evaluate(points.reshape(-1, 2))[0]).reshape(len(a), -1)
-                twice_area = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
-                np.add.at(totals, cells[start : start + BATCH], twice_area * (density @ weight))
+                np.add.at(totals, cells[start : start + BATCH], twice_areas(batch) * (density @ weight))
         results.append(totals.reshape(shape))
     return results[0], results[1]
+
+
+def cut_rings(rings: Sequence[Array], x_edges: Array, y_edges: Array) -> list[tuple[Array, NDArray[np.int64]]]:
+    """For each ring, the triangles (n, 6) of its parts in the cells of a grid, and the cell of each (n,)."""
+    cut = compile_part(cut_triangles, types.Tuple((MATRIX, INTEGERS))(MATRIX, MATRIX, MATRIX), allocates=True)
+    return [cut(np.array(ring, order="C"), x_edges[:, None].copy(), y_edges[:, None].copy()) for ring in rings]
+
+
+def twice_areas(triangles: Array) -> Array:
+    """Twice the signed area of each row (centre, a, b) of ``triangles`` (n, 6)."""
+    centre, a, b = np.split(triangles, 3, axis=1)
+    a, b = a - centre, b - centre
+    return np.asarray(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
 
 
 @njit

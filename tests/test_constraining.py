@@ -142,6 +142,7 @@ def test_cells_of_any_size():
     huge = truth.cell_masses([-1000, 0, 1000], [-1000, 0, 1000])
     np.testing.assert_allclose(huge, truth.cell_masses([-3, 0, 3], [-3, 0, 3]), rtol=1e-9)
     assert truth.cell_masses([5, 6, 7], [0, 1]).tolist() == [[0.0], [0.0]]
+    assert truth.cell_masses([2.0, 2.1, 2.18], [-1.9, -1.5]).tolist() == [[0.0], [0.0]]  # between bounds and petals
     free = mixtures.cosine25().truth.cell_masses([-1000, 0, 1000], [-1000, 1000])
     np.testing.assert_allclose(free.ravel(), 0.5, rtol=1e-6)
 
