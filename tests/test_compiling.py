@@ -13,7 +13,8 @@ import toolkit
 from targets import mixtures
 from toolkit import Target, sample, samplers
 from toolkit.compiling import compile_part
-from toolkit.engine import ADVANCE, advance
+from toolkit.engine import advance
+from toolkit.state import ADVANCE
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -68,7 +69,7 @@ def test_an_edit_of_another_file_is_never_answered_from_the_cache(copy):
     assert not compiled  # all came from the disk
     edits = {
         "toolkit/philox.py": ("radius * cosine, radius * sine", "2.0 * radius * cosine, radius * sine"),
-        "toolkit/dynamics.py": ("fma(-h, gradient", "fma(-2.0 * h, gradient"),
+        "toolkit/overdamped.py": ("fma(-h, gradient", "fma(-2.0 * h, gradient"),
         "toolkit/maths.py": ("return fma(p, half, half) * rest", "return fma(p, half, half) * rest * 1.5"),
         "targets/mixtures.py": ("total[lane] = 2.0 * precision", "total[lane] = 3.0 * precision"),
     }

@@ -58,14 +58,15 @@ def plain_python(sampler, n_steps, burn_in):
             noise = random(r, step, GRADIENT_NOISE)[1]
             gradient[r] = [g + sampler.gradient_noise * z for g, z in zip(gradient[r], noise, strict=True)]
         if tempered and step > 0 and step % tempered.swap_every == 0:
-            noisy = [e + sampler.energy_noise * random(r, step, ENERGY_NOISE)[1][0] for r, e in enumerate(energy)]
             parity = (step // tempered.swap_every) % 2
             for pair in range(parity, replicas - 1, 2):
                 slope = 1 / temperatures[pair] - 1 / temperatures[pair + 1]
-                chance = math.exp(slope * (noisy[pair] - noisy[pair + 1] - slope * sampler.correction))
+                noise = random(pair, step, ENERGY_NOISE)[1]
+                difference = energy[pair] - energy[pair + 1] + sampler.energy_noise * (noise[0] - noise[1])
+                chance = math.exp(slope * (difference - slope * sampler.correction))
                 u = random(pair, step, SWAP)[0][0]
                 if chance >= (tempered.swap_threshold or u):
-                    for values in (positions, gradient):
+                    for values in (positions, gradient, energy):
                         values[pair], values[pair + 1] = values[pair + 1], values[pair]
                     swaps[pair] += step >= burn_in
         for r in range(replicas):

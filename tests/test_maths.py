@@ -11,7 +11,23 @@ import pytest
 from numba import njit, types
 
 from targets import mixtures
-from toolkit import boundaries, dynamics, engine, maths, philox, polygons, signatures, tempering
+from toolkit import (
+    boundaries,
+    continuous,
+    contour,
+    engine,
+    evaluation,
+    exchange,
+    maths,
+    metropolis,
+    overdamped,
+    philox,
+    polygons,
+    preconditioned,
+    signatures,
+    stein,
+    underdamped,
+)
 from toolkit.compiling import compile_part
 
 FLOATS = signatures.FLOATS
@@ -183,29 +199,56 @@ PHASES = {
         types.void(MATRIX, types.uint64, NAMES, NAMES, types.int64, types.int64),
     ),
     "looking the domain up": (polygons.look_polygon, signatures.DOMAIN),
-    "swap": (
-        tempering.swap_replicas.py_func,
+    "attempted swap": (
+        exchange.attempt_pair.py_func,
         types.void(
-            *(MATRIX,) * 3,
-            *(FLOATS,) * 4,
-            COUNTS,
-            COUNTS,
-            types.int64,
-            types.int64,
+            *(MATRIX,) * 4,
+            *(FLOATS,) * 5,
+            exchange.EXCHANGE_STATE,
+            FLOATS,
+            *(types.int64,) * 5,
             types.uint64,
             NAMES,
             types.int64,
-            types.int64,
-            types.float64,
-            types.float64,
             types.boolean,
         ),
     ),
-    "exchange": (tempering.exchange.py_func, types.void(*(FLOATS,) * 3)),
-    "move": (dynamics.move_langevin, signatures.DYNAMICS),
+    "exchange": (exchange.exchange.py_func, types.void(*(FLOATS,) * 3)),
+    "flattening": (
+        contour.flatten.py_func,
+        types.void(*(FLOATS,) * 9, contour.CONTOUR_STATE, FLOATS, types.int64, types.int64),
+    ),
+    "coupling": (
+        continuous.temper_continuously.py_func,
+        types.boolean(*(MATRIX,) * 3, *(FLOATS,) * 7, types.int64),
+    ),
+    "Stein's gradients": (
+        stein.stein_gradients.py_func,
+        types.void(MATRIX, MATRIX, FLOATS, MATRIX, *(FLOATS,) * 3, types.int64, types.int64, types.float64),
+    ),
+    "start of a trajectory": (
+        metropolis.begin_trajectory.py_func,
+        types.void(*(MATRIX,) * 3, *(FLOATS,) * 5, types.boolean),
+    ),
+    "kick": (metropolis.kick.py_func, types.void(MATRIX, MATRIX, FLOATS, types.float64)),
+    "drift": (metropolis.drift.py_func, types.void(MATRIX, MATRIX, FLOATS)),
+    "Metropolis test": (
+        metropolis.accept.py_func,
+        types.void(
+            *(MATRIX,) * 3, *(FLOATS,) * 4, types.uint64, NAMES, NAMES, types.int64, signatures.INTEGERS, types.boolean
+        ),
+    ),
+    "probe": (evaluation.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
+    "curvature": (evaluation.divide_differences.py_func, types.void(*(MATRIX,) * 4)),
+    "Langevin": (overdamped.move_langevin, signatures.DYNAMICS),
+    "preconditioned Langevin": (preconditioned.move_preconditioned, signatures.DYNAMICS),
+    "descent": (overdamped.move_descent, signatures.DYNAMICS),
+    "underdamped Langevin": (underdamped.move_underdamped, signatures.DYNAMICS),
+    "Nosé–Hoover": (underdamped.move_nose_hoover, signatures.DYNAMICS),
+    "Nosé–Hoover by coordinate": (underdamped.move_nose_hoover_by_coordinate, signatures.DYNAMICS),
     "hold": (
         engine.hold_diverged.py_func,
-        types.void(MATRIX, MATRIX, FLOATS, FLOATS, signatures.INTEGERS, types.int64),
+        types.void(MATRIX, MATRIX, FLOATS, signatures.INTEGERS, types.int64),
     ),
 }
 

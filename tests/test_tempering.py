@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import betainc
 
 from targets import constrained, mixtures, shapes
-from toolkit import sample, samplers, schedules, signatures, tempering
+from toolkit import exchange, sample, samplers, schedules, signatures, tempering
 from toolkit.compiling import compile_part
 
 CHAINS = 40_000
@@ -78,30 +78,39 @@ def test_rates_before_the_first_attempt_are_nan():
     assert np.isnan(run.swap_rates).all()
 
 
-def swap_once(position, momentum, gradient, noisy_energy, temperature, alive, swapped, attempted, accepted, chain):
-    tempering.swap_replicas(
-        position, momentum, gradient, noisy_energy, temperature, alive, swapped, attempted, accepted,
-        0, 1, np.uint64(1), chain, 1, 2, 0.0, 0.0, True,
+def swap_once(
+    position, momentum, gradient, curvature, energy, temperature, alive, swapped, scratch, state, numbers, chain
+):
+    exchange.swap_replicas(
+        position, momentum, gradient, curvature, energy, temperature, alive, swapped, scratch, state, numbers,
+        2, np.uint64(1), chain, 1, 2, True,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("alive", [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0)])
 def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     """Momentum of temperature T has variance T, so it changes hands by √(T_new / T_old); none where one is dead."""
-    matrix, floats, counts = signatures.MATRIX, signatures.FLOATS, signatures.COUNTS
-    swap = compile_part(swap_once, types.void(*(matrix,) * 3, *(floats,) * 4, counts, counts, signatures.NAMES))
-    position, momentum, gradient = (np.array([[1.0, 2.0], [3.0, 4.0]]) * k for k in (1, 10, 100))
-    attempted, accepted = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64)
-    energy, temperature = np.array([50.0, 0.0]), np.array([1.0, 4.0])
-    chain = np.zeros(2, np.uint64)
-    swap(position, momentum, gradient, energy, temperature, np.array(alive), np.zeros(2), attempted, accepted, chain)
+    matrix, floats, names = signatures.MATRIX, signatures.FLOATS, signatures.NAMES
+    kinds = *(matrix,) * 4, *(floats,) * 5, exchange.EXCHANGE_STATE, floats, names
+    swap = compile_part(swap_once, types.void(*kinds))
+    rule = tempering.replica_exchange()
+    state = exchange.exchange_state(rule, 2, np.arange(2), 0.0, 1)
+    position, momentum, gradient, curvature = (np.array([[1.0, 2.0], [3.0, 4.0]]) * k for k in (1, 10, 100, 1000))
+    energy, temperature, chain = np.array([50.0, 0.0]), np.array([1.0, 4.0]), np.zeros(2, np.uint64)
+    swap(
+        position, momentum, gradient, curvature, energy, temperature, np.array(alive), np.zeros(2), np.zeros(2), state,
+        rule.parameters(0.0, 0), chain,
+    )  # fmt: skip
     if min(alive) == 0.0:
-        assert (position.tolist(), accepted.item()) == ([[1.0, 2.0], [3.0, 4.0]], 0)
+        assert (position.tolist(), state.accepted.item()) == ([[1.0, 2.0], [3.0, 4.0]], 0)
         return
     assert position.tolist() == [[2.0, 1.0], [4.0, 3.0]]
     assert gradient.tolist() == [[200.0, 100.0], [400.0, 300.0]]
+    assert curvature.tolist() == [[2000.0, 1000.0], [4000.0, 3000.0]]
+    assert energy.tolist() == [0.0, 50.0]
     np.testing.assert_allclose(momentum, [[20.0 / 2, 10.0 * 2], [40.0 / 2, 30.0 * 2]], rtol=1e-15)
-    assert (attempted.item(), accepted.item()) == (1, 1)
+    assert (state.attempted.item(), state.accepted.item()) == (1, 1)
+    assert state.walker.tolist() == [1, 0]
 
 
 def pvalue(run, temperature):

@@ -2,13 +2,14 @@
 
 from . import boundaries, diagnostics, dynamics, samplers, schedules, tempering
 from .blocks import Layout
-from .errors import DivergenceError, InterruptedWarning
+from .errors import ContourWarning, DivergenceError, InterruptedWarning
 from .problem import Problem, Target
 from .result import Run
-from .samplers import Sampler
+from .sampler import Sampler
 from .sampling import sample, stream
 
 __all__ = [
+    "ContourWarning",
     "DivergenceError",
     "InterruptedWarning",
     "Layout",

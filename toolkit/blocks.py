@@ -10,12 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiling import FunctionPointer, compile_part
-from .engine import ADVANCE, ENGINE_ROWS, Numbers, State, advance
+from .continuous import ContinuousTempering
+from .contour import Contour, contour_state
+from .engine import advance
+from .exchange import ReplicaExchange, exchange_state
 from .polygons import Domain
 from .problem import Problem
-from .samplers import Sampler
+from .sampler import Sampler
 from .schedules import Factors
 from .signatures import DOMAIN
+from .state import (
+    ADVANCE,
+    CONTINUOUS,
+    CONTOUR,
+    ENGINE_ROWS,
+    EXCHANGE,
+    LAMBDA,
+    NO_TEMPERING,
+    STEIN,
+    ContinuousState,
+    Numbers,
+    Outputs,
+    State,
+)
+from .stein import Stein, distances_room
 
 Floats = NDArray[np.float64]
 
@@ -71,87 +89,117 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
     lanes = used if used == 1 else -(-used // SIMD_LANES) * SIMD_LANES
     replica, chain = np.divmod(np.arange(lanes), n_chains)
     replica[used:], chain[used:] = 0, 0
-    position = np.array(init[chain, replica].T, order="C")
-    step_size = np.array(sampler.step_sizes)[replica]
+    tempering, dynamics = sampler.tempering, sampler.dynamics
+    step_size = sampler.per_chain("step_sizes", first_chain + chain, replica)
     step_size[used:] = 0.0
+    temperature = sampler.per_chain("temperatures", first_chain + chain, replica)
+    rows = np.zeros((ENGINE_ROWS, lanes))
+    rows[LAMBDA] = 1.0
+    memory = np.array([value for _, value in dynamics.memory_rows(dim)])
+    exchange = tempering if isinstance(tempering, ReplicaExchange) else None
     return State(
-        position=position,
-        momentum=np.zeros((dim if sampler.dynamics.has_momentum else 0, lanes)),
+        position=np.array(init[chain, replica].T, order="C"),
+        momentum=np.zeros((dim if dynamics.has_momentum else 0, lanes)),
+        memory=np.repeat(memory[:, None], lanes, axis=1),
         status=np.zeros(lanes, np.int64),
         bounces=np.zeros(lanes, np.int64),
         fallbacks=np.zeros(lanes, np.int64),
-        attempted=np.zeros((n_replicas - 1, n_chains), np.int64),
-        accepted=np.zeros((n_replicas - 1, n_chains), np.int64),
+        accepted=np.zeros(lanes, np.int64),
         chain=(first_chain + chain).astype(np.uint64),
         replica=replica.astype(np.uint64),
         base_step_size=step_size,
-        base_temperature=np.array(sampler.temperatures)[replica],
+        base_temperature=temperature,
+        exchange=exchange_state(exchange, n_replicas, replica, sampler.energy_noise, n_chains),
+        contour=contour_state(tempering if isinstance(tempering, Contour) else None, n_chains),
+        continuous=continuous_state(tempering, temperature),
         previous=np.empty((dim, lanes)),
         gradient=np.empty((dim, lanes)),
+        curvature=np.empty((dim if dynamics.needs_curvature else 0, lanes)),
         noise=np.empty((dim, lanes)),
         foot=np.empty((dim, lanes)),
-        rows=np.zeros((ENGINE_ROWS, lanes)),
-        scratch=np.empty((problem.target.scratch_rows, lanes)),
+        distances=np.empty(distances_room(n_replicas) if isinstance(tempering, Stein) else 0),
+        rows=rows,
+        scratch=np.zeros((problem.target.scratch_rows, lanes)),
     )
 
 
-def by_chain(blocks: list[Block], field: str, n_replicas: int) -> NDArray[np.int64]:
-    """A per-lane integer field of the state, as (chain, replica)."""
-    parts = []
-    for block in blocks:
-        n_chains = block.last - block.first
-        parts.append(getattr(block.state, field)[: n_chains * n_replicas].reshape(n_replicas, n_chains).T)
-    return np.concatenate(parts)
+def continuous_state(tempering: object, temperature: Floats) -> ContinuousState:
+    """The tempering variables before the first step, which renews their momenta: ξ = 0."""
+    if not isinstance(tempering, ContinuousTempering):
+        return ContinuousState(*(np.zeros((0, 0)) for _ in range(3)))
+    return ContinuousState(*tempering.start(temperature, np.zeros_like(temperature)))
 
 
 class Engine:
     """The compiled engine with one run's parts and numbers, ready to advance blocks."""
 
-    def __init__(self, problem: Problem, sampler: Sampler, *, seed: int, burn_in: int, keeps_energies: bool) -> None:
+    def __init__(
+        self, problem: Problem, sampler: Sampler, *, seed: int, n_steps: int, burn_in: int, keeps_energies: bool
+    ) -> None:
+        dynamics, boundary = sampler.dynamics, sampler.boundary
         self._advance = compile_part(advance, ADVANCE)
         self._target = FunctionPointer(problem.target.compiled())
-        self._move = FunctionPointer(sampler.dynamics.compiled())
+        self._move = FunctionPointer(dynamics.compiled())
         self._target_parameters = problem.target.parameters
-        self._move_parameters = np.array(sampler.dynamics.parameters, np.float64)
+        self._move_parameters = np.array(dynamics.parameters, np.float64)
+        kind, self._tempering_parameters = tempering_numbers(sampler, n_steps, burn_in)
         domain = problem.domain or no_domain(problem.target.dim)
         self._look, self._real, self._whole = FunctionPointer(domain.look), domain.real, domain.whole
-        tempering, boundary = sampler.tempering, sampler.boundary
         self._numbers = Numbers(
             n_chains=0,
             n_replicas=sampler.n_replicas,
             seed=np.uint64(seed),
             burn_in=burn_in,
-            swap_every=tempering.swap_every if tempering else 1,
-            correction=sampler.correction,
-            swap_threshold=(tempering.swap_threshold or 0.0) if tempering else 0.0,
+            tempering=kind,
             gradient_noise=float(sampler.gradient_noise),
             energy_noise=float(sampler.energy_noise),
             penalty=boundary.coefficient,
             max_bounces=boundary.max_bounces,
+            rejects=boundary.kind == "reject",
+            draws_batches=problem.target.stochastic,
+            draws_noise=dynamics.draws_noise,
+            needs_curvature=dynamics.needs_curvature,
+            leapfrogs=dynamics.leapfrogs,
+            is_mala=dynamics.name == "mala",
             keeps_energies=keeps_energies,
+            keeps_weights=sampler.is_weighted,
         )
 
     def run(
         self, pool: Executor | None, blocks: list[Block], first: int, factors: Factors, slots: NDArray[np.int64],
-        draws: Floats, energies: Floats,
+        trace_slots: NDArray[np.int64], outputs: Outputs,
     ) -> None:  # fmt: skip
         """Advance all blocks by ``slots.size`` steps from step ``first`` on the pool's threads, or on this one.
 
-        draws (chain, replica, draw, dim), energies (chain, replica, draw or 0): filled at ``slots``.
+        outputs: arrays of all chains, filled at ``slots`` and ``trace_slots``.
         """
         with all_arrive() as tasks:
             for block in blocks:
-                chains = slice(block.first, block.last)
+                own = Outputs(*(array[block.first : block.last] for array in outputs))
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
                 arguments: tuple[Any, ...] = (
                     self._target, self._move, self._look, block.state, numbers, self._target_parameters,
-                    self._move_parameters, self._real, self._whole, first, factors.step_size, factors.temperature,
-                    slots, draws[chains], energies[chains],
+                    self._move_parameters, self._tempering_parameters, self._real, self._whole, first,
+                    factors.step_size, factors.temperature, slots, trace_slots, own,
                 )  # fmt: skip
                 if pool is None:
                     self._advance(*arguments)
                 else:
                     tasks.append(pool.submit(self._advance, *arguments))
+
+
+def tempering_numbers(sampler: Sampler, n_steps: int, burn_in: int) -> tuple[int, Floats]:
+    """Which tempering the engine is to do, and its numbers."""
+    match sampler.tempering:
+        case ReplicaExchange() as exchange:
+            return EXCHANGE, exchange.parameters(sampler.energy_noise, burn_in)
+        case Contour() as contour:
+            return CONTOUR, contour.parameters(burn_in, n_steps)
+        case ContinuousTempering() as continuous:
+            return CONTINUOUS, continuous.parameters()
+        case Stein() as stein:
+            return STEIN, np.array([stein.bandwidth or 0.0])
+    return NO_TEMPERING, np.zeros(1)
 
 
 @contextmanager

@@ -5,21 +5,23 @@ The domain finds the nearest boundary point (``signatures.DOMAIN``); what follow
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from .checks import check_choice, check_count, check_number
 from .compiling import kernel
-from .maths import fma
+from .maths import fma, select
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """``kind`` is 'reflect', 'penalise' or 'ignore'; the numbers are those of the kind, 0 for the others."""
+    """``kind`` is 'reflect', 'reject', 'penalise' or 'ignore'; the numbers are those of the kind, 0 for the others."""
 
     kind: str
     coefficient: float = 0.0
     max_bounces: int = 0
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, ["reflect", "penalise", "ignore"])
+        check_choice("kind", self.kind, ["reflect", "reject", "penalise", "ignore"])
         if self.kind == "penalise":
             check_number("coefficient", self.coefficient, above=0.0)
         elif self.coefficient != 0.0:
@@ -41,6 +43,16 @@ def reflect(*, max_bounces: int = 16) -> Boundary:
     Source: r2SGLD (2024), section 2.3, operation R(·). Raises ValueError unless max_bounces ≥ 1.
     """
     return Boundary("reflect", max_bounces=max_bounces)
+
+
+def reject() -> Boundary:
+    """Take a move back that ends outside the domain: the replica stays where it was, and its momentum turns round.
+
+    Law: exact for ``dynamics.mala`` and ``dynamics.hmc``, whose proposals are drawn for all of space. For the others it
+    is biased in a layer of width √(hT) at the edge, by more than ``reflect``: it is how the released code of CSGLD
+    and ICSGLD keeps its box.
+    """
+    return Boundary("reject")
 
 
 def penalise(coefficient: float) -> Boundary:
@@ -107,3 +119,20 @@ def mirror(position, momentum, foot, lane):
                 momentum[d, lane] = fma(-2.0 * along / squared, normal, momentum[d, lane])
     for d in range(dim):
         position[d, lane] = fma(2.0, foot[d, lane], -position[d, lane])
+
+
+@kernel
+def reject_lanes(look, position, previous, momentum, foot, outside, bounces, real, whole):
+    """Put every lane that is outside back to ``previous`` and turn its momentum round; count in ``bounces``."""
+    dim, lanes = position.shape
+    for lane in range(lanes):
+        outside[lane] = 1.0
+    look(position, foot, outside, real, whole)
+    for lane in range(lanes):
+        bounces[lane] += np.int64(outside[lane] != 0.0)
+    for d in range(dim):
+        for lane in range(lanes):
+            position[d, lane] = select(outside[lane] != 0.0, previous[d, lane], position[d, lane])
+    for d in range(momentum.shape[0]):
+        for lane in range(lanes):
+            momentum[d, lane] = select(outside[lane] != 0.0, -momentum[d, lane], momentum[d, lane])

@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Engine, by_chain, chunk_length, make_blocks
+from .blocks import Engine, chunk_length, make_blocks
+from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
+from .counting import Counts, count, with_theta
 from .errors import DivergenceError
 from .job import Floats, Integers, Job
-from .result import Run
+from .result import Run, Trace
+from .state import Outputs
 
 LONGEST_CHUNK = 2**18  # steps: the schedule's arrays of a chunk stay below 10 MB
 
@@ -21,12 +24,9 @@ class Finished(NamedTuple):
 
     steps: int
     draws: int
+    traced: int
     elapsed: float
-    attempted: Integers  # (chain, pair)
-    accepted: Integers
-    bounces: Integers  # (chain, replica)
-    fallbacks: Integers
-    status: Integers
+    counts: Counts
 
 
 class Driver:
@@ -36,9 +36,14 @@ class Driver:
         self.job = job
         self._blocks = make_blocks(job.problem, job.sampler, job.init, job.layout, job.threads)
         self._engine = Engine(
-            job.problem, job.sampler, seed=job.seed, burn_in=job.burn_in, keeps_energies=job.keep_energies
+            job.problem,
+            job.sampler,
+            seed=job.seed,
+            n_steps=job.n_steps,
+            burn_in=job.burn_in,
+            keeps_energies=job.keep_energies,
         )
-        self._finished = Finished(0, 0, 0.0, *self._count())
+        self._finished = Finished(0, 0, 0, 0.0, count(self._blocks, job.sampler))
         threads = min(job.threads, len(self._blocks))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if threads > 1 else None
         self._bar = progress_bar(job, progress)
@@ -62,6 +67,11 @@ class Driver:
         """Draws kept so far."""
         return self._finished.draws
 
+    @property
+    def n_traced(self) -> int:
+        """Moments of the trace recorded so far."""
+        return self._finished.traced
+
     def growing_chunks(self) -> Iterator[tuple[int, int]]:
         """First and last step (exclusive) of chunks that double while they take less than a tenth of a second."""
         length = chunk_length(self.job.layout, len(self.job.init), self.job.sampler.n_replicas)
@@ -74,30 +84,29 @@ class Driver:
                 length = min(2 * length, LONGEST_CHUNK)
             first = last
 
-    def advance(self, first: int, last: int, draws: Floats, energies: Floats, *, offset: int) -> None:
-        """Run one chunk, writing its draws from ``offset`` on."""
+    def advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
+        """Run one chunk, writing its draws from ``offset`` on, and its trace from ``trace_offset`` on."""
         started = time.perf_counter()
         factors, kept = self.job.plan(first, last)
-        slots = np.full(last - first, -1, np.int64)
+        traced = self.job.traced(first, last)
+        slots, trace_slots = np.full(last - first, -1, np.int64), np.full(last - first, -1, np.int64)
         slots[kept - first] = offset + np.arange(kept.size)
-        self._engine.run(self._pool, self._blocks, first, factors, slots, draws, energies)
+        trace_slots[traced - first] = trace_offset + np.arange(traced.size)
+        self._engine.run(self._pool, self._blocks, first, factors, slots, trace_slots, outputs)
         elapsed = self._finished.elapsed + time.perf_counter() - started
-        self._finished = Finished(last, self.n_draws + kept.size, elapsed, *self._count())
+        counts = count(self._blocks, self.job.sampler)
+        self._finished = Finished(last, self.n_draws + kept.size, self.n_traced + traced.size, elapsed, counts)
         if self._bar is not None:
             self._bar.update(last - self._bar.n)
 
-    def _count(self) -> tuple[Integers, ...]:
-        """Copies of the blocks' counts, in the order of ``Finished``."""
-        replicas = self.job.sampler.n_replicas
-        swaps = [np.concatenate([getattr(b.state, f).T for b in self._blocks]) for f in ("attempted", "accepted")]
-        return *swaps, *(by_chain(self._blocks, field, replicas) for field in ("bounces", "fallbacks", "status"))
-
-    def result(self, draws: Floats, energies: Floats, steps: Integers, interrupted: bool = False) -> Run:
+    def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> Run:
         """The run as it stands, with the given draws."""
-        job = self.job
-        finished = self._finished
-        with np.errstate(invalid="ignore"):
-            swap_rates = finished.accepted / finished.attempted
+        job, finished = self.job, self._finished
+        sampling = max(0, finished.steps - job.burn_in)
+        trace = None
+        if job.trace_every is not None:
+            fields = {name: outputs.trace[..., i] for i, name in enumerate(job.trace_fields)}
+            trace = Trace(trace_steps, fields, outputs.theta if outputs.theta.shape[2] else None)
         return Run(
             problem=job.problem,
             sampler=job.sampler,
@@ -105,21 +114,21 @@ class Driver:
             n_steps=finished.steps,
             burn_in=job.burn_in,
             thin=job.thin,
-            replica_draws=draws,
+            replica_draws=outputs.draws,
             steps=steps,
-            energies=energies if job.keep_energies else None,
-            swaps=finished.accepted,
-            swap_rates=swap_rates,
-            reflections=finished.bounces,
-            reflection_fallbacks=finished.fallbacks,
-            gradient_evaluations=finished.steps * len(job.init) * job.sampler.n_replicas,
+            energies=outputs.energies if job.keep_energies else None,
+            replica_weights=outputs.weights if job.sampler.is_weighted else None,
+            counts=with_theta(finished.counts, self._blocks),
+            sampling_steps=sampling,
+            trace=trace,
+            gradient_evaluations=finished.steps * len(job.init) * job.sampler.gradients_per_step,
             elapsed=finished.elapsed,
             interrupted=interrupted,
         )
 
-    def raise_divergence(self, draws: Floats, energies: Floats, steps: Integers) -> None:
+    def raise_divergence(self, outputs: Outputs, steps: Integers, trace_steps: Integers) -> None:
         """Raise DivergenceError for the first lane that diverged, if any did."""
-        status = self._finished.status
+        status = self._finished.counts.status
         if not status.any():
             return
         step = int(status[status > 0].min()) - 1
@@ -128,13 +137,22 @@ class Driver:
         lane = replica * (block.last - block.first) + chain - block.first
         state = block.state.position[:, lane].copy()
         energy, gradient = self.job.problem.target.evaluate(state[None])
+        step_size = float(self.job.sampler.per_chain("step_sizes", np.array([chain]), np.array([replica]))[0])
+        couples = isinstance(self.job.sampler.tempering, ContinuousTempering)
+        if couples and not np.isfinite(block.state.continuous.rows[[MOMENTUM, THERMOSTAT], lane]).all():
+            cause = (
+                "The friction of its tempering variable overshot: make continuous tempering's step size smaller, its "
+                "inertia larger, or the top temperature lower."
+            )
+        else:
+            cause = self._likely_cause(state, energy[0], gradient)
         message = (
             f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {state.tolist()}, "
             f"with energy {energy[0]:.6g} and gradient of norm {np.linalg.norm(gradient):.6g}, its step size "
-            f"{self.job.sampler.step_sizes[replica]:g}. {self._likely_cause(state, energy[0], gradient)} "
+            f"{step_size:g}. {cause} "
             f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the draws so far."
         )
-        run = self.result(draws, energies, steps)
+        run = self.result(outputs, steps, trace_steps)
         raise DivergenceError(message, chain=chain, replica=replica, step=step, state=state, run=run)
 
     def _likely_cause(self, state: Floats, energy: float, gradient: Floats) -> str:

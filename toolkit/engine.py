@@ -6,183 +6,311 @@ A block is a group of chains; the lane of (replica r, chain c) is r · n_chains 
 in one vectorised loop. Parts come in as function pointers (``signatures``), so this file compiles once for all.
 """
 
-from typing import NamedTuple
+import math
 
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
-
-from . import signatures as s
-from .boundaries import add_penalty, reflect_lanes
+from .boundaries import reflect_lanes, reject_lanes
 from .compiling import kernel
-from .maths import fma, select
-from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, fill_normals
-from .tempering import swap_replicas
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-
-class State(NamedTuple):
-    """All that a block carries from step to step, and its scratch space. Lanes beyond the last chain are padding."""
-
-    position: Floats  # (dim, lane)
-    momentum: Floats  # (dim or 0, lane)
-    status: Integers  # (lane,): 0, or 1 + the step at which the lane diverged
-    bounces: Integers  # (lane,): reflections so far
-    fallbacks: Integers  # (lane,): returns to the last inside point so far
-    attempted: Integers  # (pair, chain): attempts to swap since the end of burn-in
-    accepted: Integers  # (pair, chain): those that succeeded
-    chain: NDArray[np.uint64]  # (lane,)
-    replica: NDArray[np.uint64]  # (lane,)
-    base_step_size: Floats  # (lane,), 0 for padding
-    base_temperature: Floats  # (lane,)
-    previous: Floats  # scratch (dim, lane)
-    gradient: Floats  # scratch (dim, lane)
-    noise: Floats  # scratch (dim, lane)
-    foot: Floats  # scratch (dim, lane)
-    rows: Floats  # scratch (6, lane): the engine's own, see the names below
-    scratch: Floats  # scratch (rows, lane): the target's own
-
-
-ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, ENGINE_ROWS = range(7)
-
-
-class Numbers(NamedTuple):
-    """What the engine needs to know besides the arrays."""
-
-    n_chains: int
-    n_replicas: int
-    seed: np.uint64
-    burn_in: int
-    swap_every: int
-    correction: float
-    swap_threshold: float  # 0 for random swaps
-    gradient_noise: float
-    energy_noise: float
-    penalty: float  # 0 where nothing is penalised
-    max_bounces: int  # 0 where nothing is reflected
-    keeps_energies: bool
-
-
-STATE = types.NamedTuple(
-    (s.MATRIX, s.MATRIX, s.INTEGERS, s.INTEGERS, s.INTEGERS, s.COUNTS, s.COUNTS, s.NAMES, s.NAMES, s.FLOATS, s.FLOATS)
-    + (s.MATRIX,) * 6,
-    State,
+from .continuous import MOMENTUM as XI_MOMENTUM
+from .continuous import RENEWED, THERMOSTAT, temper_continuously
+from .continuous import WEIGHT as COUNTS
+from .contour import ZETA, flatten, learn
+from .evaluation import divide_differences, evaluate, set_counters, set_probe
+from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY, estimate_corrections, swap_replicas
+from .maths import exp, fma, select
+from .metropolis import accept, begin_trajectory, drift, kick
+from .philox import COUPLING, ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, REFRESH, START, fill_normals
+from .recording import record, record_row, record_theta, record_trace
+from .state import (
+    ALIVE,
+    BIN,
+    BOTTOM,
+    CONTINUOUS,
+    CONTOUR,
+    ENERGY,
+    EXCHANGE,
+    EXTENDED,
+    LAMBDA,
+    LENGTH,
+    LOG_PSI,
+    LOG_WEIGHT,
+    MULTIPLIER,
+    NO_TEMPERING,
+    NOISY_ENERGY,
+    OUTSIDE,
+    PLACE,
+    POTENTIAL,
+    STEIN,
+    STEP_SIZE,
+    TEMPERATURE,
+    TOP,
+    WEIGHT,
 )
-NUMBERS = types.NamedTuple(
-    (types.int64, types.int64, types.uint64, types.int64, types.int64)
-    + (types.float64,) * 5
-    + (types.int64, types.boolean),
-    Numbers,
-)
-ADVANCE = types.void(
-    types.FunctionType(s.TARGET),
-    types.FunctionType(s.DYNAMICS),
-    types.FunctionType(s.DOMAIN),
-    STATE,
-    NUMBERS,
-    s.FLOATS,
-    s.FLOATS,
-    s.FLOATS,
-    s.TABLE,
-    types.int64,
-    s.FLOATS,
-    s.FLOATS,
-    s.INTEGERS,
-    s.TESSERACT,
-    s.CUBE,
-)
+from .stein import stein_gradients
 
 
 def advance(
-    target, move, look, state, numbers, target_parameters, move_parameters, real, whole,
-    first_step, step_factors, temperature_factors, slots, draws, energies,
+    target, move, look, state, numbers, target_parameters, move_parameters, tempering_parameters, real, whole,
+    first_step, step_factors, temperature_factors, slots, trace_slots, outputs,
 ):  # fmt: skip
     """Run steps ``first_step`` … of one block.
 
-    step_factors, temperature_factors, slots: (steps,); slot is the draw a step fills, or −1.
-    draws: (chain, replica, draw, dim); energies: (chain, replica, draw), of the draws, where kept.
+    step_factors, temperature_factors, slots, trace_slots: (steps,); a slot is the draw, or the moment of the trace,
+    that a step fills, or −1.
     """
     position, gradient, noise, rows = state.position, state.gradient, state.noise, state.rows
-    energy, noisy_energy, step_size = rows[ENERGY], rows[NOISY_ENERGY], rows[STEP_SIZE]
-    temperature, outside, alive = rows[TEMPERATURE], rows[OUTSIDE], rows[ALIVE]
+    step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
     lanes = position.shape[1]
     slot = -1
     for k in range(slots.size):
         step = first_step + k
+        samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
         if k == 0 or step_factors[k] != step_factors[k - 1] or temperature_factors[k] != temperature_factors[k - 1]:
             for lane in range(lanes):
                 step_size[lane] = state.base_step_size[lane] * step_factors[k]
                 temperature[lane] = state.base_temperature[lane] * temperature_factors[k]
+        if step == 0:
+            start_momenta(state, numbers)
 
-        evaluate(target, look, state, numbers, target_parameters, real, whole)
-        if slot >= 0 and numbers.keeps_energies:
-            record_energies(energy, state.status, numbers.n_chains, slot, energies)
+        look_at_energies(
+            target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, slot, outputs
+        )
+        if numbers.needs_curvature:
+            fill_normals(noise, numbers.seed, state.chain, state.replica, step, PROBE)
+            set_probe(position, state.previous, noise, state.base_step_size)
+            if numbers.draws_batches:
+                set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
+            evaluate(
+                target, look, state.previous, rows[POTENTIAL], state.curvature, state.foot, rows[OUTSIDE],
+                state.scratch, numbers.penalty, target_parameters, real, whole,
+            )  # fmt: skip
+            divide_differences(position, state.previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
             fill_normals(noise, numbers.seed, state.chain, state.replica, step, GRADIENT_NOISE)
             for d in range(position.shape[0]):
                 for lane in range(lanes):
                     gradient[d, lane] = fma(numbers.gradient_noise, noise[d, lane], gradient[d, lane])
-
-        tempers = numbers.n_replicas > 1 and step > 0 and step % numbers.swap_every == 0
-        if tempers and temperature_factors[k] > 0.0:  # at temperature 0 a swap has no law to keep
-            if numbers.energy_noise > 0.0:
-                fill_normals(noise[:1], numbers.seed, state.chain, state.replica, step, ENERGY_NOISE)
-            for lane in range(lanes):
-                noisy_energy[lane] = energy[lane]
-                if numbers.energy_noise > 0.0:
-                    noisy_energy[lane] = fma(numbers.energy_noise, noise[0, lane], energy[lane])
-                alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
-            swap_replicas(
-                position, state.momentum, gradient, noisy_energy, temperature, alive, outside, state.attempted,
-                state.accepted, step // numbers.swap_every, step, numbers.seed, state.chain, numbers.n_chains,
-                numbers.n_replicas, numbers.correction, numbers.swap_threshold, step >= numbers.burn_in,
-            )  # fmt: skip
+        if numbers.tempering != NO_TEMPERING:
+            temper(state, numbers, tempering_parameters, step, samples)
 
         for d in range(position.shape[0]):
             for lane in range(lanes):
                 state.previous[d, lane] = position[d, lane]
-        fill_normals(noise, numbers.seed, state.chain, state.replica, step, MOVE)
-        move(position, state.momentum, gradient, noise, step_size, temperature, move_parameters)
+        if numbers.draws_noise:
+            fill_normals(noise, numbers.seed, state.chain, state.replica, step, MOVE)
+        if numbers.leapfrogs > 0:
+            propose(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step)
+        else:
+            move(
+                position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA],
+                state.memory, move_parameters,
+            )  # fmt: skip
         if numbers.max_bounces > 0:
             reflect_lanes(
-                look, position, state.previous, state.momentum, state.foot, outside, state.bounces, state.fallbacks,
-                real, whole, numbers.max_bounces,
+                look, position, state.previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces,
+                state.fallbacks, real, whole, numbers.max_bounces,
             )  # fmt: skip
-        hold_diverged(position, state.previous, energy, alive, state.status, step)
+        if numbers.rejects:
+            reject_lanes(
+                look, position, state.previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces, real, whole
+            )
+        check_finite(state, rows[ALIVE], numbers.tempering == CONTINUOUS)
+        hold_diverged(position, state.previous, rows[ALIVE], state.status, step)
 
         slot = slots[k]
         if slot >= 0:
-            record(position, state.status, numbers.n_chains, slot, draws)
+            record(position, state.status, numbers.n_chains, slot, outputs.draws)
+        if trace_slots[k] >= 0:
+            record_trace(state, numbers, trace_slots[k], outputs.trace)
+            if numbers.tempering == CONTOUR:
+                record_theta(state.contour, trace_slots[k], outputs.theta)
     # The last positions have not been evaluated: a place of non-finite energy must not pass for a draw.
-    evaluate(target, look, state, numbers, target_parameters, real, whole)
-    hold_diverged(position, position, energy, alive, state.status, first_step + slots.size)
-    if slot >= 0 and numbers.keeps_energies:
-        record_energies(energy, state.status, numbers.n_chains, slot, energies)
+    last = first_step + slots.size
+    look_at_energies(
+        target, look, state, numbers, target_parameters, tempering_parameters, real, whole, last, slot, outputs
+    )
+    check_finite(state, rows[ALIVE], numbers.tempering == CONTINUOUS)
+    hold_diverged(position, position, rows[ALIVE], state.status, last)
 
 
 @kernel
-def evaluate(target, look, state, numbers, target_parameters, real, whole):
-    """Energy and gradient of all lanes, with the penalty where there is one."""
-    energy, outside = state.rows[ENERGY], state.rows[OUTSIDE]
-    target(state.position, energy, state.gradient, target_parameters, state.scratch)
-    if numbers.penalty > 0.0:
-        for lane in range(outside.size):
-            outside[lane] = 1.0
-        look(state.position, state.foot, outside, real, whole)
-        add_penalty(state.position, energy, state.gradient, outside, numbers.penalty)
+def start_momenta(state, numbers):
+    """Momenta from their law, N(0, T), before the first step."""
+    fill_normals(state.momentum, numbers.seed, state.chain, state.replica, 0, START)
+    for d in range(state.momentum.shape[0]):
+        for lane in range(state.momentum.shape[1]):
+            state.momentum[d, lane] *= math.sqrt(state.rows[TEMPERATURE, lane])
 
 
 @kernel
-def hold_diverged(position, previous, energy, alive, status, step):
-    """Put back every lane whose new position or last energy is not finite, for good, and note the step."""
-    dim, lanes = position.shape
-    for lane in range(lanes):
+def look_at_energies(
+    target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, slot, outputs
+):  # fmt: skip
+    """Energy, gradient, and what tempering reads off the energy; and the last draw's energy and weight, where kept."""
+    rows = state.rows
+    energy, noisy_energy = rows[ENERGY], rows[NOISY_ENERGY]
+    if numbers.draws_batches:
+        set_counters(state.scratch, 1.0, step, state.chain, state.replica, numbers.seed)
+    evaluate(
+        target, look, state.position, energy, state.gradient, state.foot, rows[OUTSIDE], state.scratch,
+        numbers.penalty, target_parameters, real, whole,
+    )  # fmt: skip
+    if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
+        for lane in range(energy.size):
+            noisy_energy[lane] = energy[lane]
+        if numbers.energy_noise > 0.0:
+            fill_normals(state.noise[:1], numbers.seed, state.chain, state.replica, step, ENERGY_NOISE)
+            for lane in range(energy.size):
+                noisy_energy[lane] = fma(numbers.energy_noise, state.noise[0, lane], energy[lane])
+    if numbers.tempering == CONTOUR:
+        flatten(
+            noisy_energy, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[MULTIPLIER],
+            rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, tempering_parameters, numbers.n_chains, numbers.n_replicas,
+        )  # fmt: skip
+    if slot < 0:
+        return
+    if numbers.keeps_energies:
+        record_row(energy, state.status, numbers.n_chains, slot, outputs.energies)
+    if numbers.keeps_weights:
+        weight, log_weight = rows[WEIGHT], rows[LOG_WEIGHT]
+        if numbers.tempering == CONTOUR:
+            for lane in range(energy.size):
+                weight[lane] = exp(tempering_parameters[ZETA] * log_weight[lane])
+        else:
+            weight = state.continuous.rows[COUNTS]
+        record_row(weight, state.status, numbers.n_chains, slot, outputs.weights)
+
+
+@kernel
+def temper(state, numbers, parameters, step, samples):
+    """One step of tempering: swaps, or what it does to the gradient."""
+    rows = state.rows
+    energy, alive = rows[ENERGY], rows[ALIVE]
+    if numbers.tempering == EXCHANGE and samples:
+        if parameters[ESTIMATE_EVERY] > 0.0 and step > 0 and step % int(parameters[ESTIMATE_EVERY]) == 0:
+            estimate_corrections(
+                rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain, state.replica,
+                numbers.n_chains, numbers.n_replicas, parameters[SCHEME] == ALL_PAIRS,
+            )  # fmt: skip
+        if step > 0 and step % int(parameters[SWAP_EVERY]) == 0:
+            for lane in range(energy.size):
+                alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
+            swap_replicas(
+                state.position, state.momentum, state.gradient, state.curvature, energy, rows[TEMPERATURE], alive,
+                rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain,
+                numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
+            )  # fmt: skip
+    elif numbers.tempering == STEIN and samples:
+        stein_gradients(
+            state.position, state.gradient, rows[TEMPERATURE], state.foot, rows[WEIGHT], state.distances,
+            rows[POTENTIAL], numbers.n_chains, numbers.n_replicas, parameters[0],
+        )  # fmt: skip
+    elif numbers.tempering == CONTOUR:
+        if samples:
+            learn(
+                rows[BIN], rows[PLACE], rows[TOP], rows[LOG_WEIGHT], rows[WEIGHT], state.contour, parameters, step,
+                numbers.n_chains, numbers.n_replicas,
+            )  # fmt: skip
+        scale_gradients(state, rows[MULTIPLIER])
+    elif numbers.tempering == CONTINUOUS:
+        fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, step, COUPLING)
+        due = temper_continuously(
+            state.continuous.rows, state.continuous.bias, state.continuous.visits, rows[NOISY_ENERGY],
+            rows[TEMPERATURE], rows[STEP_SIZE], rows[LAMBDA], rows[PLACE], rows[BIN], parameters, step,
+        )  # fmt: skip
+        if due:
+            renew_momenta(state, numbers, step)
+        scale_gradients(state, rows[LAMBDA])
+
+
+@kernel
+def renew_momenta(state, numbers, step):
+    """Draw momenta afresh in the lanes whose tempering variable has just had its own renewed."""
+    renewed, temperature = state.continuous.rows[RENEWED], state.rows[TEMPERATURE]
+    fill_normals(state.noise, numbers.seed, state.chain, state.replica, step, REFRESH)
+    for d in range(state.momentum.shape[0]):
+        for lane in range(temperature.size):
+            fresh = math.sqrt(temperature[lane]) * state.noise[d, lane]
+            state.momentum[d, lane] = select(renewed[lane] != 0.0, fresh, state.momentum[d, lane])
+
+
+@kernel
+def scale_gradients(state, factor):
+    """Multiply gradient and curvature by ``factor`` (lane)."""
+    for d in range(state.gradient.shape[0]):
+        for lane in range(factor.size):
+            state.gradient[d, lane] *= factor[lane]
+    for d in range(state.curvature.shape[0]):
+        for lane in range(factor.size):
+            state.curvature[d, lane] *= factor[lane]
+
+
+@kernel
+def propose(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step):
+    """A trajectory of leapfrog steps and its Metropolis test, for the law that the tempered energy gives."""
+    rows = state.rows
+    length, potential = rows[LENGTH], rows[POTENTIAL]
+    energy = rows[ENERGY]
+    temper_potential(energy, state, numbers, tempering_parameters)
+    begin_trajectory(
+        state.position, state.momentum, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential, rows[EXTENDED],
+        length, numbers.is_mala,
+    )  # fmt: skip
+    kick(state.momentum, state.gradient, length, 0.5)
+    for leapfrog in range(numbers.leapfrogs):
+        drift(state.position, state.momentum, length)
+        evaluate(
+            target, look, state.position, potential, state.gradient, state.foot, rows[OUTSIDE], state.scratch,
+            numbers.penalty, target_parameters, real, whole,
+        )  # fmt: skip
+        if numbers.tempering == CONTOUR:
+            flatten(
+                potential, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[MULTIPLIER],
+                rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, tempering_parameters, numbers.n_chains,
+                numbers.n_replicas,
+            )  # fmt: skip
+            scale_gradients(state, rows[MULTIPLIER])
+        elif numbers.tempering == CONTINUOUS:
+            scale_gradients(state, rows[LAMBDA])
+        kick(state.momentum, state.gradient, length, 0.5 if leapfrog == numbers.leapfrogs - 1 else 1.0)
+    temper_potential(potential, state, numbers, tempering_parameters)
+    accept(
+        state.position, state.previous, state.momentum, potential, rows[EXTENDED], rows[TEMPERATURE], rows[WEIGHT],
+        numbers.seed, state.chain, state.replica, step, state.accepted, step >= numbers.burn_in,
+    )  # fmt: skip
+
+
+@kernel
+def temper_potential(energy, state, numbers, tempering_parameters):
+    """The energy of the law that is sampled: flattened by contour, scaled by λ, or the target's own."""
+    rows = state.rows
+    potential, log_psi, temperature, scale = rows[POTENTIAL], rows[LOG_PSI], rows[TEMPERATURE], rows[LAMBDA]
+    if numbers.tempering == CONTOUR:
+        for lane in range(potential.size):
+            potential[lane] = fma(tempering_parameters[ZETA] * temperature[lane], log_psi[lane], energy[lane])
+    else:
+        for lane in range(potential.size):
+            potential[lane] = scale[lane] * energy[lane]
+
+
+@kernel
+def check_finite(state, alive, couples):
+    """alive (lane) ← 0 where energy, position and, with continuous tempering, ξ's momentum are finite, else nan."""
+    position, energy = state.position, state.rows[ENERGY]
+    for lane in range(alive.size):
         alive[lane] = (energy[lane] - energy[lane]) + (position[0, lane] - position[0, lane])
-    for d in range(1, dim):
-        for lane in range(lanes):
+    for d in range(1, position.shape[0]):
+        for lane in range(alive.size):
             alive[lane] += position[d, lane] - position[d, lane]
+    if couples:  # ξ itself stays between its walls, whatever becomes of its momentum and its thermostat
+        momentum, thermostat = state.continuous.rows[XI_MOMENTUM], state.continuous.rows[THERMOSTAT]
+        for lane in range(alive.size):
+            alive[lane] += (momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane])
+
+
+@kernel
+def hold_diverged(position, previous, alive, status, step):
+    """Put back every lane whose ``alive`` is not 0, for good, and note the step."""
+    dim, lanes = position.shape
     held = 0
     for lane in range(lanes):
         diverges = alive[lane] != 0.0  # true for nan
@@ -192,22 +320,3 @@ def hold_diverged(position, previous, energy, alive, status, step):
         for d in range(dim):
             for lane in range(lanes):
                 position[d, lane] = select(status[lane] != 0, previous[d, lane], position[d, lane])
-
-
-@kernel
-def record(position, status, n_chains, slot, draws):
-    """Copy the kept replicas of every chain into ``draws``; a diverged lane leaves nan."""
-    for r in range(draws.shape[1]):
-        for c in range(n_chains):
-            lane = r * n_chains + c
-            for d in range(position.shape[0]):
-                draws[c, r, slot, d] = position[d, lane] if status[lane] == 0 else np.nan
-
-
-@kernel
-def record_energies(energy, status, n_chains, slot, energies):
-    """Copy the energies of the kept replicas of every chain into ``energies``; a diverged lane leaves nan."""
-    for r in range(energies.shape[1]):
-        for c in range(n_chains):
-            lane = r * n_chains + c
-            energies[c, r, slot] = energy[lane] if status[lane] == 0 else np.nan

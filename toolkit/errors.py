@@ -30,3 +30,7 @@ class DivergenceError(ArithmeticError):
 
 class InterruptedWarning(UserWarning):
     """A run was stopped by the keyboard and holds fewer draws than were asked for."""
+
+
+class ContourWarning(UserWarning):
+    """A contour run's weights should not be trusted yet; the message says why and what to do."""

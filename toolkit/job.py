@@ -9,10 +9,15 @@ from numpy.typing import NDArray
 
 from .blocks import Layout, available_threads, chunk_length
 from .checks import check_array, check_choice, check_count, check_flag
+from .partitions import with_partition
 from .philox import MAX_CHAINS, MAX_STEPS
 from .problem import Problem, as_problem
-from .samplers import Sampler
+from .recording import TRACED, TRACED_COUPLING
+from .sampler import Sampler
 from .schedules import Factors, evaluate
+from .state import Outputs
+from .stein import Stein
+from .tempering import ContinuousTempering, Contour
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -33,6 +38,19 @@ class Job:
     layout: Layout
     keep_replicas: bool
     keep_energies: bool
+    trace_every: int | None
+
+    @property
+    def n_kept(self) -> int:
+        """Replicas whose draws are kept."""
+        return self.sampler.n_replicas if self.keep_replicas else self.sampler.n_target_replicas
+
+    @property
+    def trace_fields(self) -> list[str]:
+        """What a trace records for every replica."""
+        memory = [name for name, _ in self.sampler.dynamics.memory_rows(self.problem.target.dim)]
+        coupled = isinstance(self.sampler.tempering, ContinuousTempering)
+        return [*TRACED, *memory, *(TRACED_COUPLING if coupled else ())]
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """First and last step (exclusive) of the chunks of a stream, all of one length."""
@@ -61,11 +79,23 @@ class Job:
             )
         return steps
 
-    def room(self, n_draws: int) -> tuple[Floats, Floats]:
-        """Arrays for draws (chain, kept replica, draw, dim) and, where asked for, energies (chain, replica, draw)."""
+    def traced(self, first: int, last: int) -> Integers:
+        """The steps from ``first`` to ``last`` (exclusive) after which the trace is recorded."""
+        steps = np.arange(first, last)
+        return steps[(steps + 1) % self.trace_every == 0] if self.trace_every else steps[:0]
+
+    def room(self, n_draws: int, n_traced: int) -> Outputs:
+        """Arrays for ``n_draws`` draws and what is kept beside them, and for ``n_traced`` moments of the trace."""
         n_chains, n_replicas, dim = self.init.shape
-        shape = (n_chains, n_replicas if self.keep_replicas else 1)
-        return np.empty((*shape, n_draws, dim)), np.empty((*shape, n_draws if self.keep_energies else 0))
+        shape, tempering = (n_chains, self.n_kept), self.sampler.tempering
+        bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
+        return Outputs(
+            draws=np.empty((*shape, n_draws, dim)),
+            energies=np.empty((*shape, n_draws if self.keep_energies else 0)),
+            weights=np.empty((*shape, n_draws if self.sampler.is_weighted else 0)),
+            trace=np.empty((n_chains, n_replicas, n_traced, len(self.trace_fields))),
+            theta=np.empty((n_chains, n_traced, bins)),
+        )
 
 
 def make_job(
@@ -82,6 +112,7 @@ def make_job(
     threads: Any,
     keep_replicas: Any,
     keep_energies: Any,
+    trace_every: Any,
     layout: Any,
 ) -> Job:
     """Check all arguments of a run; ``sample`` says what they are."""
@@ -92,6 +123,11 @@ def make_job(
         raise ValueError(
             f"boundary {sampler.boundary.kind!r} needs a problem with a domain, and {problem.name!r} has none; "
             "give constrained(target, shape), or boundary=boundaries.ignore()"
+        )
+    if sampler.dynamics.leapfrogs > 0 and problem.target.stochastic:
+        raise ValueError(
+            f"dynamics {sampler.dynamics.name!r} need exact energies for their Metropolis test, and {problem.name!r} "
+            "draws minibatches"
         )
     check_choice("backend", backend, ["cpu"])
     n_steps = check_count("n_steps", n_steps, at_least=1, below=MAX_STEPS)
@@ -109,8 +145,19 @@ def make_job(
         check_flag("keep_replicas", keep_replicas),
         check_flag("keep_energies", keep_energies),
     )
+    if trace_every is not None:
+        trace_every = check_count("trace_every", trace_every, at_least=1, below=n_steps + 1)
+    if sampler.n_chains not in (None, n_chains):
+        raise ValueError(
+            f"n_chains must be {sampler.n_chains}, for which the sampler's step sizes or temperatures are given, got "
+            f"{n_chains}"
+        )
     start = check_start(problem, sampler, n_chains, init)
-    job = Job(problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies)
+    sampler = with_partition(problem, sampler, start, seed)
+    job = Job(
+        problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
+        trace_every,
+    )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
     return job
 
@@ -142,5 +189,12 @@ def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) ->
         raise ValueError(
             f"init must have a finite energy, got energy {energy[chain * shape[1] + replica]} at "
             f"{start[chain, replica].tolist()} for chain {chain}, replica {replica}"
+        )
+    together = (start == start[:, :1]).all(axis=(1, 2))
+    if isinstance(sampler.tempering, Stein) and shape[1] > 1 and together.any():
+        raise ValueError(
+            "init must give the particles of a chain different places, which those at one place never leave; got all "
+            f"{shape[1]} of chain {int(np.argmax(together))} at {start[int(np.argmax(together)), 0].tolist()}; give "
+            f"shape (n_chains, n_replicas, dim) = {shape}"
         )
     return start

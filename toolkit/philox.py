@@ -18,7 +18,7 @@ from .compiling import inlined, kernel
 from .maths import from_bits, log, sincos_turns
 
 # What a draw is for. Each purpose is its own stream; a number, once given, keeps its meaning.
-MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP = 1, 2, 3, 4
+MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP, ACCEPT, PROBE, START, COUPLING, REFRESH, BATCH = range(1, 11)
 
 MAX_STEPS, MAX_CHAINS, MAX_REPLICAS, MAX_DIM = 2**48, 2**32, 2**16, 2**17
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .checks import check_array, check_count
 from .compiling import compile_part
+from .evaluation import COUNTER_ROWS
 from .philox import MAX_DIM
 from .polygons import Domain
 from .signatures import TARGET
@@ -54,7 +55,9 @@ class Target:
     """An energy U = −log density + constant in nats, with its gradient, as one block function.
 
     energy_gradient: a function behind ``signatures.TARGET``, uncompiled. parameters: its numbers; other numbers
-    never recompile it. scratch_rows: rows (of one float per lane) it needs to itself. truth: where it is known.
+    never recompile it. scratch_rows: rows (of one float per lane) it needs to itself, kept from step to step. truth:
+    where it is known. stochastic: it draws minibatches, and finds in the first rows of its scratch what to draw them
+    by (``evaluation.COUNTER_ROWS``); where these are 0 it uses all data.
     """
 
     name: str
@@ -63,12 +66,13 @@ class Target:
     parameters: Array = field(default_factory=lambda: np.zeros(0))
     scratch_rows: int = 0
     truth: Truth | None = None
+    stochastic: bool = False
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim, at_least=1, below=MAX_DIM)
         if not callable(self.energy_gradient):
             raise TypeError(f"energy_gradient must be a block function, got {self.energy_gradient!r}")
-        check_count("scratch_rows", self.scratch_rows, at_least=0)
+        check_count("scratch_rows", self.scratch_rows, at_least=COUNTER_ROWS if self.stochastic else 0)
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
 
     def compiled(self) -> Any:
@@ -88,7 +92,7 @@ class Target:
         """Energy (n,) and gradient (n, dim) at ``points`` (n, dim). Raises ValueError for another shape."""
         points = check_points(points, self.dim)
         energy, gradient = np.empty(len(points)), np.empty((self.dim, len(points)))
-        scratch = np.empty((self.scratch_rows, len(points)))
+        scratch = np.zeros((self.scratch_rows, len(points)))
         self.compiled()(np.array(points.T, order="C"), energy, gradient, self.parameters, scratch)
         return energy, np.ascontiguousarray(gradient.T)
 

@@ -1,29 +1,46 @@
 """What a run gives back."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .contour import Contour, Partition
+from .counting import Counts
 from .problem import Problem
-from .samplers import Sampler
+from .sampler import Sampler
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+class Trace(NamedTuple):
+    """What a sampler knew of itself, at regular steps, burn-in included.
+
+    steps: (time,), each the step after which it was recorded. fields: name → (chain, replica, time): ``energy``,
+    ``multiplier`` (of the gradient: contour's, or λ of continuous tempering) and ``walker`` (which replica's first
+    state has come to this rung) for all samplers; then the dynamics' memory (``thermostat``, ``square[0]``, …) and
+    ``xi``, ``xi_momentum``, ``xi_thermostat`` where there are some. Energies are those where the step began.
+    theta: (chain, time, bin), θ of contour; None for the others.
+    """
+
+    steps: Integers
+    fields: dict[str, Floats]
+    theta: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """Draws of a run, or of one chunk of a stream, with what was counted on the way.
 
-    replica_draws: (chain, replica, draw, dim), the target-temperature replica alone unless all were kept.
+    replica_draws: (chain, replica, draw, dim), of the replicas that sample the target unless all were kept.
     steps: (draw,), the step after which each draw was taken; steps count from 0.
     energies: (chain, replica, draw), where asked for: exact, without noise, with the penalty where there is one.
-    swaps, swap_rates: (chain, pair), accepted since the end of burn-in, and as a share of the attempts; nan before the
-    first attempt.
-    reflections, reflection_fallbacks: (chain, replica), since the start of the run: reflections, and returns to the
-    last inside point after the allowed number of bounces.
-    gradient_evaluations: so far, all chains and replicas. elapsed: seconds of sampling. interrupted: stopped by Ctrl-C.
+    replica_weights: (chain, replica, draw), importance weights where the sampler has any; up to a factor.
+    counts: everything counted or learned, see ``counting.Counts``. sampling_steps: steps after burn-in so far.
+    trace: where asked for. gradient_evaluations: so far, all chains and replicas. elapsed: seconds of sampling.
+    interrupted: stopped by Ctrl-C.
     """
 
     problem: Problem
@@ -35,23 +52,73 @@ class Run:
     replica_draws: Floats
     steps: Integers
     energies: Floats | None
-    swaps: Integers
-    swap_rates: Floats
-    reflections: Integers
-    reflection_fallbacks: Integers
+    replica_weights: Floats | None
+    counts: Counts
+    sampling_steps: int
+    trace: Trace | None
     gradient_evaluations: int
     elapsed: float
     interrupted: bool = False
 
     @property
     def draws(self) -> Floats:
-        """Draws at the target temperature, (chain, draw, dim)."""
-        return self.replica_draws[:, 0]
+        """Draws of the target, (chain, draw, dim); those of several replicas that sample it follow step by step."""
+        return fold(self.replica_draws[:, : self.sampler.n_target_replicas])
 
     @property
     def weights(self) -> Floats:
-        """Importance weights of ``draws``, (chain, draw); all 1, as no sampler here needs any."""
-        return np.ones(self.draws.shape[:2])
+        """Importance weights of ``draws``, (chain, draw), up to a factor; all 1 where the sampler needs none."""
+        if self.replica_weights is None:
+            return np.ones(self.draws.shape[:2])
+        return fold(self.replica_weights[:, : self.sampler.n_target_replicas])
+
+    @property
+    def swaps(self) -> Integers:
+        """Swaps accepted since the end of burn-in, (chain, pair)."""
+        return self.counts.accepted
+
+    @property
+    def swap_rates(self) -> Floats:
+        """Accepted share of the swaps attempted since the end of burn-in, (chain, pair); nan before the first."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.counts.accepted / self.counts.attempted)
+
+    @property
+    def round_trips(self) -> Integers:
+        """Round trips coldest → hottest → coldest of all walkers since the end of burn-in, (chain,)."""
+        return self.counts.round_trips
+
+    @property
+    def corrections(self) -> Floats:
+        """The swaps' correction F at the end, (chain, pair)."""
+        return self.counts.correction
+
+    @property
+    def reflections(self) -> Integers:
+        """Reflections, or moves taken back, at the boundary since the start, (chain, replica)."""
+        return self.counts.bounces
+
+    @property
+    def reflection_fallbacks(self) -> Integers:
+        """Returns to the last inside point after the allowed number of bounces, since the start, (chain, replica)."""
+        return self.counts.fallbacks
+
+    @property
+    def acceptance(self) -> Floats:
+        """Share of moves after burn-in that passed the Metropolis test, (chain, replica); nan without a test."""
+        tests = self.sampling_steps if self.sampler.dynamics.leapfrogs else 0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.counts.accepted_moves / np.float64(tests))
+
+    @property
+    def partition(self) -> Partition | None:
+        """The partition of the energies that contour used, found or given; None for the others."""
+        return self.sampler.tempering.partition if isinstance(self.sampler.tempering, Contour) else None
+
+    @property
+    def theta(self) -> Floats:
+        """Contour's θ at the end, (chain, bin); what it estimates says ``tempering.contour``."""
+        return self.counts.theta
 
     @property
     def n_chains(self) -> int:
@@ -66,3 +133,11 @@ class Run:
             f"seed={self.seed}, "
             f"{self.elapsed:.2f} s{', interrupted' if self.interrupted else ''})"
         )
+
+
+def fold(values: Floats) -> Floats:
+    """(chain, replica, draw, …) → (chain, draw · replica, …), all replicas of a draw next to each other."""
+    if values.shape[1] == 1:
+        return values[:, 0]
+    swapped = np.swapaxes(values, 1, 2)
+    return np.ascontiguousarray(swapped.reshape(len(values), -1, *values.shape[3:]))

@@ -8,9 +8,11 @@ from .blocks import Layout
 from .checks import check_flag
 from .driver import Driver
 from .errors import InterruptedWarning
-from .job import Job, make_job
+from .job import Integers, Job, make_job
 from .result import Run
-from .samplers import Sampler
+from .sampler import Sampler
+from .settling import warn_about
+from .state import Outputs
 
 
 def sample(
@@ -28,6 +30,7 @@ def sample(
     progress: bool | None = None,
     keep_replicas: bool = False,
     keep_energies: bool = False,
+    trace_every: int | None = None,
     layout: Layout = Layout(),
 ) -> Run:
     """Run ``sampler`` on ``problem`` and return its draws.
@@ -37,7 +40,8 @@ def sample(
     number of threads, other chains or layout. Every ``thin``-th step after ``burn_in`` is kept, where the schedule
     allows. init: start of shape (dim,), (n_chains, dim) or (n_chains, n_replicas, dim); None: the origin.
     threads: None for all processors. progress: a bar on stderr; None: only on a terminal. keep_replicas: keep draws
-    of all temperatures. keep_energies: keep the draws' energies.
+    of all temperatures. keep_energies: keep the draws' energies. trace_every: also record ``run.trace``, what the
+    sampler knows of itself (energies, thermostats, θ, walkers, …), after every so many steps, burn-in included.
 
     Ctrl-C ends the run and returns the draws so far, with an ``InterruptedWarning``.
     Raises TypeError or ValueError before anything runs, naming the argument, its value and what is allowed;
@@ -45,28 +49,44 @@ def sample(
     """
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies, layout=layout,
+        backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
+        trace_every=trace_every, layout=layout,
     )  # fmt: skip
     check_progress(progress)
-    steps = job.kept_steps()
-    draws, energies = job.room(steps.size)
+    steps, trace_steps = job.kept_steps(), job.traced(0, job.n_steps)
+    outputs = job.room(steps.size, trace_steps.size)
     interrupted = False
     with Driver(job, progress) as driver:
         try:
             for first, last in driver.growing_chunks():
-                driver.advance(first, last, draws, energies, offset=driver.n_draws)
-                n_draws = driver.n_draws
-                driver.raise_divergence(draws[:, :, :n_draws], energies[:, :, :n_draws], steps[:n_draws])
+                driver.advance(first, last, outputs, offset=driver.n_draws, trace_offset=driver.n_traced)
+                driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
         except KeyboardInterrupt:
             interrupted = True
-    n_draws = driver.n_draws
     if interrupted:
         warnings.warn(
-            f"interrupted after {driver.done} of {n_steps} steps; the run holds {n_draws} of {steps.size} draws",
+            f"interrupted after {driver.done} of {n_steps} steps; the run holds {driver.n_draws} of {steps.size} draws",
             InterruptedWarning,
             stacklevel=2,
         )
-    return driver.result(draws[:, :, :n_draws], energies[:, :, :n_draws], steps[:n_draws], interrupted)
+    run = driver.result(*so_far(driver, outputs, steps, trace_steps), interrupted)
+    warn_about(run, stacklevel=3)
+    return run
+
+
+def so_far(
+    driver: Driver, outputs: Outputs, steps: Integers, trace_steps: Integers
+) -> tuple[Outputs, Integers, Integers]:
+    """What of the outputs has been filled, and the steps it belongs to."""
+    draws, traced = driver.n_draws, driver.n_traced
+    filled = Outputs(
+        outputs.draws[:, :, :draws],
+        outputs.energies[:, :, :draws],
+        outputs.weights[:, :, :draws],
+        outputs.trace[:, :, :traced],
+        outputs.theta[:, :traced],
+    )
+    return filled, steps[:draws], trace_steps[:traced]
 
 
 def stream(
@@ -84,6 +104,7 @@ def stream(
     progress: bool | None = None,
     keep_replicas: bool = False,
     keep_energies: bool = False,
+    trace_every: int | None = None,
     layout: Layout = Layout(),
 ) -> Iterator[Run]:
     """As ``sample``, but yield a ``Run`` for each chunk of steps, so that memory does not grow with ``n_steps``.
@@ -93,7 +114,8 @@ def stream(
     """
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies, layout=layout,
+        backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
+        trace_every=trace_every, layout=layout,
     )  # fmt: skip
     check_progress(progress)
     return stream_chunks(job, progress)
@@ -109,8 +131,8 @@ def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
     """The chunks of a checked job."""
     with Driver(job, progress) as driver:
         for first, last in job.chunks():
-            steps = job.plan(first, last)[1]
-            draws, energies = job.room(steps.size)
-            driver.advance(first, last, draws, energies, offset=0)
-            driver.raise_divergence(draws, energies, steps)
-            yield driver.result(draws, energies, steps)
+            steps, trace_steps = job.plan(first, last)[1], job.traced(first, last)
+            outputs = job.room(steps.size, trace_steps.size)
+            driver.advance(first, last, outputs, offset=0, trace_offset=0)
+            driver.raise_divergence(outputs, steps, trace_steps)
+            yield driver.result(outputs, steps, trace_steps)

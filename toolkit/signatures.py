@@ -5,9 +5,12 @@ belongs to another thread. Arrays are C-contiguous; ``(dim, lane)`` means shape 
 
 Target   (position (dim, lane), energy (lane), gradient (dim, lane), parameters (any,), scratch (rows, lane))
          writes energy and gradient of every lane; scratch is its own to use.
-Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane), noise (dim, lane),
-          step_size (lane), temperature (lane), parameters (any,))
-         moves position (and momentum) one step; noise holds fresh standard normals.
+Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane), curvature (dim or 0, lane),
+          noise (dim, lane), step_size (lane), temperature (lane), coupling (lane), memory (rows, lane),
+          parameters (any,))
+         moves position (and momentum) one step; noise holds fresh standard normals, curvature an estimate of the
+         diagonal of the Hessian where asked for, coupling the λ by which continuous tempering scaled the gradient
+         (else 1), and memory is its own, kept from step to step.
 Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
          looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, and otherwise writes the
          nearest boundary point to foot. ``real`` and ``whole`` are the domain's tables.
@@ -25,5 +28,5 @@ TABLE = types.Array(types.int32, 1, "C")
 NAMES = types.Array(types.uint64, 1, "C")
 
 TARGET = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)
-DYNAMICS = types.void(MATRIX, MATRIX, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS)
+DYNAMICS = types.void(MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, MATRIX, FLOATS)
 DOMAIN = types.void(MATRIX, MATRIX, FLOATS, FLOATS, TABLE)

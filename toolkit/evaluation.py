@@ -1,0 +1,59 @@
+"""Energies and gradients as a step sees them: the target's, with the penalty, and the curvature where it is wanted."""
+
+from .boundaries import add_penalty
+from .compiling import kernel
+from .maths import select
+from .philox import LOW, WORD
+
+PROBE_LENGTH = 1e-3  # of the step size: short beside a step, long beside rounding
+
+
+# Rows in which a target that draws minibatches finds what to draw them by (``Target.stochastic``): whether to (0: use
+# all data; 1: draw; 2: draw the batch of this step again, elsewhere), and the counters of the random numbers.
+MODE, STEP, CHAIN, REPLICA, SEED_HIGH, SEED_LOW, COUNTER_ROWS = range(7)
+
+
+@kernel
+def evaluate(
+    target, look, position, energy, gradient, foot, outside, scratch, penalty, target_parameters, real, whole
+):  # fmt: skip
+    """Energy and gradient of all lanes, with the penalty where there is one."""
+    target(position, energy, gradient, target_parameters, scratch)
+    if penalty > 0.0:
+        for lane in range(outside.size):
+            outside[lane] = 1.0
+        look(position, foot, outside, real, whole)
+        add_penalty(position, energy, gradient, outside, penalty)
+
+
+@kernel
+def set_counters(scratch, mode, step, chain, replica, seed):
+    """Tell a target that draws minibatches which ones to draw."""
+    for lane in range(chain.size):
+        scratch[MODE, lane] = mode
+        scratch[STEP, lane] = float(step)
+        scratch[CHAIN, lane] = float(chain[lane])
+        scratch[REPLICA, lane] = float(replica[lane])
+        scratch[SEED_HIGH, lane] = float(seed >> WORD)
+        scratch[SEED_LOW, lane] = float(seed & LOW)
+
+
+@kernel
+def set_probe(position, probe, noise, base_step_size):
+    """probe ← position ± δ in every coordinate, with signs at random; δ is short beside the step size."""
+    for d in range(position.shape[0]):
+        for lane in range(base_step_size.size):
+            length = select(base_step_size[lane] > 1e-9, PROBE_LENGTH * base_step_size[lane], 1e-12)
+            probe[d, lane] = position[d, lane] + select(noise[d, lane] > 0.0, length, -length)
+
+
+@kernel
+def divide_differences(position, probe, gradient, curvature):
+    """curvature, which holds the gradient at ``probe``, ← its difference from ``gradient`` over that of the positions.
+
+    For independent signs its mean is the diagonal of the Hessian, and it is the diagonal itself where that is all.
+    Source: Hutchinson (1990); Bekas, Kokiopoulou & Saad (2007).
+    """
+    for d in range(position.shape[0]):
+        for lane in range(position.shape[1]):
+            curvature[d, lane] = (curvature[d, lane] - gradient[d, lane]) / (probe[d, lane] - position[d, lane])

@@ -1,0 +1,39 @@
+"""What a way to move is made of."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .compiling import compile_part
+from .signatures import DYNAMICS
+
+
+class Dynamics(NamedTuple):
+    """A way to move: its block function (``signatures.DYNAMICS``), its numbers, and what it needs from the engine.
+
+    memory: names of what it keeps from step to step; one that ends in ``[]`` has one row per coordinate, any other
+    one row in all. Each row begins at the value in ``memory_start``. gradients: gradient evaluations per step.
+    leapfrogs: 0, or the steps of a trajectory that ends in a Metropolis test; the engine itself then moves.
+    """
+
+    name: str
+    move: Callable[..., Any]
+    parameters: tuple[float, ...] = ()
+    has_momentum: bool = False
+    memory: tuple[str, ...] = ()
+    memory_start: tuple[float, ...] = ()
+    needs_curvature: bool = False
+    gradients: int = 1
+    leapfrogs: int = 0
+    draws_noise: bool = True
+
+    def compiled(self) -> Any:
+        """The block function compiled for the engine."""
+        return compile_part(self.move, DYNAMICS)
+
+    def memory_rows(self, dim: int) -> list[tuple[str, float]]:
+        """Name and first value of every row of memory, in ``dim`` dimensions."""
+        rows = []
+        for name, start in zip(self.memory, self.memory_start, strict=True):
+            names = [f"{name[:-2]}[{d}]" for d in range(dim)] if name.endswith("[]") else [name]
+            rows += [(n, start) for n in names]
+        return rows

@@ -1,0 +1,55 @@
+"""Recording: copy what is asked for out of a block, without a say in how it moves."""
+
+import numpy as np
+
+from .compiling import kernel
+from .state import CONTINUOUS, CONTOUR, ENERGY, EXCHANGE, LAMBDA, MULTIPLIER
+
+TRACED = ("energy", "multiplier", "walker")  # what every trace begins with, then the dynamics' memory
+TRACED_COUPLING = ("xi", "xi_momentum", "xi_thermostat")  # and, with continuous tempering, the first of its rows
+N_TRACED, N_TRACED_COUPLING = len(TRACED), len(TRACED_COUPLING)
+
+
+@kernel
+def record(position, status, n_chains, slot, draws):
+    """Copy the kept replicas of every chain into ``draws``; a diverged lane leaves nan."""
+    for r in range(draws.shape[1]):
+        for c in range(n_chains):
+            lane = r * n_chains + c
+            for d in range(position.shape[0]):
+                draws[c, r, slot, d] = position[d, lane] if status[lane] == 0 else np.nan
+
+
+@kernel
+def record_row(row, status, n_chains, slot, out):
+    """Copy a row (lane) of the kept replicas of every chain into ``out``; a lane that diverges leaves nan."""
+    for r in range(out.shape[1]):
+        for c in range(n_chains):
+            lane = r * n_chains + c
+            holds = status[lane] == 0 and row[lane] - row[lane] == 0.0
+            out[c, r, slot] = row[lane] if holds else np.nan
+
+
+@kernel
+def record_trace(state, numbers, slot, trace):
+    """Copy energy, multiplier and walker, then the dynamics' memory, then ξ, its momentum and its thermostat."""
+    memory, rows = state.memory, state.continuous.rows
+    for r in range(trace.shape[1]):
+        for c in range(numbers.n_chains):
+            lane = r * numbers.n_chains + c
+            trace[c, r, slot, 0] = state.rows[ENERGY, lane]
+            multiplier = state.rows[LAMBDA, lane] if numbers.tempering == CONTINUOUS else 1.0
+            trace[c, r, slot, 1] = state.rows[MULTIPLIER, lane] if numbers.tempering == CONTOUR else multiplier
+            trace[c, r, slot, 2] = float(state.exchange.walker[lane]) if numbers.tempering == EXCHANGE else float(r)
+            for i in range(memory.shape[0]):
+                trace[c, r, slot, N_TRACED + i] = memory[i, lane]
+            for i in range(min(rows.shape[0], N_TRACED_COUPLING)):
+                trace[c, r, slot, N_TRACED + memory.shape[0] + i] = rows[i, lane]
+
+
+@kernel
+def record_theta(contour, slot, theta):
+    """Copy θ of every chain into ``theta``."""
+    for c in range(theta.shape[0]):
+        for j in range(theta.shape[2]):
+            theta[c, slot, j] = contour.scale[c] * contour.table[c, 2 * j]

@@ -1,0 +1,65 @@
+"""Warnings about a contour run whose weights should not be trusted yet."""
+
+import warnings
+
+import numpy as np
+
+from .contour import Contour, Partition
+from .errors import ContourWarning
+from .result import Run
+
+UNSETTLED, STEEPEST, RARE = 0.3, 10.0, 0.01
+BELOW, ABOVE = 0.1, 0.25
+
+
+def warn_about(run: Run, stacklevel: int) -> None:
+    """Warn where contour's θ has not settled, its multipliers are extreme, or energies lie outside its partition."""
+    for message in doubts(run):
+        warnings.warn(message, ContourWarning, stacklevel=stacklevel + 1)
+
+
+def doubts(run: Run) -> list[str]:
+    """What speaks against the weights of ``run``, a sentence each.
+
+    Thresholds, from runs with known truth: the two halves' θ differ by 0.01 to 0.2 in L1 where it is right; the
+    largest multiplier of a right run was 5, and 36 to 660 where it had run away.
+    """
+    contour = run.sampler.tempering
+    if not isinstance(contour, Contour) or contour.partition is None or run.sampling_steps == 0:
+        return []
+    found = []
+    moved = float(np.abs(run.counts.theta - run.counts.middle_theta).sum(axis=1).mean())
+    if moved > UNSETTLED and run.counts.middle_theta.any():
+        found.append(
+            f"θ has not settled: in the second half after burn-in it moved by {moved:.2f} in L1, and more than "
+            f"{UNSETTLED} is too much to trust the weights; give more steps or a longer burn-in"
+        )
+    steepest = largest_multiplier(run, contour.zeta, contour.partition)
+    if steepest > STEEPEST:
+        found.append(
+            f"the gradient is multiplied by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more; steps "
+            "overshoot there and θ settles on a wrong value: give smaller steps or wider bins"
+        )
+    steps = run.sampling_steps * run.sampler.n_replicas * run.n_chains
+    below, above = (float(n) / steps for n in run.counts.outside.sum(axis=0))
+    for share, limit, side, bound in (
+        (below, BELOW, "below", contour.partition.u_min),
+        (above, ABOVE, "above", contour.partition.u_max),
+    ):
+        if share > limit:
+            found.append(
+                f"{share:.0%} of the energies lie {side} the partition, which has its end at {bound:.6g}; nothing is "
+                "flattened there: give a partition that covers them"
+            )
+    return found
+
+
+def largest_multiplier(run: Run, zeta: float, partition: Partition) -> float:
+    """Largest |1 + ζ T (log θ(i) − log θ(i−1)) / Δu| over bins with enough visits, and over chains."""
+    visits, theta = run.counts.visits, run.counts.theta
+    often = visits[:, 1:] >= RARE * visits.sum(axis=1, keepdims=True)
+    often &= visits[:, :-1] > 0
+    temperature = np.max(run.sampler.temperatures)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        multiplier = np.abs(1.0 + zeta * temperature * np.diff(np.log(theta), axis=1) / partition.width)
+    return float(multiplier[often].max(initial=1.0))

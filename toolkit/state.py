@@ -1,0 +1,133 @@
+"""What the engine carries from step to step, the numbers it needs, and the arrays it fills."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from . import signatures as s
+from .contour import CONTOUR_STATE, ContourState
+from .exchange import EXCHANGE_STATE, ExchangeState
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class ContinuousState(NamedTuple):
+    """What a block knows of its tempering variables; all sizes are 0 without continuous tempering."""
+
+    rows: Floats  # (CONTINUOUS_ROWS, lane)
+    bias: Floats  # (bin, lane)
+    visits: Floats  # (bin, lane)
+
+
+class State(NamedTuple):
+    """All that a block carries from step to step, and its scratch space. Lanes beyond the last chain are padding."""
+
+    position: Floats  # (dim, lane)
+    momentum: Floats  # (dim or 0, lane)
+    memory: Floats  # (rows, lane): what the dynamics keep
+    status: Integers  # (lane,): 0, or 1 + the step at which the lane diverged
+    bounces: Integers  # (lane,): reflections and rejections at the boundary so far
+    fallbacks: Integers  # (lane,): returns to the last inside point so far
+    accepted: Integers  # (lane,): Metropolis acceptances since the end of burn-in
+    chain: NDArray[np.uint64]  # (lane,)
+    replica: NDArray[np.uint64]  # (lane,)
+    base_step_size: Floats  # (lane,), 0 for padding
+    base_temperature: Floats  # (lane,)
+    exchange: ExchangeState
+    contour: ContourState
+    continuous: ContinuousState
+    previous: Floats  # scratch (dim, lane)
+    gradient: Floats  # scratch (dim, lane)
+    curvature: Floats  # scratch (dim or 0, lane)
+    noise: Floats  # scratch (dim, lane)
+    foot: Floats  # scratch (dim, lane)
+    distances: Floats  # scratch of Stein's particles
+    rows: Floats  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
+    scratch: Floats  # scratch (rows, lane): the target's own
+
+
+# Energies are exact in ENERGY, and as tempering sees them in NOISY_ENERGY. The gradient is multiplied by MULTIPLIER
+# (contour), or by the coupling λ (continuous tempering), which is 1 elsewhere. WEIGHT is that of the last draw.
+(
+    ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, MULTIPLIER, LAMBDA, WEIGHT, PLACE, BIN, TOP, BOTTOM,
+    LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, ENGINE_ROWS,
+) = range(19)  # fmt: skip
+
+NO_TEMPERING, EXCHANGE, CONTOUR, CONTINUOUS, STEIN = range(5)
+
+
+class Numbers(NamedTuple):
+    """What the engine needs to know besides the arrays."""
+
+    n_chains: int
+    n_replicas: int
+    seed: np.uint64
+    burn_in: int
+    tempering: int  # which of the kinds above
+    gradient_noise: float
+    energy_noise: float
+    penalty: float  # 0 where nothing is penalised
+    max_bounces: int  # 0 where nothing is reflected
+    rejects: bool  # moves that end outside are taken back
+    draws_batches: bool
+    draws_noise: bool
+    needs_curvature: bool
+    leapfrogs: int  # 0 where the dynamics move by themselves
+    is_mala: bool
+    keeps_energies: bool
+    keeps_weights: bool
+
+
+class Outputs(NamedTuple):
+    """Where draws go, and what is kept beside them; sizes are 0 where nothing is."""
+
+    draws: Floats  # (chain, replica, draw, dim)
+    energies: Floats  # (chain, replica, draw)
+    weights: Floats  # (chain, replica, draw)
+    trace: Floats  # (chain, replica, time, field)
+    theta: Floats  # (chain, time, bin)
+
+
+CONTINUOUS_STATE = types.NamedUniTuple(s.MATRIX, 3, ContinuousState)  # Numba tells tuples of one type apart
+STATE = types.NamedTuple(
+    (s.MATRIX,) * 3
+    + (s.INTEGERS,) * 4
+    + (s.NAMES,) * 2
+    + (s.FLOATS,) * 2
+    + (EXCHANGE_STATE, CONTOUR_STATE, CONTINUOUS_STATE)
+    + (s.MATRIX,) * 5
+    + (s.FLOATS,)
+    + (s.MATRIX,) * 2,
+    State,
+)
+NUMBERS = types.NamedTuple(
+    (types.int64, types.int64, types.uint64, types.int64, types.int64)
+    + (types.float64,) * 3
+    + (types.int64,)
+    + (types.boolean,) * 4
+    + (types.int64,)
+    + (types.boolean,) * 3,
+    Numbers,
+)
+OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TESSERACT, s.CUBE), Outputs)
+ADVANCE = types.void(
+    types.FunctionType(s.TARGET),
+    types.FunctionType(s.DYNAMICS),
+    types.FunctionType(s.DOMAIN),
+    STATE,
+    NUMBERS,
+    s.FLOATS,
+    s.FLOATS,
+    s.FLOATS,
+    s.FLOATS,
+    s.TABLE,
+    types.int64,
+    s.FLOATS,
+    s.FLOATS,
+    s.INTEGERS,
+    s.INTEGERS,
+    OUTPUTS,
+)

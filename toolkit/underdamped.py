@@ -1,0 +1,132 @@
+"""Dynamics with a momentum: underdamped Langevin (SGHMC) and the Nosé–Hoover thermostat (SGNHT).
+
+Momenta are those of unit mass, of variance T whatever the step size h: with the papers' v or r, p = r / √h. So a
+schedule may change h, and a swap the temperature, without leaving momenta of another size behind.
+"""
+
+import math
+
+from .checks import check_flag, check_number
+from .compiling import kernel
+from .maths import fma, select
+from .moving import Dynamics
+
+
+@kernel
+def kick_and_drift(position, momentum, gradient, noise, root, keep, kick):
+    """p ← keep p − √h ∇U + kick ξ, then x ← x + √h p; root, keep and kick are (lane,)."""
+    for d in range(position.shape[0]):
+        for lane in range(position.shape[1]):
+            pushed = fma(-root[lane], gradient[d, lane], kick[lane] * noise[d, lane])
+            momentum[d, lane] = fma(keep[lane], momentum[d, lane], pushed)
+        for lane in range(position.shape[1]):
+            position[d, lane] = fma(root[lane], momentum[d, lane], position[d, lane])
+
+
+def move_underdamped(
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+):  # fmt: skip
+    """p ← (1 − λ²η) p − √h λ∇U + λ √(2ηT − h ŝ²) ξ, x ← x + √h p; the gradient comes with its λ."""
+    friction, variance = parameters[0], parameters[1]
+    root, keep, kick = memory[0], memory[1], memory[2]
+    for lane in range(position.shape[1]):
+        h, scale = step_size[lane], coupling[lane]
+        injected = fma(2.0 * friction, temperature[lane], -h * variance)
+        root[lane] = math.sqrt(h)
+        keep[lane] = fma(-scale * scale, friction, 1.0)
+        kick[lane] = scale * math.sqrt(select(injected > 0.0, injected, 0.0))
+    kick_and_drift(position, momentum, gradient, noise, root, keep, kick)
+
+
+def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) -> Dynamics:
+    """Underdamped Langevin dynamics: p ← (1 − η) p − √h ∇U + √(2ηT − h ŝ²) ξ, then x ← x + √h p.
+
+    friction: η in (0, 1], the share of momentum lost per step; 1 is ``langevin``, to rounding.
+    noise_estimate: ŝ ≥ 0, the standard deviation of the gradient noise where it is known; that much less noise is
+    injected (the paper's γ̂ = h ŝ²/2), and none where it exceeds 2ηT. At temperature 0, gradient descent with momentum.
+    Biased at finite step: on N(0, 1), with gradient noise of standard deviation s, the stationary variance is
+    (T + h (s² − ŝ²)/(2η)) / (1 − h/(4 − 2η)), exactly. Raises ValueError where out of range.
+    Source: cyclical SG-MCMC (2020), section 2, with v = √h p; Chen, Fox & Guestrin (2014), eq. 15.
+    """
+    check_number("friction", friction, above=0.0, at_most=1.0)
+    check_number("noise_estimate", noise_estimate, at_least=0.0)
+    return Dynamics(
+        "underdamped_langevin",
+        move_underdamped,
+        (friction, noise_estimate**2),
+        has_momentum=True,
+        memory=("root", "keep", "kick"),
+        memory_start=(0.0, 0.0, 0.0),
+    )
+
+
+def move_nose_hoover(
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+):  # fmt: skip
+    """z ← z + λ²h (|p|²/D − T)/γ; p ← (1 − λ²z) p − √h λ∇U + λ √(2cT) ξ, x ← x + √h p."""
+    friction, inertia = parameters[0], parameters[1]
+    dim, lanes = position.shape
+    root, keep, kick, thermostat = memory[0], memory[1], memory[2], memory[3]
+    for lane in range(lanes):
+        keep[lane] = 0.0
+    for d in range(dim):
+        for lane in range(lanes):
+            keep[lane] = fma(momentum[d, lane], momentum[d, lane], keep[lane])
+    for lane in range(lanes):
+        rate = coupling[lane] * coupling[lane] * step_size[lane] / inertia
+        excess = keep[lane] / dim - temperature[lane]
+        thermostat[lane] = select(temperature[lane] > 0.0, fma(rate, excess, thermostat[lane]), thermostat[lane])
+    for lane in range(lanes):
+        scale = coupling[lane]
+        drag = select(temperature[lane] > 0.0, thermostat[lane], friction)
+        root[lane] = math.sqrt(step_size[lane])
+        keep[lane] = fma(-scale * scale, drag, 1.0)
+        kick[lane] = scale * math.sqrt(2.0 * friction * temperature[lane])
+    kick_and_drift(position, momentum, gradient, noise, root, keep, kick)
+
+
+def move_nose_hoover_by_coordinate(
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+):  # fmt: skip
+    """As ``move_nose_hoover``, with a thermostat z_d per coordinate: z_d ← z_d + λ²h (p_d² − T)/γ."""
+    friction, inertia = parameters[0], parameters[1]
+    dim, lanes = position.shape
+    root, keep, kick = memory[0], memory[1], memory[2]
+    for lane in range(lanes):
+        root[lane] = math.sqrt(step_size[lane])
+        kick[lane] = coupling[lane] * math.sqrt(2.0 * friction * temperature[lane])
+    for d in range(dim):
+        thermostat = memory[3 + d]
+        for lane in range(lanes):
+            rate = coupling[lane] * coupling[lane] * step_size[lane] / inertia
+            excess = fma(momentum[d, lane], momentum[d, lane], -temperature[lane])
+            thermostat[lane] = select(temperature[lane] > 0.0, fma(rate, excess, thermostat[lane]), thermostat[lane])
+        for lane in range(lanes):
+            drag = select(temperature[lane] > 0.0, thermostat[lane], friction)
+            keep[lane] = fma(-coupling[lane] * coupling[lane], drag, 1.0)
+        row = slice(d, d + 1)
+        kick_and_drift(position[row], momentum[row], gradient[row], noise[row], root, keep, kick)
+
+
+def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: bool = False) -> Dynamics:
+    """Nosé–Hoover dynamics: the friction z grows while |p|²/D exceeds T, and so takes up gradient noise of any size.
+
+    z ← z + h (|p|²/D − T)/γ; p ← (1 − z) p − √h ∇U + √(2cT) ξ; x ← x + √h p.
+    friction: c > 0, the level of injected noise, and where z begins. inertia: γ > 0. by_coordinate: a thermostat per
+    coordinate, for noise that differs between them; γ counts for each. While the temperature is 0 the thermostat
+    rests and the friction is c.
+    Law: with gradient noise of standard deviation s, unknown to it, z is N(c + h s²/(2T), hT/(γD)) and x has the law
+    at temperature T, both up to O(h) (TACT-HMC 2018, theorem 1, in these variables). Raises where out of range.
+    Source: Ding et al. (2014), algorithm 2; TACT-HMC (2018), algorithm 1 with λ = 1, r = √h p.
+    """
+    check_number("friction", friction, above=0.0)
+    check_number("inertia", inertia, above=0.0)
+    by_coordinate = check_flag("by_coordinate", by_coordinate)
+    return Dynamics(
+        "nose_hoover",
+        move_nose_hoover_by_coordinate if by_coordinate else move_nose_hoover,
+        (friction, inertia),
+        has_momentum=True,
+        memory=("root", "keep", "kick", "thermostat[]" if by_coordinate else "thermostat"),
+        memory_start=(0.0, 0.0, 0.0, friction),
+    )
