@@ -1,5 +1,7 @@
 """Schedules against their formulas, whatever the chunk, and bad numbers refused."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,78 @@ def test_exponential_decay_follows_its_formula():
     assert (factors.temperature == 1.0).all()
 
 
-@pytest.mark.parametrize("schedule", [schedules.cosine_cycles(7, exploration=0.3), schedules.exponential_decay(0.999)])
+@pytest.mark.parametrize(("offset", "start"), [(0.0, 0), (0.0, 100), (10.0, 0), (2.5, 100)])
+def test_polynomial_decay_follows_its_formula(offset, start):
+    factors = schedules.polynomial_decay(0.55, offset=offset, start=start).factors(np.arange(400), 400)
+    expected = [1.0] * start + [(offset + k) ** -0.55 for k in range(1, 401 - start)]
+    np.testing.assert_allclose(factors.step_size, expected, rtol=1e-14)
+    assert factors.keep.all()
+    assert (factors.temperature == 1.0).all()
+
+
+def test_polynomial_decay_of_exponent_0_is_constant():
+    assert (schedules.polynomial_decay(0.0, offset=3.0).factors(np.arange(50), 50).step_size == 1.0).all()
+
+
+STEPS = np.arange(1000)
+OWN = {
+    "step_size": lambda steps: 1.0 / (1.0 + steps % 70),
+    "temperature": lambda steps: 1.0 + 0.25 * (steps // 100),
+    "keep": lambda steps: steps % 3 == 0,
+}
+OWN_ARRAYS = {name: function(STEPS) for name, function in OWN.items()}
+
+
+@pytest.mark.parametrize("given", [{"step_size"}, {"temperature"}, {"keep"}, {"step_size", "temperature", "keep"}])
+def test_arrays_and_functions_of_ones_own_are_the_same(given):
+    """What is not given is 1, and every step kept; a run has the same bits either way, and others without them."""
+    runs = []
+    for source in (OWN, OWN_ARRAYS):
+        schedule = schedules.custom(**{name: source[name] for name in given})
+        factors = schedules.evaluate(schedule, STEPS, 1000)
+        for name, values in zip(("step_size", "temperature", "keep"), factors, strict=True):
+            np.testing.assert_array_equal(values, OWN_ARRAYS[name] if name in given else np.ones(1000))
+        runs.append(sample(NORMAL, samplers.sgld(0.1, schedule=schedule), n_steps=900, n_chains=2, seed=4))
+    np.testing.assert_array_equal(runs[0].draws, runs[1].draws)
+    np.testing.assert_array_equal(runs[0].steps, runs[1].steps)
+    plain = sample(NORMAL, samplers.sgld(0.1), n_steps=900, n_chains=2, seed=4)
+    assert not np.array_equal(runs[0].draws, plain.draws)
+
+
+def test_an_array_of_ones_own_is_copied():
+    values = np.ones(10)
+    schedule = schedules.custom(values)
+    values[:] = 7.0
+    assert (schedule.factors(np.arange(10), 10).step_size == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"step_size": np.ones(99)}, "step_size must have a value for each of n_steps = 100, got 99"),
+        ({"keep": [True] * 99}, "keep must have a value for each of n_steps = 100, got 99"),
+        ({"temperature": lambda steps: steps - 5.0}, "temperature of schedule 'custom(temperature)' must be ≥ 0"),
+        ({"step_size": lambda steps: 1.0}, "step_size of schedule 'custom(step_size)' must be ≥ 0 and of shape"),
+        ({"keep": lambda steps: steps}, "keep of schedule 'custom(keep)' must be booleans"),
+    ],
+)
+def test_bad_ones_of_ones_own_are_refused_where_the_run_begins(own, message):
+    sampler = samplers.sgld(0.1, schedule=schedules.custom(**own))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        sample(NORMAL, sampler, n_steps=100, seed=1)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        schedules.cosine_cycles(7, exploration=0.3),
+        schedules.exponential_decay(0.999),
+        schedules.polynomial_decay(0.55, offset=1.5, start=40),
+        schedules.custom(**OWN),
+        schedules.custom(**OWN_ARRAYS),
+    ],
+    ids=lambda schedule: schedule.name,
+)
 def test_factors_do_not_depend_on_the_chunk(schedule):
     whole = schedule.factors(np.arange(1000), 1000)
     for length in (1, 7, 333):
@@ -80,8 +153,17 @@ def test_variance_follows_the_schedule():
         (lambda: schedules.exponential_decay(0.0), "rate must be finite and > 0 and ≤ 1, got 0.0"),
         (lambda: schedules.exponential_decay(0.9, start=-1), "start must be ≥ 0, got -1"),
         (lambda: schedules.exponential_decay(0.9, every=True), "every must be an integer, got True"),
+        (lambda: schedules.polynomial_decay(-0.5), "exponent must be finite and ≥ 0, got -0.5"),
+        (lambda: schedules.polynomial_decay("1"), "exponent must be a number, got '1' of type str"),
+        (lambda: schedules.polynomial_decay(0.5, offset=-1), "offset must be finite and ≥ 0, got -1"),
+        (lambda: schedules.polynomial_decay(0.5, start=1.0), "start must be an integer, got 1.0"),
+        (lambda: schedules.custom(np.ones((2, 3))), "step_size must be numbers of shape (n_steps,), got shape (2, 3)"),
+        (lambda: schedules.custom([1.0, -2.0]), "step_size must be ≥ 0, got -2.0"),
+        (lambda: schedules.custom(temperature=[1.0, np.nan]), "temperature must be finite, got nan at [1]"),
+        (lambda: schedules.custom("fast"), "step_size must be an array of real numbers, got 'fast'"),
+        (lambda: schedules.custom(keep=[1, 0]), "keep must be booleans of shape (n_steps,), got shape (2,) of int64"),
     ],
 )
 def test_bad_numbers_are_refused(make, message):
-    with pytest.raises((TypeError, ValueError), match=message.replace("(", r"\(")):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         make()

@@ -5,7 +5,7 @@ schedule, or new numbers in one, never recompiles anything. Steps count from 0. 
 toolkit's own, whose bits do not depend on the machine or on where a chunk begins.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from .maths import power, sincos_turns
 from .signatures import FLOATS
 
 Steps = NDArray[np.int64]
+Own = NDArray[Any] | Sequence[Any] | Callable[[Steps], Any] | None
 
 
 class Factors(NamedTuple):
@@ -87,6 +88,26 @@ def exponential_decay(rate: float, *, start: int = 0, every: int = 1) -> Schedul
     return Schedule(f"exponential_decay({rate}, start={start}, every={every})", factors, keeps_all=True)
 
 
+def polynomial_decay(exponent: float, *, offset: float = 0.0, start: int = 0) -> Schedule:
+    """Step size times (b + k)^−γ, k = 1, 2, … from step ``start`` on; 1 before.
+
+    exponent: γ ≥ 0; in (½, 1] the step sizes sum to infinity and their squares do not. offset: b ≥ 0; with b = 0
+    nothing jumps at ``start`` ≥ 0. Raises ValueError otherwise.
+    Source: cyclical SG-MCMC (2020), section 2 (there α_k = a (b + k)^−γ; a is the base step size).
+    """
+    check_number("exponent", exponent, at_least=0.0)
+    check_number("offset", offset, at_least=0.0)
+    check_count("start", start, at_least=0)
+
+    def factors(steps: Steps, total_steps: int) -> Factors:
+        places = np.where(steps < start, 1.0, offset + (steps - start + 1.0))
+        scale = np.empty(steps.size)
+        compile_part(fill_decays, types.void(FLOATS, types.float64, FLOATS))(places, -exponent, scale)
+        return Factors(scale, np.ones(steps.size), np.ones(steps.size, np.bool_))
+
+    return Schedule(f"polynomial_decay({exponent}, offset={offset}, start={start})", factors, keeps_all=True)
+
+
 def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0) -> Schedule:
     """Cyclical step size max(½ (cos πr + 1), floor), r = position in the cycle in [0, 1), as a multiple of the base.
 
@@ -112,10 +133,56 @@ def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0
     return Schedule(f"cosine_cycles({n_cycles}, exploration={exploration}, floor={floor})", factors)
 
 
+def custom(step_size: Own = None, *, temperature: Own = None, keep: Own = None) -> Schedule:
+    """The user's own multiples of the base step size and temperature, and whether a draw may be kept.
+
+    Each an array with one value for every step of the run, or a function of the steps, int64 (steps,) → (steps,),
+    whose value at a step must depend on that step alone; None: 1, and every step kept. Numbers ≥ 0; ``keep`` booleans.
+    Raises TypeError or ValueError for a bad array here, for a short one or a bad function where the run begins.
+    """
+    given = {"step_size": step_size, "temperature": temperature, "keep": keep}
+    own = {name: check_own(name, value) for name, value in given.items()}
+
+    def factors(steps: Steps, total_steps: int) -> Factors:
+        values: list[Any] = []
+        for name, source in own.items():
+            if source is None:
+                values.append(np.ones(steps.size, np.bool_ if name == "keep" else np.float64))
+            elif callable(source):
+                values.append(source(steps))
+            elif source.size < total_steps:
+                raise ValueError(f"{name} must have a value for each of n_steps = {total_steps}, got {source.size}")
+            else:
+                values.append(source[steps])
+        return Factors(*values)
+
+    label = ", ".join(name for name, value in own.items() if value is not None)
+    return Schedule(f"custom({label})", factors, keeps_all=keep is None)
+
+
+def check_own(name: str, value: Any) -> Any:
+    """None, a function, or a checked copy of an array (steps,). Raises TypeError or ValueError otherwise."""
+    if value is None or callable(value):
+        return value
+    array = np.array(value) if name == "keep" else check_array(name, value)
+    if array.ndim != 1 or (name == "keep" and array.dtype != np.bool_):
+        kind = "booleans" if name == "keep" else "numbers"
+        raise ValueError(f"{name} must be {kind} of shape (n_steps,), got shape {array.shape} of {array.dtype}")
+    if (array < 0.0).any():
+        raise ValueError(f"{name} must be ≥ 0, got {array.min()}")
+    return array
+
+
 def fill_powers(base: Any, exponents: Any, out: Any) -> None:
     """Powers of ``base``, elementwise into ``out``."""
     for i in range(exponents.size):
         out[i] = power(base, exponents[i])
+
+
+def fill_decays(bases: Any, exponent: Any, out: Any) -> None:
+    """Powers to one ``exponent``, elementwise into ``out``."""
+    for i in range(bases.size):
+        out[i] = power(bases[i], exponent)
 
 
 def fill_cosine_turns(turns: Any, out: Any) -> None:
