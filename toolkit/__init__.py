@@ -1,6 +1,6 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
-from . import boundaries, diagnostics, dynamics, samplers, schedules, tempering
+from . import boundaries, cycles, diagnostics, dynamics, ladders, samplers, schedules, tempering, thermostats
 from .blocks import Layout
 from .errors import ContourWarning, DivergenceError, InterruptedWarning
 from .problem import Problem, Target
@@ -18,12 +18,15 @@ __all__ = [
     "Sampler",
     "Target",
     "boundaries",
+    "cycles",
     "diagnostics",
     "dynamics",
+    "ladders",
     "sample",
     "samplers",
     "schedules",
     "stream",
     "tempering",
+    "thermostats",
 ]
 __version__ = "0.1.0"

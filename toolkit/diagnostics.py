@@ -8,6 +8,19 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import gammaln
 
 from .checks import check_array, check_count, check_number
+from .exchange_diagnostics import LogNormaliserRatio, barrier, expected_round_trips, log_normaliser_ratio
+
+__all__ = [
+    "LogNormaliserRatio",
+    "barrier",
+    "cell_counts",
+    "equivalent_draws",
+    "expected_kl",
+    "expected_round_trips",
+    "kl_divergence",
+    "kl_path",
+    "log_normaliser_ratio",
+]
 
 Array = NDArray[np.float64]
 

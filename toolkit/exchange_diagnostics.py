@@ -1,0 +1,91 @@
+"""Diagnostics of replica exchange: communication barrier, round trips to expect, ratio of normalising constants."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from .checks import check_array, check_choice, check_number, check_numbers
+
+Floats = NDArray[np.float64]
+
+
+def barrier(swap_rates: Any) -> Floats:
+    """Sum of the rejection rates of neighbouring pairs, (…, pair) → (…): an estimate of the communication barrier Λ.
+
+    swap_rates: in [0, 1], as in ``run.swap_rates`` of all schemes but 'all_pairs'. For n pairs between the same ends
+    the estimate differs from Λ by order 1 / n², and it needs swaps tried between states that have forgotten each other.
+    Raises ValueError where rates are out of range or missing. Source: Syed et al. (2022).
+    """
+    return np.asarray((1.0 - check_rates(swap_rates)).sum(axis=-1))
+
+
+def expected_round_trips(swap_rates: Any, n_attempts: float, *, scheme: str = "deo") -> Floats:
+    """Round trips coldest → hottest → coldest of all replicas to expect in ``n_attempts`` attempts, (…, pair) → (…).
+
+    With r the rejection rates of N neighbouring pairs, n_attempts / (2 + 2 Σ r / (1 − r)) for 'deo' with window 1 and
+    n_attempts / (2 N + 2 Σ r / (1 − r)) for 'seo'; for N = 1, where either tries the pair every time,
+    n_attempts (1 − r). Exact in the long run if swaps were independent of each other; moves too short to forget a
+    state between attempts make fewer. 0 where a pair never swaps.
+    swap_rates: in [0, 1]. n_attempts ≥ 0. Raises ValueError otherwise.
+    Source: Syed et al. (2022), whose N = 1 under 'deo' idles every other time.
+    """
+    rates = check_rates(swap_rates)
+    check_number("n_attempts", n_attempts, at_least=0.0)
+    check_choice("scheme", scheme, ("deo", "seo"))
+    pairs = rates.shape[-1]
+    with np.errstate(divide="ignore"):
+        odds = ((1.0 - rates) / rates).sum(axis=-1)
+    if pairs == 1:
+        return np.asarray(n_attempts / (1.0 + odds))
+    return np.asarray(0.5 * n_attempts / ((1 if scheme == "deo" else pairs) + odds))
+
+
+def check_rates(swap_rates: Any) -> Floats:
+    """Rates (…, pair) in [0, 1] with at least one pair. Raises ValueError otherwise."""
+    rates = check_array("swap_rates", swap_rates)
+    if rates.ndim == 0 or rates.shape[-1] == 0:
+        raise ValueError(f"swap_rates must have shape (…, pair) with at least one pair, got shape {rates.shape}")
+    if ((rates < 0.0) | (rates > 1.0)).any():
+        raise ValueError(f"swap_rates must be ≥ 0 and ≤ 1, got {rates.min()} to {rates.max()}")
+    return rates
+
+
+class LogNormaliserRatio(NamedTuple):
+    """Estimates of log[Z(T_0) / Z(T_{R−1})] in nats.
+
+    by_chain: (chain,), each from its own draws. pooled: from the draws of all. standard_error: of ``pooled``, from the
+    spread between chains, to first order; nan for one chain.
+    """
+
+    by_chain: Floats
+    pooled: float
+    standard_error: float
+
+
+def log_normaliser_ratio(energies: Any, temperatures: Any) -> LogNormaliserRatio:
+    """log[Z(T_0) / Z(T_{R−1})] by stepping stones, Z(T) = ∫ exp(−U / T), from the draws at all temperatures.
+
+    energies: (chain, replica, draw), U at temperature 1, as in ``run.energies`` with all replicas kept.
+    temperatures: (replica,), at least 2 and increasing. From each rung to the next colder one
+    Z(T_i) / Z(T_{i+1}) is the mean of exp(−(1/T_i − 1/T_{i+1}) U) over the hotter one's draws, which is bounded where U
+    is. Each mean is unbiased; its logarithm is too low by half its relative variance.
+    Raises TypeError or ValueError where shapes do not fit.
+    Source: Xie et al. (2011), here from one temperature to the next.
+    """
+    energy = check_array("energies", energies)
+    ladder = np.array(check_numbers("temperatures", temperatures, above=0.0))
+    if ladder.size < 2 or not (np.diff(ladder) > 0.0).all():
+        raise ValueError(f"temperatures must be at least 2 and increase, got {tuple(ladder.tolist())}")
+    if energy.ndim != 3 or energy.shape[1] != ladder.size or energy.size == 0:
+        raise ValueError(
+            f"energies must have shape (chain, replica, draw) with {ladder.size} replicas, got {energy.shape}"
+        )
+    chains, _, draws = energy.shape
+    drop = (1.0 / ladder[:-1] - 1.0 / ladder[1:])[:, None]
+    log_means = logsumexp(-drop * energy[:, 1:], axis=2) - np.log(draws)
+    pooled = logsumexp(log_means, axis=0) - np.log(chains)
+    influence = np.expm1(log_means - pooled).sum(axis=1)
+    error = float(influence.std(ddof=1) / np.sqrt(chains)) if chains > 1 else np.nan
+    return LogNormaliserRatio(np.asarray(log_means.sum(axis=1)), float(pooled.sum()), error)
