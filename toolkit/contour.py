@@ -103,6 +103,8 @@ class Contour:
     COUNT_FROM, N_PARAMETERS,
 ) = range(12)  # fmt: skip
 SMALLEST_SCALE = 1e-100
+SMALLEST_THETA = 1e-200  # of a visited bin, about; times the smallest scale it is still above 0, as its log needs
+SMALLEST_REST = 1e-16  # what a step leaves of θ, also where ω c = 1
 
 
 class ContourState(NamedTuple):
@@ -202,22 +204,25 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
     for c in range(n_chains):
         total = 0.0
         for r in range(n_replicas):
-            total += share[r * n_chains + c]
-        state.scale[c] *= 1.0 - total
-        for r in range(n_replicas):
             lane = r * n_chains + c
+            total += share[lane]
             if share[lane] > 0.0:
                 j = int(bins[lane])
                 if state.table[c, 2 * j + 1] == 0.0:
                     open_bin(state, c, j)
-                state.table[c, 2 * j] += share[lane] / state.scale[c]
                 state.table[c, 2 * j + 1] += 1.0
             if step >= parameters[COUNT_FROM]:
                 state.outside[0, c] += int(place[lane] < 0.0)
                 state.outside[1, c] += int(place[lane] >= beyond)
+        state.scale[c] *= max(1.0 - total, SMALLEST_REST)
+        for r in range(n_replicas):
+            lane = r * n_chains + c
+            if share[lane] > 0.0:
+                state.table[c, 2 * int(bins[lane])] += share[lane] / state.scale[c]
         if state.scale[c] < SMALLEST_SCALE:
             for j in range(n_bins):
-                state.table[c, 2 * j] *= state.scale[c]
+                if state.table[c, 2 * j + 1] > 0.0:
+                    state.table[c, 2 * j] = max(state.scale[c] * state.table[c, 2 * j], SMALLEST_THETA)
             state.scale[c] = 1.0
     if step == parameters[MIDDLE]:
         for c in range(n_chains):
@@ -227,7 +232,7 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
 
 @kernel
 def open_bin(state, c, j):
-    """Give the bin ``j`` of chain ``c`` the θ of the nearest visited bin, and let θ sum to what it did before."""
+    """Give the bin ``j`` of chain ``c`` the θ of the nearest visited bin, and let θ sum to 1 as before."""
     nearest = nearest_visited(state.table[c], j)
     if nearest < 0:
         state.table[c, 2 * j] = 1.0
