@@ -16,6 +16,7 @@ from .engine import advance
 from .exchange import ReplicaExchange, exchange_state
 from .polygons import Domain
 from .problem import Problem
+from .proposals import propose, propose_nothing
 from .sampler import Sampler
 from .schedules import Factors
 from .signatures import DOMAIN
@@ -27,13 +28,16 @@ from .state import (
     EXCHANGE,
     LAMBDA,
     NO_TEMPERING,
+    PROPOSE,
     STEIN,
+    TEMPER,
     ContinuousState,
     Numbers,
     Outputs,
     State,
 )
 from .stein import Stein, distances_room
+from .tempers import TEMPERS
 
 Floats = NDArray[np.float64]
 
@@ -143,6 +147,8 @@ class Engine:
         self._target_parameters = problem.target.parameters
         self._move_parameters = np.array(dynamics.parameters, np.float64)
         kind, self._tempering_parameters = tempering_numbers(sampler, n_steps, burn_in)
+        self._temper = FunctionPointer(compile_part(TEMPERS[kind], TEMPER))
+        self._propose = FunctionPointer(compile_part(propose if dynamics.leapfrogs else propose_nothing, PROPOSE))
         domain = problem.domain or no_domain(problem.target.dim)
         self._look, self._real, self._whole = FunctionPointer(domain.look), domain.real, domain.whole
         self._numbers = Numbers(
@@ -178,9 +184,9 @@ class Engine:
                 own = Outputs(*(array[block.first : block.last] for array in outputs))
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
                 arguments: tuple[Any, ...] = (
-                    self._target, self._move, self._look, block.state, numbers, self._target_parameters,
-                    self._move_parameters, self._tempering_parameters, self._real, self._whole, first,
-                    factors.step_size, factors.temperature, slots, trace_slots, own,
+                    self._target, self._move, self._look, self._temper, self._propose, block.state, numbers,
+                    self._target_parameters, self._move_parameters, self._tempering_parameters, self._real,
+                    self._whole, first, factors.step_size, factors.temperature, slots, trace_slots, own,
                 )  # fmt: skip
                 if pool is None:
                     self._advance(*arguments)

@@ -11,14 +11,12 @@ import math
 from .boundaries import reflect_lanes, reject_lanes
 from .compiling import kernel
 from .continuous import MOMENTUM as XI_MOMENTUM
-from .continuous import RENEWED, THERMOSTAT, temper_continuously
+from .continuous import THERMOSTAT
 from .continuous import WEIGHT as COUNTS
-from .contour import ZETA, flatten, learn
+from .contour import ZETA, flatten
 from .evaluation import divide_differences, evaluate, set_counters, set_probe
-from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY, estimate_corrections, swap_replicas
 from .maths import exp, fma, select
-from .metropolis import accept, begin_trajectory, drift, kick
-from .philox import COUPLING, ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, REFRESH, START, fill_normals
+from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals
 from .recording import record, record_row, record_theta, record_trace
 from .state import (
     ALIVE,
@@ -27,10 +25,7 @@ from .state import (
     CONTINUOUS,
     CONTOUR,
     ENERGY,
-    EXCHANGE,
-    EXTENDED,
     LAMBDA,
-    LENGTH,
     LOG_PSI,
     LOG_WEIGHT,
     MULTIPLIER,
@@ -39,18 +34,16 @@ from .state import (
     OUTSIDE,
     PLACE,
     POTENTIAL,
-    STEIN,
     STEP_SIZE,
     TEMPERATURE,
     TOP,
     WEIGHT,
 )
-from .stein import stein_gradients
 
 
 def advance(
-    target, move, look, state, numbers, target_parameters, move_parameters, tempering_parameters, real, whole,
-    first_step, step_factors, temperature_factors, slots, trace_slots, outputs,
+    target, move, look, temper, propose, state, numbers, target_parameters, move_parameters, tempering_parameters, real,
+    whole, first_step, step_factors, temperature_factors, slots, trace_slots, outputs,
 ):  # fmt: skip
     """Run steps ``first_step`` … of one block.
 
@@ -178,118 +171,6 @@ def look_at_energies(
         else:
             weight = state.continuous.rows[COUNTS]
         record_row(weight, state.status, numbers.n_chains, slot, outputs.weights)
-
-
-@kernel
-def temper(state, numbers, parameters, step, samples):
-    """One step of tempering: swaps, or what it does to the gradient."""
-    rows = state.rows
-    energy, alive = rows[ENERGY], rows[ALIVE]
-    if numbers.tempering == EXCHANGE and samples:
-        if parameters[ESTIMATE_EVERY] > 0.0 and step > 0 and step % int(parameters[ESTIMATE_EVERY]) == 0:
-            estimate_corrections(
-                rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain, state.replica,
-                numbers.n_chains, numbers.n_replicas, parameters[SCHEME] == ALL_PAIRS,
-            )  # fmt: skip
-        if step > 0 and step % int(parameters[SWAP_EVERY]) == 0:
-            for lane in range(energy.size):
-                alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
-            swap_replicas(
-                state.position, state.momentum, state.gradient, state.curvature, energy, rows[TEMPERATURE], alive,
-                rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain,
-                numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
-            )  # fmt: skip
-    elif numbers.tempering == STEIN and samples:
-        stein_gradients(
-            state.position, state.gradient, rows[TEMPERATURE], state.foot, rows[WEIGHT], state.distances,
-            rows[POTENTIAL], numbers.n_chains, numbers.n_replicas, parameters[0],
-        )  # fmt: skip
-    elif numbers.tempering == CONTOUR:
-        if samples:
-            learn(
-                rows[BIN], rows[PLACE], rows[TOP], rows[LOG_WEIGHT], rows[WEIGHT], state.contour, parameters, step,
-                numbers.n_chains, numbers.n_replicas,
-            )  # fmt: skip
-        scale_gradients(state, rows[MULTIPLIER])
-    elif numbers.tempering == CONTINUOUS:
-        fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, step, COUPLING)
-        due = temper_continuously(
-            state.continuous.rows, state.continuous.bias, state.continuous.visits, rows[NOISY_ENERGY],
-            rows[TEMPERATURE], rows[STEP_SIZE], rows[LAMBDA], rows[PLACE], rows[BIN], parameters, step,
-        )  # fmt: skip
-        if due:
-            renew_momenta(state, numbers, step)
-        scale_gradients(state, rows[LAMBDA])
-
-
-@kernel
-def renew_momenta(state, numbers, step):
-    """Draw momenta afresh in the lanes whose tempering variable has just had its own renewed."""
-    renewed, temperature = state.continuous.rows[RENEWED], state.rows[TEMPERATURE]
-    fill_normals(state.noise, numbers.seed, state.chain, state.replica, step, REFRESH)
-    for d in range(state.momentum.shape[0]):
-        for lane in range(temperature.size):
-            fresh = math.sqrt(temperature[lane]) * state.noise[d, lane]
-            state.momentum[d, lane] = select(renewed[lane] != 0.0, fresh, state.momentum[d, lane])
-
-
-@kernel
-def scale_gradients(state, factor):
-    """Multiply gradient and curvature by ``factor`` (lane)."""
-    for d in range(state.gradient.shape[0]):
-        for lane in range(factor.size):
-            state.gradient[d, lane] *= factor[lane]
-    for d in range(state.curvature.shape[0]):
-        for lane in range(factor.size):
-            state.curvature[d, lane] *= factor[lane]
-
-
-@kernel
-def propose(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step):
-    """A trajectory of leapfrog steps and its Metropolis test, for the law that the tempered energy gives."""
-    rows = state.rows
-    length, potential = rows[LENGTH], rows[POTENTIAL]
-    energy = rows[ENERGY]
-    temper_potential(energy, state, numbers, tempering_parameters)
-    begin_trajectory(
-        state.position, state.momentum, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential, rows[EXTENDED],
-        length, numbers.is_mala,
-    )  # fmt: skip
-    kick(state.momentum, state.gradient, length, 0.5)
-    for leapfrog in range(numbers.leapfrogs):
-        drift(state.position, state.momentum, length)
-        evaluate(
-            target, look, state.position, potential, state.gradient, state.foot, rows[OUTSIDE], state.scratch,
-            numbers.penalty, target_parameters, real, whole,
-        )  # fmt: skip
-        if numbers.tempering == CONTOUR:
-            flatten(
-                potential, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[MULTIPLIER],
-                rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, tempering_parameters, numbers.n_chains,
-                numbers.n_replicas,
-            )  # fmt: skip
-            scale_gradients(state, rows[MULTIPLIER])
-        elif numbers.tempering == CONTINUOUS:
-            scale_gradients(state, rows[LAMBDA])
-        kick(state.momentum, state.gradient, length, 0.5 if leapfrog == numbers.leapfrogs - 1 else 1.0)
-    temper_potential(potential, state, numbers, tempering_parameters)
-    accept(
-        state.position, state.previous, state.momentum, potential, rows[EXTENDED], rows[TEMPERATURE], rows[WEIGHT],
-        numbers.seed, state.chain, state.replica, step, state.accepted, step >= numbers.burn_in,
-    )  # fmt: skip
-
-
-@kernel
-def temper_potential(energy, state, numbers, tempering_parameters):
-    """The energy of the law that is sampled: flattened by contour, scaled by λ, or the target's own."""
-    rows = state.rows
-    potential, log_psi, temperature, scale = rows[POTENTIAL], rows[LOG_PSI], rows[TEMPERATURE], rows[LAMBDA]
-    if numbers.tempering == CONTOUR:
-        for lane in range(potential.size):
-            potential[lane] = fma(tempering_parameters[ZETA] * temperature[lane], log_psi[lane], energy[lane])
-    else:
-        for lane in range(potential.size):
-            potential[lane] = scale[lane] * energy[lane]
 
 
 @kernel

@@ -113,10 +113,24 @@ NUMBERS = types.NamedTuple(
     Numbers,
 )
 OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TESSERACT, s.CUBE), Outputs)
+TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean)
+PROPOSE = types.void(
+    types.FunctionType(s.TARGET),
+    types.FunctionType(s.DOMAIN),
+    STATE,
+    NUMBERS,
+    s.FLOATS,
+    s.FLOATS,
+    s.FLOATS,
+    s.TABLE,
+    types.int64,
+)
 ADVANCE = types.void(
     types.FunctionType(s.TARGET),
     types.FunctionType(s.DYNAMICS),
     types.FunctionType(s.DOMAIN),
+    types.FunctionType(TEMPER),
+    types.FunctionType(PROPOSE),
     STATE,
     NUMBERS,
     s.FLOATS,

@@ -1,0 +1,79 @@
+"""A Metropolis step for the energy that tempering leaves, behind the signature by which the engine calls it."""
+
+from .compiling import kernel
+from .contour import ZETA, flatten
+from .evaluation import evaluate
+from .maths import fma
+from .metropolis import accept, begin_trajectory, drift, kick
+from .state import (
+    BIN,
+    BOTTOM,
+    CONTINUOUS,
+    CONTOUR,
+    ENERGY,
+    EXTENDED,
+    LAMBDA,
+    LENGTH,
+    LOG_PSI,
+    LOG_WEIGHT,
+    MULTIPLIER,
+    OUTSIDE,
+    PLACE,
+    POTENTIAL,
+    STEP_SIZE,
+    TEMPERATURE,
+    TOP,
+    WEIGHT,
+)
+from .tempers import scale_gradients
+
+
+def propose_nothing(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step):
+    """Dynamics that move by themselves need no proposal."""
+
+
+def propose(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step):
+    """A trajectory of leapfrog steps and its Metropolis test, for the law that the tempered energy gives."""
+    rows = state.rows
+    length, potential = rows[LENGTH], rows[POTENTIAL]
+    energy = rows[ENERGY]
+    temper_potential(energy, state, numbers, tempering_parameters)
+    begin_trajectory(
+        state.position, state.momentum, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential, rows[EXTENDED],
+        length, numbers.is_mala,
+    )  # fmt: skip
+    kick(state.momentum, state.gradient, length, 0.5)
+    for leapfrog in range(numbers.leapfrogs):
+        drift(state.position, state.momentum, length)
+        evaluate(
+            target, look, state.position, potential, state.gradient, state.foot, rows[OUTSIDE], state.scratch,
+            numbers.penalty, target_parameters, real, whole,
+        )  # fmt: skip
+        if numbers.tempering == CONTOUR:
+            flatten(
+                potential, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[MULTIPLIER],
+                rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, tempering_parameters, numbers.n_chains,
+                numbers.n_replicas,
+            )  # fmt: skip
+            scale_gradients(state, rows[MULTIPLIER])
+        elif numbers.tempering == CONTINUOUS:
+            scale_gradients(state, rows[LAMBDA])
+        kick(state.momentum, state.gradient, length, 0.5 if leapfrog == numbers.leapfrogs - 1 else 1.0)
+    temper_potential(potential, state, numbers, tempering_parameters)
+    accept(
+        state.position, state.previous, state.momentum, potential, rows[EXTENDED], rows[TEMPERATURE], rows[WEIGHT],
+        numbers.seed, state.chain, state.replica, step, state.accepted, step >= numbers.burn_in,
+    )  # fmt: skip
+
+
+@kernel
+def temper_potential(energy, state, numbers, tempering_parameters):
+    """The energy of the law that is sampled: flattened by contour, scaled by λ, or the target's own."""
+    rows = state.rows
+    potential, log_psi, temperature, scale = rows[POTENTIAL], rows[LOG_PSI], rows[TEMPERATURE], rows[LAMBDA]
+    if numbers.tempering == CONTOUR:
+        for lane in range(potential.size):
+            potential[lane] = fma(tempering_parameters[ZETA] * temperature[lane], log_psi[lane], energy[lane])
+    else:
+        for lane in range(potential.size):
+            potential[lane] = scale[lane] * energy[lane]

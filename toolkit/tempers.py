@@ -1,0 +1,122 @@
+"""One step of each tempering, behind the signature by which the engine calls it; only those used are compiled."""
+
+import math
+from collections.abc import Callable
+
+from .compiling import kernel
+from .continuous import RENEWED, temper_continuously
+from .contour import learn
+from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY, estimate_corrections, swap_replicas
+from .maths import select
+from .philox import COUPLING, REFRESH, fill_normals
+from .state import (
+    ALIVE,
+    BIN,
+    CONTINUOUS,
+    CONTOUR,
+    ENERGY,
+    EXCHANGE,
+    LAMBDA,
+    LOG_WEIGHT,
+    MULTIPLIER,
+    NO_TEMPERING,
+    NOISY_ENERGY,
+    PLACE,
+    POTENTIAL,
+    STEIN,
+    STEP_SIZE,
+    TEMPERATURE,
+    TOP,
+    WEIGHT,
+)
+from .stein import stein_gradients
+
+
+def temper_not(state, numbers, parameters, step, samples):
+    """No tempering."""
+
+
+def temper_by_exchange(state, numbers, parameters, step, samples):
+    """Estimate corrections and attempt swaps, where they are due."""
+    rows = state.rows
+    energy, alive = rows[ENERGY], rows[ALIVE]
+    if not samples or step == 0:
+        return
+    if parameters[ESTIMATE_EVERY] > 0.0 and step % int(parameters[ESTIMATE_EVERY]) == 0:
+        estimate_corrections(
+            rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain, state.replica,
+            numbers.n_chains, numbers.n_replicas, parameters[SCHEME] == ALL_PAIRS,
+        )  # fmt: skip
+    if step % int(parameters[SWAP_EVERY]) == 0:
+        for lane in range(energy.size):
+            alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
+        swap_replicas(
+            state.position, state.momentum, state.gradient, state.curvature, energy, rows[TEMPERATURE], alive,
+            rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain,
+            numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
+        )  # fmt: skip
+
+
+def temper_by_contour(state, numbers, parameters, step, samples):
+    """Learn θ from the energies, and multiply the gradients by what they gave before it."""
+    rows = state.rows
+    if samples:
+        learn(
+            rows[BIN], rows[PLACE], rows[TOP], rows[LOG_WEIGHT], rows[WEIGHT], state.contour, parameters, step,
+            numbers.n_chains, numbers.n_replicas,
+        )  # fmt: skip
+    scale_gradients(state, rows[MULTIPLIER])
+
+
+def temper_by_coupling(state, numbers, parameters, step, samples):
+    """Move the tempering variables, and multiply the gradients by λ where the step began."""
+    rows = state.rows
+    fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, step, COUPLING)
+    due = temper_continuously(
+        state.continuous.rows, state.continuous.bias, state.continuous.visits, rows[NOISY_ENERGY], rows[TEMPERATURE],
+        rows[STEP_SIZE], rows[LAMBDA], rows[PLACE], rows[BIN], parameters, step,
+    )  # fmt: skip
+    if due:
+        renew_momenta(state, numbers, step)
+    scale_gradients(state, rows[LAMBDA])
+
+
+def temper_by_stein(state, numbers, parameters, step, samples):
+    """Put Stein's direction in the gradients' place."""
+    rows = state.rows
+    if samples:
+        stein_gradients(
+            state.position, state.gradient, rows[TEMPERATURE], state.foot, rows[WEIGHT], state.distances,
+            rows[POTENTIAL], numbers.n_chains, numbers.n_replicas, parameters[0],
+        )  # fmt: skip
+
+
+@kernel
+def renew_momenta(state, numbers, step):
+    """Draw momenta afresh in the lanes whose tempering variable has just had its own renewed."""
+    renewed, temperature = state.continuous.rows[RENEWED], state.rows[TEMPERATURE]
+    fill_normals(state.noise, numbers.seed, state.chain, state.replica, step, REFRESH)
+    for d in range(state.momentum.shape[0]):
+        for lane in range(temperature.size):
+            fresh = math.sqrt(temperature[lane]) * state.noise[d, lane]
+            state.momentum[d, lane] = select(renewed[lane] != 0.0, fresh, state.momentum[d, lane])
+
+
+@kernel
+def scale_gradients(state, factor):
+    """Multiply gradient and curvature by ``factor`` (lane)."""
+    for d in range(state.gradient.shape[0]):
+        for lane in range(factor.size):
+            state.gradient[d, lane] *= factor[lane]
+    for d in range(state.curvature.shape[0]):
+        for lane in range(factor.size):
+            state.curvature[d, lane] *= factor[lane]
+
+
+TEMPERS: dict[int, Callable[..., None]] = {
+    NO_TEMPERING: temper_not,
+    EXCHANGE: temper_by_exchange,
+    CONTOUR: temper_by_contour,
+    CONTINUOUS: temper_by_coupling,
+    STEIN: temper_by_stein,
+}
