@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: figures test test-slow bench lint clean
+.PHONY: figures test test-slow mutants bench lint clean
 
 figures: .venv/installed
 	$(BIN)/python -m figures
@@ -13,6 +13,9 @@ test: .venv/installed
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
+
+mutants: .venv/installed
+	$(BIN)/python tests/mutants.py
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks

@@ -94,6 +94,7 @@ def test_new_numbers_compile_nothing():
     compile_part.cache_clear()
     problem = mixtures.gaussian_mixture([[0.0]], 1.0)
     sample(problem, samplers.sgld(0.1), n_steps=3, seed=1)
+    sample(problem, samplers.resgld((0.1, 0.2), temperatures=(1.0, 3.0)), n_steps=3, seed=1)
     before = compile_part.cache_info().misses
     for step_size in (0.2, 0.3):
         sample(mixtures.gaussian_mixture([[1.0], [2.0]], step_size), samplers.sgld(step_size), n_steps=3, seed=1)
