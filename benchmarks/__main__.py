@@ -7,7 +7,7 @@ import sys
 import numba
 import numpy as np
 
-TABLES = ["bits", "laws", "walks", "outside", "kl", "speed", "samplers", "layout", "start", "memory"]
+TABLES = ["bits", "laws", "sampler_laws", "walks", "outside", "kl", "speed", "samplers", "layout", "start", "memory"]
 
 wanted = sys.argv[1:] or TABLES
 if unknown := set(wanted) - set(TABLES):

@@ -57,7 +57,7 @@ class AdaptedCorrection:
 def adapted_correction(target_rate: float, *, gain: float = 1.0, start: float = 0.0) -> AdaptedCorrection:
     """The correction F of each pair moved until it swaps at ``target_rate``: δ²F ← max(0, δ²F + a_n (swap − rate)).
 
-    swap is 1 or 0, a_n = gain / n^0.6 at the n-th attempt, and nothing changes after the end of burn-in.
+    swap is 1 or 0, a_n = gain / n^0.6 at the n-th attempt of the run, and nothing changes after the end of burn-in.
     target_rate in (0, 1); gain > 0; start ≥ 0, the first F. It tunes a rate and not a law: draws are unbiased only
     where F comes to fit the noise (``replica_exchange``), and a rate that F = 0 does not reach is not reached.
     Source: r2SGLD (2024), algorithm 2, with a gain that falls in place of its fixed γ, and an F per pair.
@@ -270,7 +270,7 @@ def attempt_pair(
         difference[c] = swapped[c]  # whether the pair was tried
         swapped[c] = select(exp(exponent) >= bar, swapped[c], 0.0)
     if parameters[TARGET_RATE] > 0.0 and step < np.int64(parameters[ADAPT_UNTIL]):
-        gain = parameters[GAIN] / power(float(attempt + 1), 0.6)
+        gain = parameters[GAIN] / power(float(attempt), 0.6)
         for c in range(n_chains):
             slope = 1.0 / cold_temperature[c] - 1.0 / hot_temperature[c]
             moved = correction[c] + gain * (swapped[c] - parameters[TARGET_RATE]) / (slope * slope) * difference[c]

@@ -152,6 +152,8 @@ def make_job(
             f"n_chains must be {sampler.n_chains}, for which the sampler's step sizes or temperatures are given, got "
             f"{n_chains}"
         )
+    if isinstance(sampler.tempering, Contour) and sampler.tempering.freezes and burn_in == 0:
+        raise ValueError("burn_in must be ≥ 1 for a contour that freezes, which learns during burn-in alone; got 0")
     start = check_start(problem, sampler, n_chains, init)
     sampler = with_partition(problem, sampler, start, seed)
     job = Job(

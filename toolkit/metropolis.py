@@ -83,7 +83,7 @@ def accept(
         u = uniform_pair(seed, chain[lane], replica[lane], uint64(step), uint64(ACCEPT), np.uint64(0))[0]
         cold = temperature[lane] == 0.0
         odds = exp((start[lane] - kept[lane]) / select(cold, 1.0, temperature[lane]))
-        odds = select(cold, select(kept[lane] <= start[lane], 1.0, 0.0), odds)
+        odds = select(cold, select(potential[lane] <= start[lane], 1.0, 0.0), odds)  # it began at rest
         kept[lane] = select(odds > u, 1.0, 0.0)  # false for nan
     if counts:
         for lane in range(lanes):

@@ -20,7 +20,7 @@ def move_preconditioned(
             tangent = memory[2 * dim + d]
             for lane in range(lanes):
                 left = 1.0 - step_size[lane] * scale[lane] * curvature[d, lane]
-                tangent[lane] *= decay * select(left > 0.0, left, 0.0)
+                tangent[lane] *= decay * select(left > 0.0, select(left < 2.0, left, 2.0), 0.0)
         for lane in range(lanes):
             squared = gradient[d, lane] * gradient[d, lane]
             square[lane] = select(square[lane] > 0.0, fma(decay, square[lane], (1.0 - decay) * squared), squared)
@@ -31,9 +31,11 @@ def move_preconditioned(
             drift = fma(-h * scale[lane], gradient[d, lane], kick * noise[d, lane])
             position[d, lane] += drift
         if corrects:
-            for lane in range(lanes):
-                slope = gradient[d, lane] * curvature[d, lane]
-                tangent[lane] = fma(2.0 * (1.0 - decay) * slope, scale[lane], tangent[lane])
+            for lane in range(lanes):  # beyond |h G H| = 1 it is a jump of the gradient, not a slope
+                limit = 1.0 / (step_size[lane] * scale[lane] + 1e-300)
+                bend = curvature[d, lane]
+                bend = select(bend > limit, limit, select(bend < -limit, -limit, bend))
+                tangent[lane] = fma(2.0 * (1.0 - decay) * gradient[d, lane] * bend, scale[lane], tangent[lane])
             for lane in range(lanes):
                 gamma = -0.5 * tangent[lane] * scale[lane] / math.sqrt(square[lane])
                 correction = step_size[lane] * temperature[lane] * gamma
