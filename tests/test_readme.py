@@ -8,7 +8,7 @@ README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding=
 
 def test_the_code_runs_as_written():
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
@@ -18,6 +18,8 @@ def test_the_code_runs_as_written():
     assert names["problem"].contains(names["walls"].draws.reshape(-1, 2)).all()
     assert 20_000 < names["worth"] < 40_000
     assert abs(names["mean"]).max() < 4
+    assert abs(names["second_moment"] - 2.35).max() < 0.4
+    assert names["points"].shape == names["flat"].draws.shape
     wells = names["wells"].draws
     assert 0.7 < abs(wells).mean() < 1.1
 

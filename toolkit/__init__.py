@@ -1,6 +1,6 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
-from . import boundaries, cycles, diagnostics, dynamics, ladders, samplers, schedules, tempering, thermostats
+from . import boundaries, cycles, diagnostics, dynamics, ladders, samplers, schedules, tempering, thermostats, weighting
 from .blocks import Layout
 from .errors import ContourWarning, DivergenceError, InterruptedWarning
 from .problem import Problem, Target
@@ -28,5 +28,6 @@ __all__ = [
     "stream",
     "tempering",
     "thermostats",
+    "weighting",
 ]
 __version__ = "0.1.0"

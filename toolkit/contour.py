@@ -118,23 +118,26 @@ class ContourState(NamedTuple):
     table: NDArray[np.float64]
     scale: NDArray[np.float64]  # (chain,)
     middle: NDArray[np.float64]  # (chain, bin): θ half-way between the end of burn-in and the end
-    outside: NDArray[np.int64]  # (2, chain): steps below and above the partition since the end of burn-in
+    # (3, chain): energies looked at since the end of burn-in below the partition, above it, and in all
+    outside: NDArray[np.int64]
+    halved: NDArray[np.int64]  # (chain,): 1 once ``middle`` has been taken
 
 
-CONTOUR_STATE = types.NamedTuple((s.MATRIX, s.FLOATS, s.MATRIX, s.COUNTS), ContourState)
+CONTOUR_STATE = types.NamedTuple((s.MATRIX, s.FLOATS, s.MATRIX, s.COUNTS, s.INTEGERS), ContourState)
 
 
 def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
     """Nothing visited, and so no θ."""
     if contour is None or contour.partition is None:
         nothing = np.zeros((0, 0))
-        return ContourState(nothing, np.zeros(0), nothing, np.zeros((0, 0), np.int64))
+        return ContourState(nothing, np.zeros(0), nothing, np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
     bins = contour.partition.n_bins
     return ContourState(
         table=np.zeros((n_chains, 2 * bins)),
         scale=np.ones(n_chains),
         middle=np.zeros((n_chains, bins)),
-        outside=np.zeros((2, n_chains), np.int64),
+        outside=np.zeros((3, n_chains), np.int64),
+        halved=np.zeros(n_chains, np.int64),
     )
 
 
@@ -218,6 +221,7 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
             if step >= parameters[COUNT_FROM]:
                 state.outside[0, c] += int(place[lane] < 0.0)
                 state.outside[1, c] += int(place[lane] >= beyond)
+                state.outside[2, c] += 1
         state.scale[c] *= max(1.0 - total, SMALLEST_REST)
         for r in range(n_replicas):
             lane = r * n_chains + c
@@ -228,10 +232,12 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
                 if state.table[c, 2 * j + 1] > 0.0:
                     state.table[c, 2 * j] = max(state.scale[c] * state.table[c, 2 * j], SMALLEST_THETA)
             state.scale[c] = 1.0
-    if step == parameters[MIDDLE]:
+    if step >= parameters[MIDDLE]:  # the first step that learns since then
         for c in range(n_chains):
-            for j in range(n_bins):
-                state.middle[c, j] = state.scale[c] * state.table[c, 2 * j]
+            if state.halved[c] == 0:
+                state.halved[c] = 1
+                for j in range(n_bins):
+                    state.middle[c, j] = state.scale[c] * state.table[c, 2 * j]
 
 
 @kernel

@@ -26,7 +26,7 @@ class Counts(NamedTuple):
     accepted: Integers  # (chain, pair)
     correction: Floats  # (chain, pair)
     round_trips: Integers  # (chain,)
-    outside: Integers  # (chain, 2): steps of all replicas with an energy below, above the partition, after burn-in
+    outside: Integers  # (chain, 3): energies below the partition, above it, and in all, after burn-in
     theta: Floats  # (chain, bin)
     middle_theta: Floats  # (chain, bin): half-way between the end of burn-in and the end
     visits: Integers  # (chain, bin)

@@ -9,6 +9,7 @@ from scipy.special import gammaln
 
 from .checks import check_array, check_count, check_number
 from .exchange_diagnostics import LogNormaliserRatio, barrier, expected_round_trips, log_normaliser_ratio
+from .weighting import weighted_ess
 
 __all__ = [
     "LogNormaliserRatio",
@@ -20,6 +21,7 @@ __all__ = [
     "kl_divergence",
     "kl_path",
     "log_normaliser_ratio",
+    "weighted_ess",
 ]
 
 Array = NDArray[np.float64]

@@ -135,4 +135,7 @@ def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
             outputs = job.room(steps.size, trace_steps.size)
             driver.advance(first, last, outputs, offset=0, trace_offset=0)
             driver.raise_divergence(outputs, steps, trace_steps)
-            yield driver.result(outputs, steps, trace_steps)
+            run = driver.result(outputs, steps, trace_steps)
+            if last == job.n_steps:
+                warn_about(run, stacklevel=3)
+            yield run

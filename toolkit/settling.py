@@ -40,11 +40,10 @@ def doubts(run: Run) -> list[str]:
             f"the gradient is multiplied by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more; steps "
             "overshoot there and θ settles on a wrong value: give smaller steps or wider bins"
         )
-    steps = run.sampling_steps * run.sampler.n_replicas * run.n_chains
-    below, above = (float(n) / steps for n in run.counts.outside.sum(axis=0))
+    below, above, looked_at = (float(n) for n in run.counts.outside.sum(axis=0))
     for share, limit, side, bound in (
-        (below, BELOW, "below", contour.partition.u_min),
-        (above, ABOVE, "above", contour.partition.u_max),
+        (below / max(looked_at, 1.0), BELOW, "below", contour.partition.u_min),
+        (above / max(looked_at, 1.0), ABOVE, "above", contour.partition.u_max),
     ):
         if share > limit:
             found.append(
