@@ -64,7 +64,13 @@ def main() -> None:
     after = run.trace.steps >= run.burn_in
     z = run.trace.fields["thermostat"][:, 0][:, after]
     theory = thermostats.thermostat_law(neutral, 1)
-    line("sgnht E z, noise 10", z.mean(axis=1), theory.mean, neutral.dynamics.parameters[0], "c: noise not taken up")
+    line(
+        "sgnht E z, noise 10, 2z − z² = 2c + h s²/T",
+        z.mean(axis=1),
+        1 - (1 - 2 * theory.mean) ** 0.5,
+        neutral.dynamics.parameters[0],
+        "c: noise not taken up",
+    )
     line("sgnht sd z", z.std(axis=1), theory.deviation, theory.deviation * 2**0.5, "twice the variance")
     x = (run.draws[..., 0] ** 2).mean(axis=1)
     line("sgnht E x², T (1 − z/2)", x, 1 - theory.mean / 2, 1 + 2e-3 * 100 / (2 * 0.02), "sghmc's at the same c")

@@ -21,6 +21,10 @@ def move_preconditioned(
             for lane in range(lanes):
                 left = 1.0 - step_size[lane] * scale[lane] * curvature[d, lane]
                 tangent[lane] *= decay * select(left > 0.0, select(left < 2.0, left, 2.0), 0.0)
+        if corrects:  # V begins at what g² is in equilibrium, T H on average, or a start in a mode would be thrown far
+            for lane in range(lanes):
+                usual = temperature[lane] * abs(curvature[d, lane])
+                square[lane] = select(square[lane] > 0.0, square[lane], usual)
         for lane in range(lanes):
             squared = gradient[d, lane] * gradient[d, lane]
             square[lane] = select(square[lane] > 0.0, fma(decay, square[lane], (1.0 - decay) * squared), squared)
@@ -45,7 +49,8 @@ def move_preconditioned(
 def preconditioned_langevin(*, decay: float = 0.99, floor: float = 1e-5, drift_correction: bool = True) -> Dynamics:
     """Langevin dynamics with each coordinate's step scaled by G = 1/(λ + √V), V the running mean of its gradient².
 
-    V ← αV + (1−α) g²; x ← x − h G g + h T Γ + √(2hTG) ξ.
+    V ← αV + (1−α) g²; x ← x − h G g + h T Γ + √(2hTG) ξ. V begins at T |H|, what g² is on average, with the drift
+    correction, and at the first g² without it, which throws a start in a mode far off: give ``init`` elsewhere.
     decay: α in [0, 1). floor: λ > 0, the gradient below which steps no longer grow. The step size h has the unit
     of x, about.
     drift_correction: Γ, at the cost of a second gradient evaluation per step, for the curvature H (one probe with

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -58,13 +59,13 @@ class Sampler:
     @property
     def n_replicas(self) -> int:
         """Replicas per chain."""
-        return int(np.shape(self.temperatures)[-1])
+        return int(self.arrays["temperatures"].shape[-1])
 
     @property
     def n_chains(self) -> int | None:
         """Chains that step sizes or temperatures are given for; None where they hold for any number."""
-        given = [np.shape(values)[0] for values in (self.step_sizes, self.temperatures) if np.ndim(values) == 2]
-        return int(given[0]) if given else None
+        given = [len(values) for values in self.arrays.values() if values.ndim == 2]
+        return given[0] if given else None
 
     @property
     def n_target_replicas(self) -> int:
@@ -86,9 +87,14 @@ class Sampler:
         """The correction F of the swap before the first step; 0 without replica exchange."""
         return self.tempering.start(self.energy_noise) if isinstance(self.tempering, ReplicaExchange) else 0.0
 
+    @cached_property
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """``step_sizes`` and ``temperatures`` as arrays, (R,) or (chain, R)."""
+        return {name: np.array(getattr(self, name), np.float64) for name in ("step_sizes", "temperatures")}
+
     def per_chain(self, name: str, chain: NDArray[np.int64], replica: NDArray[np.int64]) -> NDArray[np.float64]:
         """``step_sizes`` or ``temperatures`` of the lanes whose chains and replicas are given."""
-        values = np.array(getattr(self, name), np.float64)
+        values = self.arrays[name]
         return np.asarray(values[replica] if values.ndim == 1 else values[chain, replica])
 
 
@@ -105,7 +111,7 @@ def check_values(name: str, values: Any) -> tuple[Any, ...]:
 
 def check_replicas(sampler: Sampler) -> None:
     """Raise ValueError where step sizes, temperatures and tempering do not speak of the same replicas."""
-    steps, temperatures = np.array(sampler.step_sizes), np.array(sampler.temperatures)
+    steps, temperatures = sampler.arrays["step_sizes"], sampler.arrays["temperatures"]
     replicas = sampler.n_replicas
     if steps.shape[-1] != replicas:
         raise ValueError(
@@ -163,7 +169,7 @@ def check_parts(sampler: Sampler) -> None:
         )
     if dynamics.name == "underdamped_langevin":
         friction, variance = dynamics.parameters
-        ratio = np.array(sampler.step_sizes) / np.array(sampler.temperatures)
+        ratio = sampler.arrays["step_sizes"] / sampler.arrays["temperatures"]
         if variance * ratio.max() > 2.0 * friction * (1.0 + 1e-12):
             raise ValueError(
                 f"noise_estimate must be ≤ √(2 · friction · temperature / step size) = "

@@ -116,7 +116,9 @@ def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: b
     coordinate, for noise that differs between them; γ counts for each. While the temperature is 0 the thermostat
     rests and the friction is c.
     Law: with gradient noise of standard deviation s, unknown to it, z is N(c + h s²/(2T), hT/(γD)) and x has the law
-    at temperature T, both up to O(h) (TACT-HMC 2018, theorem 1, in these variables). Raises where out of range.
+    at temperature T, both up to O(h) (TACT-HMC 2018, theorem 1, in these variables): |p|² is D T on average exactly,
+    E x² of N(0, 1) is T (1 − z/2). A common thermostat leaves stiff coordinates warmer than soft ones, by some per
+    cent under strong noise. Raises ValueError where out of range.
     Source: Ding et al. (2014), algorithm 2; TACT-HMC (2018), algorithm 1 with λ = 1, r = √h p.
     """
     check_number("friction", friction, above=0.0)

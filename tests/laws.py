@@ -1,0 +1,62 @@
+"""What the tests of laws share: how far a sample is from a law, and Gaussians with any precision matrix."""
+
+import numpy as np
+
+from toolkit import Layout, sample
+from toolkit.problem import Target
+
+SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
+
+
+def deviation(values, law, slack=0.0):
+    """How far the mean over independent ``values`` is from ``law``, less an absolute ``slack``, in standard errors."""
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return max(abs(values.mean() - law) - slack, 0.0) / error
+
+
+def variance_deviation(draws, law):
+    """How far the second moment of independent normal draws (n,) is from ``law``, in that law's standard errors."""
+    return abs((draws**2).mean() / law - 1.0) / np.sqrt(2.0 / draws.size)
+
+
+def gaussian_block(position, energy, gradient, parameters, scratch):
+    """½ xᵀPx; parameters: P, row by row."""
+    dim, lanes = position.shape
+    for lane in range(lanes):
+        energy[lane] = 0.0
+    for i in range(dim):
+        for lane in range(lanes):
+            gradient[i, lane] = 0.0
+        for j in range(dim):
+            for lane in range(lanes):
+                gradient[i, lane] += parameters[i * dim + j] * position[j, lane]
+        for lane in range(lanes):
+            energy[lane] += 0.5 * position[i, lane] * gradient[i, lane]
+
+
+def gaussian(precision):
+    """N(0, P⁻¹) for a precision matrix P (dim, dim), or for that of one dimension as a number."""
+    precision = np.atleast_2d(precision)
+    return Target("gaussian", len(precision), gaussian_block, precision)
+
+
+def counting_block(position, energy, gradient, parameters, scratch):
+    """N(0, I), which counts how often it is evaluated; it is for one block of lanes."""
+    parameters[0] += 1.0
+    for lane in range(position.shape[1]):
+        energy[lane] = 0.0
+    for d in range(position.shape[0]):
+        for lane in range(position.shape[1]):
+            gradient[d, lane] = position[d, lane]
+            energy[lane] += 0.5 * position[d, lane] ** 2
+
+
+def evaluations_per_step(sampler):
+    """How often a step really evaluates its target, and how often the run says it does; for one replica and chain."""
+    counts = []
+    for n_steps in (100, 200):
+        target = Target("counting", 1, counting_block, np.zeros(1))
+        layout = Layout(chunk_steps=n_steps)  # each chunk has one evaluation more
+        run = sample(target, sampler, n_steps=n_steps, init=[0.5], seed=1, threads=1, layout=layout)
+        counts.append((target.parameters[0], run.gradient_evaluations))
+    return tuple((np.subtract(counts[1], counts[0]) / 100).tolist())
