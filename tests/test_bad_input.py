@@ -4,7 +4,21 @@ import numpy as np
 import pytest
 
 from targets import constrained, mixtures, shapes
-from toolkit import Layout, Problem, Sampler, Target, boundaries, sample, samplers, schedules, stream, tempering
+from toolkit import (
+    Layout,
+    Problem,
+    Sampler,
+    Target,
+    boundaries,
+    dynamics,
+    sample,
+    samplers,
+    schedules,
+    stream,
+    tempering,
+)
+from toolkit.contour import Contour, Partition, step_decay
+from toolkit.evaluation import COUNTER_ROWS
 
 FLOWER = constrained(mixtures.cosine25(), shapes.flower())
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -18,6 +32,7 @@ def log_block(position, energy, gradient, parameters, scratch):
 
 
 LOG = Target("log", 1, log_block)
+BATCHES = Target("batches", 1, log_block, scratch_rows=COUNTER_ROWS, stochastic=True)
 GOOD = {"problem": NORMAL, "sampler": samplers.sgld(0.1), "n_steps": 10, "seed": 0}
 
 BAD_CALLS = {
@@ -56,6 +71,37 @@ BAD_CALLS = {
     "flag": ({"keep_replicas": "no"}, TypeError, "keep_replicas must be True or False, got 'no'"),
     "progress": ({"progress": "yes"}, TypeError, "progress must be True or False, got 'yes'"),
     "layout": ({"layout": 64}, TypeError, "layout must be a Layout"),
+    "trace_every 0": ({"trace_every": 0}, ValueError, "trace_every must be ≥ 1 and < 11, got 0"),
+    "trace_every late": ({"trace_every": 11}, ValueError, "trace_every must be ≥ 1 and < 11, got 11"),
+    "trace_every real": ({"trace_every": 2.0}, TypeError, "trace_every must be an integer, got 2.0"),
+    "other chains": (
+        {"sampler": samplers.sgld([0.1, 0.2]), "n_chains": 3}, ValueError,
+        "n_chains must be 2, for which the sampler's step sizes or temperatures are given, got 3",
+    ),
+    "other temperatures": (
+        {"sampler": samplers.sgld(0.1, temperature=[1.0, 2.0])}, ValueError, "n_chains must be 2, .* got 1",
+    ),
+    "particles at one place": (
+        {"sampler": samplers.svgd(n_replicas=3), "n_chains": 2, "init": [[[0.0], [1.0], [2.0]], [[1.0]] * 3]},
+        ValueError,
+        r"init must give the particles of a chain different places, .* got all 3 of chain 1 at \[1.0\]; "
+        r"give shape \(n_chains, n_replicas, dim\) = \(2, 3, 1\)",
+    ),
+    "particles without a start": (
+        {"sampler": samplers.svgd(n_replicas=3)}, ValueError, "init must give the particles of a chain different",
+    ),
+    "minibatches for MALA": (
+        {"problem": BATCHES, "sampler": samplers.mala(0.1)}, ValueError,
+        "dynamics 'mala' need exact energies for their Metropolis test, and 'batches' draws minibatches",
+    ),
+    "minibatches for HMC": ({"problem": BATCHES, "sampler": samplers.hmc(0.1)}, ValueError, "dynamics 'hmc' need"),
+    "nothing to freeze": (
+        {"sampler": samplers.csgld(0.1, partition=Partition(0.0, 1.0, 4), freezes=True)}, ValueError,
+        "burn_in must be ≥ 1 for a contour that freezes, .* got 0",
+    ),
+    "rejects what has no edge": (
+        {"sampler": samplers.sgld(0.1, boundary=boundaries.reject())}, ValueError, "boundary 'reject' needs a problem",
+    ),
     "lanes": ({"layout": Layout(lanes=0)}, ValueError, "layout.lanes must be ≥ 1"),
     "chunk_steps": ({"layout": Layout(chunk_steps=0)}, ValueError, "layout.chunk_steps must be ≥ 1"),
 }  # fmt: skip
@@ -117,7 +163,10 @@ BAD_SAMPLERS = {
     "equal": (lambda: samplers.r2sgld(temperatures=(1.0, 1.0)), "temperatures must increase"),
     "lengths": (lambda: samplers.r2sgld((0.1,), temperatures=(1.0, 2.0)), "one value per replica, got 1 step sizes"),
     "one replica": (lambda: samplers.resgld((0.1,), temperatures=(1.0,)), "needs at least 2 temperatures"),
-    "no tempering": (lambda: Sampler("x", (0.1, 0.2), (1.0, 2.0)), "several temperatures need tempering by replica exchange"),
+    "no tempering": (
+        lambda: Sampler("x", (0.1, 0.2), (1.0, 2.0)),
+        "several temperatures need tempering by replica exchange",
+    ),
     "a number": (lambda: samplers.r2sgld(0.1), "step_sizes must be a sequence of numbers, got 0.1"),
     "noise": (lambda: samplers.sgld(0.1, gradient_noise=-0.1), "gradient_noise must be finite and ≥ 0, got -0.1"),
     "energy noise": (lambda: samplers.r2sgld(energy_noise=np.nan), "energy_noise must be finite and ≥ 0, got nan"),
@@ -131,7 +180,10 @@ BAD_SAMPLERS = {
     "schedule": (lambda: samplers.sgld(0.1, schedule=0.5), "schedule must be a Schedule, got 0.5"),
     "penalty": (lambda: boundaries.penalise(0.0), "coefficient must be finite and > 0, got 0.0"),
     "bounces": (lambda: boundaries.reflect(max_bounces=0), "max_bounces must be ≥ 1, got 0"),
-    "unknown kind": (lambda: boundaries.Boundary("bounce"), "kind must be one of 'reflect', 'reject', 'penalise', 'ignore'"),
+    "unknown kind": (
+        lambda: boundaries.Boundary("bounce"),
+        "kind must be one of 'reflect', 'reject', 'penalise', 'ignore'",
+    ),
     "kind without its number": (lambda: boundaries.Boundary("reflect"), "max_bounces must be ≥ 1, got 0"),
     "number of another kind": (
         lambda: boundaries.Boundary("ignore", 1.0),
@@ -148,12 +200,183 @@ BAD_SAMPLERS = {
     "dimensions": (lambda: Problem(NORMAL, FLOWER.domain), "domain has dimension 2, but the target has 1"),
 }
 
+# What makes no sense together, in ``Sampler`` itself and in the constructors of several replicas.
+EXCHANGE, CONTOUR = tempering.replica_exchange(), tempering.contour(partition=Partition(0.0, 1.0, 4))
+BAD_SAMPLERS |= {
+    "ragged rows": (
+        lambda: Sampler("x", [[0.1, 0.1], [0.1]], (1.0, 1.0)), "step_sizes must have one value per replica in every",
+    ),
+    "row of nothing": (lambda: Sampler("x", [[0.1], [0.0]]), r"step_sizes\[1\]\[0\] must be finite and > 0, got 0.0"),
+    "temperature in a row": (lambda: Sampler("x", [0.1], [[1.0], [-1.0]]), r"temperatures\[1\]\[0\] must be finite"),
+    "nothing at all": (lambda: Sampler("x", [], []), "temperatures must have 1 to 65535 values, got 0"),
+    "too many replicas": (
+        lambda: Sampler("x", np.full(2**16, 0.1), np.ones(2**16)), "temperatures must have 1 to 65535 values, got 6",
+    ),
+    "rows of other chains": (
+        lambda: Sampler("x", [[0.1], [0.1]], [[1.0]] * 3),
+        "step_sizes and temperatures must be given for as many chains, got 2 and 3",
+    ),
+    "one chain's ladder falls": (
+        lambda: samplers.resgld((0.1, 0.1), temperatures=[[1.0, 2.0], [2.0, 1.0]]), "temperatures must increase",
+    ),
+    "one chain's replicas differ": (
+        lambda: Sampler("x", (0.1, 0.1), [[1.0, 1.0], [1.0, 2.0]]), "several temperatures need tempering by replica",
+    ),
+    "contour at several temperatures": (
+        lambda: Sampler("x", (0.1, 0.1), (1.0, 2.0), tempering=CONTOUR), "several temperatures need .* tempering=Cont",
+    ),
+    "tempering": (
+        lambda: Sampler("x", [0.1], tempering="contour"),
+        "tempering must be None or one of ReplicaExchange, Contour, ContinuousTempering, Stein, got 'contour'",
+    ),
+    "dynamics": (lambda: Sampler("x", [0.1], dynamics="langevin"), "dynamics must be a Dynamics, got 'langevin'"),
+    "Stein that is shaken": (
+        lambda: Sampler("x", [0.1], tempering=tempering.stein()), "tempering by stein and .*got dynamics 'langevin'",
+    ),
+    "descent alone": (
+        lambda: Sampler("x", [0.1], dynamics=dynamics.descent()), "Stein's particles move without.*tempering=None",
+    ),
+    "descent on a ladder": (
+        lambda: Sampler("x", (0.1, 0.1), (1.0, 2.0), dynamics=dynamics.descent(), tempering=EXCHANGE),
+        "dynamics.descent\\(\\) need each other",
+    ),
+    "energies Stein does not look at": (
+        lambda: Sampler("x", [0.1], dynamics=dynamics.descent(), tempering=tempering.stein(), energy_noise=0.1),
+        "energy_noise must be 0 without a tempering that looks at energies, got 0.1",
+    ),
+    "noisy MALA": (
+        lambda: Sampler("x", [0.1], dynamics=dynamics.mala(), gradient_noise=0.1),
+        "gradient_noise must be 0 for 'mala', whose Metropolis test is exact .* got 0.1",
+    ),
+    "noisy HMC": (
+        lambda: Sampler("x", [0.1], dynamics=dynamics.hmc(), gradient_noise=0.1), "gradient_noise must be 0 for 'hmc'",
+    ),
+    "HMC on a noisy landscape": (
+        lambda: Sampler("x", [0.1], dynamics=dynamics.hmc(), tempering=CONTOUR, energy_noise=0.1),
+        "energy_noise must be 0 for 'hmc' under contour, .* got 0.1",
+    ),
+    "reflected MALA": (
+        lambda: samplers.mala(0.1, boundary=boundaries.reflect()), "boundary must not be 'reflect' for 'mala'",
+    ),
+    "too much noise known": (
+        lambda: samplers.sghmc(0.5, friction=0.2, noise_estimate=1.0, temperature=0.25),
+        "noise_estimate must be ≤ .* = 0.447214, or the gradient noise alone exceeds .* got 1",
+    ),
+    "too much noise in one chain": (
+        lambda: samplers.sghmc([0.01, 0.5], friction=0.2, noise_estimate=1.0), "noise_estimate must be ≤ .* = 0.894427",
+    ),
+    "step size of a chain": (lambda: samplers.sgld([0.1, -0.1]), r"step_size\[1\] must be finite and > 0, got -0.1"),
+    "step size of chains and replicas": (lambda: samplers.sgld([[0.1]]), "step_size must be a number"),
+    "contour without replicas": (lambda: samplers.icsgld(0.1, n_replicas=0), "n_replicas must be ≥ 1, got 0"),
+    "half a replica": (lambda: samplers.icsghmc(0.1, n_replicas=2.5), "n_replicas must be an integer, got 2"),
+    "no particles": (lambda: samplers.svgd(n_replicas=0), "n_replicas must be ≥ 1, got 0"),
+    "thermostat": (lambda: samplers.tact_hmc(0.1, thermostat=1), "thermostat must be True or False, got 1"),
+    "tempers": (lambda: samplers.tact_hmc(0.1, tempers="no"), "tempers must be True or False, got 'no'"),
+    "preconditioned": (lambda: samplers.svgd(preconditioned=None), "preconditioned must be True or False, got None"),
+}  # fmt: skip
+
 
 @pytest.mark.parametrize("name", BAD_SAMPLERS)
 def test_bad_samplers_are_refused(name):
     make, message = BAD_SAMPLERS[name]
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+# Part → keyword → values out of range, and what the message says of them; every keyword of every part is here.
+ABOVE_0, FLAG, COUNT = "must be finite and > 0, got", "must be True or False, got", "must be ≥ 1, got"
+UNIT = "must be finite and > 0 and ≤ 1, got"
+BAD_PARTS = {
+    dynamics.preconditioned_langevin: {
+        "decay": ((-0.1, 1.0), "must be finite and ≥ 0 and < 1, got"), "floor": ((0.0, np.inf), ABOVE_0),
+        "drift_correction": ((1, "yes"), FLAG),
+    },
+    dynamics.underdamped_langevin: {
+        "friction": ((0.0, 1.1), UNIT), "noise_estimate": ((-1.0, np.nan), "must be finite and ≥ 0, got"),
+    },
+    dynamics.nose_hoover: {"friction": ((0.0,), ABOVE_0), "inertia": ((0.0,), ABOVE_0), "by_coordinate": ((2,), FLAG)},
+    dynamics.descent: {
+        "decay": ((-0.1, 1.0), "must be finite and ≥ 0 and < 1, got"), "floor": ((0.0,), ABOVE_0),
+        "preconditioned": ((0,), FLAG),
+    },
+    dynamics.hmc: {"n_leapfrogs": ((0, 2**31), "must be ≥ 1"), "n_leapfrogs ": ((1.0,), "must be an integer, got")},
+    tempering.estimated_correction: {
+        "every": ((0,), COUNT), "evaluations": ((1, 2**16), "must be ≥ 2 and < 65536, got"),
+    },
+    lambda target_rate=0.3, **options: tempering.adapted_correction(target_rate, **options): {
+        "target_rate": ((0.0, 1.0), "must be finite and > 0 and < 1, got"), "gain": ((0.0,), ABOVE_0),
+        "start": ((-1.0,), "must be finite and ≥ 0, got"),
+    },
+    tempering.replica_exchange: {
+        "correction": ((-1.0, np.inf), "must be finite and ≥ 0, got"),
+        "correction ": (("estimate",), "must be a number, got"),
+        "swap_every": ((0,), COUNT), "swap_threshold": ((0.0, 1.5), UNIT), "window": ((0,), COUNT),
+        "scheme": (("DEO", None), "must be one of 'deo', 'seo', 'adjacent', 'all_pairs', got"),
+        "one_swap_per_window": ((1,), FLAG),
+    },
+    Partition: {
+        "u_min": ((np.nan,), "must be finite, got"), "width": ((0.0, -1.0), ABOVE_0),
+        "n_bins": ((1, 2**31), "must be ≥ 2 and < 2147483648, got"),
+    },
+    step_decay: {
+        "gain": ((0.0,), ABOVE_0), "exponent": ((-0.1, 1.1), "must be finite and ≥ 0 and ≤ 1, got"),
+        "offset": ((-1.0,), "must be finite and ≥ 0, got"), "cap": ((0.0, 1.1), UNIT),
+    },
+    tempering.contour: {
+        "zeta": ((-0.1, np.inf), "must be finite and ≥ 0, got"),
+        "partition": (((0.0, 1.0, 10),), "must be None or a Partition"),
+        "field": (("theta^zeta",), "must be one of 'theta_zeta', 'theta', got"), "interpolated": ((1,), FLAG),
+        "decay": ((0.6,), "must be a StepDecay, got"), "freezes": ((1, None), FLAG),
+    },
+    tempering.continuous_tempering: {
+        "top_temperature": ((0.9,), "must be finite and ≥ 1, got"), "step_size": ((0.0,), ABOVE_0),
+        "plateau": ((0.0, 1.0), "must be finite and > 0 and < 1, got"), "inertia": ((0.0,), ABOVE_0),
+        "friction": ((-0.1,), "must be finite and ≥ 0, got"), "friction ": ((0.5, 2.0), "must be < "),
+        "bias": (("abc",), "must be one of 'none', 'abf', 'metadynamics', got"), "height": ((0.0,), ABOVE_0),
+        "n_bins": ((1, 100_001), "must be ≥ 2 and < 100001, got"), "thermostat": ((None,), FLAG),
+        "resample_every": ((0,), COUNT),
+    },
+    tempering.stein: {"bandwidth": ((0.0, -1.0), ABOVE_0)},
+    lambda **options: Target("t", **{"dim": 1, "energy_gradient": log_block, **options}): {
+        "dim": ((0, 2**17), "must be ≥ 1 and < 131072, got"), "scratch_rows": ((-1,), "must be ≥ 0, got"),
+        "parameters": (([np.nan],), "must be finite, got nan"),
+    },
+    lambda **options: Target("t", 1, log_block, stochastic=True, **options): {
+        "scratch_rows": ((0, COUNTER_ROWS - 1), f"must be ≥ {COUNTER_ROWS}, got"),
+    },
+}  # fmt: skip
+BAD_VALUES = [
+    (make, keyword.strip(), value, message)
+    for make, keywords in BAD_PARTS.items()
+    for keyword, (values, message) in keywords.items()
+    for value in values
+]
+
+
+@pytest.mark.parametrize(("make", "keyword", "value", "message"), BAD_VALUES)
+def test_bad_numbers_of_parts_are_refused(make, keyword, value, message):
+    good = {"u_min": 0.0, "width": 1.0, "n_bins": 5} if make is Partition else {}
+    with pytest.raises((TypeError, ValueError), match=f"^{keyword} {message}"):
+        make(**{**good, keyword: value})
+
+
+@pytest.mark.parametrize("options", [{"window": 2}, {"one_swap_per_window": True}])
+@pytest.mark.parametrize("scheme", ["seo", "adjacent", "all_pairs"])
+def test_windows_belong_to_deo(scheme, options):
+    with pytest.raises(
+        ValueError, match=f"window and one_swap_per_window belong to scheme 'deo', got scheme '{scheme}'"
+    ):
+        tempering.replica_exchange(scheme=scheme, **options)
+
+
+def test_parts_made_directly_are_checked_too():
+    for make in (
+        lambda: Contour(zeta=-1.0),
+        lambda: tempering.ReplicaExchange(window=0),
+        lambda: tempering.Stein(bandwidth=0.0),
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            make()
 
 
 def user_schedule(*factors):
