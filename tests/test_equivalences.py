@@ -366,8 +366,8 @@ class Flattened:
 
 
 def thermostat_step(z, momentum, h, temperature, inertia):
-    """z ← z + h (|p|²/D − T)/γ."""
-    return z + h * (sum(p * p for p in momentum) / len(momentum) - temperature) / inertia
+    """z ← z + h ((1 − z/2) |p|²/D − T)/(2γ)."""
+    return z + 0.5 * h * ((1.0 - 0.5 * z) * sum(p * p for p in momentum) / len(momentum) - temperature) / inertia
 
 
 def contour_in_plain_python(sampler, n_steps):
@@ -395,6 +395,7 @@ def contour_in_plain_python(sampler, n_steps):
             terms = zip(momenta[r], slope, normals(r, step, 1), strict=True)
             momenta[r] = [(1.0 - thermostats[r]) * p - math.sqrt(h) * g + kick * z for p, g, z in terms]
             places[r] = [x + math.sqrt(h) * p for x, p in zip(places[r], momenta[r], strict=True)]
+            thermostats[r] = thermostat_step(thermostats[r], momenta[r], h, temperature, inertia)
         path.append([list(x) for x in places])
         heats.append(list(thermostats))
     return np.array(path), np.array(weights), np.array(heats), flat

@@ -33,8 +33,8 @@ DYNAMICS = {
     "langevin": (dynamics.langevin(), 0.05),
     "preconditioned_langevin": (dynamics.preconditioned_langevin(decay=0.95, floor=0.3), 0.05),
     "underdamped_langevin": (dynamics.underdamped_langevin(friction=0.4), 0.05),
-    "nose_hoover": (dynamics.nose_hoover(friction=0.05, inertia=2.0), 0.03),
-    "nose_hoover by coordinate": (dynamics.nose_hoover(friction=0.05, inertia=2.0, by_coordinate=True), 0.03),
+    "nose_hoover": (dynamics.nose_hoover(friction=0.2, inertia=2.0), 0.03),
+    "nose_hoover by coordinate": (dynamics.nose_hoover(friction=0.2, inertia=2.0, by_coordinate=True), 0.03),
     "mala": (dynamics.mala(), 0.2),
     "hmc": (dynamics.hmc(n_leapfrogs=3), 0.3),
     "descent": (dynamics.descent(preconditioned=False), 0.3),
@@ -52,8 +52,8 @@ SCHEDULES = {
 }
 TEMPERING = {
     "none": (None, (T, T)),
-    "replica_exchange deo": (tempering.replica_exchange(swap_every=8), (T, 2 * T, 4 * T)),
-    "replica_exchange all_pairs": (tempering.replica_exchange(scheme="all_pairs", swap_every=8), (T, 2 * T, 4 * T)),
+    "replica_exchange deo": (tempering.replica_exchange(), (T, 2 * T, 4 * T)),
+    "replica_exchange all_pairs": (tempering.replica_exchange(scheme="all_pairs"), (T, 2 * T, 4 * T)),
     "contour": (tempering.contour(partition=Partition(0.0, 0.3, 12), zeta=0.5), (T, T)),
     "continuous_tempering": (tempering.continuous_tempering(top_temperature=3.0, step_size=0.02, inertia=5.0), (T, T)),
     "stein": (tempering.stein(bandwidth=1.0), (T,) * 6),

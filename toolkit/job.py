@@ -48,7 +48,8 @@ class Job:
     @property
     def trace_fields(self) -> list[str]:
         """What a trace records for every replica."""
-        memory = [name for name, _ in self.sampler.dynamics.memory_rows(self.problem.target.dim)]
+        rows = self.sampler.dynamics.memory_rows(self.problem.target.dim)
+        memory = [name for name, _ in rows if not name.startswith("_")]
         coupled = isinstance(self.sampler.tempering, ContinuousTempering)
         return [*TRACED, *memory, *(TRACED_COUPLING if coupled else ())]
 

@@ -11,7 +11,8 @@ class Dynamics(NamedTuple):
     """A way to move: its block function (``signatures.DYNAMICS``), its numbers, and what it needs from the engine.
 
     memory: names of what it keeps from step to step; one that ends in ``[]`` has one row per coordinate, any other
-    one row in all. Each row begins at the value in ``memory_start``. gradients: gradient evaluations per step.
+    one row in all. Each row begins at the value in ``memory_start``. Those that begin with ``_``, which come last, are
+    scratch, and no trace shows them. gradients: gradient evaluations per step.
     leapfrogs: 0, or the steps of a trajectory that ends in a Metropolis test; the engine itself then moves.
     """
 

@@ -34,6 +34,8 @@ def record_row(row, status, n_chains, slot, out):
 def record_trace(state, numbers, slot, trace):
     """Copy energy, multiplier and walker, then the dynamics' memory, then ξ, its momentum and its thermostat."""
     memory, rows = state.memory, state.continuous.rows
+    n_coupled = min(rows.shape[0], N_TRACED_COUPLING)
+    n_memory = trace.shape[3] - N_TRACED - n_coupled  # the rest is scratch
     for r in range(trace.shape[1]):
         for c in range(numbers.n_chains):
             lane = r * numbers.n_chains + c
@@ -41,10 +43,10 @@ def record_trace(state, numbers, slot, trace):
             multiplier = state.rows[LAMBDA, lane] if numbers.tempering == CONTINUOUS else 1.0
             trace[c, r, slot, 1] = state.rows[MULTIPLIER, lane] if numbers.tempering == CONTOUR else multiplier
             trace[c, r, slot, 2] = float(state.exchange.walker[lane]) if numbers.tempering == EXCHANGE else float(r)
-            for i in range(memory.shape[0]):
+            for i in range(n_memory):
                 trace[c, r, slot, N_TRACED + i] = memory[i, lane]
-            for i in range(min(rows.shape[0], N_TRACED_COUPLING)):
-                trace[c, r, slot, N_TRACED + memory.shape[0] + i] = rows[i, lane]
+            for i in range(n_coupled):
+                trace[c, r, slot, N_TRACED + n_memory + i] = rows[i, lane]
 
 
 @kernel
