@@ -144,6 +144,7 @@ def test_walkers_permute_and_count_the_swaps(scheme):
 def round_trips(walker):
     """Of all walkers of a chain, (rung, time): coldest → hottest → coldest."""
     total, last_end = 0, np.zeros(len(walker), int)
+    last_end[0] = 1  # it begins at the coldest rung
     for rungs in walker.T.astype(int):
         cold, hot = rungs[0], rungs[-1]
         total += last_end[cold] == 2

@@ -53,7 +53,7 @@ def test_walkers_are_those_of_the_states_and_round_trips_theirs(n_replicas, sche
         assert (np.argsort(walker, axis=1) != walker).any()  # which rung a walker is on is another matter
     trips = np.zeros(20, int)
     for chain, name in product(range(20), range(n_replicas)):
-        rungs = np.argmax(walker[chain] == name, axis=0)[1:]  # swaps begin with step 1
+        rungs = np.argmax(walker[chain] == name, axis=0)
         ends = rungs[(rungs == 0) | (rungs == n_replicas - 1)]
         turns = ends[np.append(True, np.diff(ends) != 0)] if ends.size else ends
         trips[chain] += max(0, (turns == 0).sum() - 1)

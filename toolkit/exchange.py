@@ -58,8 +58,9 @@ def adapted_correction(target_rate: float, *, gain: float = 1.0, start: float = 
     """The correction F of each pair moved until it swaps at ``target_rate``: δ²F ← max(0, δ²F + a_n (swap − rate)).
 
     swap is 1 or 0, a_n = gain / n^0.6 at the n-th attempt of the run, and nothing changes after the end of burn-in.
-    target_rate in (0, 1); gain > 0; start ≥ 0, the first F. It tunes a rate and not a law: draws are unbiased only
-    where F comes to fit the noise (``replica_exchange``), and a rate that F = 0 does not reach is not reached.
+    target_rate in (0, 1); gain > 0, better 1 / target_rate where that is small; start ≥ 0, the first F. It tunes a rate
+    and not a law: draws are unbiased only where F comes to fit the noise (``replica_exchange``), and a rate that F = 0
+    does not reach is not reached.
     Source: r2SGLD (2024), algorithm 2, with a gain that falls in place of its fixed γ, and an F per pair.
     """
     return AdaptedCorrection(target_rate, gain, start)
@@ -194,7 +195,7 @@ def exchange_state(
         correction=np.full((pairs, n_chains), start),
         rests=np.zeros((pairs, n_chains)),
         walker=replica[:lanes].astype(np.int64),
-        last_end=np.zeros(lanes, np.int64),
+        last_end=(replica[:lanes] == 0).astype(np.int64),
         round_trips=np.zeros(n_chains if exchange else 0, np.int64),
     )
 
