@@ -208,7 +208,7 @@ BAD_SAMPLERS |= {
     ),
     "row of nothing": (lambda: Sampler("x", [[0.1], [0.0]]), r"step_sizes\[1\]\[0\] must be finite and > 0, got 0.0"),
     "temperature in a row": (lambda: Sampler("x", [0.1], [[1.0], [-1.0]]), r"temperatures\[1\]\[0\] must be finite"),
-    "nothing at all": (lambda: Sampler("x", [], []), "temperatures must have 1 to 65535 values, got 0"),
+    "nothing at all": (lambda: Sampler("x", [], []), "step_sizes must have one value per replica, got none"),
     "too many replicas": (
         lambda: Sampler("x", np.full(2**16, 0.1), np.ones(2**16)), "temperatures must have 1 to 65535 values, got 6",
     ),

@@ -283,11 +283,13 @@ def underdamped_in_plain_python(sampler, n_steps, burn_in):
                     first, second = normals(pair, step, 3)
                     difference = energy[a] - energy[b] + noise * (first - second)
                     if math.exp(slope * (difference - slope * noise**2)) >= random(pair, step, 4)[0][0]:
-                        for values in (places, gradient, energy, momenta):
-                            values[a], values[b] = values[b], values[a]
                         heat = math.sqrt(temperatures[b] / temperatures[a])
-                        momenta[a] = [p / heat for p in momenta[a]]
-                        momenta[b] = [p * heat for p in momenta[b]]
+                        half = [0.5 * math.sqrt(size * table.step_size[step]) for size in sampler.step_sizes]
+                        from_a, from_b = (list(zip(momenta[r], gradient[r], strict=True)) for r in (a, b))
+                        momenta[b] = [(p - half[a] * g) * heat + half[b] * g for p, g in from_a]
+                        momenta[a] = [(p - half[b] * g) / heat + half[a] * g for p, g in from_b]
+                        for values in (places, gradient, energy):
+                            values[a], values[b] = values[b], values[a]
                         swaps[pair] += step >= burn_in
                 pair += 1
         for r in range(replicas):

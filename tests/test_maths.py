@@ -202,8 +202,8 @@ PHASES = {
     "attempted swap": (
         exchange.attempt_pair.py_func,
         types.void(
-            *(MATRIX,) * 4,
-            *(FLOATS,) * 5,
+            *(MATRIX,) * 5,
+            *(FLOATS,) * 6,
             exchange.EXCHANGE_STATE,
             FLOATS,
             *(types.int64,) * 5,

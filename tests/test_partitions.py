@@ -6,8 +6,21 @@ import numpy as np
 import pytest
 
 from targets import mixtures
-from toolkit import ContourWarning, DivergenceError, Layout, Sampler, sample, samplers, stream, tempering
+from toolkit import (
+    ContourWarning,
+    DivergenceError,
+    Layout,
+    Sampler,
+    Target,
+    driver,
+    partitions,
+    sample,
+    samplers,
+    stream,
+    tempering,
+)
 from toolkit.contour import Partition
+from toolkit.problem import as_problem
 from toolkit.settling import doubts
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -92,6 +105,42 @@ def test_a_pilot_that_diverges_says_what_it_was():
     assert not hasattr(caught.value, "__notes__")
 
 
+def test_a_pilot_cools_down_where_the_heat_diverges():
+    """x⁴ at step size 0.05 stands T and not 10 T."""
+
+    def quartic(position, energy, gradient, parameters, scratch):
+        for lane in range(position.shape[1]):
+            x = position[0, lane]
+            energy[lane] = x * x * x * x
+            gradient[0, lane] = 4.0 * x * x * x
+
+    target = Target("quartic", 1, quartic)
+    with pytest.raises(DivergenceError):
+        sample(target, samplers.sgld(0.05, temperature=10.0), n_steps=2000, n_chains=32, seed=1, progress=False)
+    start = np.zeros((1, 1, 1))
+    cells, gradients = partitions.find_partition(as_problem(target), samplers.csgld(0.05), seed=1, init=start)
+    assert 5.0 < cells.u_max < 30.0
+    assert gradients > 2 * 32 * 2000
+
+
+def test_a_pilot_counts_and_is_interrupted_as_the_run_is(monkeypatch):
+    run = sample(NORMAL, samplers.csgld(0.02, freezes=True), n_steps=2000, burn_in=1000, seed=1)
+    assert run.gradient_evaluations == 2000 + 2 * 32 * 2000
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver.Driver, "advance", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        sample(NORMAL, samplers.csgld(0.02), n_steps=2000, seed=1)
+
+
+def test_a_pilot_serves_all_chains_of_a_sweep():
+    sampler = samplers.csgld(0.02, temperature=[0.25, 1.0, 4.0])
+    run = sample(NORMAL, sampler, n_steps=40_000, burn_in=10_000, n_chains=3, seed=1)
+    assert (run.counts.outside[:, 1] < 0.1 * run.counts.outside[:, 2]).all()
+
+
 def normal_run(cells, n_steps=30_000, h=0.02, **options):
     sampler = Sampler("contour", (h,), tempering=tempering.contour(partition=cells, **options))
     start = np.random.default_rng(1).standard_normal((32, 1))
@@ -103,8 +152,8 @@ def normal_run(cells, n_steps=30_000, h=0.02, **options):
     [
         (Partition(LOWEST, 0.5, 20), {"n_steps": 400}, r"θ has not settled: .* it moved by 0\.\d\d in L1"),
         (Partition(LOWEST, 0.02, 200), {"zeta": 1.5}, r"the gradient is multiplied by up to \d+ in bins"),
-        (Partition(LOWEST + 0.5, 0.5, 20), {}, r"\d\d% of the energies lie below the partition, .* at 1\.41894;"),
-        (Partition(LOWEST, 0.25, 8), {}, r"\d\d% of the energies lie above the partition, .* at 2\.91894;"),
+        (Partition(LOWEST + 0.5, 0.5, 20), {}, r"\d\d% of a chain's energies lie below the partition, .* at 1\.41894;"),
+        (Partition(LOWEST, 0.25, 8), {}, r"\d\d% of a chain's energies lie above the partition, .* at 2\.91894;"),
     ],
     ids=["short", "steep", "below", "above"],
 )

@@ -253,6 +253,20 @@ def test_tempering_with_minibatches_of_less_variance(kind):
         assert (run.swap_rates > 0.2).all()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "correction must be a number, or adapted_correction.*draws minibatches.*got None"),
+        ({"correction": tempering.estimated_correction()}, "got EstimatedCorrection"),
+        ({"correction": 1.0, "scheme": "all_pairs"}, "scheme must be 'deo' or 'seo'.*got 'all_pairs'"),
+    ],
+)
+def test_swaps_by_minibatches_want_a_correction_of_their_own(options, message):
+    sampler = samplers.resgld((1e-3, 1e-3), temperatures=(1.0, 2.0), **options)
+    with pytest.raises(ValueError, match=message):
+        sample(regression(5, None), sampler, n_steps=200, seed=1)
+
+
 @pytest.mark.parametrize("refresh_every", [None, 3])
 def test_bits_do_not_depend_on_the_layout(refresh_every):
     target = regression(5, refresh_every)
@@ -261,7 +275,7 @@ def test_bits_do_not_depend_on_the_layout(refresh_every):
         (1e-2, 2e-2),
         (1.0, 3.0),
         dynamics=dynamics.preconditioned_langevin(decay=0.9, floor=1.0),
-        tempering=tempering.replica_exchange(),
+        tempering=tempering.replica_exchange(correction=0.0),
     )
     options = {"n_steps": 60, "seed": 8, "keep_energies": True, "keep_replicas": True}
     whole = sample(target, sampler, n_chains=20, threads=1, **options)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from targets import mixtures
-from toolkit import sample, samplers
+from toolkit import DivergenceError, Target, sample, samplers
 
 MIXTURE = mixtures.gaussian_mixture([[-2.0, 0.0], [2.0, 1.0], [0.0, -2.0]], 0.5, [0.5, 0.3, 0.2])
 
@@ -145,3 +145,20 @@ def test_a_hundred_particles_are_as_narrow_as_the_docstring_says(dim, variance):
         assert abs(found - variance) < 0.03
     assert abs(run.draws.mean()) < 0.01
     assert abs(found - 1.0) > 0.03
+
+
+def test_a_particle_that_diverges_is_the_one_named():
+    """A hole in the energy beyond −2.5: the particle in it is held, and the others go on as finite ones."""
+
+    def holed(position, energy, gradient, parameters, scratch):
+        for lane in range(position.shape[1]):
+            x = position[0, lane]
+            energy[lane] = 0.5 * x * x
+            gradient[0, lane] = x if x > -2.5 else np.nan
+
+    init = np.linspace(-1.0, 1.0, 9)[None, :, None].copy()
+    init[0, 7] = -2.6
+    with pytest.raises(
+        DivergenceError, match=r"chain 0, replica 7 diverged at step 0.*the target's gradient is at fault"
+    ):
+        sample(Target("holed", 1, holed), samplers.svgd(0.01, n_replicas=9), n_steps=50, init=init, seed=1)

@@ -79,11 +79,24 @@ def test_rates_before_the_first_attempt_are_nan():
 
 
 def swap_once(
-    position, momentum, gradient, curvature, energy, temperature, alive, swapped, scratch, state, numbers, chain
+    position,
+    momentum,
+    drag,
+    gradient,
+    curvature,
+    energy,
+    sizes,
+    temperature,
+    alive,
+    swapped,
+    scratch,
+    state,
+    numbers,
+    chain,
 ):
     exchange.swap_replicas(
-        position, momentum, gradient, curvature, energy, temperature, alive, swapped, scratch, state, numbers,
-        2, np.uint64(1), chain, 1, 2, True,
+        position, momentum, drag, gradient, curvature, energy, sizes, temperature, alive, swapped, scratch, state,
+        numbers, 2, np.uint64(1), chain, 1, 2, True,
     )  # fmt: skip
 
 
@@ -91,14 +104,17 @@ def swap_once(
 def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     """Momentum of temperature T has variance T, so it changes hands by √(T_new / T_old); none where one is dead."""
     matrix, floats, names = signatures.MATRIX, signatures.FLOATS, signatures.NAMES
-    kinds = *(matrix,) * 4, *(floats,) * 5, exchange.EXCHANGE_STATE, floats, names
+    kinds = *(matrix,) * 5, *(floats,) * 6, exchange.EXCHANGE_STATE, floats, names
     swap = compile_part(swap_once, types.void(*kinds))
     rule = tempering.replica_exchange()
     state = exchange.exchange_state(rule, 2, np.arange(2), 0.0, 1)
     position, momentum, gradient, curvature = (np.array([[1.0, 2.0], [3.0, 4.0]]) * k for k in (1, 10, 100, 1000))
     energy, temperature, chain = np.array([50.0, 0.0]), np.array([1.0, 4.0]), np.zeros(2, np.uint64)
+    sizes = np.array([0.04, 0.16])  # half kicks of 0.1 and 0.2 times the gradient
     swap(
-        position, momentum, gradient, curvature, energy, temperature, np.array(alive), np.zeros(2), np.zeros(2), state,
+        position, momentum, np.zeros((0, 2)), gradient, curvature, energy, sizes, temperature, np.array(alive),
+        np.zeros(2), np.zeros(2),
+        state,
         rule.parameters(0.0, 0), chain,
     )  # fmt: skip
     if min(alive) == 0.0:
@@ -108,7 +124,12 @@ def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     assert gradient.tolist() == [[200.0, 100.0], [400.0, 300.0]]
     assert curvature.tolist() == [[2000.0, 1000.0], [4000.0, 3000.0]]
     assert energy.tolist() == [0.0, 50.0]
-    np.testing.assert_allclose(momentum, [[20.0 / 2, 10.0 * 2], [40.0 / 2, 30.0 * 2]], rtol=1e-15)
+    # Each coordinate's p, 10 and 20 or 30 and 40, is brought to the position's time, scaled, and taken back.
+    expected = [
+        [(b - 0.2 * h) / 2 + 0.1 * h, (a - 0.1 * g) * 2 + 0.2 * g]
+        for (a, b), (g, h) in (((10.0, 20.0), (100.0, 200.0)), ((30.0, 40.0), (300.0, 400.0)))
+    ]
+    np.testing.assert_allclose(momentum, expected, rtol=1e-15)
     assert (state.attempted.item(), state.accepted.item()) == (1, 1)
     assert state.walker.tolist() == [1, 0]
 

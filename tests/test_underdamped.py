@@ -5,7 +5,7 @@ import pytest
 from laws import SIGMAS, deviation, gaussian, variance_deviation
 from scipy.linalg import solve_discrete_lyapunov
 
-from toolkit import sample, samplers, schedules
+from toolkit import Sampler, dynamics, sample, samplers, schedules, tempering
 
 NORMAL = gaussian(1.0)
 SWEEP = [(h, t) for h in (0.1, 0.5, 1.0) for t in (0.25, 1.0, 4.0)]
@@ -126,20 +126,30 @@ def thermostatted(target, temperature, noise, seed, *, by_coordinate=False):
         gradient_noise=noise,
     )  # fmt: skip
     start = np.sqrt(temperature) * np.random.default_rng(seed).standard_normal((THERMOSTAT_CHAINS, dim))
-    options = {"n_chains": THERMOSTAT_CHAINS, "init": start, "seed": seed, "trace_every": 1}
-    run = sample(target, sampler, n_steps=1500, burn_in=500, **options)
+    options = {"n_chains": THERMOSTAT_CHAINS, "init": start, "seed": seed, "trace_every": 10}
+    run = sample(target, sampler, n_steps=3000, burn_in=500, **options)
     names = [name for name in run.trace.fields if name.startswith("thermostat")]
     assert len(names) == (dim if by_coordinate else 1)
-    z = np.stack([run.trace.fields[name][:, 0, -999:] for name in names], axis=1)
+    z = np.stack([run.trace.fields[name][:, 0, -250:] for name in names], axis=1)
     x = np.swapaxes(run.draws, 1, 2)
     return z, x[:, :, 1:], np.diff(x, axis=2) / np.sqrt(STEP)
 
 
 def mean_thermostat(temperature, noise, curvature=1.0):
-    """z̄, without the O(SPREAD) of its fluctuations: that friction at which E p² = T, by the covariance above.
+    """z̄, to a share of SPREAD: where what the kicks bring is what is lost, with (1 − z/2) E p² = T.
 
-    2 z − z² − hkz/2 = 2 c + h s²/T, which is c + h s²/(2T) to first order.
+    For constant z the covariance has k E x² = (1 − z/2) E p² and E p² (2z − z² − hkz/2) = 2cT + h s². And the z of a
+    kick has met the |p|² it damps for half a step, which adds 2T Var z to the loss. So
+    z̄ = c + h s²/(2T) − Var z + hkz̄/(4 − 2z̄), in which the printed rule, (2z − z² − hkz/2) T = 2cT + h s², has z²/2.
     """
+    z = first = FRICTION + 0.5 * STEP * noise**2 / temperature - SPREAD
+    for _ in range(100):
+        z = first + 0.25 * STEP * curvature * z / (1.0 - 0.5 * z)
+    return z
+
+
+def printed_mean_thermostat(temperature, noise, curvature=1.0):
+    """z̄ by the printed rule, at which E p² = T."""
     z = first = FRICTION + 0.5 * STEP * noise**2 / temperature
     for _ in range(100):
         z = first + 0.5 * z**2 + 0.25 * STEP * curvature * z
@@ -152,10 +162,11 @@ def spread(z, centre):
 
 
 def check_thermostat(z, temperature, noise, curvature=1.0):
-    """z (chain, draw) has mean z̄ to O(SPREAD) and variance SPREAD to a share of O(z̄); return z̄."""
+    """z (chain, draw) has mean z̄ to a share of SPREAD and variance SPREAD to a share of O(z̄ + h); return z̄."""
     mean, first = mean_thermostat(temperature, noise, curvature), 0.5 * STEP * noise**2 / temperature
-    means, squares, slack = z.mean(axis=1), spread(z, z.mean()), SPREAD * (0.02 + 0.25 * mean)
-    assert deviation(means, mean, slack=SPREAD) < SIGMAS
+    means, squares, slack = z.mean(axis=1), spread(z, z.mean()), SPREAD * (0.05 + 0.35 * mean)
+    assert deviation(means, mean, slack=0.25 * SPREAD) < SIGMAS
+    assert deviation(means, printed_mean_thermostat(temperature, noise, curvature), slack=0.25 * SPREAD) > SIGMAS
     assert deviation(squares, SPREAD, slack) < SIGMAS
     if noise:
         for wrong in (0.0, 2.0 * first, 0.5 * first, *([first * temperature] if temperature != 1.0 else [])):
@@ -168,37 +179,39 @@ def check_thermostat(z, temperature, noise, curvature=1.0):
 @pytest.mark.parametrize("temperature", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize(("dim", "noise"), [(1, 0.0), (1, 2.0), (4, 2.0)])
 def test_the_thermostat_has_its_law_and_takes_up_the_noise(temperature, dim, noise):
-    """E p² = T exactly, whatever the noise; E x² = T (1 − z̄/2) and z̄ to O(SPREAD); Var z = hT/(γD)."""
+    """E x² = T, whatever the noise, E p² = T/(1 − z̄/2) and z̄, to O(SPREAD); Var z = hT/(γD)."""
     z, x, p = thermostatted(gaussian(np.eye(dim)), temperature, noise, seed=35)
     mean = check_thermostat(z[:, 0], temperature, noise)
     kinetic, square = (p**2).mean(axis=(1, 2)) / temperature, (x**2).mean(axis=(1, 2)) / temperature
-    assert deviation(kinetic, 1.0) < SIGMAS
-    for wrong in (1.0 - 0.5 * mean, 1.0 + 0.5 * mean):
-        assert deviation(kinetic, wrong) > SIGMAS
-    assert deviation(square, 1.0 - 0.5 * mean, slack=3.0 * SPREAD) < SIGMAS
+    assert deviation(kinetic, 1.0 / (1.0 - 0.5 * mean), slack=0.5 * SPREAD) < SIGMAS
+    for wrong in (1.0, 1.0 + mean):  # the first: as printed
+        assert deviation(kinetic, wrong, slack=0.5 * SPREAD) > SIGMAS
+    assert deviation(square, 1.0, slack=SPREAD) < SIGMAS
     heated = 1.0 + 0.5 * STEP * noise**2 / (FRICTION * temperature)
-    for wrong in (1.0 - 1.5 * mean, *([heated] if noise else [])):
-        assert deviation(square, wrong, slack=3.0 * SPREAD) > SIGMAS
+    for wrong in (1.0 - 0.5 * mean, 1.0 + 0.5 * mean, *([heated] if noise else [])):  # the first: as printed
+        assert deviation(square, wrong, slack=SPREAD) > SIGMAS
 
 
 @pytest.mark.parametrize("temperature", [0.25, 1.0, 4.0])
 def test_a_thermostat_per_coordinate_has_the_law_of_one_dimension(temperature):
-    """Whatever the curvature k: hT/γ for each, not hT/(γD); each keeps its own E p² at T, and k E x² at T (1 − z̄/2)."""
+    """Whatever the curvature k: hT/γ for each, not hT/(γD); each keeps its own k E x² at T, and E p² at T/(1 − z̄/2)."""
     curvatures = np.array([0.25, 1.0, 4.0])
     z, x, p = thermostatted(gaussian(np.diag(curvatures)), temperature, 2.0, seed=36, by_coordinate=True)
     for d, k in enumerate(curvatures):
         mean = check_thermostat(z[:, d], temperature, 2.0, k)
-        assert deviation((p[:, d] ** 2).mean(axis=1) / temperature, 1.0) < SIGMAS
+        kinetic = (p[:, d] ** 2).mean(axis=1) / temperature
+        assert deviation(kinetic, 1.0 / (1.0 - 0.5 * mean), slack=0.5 * SPREAD) < SIGMAS
+        assert deviation(kinetic, 1.0, slack=0.5 * SPREAD) > SIGMAS
         scaled = k * (x[:, d] ** 2).mean(axis=1) / temperature
-        assert deviation(scaled, 1.0 - 0.5 * mean, slack=3.0 * SPREAD) < SIGMAS
-        assert deviation(scaled, 1.0 - 1.5 * mean, slack=3.0 * SPREAD) > SIGMAS
+        assert deviation(scaled, 1.0, slack=SPREAD) < SIGMAS
+        assert deviation(scaled, 1.0 - 0.5 * mean, slack=SPREAD) > SIGMAS
     assert np.abs(np.corrcoef(z[:, :, -1].T)[np.triu_indices(3, 1)]).max() < SIGMAS / np.sqrt(THERMOSTAT_CHAINS)
     # One thermostat for all holds only the sum of their E p²: the stiff coordinate runs warmer than the soft one.
     z, x, p = thermostatted(gaussian(np.diag(curvatures)), temperature, 2.0, seed=36)
-    kinetic = (p**2).mean(axis=2) / temperature
-    assert deviation(kinetic.mean(axis=1), 1.0) < SIGMAS
+    kinetic, law = (p**2).mean(axis=2) / temperature, 1.0 / (1.0 - 0.5 * z.mean())
+    assert deviation(kinetic.mean(axis=1), law, slack=0.5 * SPREAD) < SIGMAS
     if temperature == 0.25:  # where there is the most noise
-        assert deviation(kinetic[:, 2], 1.0) > SIGMAS
+        assert deviation(kinetic[:, 2], law, slack=0.5 * SPREAD) > SIGMAS
 
 
 def test_unknown_gradient_noise_heats_the_others_by_closed_form_and_not_the_thermostat():
@@ -214,11 +227,40 @@ def test_unknown_gradient_noise_heats_the_others_by_closed_form_and_not_the_ther
         assert variance_deviation(draws, t) > SIGMAS
     sampler = samplers.sgnht(STEP, friction=FRICTION, inertia=STEP / SPREAD, gradient_noise=noise)
     sgnht = sample(NORMAL, sampler, **options).draws.ravel()
-    law = t * (1.0 - 0.5 * mean_thermostat(t, noise))
     slack = 3.0 * SPREAD
-    assert deviation(sgnht**2, law, slack) < SIGMAS  # 0.95, of which 0.02 are the noise's and the rest is O(c)
+    assert deviation(sgnht**2, t, slack) < SIGMAS
     for wrong in (closed(STEP, 1.0, t, noise), closed(STEP, FRICTION, t, noise)):
         assert deviation(sgnht**2, wrong, slack) > SIGMAS
+
+
+@pytest.mark.parametrize("by_coordinate", [False, True])
+@pytest.mark.parametrize("scheme", ["deo", "all_pairs"])
+def test_swaps_at_every_step_leave_every_rung_its_thermostat(scheme, by_coordinate):
+    """Var z = hT/(γD) at the rung's own T; moved in one piece, z diverged here.
+
+    An eighth of it may be missing, as without swaps; with momenta scaled by the temperatures alone it is a third.
+    """
+    h, inertia, friction, temperatures, n = 0.03, 2.0, 0.05, np.array([0.5, 1.0, 2.0]), 512
+    move = dynamics.nose_hoover(friction=friction, inertia=inertia, by_coordinate=by_coordinate)
+    exchange = tempering.replica_exchange(scheme=scheme, swap_every=1)
+    sampler = Sampler("swapped", (h,) * 3, tuple(temperatures), dynamics=move, tempering=exchange)
+    start = np.random.default_rng(39).standard_normal((n, 3, 2)) * np.sqrt(temperatures)[:, None]
+    options = {"n_chains": n, "init": start, "seed": 39, "trace_every": 5, "keep_replicas": True}
+    run = sample(gaussian(np.eye(2)), sampler, n_steps=3000, burn_in=1000, thin=5, **options)
+    assert np.isfinite(run.replica_draws).all()
+    for name in ("thermostat[0]", "thermostat[1]") if by_coordinate else ("thermostat",):
+        for i, t in enumerate(temperatures):
+            z, law = run.trace.fields[name][:, i, -400:], h * t / (inertia * (1 if by_coordinate else 2))
+            squares, slack = spread(z, z.mean()), 0.15 * law
+            assert deviation(squares, law, slack) < SIGMAS
+            for wrong in (4.0 * law, 2.0 * law, 0.7 * law):  # the first: a standard deviation twice as large
+                assert deviation(squares, wrong, slack) > SIGMAS
+            assert deviation(z.mean(axis=1), friction, slack=1.2 * law) < SIGMAS
+            assert deviation(z.mean(axis=1), 2.0 * friction, slack=1.2 * law) > SIGMAS
+    for i, t in enumerate(temperatures):
+        square = (run.replica_draws[:, i] ** 2).mean(axis=(1, 2)) / t
+        assert deviation(square, 1.0, slack=h) < SIGMAS
+        assert deviation(square, 0.9, slack=h) > SIGMAS
 
 
 def test_a_thermostat_needs_its_temperature():

@@ -165,6 +165,7 @@ class Engine:
             draws_batches=problem.target.stochastic,
             draws_noise=dynamics.draws_noise,
             needs_curvature=dynamics.needs_curvature,
+            n_thermostats=sum(name.startswith("thermostat") for name, _ in dynamics.memory_rows(problem.target.dim)),
             leapfrogs=dynamics.leapfrogs,
             is_mala=dynamics.name == "mala",
             keeps_energies=keeps_energies,

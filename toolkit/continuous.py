@@ -174,7 +174,8 @@ def temper_continuously(
     if parameters[7] != 0.0:
         for lane in range(lanes):
             rate = slope[lane] * root[lane]
-            heat = fma(momentum[lane], momentum[lane], -temperature[lane])
+            share = 1.0 - 0.5 * slope[lane] * slope[lane] * thermostat[lane]  # as in Nosé–Hoover dynamics
+            heat = fma(share * momentum[lane], momentum[lane], -temperature[lane])
             thermostat[lane] += select(root[lane] > 0.0, rate * rate * heat / inertia, 0.0)
     push_and_learn(rows, bias, visits, noisy_energy, temperature, parameters[5], parameters[6])
     for lane in range(lanes):

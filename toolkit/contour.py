@@ -280,9 +280,10 @@ def contour(
     the step size (on N(0, 1), Δu = 0.5, ζ = 0.75, E x² is 0.9996, 0.9990, 0.9972 at h = 0.01, 0.02, 0.04: SGLD's own
     +h/2, less what the steps do where the multiplier is negative); bins narrower than the energy's change in one step
     make it worse. As printed it is biased by the bins too, and does not vanish with h: 0.956, 0.874, 0.804 at Δu =
-    0.25, 0.5, 1. With noisy energies the weight is that of the noisy one; the error is of second order in the noise
-    times the slope of log Ψ: there E x² is 1.02 to 1.03 for noise of Δu/2, and 1.06 to 1.11 for Δu. Bins below all
-    energies, which noise alone visits, are steep: steps overshoot there, E x² is 0.7, and the run warns.
+    0.25, 0.5, 1. Gradient noise is multiplied with the gradient, and no noise estimate knows it. With noisy energies
+    the weight is that of the noisy one; the error is of second order in the noise times the slope of log Ψ: there E x²
+    is 1.02 to 1.03 for noise of Δu/2, and 1.06 to 1.11 for Δu. Bins below all energies, which noise alone visits, are
+    steep: steps overshoot there, E x² is 0.7, and the run warns.
     Departures from print, each needed: as commonly coded, a bin below the lowest occupied one keeps its first θ, the
     multiplier grows to hundreds, and E x² of N(0, 1) comes out as 0.01 to 0.03. Here it counts as not there; a bin
     takes the θ of its nearest neighbour when first visited; and energies outside the partition teach nothing, or the

@@ -121,7 +121,7 @@ class Driver:
             counts=with_theta(finished.counts, self._blocks),
             sampling_steps=sampling,
             trace=trace,
-            gradient_evaluations=finished.steps * len(job.init) * job.sampler.gradients_per_step,
+            gradient_evaluations=job.pilot_gradients + finished.steps * len(job.init) * job.sampler.gradients_per_step,
             elapsed=finished.elapsed,
             interrupted=interrupted,
         )
@@ -137,6 +137,8 @@ class Driver:
         lane = replica * (block.last - block.first) + chain - block.first
         state = block.state.position[:, lane].copy()
         energy, gradient = self.job.problem.target.evaluate(state[None])
+        with np.errstate(over="ignore"):
+            steepness = float(np.linalg.norm(gradient))
         step_size = float(self.job.sampler.per_chain("step_sizes", np.array([chain]), np.array([replica]))[0])
         couples = isinstance(self.job.sampler.tempering, ContinuousTempering)
         if couples and not np.isfinite(block.state.continuous.rows[[MOMENTUM, THERMOSTAT], lane]).all():
@@ -148,7 +150,7 @@ class Driver:
             cause = self._likely_cause(state, energy[0], gradient)
         message = (
             f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {state.tolist()}, "
-            f"with energy {energy[0]:.6g} and gradient of norm {np.linalg.norm(gradient):.6g}, its step size "
+            f"with energy {energy[0]:.6g} and gradient of norm {steepness:.6g}, its step size "
             f"{step_size:g}. {cause} "
             f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the draws so far."
         )

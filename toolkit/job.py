@@ -1,7 +1,7 @@
 """The checked arguments of one run."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .blocks import Layout, available_threads, chunk_length
 from .checks import check_array, check_choice, check_count, check_flag
+from .exchange import AdaptedCorrection, EstimatedCorrection
 from .partitions import with_partition
 from .philox import MAX_CHAINS, MAX_STEPS
 from .problem import Problem, as_problem
@@ -17,7 +18,7 @@ from .sampler import Sampler
 from .schedules import Factors, evaluate
 from .state import Outputs
 from .stein import Stein
-from .tempering import ContinuousTempering, Contour
+from .tempering import ContinuousTempering, Contour, ReplicaExchange
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -39,6 +40,7 @@ class Job:
     keep_replicas: bool
     keep_energies: bool
     trace_every: int | None
+    pilot_gradients: int  # gradient evaluations of the pilot that found contour's partition
 
     @property
     def n_kept(self) -> int:
@@ -82,8 +84,8 @@ class Job:
 
     def traced(self, first: int, last: int) -> Integers:
         """The steps from ``first`` to ``last`` (exclusive) after which the trace is recorded."""
-        steps = np.arange(first, last)
-        return steps[(steps + 1) % self.trace_every == 0] if self.trace_every else steps[:0]
+        every = self.trace_every
+        return np.arange(first + (-first - 1) % every, last, every) if every else np.zeros(0, np.int64)
 
     def room(self, n_draws: int, n_traced: int) -> Outputs:
         """Arrays for ``n_draws`` draws and what is kept beside them, and for ``n_traced`` moments of the trace."""
@@ -125,11 +127,7 @@ def make_job(
             f"boundary {sampler.boundary.kind!r} needs a problem with a domain, and {problem.name!r} has none; "
             "give constrained(target, shape), or boundary=boundaries.ignore()"
         )
-    if sampler.dynamics.leapfrogs > 0 and problem.target.stochastic:
-        raise ValueError(
-            f"dynamics {sampler.dynamics.name!r} need exact energies for their Metropolis test, and {problem.name!r} "
-            "draws minibatches"
-        )
+    check_minibatches(problem, sampler)
     check_choice("backend", backend, ["cpu"])
     n_steps = check_count("n_steps", n_steps, at_least=1, below=MAX_STEPS)
     n_chains = check_count("n_chains", n_chains, at_least=1, below=MAX_CHAINS)
@@ -153,16 +151,54 @@ def make_job(
             f"n_chains must be {sampler.n_chains}, for which the sampler's step sizes or temperatures are given, got "
             f"{n_chains}"
         )
-    if isinstance(sampler.tempering, Contour) and sampler.tempering.freezes and burn_in == 0:
-        raise ValueError("burn_in must be ≥ 1 for a contour that freezes, which learns during burn-in alone; got 0")
+    check_learning(sampler, n_steps, burn_in)
     start = check_start(problem, sampler, n_chains, init)
-    sampler = with_partition(problem, sampler, start, seed)
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
-        trace_every,
+        trace_every, 0,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
-    return job
+    sampler, pilot = with_partition(problem, sampler, start, seed, threads)
+    return replace(job, sampler=sampler, pilot_gradients=pilot)
+
+
+def check_minibatches(problem: Problem, sampler: Sampler) -> None:
+    """Raise ValueError where a target that draws minibatches meets parts that need its energy itself."""
+    tempering = sampler.tempering
+    if not problem.target.stochastic:
+        return
+    if sampler.dynamics.leapfrogs > 0:
+        raise ValueError(
+            f"dynamics {sampler.dynamics.name!r} need exact energies for their Metropolis test, and {problem.name!r} "
+            "draws minibatches"
+        )
+    if isinstance(tempering, ReplicaExchange):
+        if tempering.correction is None or isinstance(tempering.correction, EstimatedCorrection):
+            raise ValueError(
+                f"correction must be a number, or adapted_correction(...), on {problem.name!r}, which draws "
+                "minibatches: half the variance of the difference of two energies leaves swaps unbiased, and only you "
+                f"can know it; got {tempering.correction}"
+            )
+        if tempering.scheme not in ("deo", "seo"):
+            raise ValueError(
+                f"scheme must be 'deo' or 'seo' on {problem.name!r}, which draws minibatches: one noisy energy must "
+                f"not serve two decisions; got {tempering.scheme!r}"
+            )
+
+
+def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
+    """Raise ValueError where what is to be learned during the run has no time to be."""
+    tempering = sampler.tempering
+    if isinstance(tempering, Contour) and tempering.freezes and burn_in == 0:
+        raise ValueError("burn_in must be ≥ 1 for a contour that freezes, which learns during burn-in alone; got 0")
+    if isinstance(tempering, ReplicaExchange):
+        if isinstance(tempering.correction, AdaptedCorrection) and burn_in == 0:
+            raise ValueError("burn_in must be ≥ 1 for an adapted correction, which moves during burn-in alone; got 0")
+        if isinstance(tempering.correction, EstimatedCorrection) and tempering.correction.every >= n_steps:
+            raise ValueError(
+                f"n_steps must be > {tempering.correction.every}, at which the correction is estimated first, got "
+                f"{n_steps}"
+            )
 
 
 def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) -> Floats:

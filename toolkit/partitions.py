@@ -1,64 +1,97 @@
 """Contour's partition of the energies, found by a pilot run."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .contour import Contour, Partition
-from .errors import DivergenceError
+from .errors import DivergenceError, InterruptedWarning
 from .problem import Problem
 from .sampler import Sampler
 from .schedules import constant
 
-CHAINS, STEPS, HEAT = 32, 2000, 10.0
+Floats = NDArray[np.float64]
+
+CHAINS, STEPS, HEATS = 32, 2000, (10.0, 5.0, 2.0, 1.0)
 SEED_SHIFT = 0x9E3779B97F4A7C15  # the pilot's random numbers are not those of the run
 
 
-def find_partition(problem: Problem, sampler: Sampler, *, seed: int, init: NDArray[np.float64]) -> Partition:
-    """A partition for ``sampler`` on ``problem`` from 32 chains, 2,000 steps at ten times T and 2,000 at T.
+def find_partition(
+    problem: Problem, sampler: Sampler, *, seed: int, init: Floats, threads: int | None = None
+) -> tuple[Partition, int]:
+    """A partition for ``sampler`` on ``problem``, and the gradient evaluations it took.
 
-    They move as the sampler does, without tempering, from ``init`` (chain, replica, dim), in turn. From the second
-    half of each: u_min is the 1 % quantile of the energy at T; u_max the 90 % quantile at 10 T, but 6 to 20 T above the
-    99 % quantile at T; Δu the energy's root mean square change in one step at T, but at least T/2, for 10 to 200 bins.
-    Modes that lie lower than any the pilot met are outside, where nothing is flattened; a run then warns.
-    Raises DivergenceError where the pilot diverges at ten times T.
+    32 chains move as the sampler does, without tempering, from ``init`` (chain, replica, dim), in turn, with its step
+    sizes and temperatures T, in turn where they differ: 2,000 steps at 10 T, or at 5, 2 or 1 T where they diverge, and
+    2,000 at T. From the second half of each: u_min is the 1 % quantile of the energy at T; u_max the 90 % quantile in
+    the heat, but 6 to 20 T above the 99 % quantile at T; Δu the 68 % quantile of the energy's change in one step at T,
+    but at least T/2, for 10 to 200 bins. Modes that lie lower than any the pilot met are outside, where nothing is
+    flattened; a run then warns.
+    Raises DivergenceError where the pilot diverges at T. Ctrl-C ends it.
     """
-    from .sampling import sample  # which calls this for a sampler without a partition
-
-    temperature = float(np.ravel(sampler.temperatures)[0])
-    step_size = float(np.ravel(sampler.step_sizes)[0])
+    pilot = replace(
+        sampler,
+        name="pilot",
+        step_sizes=cycled(sampler.arrays["step_sizes"]),
+        temperatures=cycled(sampler.arrays["temperatures"]),
+        schedule=constant(),
+        tempering=None,
+        energy_noise=0.0,
+    )
     start = np.resize(init.reshape(-1, init.shape[2]), (CHAINS, init.shape[2]))
-    energies = []
-    for heat in (HEAT, 1.0):
-        pilot = replace(
-            sampler,
-            name="pilot",
-            step_sizes=(step_size,),
-            temperatures=(heat * temperature,),
-            schedule=constant(),
-            tempering=None,
-            energy_noise=0.0,
-        )
+    gradients = 0
+    for heat in HEATS:
         seed = (seed + SEED_SHIFT) % 2**64
+        hot = replace(pilot, temperatures=[[heat * t for t in row] for row in pilot.arrays["temperatures"]])
+        gradients += CHAINS * STEPS * sampler.dynamics.gradients
         try:
-            run = sample(problem, pilot, n_steps=STEPS, n_chains=CHAINS, seed=seed, init=start, keep_energies=True)
+            hot_energies, start = energies_of(problem, hot, seed, start, threads)
+            break
         except DivergenceError as error:
-            error.add_note("This was the pilot run that finds the partition; give contour a partition to do without.")
-            raise
-        assert run.energies is not None
-        energies.append(run.energies[:, 0, STEPS // 2 :])
-        start = run.draws[:, -1]
-    low, high = np.quantile(energies[1], [0.01, 0.99])
-    top = np.clip(np.quantile(energies[0], 0.9), high + 6.0 * temperature, high + 20.0 * temperature)
-    change = np.sqrt(np.mean(np.diff(energies[1], axis=1) ** 2))
+            if heat == HEATS[-1]:
+                error.add_note("This was the pilot run that finds the partition; give contour a partition instead.")
+                raise
+    seed = (seed + SEED_SHIFT) % 2**64
+    energies, _ = energies_of(problem, pilot, seed, start, threads)
+    gradients += CHAINS * STEPS * sampler.dynamics.gradients
+    temperature = float(sampler.arrays["temperatures"].max())
+    low, high = np.quantile(energies, [0.01, 0.99])
+    top = np.clip(np.quantile(hot_energies, 0.9), high + 6.0 * temperature, high + 20.0 * temperature)
+    change = np.quantile(np.abs(np.diff(energies, axis=1)), 0.68)
     width = np.clip(max(0.5 * temperature, change), (top - low) / 200, (top - low) / 10)
-    return Partition(float(low), float(width), int(np.ceil((top - low) / width - 1e-9)))
+    return Partition(float(low), float(width), int(np.ceil((top - low) / width - 1e-9))), gradients
 
 
-def with_partition(problem: Problem, sampler: Sampler, init: NDArray[np.float64], seed: int) -> Sampler:
-    """``sampler``, with a partition found by a pilot run where it has contour without one."""
+def cycled(values: Floats) -> list[list[float]]:
+    """The first replica's value of every chain, (R,) or (chain, R), in turn for the pilot's chains."""
+    return [[float(v)] for v in np.resize(np.atleast_2d(values)[:, 0], CHAINS)]
+
+
+def energies_of(
+    problem: Problem, sampler: Sampler, seed: int, start: Floats, threads: int | None
+) -> tuple[Floats, Floats]:
+    """Energies (chain, step) of the second half of a run, and its last places (chain, dim)."""
+    from .sampling import sample  # which calls this module for a sampler without a partition
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InterruptedWarning)
+        run = sample(
+            problem, sampler, n_steps=STEPS, n_chains=CHAINS, seed=seed, init=start, keep_energies=True,
+            threads=threads, progress=False,
+        )  # fmt: skip
+    if run.interrupted:
+        raise KeyboardInterrupt
+    assert run.energies is not None
+    return run.energies[:, 0, STEPS // 2 :], run.draws[:, -1]
+
+
+def with_partition(
+    problem: Problem, sampler: Sampler, init: Floats, seed: int, threads: int | None
+) -> tuple[Sampler, int]:
+    """``sampler``, with a partition found by a pilot where it has contour without one; and the pilot's gradients."""
     if not isinstance(sampler.tempering, Contour) or sampler.tempering.partition is not None:
-        return sampler
-    partition = find_partition(problem, sampler, seed=seed, init=init)
-    return replace(sampler, tempering=replace(sampler.tempering, partition=partition))
+        return sampler, 0
+    partition, gradients = find_partition(problem, sampler, seed=seed, init=init, threads=threads)
+    return replace(sampler, tempering=replace(sampler.tempering, partition=partition)), gradients

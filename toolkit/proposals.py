@@ -16,10 +16,10 @@ from .state import (
     LENGTH,
     LOG_PSI,
     LOG_WEIGHT,
-    MULTIPLIER,
     OUTSIDE,
     PLACE,
     POTENTIAL,
+    PROPOSED,
     STEP_SIZE,
     TEMPERATURE,
     TOP,
@@ -51,11 +51,11 @@ def propose(target, look, state, numbers, target_parameters, tempering_parameter
         )  # fmt: skip
         if numbers.tempering == CONTOUR:
             flatten(
-                potential, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[MULTIPLIER],
+                potential, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[PROPOSED],
                 rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, tempering_parameters, numbers.n_chains,
                 numbers.n_replicas,
             )  # fmt: skip
-            scale_gradients(state, rows[MULTIPLIER])
+            scale_gradients(state, rows[PROPOSED])
         elif numbers.tempering == CONTINUOUS:
             scale_gradients(state, rows[LAMBDA])
         kick(state.momentum, state.gradient, length, 0.5 if leapfrog == numbers.leapfrogs - 1 else 1.0)

@@ -36,10 +36,13 @@ class Run:
 
     replica_draws: (chain, replica, draw, dim), of the replicas that sample the target unless all were kept.
     steps: (draw,), the step after which each draw was taken; steps count from 0.
-    energies: (chain, replica, draw), where asked for: exact, without noise, with the penalty where there is one.
+    energies: (chain, replica, draw), where asked for: without energy_noise, with the penalty where there is one; those
+    of a target that draws minibatches are of a minibatch.
     replica_weights: (chain, replica, draw), importance weights where the sampler has any; up to a factor.
-    counts: everything counted or learned, see ``counting.Counts``. sampling_steps: steps after burn-in so far.
-    trace: where asked for. gradient_evaluations: so far, all chains and replicas. elapsed: seconds of sampling.
+    counts: everything counted or learned, see ``counting.Counts``; after Ctrl-C, θ may be some steps ahead.
+    sampling_steps: steps after burn-in so far.
+    trace: where asked for. gradient_evaluations: so far, all chains and
+    replicas, with those of the pilot that found contour's partition. elapsed: seconds of sampling.
     interrupted: stopped by Ctrl-C.
     """
 

@@ -14,8 +14,9 @@ from .dynamics import Dynamics, langevin
 from .philox import MAX_REPLICAS
 from .schedules import Schedule, constant
 from .tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
+from .underdamped import move_underdamped
 
-Values = float | Sequence[Any] | NDArray[np.float64]
+Values = Sequence[Any] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Sampler:
     Raises TypeError or ValueError naming the argument where something is off, and where parts make no sense together.
     """
 
-    name: str
-    step_sizes: Values
+    name: str = "sampler"
+    step_sizes: Values = ()
     temperatures: Values = (1.0,)
     dynamics: Dynamics = langevin()
     schedule: Schedule = constant()
@@ -111,6 +112,8 @@ def check_values(name: str, values: Any) -> tuple[Any, ...]:
 
 def check_replicas(sampler: Sampler) -> None:
     """Raise ValueError where step sizes, temperatures and tempering do not speak of the same replicas."""
+    if len(sampler.step_sizes) == 0:
+        raise ValueError("step_sizes must have one value per replica, got none")
     steps, temperatures = sampler.arrays["step_sizes"], sampler.arrays["temperatures"]
     replicas = sampler.n_replicas
     if steps.shape[-1] != replicas:
@@ -142,12 +145,17 @@ def check_replicas(sampler: Sampler) -> None:
 def check_parts(sampler: Sampler) -> None:
     """Raise ValueError where the parts make no sense together, and say why."""
     tempering, dynamics = sampler.tempering, sampler.dynamics
+    if len(dynamics.memory) != len(dynamics.memory_start):
+        raise ValueError(
+            f"memory_start of dynamics {dynamics.name!r} must have one value for each of memory {dynamics.memory}, got "
+            f"{dynamics.memory_start}"
+        )
     exact = dynamics.leapfrogs > 0
     if sampler.energy_noise > 0 and not isinstance(tempering, ReplicaExchange | Contour | ContinuousTempering):
         raise ValueError(
             f"energy_noise must be 0 without a tempering that looks at energies, got {sampler.energy_noise}"
         )
-    if isinstance(tempering, Stein) != (dynamics.name == "descent"):
+    if isinstance(tempering, Stein) == dynamics.draws_noise:
         raise ValueError(
             "tempering by stein and dynamics.descent() need each other: Stein's particles move without noise, and a "
             f"descent without their repulsion ends in a mode; got dynamics {dynamics.name!r} and tempering={tempering}"
@@ -167,7 +175,7 @@ def check_parts(sampler: Sampler) -> None:
             f"boundary must not be 'reflect' for {dynamics.name!r}: its test is passed before the reflection and knows "
             "nothing of it; boundaries.reject() is exact"
         )
-    if dynamics.name == "underdamped_langevin":
+    if dynamics.move is move_underdamped:
         friction, variance = dynamics.parameters
         ratio = sampler.arrays["step_sizes"] / sampler.arrays["temperatures"]
         if variance * ratio.max() > 2.0 * friction * (1.0 + 1e-12):

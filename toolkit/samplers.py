@@ -429,7 +429,8 @@ def tact_hmc(
     step_size, friction and inertia serve position and ξ alike (η, c, γ); give ``tempering.continuous_tempering`` to
     ``Sampler`` to set them apart. A draw counts where ``run.weights`` is 1, which is where λ = 1.
     thermostat=False and tempers=False are the paper's two ablations: friction c that does not adapt, for position
-    and ξ; and Nosé–Hoover dynamics alone. Law and bias: ``dynamics.nose_hoover``, ``tempering.continuous_tempering``.
+    and ξ; and Nosé–Hoover dynamics alone, which look at no energy and ignore energy_noise. Law and bias:
+    ``dynamics.nose_hoover``, ``tempering.continuous_tempering``.
     Source: TACT-HMC (2018), algorithm 1; η is not printed for its synthetic targets, c, γ and K as for its networks.
     """
     frictional = moves.underdamped_langevin(friction=friction)
@@ -453,7 +454,7 @@ def tact_hmc(
         else None,
         boundary=boundary,
         gradient_noise=gradient_noise,
-        energy_noise=energy_noise,
+        energy_noise=energy_noise if tempers else 0.0,
     )
 
 

@@ -40,15 +40,15 @@ def doubts(run: Run) -> list[str]:
             f"the gradient is multiplied by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more; steps "
             "overshoot there and θ settles on a wrong value: give smaller steps or wider bins"
         )
-    below, above, looked_at = (float(n) for n in run.counts.outside.sum(axis=0))
+    below, above, looked_at = run.counts.outside.T
     for share, limit, side, bound in (
-        (below / max(looked_at, 1.0), BELOW, "below", contour.partition.u_min),
-        (above / max(looked_at, 1.0), ABOVE, "above", contour.partition.u_max),
+        ((below / np.maximum(looked_at, 1)).max(), BELOW, "below", contour.partition.u_min),
+        ((above / np.maximum(looked_at, 1)).max(), ABOVE, "above", contour.partition.u_max),
     ):
         if share > limit:
             found.append(
-                f"{share:.0%} of the energies lie {side} the partition, which has its end at {bound:.6g}; nothing is "
-                "flattened there: give a partition that covers them"
+                f"up to {share:.0%} of a chain's energies lie {side} the partition, which has its end at {bound:.6g}; "
+                "nothing is flattened there: give a partition that covers them"
             )
     return found
 
@@ -58,7 +58,7 @@ def largest_multiplier(run: Run, zeta: float, partition: Partition) -> float:
     visits, theta = run.counts.visits, run.counts.theta
     often = visits[:, 1:] >= RARE * visits.sum(axis=1, keepdims=True)
     often &= visits[:, :-1] > 0
-    temperature = np.max(run.sampler.temperatures)
+    temperature = np.broadcast_to(run.sampler.arrays["temperatures"], (run.n_chains, run.sampler.n_replicas))[:, :1]
     with np.errstate(divide="ignore", invalid="ignore"):
         multiplier = np.abs(1.0 + zeta * temperature * np.diff(np.log(theta), axis=1) / partition.width)
     return float(multiplier[often].max(initial=1.0))

@@ -50,11 +50,12 @@ class State(NamedTuple):
 
 
 # Energies are exact in ENERGY, and as tempering sees them in NOISY_ENERGY. The gradient is multiplied by MULTIPLIER
-# (contour), or by the coupling λ (continuous tempering), which is 1 elsewhere. WEIGHT is that of the last draw.
+# (contour), or by the coupling λ (continuous tempering), which is 1 elsewhere; PROPOSED is MULTIPLIER on the way to a
+# Metropolis test. WEIGHT is that of the last draw.
 (
     ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, MULTIPLIER, LAMBDA, WEIGHT, PLACE, BIN, TOP, BOTTOM,
-    LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, ENGINE_ROWS,
-) = range(19)  # fmt: skip
+    LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, PROPOSED, ENGINE_ROWS,
+) = range(20)  # fmt: skip
 
 NO_TEMPERING, EXCHANGE, CONTOUR, CONTINUOUS, STEIN = range(5)
 
@@ -75,6 +76,7 @@ class Numbers(NamedTuple):
     draws_batches: bool
     draws_noise: bool
     needs_curvature: bool
+    n_thermostats: int  # rows of memory, from the first, that are frictions of a thermostat
     leapfrogs: int  # 0 where the dynamics move by themselves
     is_mala: bool
     keeps_energies: bool
@@ -108,7 +110,7 @@ NUMBERS = types.NamedTuple(
     + (types.float64,) * 3
     + (types.int64,)
     + (types.boolean,) * 4
-    + (types.int64,)
+    + (types.int64,) * 2
     + (types.boolean,) * 3,
     Numbers,
 )

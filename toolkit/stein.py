@@ -34,7 +34,7 @@ def stein(*, bandwidth: float | None = None) -> Stein:
     Law: no random draws but points at rest, where Σ_i [T ∇f(x_i) − f(x_i) ∇U(x_i)] = 0 for the P functions
     f = k(x_j, ·): Stein's identity, which for all f only the law at temperature T satisfies. Biased for any P: the
     particles are too narrow, and more so the more dimensions; 100 of them rest on N(0, I) at a variance of 0.96, 0.92,
-    0.71, 0.43 and 0.09 in 1, 2, 5, 10 and 50. Two on N(0, T) rest at ±a, a² = (b/4) log(1 + 4T/b), which with the
+    0.70, 0.43 and 0.1 in 1, 2, 5, 10 and 50. Two on N(0, T) rest at ±a, a² = (b/4) log(1 + 4T/b), which with the
     median's b is 0.549 T. One particle descends to a mode. Nothing carries particles over a barrier but the push of
     others, so the shares of distant modes are those of the start; begin at different places.
     Source: Liu & Wang (2016), algorithm 1 and section 5, with log(P + 1) for log P; the SVGD baseline of ICSGLD

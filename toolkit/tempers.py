@@ -5,18 +5,20 @@ from collections.abc import Callable
 
 from .compiling import kernel
 from .continuous import RENEWED, temper_continuously
-from .contour import learn
+from .contour import flatten, learn
 from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY, estimate_corrections, swap_replicas
 from .maths import select
 from .philox import COUPLING, REFRESH, fill_normals
 from .state import (
     ALIVE,
     BIN,
+    BOTTOM,
     CONTINUOUS,
     CONTOUR,
     ENERGY,
     EXCHANGE,
     LAMBDA,
+    LOG_PSI,
     LOG_WEIGHT,
     MULTIPLIER,
     NO_TEMPERING,
@@ -51,9 +53,10 @@ def temper_by_exchange(state, numbers, parameters, step, samples):
         for lane in range(energy.size):
             alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
         swap_replicas(
-            state.position, state.momentum, state.gradient, state.curvature, energy, rows[TEMPERATURE], alive,
-            rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain,
-            numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
+            state.position, state.momentum, state.memory[: numbers.n_thermostats], state.gradient, state.curvature,
+            energy, rows[STEP_SIZE],
+            rows[TEMPERATURE], alive, rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters, step,
+            numbers.seed, state.chain, numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
         )  # fmt: skip
 
 
@@ -61,9 +64,17 @@ def temper_by_contour(state, numbers, parameters, step, samples):
     """Learn θ from the energies, and multiply the gradients by what they gave before it."""
     rows = state.rows
     if samples:
+        place = rows[PLACE]
+        for lane in range(place.size):
+            place[lane] = select(state.status[lane] == 0, place[lane], math.nan)  # the diverged teach nothing
         learn(
-            rows[BIN], rows[PLACE], rows[TOP], rows[LOG_WEIGHT], rows[WEIGHT], state.contour, parameters, step,
+            rows[BIN], place, rows[TOP], rows[LOG_WEIGHT], rows[WEIGHT], state.contour, parameters, step,
             numbers.n_chains, numbers.n_replicas,
+        )  # fmt: skip
+    if numbers.leapfrogs > 0:  # the Metropolis test compares energies that one θ has flattened
+        flatten(
+            rows[NOISY_ENERGY], rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[MULTIPLIER],
+            rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, parameters, numbers.n_chains, numbers.n_replicas,
         )  # fmt: skip
     scale_gradients(state, rows[MULTIPLIER])
 
@@ -82,9 +93,20 @@ def temper_by_coupling(state, numbers, parameters, step, samples):
 
 
 def temper_by_stein(state, numbers, parameters, step, samples):
-    """Put Stein's direction in the gradients' place."""
-    rows = state.rows
+    """Put Stein's direction in the gradients' place; a particle that diverges moves the others no more."""
+    rows, alive = state.rows, state.rows[ALIVE]
     if samples:
+        for lane in range(alive.size):
+            alive[lane] = rows[ENERGY, lane] - rows[ENERGY, lane]
+        for d in range(state.gradient.shape[0]):
+            for lane in range(alive.size):
+                alive[lane] += state.gradient[d, lane] - state.gradient[d, lane]
+        for lane in range(alive.size):
+            diverges = alive[lane] != 0.0 and state.status[lane] == 0  # true for nan
+            state.status[lane] = select(diverges, step + 1, state.status[lane])
+        for d in range(state.gradient.shape[0]):
+            for lane in range(alive.size):
+                state.gradient[d, lane] = select(alive[lane] == 0.0, state.gradient[d, lane], 0.0)
         stein_gradients(
             state.position, state.gradient, rows[TEMPERATURE], state.foot, rows[WEIGHT], state.distances,
             rows[POTENTIAL], numbers.n_chains, numbers.n_replicas, parameters[0],
