@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from targets import mixtures
-from toolkit import exchange, sample, samplers
+from toolkit import exchange, sample, samplers, swapping
 from toolkit.compiling import compile_part
 from toolkit.exchange_diagnostics import expected_round_trips
 from toolkit.signatures import FLOATS, MATRIX, NAMES
@@ -44,7 +44,7 @@ def attempt_swaps(rule, energy, steps, *, sign=1.0, momentum=None, gradient=None
     gradient = np.zeros((1, lanes)) if gradient is None else gradient
     state = exchange.exchange_state(rule, n_replicas, np.repeat(np.arange(n_replicas), n_chains), 0.0, n_chains)
     kinds = (*(MATRIX,) * 5, *(FLOATS,) * 6, exchange.EXCHANGE_STATE, FLOATS, types.int64, types.uint64, NAMES)
-    kernel = compile_part(exchange.swap_replicas.py_func, types.void(*kinds, types.int64, types.int64, types.boolean))
+    kernel = compile_part(swapping.swap_replicas.py_func, types.void(*kinds, types.int64, types.int64, types.boolean))
     seen = sign * energy.ravel()
     position = seen[None].copy()
     for step in steps:

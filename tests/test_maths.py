@@ -26,6 +26,7 @@ from toolkit import (
     preconditioned,
     signatures,
     stein,
+    swapping,
     underdamped,
 )
 from toolkit.compiling import compile_part
@@ -200,7 +201,7 @@ PHASES = {
     ),
     "looking the domain up": (polygons.look_polygon, signatures.DOMAIN),
     "attempted swap": (
-        exchange.attempt_pair.py_func,
+        swapping.attempt_pair.py_func,
         types.void(
             *(MATRIX,) * 5,
             *(FLOATS,) * 6,
@@ -213,7 +214,7 @@ PHASES = {
             types.boolean,
         ),
     ),
-    "exchange": (exchange.exchange.py_func, types.void(*(FLOATS,) * 3)),
+    "exchange": (swapping.exchange.py_func, types.void(*(FLOATS,) * 3)),
     "flattening": (
         contour.flatten.py_func,
         types.void(*(FLOATS,) * 9, contour.CONTOUR_STATE, FLOATS, types.int64, types.int64),

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import betainc
 
 from targets import constrained, mixtures, shapes
-from toolkit import exchange, sample, samplers, schedules, signatures, tempering
+from toolkit import exchange, sample, samplers, schedules, signatures, swapping, tempering
 from toolkit.compiling import compile_part
 
 CHAINS = 40_000
@@ -94,7 +94,7 @@ def swap_once(
     numbers,
     chain,
 ):
-    exchange.swap_replicas(
+    swapping.swap_replicas(
         position, momentum, drag, gradient, curvature, energy, sizes, temperature, alive, swapped, scratch, state,
         numbers, 2, np.uint64(1), chain, 1, 2, True,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from .compiling import kernel
 from .continuous import RENEWED, temper_continuously
 from .contour import flatten, learn
-from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY, estimate_corrections, swap_replicas
+from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY
 from .maths import select
 from .philox import COUPLING, REFRESH, fill_normals
 from .state import (
@@ -32,6 +32,7 @@ from .state import (
     WEIGHT,
 )
 from .stein import stein_gradients
+from .swapping import estimate_corrections, swap_replicas
 
 
 def temper_not(state, numbers, parameters, step, samples):

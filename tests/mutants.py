@@ -1,0 +1,522 @@
+"""Faults of the kind that peers ship, put into a copy one by one; the tests must fail for every one.
+
+``make mutants`` runs all (some 20 s each: the engine compiles anew), ``python tests/mutants.py NAME …`` those whose
+names contain a NAME. Exits with 1 where a mutant lives. ``tests/test_mutants.py`` sees that each still applies.
+"""
+
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 600  # seconds; a mutant that hangs is dead
+
+
+class Mutant(NamedTuple):
+    """A fault: in ``file``, ``old`` becomes ``new``; ``tests`` are the pytest arguments that must fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+MUTANTS = [
+    Mutant(
+        "langevin: noise halved",
+        "toolkit/overdamped.py",
+        "math.sqrt(2.0 * h * temperature[lane])",
+        "math.sqrt(h * temperature[lane])",
+        "tests/test_dynamics.py",
+    ),
+    Mutant(
+        "langevin: temperature forgotten",
+        "toolkit/overdamped.py",
+        "math.sqrt(2.0 * h * temperature[lane])",
+        "math.sqrt(2.0 * h)",
+        "tests/test_dynamics.py",
+    ),
+    Mutant(
+        "langevin: drift doubled",
+        "toolkit/overdamped.py",
+        "fma(-h, gradient[d, lane], fma(kick",
+        "fma(-2.0 * h, gradient[d, lane], fma(kick",
+        "tests/test_dynamics.py",
+    ),
+    Mutant(
+        "noise shared between coordinates",
+        "toolkit/philox.py",
+        "step, purpose, uint64(pair))",
+        "step, purpose, uint64(0))",
+        "tests/test_dynamics.py tests/test_philox.py",
+    ),
+    Mutant(
+        "noise shared within a pair",
+        "toolkit/philox.py",
+        "radius * cosine, radius * sine",
+        "radius * cosine, radius * cosine",
+        "tests/test_dynamics.py tests/test_philox.py",
+    ),
+    Mutant(
+        "replicas share their noise",
+        "toolkit/philox.py",
+        "(replica | (index << HALF_WORD)) & LOW",
+        "(index << HALF_WORD) & LOW",
+        "tests/test_philox.py tests/test_engine.py",
+    ),
+    Mutant(
+        "gradient noise is the move's noise",
+        "toolkit/engine.py",
+        "step, GRADIENT_NOISE)",
+        "step, MOVE)",
+        "tests/test_engine.py tests/test_dynamics.py",
+    ),
+    Mutant(
+        "gradient noise left out",
+        "toolkit/engine.py",
+        "fma(numbers.gradient_noise, noise[d, lane], gradient[d, lane])",
+        "gradient[d, lane]",
+        "tests/test_dynamics.py",
+    ),
+    Mutant(
+        "swap: sign turned round",
+        "toolkit/swapping.py",
+        "cold_energy[c] - hot_energy[c]",
+        "hot_energy[c] - cold_energy[c]",
+        "tests/test_tempering.py",
+    ),
+    Mutant(
+        "swap: correction left out",
+        "toolkit/swapping.py",
+        "slope * (difference[c] - slope * correction[c])",
+        "slope * difference[c]",
+        "tests/test_tempering.py",
+    ),
+    Mutant(
+        "swap: correction doubled",
+        "toolkit/exchange.py",
+        "return float(energy_noise) ** 2 if",
+        "return 2.0 * float(energy_noise) ** 2 if",
+        "tests/test_tempering.py",
+    ),
+    Mutant(
+        "swap: half of the energy noise",
+        "toolkit/swapping.py",
+        "noise * (a - b)",
+        "noise * a",
+        "tests/test_tempering.py tests/test_engine.py",
+    ),
+    Mutant(
+        "swap: no random number",
+        "toolkit/swapping.py",
+        "select(threshold > 0.0, threshold, u)",
+        "select(threshold > 0.0, threshold, 0.5)",
+        "tests/test_tempering.py",
+    ),
+    Mutant(
+        "swap: even pairs alone",
+        "toolkit/swapping.py",
+        "cold % 2 == (attempt // window) % 2",
+        "cold % 2 == 0",
+        "tests/test_tempering.py tests/test_exchange_laws.py",
+    ),
+    Mutant(
+        "swap: window ignored",
+        "toolkit/swapping.py",
+        "(attempt // window) % 2",
+        "attempt % 2",
+        "tests/test_exchange_laws.py",
+    ),
+    Mutant(
+        "swap: momenta keep their size",
+        "toolkit/swapping.py",
+        "heat = math.sqrt(hot_heat[c] / cold_heat[c])",
+        "heat = 1.0",
+        "tests/test_tempering.py",
+    ),
+    Mutant(
+        "swap: momenta at their own time",
+        "toolkit/swapping.py",
+        "0.5 * math.sqrt(cold_size[c]), 0.5 * math.sqrt(hot_size[c])",
+        "0.0 * math.sqrt(cold_size[c]), 0.0 * math.sqrt(hot_size[c])",
+        "tests/test_tempering.py tests/test_equivalences.py",
+    ),
+    Mutant(
+        "swap: gradients stay",
+        "toolkit/swapping.py",
+        "exchange(gradient[d, cold], gradient[d, hot], swapped)",
+        "pass",
+        "tests/test_tempering.py tests/test_engine.py",
+    ),
+    Mutant(
+        "swap: both sets of pairs at once",
+        "toolkit/swapping.py",
+        "select((coin < 0.5) == (cold % 2 == 0), 1.0, 0.0)",
+        "1.0",
+        "tests/test_exchange_laws.py",
+    ),
+    Mutant(
+        "round trips: any meeting counts",
+        "toolkit/swapping.py",
+        "int(cold[c] == 2)",
+        "int(cold[c] > 0)",
+        "tests/test_exchange_laws.py",
+    ),
+    Mutant(
+        "round trips: hot end without the cold",
+        "toolkit/swapping.py",
+        "hot[c] = 2 if hot[c] == 1 else hot[c]",
+        "hot[c] = 2",
+        "tests/test_exchange_laws.py tests/test_trace.py",
+    ),
+    Mutant(
+        "estimated correction: biased variance",
+        "toolkit/swapping.py",
+        "total * total / count) / (count - 1)",
+        "total * total / count) / count",
+        "tests/test_corrections.py",
+    ),
+    Mutant(
+        "adapted correction: away from the target",
+        "toolkit/swapping.py",
+        "(swapped[c] - parameters[TARGET_RATE])",
+        "(parameters[TARGET_RATE] - swapped[c])",
+        "tests/test_corrections.py",
+    ),
+    Mutant(
+        "boundary: clamped in place of reflected",
+        "toolkit/boundaries.py",
+        "position[d, lane] = fma(2.0, foot[d, lane], -position[d, lane])",
+        "position[d, lane] = foot[d, lane]",
+        "tests/test_boundaries.py",
+    ),
+    Mutant(
+        "boundary: momentum not reflected",
+        "toolkit/boundaries.py",
+        "fma(-2.0 * along / squared, normal",
+        "fma(-1.0 * along / squared, normal",
+        "tests/test_boundaries.py tests/test_equivalences.py",
+    ),
+    Mutant(
+        "boundary: momentum goes on after a rejection",
+        "toolkit/boundaries.py",
+        "outside[lane] != 0.0, -momentum[d, lane], momentum[d, lane]",
+        "outside[lane] != 0.0, momentum[d, lane], momentum[d, lane]",
+        "tests/test_boundaries.py tests/test_equivalences.py tests/test_product.py",
+    ),
+    Mutant(
+        "penalty pushes outwards",
+        "toolkit/boundaries.py",
+        "pull = coefficient *",
+        "pull = -coefficient *",
+        "tests/test_boundaries.py tests/test_engine.py",
+    ),
+    Mutant(
+        "underdamped: noise halved",
+        "toolkit/underdamped.py",
+        "fma(2.0 * friction, temperature[lane], -h * variance)",
+        "fma(friction, temperature[lane], -h * variance)",
+        "tests/test_underdamped.py",
+    ),
+    Mutant(
+        "underdamped: noise estimate added",
+        "toolkit/underdamped.py",
+        "fma(2.0 * friction, temperature[lane], -h * variance)",
+        "fma(2.0 * friction, temperature[lane], h * variance)",
+        "tests/test_underdamped.py",
+    ),
+    Mutant(
+        "underdamped: time step squared",
+        "toolkit/underdamped.py",
+        "position[d, lane] = fma(root[lane], momentum",
+        "position[d, lane] = fma(root[lane] * root[lane], momentum",
+        "tests/test_underdamped.py",
+    ),
+    Mutant(
+        "thermostat: sign turned round",
+        "toolkit/underdamped.py",
+        "excess = (1.0 - 0.5 * square * thermostat[lane])",
+        "excess = -(1.0 - 0.5 * square * thermostat[lane])",
+        "tests/test_underdamped.py",
+    ),
+    Mutant(
+        "thermostat: as printed",
+        "toolkit/underdamped.py",
+        "excess = (1.0 - 0.5 * square * thermostat[lane])",
+        "excess = 1.0",
+        "tests/test_underdamped.py",
+    ),
+    Mutant(
+        "thermostat: dimensions not averaged",
+        "toolkit/underdamped.py",
+        "* total[lane] / dim - temperature[lane]",
+        "* total[lane] - temperature[lane]",
+        "tests/test_underdamped.py",
+    ),
+    Mutant(
+        "thermostat: temperature forgotten",
+        "toolkit/underdamped.py",
+        "* total[lane] / dim - temperature[lane]",
+        "* total[lane] / dim - 1.0",
+        "tests/test_underdamped.py",
+    ),
+    Mutant(
+        "preconditioner: Γ's sign",
+        "toolkit/preconditioned.py",
+        "gamma = -0.5",
+        "gamma = 0.5",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "preconditioner: Γ as printed",
+        "toolkit/preconditioned.py",
+        "tangent[lane] *= decay *",
+        "tangent[lane] *= 0.0 *",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "preconditioner: noise not preconditioned",
+        "toolkit/preconditioned.py",
+        "math.sqrt(2.0 * h * temperature[lane] * scale[lane])",
+        "math.sqrt(2.0 * h * temperature[lane])",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "curvature: step length forgotten",
+        "toolkit/evaluation.py",
+        "/ (probe[d, lane] - position[d, lane])",
+        "/ abs(probe[d, lane] - position[d, lane])",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "Metropolis: everything accepted",
+        "toolkit/metropolis.py",
+        "select(odds > u, 1.0, 0.0)",
+        "select(odds > 0.0, 1.0, 0.0)",
+        "tests/test_metropolis.py",
+    ),
+    Mutant(
+        "Metropolis: temperature forgotten",
+        "toolkit/metropolis.py",
+        "/ select(cold, 1.0, temperature[lane])",
+        "/ 1.0",
+        "tests/test_metropolis.py",
+    ),
+    Mutant(
+        "Metropolis: kinetic energy forgotten",
+        "toolkit/metropolis.py",
+        "kept[lane] = fma(0.5 * momentum[d, lane], momentum[d, lane], kept[lane])",
+        "kept[lane] += 0.0",
+        "tests/test_metropolis.py",
+    ),
+    Mutant(
+        "MALA: step size taken for a length",
+        "toolkit/metropolis.py",
+        "math.sqrt(2.0 * step_size[lane]) if is_mala",
+        "step_size[lane] if is_mala",
+        "tests/test_metropolis.py tests/test_equivalences.py",
+    ),
+    Mutant(
+        "contour: multiplier's sign",
+        "toolkit/contour.py",
+        "1.0 + zeta * temperature[lane]",
+        "1.0 - zeta * temperature[lane]",
+        "tests/test_contour.py tests/test_contour_laws.py",
+    ),
+    Mutant(
+        "contour: temperature forgotten",
+        "toolkit/contour.py",
+        "zeta * temperature[lane] * rise / width",
+        "zeta * rise / width",
+        "tests/test_contour.py tests/test_contour_laws.py",
+    ),
+    Mutant(
+        "contour: a bin unvisited keeps a tiny θ",
+        "toolkit/contour.py",
+        "state.table[c, 2 * j] = state.table[c, 2 * nearest]",
+        "state.table[c, 2 * j] = 1e-6 * state.table[c, 2 * nearest]",
+        "tests/test_contour.py tests/test_contour_laws.py",
+    ),
+    Mutant(
+        "contour: the tail teaches the last bin",
+        "toolkit/contour.py",
+        "share[lane] = select(inside & learns, taught, 0.0)",
+        "share[lane] = select(learns, taught, 0.0)",
+        "tests/test_contour.py tests/test_contour_laws.py",
+    ),
+    Mutant(
+        "contour: replicas learn P times too fast",
+        "toolkit/contour.py",
+        "omega = min(omega, parameters[OMEGA_CAP]) / n_replicas",
+        "omega = min(omega, parameters[OMEGA_CAP])",
+        "tests/test_contour.py tests/test_contour_laws.py",
+    ),
+    Mutant(
+        "contour: field of 2022 with Ψ θ",
+        "toolkit/contour.py",
+        "else 1.0 - self.zeta",
+        "else 1.0",
+        "tests/test_contour.py tests/test_contour_laws.py",
+    ),
+    Mutant(
+        "contour: weights without ζ",
+        "toolkit/engine.py",
+        "exp(tempering_parameters[ZETA] * log_weight[lane])",
+        "exp(log_weight[lane])",
+        "tests/test_contour_laws.py",
+    ),
+    Mutant(
+        "contour: weights from the bin's upper edge",
+        "toolkit/contour.py",
+        "log_top - (bins[lane] + 1.0 - place[lane]) * rise",
+        "log_top",
+        "tests/test_contour.py tests/test_contour_laws.py",
+    ),
+    Mutant(
+        "coupling: force's sign",
+        "toolkit/continuous.py",
+        "force[lane] = side * bias[here, lane]",
+        "force[lane] = -side * bias[here, lane]",
+        "tests/test_continuous_kernel.py",
+    ),
+    Mutant(
+        "coupling: every draw counts",
+        "toolkit/continuous.py",
+        "select(abs(xi[lane]) <= plateau, 1.0, 0.0)",
+        "1.0",
+        "tests/test_continuous_kernel.py tests/test_tact_hmc.py",
+    ),
+    Mutant(
+        "coupling: thermostat's sign",
+        "toolkit/continuous.py",
+        "rate * rate * heat / inertia",
+        "-rate * rate * heat / inertia",
+        "tests/test_continuous_kernel.py",
+    ),
+    Mutant(
+        "coupling: gradient not scaled",
+        "toolkit/tempers.py",
+        "scale_gradients(state, rows[LAMBDA])",
+        "pass",
+        "tests/test_tact_hmc.py tests/test_product.py",
+    ),
+    Mutant(
+        "coupling: ξ passes the wall",
+        "toolkit/continuous.py",
+        "momentum[lane] = select(inside, momentum[lane], -momentum[lane])",
+        "momentum[lane] = 1.0 * momentum[lane]",
+        "tests/test_continuous_kernel.py",
+    ),
+    Mutant(
+        "Stein: bandwidth without the logarithm",
+        "toolkit/stein.py",
+        "log(n_replicas + 1.0)",
+        "1.0",
+        "tests/test_stein_kernel.py",
+    ),
+    Mutant(
+        "cycles: the cut normal taken for a whole one",
+        "toolkit/cycles.py",
+        "+ np.log(chdtr(dim, limit))",
+        "",
+        "tests/test_cycles.py",
+    ),
+    Mutant(
+        "ladder: acceptance taken for rejection",
+        "toolkit/ladders.py",
+        "1.0 - swaps / tries",
+        "swaps / tries",
+        "tests/test_ladders.py",
+    ),
+    Mutant(
+        "stepping stones: sign",
+        "toolkit/exchange_diagnostics.py",
+        "logsumexp(-drop * energy",
+        "logsumexp(drop * energy",
+        "tests/test_ladders.py",
+    ),
+    Mutant(
+        "resampling: not random",
+        "toolkit/weighting.py",
+        "* size + rng.random())",
+        "* size + 0.5)",
+        "tests/test_weighting.py",
+    ),
+    Mutant(
+        "schedule: decay from the wrong step",
+        "toolkit/schedules.py",
+        "steps - start + 1",
+        "steps - start + 2",
+        "tests/test_schedules.py",
+    ),
+    Mutant(
+        "minibatch: not scaled up to all data",
+        "targets/regression.py",
+        "parameters[NOISE_PRECISION] * n_data / n_drawn",
+        "parameters[NOISE_PRECISION]",
+        "tests/test_regression.py",
+    ),
+    Mutant(
+        "weights of draws one step late",
+        "toolkit/engine.py",
+        "        slot = slots[k]\n        if slot >= 0:\n            record(",
+        "        slot = slots[max(k - 1, 0)]\n        if slot >= 0:\n            record(",
+        "tests/test_sampling.py",
+    ),
+]
+
+
+def run(mutant: Mutant) -> tuple[Mutant, str, float]:
+    """'killed', 'LIVES' or 'does not apply', and the seconds it took."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "tree"
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "out", "*.egg-info"))
+        path = copy / mutant.file
+        source = path.read_text(encoding="utf-8")
+        if source.count(mutant.old) != 1:
+            return mutant, "does not apply", 0.0
+        path.write_text(source.replace(mutant.old, mutant.new), encoding="utf-8")
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder) / "cache"), "PYTHONPATH": str(copy)}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            *mutant.tests.split(),
+        ]
+        try:
+            result = subprocess.run(
+                command, cwd=copy, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+            )
+            verdict = {0: "LIVES", 1: "killed"}.get(result.returncode, f"pytest exits with {result.returncode}")
+        except subprocess.TimeoutExpired:
+            verdict = "killed"
+    return mutant, verdict, time.perf_counter() - started
+
+
+def main(wanted: list[str]) -> int:
+    """Run the mutants, two at a time, and print what became of each."""
+    chosen = [mutant for mutant in MUTANTS if not wanted or any(word in mutant.name for word in wanted)]
+    alive = 0
+    with concurrent.futures.ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        for mutant, verdict, seconds in pool.map(run, chosen):
+            alive += verdict != "killed"
+            print(f"{verdict:15s} {seconds:5.0f} s  {mutant.name}  ({mutant.file})", flush=True)
+    print(f"{len(chosen) - alive} of {len(chosen)} killed")
+    return int(alive > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,17 @@
+"""The mutants still apply: each fault's line is there, once, and the tests that are to kill it exist."""
+
+import pytest
+from mutants import MUTANTS, ROOT
+
+
+def test_there_are_enough_mutants_and_no_name_twice():
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 25
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_applies(mutant):
+    source = (ROOT / mutant.file).read_text(encoding="utf-8")
+    assert source.count(mutant.old) == 1
+    assert mutant.old != mutant.new
+    compile(source.replace(mutant.old, mutant.new), mutant.file, "exec")
+    assert all((ROOT / name).exists() for name in mutant.tests.split())
