@@ -152,8 +152,8 @@ def normal_run(cells, n_steps=30_000, h=0.02, **options):
     [
         (Partition(LOWEST, 0.5, 20), {"n_steps": 400}, r"θ has not settled: .* it moved by 0\.\d\d in L1"),
         (Partition(LOWEST, 0.02, 200), {"zeta": 1.5}, r"the gradient is multiplied by up to \d+ in bins"),
-        (Partition(LOWEST + 0.5, 0.5, 20), {}, r"\d\d% of a chain's energies lie below the partition, .* at 1\.41894;"),
-        (Partition(LOWEST, 0.25, 8), {}, r"\d\d% of a chain's energies lie above the partition, .* at 2\.91894;"),
+        (Partition(LOWEST + 0.5, 0.5, 20), {}, r"\d\d% of the energies lie below the partition, .* at 1\.41894;"),
+        (Partition(LOWEST, 0.25, 8), {}, r"\d\d% of the energies lie above the partition, .* at 2\.91894;"),
     ],
     ids=["short", "steep", "below", "above"],
 )

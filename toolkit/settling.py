@@ -40,17 +40,26 @@ def doubts(run: Run) -> list[str]:
             f"the gradient is multiplied by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more; steps "
             "overshoot there and θ settles on a wrong value: give smaller steps or wider bins"
         )
-    below, above, looked_at = run.counts.outside.T
+    below, above = shares_outside(run)
     for share, limit, side, bound in (
-        ((below / np.maximum(looked_at, 1)).max(), BELOW, "below", contour.partition.u_min),
-        ((above / np.maximum(looked_at, 1)).max(), ABOVE, "above", contour.partition.u_max),
+        (below, BELOW, "below", contour.partition.u_min),
+        (above, ABOVE, "above", contour.partition.u_max),
     ):
         if share > limit:
             found.append(
-                f"up to {share:.0%} of a chain's energies lie {side} the partition, which has its end at {bound:.6g}; "
+                f"{share:.0%} of the energies lie {side} the partition, which has its end at {bound:.6g}; "
                 "nothing is flattened there: give a partition that covers them"
             )
     return found
+
+
+def shares_outside(run: Run) -> tuple[float, float]:
+    """Shares of the energies below and above the partition, of the chains at the temperature that has the most."""
+    temperature = np.broadcast_to(run.sampler.arrays["temperatures"], (run.n_chains, run.sampler.n_replicas))[:, 0]
+    groups = [run.counts.outside[temperature == t].sum(axis=0) for t in np.unique(temperature)]
+    return max(below / max(all_, 1) for below, _, all_ in groups), max(
+        above / max(all_, 1) for _, above, all_ in groups
+    )
 
 
 def largest_multiplier(run: Run, zeta: float, partition: Partition) -> float:
