@@ -65,13 +65,13 @@ def main() -> None:
     z = run.trace.fields["thermostat"][:, 0][:, after]
     theory = thermostats.thermostat_law(neutral, 1)
     line(
-        "sgnht E z, noise 10, 2z − z² = 2c + h s²/T",
+        "sgnht E z, noise 10, c + h s²/2 − Var z",
         z.mean(axis=1),
-        1 - (1 - 2 * theory.mean) ** 0.5,
-        neutral.dynamics.parameters[0],
-        "c: noise not taken up",
+        theory.mean - theory.deviation**2,
+        0.02,
+        "c: not taken up",
     )
-    line("sgnht sd z", z.std(axis=1), theory.deviation, theory.deviation * 2**0.5, "twice the variance")
+    line("sgnht sd z, to first order", z.std(axis=1), theory.deviation, theory.deviation * 2**0.5, "twice the variance")
     x = (run.draws[..., 0] ** 2).mean(axis=1)
     line("sgnht E x², noise 10", x, 1.0, 1 - theory.mean / 2, "the printed thermostat's")
     flat = samplers.psgld(0.02, decay=0.97, floor=1.0)

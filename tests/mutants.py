@@ -347,8 +347,8 @@ MUTANTS = [
     Mutant(
         "contour: the tail teaches the last bin",
         "toolkit/contour.py",
-        "share[lane] = select(inside & learns, taught, 0.0)",
-        "share[lane] = select(learns, taught, 0.0)",
+        "share[lane] = select(inside & learns, share[lane], 0.0)",
+        "share[lane] = select(learns, share[lane], 0.0)",
         "tests/test_contour.py tests/test_contour_laws.py",
     ),
     Mutant(

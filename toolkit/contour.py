@@ -204,10 +204,15 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
     zeta, rest, n_bins = parameters[ZETA], parameters[FIELD_POWER], state.table.shape[1] // 2
     beyond = float(n_bins)
     learns = step < parameters[LEARN_UNTIL]
+    if rest == 0.0:
+        for lane in range(share.size):
+            share[lane] = omega * exp(zeta * log_weight[lane])
+    else:
+        for lane in range(share.size):
+            share[lane] = omega * exp(fma(zeta, log_weight[lane], rest * log(top[lane])))
     for lane in range(share.size):
-        taught = omega * exp(fma(zeta, log_weight[lane], rest * log(top[lane])))
         inside = (place[lane] >= 0.0) & (place[lane] < beyond)  # false for nan: a lane that has diverged
-        share[lane] = select(inside & learns, taught, 0.0)
+        share[lane] = select(inside & learns, share[lane], 0.0)
     for c in range(n_chains):
         total = 0.0
         for r in range(n_replicas):
@@ -273,7 +278,7 @@ def contour(
     decay: the steps ω_k. interpolated=False: weights θ(J)^ζ and c = θ(J)^ζ or θ(J), as printed.
     freezes: θ is learned during burn-in and then rests, so that the law below holds for whatever it has become. While
     it learns, it runs away from where the replica is, and the fewer the replicas the more: on cosine25 at h = 1e-3 one
-    replica's E x² is 6 % too large after 4·10⁵ steps, 150,000 of them burn-in, and right within 2 % when it freezes.
+    replica's E x² is 6 % too large after 4·10⁵ steps, 150,000 of them burn-in, and within its error of 2 % when it freezes.
 
     Law: draws with their weights Ψ^ζ have the law exp(−U/T), for any θ that has settled; of P replicas at equal cost,
     θ's variance is that of one at P times the steps over P ω_{Pk} / ω_k, which is P^{1−α} for ω_k ∝ k^−α. Biased: by

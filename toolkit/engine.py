@@ -9,7 +9,7 @@ in one vectorised loop. Parts come in as function pointers (``signatures``), so 
 import math
 
 from .boundaries import reflect_lanes, reject_lanes
-from .compiling import kernel
+from .compiling import inlined, kernel
 from .continuous import MOMENTUM as XI_MOMENTUM
 from .continuous import THERMOSTAT
 from .continuous import WEIGHT as COUNTS
@@ -134,7 +134,7 @@ def start_momenta(state, numbers):
             state.momentum[d, lane] *= math.sqrt(state.rows[TEMPERATURE, lane])
 
 
-@kernel
+@inlined
 def look_at_energies(
     target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, slot, outputs
 ):  # fmt: skip
@@ -173,7 +173,7 @@ def look_at_energies(
         record_row(weight, state.status, numbers.n_chains, slot, outputs.weights)
 
 
-@kernel
+@inlined
 def check_finite(state, alive, couples):
     """alive (lane) ← 0 where energy, position and, with continuous tempering, ξ's momentum are finite, else nan."""
     position, energy = state.position, state.rows[ENERGY]
