@@ -278,7 +278,8 @@ def contour(
     decay: the steps ω_k. interpolated=False: weights θ(J)^ζ and c = θ(J)^ζ or θ(J), as printed.
     freezes: θ is learned during burn-in and then rests, so that the law below holds for whatever it has become. While
     it learns, it runs away from where the replica is, and the fewer the replicas the more: on cosine25 at h = 1e-3 one
-    replica's E x² is 6 % too large after 4·10⁵ steps, 150,000 of them burn-in, and within its error of 2 % when it freezes.
+    replica's E x² is 6 % too large after 4·10⁵ steps, 150,000 of them burn-in, and within its error of 2 % when it
+    freezes.
 
     Law: draws with their weights Ψ^ζ have the law exp(−U/T), for any θ that has settled; of P replicas at equal cost,
     θ's variance is that of one at P times the steps over P ω_{Pk} / ω_k, which is P^{1−α} for ω_k ∝ k^−α. Biased: by
