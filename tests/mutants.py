@@ -509,6 +509,12 @@ def run(mutant: Mutant) -> tuple[Mutant, str, float]:
 def main(wanted: list[str]) -> int:
     """Run the mutants, two at a time, and print what became of each."""
     chosen = [mutant for mutant in MUTANTS if not wanted or any(word in mutant.name for word in wanted)]
+    tests = " ".join(sorted({name for mutant in chosen for name in mutant.tests.split()}))
+    line = chosen[0].old if chosen else ""
+    _, verdict, seconds = run(Mutant("no fault", chosen[0].file, line, line, tests)) if chosen else (None, "LIVES", 0.0)
+    print(f"{verdict:15s} {seconds:5.0f} s  no fault at all, which must live")
+    if verdict != "LIVES":
+        return 1
     alive = 0
     with concurrent.futures.ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
         for mutant, verdict, seconds in pool.map(run, chosen):
