@@ -13,30 +13,26 @@ from .compiling import inlined, kernel
 from .continuous import MOMENTUM as XI_MOMENTUM
 from .continuous import THERMOSTAT
 from .continuous import WEIGHT as COUNTS
-from .contour import ZETA, flatten
+from .contour import ZETA
 from .evaluation import divide_differences, evaluate, set_counters, set_probe
+from .flattening import flatten_block
 from .maths import exp, fma, select
 from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals
 from .recording import record, record_row, record_theta, record_trace
 from .state import (
     ALIVE,
-    BIN,
-    BOTTOM,
     CONTINUOUS,
     CONTOUR,
     ENERGY,
     LAMBDA,
-    LOG_PSI,
     LOG_WEIGHT,
     MULTIPLIER,
     NO_TEMPERING,
     NOISY_ENERGY,
     OUTSIDE,
-    PLACE,
     POTENTIAL,
     STEP_SIZE,
     TEMPERATURE,
-    TOP,
     WEIGHT,
 )
 
@@ -155,10 +151,7 @@ def look_at_energies(
             for lane in range(energy.size):
                 noisy_energy[lane] = fma(numbers.energy_noise, state.noise[0, lane], energy[lane])
     if numbers.tempering == CONTOUR:
-        flatten(
-            noisy_energy, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[MULTIPLIER],
-            rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, tempering_parameters, numbers.n_chains, numbers.n_replicas,
-        )  # fmt: skip
+        flatten_block(noisy_energy, rows[MULTIPLIER], state, numbers, tempering_parameters)
     if slot < 0:
         return
     if numbers.keeps_energies:

@@ -1,13 +1,12 @@
 """A Metropolis step for the energy that tempering leaves, behind the signature by which the engine calls it."""
 
 from .compiling import kernel
-from .contour import ZETA, flatten
+from .contour import ZETA
 from .evaluation import evaluate
+from .flattening import flatten_block
 from .maths import fma
 from .metropolis import accept, begin_trajectory, drift, kick
 from .state import (
-    BIN,
-    BOTTOM,
     CONTINUOUS,
     CONTOUR,
     ENERGY,
@@ -15,14 +14,11 @@ from .state import (
     LAMBDA,
     LENGTH,
     LOG_PSI,
-    LOG_WEIGHT,
     OUTSIDE,
-    PLACE,
     POTENTIAL,
     PROPOSED,
     STEP_SIZE,
     TEMPERATURE,
-    TOP,
     WEIGHT,
 )
 from .tempers import scale_gradients
@@ -50,11 +46,7 @@ def propose(target, look, state, numbers, target_parameters, tempering_parameter
             numbers.penalty, target_parameters, real, whole,
         )  # fmt: skip
         if numbers.tempering == CONTOUR:
-            flatten(
-                potential, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[PROPOSED],
-                rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, tempering_parameters, numbers.n_chains,
-                numbers.n_replicas,
-            )  # fmt: skip
+            flatten_block(potential, rows[PROPOSED], state, numbers, tempering_parameters)
             scale_gradients(state, rows[PROPOSED])
         elif numbers.tempering == CONTINUOUS:
             scale_gradients(state, rows[LAMBDA])

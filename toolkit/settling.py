@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .contour import Contour, Partition
 from .errors import ContourWarning
@@ -55,11 +56,15 @@ def doubts(run: Run) -> list[str]:
 
 def shares_outside(run: Run) -> tuple[float, float]:
     """Shares of the energies below and above the partition, of the chains at the temperature that has the most."""
-    temperature = np.broadcast_to(run.sampler.arrays["temperatures"], (run.n_chains, run.sampler.n_replicas))[:, 0]
-    groups = [run.counts.outside[temperature == t].sum(axis=0) for t in np.unique(temperature)]
-    return max(below / max(all_, 1) for below, _, all_ in groups), max(
-        above / max(all_, 1) for _, above, all_ in groups
-    )
+    temperature = chain_temperatures(run)
+    groups = np.array([run.counts.outside[temperature == t].sum(axis=0) for t in np.unique(temperature)])
+    below, above = (groups[:, :2] / np.maximum(groups[:, 2:], 1)).max(axis=0)
+    return float(below), float(above)
+
+
+def chain_temperatures(run: Run) -> NDArray[np.float64]:
+    """The temperature that all replicas of a chain share, (chain,)."""
+    return run.sampler.per_chain("temperatures", np.arange(run.n_chains), np.zeros(run.n_chains, np.int64))
 
 
 def largest_multiplier(run: Run, zeta: float, partition: Partition) -> float:
@@ -67,7 +72,7 @@ def largest_multiplier(run: Run, zeta: float, partition: Partition) -> float:
     visits, theta = run.counts.visits, run.counts.theta
     often = visits[:, 1:] >= RARE * visits.sum(axis=1, keepdims=True)
     often &= visits[:, :-1] > 0
-    temperature = np.broadcast_to(run.sampler.arrays["temperatures"], (run.n_chains, run.sampler.n_replicas))[:, :1]
+    temperature = chain_temperatures(run)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         multiplier = np.abs(1.0 + zeta * temperature * np.diff(np.log(theta), axis=1) / partition.width)
     return float(multiplier[often].max(initial=1.0))

@@ -5,20 +5,19 @@ from collections.abc import Callable
 
 from .compiling import kernel
 from .continuous import RENEWED, temper_continuously
-from .contour import flatten, learn
+from .contour import learn
 from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY
+from .flattening import flatten_block
 from .maths import select
 from .philox import COUPLING, REFRESH, fill_normals
 from .state import (
     ALIVE,
     BIN,
-    BOTTOM,
     CONTINUOUS,
     CONTOUR,
     ENERGY,
     EXCHANGE,
     LAMBDA,
-    LOG_PSI,
     LOG_WEIGHT,
     MULTIPLIER,
     NO_TEMPERING,
@@ -55,9 +54,8 @@ def temper_by_exchange(state, numbers, parameters, step, samples):
             alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
         swap_replicas(
             state.position, state.momentum, state.memory[: numbers.n_thermostats], state.gradient, state.curvature,
-            energy, rows[STEP_SIZE],
-            rows[TEMPERATURE], alive, rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters, step,
-            numbers.seed, state.chain, numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
+            energy, rows[STEP_SIZE], rows[TEMPERATURE], alive, rows[WEIGHT], rows[POTENTIAL], state.exchange,
+            parameters, step, numbers.seed, state.chain, numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
         )  # fmt: skip
 
 
@@ -73,10 +71,7 @@ def temper_by_contour(state, numbers, parameters, step, samples):
             numbers.n_chains, numbers.n_replicas,
         )  # fmt: skip
     if numbers.leapfrogs > 0:  # the Metropolis test compares energies that one θ has flattened
-        flatten(
-            rows[NOISY_ENERGY], rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], rows[MULTIPLIER],
-            rows[LOG_PSI], rows[LOG_WEIGHT], state.contour, parameters, numbers.n_chains, numbers.n_replicas,
-        )  # fmt: skip
+        flatten_block(rows[NOISY_ENERGY], rows[MULTIPLIER], state, numbers, parameters)
     scale_gradients(state, rows[MULTIPLIER])
 
 
