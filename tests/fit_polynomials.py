@@ -1,4 +1,4 @@
-"""Fit the minimax polynomials of ``toolkit.maths`` anew: Remez exchange with 60 digits. Prints their coefficients."""
+"""Fit the polynomials of ``toolkit.maths`` and ``toolkit.trigonometry``: Remez exchange with 60 digits. Prints them."""
 
 import mpmath
 
@@ -59,6 +59,11 @@ def cos_tail(z):
     return (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / z**2 if z > mpmath.mpf("1e-20") else mpmath.mpf(1) / 24
 
 
+def atan_tail(z):
+    t = mpmath.sqrt(z)
+    return (mpmath.atan(t) / t - 1) / z if z > mpmath.mpf("1e-25") else -mpmath.mpf(1) / 3
+
+
 def fits():
     """(name, coefficients, error) of each polynomial, on its reduced interval widened by 1e-4."""
     wider = mpmath.mpf("1.0001")
@@ -69,6 +74,7 @@ def fits():
     yield "log", *minimax(log_tail, 6, 0, s_max**2 * wider)
     yield "sin", *minimax(sin_tail, 5, 0, eighth)
     yield "cos", *minimax(cos_tail, 5, 0, eighth)
+    yield "atan", *minimax(atan_tail, 10, 0, (mpmath.sqrt(2) - 1) ** 2 * wider)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from toolkit import (
     engine,
     evaluation,
     exchange,
+    hyperbolic,
     maths,
     metropolis,
     overdamped,
@@ -27,6 +28,7 @@ from toolkit import (
     signatures,
     stein,
     swapping,
+    trigonometry,
     underdamped,
 )
 from toolkit.compiling import compile_part
@@ -114,8 +116,10 @@ def test_log_is_within_2_ulp(sampled):
 
 
 def test_log_at_the_edges():
-    x = [0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, -1.0, -5e-324, 5e-324]
+    largest = 1.7976931348623157e308
+    x = [0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, -1.0, -5e-324, 5e-324, largest, 1.3e308, 2.0**1023]
     expected = [-math.inf, -math.inf, 0.0, math.inf, math.nan, math.nan, math.nan, math.nan, -744.4400719213812]
+    expected += [709.782712893384, math.log(1.3e308), 709.0895657128241]
     np.testing.assert_array_equal(apply(fill_log, x), expected)
 
 
@@ -174,6 +178,107 @@ def test_sincos_and_power_at_the_edges():
     np.testing.assert_array_equal(apply(fill_power, x, y), expected)
 
 
+def signed(rng, low, high, n=2000):
+    """Numbers of both signs, of all magnitudes between ``low`` and ``high``."""
+    return np.exp(rng.uniform(np.log(low), np.log(high), n)) * rng.choice([-1.0, 1.0], n)
+
+
+def spread(rng, reach, n=4000):
+    """Numbers from 1e-300 to ``reach``, most of them near it, of both signs."""
+    return np.concatenate([signed(rng, 1e-300, 1e-3), rng.uniform(-reach, reach, n)])
+
+
+# function: the reference, the ulps that its docstring states, and where
+STATED = {
+    hyperbolic.expm1: (mpmath.expm1, 2.5, lambda rng: np.append(spread(rng, 2), rng.uniform(-60, 709.7, 1000))),
+    hyperbolic.log1p: (mpmath.log1p, 2, lambda rng: np.append(spread(rng, 0.9999), abs(signed(rng, 0.1, 1e300)))),
+    hyperbolic.sinh: (mpmath.sinh, 3, lambda rng: np.append(spread(rng, 3), rng.uniform(-709.7, 709.7, 1000))),
+    hyperbolic.cosh: (mpmath.cosh, 2, lambda rng: np.append(spread(rng, 3), rng.uniform(-709.7, 709.7, 1000))),
+    hyperbolic.tanh: (mpmath.tanh, 3, lambda rng: np.append(spread(rng, 1), rng.uniform(-30, 30, 1000))),
+    hyperbolic.asinh: (mpmath.asinh, 3, lambda rng: np.append(spread(rng, 3), signed(rng, 1, 1e307))),
+    hyperbolic.acosh: (mpmath.acosh, 3, lambda rng: 1 + np.append(rng.random(2000), abs(signed(rng, 1e-15, 1e307)))),
+    hyperbolic.atanh: (mpmath.atanh, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
+    trigonometry.atan: (mpmath.atan, 1.5, lambda rng: np.append(spread(rng, 5), signed(rng, 1, 1e300))),
+    trigonometry.asin: (mpmath.asin, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
+    trigonometry.acos: (mpmath.acos, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
+}
+INF, NAN, HALF_PI = math.inf, math.nan, math.pi / 2
+EDGES = [0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 1.5, -800.0, 800.0]
+AT_EDGES = {
+    hyperbolic.expm1: [0, 0, INF, -1, NAN, math.expm1(1), math.expm1(-1), math.expm1(1.5), -1, INF],
+    hyperbolic.log1p: [0, 0, INF, NAN, NAN, math.log(2), -INF, math.log(2.5), NAN, math.log(801)],
+    hyperbolic.sinh: [0, -0.0, INF, -INF, NAN, math.sinh(1), -math.sinh(1), math.sinh(1.5), -INF, INF],
+    hyperbolic.cosh: [1, 1, INF, INF, NAN, math.cosh(1), math.cosh(1), math.cosh(1.5), INF, INF],
+    hyperbolic.tanh: [0, -0.0, 1, -1, NAN, math.tanh(1), -math.tanh(1), math.tanh(1.5), -1, 1],
+    hyperbolic.asinh: [0, -0.0, INF, -INF, NAN, *map(math.asinh, EDGES[5:])],
+    hyperbolic.acosh: [NAN, NAN, INF, NAN, NAN, 0, NAN, math.acosh(1.5), NAN, math.acosh(800)],
+    hyperbolic.atanh: [0, -0.0, NAN, NAN, NAN, INF, -INF, NAN, NAN, NAN],
+    trigonometry.atan: [0, -0.0, HALF_PI, -HALF_PI, NAN, *map(math.atan, EDGES[5:])],
+    trigonometry.asin: [0, -0.0, NAN, NAN, NAN, HALF_PI, -HALF_PI, NAN, NAN, NAN],
+    trigonometry.acos: [HALF_PI, HALF_PI, NAN, NAN, NAN, 0, math.pi, NAN, NAN, NAN],
+}
+
+
+def filling(function):
+    """A loop that applies ``function``."""
+
+    def fill(x, out):
+        for i in range(x.size):
+            out[i] = function(x[i])
+
+    return fill
+
+
+def test_shares_are_exponentials_bit_for_bit_and_never_subnormal():
+    x = np.concatenate([-(10.0 ** np.linspace(-300, 2.84, 5000)), [0.0, -0.0, -700.0, 1.0, 700.0, np.nan]])
+    whole, share = np.empty_like(x), np.empty_like(x)
+    for function, out in ((maths.exp, whole), (maths.exp_share, share)):
+        compile_part(filling(function), types.void(FLOATS, FLOATS))(x, out)
+    np.testing.assert_array_equal(share, whole)
+    x = np.array([-700.1, -745.0, -1e300, -np.inf])
+    out = np.empty(4)
+    compile_part(filling(maths.exp_share), types.void(FLOATS, FLOATS))(x, out)
+    assert (out == math.exp(-700.0)).all()
+
+
+@pytest.mark.parametrize("function", STATED, ids=lambda function: function.__name__)
+def test_functions_for_targets_have_their_stated_error_and_edges(function):
+    reference, bound, points = STATED[function]
+    fill, x = filling(function), points(np.random.default_rng(6))
+    with mpmath.workdps(40):
+        assert ulps(apply(fill, x), [reference(mpmath.mpf(v)) for v in x.tolist()]) < bound
+    edges = apply(fill, EDGES)
+    np.testing.assert_allclose(edges, AT_EDGES[function], rtol=5e-16)
+    if function not in (hyperbolic.expm1, hyperbolic.log1p):
+        np.testing.assert_array_equal(np.signbit(edges[:2]), np.signbit(AT_EDGES[function][:2]))
+
+
+def test_the_angle_of_a_point():
+    def fill_atan2(y, x, out):
+        for i in range(x.size):
+            out[i] = trigonometry.atan2(y[i], x[i])
+
+    rng = np.random.default_rng(7)
+    y, x = signed(rng, 1e-3, 1e3), signed(rng, 1e-3, 1e3)
+    with mpmath.workdps(40):
+        exact = [mpmath.atan2(mpmath.mpf(a), mpmath.mpf(b)) for a, b in zip(y.tolist(), x.tolist(), strict=True)]
+        assert ulps(apply(fill_atan2, y, x), exact) < 2.5
+    axes = apply(fill_atan2, [0.0, 0.0, 0.0, 1.0, -1.0, 1e300, NAN], [0.0, 2.0, -2.0, 0.0, 0.0, 1e-300, 1.0])
+    np.testing.assert_array_equal(axes, [0.0, 0.0, math.pi, HALF_PI, -HALF_PI, HALF_PI, NAN])
+
+
+@pytest.mark.parametrize("reach", [1.0, 100.0, 1e6])
+def test_sin_cos_and_tan_by_themselves(reach):
+    x = np.random.default_rng(8).uniform(-reach, reach, 2000)
+    sine, cosine = apply(fill_sincos, x, outputs=2)
+    np.testing.assert_array_equal(apply(filling(trigonometry.sin), x), sine)
+    np.testing.assert_array_equal(apply(filling(trigonometry.cos), x), cosine)
+    with mpmath.workdps(40):
+        exact = [mpmath.tan(mpmath.mpf(v)) for v in x.tolist()]
+        errors = [abs(v - e) / (1 + e * e) for v, e in zip(apply(filling(trigonometry.tan), x), exact, strict=True)]
+    assert max(errors) < 5e-16
+
+
 def test_fma_rounds_once():
     def fill_fma(x, out):
         for i in range(x.size):
@@ -192,6 +297,7 @@ MATRIX, COUNTS, NAMES = signatures.MATRIX, signatures.COUNTS, signatures.NAMES
 PHASES = {
     "energy and gradient of cosine25": (mixtures.cosine25_block, signatures.TARGET),
     "energy and gradient of a Gaussian grid": (mixtures.gaussian_grid_block, signatures.TARGET),
+    **{function.__name__: (filling(function), types.void(FLOATS, FLOATS)) for function in STATED},
     "energy and gradient of a mixture": (mixtures.gaussian_mixture_block, signatures.TARGET),
     "penalty": (boundaries.add_penalty.py_func, types.void(MATRIX, FLOATS, MATRIX, FLOATS, types.float64)),
     "uniforms": (fill_uniforms, types.void(FLOATS, types.uint64, NAMES)),
@@ -295,6 +401,8 @@ def test_the_maths_compiles_for_cuda(monkeypatch):
         sine, cosine = maths.sincos(x[i])
         normal, _ = philox.normal_pair(seed, np.uint64(i), seed, seed, seed, seed)
         out[i] = maths.exp(x[i]) + maths.log(x[i]) + maths.power(x[i], sine) + cosine + normal
+        out[i] += hyperbolic.tanh(hyperbolic.sinh(x[i])) + hyperbolic.log1p(hyperbolic.cosh(x[i]))
+        out[i] += trigonometry.atan2(trigonometry.asin(x[i]), trigonometry.tan(hyperbolic.asinh(x[i])))
 
     ptx, _ = cuda.compile_ptx(kernel, types.void(FLOATS, types.uint64, FLOATS), cc=(9, 0))
     assert "fma.rn.f64" in ptx
