@@ -96,9 +96,9 @@ def sgld_gaussian_grid25_as_product(n_steps, n_chains, h, out):
 
 @njit(nogil=True)
 def reflect(x, y, old_x, old_y, real, whole):
-    """The toolkit's own reflection, for one point: grid first, then the listed pieces, up to 16 bounces."""
+    """The toolkit's own reflection, for one point: grid first, then the listed pieces, up to 256 bounces."""
     n_edges = np.int64(whole[N_EDGES])
-    for _ in range(16):
+    for _ in range(256):
         cell = np.int64(grid_cell(x, y, real[CORNER_X], real[CORNER_Y], real[SCALE], whole[SIDE]))
         start = whole[ALL_PIECES] if cell < 0 else whole[CELLS + cell]
         if start == INSIDE:

@@ -48,7 +48,7 @@ def pvalue(cells, other_cells):
 
 def square_cells(points, shape):
     """Which cell of a grid of squares of equal area each point is in."""
-    i, j = np.floor((points - np.array(shape.bounds[:2])) / BIN).astype(int).T
+    i, j = np.floor((points - shape.bounds[0]) / BIN).astype(int).T
     return i * 1000 + j
 
 
@@ -69,10 +69,10 @@ def clamping(domain):
         look(position, foot, outside, real, whole)
         for lane in range(position.shape[1]):
             if outside[lane] != 0.0:
-                for d in range(2):
-                    foot[d, lane] = 0.5 * (foot[d, lane] + position[d, lane]) * (1 + 1e-12) - 1e-9 * position[d, lane]
+                for d in range(position.shape[0]):
+                    foot[d, lane] = (0.5 + 1e-6) * foot[d, lane] + (0.5 - 1e-6) * position[d, lane]
 
-    return Domain("clamped", 2, compile_part(clamp, signatures.DOMAIN), domain.real, domain.whole)
+    return Domain("clamped", domain.dim, compile_part(clamp, signatures.DOMAIN), domain.real, domain.whole)
 
 
 def pvalues(name, *, clamped):

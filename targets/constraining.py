@@ -1,4 +1,4 @@
-"""``constrained``: a target inside a shape, with the truth of both together."""
+"""``constrained``: a target inside a region of any dimension, with the truth of both together."""
 
 import itertools
 from dataclasses import dataclass
@@ -9,69 +9,172 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_count
-from toolkit.problem import Problem, Target
+from toolkit.problem import Modes, Problem, Target, Truth, check_points
 
+from .convex import Convex
+from .line import line_truth
+from .nearest import nearest_of
+from .outlining import outline
+from .plane import plane_truth
 from .quadrature import cell_integrals
 from .rejection import accepted
+from .sampled import SampledTruth
 from .shapes import Shape
+from .window import WindowTruth
 
 Array = NDArray[np.float64]
 
+REACH = 100_000  # draws by whose range a region without an end is cut
 
-def constrained(target: Target, shape: Shape) -> Problem:
-    """The problem of ``target`` restricted to ``shape``: density ∝ exp(−U) inside, 0 outside; two dimensions.
 
-    Raises TypeError for other kinds of arguments, ValueError for a target of another dimension.
+def constrained(target: Target, region: Shape | Convex) -> Problem:
+    """The problem of ``target`` restricted to ``region``: density ∝ exp(−U) inside, 0 outside.
+
+    Its truth is by quadrature in one and two dimensions (``ConstrainedTruth``), in more by exact draws
+    (``SampledTruth``). Raises TypeError for other kinds of arguments, ValueError where dimensions differ.
     """
     if not isinstance(target, Target):
         raise TypeError(f"target must be a Target, got {target!r} of type {type(target).__name__}")
-    if not isinstance(shape, Shape):
-        raise TypeError(f"shape must be a Shape, got {shape!r} of type {type(shape).__name__}")
-    if target.dim != 2:
-        raise ValueError(f"target must have dimension 2 to lie in a shape, got {target.dim}")
-    return Problem(target, shape.domain, ConstrainedTruth(target, shape))
+    if not isinstance(region, Shape | Convex):
+        raise TypeError(
+            f"region must be a Shape or a convex region of targets.domains, got {region!r} of type "
+            f"{type(region).__name__}"
+        )
+    if target.dim != region.dim:
+        raise ValueError(f"target must have the region's dimension {region.dim}, got {target.dim}")
+    truth: Truth = ConstrainedTruth(target, region) if target.dim <= 2 else SampledTruth(target, region, inner_draws)
+    return Problem(target, region.domain, truth)
+
+
+def inner_draws(target: Target, region: Shape | Convex, n: int, seed: int) -> Array:
+    """Exact draws (n, dim): the target's own that fall inside. Raises ValueError where the target has no truth."""
+    truth = target.truth
+    if truth is None:
+        raise ValueError(f"independent draws need a target that can draw them, and {target.name!r} has no truth")
+    attempts = itertools.count()
+    first = check_count("seed", seed, at_least=0, below=2**64)
+
+    def propose(batch: int) -> Array:
+        points = truth.independent_draws(batch, seed=(first + (next(attempts) << 32)) % 2**64)
+        return np.asarray(points[region.contains(points)])
+
+    return accepted(n, target.dim, propose, name=f"draws of {target.name!r} in {region.name!r}")
 
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedTruth:
-    """Truth of a target inside a shape, by quadrature over the shape's own polygon (``quadrature.cell_integrals``)."""
+    """Truth of a target inside a region of one or two dimensions, by quadrature.
+
+    In the plane, normaliser and cells are integrals over the region's own polygon (``quadrature.cell_integrals``),
+    a circle having 8,192 sides; the rest is by panels that are split along the edge (``window.WindowTruth``). A region
+    without an end is cut beyond 10⁵ draws of the target inside it, at as much again as they reach. A mode is what is
+    nearest to one of the target's mode centres inside; where there is none, all is one mode, its centre the lowest
+    energy of 10⁵ points.
+    """
 
     target: Target
-    shape: Shape
+    region: Shape | Convex
+    accuracy: float = 1e-6
+
+    @cached_property
+    def _limits(self) -> tuple[Array, Array]:
+        """Lower and upper ends of the region, or where it is cut."""
+        lower, upper = (np.array(ends) for ends in self.region.bounds)
+        if not np.isfinite([lower, upper]).all():
+            draws = inner_draws(self.target, self.region, REACH, 0)
+            low, high = draws.min(axis=0), draws.max(axis=0)
+            lower = np.where(np.isfinite(lower), lower, 2.0 * low - high)
+            upper = np.where(np.isfinite(upper), upper, 2.0 * high - low)
+        return lower, upper
+
+    @cached_property
+    def _points(self) -> Array:
+        """Some points inside, everywhere or where the mass is."""
+        if np.isfinite(self.region.volume):
+            return self.region.uniform_draws(REACH, seed=0)
+        return inner_draws(self.target, self.region, REACH, 0)
+
+    @cached_property
+    def _rings(self) -> tuple[Array, ...]:
+        """The region of the plane, as a polygon."""
+        return self.region.rings if isinstance(self.region, Shape) else (outline(self.region, *self._limits),)
+
+    @cached_property
+    def _centres(self) -> Array:
+        """The target's modes inside, or else one point of low energy."""
+        truth = self.target.truth
+        centres = np.empty((0, self.target.dim)) if truth is None else truth.modes.centres
+        inside = centres[self.region.contains(centres)]
+        if len(inside):
+            return inside
+        return self._points[[np.argmin(self.target.evaluate(self._points)[0])]]
+
+    @cached_property
+    def _panels(self) -> WindowTruth:
+        """The truth by panels."""
+        lower, upper = self._limits
+        if self.target.dim == 1:
+            return line_truth(self.target, lower[0], upper[0], self._centres, draw=self._draw, walled=True)
+        window = lower[0], upper[0], lower[1], upper[1]
+        return plane_truth(self.target, window, self._centres, label=self._label, draw=self._draw, walled=True)
+
+    def _draw(self, n: int, seed: int) -> Array:
+        """Exact draws."""
+        return inner_draws(self.target, self.region, n, seed)
+
+    def _label(self, points: Array) -> NDArray[np.int64]:
+        """The nearest centre to each point; −1 outside."""
+        return np.where(self.region.contains(points), nearest_of(self._centres, points), -1)
 
     @cached_property
     def log_normaliser(self) -> float:
-        """log ∫ exp(−U) over the shape, in nats."""
-        x_min, y_min, x_max, y_max = self.shape.bounds
-        whole = cell_integrals(self.target, self.shape.rings, [x_min, x_max], [y_min, y_max], self._offset)
+        """log ∫ exp(−U) over the region, in nats."""
+        if self.target.dim == 1:
+            return self._panels.log_normaliser
+        (x_min, y_min), (x_max, y_max) = self._limits
+        whole = cell_integrals(self.target, self._rings, [x_min, x_max], [y_min, y_max], self._offset)
         return float(np.log(whole[0, 0]) - self._offset)
 
     @cached_property
     def _offset(self) -> float:
         """An energy near the smallest inside, so that exp(offset − U) neither under- nor overflows."""
-        return float(self.target.evaluate(self.shape.uniform_draws(1000, seed=0))[0].min())
+        return float(self.target.evaluate(self._points[:1000])[0].min())
 
-    def cell_masses(self, x_edges: Any, y_edges: Any) -> Array:
-        """Probability of the part of each cell inside the shape, shape (nx, ny)."""
-        integrals = cell_integrals(self.target, self.shape.rings, x_edges, y_edges, self._offset)
+    @property
+    def mean(self) -> Array:
+        """Mean (dim,)."""
+        return self._panels.mean
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance (dim, dim)."""
+        return self._panels.covariance
+
+    @property
+    def modes(self) -> Modes:
+        """The target's mode centres inside, and the probability of what is nearest to each."""
+        return self._panels.modes
+
+    def memberships(self, points: Any) -> Array:
+        """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
+        return np.asarray(nearest_of(self._centres, check_points(points, self.target.dim))[:, None]
+                          == np.arange(len(self._centres)), np.float64)  # fmt: skip
+
+    def energy_quantiles(self, probabilities: Any) -> Array:
+        """Energies u with P(U ≤ u) = p, to 1e-4 in p."""
+        return self._panels.energy_quantiles(probabilities)
+
+    def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
+        """Probability of the part of each cell inside, shape (nx, ny), or (nx,) in one dimension."""
+        if self.target.dim == 1 or y_edges is None:
+            return self._panels.cell_masses(x_edges, y_edges)
+        integrals = cell_integrals(self.target, self._rings, x_edges, y_edges, self._offset)
         return np.asarray(integrals * np.exp(-self._offset - self.log_normaliser))
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
-        """Exact draws (n, 2): the target's own that fall inside. Raises ValueError where the target has no truth."""
-        truth = self.target.truth
-        if truth is None:
-            raise ValueError(
-                f"independent draws need a target that can draw them, and {self.target.name!r} has no truth"
-            )
-        attempts = itertools.count()
-        first = check_count("seed", seed, at_least=0, below=2**64)
-
-        def propose(batch: int) -> Array:
-            points = truth.independent_draws(batch, seed=(first + (next(attempts) << 32)) % 2**64)
-            return np.asarray(points[self.shape.contains(points)])
-
-        return accepted(n, 2, propose, name=f"draws of {self.target.name!r} in {self.shape.name!r}")
+        """Exact draws (n, dim): the target's own that fall inside. Raises ValueError where the target has no truth."""
+        return inner_draws(self.target, self.region, n, seed)
 
     def distance(self, points: Any) -> Array:
-        """Distance of ``points`` (n, 2) to the boundary, positive inside."""
-        return self.shape.distance(points)
+        """Distance of ``points`` (n, dim) to the boundary, positive inside."""
+        return self.region.distance(points)

@@ -13,6 +13,8 @@ from toolkit.signatures import INTEGERS, MATRIX
 
 Array = NDArray[np.float64]
 
+LEAST = 1e-14  # area, as a share of its extent's square, below which a ring encloses nothing but rounding
+
 
 def ring_area(ring: Array) -> float:
     """Signed area of a ring, positive counter-clockwise."""
@@ -31,10 +33,18 @@ def check_ring(label: str, given: Any, *, clockwise: bool) -> Array:
     repeats = np.flatnonzero((ring == np.roll(ring, -1, axis=0)).all(axis=1))
     if repeats.size:
         raise ValueError(f"{label} must not repeat a vertex, got {ring[repeats[0]].tolist()} twice in a row")
-    area = ring_area(ring)
-    if not abs(area) > 0.0:
+    with np.errstate(over="ignore", invalid="ignore"):
+        area = ring_area(ring)
+    if not 0.0 < abs(area) < np.inf:
         raise ValueError(f"{label} must enclose an area, got {area}")
     return ring if (area < 0) == clockwise else ring[::-1].copy()
+
+
+def check_area(label: str, ring: Array) -> None:
+    """Raise ValueError where what a ring encloses is rounding; one that crosses itself has more to mend."""
+    area, extent = ring_area(ring), float(np.ptp(ring, axis=0).max())
+    if abs(area) <= LEAST * extent * extent:
+        raise ValueError(f"{label} must enclose an area, got {area} of vertices {extent} apart")
 
 
 def check_crossings(name: str, rings: Sequence[Array]) -> None:
@@ -42,8 +52,9 @@ def check_crossings(name: str, rings: Sequence[Array]) -> None:
     segments = np.concatenate([np.hstack([ring, np.roll(ring, -1, axis=0)]) for ring in rings])
     firsts = np.cumsum([0, *map(len, rings)])
     following = np.concatenate([np.roll(np.arange(len(r)), -1) + n for r, n in zip(rings, firsts, strict=False)])
-    signature = types.UniTuple(types.int64, 2)(MATRIX, INTEGERS)
-    first, second = compile_part(find_crossing, signature, allocates=True)(segments, following)
+    order = np.argsort(segments[:, ::2].min(axis=1), kind="stable")
+    signature = types.UniTuple(types.int64, 2)(MATRIX, INTEGERS, INTEGERS)
+    first, second = compile_part(find_crossing, signature, allocates=True)(segments, following, order)
     if first >= 0:
         raise ValueError(
             f"{name} must not cross or touch itself, but its edges from {segments[first, :2].tolist()} and from "
@@ -51,14 +62,19 @@ def check_crossings(name: str, rings: Sequence[Array]) -> None:
         )
 
 
-def find_crossing(segments: Any, following: Any) -> Any:
-    """The first two edges (rows x1, y1, x2, y2) that meet other than as neighbours in a ring; (−1, −1) for none."""
-    for i in range(len(segments)):
+def find_crossing(segments: Any, following: Any, order: Any) -> Any:
+    """Two edges (rows x1, y1, x2, y2) that meet other than as neighbours in a ring; (−1, −1) for none.
+
+    ``order``: by the smaller x, so that only edges that overlap in x are compared.
+    """
+    for n in range(len(order)):
+        i = order[n]
         ax, ay, bx, by = segments[i]
-        for j in range(i + 1, len(segments)):
+        for m in range(n + 1, len(order)):
+            j = order[m]
             cx, cy, dx, dy = segments[j]
-            if max(ax, bx) < min(cx, dx) or max(cx, dx) < min(ax, bx):
-                continue
+            if max(ax, bx) < min(cx, dx):
+                break
             if max(ay, by) < min(cy, dy) or max(cy, dy) < min(ay, by):
                 continue
             c_side = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)

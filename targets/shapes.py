@@ -1,127 +1,19 @@
-"""Closed shapes in the plane: parametric curves and polygons, with corners and holes, as domains.
-
-A curve is represented by the polygon through ``n_vertices`` of its points, and that polygon is the domain: what is
-sampled, its truth and its tests all speak of the same polygon. Its area differs from the curve's by a few parts in
-10⁷ at the default, which ``Shape.curve_area`` lets you see.
-"""
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+"""Shapes in the plane: the papers' and other usual ones; polygons and curves of one's own; those drawn elsewhere."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_number
-from toolkit.polygons import Domain, polygon_domain, signed_distance
-from toolkit.problem import check_points
+from toolkit.checks import check_count, check_number
 
-from .rejection import accepted, generator
-from .rings import check_crossings, check_ring, ring_area
+from .outlines import from_geojson, from_shapely, from_svg, intersection
+from .planar import VERTICES, Shape, curve, polygon_of
+
+__all__ = [
+    "Shape", "annulus", "cross", "curve", "ell", "flower", "from_geojson", "from_shapely", "from_svg", "heart",
+    "intersection", "polygon", "polygon_of", "star",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
-
-VERTICES = 8192
-
-
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """A polygon: rings (vertices, 2), the outer ones counter-clockwise, holes clockwise.
-
-    curve_area: area of the curve it stands for, where that is known in closed form; else None.
-    """
-
-    name: str
-    rings: tuple[Array, ...]
-    curve_area: float | None = None
-
-    @property
-    def area(self) -> float:
-        """Area of the polygon, holes left out."""
-        return float(sum(ring_area(ring) for ring in self.rings))
-
-    @property
-    def bounds(self) -> tuple[float, float, float, float]:
-        """(x_min, y_min, x_max, y_max)."""
-        points = np.concatenate(self.rings)
-        return tuple(float(v) for v in (*points.min(axis=0), *points.max(axis=0)))  # type: ignore[return-value]
-
-    @cached_property
-    def domain(self) -> Domain:
-        """The shape as a domain of the engine."""
-        return polygon_domain(self.name, self.rings)
-
-    def distance(self, points: Any) -> Array:
-        """Distance of ``points`` (n, 2) to the boundary, positive inside, negative outside; shape (n,)."""
-        return signed_distance(self.domain, check_points(points, 2))
-
-    def contains(self, points: Any) -> NDArray[np.bool_]:
-        """Whether each of ``points`` (n, 2) is inside or on the boundary; shape (n,)."""
-        return np.asarray(self.distance(points) >= 0.0)
-
-    def uniform_draws(self, n: int, *, seed: int) -> Array:
-        """Independent uniform points (n, 2) inside the shape."""
-        rng = generator(seed)
-        x_min, y_min, x_max, y_max = self.bounds
-
-        def propose(batch: int) -> Array:
-            points = rng.uniform((x_min, y_min), (x_max, y_max), size=(batch, 2))
-            return np.asarray(points[self.contains(points)])
-
-        return accepted(n, 2, propose, name=f"uniform draws in {self.name!r}")
-
-
-def polygon_of(name: str, outer: Any, holes: Sequence[Any] = ()) -> Shape:
-    """The polygon with the given outer ring and holes, each (vertices, 2), in either direction, first point once.
-
-    Raises ValueError for fewer than 3 vertices, repeated neighbours, no area, an edge that meets another, or a hole
-    outside the outer ring or inside another hole.
-    """
-    rings = [check_ring("outer", outer, clockwise=False)]
-    rings += [check_ring(f"holes[{i}]", hole, clockwise=True) for i, hole in enumerate(holes)]
-    check_crossings(name, rings)
-    outlines = [Shape(name, (ring if i == 0 else ring[::-1],)) for i, ring in enumerate(rings)] if holes else []
-    for place, ring in enumerate(rings[1:]):
-        vertex = f"got a vertex at {ring[0].tolist()}"
-        if not outlines[0].contains(ring[:1])[0]:
-            raise ValueError(f"holes[{place}] must lie inside the outer ring, {vertex}")
-        for other, outline in enumerate(outlines[1:]):
-            if other != place and outline.contains(ring[:1])[0]:
-                raise ValueError(f"holes[{place}] must not lie inside holes[{other}], {vertex}")
-    return Shape(name, tuple(rings))
-
-
-def curve(
-    name: str,
-    function: Callable[[Array], tuple[Array, Array]],
-    *,
-    n_vertices: int = VERTICES,
-    area: float | None = None,
-) -> Shape:
-    """The closed curve ``function``: t (n,) in [0, 1) → (x, y), each (n,); area: the curve's, where known.
-
-    Raises ValueError where the curve does not close or has too few vertices for its area, or as ``polygon_of``.
-    """
-    n_vertices = check_count("n_vertices", n_vertices, at_least=3)
-    t = np.arange(n_vertices + 1) / n_vertices
-    if not callable(function):
-        raise TypeError(f"function must be callable, got {function!r}")
-    points = check_array("function(t)", function(t)).T.copy()
-    if points.shape != (t.size, 2):
-        raise ValueError(f"function must return (x, y), each of shape {t.shape}, got shape {points.T.shape}")
-    gap = float(np.hypot(*(points[-1] - points[0])))
-    if gap > 1e-6 * float(np.ptp(points, axis=0).max()):
-        raise ValueError(
-            f"function must be closed, got {points[0].tolist()} at t = 0 and {points[-1].tolist()} at t = 1"
-        )
-    shape = Shape(name, polygon_of(name, points[:-1]).rings, area)
-    if area is not None and abs(shape.area / area - 1.0) > 1e-2:
-        raise ValueError(
-            f"n_vertices must be enough to follow the curve, got {n_vertices}, whose polygon has area {shape.area:g} "
-            f"in place of {area:g}"
-        )
-    return shape
 
 
 def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_vertices: int = VERTICES) -> Shape:
@@ -179,3 +71,38 @@ def cross(*, radius: float = 2.0) -> Shape:
     turns = [np.array([[np.cos(a), np.sin(a)], [-np.sin(a), np.cos(a)]]).round() for a in np.pi / 2 * np.arange(4)]
     shape = polygon_of("cross", np.concatenate([arm @ turn for turn in turns]))
     return Shape("cross", shape.rings, 4.0 * short * (2.0 * long - short))
+
+
+def star(*, points: int = 5, radius: float = 2.0, depth: float = 0.6) -> Shape:
+    """A star of ``points`` tips at ``radius``, the first at (0, radius), with notches at radius (1 − depth) between.
+
+    depth in (0, 1); at 5 points and (√5 − 1)/2 it is a pentagram. Area points · radius² (1 − depth) sin(π / points).
+    The released code of r2SGLD (2024) has a star, whose size the paper does not give. Raises ValueError out of range.
+    """
+    points = check_count("points", points, at_least=3)
+    radius = check_number("radius", radius, above=0.0)
+    notch = radius * (1.0 - check_number("depth", depth, above=0.0, below=1.0))
+    angle = np.pi * np.arange(2 * points) / points
+    away = np.where(np.arange(2 * points) % 2 == 0, radius, notch)
+    shape = polygon_of("star", away[:, None] * np.stack([np.sin(angle), np.cos(angle)], axis=1))
+    return Shape("star", shape.rings, points * radius * notch * np.sin(np.pi / points))
+
+
+def annulus(*, radius: float = 2.0, inner: float = 1.0, n_vertices: int = VERTICES) -> Shape:
+    """{x: inner ≤ |x| ≤ radius}, both circles as polygons of ``n_vertices``. Area π (radius² − inner²).
+
+    Raises ValueError unless 0 < inner < radius.
+    """
+    radius = check_number("radius", radius, above=0.0)
+    inner = check_number("inner", inner, above=0.0, below=radius)
+    angle = 2.0 * np.pi * np.arange(check_count("n_vertices", n_vertices, at_least=3)) / n_vertices
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    shape = polygon_of("annulus", radius * circle, holes=[inner * circle])
+    return Shape("annulus", shape.rings, np.pi * (radius**2 - inner**2))
+
+
+def ell(*, radius: float = 2.0) -> Shape:
+    """An L: the square of half-side ``radius`` about 0 without its upper right quarter. Area 3 radius²."""
+    radius = check_number("radius", radius, above=0.0)
+    corners = np.array([[-1, -1], [1, -1], [1, 0], [0, 0], [0, 1], [-1, 1]])
+    return Shape("ell", polygon_of("ell", radius * corners).rings, 3.0 * radius**2)

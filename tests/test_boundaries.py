@@ -105,3 +105,21 @@ def test_a_domain_that_is_never_left_is_no_boundary():
     )
     assert reflected.reflections.sum() == 0
     np.testing.assert_array_equal(reflected.draws, sample(mixtures.cosine25(), samplers.sgld(1e-3), **arguments).draws)
+
+
+@pytest.mark.parametrize("boundary", [boundaries.penalise(1.0), boundaries.ignore()])
+def test_a_pilot_behind_soft_walls_ends_outside_and_the_run_begins_inside(boundary):
+    """Contour's pilot goes on from where its heat ended, which soft walls do not keep inside."""
+    problem = constrained(mixtures.cosine25(), shapes.flower())
+    run = sample(problem, samplers.csgld(5e-3, boundary=boundary), n_steps=100, n_chains=2, seed=38)
+    assert np.isfinite(run.draws).all()
+
+
+def test_a_penalty_away_from_the_origin_is_refused():
+    """It would pull chains out of the domain: to 0."""
+    far = Problem(FLAT, shapes.polygon_of("far", [[9, 9], [10, 9], [10, 10]]).domain)
+    sampler = samplers.sgld(1e-3, boundary=boundaries.penalise(1.0))
+    with pytest.raises(
+        ValueError, match=r"boundary must not be 'penalise' in 'flat in far', which does not hold the or"
+    ):
+        sample(far, sampler, n_steps=10, init=[9.6, 9.3], seed=39)

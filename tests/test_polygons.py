@@ -35,8 +35,7 @@ CASES = {
 def points_around(shape, n, seed):
     """Points near the edge, all over, outside the grid, and very far."""
     rng = np.random.default_rng(seed)
-    x_min, y_min, x_max, y_max = shape.bounds
-    low, size = np.array([x_min, y_min]), np.array([x_max - x_min, y_max - y_min])
+    low, size = shape.bounds[0], np.subtract(*shape.bounds[::-1])
     ring = np.concatenate(shape.rings)
     near = ring[rng.integers(len(ring), size=n)] + rng.normal(size=(n, 2)) * size * rng.choice(
         [1e-6, 1e-3, 0.05], (n, 1)
@@ -80,6 +79,36 @@ def test_cells_marked_inside_are_inside(name):
     assert i.size > 1000
     centres = domain.real[:2] + (np.stack([i, j], axis=1) + 0.5) / domain.real[2]
     assert (signed_distance(domain, centres) >= np.sqrt(0.5) / domain.real[2]).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nearest_points_and_normals(name):
+    """Against Shapely's boundary; a short way out along the normal is outside, and in is inside; |n| = 1."""
+    shape = CASES[name]
+    oracle = shapely.Polygon(shape.rings[0], holes=shape.rings[1:])
+    points = points_around(shape, 1000, seed=42)[:-1]
+    scale = np.abs(np.concatenate([points, *shape.rings])).max()
+    feet, normals = shape.nearest(points), shape.normal(points)
+    assert (shapely.distance(oracle.boundary, shapely.points(feet)) <= 1e-13 * scale).all()
+    distance = shape.distance(points)
+    np.testing.assert_allclose(np.hypot(*(points - feet).T), np.abs(distance), rtol=1e-9, atol=1e-13 * scale)
+    np.testing.assert_allclose(np.hypot(*normals.T), 1.0, rtol=1e-14)
+    clear = np.abs(distance) > 1e-6 * scale
+    np.testing.assert_allclose((normals * (feet - points)).sum(axis=1)[clear], distance[clear], rtol=1e-9)
+    width = np.sqrt(shape.area)
+    corners = shapely.MultiPoint(np.concatenate(shape.rings))
+    on_edge = shapely.distance(corners, shapely.points(feet)) > 1e-5 * width
+    step = 1e-6 * width * normals
+    if scale < 1e3 * width:  # or the step would be lost in the rounding of coordinates
+        assert on_edge.sum() > 200
+        assert (shape.distance(feet + step) < 0)[on_edge].all()
+        assert (shape.distance(feet - step) > 0)[on_edge].all()
+
+
+def test_normals_at_a_vertex_lie_between_the_edges():
+    square = shapes.polygon(sides=4, radius=1.0)
+    assert square.normal(square.rings[0]) == pytest.approx(square.rings[0], abs=1e-12)
+    assert square.normal([[3.0, 0.0], [0.0, -4.0]]) == pytest.approx(np.array([[1.0, 0.0], [0.0, -1.0]]), abs=1e-12)
 
 
 def test_lanes_not_asked_about_are_left_alone():

@@ -47,7 +47,8 @@ def find_partition(
         hot = replace(pilot, temperatures=[[heat * t for t in row] for row in pilot.arrays["temperatures"]])
         gradients += CHAINS * STEPS * sampler.dynamics.gradients
         try:
-            hot_energies, start = energies_of(problem, hot, seed, start, threads)
+            hot_energies, ends = energies_of(problem, hot, seed, start, threads)
+            start = np.where(problem.contains(ends)[:, None], ends, start)  # a penalty's walls are soft
             break
         except DivergenceError as error:
             if heat == HEATS[-1]:

@@ -48,6 +48,14 @@ class Domain(NamedTuple):
     whole: NDArray[np.int32]
 
 
+def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each of ``points`` (n, dim) is finite and inside the domain or on its boundary, as the engine sees it."""
+    position = np.array(points.T, order="C")
+    outside = np.ones(position.shape[1])
+    domain.look(position, np.empty_like(position), outside, domain.real, domain.whole)
+    return np.asarray(np.isfinite(position).all(axis=0) & (outside == 0.0))
+
+
 def polygon_domain(name: str, rings: Sequence[NDArray[np.float64]]) -> Domain:
     """The domain bounded by closed rings, each (vertices, 2): outer counter-clockwise, holes clockwise."""
     edges = np.concatenate([ring_edges(ring) for ring in rings])
@@ -91,6 +99,28 @@ def signed_distance(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.f
     measure = compile_part(measure_distances, types.void(MATRIX, FLOATS, FLOATS, TABLE))
     measure(np.array(points, order="C"), distances, domain.real, domain.whole)
     return distances
+
+
+def nearest_points(domain: Domain, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The boundary point nearest to each of ``points`` (n, 2), and the outward unit normal there; each (n, 2).
+
+    At a vertex the normal is along the line to the point, as long as they are apart; else between both edges' normals.
+    """
+    rows = np.empty((len(points), 3))
+    find = compile_part(find_nearest, types.void(MATRIX, MATRIX, FLOATS, TABLE))
+    find(np.array(points, order="C"), rows, domain.real, domain.whole)
+    n_edges = int(domain.whole[N_EDGES])
+    squared, edge, along = rows[:, 0], rows[:, 1].astype(np.int64), rows[:, 2]
+    fields = domain.real[HEADER : HEADER + EDGE_FIELDS * n_edges].reshape(EDGE_FIELDS, n_edges)[:, edge].T
+    feet = fields[:, :2] + along[:, None] * fields[:, 2:4]
+    at_vertex = (along <= 0.0) | (along >= 1.0)
+    normals = np.stack([fields[:, 3], -fields[:, 2]], axis=1)
+    normals = np.where(at_vertex[:, None], np.where(along[:, None] <= 0.0, fields[:, 5:7], fields[:, 7:9]), normals)
+    away = points - feet
+    apart = at_vertex & (squared > 1e-24 * (feet**2).sum(axis=1))
+    side = np.where((away * normals).sum(axis=1) < 0.0, -1.0, 1.0)
+    normals = np.where(apart[:, None], side[:, None] * away, normals)
+    return feet, normals / np.hypot(normals[:, 0], normals[:, 1])[:, None]
 
 
 @inlined
@@ -255,3 +285,11 @@ def measure_distances(points: Any, distances: Any, real: Any, whole: Any) -> Non
         beyond = grid_cell(x, y, real[CORNER_X], real[CORNER_Y], real[SCALE], whole[SIDE]) < 0.0
         outside = beyond or is_outside(x, y, real, n_edges, edge, along)
         distances[n] = -math.sqrt(squared) if outside else math.sqrt(squared)
+
+
+def find_nearest(points: Any, rows: Any, real: Any, whole: Any) -> None:
+    """Squared distance, edge and place along it of the boundary point nearest to each of ``points`` (n, 2)."""
+    start, n_edges = whole[ALL_PIECES], np.int64(whole[N_EDGES])
+    for n in range(points.shape[0]):
+        squared, edge, along = nearest_edge(points[n, 0], points[n, 1], real, n_edges, whole, start + 1, whole[start])
+        rows[n, 0], rows[n, 1], rows[n, 2] = squared, edge, along

@@ -12,8 +12,9 @@ Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane),
          diagonal of the Hessian where asked for, coupling the λ by which continuous tempering scaled the gradient
          (else 1), and memory is its own, kept from step to step.
 Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
-         looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, and otherwise writes the
-         nearest boundary point to foot. ``real`` and ``whole`` are the domain's tables.
+         looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to
+         foot the point in which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest
+         point of one wall the lane is beyond. ``real`` and ``whole`` are the domain's tables.
 """
 
 from numba import types

@@ -1,0 +1,79 @@
+"""Convex regions put together from their walls, and the ends and volumes that go into them checked."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_number
+from toolkit.philox import MAX_DIM
+
+from .convex import Convex, Draw
+
+Array = NDArray[np.float64]
+
+
+def assembled(
+    name: str,
+    dim: int,
+    *,
+    lower: Array | None = None,
+    upper: Array | None = None,
+    normals: Array | None = None,
+    offsets: Array | None = None,
+    centres: Array | None = None,
+    radii: Array | None = None,
+    closed: tuple[float, Draw] | None = None,
+    part_of: Convex | None = None,
+) -> Convex:
+    """The convex region of these walls, what is left out being none; in one dimension all become an interval."""
+    lower = np.full(dim, -np.inf) if lower is None else lower
+    upper = np.full(dim, np.inf) if upper is None else upper
+    normals = np.empty((0, dim)) if normals is None else normals
+    offsets = np.empty(0) if offsets is None else offsets
+    centres = np.empty((0, dim)) if centres is None else centres
+    radii = np.empty(0) if radii is None else radii
+    if len(radii) and dim == 1:
+        lower = np.maximum(lower, (centres[:, 0] - radii).max(keepdims=True))
+        upper = np.minimum(upper, (centres[:, 0] + radii).min(keepdims=True))
+        centres, radii = np.empty((0, 1)), np.empty(0)
+    along = (normals != 0.0).sum(axis=1) == 1  # walls across one axis are sides of the box
+    for row, offset in zip(normals[along], offsets[along], strict=True):
+        (d,) = np.flatnonzero(row)
+        if row[d] > 0.0:
+            upper = np.where(np.arange(dim) == d, np.minimum(upper, offset / row[d]), upper)
+        else:
+            lower = np.where(np.arange(dim) == d, np.maximum(lower, offset / row[d]), lower)
+    normals, offsets = normals[~along], offsets[~along]
+    if closed is None and not len(normals) and not len(radii) and np.isfinite([lower, upper]).all():
+        with np.errstate(over="ignore"):
+            volume = float(np.prod(upper - lower))
+        closed = volume, lambda n, rng: lower + (upper - lower) * rng.random((n, dim))
+    return Convex(name, lower, upper, normals, offsets, centres, radii, closed, part_of)
+
+
+def check_ends(name: str, values: Any, open_end: float) -> Array:
+    """Ends of a box (dim,), finite or ``open_end``. Raises TypeError or ValueError otherwise."""
+    try:
+        ends = np.asarray(values)
+    except ValueError as error:
+        raise TypeError(f"{name} must be an array of numbers, got {values!r}: {error}") from None
+    if ends.size and ends.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be an array of real numbers, got {values!r}")
+    if ends.ndim != 1 or not 0 < ends.size < MAX_DIM:
+        raise ValueError(f"{name} must have shape (dim,) with dim ≥ 1, got {ends.shape}")
+    bad = np.flatnonzero(~np.isfinite(ends) & (ends != open_end))
+    if bad.size:
+        raise ValueError(f"{name} must be finite or {open_end:g}, got {ends[bad[0]]} at [{bad[0]}]")
+    return ends.astype(np.float64)
+
+
+def check_end(name: str, value: Any, open_end: float) -> float:
+    """One end, finite or ``open_end``. Raises TypeError or ValueError otherwise."""
+    return open_end if isinstance(value, float) and value == open_end else check_number(name, value)
+
+
+def exponential(logarithm: float) -> float:
+    """exp, inf where that overflows."""
+    return math.exp(logarithm) if logarithm < 709.0 else math.inf
