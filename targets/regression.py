@@ -1,57 +1,41 @@
 """Bayesian linear regression: a target with data, whose minibatches and whose exact posterior are both at hand."""
 
-import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import uint64
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_number
+from toolkit.checks import check_array
 from toolkit.compiling import kernel
-from toolkit.evaluation import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from toolkit.maths import fma
-from toolkit.philox import BATCH, WORD, uniform_pair
 from toolkit.problem import Target
 
-from .quadrature import cell_integrals
-from .rejection import generator
+from .gaussian_truth import GaussianTruth
+from .minibatch import (
+    CONSTANT,
+    N_DATA,
+    N_DRAWN,
+    N_SHARED,
+    PRIOR_PRECISION,
+    REFRESH_EVERY,
+    batch_rows,
+    check_batch,
+    check_deviation,
+    evaluator,
+    move_normal_prior,
+    use_normal_prior,
+)
 
 Array = NDArray[np.float64]
 
-# The parameters: these numbers, then the posterior's mean (p) and precision (p, p), the features (data, p) and the
-# response (data).
-N_DATA, N_DRAWN, REFRESH_EVERY, NOISE_PRECISION, PRIOR_PRECISION, LOWEST, CONSTANT, N_NUMBERS = range(8)
-
-
-def linear_regression_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
-    """Energy and gradient of ``linear_regression``: from all data, or where the engine asks for it from a minibatch."""
-    dim = position.shape[0]
-    refresh = int(parameters[REFRESH_EVERY])
-    if scratch.shape[0] == 0 or scratch[MODE, 0] == 0.0:
-        use_all_data(position, energy, gradient, parameters)
-        return
-    picks = scratch[COUNTER_ROWS : COUNTER_ROWS + 2]
-    if refresh == 0:
-        use_prior(position, energy, gradient, parameters)
-        add_batch(position, position, energy, gradient, parameters, scratch, picks, False)
-        return
-    anchor = scratch[COUNTER_ROWS + 2 : COUNTER_ROWS + 2 + dim]
-    slope = scratch[COUNTER_ROWS + 2 + dim : COUNTER_ROWS + 2 + 2 * dim]
-    level = scratch[COUNTER_ROWS + 2 + 2 * dim]
-    if scratch[MODE, 0] == 1.0 and int(scratch[STEP, 0]) % refresh == 0:
-        for d in range(dim):
-            for lane in range(energy.size):
-                anchor[d, lane] = position[d, lane]
-        use_all_data(anchor, level, slope, parameters)
-    move_prior(position, anchor, energy, gradient, level, slope, parameters)
-    add_batch(position, anchor, energy, gradient, parameters, scratch, picks, True)
+# After the numbers that all families share: U at the posterior's mean and 1/noise², then that mean (p) and precision
+# (p, p), the features (data, p) and the response (data).
+LOWEST, NOISE_PRECISION, N_NUMBERS = range(N_SHARED, N_SHARED + 3)
+MOST_CONDITION = 1e14  # of the posterior's precision; from 1e16 on nothing of its inverse is right
 
 
 @kernel
-def use_all_data(position, energy, gradient, parameters):
+def use_all_data(position, energy, gradient, parameters, work):
     """U(μ) + ½ (x − μ)ᵀ Λ (x − μ) and Λ (x − μ), of the posterior's mean μ and precision Λ."""
     dim, lanes = position.shape
     for lane in range(lanes):
@@ -71,53 +55,12 @@ def use_all_data(position, energy, gradient, parameters):
 
 
 @kernel
-def use_prior(position, energy, gradient, parameters):
-    """The prior's part, and the constant of the likelihood."""
-    precision = parameters[PRIOR_PRECISION]
-    for lane in range(energy.size):
-        energy[lane] = parameters[CONSTANT]
-    for d in range(position.shape[0]):
-        for lane in range(energy.size):
-            x = position[d, lane]
-            gradient[d, lane] = precision * x
-            energy[lane] = fma(0.5 * precision * x, x, energy[lane])
-
-
-@kernel
-def move_prior(position, anchor, energy, gradient, level, slope, parameters):
-    """Energy ``level`` and gradient ``slope`` of all data at ``anchor``, the prior's part moved to ``position``."""
-    precision = parameters[PRIOR_PRECISION]
-    for lane in range(energy.size):
-        energy[lane] = level[lane]
-    for d in range(position.shape[0]):
-        for lane in range(energy.size):
-            x, a = position[d, lane], anchor[d, lane]
-            gradient[d, lane] = fma(precision, x - a, slope[d, lane])
-            energy[lane] = fma(0.5 * precision * (x - a), x + a, energy[lane])
-
-
-@kernel
-def add_batch(position, anchor, energy, gradient, parameters, scratch, picks, subtracts):
-    """Add data / drawn times the sum of the drawn data's parts, less those at ``anchor`` where ``subtracts``."""
-    n_data, n_drawn = int(parameters[N_DATA]), int(parameters[N_DRAWN])
-    for pair in range((n_drawn + 1) // 2):
-        for lane in range(energy.size):
-            seed = (uint64(scratch[SEED_HIGH, lane]) << WORD) | uint64(scratch[SEED_LOW, lane])
-            u, v = uniform_pair(
-                seed, uint64(scratch[CHAIN, lane]), uint64(scratch[REPLICA, lane]), uint64(scratch[STEP, lane]),
-                uint64(BATCH), uint64(pair),
-            )  # fmt: skip
-            picks[0, lane], picks[1, lane] = math.floor(u * n_data), math.floor(v * n_data)
-        for i in range(min(2, n_drawn - 2 * pair)):
-            add_data(position, anchor, energy, gradient, parameters, picks[i], n_data, n_drawn, subtracts)
-
-
-@kernel
-def add_data(position, anchor, energy, gradient, parameters, pick, n_data, n_drawn, subtracts):
+def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
     """Add one datum's part in every lane; lane by lane, for each has another datum."""
     dim = position.shape[0]
     features = N_NUMBERS + dim + dim * dim
-    scale = parameters[NOISE_PRECISION] * n_data / n_drawn
+    n_data = int(parameters[N_DATA])
+    scale = parameters[NOISE_PRECISION] * n_data / parameters[N_DRAWN]
     for lane in range(energy.size):
         i = int(pick[lane])
         first = features + i * dim
@@ -135,6 +78,14 @@ def add_data(position, anchor, energy, gradient, parameters, pick, n_data, n_dra
             pull = residual
         for d in range(dim):
             gradient[d, lane] = fma(-scale * pull, parameters[first + d], gradient[d, lane])
+
+
+evaluate_regression = evaluator(use_all_data, use_normal_prior, move_normal_prior, add_data)
+
+
+def linear_regression_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
+    """Energy and gradient of ``linear_regression``: from all data, or where the engine asks for it from a minibatch."""
+    evaluate_regression(position, energy, gradient, parameters, scratch, scratch)
 
 
 def linear_regression(
@@ -165,13 +116,17 @@ def linear_regression(
         raise ValueError(f"features must have shape (data, dim) and not be empty, got {matrix.shape}")
     if values.shape != matrix.shape[:1]:
         raise ValueError(f"response must have shape (data,) = {matrix.shape[:1]}, got {values.shape}")
-    noise, prior = check_number("noise", noise, above=0.0), check_number("prior", prior, above=0.0)
-    n_drawn = 0 if batch_size is None else check_count("batch_size", batch_size, at_least=1, below=2**17)
-    refresh = 0 if refresh_every is None else check_count("refresh_every", refresh_every, at_least=1)
-    if refresh and not n_drawn:
-        raise ValueError(f"refresh_every needs a batch_size, got refresh_every={refresh} and batch_size=None")
+    noise, prior = check_deviation("noise", noise), check_deviation("prior", prior)
+    n_drawn, refresh = check_batch(batch_size, refresh_every)
     n_data, dim = matrix.shape
     precision = matrix.T @ matrix / noise**2 + np.eye(dim) / prior**2
+    condition = float(np.linalg.cond(precision))
+    if not condition < MOST_CONDITION:
+        raise ValueError(
+            f"features, noise and prior must give a posterior that is not flat to rounding, but its precision "
+            f"has condition {condition:.1e}, which must be < {MOST_CONDITION:g}: scale or leave out columns, or take "
+            f"more noise or a smaller prior"
+        )
     mean = np.asarray(np.linalg.solve(precision, matrix.T @ values / noise**2), np.float64)
     constant = n_data * np.log(noise) + dim * np.log(prior) + 0.5 * (n_data + dim) * np.log(2.0 * np.pi)
     misfit = ((values - matrix @ mean) ** 2).sum() / noise**2 + (mean**2).sum() / prior**2
@@ -180,41 +135,10 @@ def linear_regression(
     numbers[NOISE_PRECISION], numbers[PRIOR_PRECISION] = noise**-2, prior**-2
     numbers[LOWEST], numbers[CONSTANT] = constant + 0.5 * misfit, constant
     parameters = np.concatenate([numbers, mean, precision.ravel(), matrix.ravel(), values])
-    rows = COUNTER_ROWS + 2 + (2 * dim + 1 if refresh else 0) if n_drawn else 0
+    rows = batch_rows(dim, n_drawn, refresh)
     name = name or f"linear_regression({n_data} data in {dim}-D)"
-    truth = RegressionTruth(mean, precision, parameters)
+    covariance = np.asarray(np.linalg.inv(precision), np.float64)
+    log_determinant = float(np.linalg.slogdet(precision / (2.0 * np.pi))[1])
+    lowest = float(numbers[LOWEST])
+    truth = GaussianTruth(mean, 0.5 * (covariance + covariance.T), -lowest - 0.5 * log_determinant, lowest)
     return Target(name, dim, linear_regression_block, parameters, rows, truth, stochastic=n_drawn > 0)
-
-
-@dataclass(frozen=True, eq=False)
-class RegressionTruth:
-    """Closed-form truth of ``linear_regression``: N(mean, precision⁻¹), and the evidence."""
-
-    mean: Array
-    precision: Array
-    parameters: Array
-
-    @cached_property
-    def covariance(self) -> Array:
-        """Covariance of the posterior, (dim, dim)."""
-        return np.asarray(np.linalg.inv(self.precision))
-
-    @property
-    def log_normaliser(self) -> float:
-        """log p(y), the evidence."""
-        log_determinant = float(np.linalg.slogdet(self.precision / (2.0 * np.pi))[1])
-        return -float(self.parameters[LOWEST]) - 0.5 * log_determinant
-
-    def cell_masses(self, x_edges: Any, y_edges: Any) -> Array:
-        """Probability of each cell, shape (nx, ny), to 1e-6 of the whole; two dimensions only."""
-        if self.mean.size != 2:
-            raise ValueError(f"cells need dimension 2, and this regression has {self.mean.size}")
-        ring = self.mean + 12.0 * np.sqrt(np.diag(self.covariance)) * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-        target = Target("all data", self.mean.size, linear_regression_block, self.parameters)
-        return cell_integrals(target, [ring], x_edges, y_edges, offset=-self.log_normaliser)
-
-    def independent_draws(self, n: int, *, seed: int) -> Array:
-        """Exact draws (n, dim)."""
-        normals = generator(seed).standard_normal((check_count("n", n, at_least=0), self.mean.size))
-        root = np.linalg.cholesky(self.precision)
-        return np.asarray(self.mean + np.linalg.solve(root.T, normals.T).T)

@@ -25,6 +25,7 @@ def regression(batch_size=None, refresh_every=None, columns=DIM):
 
 FULL = regression()
 TRUTH = FULL.truth
+PRECISION = np.linalg.inv(TRUTH.covariance)
 
 
 def parts(x):
@@ -74,7 +75,7 @@ def test_the_evidence_and_the_posterior():
         -FULL.evaluate(POINTS)[0] - TRUTH.log_normaliser, posterior.logpdf(POINTS), rtol=0, atol=1e-9
     )
     draws = TRUTH.independent_draws(50_000, seed=1)
-    squared = ((draws - TRUTH.mean) @ np.linalg.cholesky(TRUTH.precision)) ** 2
+    squared = ((draws - TRUTH.mean) @ np.linalg.cholesky(PRECISION)) ** 2
     assert stats.kstest(squared.sum(axis=1), stats.chi2(DIM).cdf).pvalue > 1e-5
     assert stats.kstest(1.05 * squared.sum(axis=1), stats.chi2(DIM).cdf).pvalue < 1e-5
     np.testing.assert_array_equal(draws[:10], TRUTH.independent_draws(50_000, seed=1)[:10])
@@ -89,8 +90,9 @@ def test_cell_masses_in_two_dimensions():
     lower = stats.multivariate_normal(plane.mean, plane.covariance).cdf([x[1], y[1]])
     assert masses[0, 0] == pytest.approx(lower, abs=1e-5)
     assert masses.sum() == pytest.approx(1.0, abs=1e-6)
-    with pytest.raises(ValueError, match="cells need dimension 2, and this regression has 3"):
-        TRUTH.cell_masses(x, y)
+    marginal = stats.multivariate_normal(TRUTH.mean[:2], TRUTH.covariance[:2, :2]).cdf(TRUTH.mean[:2])
+    below = [[mean - 12.0, mean] for mean in TRUTH.mean[:2]]
+    assert TRUTH.cell_masses(*below).item() == pytest.approx(marginal, abs=1e-6)
 
 
 def laws(values, mean, covariance):
@@ -177,7 +179,7 @@ def test_replicas_steps_and_chains_draw_batches_of_their_own():
 
 def heated(h, drawn):
     """Stationary covariance of SGLD with minibatches, exact: the noise of a gradient is quadratic in x − μ."""
-    identity, hessian = np.eye(DIM), TRUTH.precision
+    identity, hessian = np.eye(DIM), PRECISION
     residual = RESPONSE - FEATURES @ TRUTH.mean
     outer = FEATURES[:, :, None] * FEATURES[:, None]
     mean_gradient = -(FEATURES * residual[:, None]).mean(axis=0) / NOISE**2
@@ -201,7 +203,7 @@ def last_draws(target, sampler, n_steps=300, chains=20_000, seed=4):
 def test_sgld_is_heated_by_its_closed_form():
     """Exact in mean and covariance; without minibatches it is (Λ (I − hΛ/2))⁻¹."""
     h = 3e-3
-    cold = np.linalg.inv(TRUTH.precision @ (np.eye(DIM) - 0.5 * h * TRUTH.precision))
+    cold = np.linalg.inv(PRECISION @ (np.eye(DIM) - 0.5 * h * PRECISION))
     assert laws(last_draws(FULL, samplers.sgld(h)), TRUTH.mean, cold)
     hot = heated(h, DRAWN)
     assert np.trace(hot) > 1.5 * np.trace(cold)
@@ -216,7 +218,7 @@ def test_sgld_is_heated_by_its_closed_form():
 
 def mean_square(run):
     """Weighted mean of (x − μ)ᵀ Λ (x − μ) / dim, which is 1 for the posterior."""
-    squares = ((run.draws - TRUTH.mean) @ np.linalg.cholesky(TRUTH.precision)) ** 2
+    squares = ((run.draws - TRUTH.mean) @ np.linalg.cholesky(PRECISION)) ** 2
     return (run.weights[:, :, None] * squares).sum() / run.weights.sum() / DIM
 
 
@@ -296,8 +298,14 @@ BAD = {
     "empty": ({"features": np.zeros((0, 2))}, ValueError, "features must have shape"),
     "response": ({"response": [1.0]}, ValueError, r"response must have shape \(data,\) = \(2,\), got \(1,\)"),
     "nan": ({"response": [1.0, np.nan]}, ValueError, "response must be finite"),
-    "noise": ({"noise": 0.0}, ValueError, "noise must be finite and > 0, got 0.0"),
-    "prior": ({"prior": -1.0}, ValueError, "prior must be finite and > 0, got -1.0"),
+    "noise": ({"noise": 0.0}, ValueError, r"noise must be finite and > 1e-100 and < 1e\+100, got 0.0"),
+    "prior": ({"prior": -1.0}, ValueError, r"prior must be finite and > 1e-100 and < 1e\+100, got -1.0"),
+    "tiny": ({"noise": 1e-200}, ValueError, r"noise must be finite and > 1e-100 and < 1e\+100, got 1e-200"),
+    "flat": (
+        {"features": [[1.0, 1.0], [1.0, 1.0 + 1e-9]], "noise": 1e-3, "prior": 1e6},
+        ValueError,
+        r"must give a posterior that is not flat to rounding, .* condition .*, which must be < 1e\+14: scale or leave",
+    ),
     "batch": ({"batch_size": 0}, ValueError, "batch_size must be ≥ 1 and < 131072, got 0"),
     "real": ({"batch_size": 2.0}, TypeError, "batch_size must be an integer"),
     "refresh": ({"batch_size": 2, "refresh_every": 0}, ValueError, "refresh_every must be ≥ 1, got 0"),

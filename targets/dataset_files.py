@@ -1,0 +1,144 @@
+"""Files of the UCI data sets in their documented formats; what is off in one is named by file, line and column."""
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Layout(NamedTuple):
+    """What a file of numbers must look like: the class is its last column."""
+
+    title: str
+    file: str
+    rows: int
+    columns: int
+    classes: Mapping[float, int]  # class as written → label
+    meaning: str
+    mistaken: Mapping[int, str]  # columns of another file it is taken for → that file
+
+
+AUSTRALIAN = Layout(
+    "Australian credit approval (Statlog)", "australian.dat", 690, 15, {0.0: 0, 1.0: 1}, "0 or 1",
+    {16: "crx.data, which has commas, letters and missing values"},
+)  # fmt: skip
+GERMAN = Layout(
+    "German credit (Statlog)", "german.data-numeric", 1000, 25, {1.0: 0, 2.0: 1}, "1 (good) or 2 (bad)",
+    {21: "german.data, which has codes such as A11"},
+)  # fmt: skip
+HEART = Layout(
+    "Heart (Statlog)", "heart.dat", 270, 14, {1.0: 0, 2.0: 1}, "1 (absence) or 2 (presence)",
+    {14: "processed.cleveland.data, which has commas, '?' and classes 0 to 4"},
+)  # fmt: skip
+MUSHROOM_FILE, MUSHROOM_ROWS = "agaricus-lepiota.data", 8124
+
+# The codes that occur in the file, attribute by attribute; 117 in all. The names are those of its documentation.
+MUSHROOM_CODES: dict[str, str] = {
+    "cap-shape": "bcfksx", "cap-surface": "fgsy", "cap-color": "bcegnpruwy", "bruises": "ft",
+    "odor": "acflmnpsy", "gill-attachment": "af", "gill-spacing": "cw", "gill-size": "bn",
+    "gill-color": "beghknopruwy", "stalk-shape": "et", "stalk-root": "?bcer", "stalk-surface-above-ring": "fksy",
+    "stalk-surface-below-ring": "fksy", "stalk-color-above-ring": "bcegnopwy", "stalk-color-below-ring": "bcegnopwy",
+    "veil-type": "p", "veil-color": "nowy", "ring-number": "not", "ring-type": "eflnp",
+    "spore-print-color": "bhknoruwy", "population": "acnsvy", "habitat": "dglmpuw",
+}  # fmt: skip
+
+
+def lines_of(path: Any, expected: str) -> Iterator[tuple[str, str]]:
+    """(place, line) of every line up to the blank ones at the end; ``place`` names file and line.
+
+    Raises TypeError for what is no path, FileNotFoundError, and ValueError for a folder, a file that is empty or no
+    text, and for a blank line between others.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be None or the path of {expected}, got {path!r} of type {type(path).__name__}")
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"{file}: no such file; expected {expected}")
+    if not file.is_file():
+        raise ValueError(f"{file}: is a folder; expected {expected}")
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{file}: is not a text file; expected {expected}") from None
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise ValueError(f"{file}: is empty; expected {expected}")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            raise ValueError(f"{file}, line {number}: is blank, with data after it")
+        yield f"{file}, line {number}", line
+
+
+def read_numbers(path: Any, layout: Layout) -> tuple[Array, NDArray[np.int64]]:
+    """Attributes (rows, columns − 1) and labels (rows,), 0 or 1, of a file of numbers between runs of blanks.
+
+    Raises as ``lines_of`` does, and ValueError naming file, line and column for a wrong number of columns or rows,
+    for what is no finite number and for a class that is none.
+    """
+    expected = f"{layout.file} of {layout.title}, {layout.rows} rows of {layout.columns} numbers between spaces"
+    table, labels = [], []
+    for place, line in lines_of(path, expected):
+        words = line.split()
+        if len(words) != layout.columns:
+            by_commas = len(line.split(","))
+            other = layout.mistaken.get(by_commas if by_commas > 1 else len(words))
+            hint = f"; is it {other}?" if other else ""
+            found = f"{by_commas} columns between commas" if by_commas > 1 else f"{len(words)} columns"
+            raise ValueError(f"{place}: {found}; expected {expected}{hint}")
+        values = [read_number(word, f"{place}, column {c}") for c, word in enumerate(words, 1)]
+        if values[-1] not in layout.classes:
+            raise ValueError(f"{place}, column {layout.columns}: class {words[-1]!r}; expected {layout.meaning}")
+        table.append(values[:-1])
+        labels.append(layout.classes[values[-1]])
+    check_rows(path, len(table), layout.rows, expected)
+    return np.array(table), np.array(labels, np.int64)
+
+
+def read_number(word: str, place: str) -> float:
+    """``word`` as a finite float. Raises ValueError naming the place otherwise."""
+    try:
+        number = float(word)
+    except ValueError:
+        missing = ", a missing mark that this file does not have" if word == "?" else ""
+        raise ValueError(f"{place}: {word!r} is not a number{missing}") from None
+    if not math.isfinite(number) or "_" in word:
+        raise ValueError(f"{place}: {word!r} is not a finite number")
+    return number
+
+
+def check_rows(path: Any, found: int, rows: int, expected: str) -> None:
+    """Raise ValueError unless the file has the rows it must have."""
+    if found != rows:
+        raise ValueError(f"{Path(path)}: {found} rows; expected {expected}")
+
+
+def read_mushroom(path: Any) -> tuple[list[str], NDArray[np.int64]]:
+    """The 22 codes of every row, as one string, and labels, 1 for poisonous, of agaricus-lepiota.data.
+
+    Raises as ``read_numbers`` does, and ValueError naming file, line and column for an unknown code.
+    """
+    codes = list(MUSHROOM_CODES.items())
+    expected = (
+        f"{MUSHROOM_FILE} of Mushroom, {MUSHROOM_ROWS} rows of {len(codes) + 1} letters between commas, no header"
+    )
+    rows, labels = [], []
+    for place, line in lines_of(path, expected):
+        words = [word.strip() for word in line.split(",")]
+        if len(words) != len(codes) + 1:
+            raise ValueError(f"{place}: {len(words)} columns between commas; expected {expected}")
+        if words[0] not in ("e", "p"):
+            raise ValueError(f"{place}, column 1: class {words[0]!r}; expected e (edible) or p (poisonous)")
+        for c, (word, (name, known)) in enumerate(zip(words[1:], codes, strict=True), 2):
+            if len(word) != 1 or word not in known:
+                raise ValueError(f"{place}, column {c}: unknown code {word!r} of {name}; known are {', '.join(known)}")
+        rows.append("".join(words[1:]))
+        labels.append(int(words[0] == "p"))
+    check_rows(path, len(rows), MUSHROOM_ROWS, expected)
+    return rows, np.array(labels, np.int64)

@@ -1,0 +1,125 @@
+"""Sums over data as energies, U(x) = prior(x) + Σ_i u_i(x): of all data, or of minibatches drawn by replica and step.
+
+A family of targets gives four kernels, ``evaluator`` makes one of them, and the family's block function calls that:
+
+    use_all    (position, energy, gradient, parameters, work)  writes energy and gradient of all data and the prior
+    use_prior  (position, energy, gradient, parameters)        writes those of the prior alone, and of constants
+    move_prior (position, anchor, energy, gradient, parameters) adds the prior's change from ``anchor``
+    add_data   (position, anchor, energy, gradient, parameters, pick, subtracts)
+               adds N/n times the part of datum ``pick`` (lane), less that at ``anchor`` where ``subtracts``
+"""
+
+import math
+from typing import Any
+
+from numba import uint64
+
+from toolkit.checks import check_count, check_number
+from toolkit.compiling import kernel
+from toolkit.evaluation import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
+from toolkit.maths import fma
+from toolkit.philox import BATCH, WORD, uniform_pair
+
+# With these numbers the parameters of every family begin: how many data there are, how many a minibatch draws (0: all
+# are used), how often the anchor moves (0: there is none), 1/σ² of a normal prior, and what is added to the energy.
+N_DATA, N_DRAWN, REFRESH_EVERY, PRIOR_PRECISION, CONSTANT, N_SHARED = range(6)
+
+
+def check_batch(batch_size: Any, refresh_every: Any) -> tuple[int, int]:
+    """Data drawn at a step and steps from one anchor to the next, each 0 for None.
+
+    Raises TypeError or ValueError naming the argument, also for an anchor without minibatches.
+    """
+    n_drawn = 0 if batch_size is None else check_count("batch_size", batch_size, at_least=1, below=2**17)
+    refresh = 0 if refresh_every is None else check_count("refresh_every", refresh_every, at_least=1)
+    if refresh and not n_drawn:
+        raise ValueError(f"refresh_every needs a batch_size, got refresh_every={refresh} and batch_size=None")
+    return n_drawn, refresh
+
+
+def check_deviation(name: str, value: Any) -> float:
+    """``value`` as a standard deviation whose square is a float too. Raises TypeError or ValueError otherwise."""
+    return check_number(name, value, above=1e-100, below=1e100)
+
+
+def batch_rows(dim: int, n_drawn: int, refresh: int) -> int:
+    """Rows of scratch that minibatches take: the engine's counters, two draws, and the anchor with its gradient."""
+    return (COUNTER_ROWS + 2 + (2 * dim + 1 if refresh else 0)) if n_drawn else 0
+
+
+def evaluator(use_all: Any, use_prior: Any, move_prior: Any, add_data: Any, compiled: Any = kernel) -> Any:
+    """The kernel (position, energy, gradient, parameters, scratch, work) of a family's four, behind a decorator."""
+
+    @compiled
+    def evaluate(position, energy, gradient, parameters, scratch, work):
+        dim = position.shape[0]
+        refresh = int(parameters[REFRESH_EVERY])
+        if parameters[N_DRAWN] == 0.0 or scratch[MODE, 0] == 0.0:
+            use_all(position, energy, gradient, parameters, work)
+            return
+        if refresh == 0:
+            use_prior(position, energy, gradient, parameters)
+            add_batch(position, position, energy, gradient, parameters, scratch, False)
+            return
+        anchor = scratch[COUNTER_ROWS + 2 : COUNTER_ROWS + 2 + dim]
+        slope = scratch[COUNTER_ROWS + 2 + dim : COUNTER_ROWS + 2 + 2 * dim]
+        level = scratch[COUNTER_ROWS + 2 + 2 * dim]
+        if scratch[MODE, 0] == 1.0 and int(scratch[STEP, 0]) % refresh == 0:
+            for d in range(dim):
+                for lane in range(energy.size):
+                    anchor[d, lane] = position[d, lane]
+            use_all(anchor, level, slope, parameters, work)
+        for lane in range(energy.size):
+            energy[lane] = level[lane]
+        for d in range(dim):
+            for lane in range(energy.size):
+                gradient[d, lane] = slope[d, lane]
+        move_prior(position, anchor, energy, gradient, parameters)
+        add_batch(position, anchor, energy, gradient, parameters, scratch, True)
+
+    @compiled
+    def add_batch(position, anchor, energy, gradient, parameters, scratch, subtracts):
+        n_data, n_drawn = int(parameters[N_DATA]), int(parameters[N_DRAWN])
+        picks = scratch[COUNTER_ROWS : COUNTER_ROWS + 2]
+        for pair in range((n_drawn + 1) // 2):
+            draw_pair(picks, scratch, pair, n_data)
+            for i in range(min(2, n_drawn - 2 * pair)):
+                add_data(position, anchor, energy, gradient, parameters, picks[i], subtracts)
+
+    return evaluate
+
+
+@kernel
+def draw_pair(picks, scratch, pair, n_data):
+    """Two data of this step's minibatch in every lane, uniform on 0 … n_data − 1, with replacement."""
+    for lane in range(picks.shape[1]):
+        seed = (uint64(scratch[SEED_HIGH, lane]) << WORD) | uint64(scratch[SEED_LOW, lane])
+        u, v = uniform_pair(
+            seed, uint64(scratch[CHAIN, lane]), uint64(scratch[REPLICA, lane]), uint64(scratch[STEP, lane]),
+            uint64(BATCH), uint64(pair),
+        )  # fmt: skip
+        picks[0, lane], picks[1, lane] = math.floor(u * n_data), math.floor(v * n_data)
+
+
+@kernel
+def use_normal_prior(position, energy, gradient, parameters):
+    """CONSTANT + ½ PRIOR_PRECISION ‖x‖² and its gradient."""
+    precision = parameters[PRIOR_PRECISION]
+    for lane in range(energy.size):
+        energy[lane] = parameters[CONSTANT]
+    for d in range(position.shape[0]):
+        for lane in range(energy.size):
+            x = position[d, lane]
+            gradient[d, lane] = precision * x
+            energy[lane] = fma(0.5 * precision * x, x, energy[lane])
+
+
+@kernel
+def move_normal_prior(position, anchor, energy, gradient, parameters):
+    """Add the change of ½ PRIOR_PRECISION ‖x‖² and of its gradient since ``anchor``."""
+    precision = parameters[PRIOR_PRECISION]
+    for d in range(position.shape[0]):
+        for lane in range(energy.size):
+            x, a = position[d, lane], anchor[d, lane]
+            gradient[d, lane] = fma(precision, x - a, gradient[d, lane])
+            energy[lane] = fma(0.5 * precision * (x - a), x + a, energy[lane])

@@ -1,0 +1,212 @@
+"""Loaders: files written in the documented formats come back as they were, and what is off is named by its place."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+from targets import datasets, stand_ins
+from targets.dataset_files import MUSHROOM_CODES
+
+RNG = np.random.default_rng(3)
+# loader, file, rows, attributes, classes as written → counts, columns of the result
+NUMERIC = {
+    "australian": (datasets.australian, "australian.dat", 690, 14, {"0": 383, "1": 307}),
+    "german": (datasets.german, "german.data-numeric", 1000, 24, {"1": 700, "2": 300}),
+    "heart": (datasets.heart, "heart.dat", 270, 13, {"1": 150, "2": 120}),
+}
+
+
+def numeric_lines(name, separator=" "):
+    """Lines of a valid file, its table and its labels."""
+    _, _, rows, attributes, classes = NUMERIC[name]
+    table = np.round(RNG.standard_normal((rows, attributes)) * 5.0, 1)
+    table[:, 1] = 4.0  # a constant column
+    written = RNG.permutation([mark for mark, count in classes.items() for _ in range(count)])
+    lines = [separator.join([*map(str, row), mark]) for row, mark in zip(table, written, strict=True)]
+    return lines, table, (written == list(classes)[1]).astype(int)
+
+
+def mushroom_lines():
+    """Lines of a valid file of mushrooms, from the stand-in's rows."""
+    rows, labels = stand_ins.mushroom()
+    return [",".join("ep"[label] + row) for row, label in zip(rows, labels, strict=True)]
+
+
+def write(path, lines, ending="\n"):
+    path.write_bytes((ending.join(lines) + ending).encode())
+    return path
+
+
+@pytest.mark.parametrize("name", NUMERIC)
+@pytest.mark.parametrize(
+    ("separator", "ending", "tail"), [(" ", "\n", ""), ("   ", "\r\n", "\r\n"), ("\t", "\n", "\n \n")]
+)
+def test_numeric_files_are_read_and_standardised(name, separator, ending, tail, tmp_path):
+    loader, file, rows, attributes, _ = NUMERIC[name]
+    lines, table, labels = numeric_lines(name, separator)
+    path = tmp_path / file
+    path.write_bytes((ending.join(f"  {line} " for line in lines) + ending + tail).encode())
+    data = loader(path)
+    assert data.features.shape == (rows, attributes + 1)
+    np.testing.assert_array_equal(data.labels, labels)
+    np.testing.assert_array_equal(data.features[:, 0], 1.0)
+    np.testing.assert_array_equal(data.features[:, 2], 4.0)  # left as it is
+    varying = np.delete(table, 1, axis=1)
+    expected = (varying - varying.mean(axis=0)) / varying.std(axis=0)
+    np.testing.assert_allclose(np.delete(data.features, [0, 2], axis=1), expected, atol=1e-12)
+    assert data.source == str(path)
+    assert not data.is_stand_in
+    assert "stand-in" not in data.name
+    assert data.names[:2] == ("intercept", "A1")
+
+
+def test_mushroom_is_one_hot_with_the_missing_mark_as_a_level(tmp_path):
+    lines = mushroom_lines()
+    data = datasets.mushroom(write(tmp_path / "agaricus-lepiota.data", lines, "\r\n"))
+    assert data.features.shape == (8124, 117)
+    assert len(data.names) == 117
+    np.testing.assert_array_equal(data.features.sum(axis=1), 22.0)  # one code of each attribute
+    assert data.features[:, data.names.index("stalk-root=?")].sum() == 2480
+    np.testing.assert_array_equal(data.features[:, data.names.index("veil-type=p")], 1.0)
+    for i in (0, 5000):
+        marks = lines[i].split(",")
+        expected = {f"{name}={mark}" for name, mark in zip(MUSHROOM_CODES, marks[1:], strict=True)}
+        assert {name for name, on in zip(data.names, data.features[i], strict=True) if on} == expected
+        assert data.labels[i] == (marks[0] == "p")
+
+
+@pytest.mark.parametrize(
+    ("loader", "shape", "positive"),
+    [
+        (datasets.australian, (690, 15), 307),
+        (datasets.german, (1000, 25), 300),
+        (datasets.heart, (270, 14), 120),
+        (datasets.mushroom, (8124, 117), 3916),
+    ],
+)
+def test_stand_ins_have_the_shapes_and_say_what_they_are(loader, shape, positive):
+    data, again = loader(), loader()
+    assert data.is_stand_in
+    assert "stand-in" in data.name
+    assert "synthetic" in data.source
+    assert data.features.shape == shape
+    assert data.labels.sum() == positive
+    assert len(data.names) == shape[1]
+    np.testing.assert_array_equal(data.features, again.features)
+    if loader is not datasets.mushroom:
+        np.testing.assert_allclose(data.features[:, 1:].std(axis=0), 1.0)
+        correlations = np.abs(np.corrcoef(data.features[:, 1:].T))[np.triu_indices(shape[1] - 1, 1)]
+        assert 0.05 < correlations.mean() < 0.4
+    else:
+        assert (data.features.sum(axis=0) > 0).all()
+    # the labels can be told from the features, and not without error
+    signs = 2.0 * data.labels - 1.0
+    guess = np.sign(data.features @ np.linalg.lstsq(data.features, signs, rcond=None)[0])
+    assert max(positive, shape[0] - positive) / shape[0] + 0.02 < (guess == signs).mean() < 0.999
+
+
+def test_the_breast_cancer_data_are_real():
+    data = datasets.breast_cancer()
+    assert data.features.shape == (569, 31)
+    assert data.labels.sum() == 357
+    assert not data.is_stand_in
+    assert data.names[1] == "mean radius"
+    np.testing.assert_allclose(data.features[:, 1:].mean(axis=0), 0.0, atol=1e-12)
+
+
+def test_without_scikit_learn_the_extra_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("sklearn"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r'pip install "manymodes\[data\]"'):
+        datasets.breast_cancer()
+
+
+def with_word(line, column, word, separator=" "):
+    words = line.split(separator)
+    words[column - 1] = word
+    return separator.join(words)
+
+
+NUMBERS = r"690 rows of 15 numbers between spaces"
+MALFORMED = {
+    "no number": (lambda lines: [*lines[:4], with_word(lines[4], 3, "abc"), *lines[5:]],
+                  r"australian\.dat, line 5, column 3: 'abc' is not a number"),
+    "missing mark": (lambda lines: [with_word(lines[0], 1, "?"), *lines[1:]],
+                     r"line 1, column 1: '\?' is not a number, a missing mark that this file does not have"),
+    "nan": (lambda lines: [with_word(lines[0], 2, "nan"), *lines[1:]],
+            r"line 1, column 2: 'nan' is not a finite number"),
+    "underscore": (lambda lines: [with_word(lines[0], 2, "1_0"), *lines[1:]],
+                   r"line 1, column 2: '1_0' is not a finite number"),
+    "class": (lambda lines: [*lines[:9], with_word(lines[9], 15, "2"), *lines[10:]],
+              r"line 10, column 15: class '2'; expected 0 or 1"),
+    "short line": (lambda lines: [*lines[:2], lines[2].rsplit(" ", 1)[0], *lines[3:]],
+                   rf"line 3: 14 columns; expected australian\.dat of .*{NUMBERS}$"),
+    "another file": (lambda lines: ["b,30.83,0,u,g,w,v,1.25,t,t,01,f,g,00202,0,+"],
+                     rf"line 1: 16 columns between commas; expected .*{NUMBERS}; is it crx\.data, which has commas"),
+    "rows": (lambda lines: lines[:-1], rf"australian\.dat: 689 rows; expected australian\.dat of .*{NUMBERS}"),
+    "more rows": (lambda lines: [*lines, lines[0]], "691 rows; expected"),
+    "blank": (lambda lines: [*lines[:7], "  ", *lines[7:]], r"line 8: is blank, with data after it"),
+    "empty": (lambda lines: ["", ""], r"australian\.dat: is empty; expected australian\.dat"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_numbers_are_named_by_their_place(name, tmp_path):
+    change, message = MALFORMED[name]
+    path = write(tmp_path / "australian.dat", change(numeric_lines("australian")[0]))
+    with pytest.raises(ValueError, match=message):
+        datasets.australian(path)
+
+
+@pytest.mark.parametrize(
+    ("loader", "line", "message"),
+    [
+        (datasets.german, "A11 6 A34 A43 1169 A65 A75 4 A93 A101 4 A121 67 A143 A152 2 A173 1 A192 A201 1",
+         r"line 1: 21 columns; expected .*; is it german\.data, which has codes such as A11\?"),
+        (datasets.heart, "63.0,1.0,1.0,145.0,233.0,1.0,2.0,150.0,0.0,2.3,3.0,0.0,6.0,0",
+         r"14 columns between commas; expected .*; is it processed\.cleveland\.data"),
+        (datasets.german, " ".join(["1"] * 24 + ["0"]), r"column 25: class '0'; expected 1 \(good\) or 2 \(bad\)"),
+        (datasets.heart, " ".join(["1"] * 13 + ["4"]), r"class '4'; expected 1 \(absence\) or 2 \(presence\)"),
+    ],
+)  # fmt: skip
+def test_files_taken_for_others(loader, line, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        loader(write(tmp_path / "data", [line]))
+
+
+BAD_MUSHROOMS = {
+    "code": (lambda lines: [*lines[:2], with_word(lines[2], 6, "z", ","), *lines[3:]],
+             r"line 3, column 6: unknown code 'z' of odor; known are a, c, f, l, m, n, p, s, y"),
+    "mark elsewhere": (lambda lines: [with_word(lines[0], 2, "?", ","), *lines[1:]],
+                       r"line 1, column 2: unknown code '\?' of cap-shape"),
+    "class": (lambda lines: [with_word(lines[0], 1, "x", ","), *lines[1:]],
+              r"line 1, column 1: class 'x'; expected e \(edible\) or p \(poisonous\)"),
+    "header": (lambda lines: ["edible,cap-shape", *lines], r"line 1: 2 columns between commas; .*, no header"),
+    "rows": (lambda lines: lines[:100], "100 rows; expected agaricus-lepiota.data of Mushroom, 8124 rows of 23"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_MUSHROOMS)
+def test_malformed_mushrooms_are_named_by_their_place(name, tmp_path):
+    change, message = BAD_MUSHROOMS[name]
+    with pytest.raises(ValueError, match=message):
+        datasets.mushroom(write(tmp_path / "agaricus-lepiota.data", change(mushroom_lines())))
+
+
+def test_paths_that_lead_nowhere(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.dat: no such file; expected australian\.dat"):
+        datasets.australian(tmp_path / "nothing.dat")
+    with pytest.raises(ValueError, match=r"is a folder; expected heart\.dat"):
+        datasets.heart(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(ValueError, match=r"is not a text file; expected german\.data-numeric"):
+        datasets.german(tmp_path / "binary")
+    with pytest.raises(TypeError, match=r"path must be None or the path of australian\.dat.*got 3 of type int"):
+        datasets.australian(3)
