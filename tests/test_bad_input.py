@@ -151,6 +151,12 @@ def test_seed_has_no_default():
         sample(NORMAL, samplers.sgld(0.1), n_steps=1)
 
 
+def asserting(position, energy, gradient, parameters, scratch):
+    assert position.shape[1] > 0
+    energy[:] = 0.0
+    gradient[:] = 0.0
+
+
 BAD_SAMPLERS = {
     "step size 0": (lambda: samplers.sgld(0.0), "step_size must be finite and > 0, got 0.0"),
     "step size inf": (lambda: samplers.sgld(np.inf), "step_size must be finite and > 0, got inf"),
@@ -196,6 +202,10 @@ BAD_SAMPLERS = {
     "idle noise": (lambda: Sampler("x", [0.1], energy_noise=1.0), "energy_noise must be 0 without a tempering"),
     "problem of nothing": (lambda: Problem("x"), "target must be a Target, got 'x'"),
     "problem of a shape": (lambda: Problem(mixtures.cosine25(), shapes.flower()), "domain must be None or a Domain"),
+    "target that raises": (
+        lambda: Target("t", 1, asserting),
+        "energy_gradient of target 't' must not raise or assert, which the engine",
+    ),
     "target without function": (lambda: Target("t", 1, None), "energy_gradient must be a block function, got None"),
     "dimensions": (lambda: Problem(NORMAL, FLOWER.domain), "domain has dimension 2, but the target has 1"),
 }

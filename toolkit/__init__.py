@@ -2,7 +2,10 @@
 
 from . import boundaries, cycles, diagnostics, dynamics, ladders, samplers, schedules, tempering, thermostats, weighting
 from .blocks import Layout
+from .callables import from_callable
 from .errors import ContourWarning, DivergenceError, InterruptedWarning
+from .gradient_check import GradientError, check_gradient
+from .pointwise import target
 from .problem import Problem, Target
 from .result import Run
 from .sampler import Sampler
@@ -11,6 +14,7 @@ from .sampling import sample, stream
 __all__ = [
     "ContourWarning",
     "DivergenceError",
+    "GradientError",
     "InterruptedWarning",
     "Layout",
     "Problem",
@@ -18,14 +22,17 @@ __all__ = [
     "Sampler",
     "Target",
     "boundaries",
+    "check_gradient",
     "cycles",
     "diagnostics",
     "dynamics",
+    "from_callable",
     "ladders",
     "sample",
     "samplers",
     "schedules",
     "stream",
+    "target",
     "tempering",
     "thermostats",
     "weighting",

@@ -68,11 +68,11 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def chunk_length(layout: Layout, n_chains: int, n_replicas: int) -> int:
-    """Steps of one chunk."""
+def chunk_length(layout: Layout, n_chains: int, n_replicas: int, *, calls_python: bool = False) -> int:
+    """Steps of one chunk; few where the target ``calls_python``, and may take a second for each."""
     if layout.chunk_steps is not None:
         return layout.chunk_steps
-    return int(np.clip(2**21 // (n_chains * n_replicas), 16, 65536))
+    return 16 if calls_python else int(np.clip(2**21 // (n_chains * n_replicas), 16, 65536))
 
 
 def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout, threads: int) -> list[Block]:
@@ -145,6 +145,9 @@ class Engine:
         self._target = FunctionPointer(problem.target.compiled())
         self._move = FunctionPointer(dynamics.compiled())
         self._target_parameters = problem.target.parameters
+        self._callback = None if problem.target.callback is None else problem.target.callback.of_a_run()
+        if self._callback is not None:
+            self._target_parameters = self._callback.parameters
         self._move_parameters = np.array(dynamics.parameters, np.float64)
         kind, self._tempering_parameters = tempering_numbers(sampler, n_steps, burn_in)
         self._temper = FunctionPointer(compile_part(TEMPERS[kind], TEMPER))
@@ -180,7 +183,7 @@ class Engine:
 
         outputs: arrays of all chains, filled at ``slots`` and ``trace_slots``.
         """
-        with all_arrive() as tasks:
+        with all_arrive(self._callback) as tasks:
             for block in blocks:
                 own = Outputs(*(array[block.first : block.last] for array in outputs))
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
@@ -193,6 +196,8 @@ class Engine:
                     self._advance(*arguments)
                 else:
                     tasks.append(pool.submit(self._advance, *arguments))
+        if self._callback is not None:
+            self._callback.raise_error()
 
 
 def tempering_numbers(sampler: Sampler, n_steps: int, burn_in: int) -> tuple[int, Floats]:
@@ -210,7 +215,7 @@ def tempering_numbers(sampler: Sampler, n_steps: int, burn_in: int) -> tuple[int
 
 
 @contextmanager
-def all_arrive() -> Iterator[list[Future[None]]]:
+def all_arrive(callback: Any = None) -> Iterator[list[Future[None]]]:
     """Collect tasks, and leave only when none is under way: an interruption never leaves a thread writing."""
     tasks: list[Future[None]] = []
     try:
@@ -218,6 +223,8 @@ def all_arrive() -> Iterator[list[Future[None]]]:
         for task in tasks:
             task.result()
     except BaseException:
+        if callback is not None:
+            callback.stop()
         for task in tasks:
             task.cancel()
         for task in tasks:

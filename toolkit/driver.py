@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Engine, chunk_length, make_blocks
+from .blocks import Engine, make_blocks
 from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .counting import Counts, count, with_theta
 from .errors import DivergenceError
@@ -45,7 +45,9 @@ class Driver:
         )
         self._finished = Finished(0, 0, 0, 0.0, count(self._blocks, job.sampler))
         threads = min(job.threads, len(self._blocks))
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if threads > 1 else None
+        # A Python function runs off the main thread, which is then free to hear Ctrl-C.
+        is_threaded = threads > 1 or job.calls_python
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if is_threaded else None
         self._bar = progress_bar(job, progress)
 
     def __enter__(self) -> "Driver":
@@ -74,7 +76,7 @@ class Driver:
 
     def growing_chunks(self) -> Iterator[tuple[int, int]]:
         """First and last step (exclusive) of chunks that double while they take less than a tenth of a second."""
-        length = chunk_length(self.job.layout, len(self.job.init), self.job.sampler.n_replicas)
+        length = self.job.chunk_length
         first = 0
         while first < self.job.n_steps:
             last = min(first + length, self.job.n_steps)

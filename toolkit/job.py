@@ -55,9 +55,19 @@ class Job:
         coupled = isinstance(self.sampler.tempering, ContinuousTempering)
         return [*TRACED, *memory, *(TRACED_COUPLING if coupled else ())]
 
+    @property
+    def calls_python(self) -> bool:
+        """Whether the target is a Python function of the user's."""
+        return self.problem.target.callback is not None
+
+    @property
+    def chunk_length(self) -> int:
+        """Steps of the first chunk."""
+        return chunk_length(self.layout, len(self.init), self.sampler.n_replicas, calls_python=self.calls_python)
+
     def chunks(self) -> Iterator[tuple[int, int]]:
         """First and last step (exclusive) of the chunks of a stream, all of one length."""
-        length = chunk_length(self.layout, len(self.init), self.sampler.n_replicas)
+        length = self.chunk_length
         for first in range(0, self.n_steps, length):
             yield first, min(first + length, self.n_steps)
 
@@ -152,6 +162,7 @@ def make_job(
             f"{n_chains}"
         )
     check_learning(sampler, n_steps, burn_in)
+    check_penalty(problem, sampler)
     start = check_start(problem, sampler, n_chains, init)
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
@@ -160,6 +171,15 @@ def make_job(
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
     sampler, pilot = with_partition(problem, sampler, start, seed, threads)
     return replace(job, sampler=sampler, pilot_gradients=pilot)
+
+
+def check_penalty(problem: Problem, sampler: Sampler) -> None:
+    """Raise ValueError where a penalty, which pulls to the origin, would pull away from the domain."""
+    if sampler.boundary.kind == "penalise" and not problem.contains(np.zeros((1, problem.target.dim)))[0]:
+        raise ValueError(
+            f"boundary must not be 'penalise' in {problem.name!r}, which does not hold the origin, where a penalty "
+            "pulls to; reflect or reject instead, or shift the problem"
+        )
 
 
 def check_minibatches(problem: Problem, sampler: Sampler) -> None:
@@ -202,7 +222,7 @@ def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
 
 
 def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) -> Floats:
-    """``init`` as (chain, replica, dim), inside the domain and of finite energy."""
+    """``init`` as (chain, replica, dim), inside the domain and of finite energy and gradient."""
     shape = (n_chains, sampler.n_replicas, problem.target.dim)
     given = np.zeros(shape[2]) if init is None else check_array("init", init)
     if given.shape not in (shape[2:], (shape[0], shape[2]), shape):
@@ -222,12 +242,21 @@ def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) ->
             f"{source} must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
             f"{chain}, replica {replica}"
         )
-    energy = problem.target.evaluate(points)[0]
+    energy, gradient = problem.target.evaluate(points)
     if not np.isfinite(energy).all():
         chain, replica = divmod(int(np.argmin(np.isfinite(energy))), shape[1])
         raise ValueError(
             f"init must have a finite energy, got energy {energy[chain * shape[1] + replica]} at "
             f"{start[chain, replica].tolist()} for chain {chain}, replica {replica}"
+        )
+    steep = np.isfinite(gradient).all(axis=1)
+    if not steep.all():
+        chain, replica = divmod(int(np.argmin(steep)), shape[1])
+        lane = chain * shape[1] + replica
+        raise ValueError(
+            f"init must have a finite gradient, got gradient {gradient[lane].tolist()} with energy {energy[lane]:.6g} "
+            f"at {start[chain, replica].tolist()} for chain {chain}, replica {replica}; an entry that is always nan "
+            "is one that the target does not fill"
         )
     together = (start == start[:, :1]).all(axis=(1, 2))
     if isinstance(sampler.tempering, Stein) and shape[1] > 1 and together.any():

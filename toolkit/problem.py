@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -14,20 +14,50 @@ from .compiling import compile_part
 from .evaluation import COUNTER_ROWS
 from .philox import MAX_DIM
 from .polygons import Domain
+from .rebinding import raises
 from .signatures import TARGET
 
 Array = NDArray[np.float64]
 
 
+class Modes(NamedTuple):
+    """The modes of a target, or the components of a mixture."""
+
+    centres: Array  # (modes, dim)
+    weights: Array  # (modes,), probabilities that sum to 1
+
+
 class Truth(Protocol):
-    """What is known of a problem without sampling it, to a stated accuracy."""
+    """What is known of a problem without sampling it."""
+
+    @property
+    def accuracy(self) -> float:
+        """Largest error of its probabilities, and relative error of its other numbers; 0: closed form, to rounding."""
 
     @property
     def log_normaliser(self) -> float:
         """Logarithm of ∫ exp(−U), in nats."""
 
-    def cell_masses(self, x_edges: Array, y_edges: Array) -> Array:
-        """Probability of each cell of a grid, shape (x_edges.size − 1, y_edges.size − 1); two dimensions only."""
+    @property
+    def mean(self) -> Array:
+        """Mean (dim,)."""
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance (dim, dim); inf where there is none."""
+
+    @property
+    def modes(self) -> Modes:
+        """Centres and probabilities of the modes."""
+
+    def memberships(self, points: Any) -> Array:
+        """How much each of ``points`` (n, dim) belongs to each mode, shape (n, modes); their mean is the weights."""
+
+    def energy_quantiles(self, probabilities: Any) -> Array:
+        """Energies u with P(U ≤ u) = p, for each p of ``probabilities``."""
+
+    def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
+        """Probability of each cell in the first two coordinates, shape (nx, ny); in one dimension (nx,)."""
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact independent draws, shape (n, dim)."""
@@ -43,8 +73,14 @@ def compile_block(function: Callable[..., None]) -> Any:
 
 
 def check_points(points: Any, dim: int) -> Array:
-    """``points`` as floats of shape (n, dim). Raises ValueError otherwise."""
-    array = np.asarray(points, np.float64)
+    """``points`` as floats of shape (n, dim), nan and inf included. Raises TypeError or ValueError otherwise."""
+    try:
+        array = np.asarray(points)
+    except ValueError as error:
+        raise TypeError(f"points must be an array of numbers, got {points!r}: {error}") from None
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"points must be an array of real numbers, got {points!r}")
+    array = np.asarray(array, np.float64)
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"points must have shape (n, {dim}), got {array.shape}")
     return array
@@ -57,7 +93,8 @@ class Target:
     energy_gradient: a function behind ``signatures.TARGET``, uncompiled. parameters: its numbers; other numbers
     never recompile it. scratch_rows: rows (of one float per lane) it needs to itself, kept from step to step. truth:
     where it is known. stochastic: it draws minibatches, and finds in the first rows of its scratch what to draw them
-    by (``evaluation.COUNTER_ROWS``); where these are 0 it uses all data.
+    by (``evaluation.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
+    function calls, where it does (``from_callable``).
     """
 
     name: str
@@ -67,11 +104,17 @@ class Target:
     scratch_rows: int = 0
     truth: Truth | None = None
     stochastic: bool = False
+    callback: Any = None
 
     def __post_init__(self) -> None:
         check_count("dim", self.dim, at_least=1, below=MAX_DIM)
         if not callable(self.energy_gradient):
             raise TypeError(f"energy_gradient must be a block function, got {self.energy_gradient!r}")
+        if raises(getattr(self.energy_gradient, "__code__", None)):
+            raise TypeError(
+                f"energy_gradient of target {self.name!r} must not raise or assert, which the engine cannot pass on; "
+                "where there is no density, write an energy of math.inf"
+            )
         check_count("scratch_rows", self.scratch_rows, at_least=COUNTER_ROWS if self.stochastic else 0)
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
 
@@ -91,7 +134,9 @@ class Target:
     def evaluate(self, points: Array) -> tuple[Array, Array]:
         """Energy (n,) and gradient (n, dim) at ``points`` (n, dim). Raises ValueError for another shape."""
         points = check_points(points, self.dim)
-        energy, gradient = np.empty(len(points)), np.empty((self.dim, len(points)))
+        if self.callback is not None:
+            return self.callback.evaluate(points)  # type: ignore[no-any-return]
+        energy, gradient = np.full(len(points), np.nan), np.full((self.dim, len(points)), np.nan)
         scratch = np.zeros((self.scratch_rows, len(points)))
         self.compiled()(np.array(points.T, order="C"), energy, gradient, self.parameters, scratch)
         return energy, np.ascontiguousarray(gradient.T)

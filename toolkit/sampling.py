@@ -1,5 +1,6 @@
 """``sample`` and ``stream``: check everything, run in chunks, hand back what is there."""
 
+import contextlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from .blocks import Layout
 from .checks import check_flag
 from .driver import Driver
-from .errors import InterruptedWarning
+from .errors import DivergenceError, InterruptedWarning
 from .job import Integers, Job, make_job
 from .result import Run
 from .sampler import Sampler
@@ -45,7 +46,8 @@ def sample(
 
     Ctrl-C ends the run and returns the draws so far, with an ``InterruptedWarning``.
     Raises TypeError or ValueError before anything runs, naming the argument, its value and what is allowed;
-    DivergenceError, with the run so far attached, where a position or energy stops being finite.
+    DivergenceError, with the run so far attached, where a position or energy stops being finite; what a target made
+    by ``from_callable`` raises, with the run so far as its attribute ``run``.
     """
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
@@ -63,6 +65,10 @@ def sample(
                 driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
         except KeyboardInterrupt:
             interrupted = True
+        except Exception as error:
+            if job.calls_python and not isinstance(error, DivergenceError):
+                attach_run(error, driver, driver.result(*so_far(driver, outputs, steps, trace_steps)))
+            raise
     if interrupted:
         warnings.warn(
             f"interrupted after {driver.done} of {n_steps} steps; the run holds {driver.n_draws} of {steps.size} draws",
@@ -72,6 +78,16 @@ def sample(
     run = driver.result(*so_far(driver, outputs, steps, trace_steps), interrupted)
     warn_about(run, stacklevel=3)
     return run
+
+
+def attach_run(error: Exception, driver: Driver, run: Run) -> None:
+    """Give what a Python target raised the run so far, and say so."""
+    with contextlib.suppress(Exception):  # an error that takes no attributes, such as a frozen one, is raised as it is
+        error.run = run  # type: ignore[attr-defined]
+        error.add_note(
+            f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` holds the "
+            f"{driver.n_draws} draws of each chain until then."
+        )
 
 
 def so_far(

@@ -1,0 +1,96 @@
+"""Reads and writes of array rows that are promised not to overlap, so that loops over many of them vectorise.
+
+LLVM compares all rows of a loop before it enters its vector form, and gives up beyond some ten; here each access says
+by metadata which others it cannot meet (LLVM language reference, ``alias.scope`` and ``noalias``).
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+from .signatures import FLOATS, MATRIX
+
+
+def place(context: Any, builder: Any, kind: Any, row: Any, lane: Any) -> Any:
+    """Address of one element of a contiguous row."""
+    return builder.gep(make_array(kind)(context, builder, row).data, [lane])
+
+
+def promise(module: Any, instruction: Any, scope: int) -> None:
+    """Mark an access of row number ``scope`` (0: rows that are only read) as meeting none of a smaller number."""
+    domain = module.add_metadata(["rows of a block"])
+    scopes = [module.add_metadata([f"row {i}", domain]) for i in range(scope + 1)]
+    instruction.set_metadata("alias.scope", module.add_metadata(scopes[-1:]))
+    if scope:
+        instruction.set_metadata("noalias", module.add_metadata(scopes[:-1]))
+
+
+@intrinsic
+def read(typing_context, row, lane):
+    """``row[lane]`` of a row that nobody writes."""
+
+    def generate(context, builder, signature, arguments):
+        value = builder.load(place(context, builder, signature.args[0], *arguments))
+        promise(builder.module, value, 0)
+        return value
+
+    return types.float64(row, types.int64), generate
+
+
+@intrinsic(prefer_literal=True)
+def write(typing_context, row, lane, value, number):
+    """``row[lane] = value``; rows of different literal ``number`` ≥ 1 share no element, nor with rows read."""
+    if not isinstance(number, types.IntegerLiteral):
+        return None
+
+    def generate(context, builder, signature, arguments):
+        written = builder.store(arguments[2], place(context, builder, signature.args[0], *arguments[:2]))
+        promise(builder.module, written, number.literal_value)
+        return context.get_dummy_value()
+
+    return types.void(row, types.int64, types.float64, number), generate
+
+
+def lane_access(dim: int) -> tuple[Any, Any]:
+    """``load(position, lane)``, a point as a tuple, and ``store(energy, gradient, lane, value, slope)``."""
+
+    @intrinsic
+    def load(typing_context, position, lane):
+        kind = types.UniTuple(types.float64, dim)
+
+        def generate(context, builder, signature, arguments):
+            values = [builder.load(p) for p in row_pointers(context, builder, arguments[0], arguments[1], dim)]
+            for value in values:
+                promise(builder.module, value, 0)
+            return context.make_tuple(builder, kind, values)
+
+        return kind(MATRIX, types.intp), generate
+
+    @intrinsic
+    def store(typing_context, energy, gradient, lane, value, slope):
+        def generate(context, builder, signature, arguments):
+            kinds = list(signature.args[4]) if isinstance(signature.args[4], types.BaseTuple) else [signature.args[4]]
+            is_tuple = isinstance(signature.args[4], types.BaseTuple)
+            for d, pointer in enumerate(row_pointers(context, builder, arguments[1], arguments[2], dim)):
+                element = builder.extract_value(arguments[4], d) if is_tuple else arguments[4]
+                number = context.cast(builder, element, kinds[d], types.float64)
+                promise(builder.module, builder.store(number, pointer), d + 1)
+            number = context.cast(builder, arguments[3], signature.args[3], types.float64)
+            pointer = place(context, builder, FLOATS, arguments[0], arguments[2])
+            promise(builder.module, builder.store(number, pointer), dim + 1)
+            return context.get_dummy_value()
+
+        return types.void(FLOATS, MATRIX, types.intp, value, slope), generate
+
+    return load, store
+
+
+def row_pointers(context: Any, builder: Any, array: Any, lane: Any, dim: int) -> list[Any]:
+    """Pointers to ``array[d, lane]`` for every d."""
+    matrix = context.make_array(MATRIX)(context, builder, array)
+    lanes = builder.extract_value(matrix.shape, 1)
+    word = lane.type
+    return [builder.gep(matrix.data, [builder.add(builder.mul(ir.Constant(word, d), lanes), lane)]) for d in range(dim)]

@@ -1,0 +1,195 @@
+"""``@target``: a target from a plain function of one point, compiled and looped over lanes."""
+
+import inspect
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core.dispatcher import Dispatcher
+
+from .checks import check_array, check_count
+from .lanes import lane_access
+from .philox import MAX_DIM
+from .problem import Target, Truth
+from .rebinding import rebind
+
+
+def target(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    dim: int | None = None,
+    parameters: Any = None,
+    name: str | None = None,
+    truth: Truth | None = None,
+) -> Any:
+    """A ``Target`` from a function of one point, put above it as ``@target(dim=2)``.
+
+    The function takes the point as a tuple of ``dim`` floats, or as ``dim`` ≥ 2 floats where it has as many arguments,
+    and returns the energy and the gradient, a tuple of ``dim`` floats (in one dimension also a float). parameters:
+    an array, given to the function as one argument more. name: None for the function's own. truth: where it is known.
+
+    It is compiled together with the functions it calls, which need no decorator, and inlined into a loop over lanes.
+    The loop vectorises where the function has arithmetic, branches that LLVM can turn into selections, short loops of
+    fixed length, and exponentials, logarithms, roots, trigonometric and hyperbolic functions and their inverses from
+    ``math`` or NumPy, or ``np.where, maximum, minimum, abs``: these become the toolkit's (sin, cos and tan are nan
+    beyond 2³⁰). With other functions, arrays or long loops it is right, and slower. Global numbers and defaults are
+    those of the moment of decoration. What raises only at some points (an index, a singular matrix) ends the run.
+
+    Raises TypeError or ValueError at once, naming the function and what to mend: where it is no function, has other
+    arguments, does not compile, or does not return a real energy with a gradient of ``dim`` real numbers.
+    """
+    if dim is None:
+        where = f" above {name_of(function)}" if function is not None else ""
+        raise TypeError(f"target needs the dimension of the point: write @target(dim=...){where}")
+    dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
+    numbers = None if parameters is None else check_array("parameters", parameters)
+
+    def decorate(function: Callable[..., Any]) -> Target:
+        """The target of ``function``."""
+        if not isinstance(function, Dispatcher) and not inspect.isfunction(function):
+            kind = type(function).__name__
+            raise TypeError(f"target is put above a function of one point, got {function!r} of type {kind}")
+        block = block_of(function, dim, None if numbers is None else numbers.shape)
+        return Target(name or name_of(function), dim, block, np.zeros(0) if numbers is None else numbers, truth=truth)
+
+    return decorate if function is None else decorate(function)
+
+
+def name_of(function: Any) -> str:
+    """What a function is called."""
+    return str(getattr(function, "__name__", function))
+
+
+def block_of(
+    function: Callable[..., Any], dim: int, parameters_shape: tuple[int, ...] | None = None
+) -> Callable[..., None]:
+    """The block function of ``function``, which ``target`` describes; parameters_shape: None where it takes none."""
+    spreads = takes_scalars(function, dim, parameters_shape is not None)
+    point: Any = compile_point(function, dim, parameters_shape, spreads=spreads)
+    load, store = lane_access(dim)
+    # nan first, as what raises as it runs (an index, a singular matrix) would leave the energies of the step before.
+    if parameters_shape is None:
+
+        def block(position, energy, gradient, parameters, scratch):
+            for lane in range(energy.size):
+                energy[lane] = math.nan
+            for lane in range(position.shape[1]):
+                value, slope = point(*load(position, lane)) if spreads else point(load(position, lane))
+                store(energy, gradient, lane, value, slope)
+
+    else:
+
+        def block(position, energy, gradient, parameters, scratch):
+            given = parameters.reshape(parameters_shape)
+            for lane in range(energy.size):
+                energy[lane] = math.nan
+            for lane in range(position.shape[1]):
+                x = load(position, lane)
+                value, slope = point(*(*x, given)) if spreads else point(x, given)
+                store(energy, gradient, lane, value, slope)
+
+    return block
+
+
+def takes_scalars(function: Callable[..., Any], dim: int, has_parameters: bool) -> bool:
+    """Whether ``function`` takes the point as ``dim`` floats, not a tuple. Raises TypeError where it takes neither."""
+    signature = inspect.signature(function.py_func if isinstance(function, Dispatcher) else function)
+    given = signature.parameters.values()
+    needed = sum(p.default is p.empty for p in given) - has_parameters
+    if any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in given) or needed not in (1, dim):
+        further = ", and the array of parameters" if has_parameters else ""
+        scalars = f" or {dim} floats" if dim > 1 else ""
+        hint = "" if has_parameters or needed != 2 else "; give parameters=... where the second is an array of numbers"
+        raise TypeError(
+            f"{function.__name__} must take one point, {tuple_of(dim)}{scalars}{further}; its arguments are "
+            f"{signature}{hint}"
+        )
+    return needed == dim and dim > 1
+
+
+def compile_point(
+    function: Callable[..., Any], dim: int, parameters_shape: tuple[int, ...] | None, *, spreads: bool
+) -> Any:
+    """``function`` compiled for one point, with our maths, and its outputs looked at."""
+    signature: list[Any] = [types.float64] * dim if spreads else [types.UniTuple(types.float64, dim)]
+    if parameters_shape is not None:
+        signature.append(types.Array(types.float64, len(parameters_shape), "C"))
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    given = inspect.signature(plain).parameters.values()
+    signature += [types.Omitted(p.default) for p in given if p.default is not p.empty]
+    # Numba refuses in many classes: most often for want of memory of its own, or as our maths takes no arrays.
+    for allocates, ours in ((False, True), (True, True), (True, False)):
+        compiled = rebind(function, allocates=allocates, ours=ours)
+        try:
+            compiled.compile(tuple(signature))
+            break
+        except Exception as error:
+            refused = error
+    else:
+        raise TypeError(
+            f"{function.__name__} does not compile: {reason(refused)}; where it needs what Numba lacks, give a "
+            "function of arrays of points to toolkit.from_callable"
+        ) from refused
+    (result,) = compiled.overloads.values()
+    check_outputs(function.__name__, result.signature.return_type, dim)
+    return compiled
+
+
+def check_outputs(name: str, returned: types.Type, dim: int) -> None:
+    """Raise TypeError or ValueError where ``returned``, a Numba type, is not a real energy and ``dim`` real slopes."""
+    wanted = f"(energy, gradient), a float and {tuple_of(dim)}"
+    if isinstance(returned, types.NoneType | types.Optional):
+        raise TypeError(f"{name} must return {wanted}, on every path; on some it returns None")
+    if not isinstance(returned, types.BaseTuple) or len(returned) != 2:
+        raise TypeError(f"{name} must return {wanted}; it returns {described(returned)}")
+    energy, gradient = returned
+    if not is_real(energy):
+        raise TypeError(f"{name} must return {wanted}; its energy is {described(energy)}")
+    if dim == 1 and is_real(gradient):
+        return
+    if not isinstance(gradient, types.BaseTuple):
+        raise TypeError(f"{name} must return {wanted}; its gradient is {described(gradient)}")
+    if len(gradient) != dim:
+        raise ValueError(f"{name} must return {wanted}; its gradient has {len(gradient)}")
+    for d, kind in enumerate(gradient):
+        if not is_real(kind):
+            raise TypeError(f"{name} must return {wanted}; gradient[{d}] is {described(kind)}")
+
+
+def tuple_of(dim: int) -> str:
+    """A point or gradient in words."""
+    return f"a tuple of {dim} float{'s' if dim > 1 else ''}"
+
+
+def is_real(kind: types.Type) -> bool:
+    """Whether ``kind`` becomes a float without loss."""
+    return isinstance(types.unliteral(kind), types.Float | types.Integer | types.Boolean)
+
+
+def described(kind: types.Type) -> str:
+    """A Numba type in words."""
+    if isinstance(kind, types.BaseTuple):
+        return f"a tuple of {len(kind)}"
+    if isinstance(kind, types.Array):
+        return "an array"
+    if isinstance(kind, types.List | types.ListType):
+        return "a list"
+    if isinstance(kind, types.Complex):
+        return "complex"
+    return "a float" if is_real(kind) else f"an object of type {types.unliteral(kind)}"
+
+
+def reason(error: Exception) -> str:
+    """What of Numba's message says where and why, on one line."""
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
+    places = re.findall(r'File "([^"]*)", line (\d+)', str(error))
+    empty = ("Failed in", "During:", "File ", "^", "<source", "There are", "- Of which", "Overload", "Rejected", ">>>")
+    said = next((line for line in lines if line and not line.startswith(empty)), type(error).__name__)
+    call = next((line[4:] for line in lines if line.startswith(">>> ") and said.endswith("signature:")), "")
+    where = f", in line {places[-1][1]} of {Path(places[-1][0]).name}" if places else ""
+    return f"{said.rstrip(':. ')} {call}".rstrip() + where
