@@ -29,7 +29,10 @@ def refined(edges: Array, low: float, high: float, width: float) -> Array:
 
 def check_edges(name: str, edges: Any) -> Array:
     """``edges`` as increasing finite floats, at least two. Raises ValueError otherwise."""
-    array = np.asarray(edges, np.float64)
+    try:
+        array = np.asarray(edges, np.float64)
+    except (ValueError, TypeError):
+        array = np.zeros(0)
     if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
         raise ValueError(f"{name} must be at least 2 finite increasing numbers, got {edges!r}")
     return array

@@ -3,18 +3,26 @@
 import mpmath
 import numpy as np
 import pytest
+from oracles import RIGHT, WRONG, energies_p_value
 from scipy.integrate import dblquad, quad
-from scipy.stats import chisquare
+from scipy.special import logsumexp
+from scipy.stats import chisquare, multivariate_normal
 
 from targets import mixtures
 from toolkit import Target
 
 RNG = np.random.default_rng(51)
+ROOTS = np.eye(64) + 0.1 * np.random.default_rng(50).normal(size=(2, 64, 64))
+COVARIANCES = ROOTS @ np.swapaxes(ROOTS, 1, 2)
 TARGETS = {
     "cosine25": mixtures.cosine25(),
     "gaussian_grid25": mixtures.gaussian_grid25(),
     "one Gaussian": mixtures.gaussian_mixture([[0.5]], 2.0),
     "two in 1-D": mixtures.gaussian_mixture([[-6.0], [4.0]], 1.0, [0.4, 0.6]),
+    "wide and narrow": mixtures.three_on_a_line(),
+    "six petals": mixtures.six_petals(),
+    "two correlated in 64-D": mixtures.gaussian_mixture(RNG.normal(size=(2, 64)), COVARIANCES, [0.3, 0.7]),
+    "five of one covariance in 5-D": mixtures.gaussian_mixture(RNG.normal(size=(5, 5)), COVARIANCES[0, :5, :5]),
     "seven in 3-D": mixtures.gaussian_mixture(RNG.normal(size=(7, 3)), 0.3, [0.1, 0.2, 0.1, 0.3, 0.1, 0.15, 0.05]),
 }
 
@@ -42,6 +50,72 @@ def test_mixture_energy_against_scipy(name):
     target = TARGETS[name]
     points = np.concatenate([RNG.uniform(-6, 6, (500, target.dim)), np.full((1, target.dim), 300.0)])
     np.testing.assert_allclose(-target.evaluate(points)[0], target.truth.log_density(points), rtol=1e-12, atol=1e-12)
+
+
+def test_mixture_energy_against_multivariate_normals():
+    """SciPy's own densities, which know nothing of ours; and a wrong weight is seen."""
+    points = RNG.normal(size=(50, 64))
+    target = TARGETS["two correlated in 64-D"]
+    means = target.truth.means
+    parts = [multivariate_normal(m, c).logpdf(points) for m, c in zip(means, COVARIANCES, strict=True)]
+    energy = target.evaluate(points)[0]
+    np.testing.assert_allclose(-energy, logsumexp(parts, axis=0, b=[[0.3], [0.7]]), rtol=1e-10)
+    assert np.abs(-energy - logsumexp(parts, axis=0, b=[[0.31], [0.69]])).max() > 1e-3
+
+
+def test_marginal_cells_of_a_mixture_in_many_dimensions():
+    truth = TARGETS["two correlated in 64-D"].truth
+    edges = np.array([-50.0, 0.3, 50.0])
+    lower = sum(
+        w * multivariate_normal(m[:2], c[:2, :2]).cdf([0.3, 0.3])
+        for w, m, c in zip(truth.weights, truth.means, COVARIANCES, strict=True)
+    )
+    masses = truth.cell_masses(edges, edges)
+    assert masses[0, 0] == pytest.approx(lower, abs=1e-6)
+    assert masses.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_isotropic_and_correlated_kernels_agree():
+    means = RNG.normal(size=(4, 3))
+    points = RNG.normal(size=(100, 3))
+    one = mixtures.gaussian_mixture(means, 0.4).evaluate(points)
+    for variance in (np.full(4, 0.4), 0.4 * np.eye(3), np.tile(0.4 * np.eye(3), (4, 1, 1))):
+        other = mixtures.gaussian_mixture(means, variance).evaluate(points)
+        np.testing.assert_allclose(other[0], one[0], rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(other[1], one[1], rtol=1e-12, atol=1e-12)
+
+
+def test_one_gaussian_has_energies_by_chi_squared():
+    target = mixtures.gaussian_mixture(RNG.normal(size=(1, 5)), COVARIANCES[1, :5, :5])
+    energy = target.evaluate(target.truth.independent_draws(20_000, seed=1))[0]
+    levels = target.truth.energy_quantiles([0.1, 0.5, 0.9])
+    shares = (energy[:, None] <= levels).mean(axis=0)
+    assert (np.abs(shares - [0.1, 0.5, 0.9]) < 4.5 * np.sqrt(0.25 / 20_000)).all()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        mixtures.gaussian_mixture([[0.0], [3.0]], [1.0, 1e-10]),
+        mixtures.gaussian_mixture([[0.0, 0.0], [100.0, 100.0]], [1e-6, 100.0]),
+        mixtures.gaussian_mixture(RNG.normal(size=(300, 2)) * 30.0, 0.5),
+        mixtures.gaussian_mixture(RNG.normal(size=(2, 20)), [0.5, 1.0]),
+    ],
+    ids=["narrow", "narrow in the plane", "many", "in 20-D"],
+)
+def test_energy_law_of_components_of_any_width_and_number(target):
+    draws = target.truth.independent_draws(50_000, seed=6)
+    assert energies_p_value(target, draws) > RIGHT
+    assert energies_p_value(target, draws + 0.3 * (draws - target.truth.means[0])) < WRONG
+
+
+def test_cosine9_in_numbers():
+    """Its nine modes have densities in the ratios 785.8 : 315.3 : 126.5, and 0.15 % lies outside the authors' box."""
+    target = mixtures.cosine9()
+    density = np.exp(-target.evaluate(target.truth.modes.centres)[0])
+    np.testing.assert_allclose(np.sort(density)[[0, 4, 8]], [126.4, 315.0, 784.8], rtol=1.5e-3)  # those on a grid
+    assert density.max() == pytest.approx(np.exp(2.0 / 0.3))
+    assert 1.0 - target.truth.cell_masses([-2.5, 2.5], [-2.5, 2.5]).item() == pytest.approx(1.5e-3, abs=1e-4)
 
 
 def test_gaussian_grid_far_out():
@@ -123,6 +197,12 @@ def test_bad_numbers_are_refused():
         (([[0.0]], 0.0), "variance must be finite and > 0, got 0.0"),
         (([[0.0], [1.0]], 1.0, [0.5, 0.6]), "weights must be 2 positive numbers that sum to 1"),
         (([[np.nan]], 1.0), "means must be finite"),
+        (
+            ([[0.0, 1.0]], [1.0, 2.0, 3.0]),
+            r"variance must be a number or have shape \(1,\), \(2, 2\) or \(1, 2, 2\), got",
+        ),
+        (([[0.0], [1.0]], [1.0, -1.0]), r"variance must be positive, .* got \[\[-1\.0\]\] for component 1"),
+        (([[0.0, 1.0]], [[1.0, 0.5], [0.4, 1.0]]), "variance must be positive, or symmetric positive definite"),
     ):
         with pytest.raises(ValueError, match=message):
             mixtures.gaussian_mixture(*arguments)

@@ -1,0 +1,74 @@
+"""The truth of one Gaussian, and the probability of cells under it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincinv, ndtr
+
+from toolkit.checks import check_count
+from toolkit.problem import Modes, check_points
+
+from .rejection import generator
+from .strips import strip_masses
+from .truth_checks import check_probabilities, checked_edges
+
+Array = NDArray[np.float64]
+
+REACH = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianTruth:
+    """Closed-form truth of N(mean, covariance) with an energy whose least is ``lowest``; its cells to 1e-10."""
+
+    mean: Array  # (dim,)
+    covariance: Array  # (dim, dim)
+    log_normaliser: float
+    lowest: float = 0.0
+    accuracy: float = 1e-10
+
+    @property
+    def modes(self) -> Modes:
+        """The one mode, at the mean."""
+        return Modes(self.mean[None], np.ones(1))
+
+    def memberships(self, points: Any) -> Array:
+        """Ones (n, 1)."""
+        return np.ones((len(check_points(points, self.mean.size)), 1))
+
+    def energy_quantiles(self, probabilities: Any) -> Array:
+        """Quantiles of ``lowest`` + ½ χ²(dim)."""
+        return np.asarray(self.lowest + gammaincinv(0.5 * self.mean.size, check_probabilities(probabilities)))
+
+    def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
+        """Probability of each cell in the first two coordinates, shape (nx, ny); in one dimension (nx,)."""
+        return gaussian_cells(self.mean, self.covariance, checked_edges(x_edges, y_edges, self.mean.size))
+
+    def independent_draws(self, n: int, *, seed: int) -> Array:
+        """Exact draws (n, dim)."""
+        normals = generator(seed).standard_normal((check_count("n", n, at_least=0), self.mean.size))
+        return np.asarray(self.mean + normals @ self._root.T)
+
+    @cached_property
+    def _root(self) -> Array:
+        """Lower triangular root of the covariance."""
+        return np.asarray(np.linalg.cholesky(self.covariance))
+
+
+def gaussian_cells(mean: Array, covariance: Array, edges: list[Array]) -> Array:
+    """Probability of N(mean, covariance) in each cell of its first one or two coordinates; 1e-10 where correlated."""
+    scale = np.sqrt(np.diag(covariance))
+    if len(edges) == 1 or covariance[0, 1] == 0.0:
+        strips = [np.diff(ndtr((e - m) / s)) for e, m, s in zip(edges, mean, scale, strict=False)]
+        return strips[0] if len(edges) == 1 else np.outer(*strips)
+    slope = covariance[0, 1] / covariance[0, 0]
+    rest = np.sqrt(covariance[1, 1] - slope * covariance[0, 1])
+    return strip_masses(
+        *edges,
+        density=lambda x: np.exp(-0.5 * ((x - mean[0]) / scale[0]) ** 2) / (np.sqrt(2.0 * np.pi) * scale[0]),
+        below=lambda x, y: ndtr((y - mean[1] - slope * (x - mean[0])) / rest),
+        window=(mean[0] - REACH * scale[0], mean[0] + REACH * scale[0]),
+    )

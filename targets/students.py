@@ -1,0 +1,193 @@
+"""Mixtures of Student-t laws in any dimension: modes with heavy tails."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, gammaln, stdtr
+
+from toolkit.checks import check_count, check_number
+from toolkit.maths import exp_share, fma, log, select
+from toolkit.problem import Modes, Target, check_points
+
+from .energy_law import energy_law
+from .mixture_truth import check_components
+from .mixtures import square_distances
+from .rejection import generator
+from .strips import strip_masses
+from .truth_checks import check_probabilities, checked_edges
+
+Array = NDArray[np.float64]
+
+LEAST_DEGREES = 0.1  # below, radii leave float64
+
+
+def student_mixture_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
+    """Energy and gradient of ``student_mixture``; parameters: 1 / (ν s²), (ν + dim) / 2, then rows (offset, mean).
+
+    Log-sum-exp in two passes over the components, the smallest exponent first; scratch keeps for each component its
+    exponent and its 1 / (1 + q), and has two rows besides.
+    """
+    dim, lanes = position.shape
+    precision, power = parameters[0], parameters[1]
+    components = (parameters.size - 2) // (dim + 1)
+    lowest, total = scratch[2 * components], scratch[2 * components + 1]
+    for lane in range(lanes):
+        lowest[lane], total[lane] = math.inf, 0.0
+    for d in range(dim):
+        slope = gradient[d]
+        for lane in range(lanes):
+            slope[lane] = 0.0
+    for k in range(components):
+        start = 2 + k * (dim + 1)
+        offset, exponent, inverse = parameters[start], scratch[2 * k], scratch[2 * k + 1]
+        square_distances(position, parameters[start + 1 : start + 1 + dim], inverse)
+        for lane in range(lanes):
+            stretch = fma(precision, inverse[lane], 1.0)
+            inverse[lane] = 1.0 / stretch
+            value = fma(power, log(stretch), offset)
+            exponent[lane] = value
+            lowest[lane] = select(value < lowest[lane], value, lowest[lane])
+    for k in range(components):
+        start = 3 + k * (dim + 1)
+        exponent, inverse = scratch[2 * k], scratch[2 * k + 1]
+        for lane in range(lanes):
+            share = exp_share(lowest[lane] - exponent[lane])
+            total[lane] += share
+            inverse[lane] *= share
+        for d in range(dim):
+            centre, row, slope = parameters[start + d], position[d], gradient[d]
+            for lane in range(lanes):
+                slope[lane] = fma(inverse[lane], row[lane] - centre, slope[lane])
+    for lane in range(lanes):
+        energy[lane] = lowest[lane] - log(total[lane])
+        total[lane] = 2.0 * precision * power / total[lane]
+    for d in range(dim):
+        slope = gradient[d]
+        for lane in range(lanes):
+            slope[lane] *= total[lane]
+
+
+def student_mixture(
+    means: Any, scale: float, degrees: float, weights: Sequence[float] | None = None, *, name: str = ""
+) -> Target:
+    """U(x) = −log Σ_k w_k t_ν(x; μ_k, s²), each density ∝ (1 + ‖x − μ_k‖² / (ν s²))^(−(ν + dim)/2).
+
+    means: (components, dim). scale: s > 0. degrees: ν ≥ 0.1; no mean for ν ≤ 1, no covariance for ν ≤ 2. weights:
+    (components,), positive with sum 1; None: equal. exp(−U) integrates to 1. Raises TypeError or ValueError otherwise.
+    Source: Kotz & Nadarajah (2004), "Multivariate t Distributions", eq. 1.1.
+    """
+    centres, shares = check_components(means, weights)
+    scale, degrees = check_number("scale", scale, above=0.0), check_number("degrees", degrees, at_least=LEAST_DEGREES)
+    components, dim = centres.shape
+    log_peak = gammaln(0.5 * (degrees + dim)) - gammaln(0.5 * degrees) - 0.5 * dim * np.log(np.pi * degrees * scale**2)
+    rows = np.hstack([(-log_peak - np.log(shares))[:, None], centres])
+    numbers = np.concatenate([[1.0 / (degrees * scale**2), 0.5 * (degrees + dim)], rows.ravel()])
+    name = name or f"student_mixture({components} in {dim}-D, {degrees:g} degrees)"
+    truth = StudentTruth(centres, scale, degrees, shares, numbers)
+    return Target(name, dim, student_mixture_block, numbers, 2 * components + 2, truth)
+
+
+@dataclass(frozen=True, eq=False)
+class StudentTruth:
+    """Truth of ``student_mixture``: closed forms; cells to 1e-10; the energy's law by ``energy_law``.
+
+    accuracy: of that law, in probability, where components lie apart or dimensions are few.
+    """
+
+    means: Array
+    scale: float
+    degrees: float
+    weights: Array
+    parameters: Array
+    accuracy: float = 1e-4
+
+    @property
+    def log_normaliser(self) -> float:
+        """0: the energy is normalised."""
+        return 0.0
+
+    @property
+    def mean(self) -> Array:
+        """Mean (dim,); inf for ν ≤ 1."""
+        return self.weights @ self.means if self.degrees > 1.0 else np.full(self.means.shape[1], np.inf)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance (dim, dim); inf for ν ≤ 2."""
+        dim = self.means.shape[1]
+        if self.degrees <= 2.0:
+            return np.full((dim, dim), np.inf)
+        away = self.means - self.mean
+        within = self.scale**2 * self.degrees / (self.degrees - 2.0)
+        return np.asarray(np.eye(dim) * within + (self.weights * away.T) @ away)
+
+    @property
+    def modes(self) -> Modes:
+        """The components."""
+        return Modes(self.means, self.weights)
+
+    def memberships(self, points: Any) -> Array:
+        """Responsibilities of the components, (n, components)."""
+        points = check_points(points, self.means.shape[1])
+        shares = np.empty((len(points), len(self.weights)))
+        power = -0.5 * (self.degrees + self.means.shape[1])
+        for k, mean in enumerate(self.means):
+            squared = ((points - mean) ** 2).sum(axis=1) / (self.degrees * self.scale**2)
+            shares[:, k] = np.log(self.weights[k]) + power * np.log1p(squared)
+        shares = np.exp(shares - shares.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def energy_quantiles(self, probabilities: Any) -> Array:
+        """Quantiles of U."""
+        energies, below = self._energy_law
+        return np.asarray(np.interp(check_probabilities(probabilities), below, energies))
+
+    @cached_property
+    def _energy_law(self) -> tuple[Array, Array]:
+        """Energies in order, and the probability up to the middle of each."""
+        target = Target("", self.means.shape[1], student_mixture_block, self.parameters, 2 * len(self.means) + 2)
+
+        def radius(shares: Array) -> Array:
+            """‖x − μ‖² / (ν s²) = 1/b − 1, b of the beta law of (ν/2, dim/2)."""
+            stretch = betaincinv(0.5 * self.degrees, 0.5 * target.dim, shares)
+            return np.asarray(self.scale * np.sqrt(self.degrees * (1.0 - stretch) / stretch))
+
+        return energy_law(target, self.weights, radius, [partial(np.add, mean) for mean in self.means])
+
+    def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
+        """Probability of each cell in the first two coordinates, (nx, ny); in one dimension (nx,).
+
+        Marginals are Student-t with the same ν; x = μ + s sinh r, and y given x is Student-t with ν + 1.
+        """
+        if self.means.shape[1] == 1:
+            x = checked_edges(x_edges, y_edges, 1)[0]
+            below_x = stdtr(self.degrees, (x[:, None] - self.means[:, 0]) / self.scale)
+            return np.asarray(np.diff(below_x, axis=0) @ self.weights)
+        x, y = checked_edges(x_edges, y_edges, 2)
+        nu = self.degrees
+        log_peak = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
+
+        def density(r: Array) -> Array:
+            return np.asarray(np.exp(log_peak - 0.5 * (nu + 1.0) * np.log1p(np.sinh(r) ** 2 / nu)) * np.cosh(r))
+
+        def below(r: Array, y: Array) -> Array:
+            return np.asarray(stdtr(nu + 1.0, y * np.sqrt((nu + 1.0) / (nu + np.sinh(r) ** 2))))
+
+        total = np.zeros((x.size - 1, y.size - 1))
+        for mean, weight in zip(self.means, self.weights, strict=True):
+            r, away = np.arcsinh((x - mean[0]) / self.scale), (y - mean[1]) / self.scale
+            total += weight * strip_masses(r, away, density=density, below=below, window=(r[0], r[-1]))
+        return total
+
+    def independent_draws(self, n: int, *, seed: int) -> Array:
+        """Exact draws (n, dim): a normal over the root of an independent χ²_ν / ν."""
+        n, rng = check_count("n", n, at_least=0), generator(seed)
+        component = rng.choice(len(self.weights), size=n, p=self.weights)
+        normals = rng.standard_normal((n, self.means.shape[1]))
+        shrink = np.sqrt(2.0 * rng.standard_gamma(0.5 * self.degrees, (n, 1)) / self.degrees)
+        return np.asarray(self.means[component] + self.scale * normals / shrink)
