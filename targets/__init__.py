@@ -1,6 +1,18 @@
 """Targets and domains, each with its truth."""
 
-from . import mixtures, shapes
+from . import classics, datasets, domains, mixtures, posteriors, shapes
+from .catalogue import catalogue
 from .constraining import constrained
+from .symbolic import from_sympy
 
-__all__ = ["constrained", "mixtures", "shapes"]
+__all__ = [
+    "catalogue",
+    "classics",
+    "constrained",
+    "datasets",
+    "domains",
+    "from_sympy",
+    "mixtures",
+    "posteriors",
+    "shapes",
+]
