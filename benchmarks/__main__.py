@@ -7,7 +7,10 @@ import sys
 import numba
 import numpy as np
 
-TABLES = ["bits", "laws", "sampler_laws", "walks", "outside", "kl", "speed", "samplers", "layout", "start", "memory"]
+TABLES = [
+    "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
+    "doors", "samplers", "layout", "start", "memory",
+]  # fmt: skip
 
 wanted = sys.argv[1:] or TABLES
 if unknown := set(wanted) - set(TABLES):

@@ -9,7 +9,7 @@ from pathlib import Path
 from .output import run_script
 
 failed = []
-for path in sorted(Path(__file__).parent.glob("*_fig*.py")):
+for path in [*sorted(Path(__file__).parent.glob("*_fig*.py")), *sorted(Path(__file__).parent.glob("gallery_*.py"))]:
     print(f"{path.stem} … ", end="", flush=True)
     started = time.perf_counter()
     try:

@@ -14,4 +14,4 @@ def test_a_mutant_applies(mutant):
     assert source.count(mutant.old) == 1
     assert mutant.old != mutant.new
     compile(source.replace(mutant.old, mutant.new), mutant.file, "exec")
-    assert all((ROOT / name).exists() for name in mutant.tests.split())
+    assert all((ROOT / name).exists() for name in mutant.tests.split() if name.startswith("tests/"))

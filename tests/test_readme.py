@@ -3,12 +3,14 @@
 import re
 from pathlib import Path
 
+import pytest
+
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_code_runs_as_written():
+def test_the_code_runs_as_written(capsys):
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 12
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
@@ -20,8 +22,15 @@ def test_the_code_runs_as_written():
     assert abs(names["mean"]).max() < 4
     assert abs(names["second_moment"] - 2.35).max() < 0.4
     assert names["points"].shape == names["flat"].draws.shape
-    wells = names["wells"].draws
-    assert 0.7 < abs(wells).mean() < 1.1
+    shares = names["truth"].memberships(names["exact"]).mean(axis=0)
+    assert shares == pytest.approx(names["truth"].modes.weights, abs=0.06)
+    quarter = names["quarter"].truth
+    assert (names["inside"].draws >= 0.0).all()
+    assert names["inside"].draws.mean(axis=(0, 1)) == pytest.approx(quarter.mean, abs=0.05)
+    assert [door.name for door in names["doors"]] == ["ring", "ring by a block", "ring by SymPy", "ring_of_arrays"]
+    printed = capsys.readouterr().out
+    assert printed.count("agrees with differences at 16 points") == 4
+    assert "\nThe gradient has the wrong sign: a step along −gradient raises the energy." in printed
 
 
 def test_files_it_names_exist():

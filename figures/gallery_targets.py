@@ -1,0 +1,76 @@
+"""The README's gallery of targets: the density of each target of the catalogue, and a table of what is known of it."""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.colors import PowerNorm
+from numpy.typing import NDArray
+
+from figures import run_script, save, style
+from targets import catalogue
+from toolkit import Target
+
+COLUMNS = 5
+SEED = 20
+
+
+def limits(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Where all but a thousandth of a coordinate's draws lie, with a margin."""
+    low, high = np.quantile(values, [0.0005, 0.9995])
+    margin = 0.06 * (high - low)
+    return float(low - margin), float(high + margin)
+
+
+def draw_target(target: Target, axes: Any, cells: int) -> dict[str, object]:
+    """One panel, of the first two coordinates or the only one; its row of the table."""
+    truth = target.truth
+    assert truth is not None
+    draws = truth.independent_draws(20_000, seed=SEED)
+    edges = [np.linspace(*limits(draws[:, d]), cells + 1) for d in range(min(2, target.dim))]
+    masses = truth.cell_masses(*edges)
+    if target.dim == 1:
+        axes.stairs(masses / np.diff(edges[0]), edges[0], color=style.DARK, linewidth=0.9)
+        axes.set_ylim(bottom=0.0)
+    else:
+        share = masses / np.outer(*map(np.diff, edges))
+        extent = (edges[0][0], edges[0][-1], edges[1][0], edges[1][-1])
+        axes.imshow(share.T / share.max(), origin="lower", extent=extent, aspect="auto", norm=PowerNorm(0.5, 0.0, 1.0))
+    title = textwrap.fill(target.name, 26, break_long_words=False)
+    axes.set_title(title if target.dim <= 2 else f"{title}\n(first two of {target.dim})", fontsize=6)
+    axes.tick_params(labelsize=5, length=2, pad=1)
+    axes.locator_params(nbins=4)
+    return {
+        "target": target.name,
+        "dim": target.dim,
+        "log_normaliser": truth.log_normaliser,
+        "modes": len(truth.modes.weights),
+        "lightest_mode": float(truth.modes.weights.min()),
+        "energy_median": float(truth.energy_quantiles(np.array(0.5))),
+        "accuracy": truth.accuracy,
+    }
+
+
+def draw(out: Path, quick: bool) -> list[Path]:
+    """Draw all targets, and write what is known of them as a table."""
+    targets = catalogue()
+    lines = -(-len(targets) // COLUMNS)
+    figure, panels = plt.subplots(lines, COLUMNS, figsize=(style.WIDTH, 1.5 * lines))
+    rows = [
+        draw_target(target, axes, 40 if quick else 120)
+        for target, axes in zip(targets, panels.flat, strict=False)
+    ]  # fmt: skip
+    for axes in panels.flat[len(targets) :]:
+        axes.set_axis_off()
+    scale = plt.cm.ScalarMappable(PowerNorm(0.5, 0.0, 1.0))
+    figure.colorbar(
+        scale, ax=panels, label="density / the panel's highest", orientation="horizontal", shrink=0.4, aspect=40,
+        pad=0.01, ticks=[0.0, 0.01, 0.1, 0.25, 0.5, 1.0],
+    )  # fmt: skip
+    return save(figure, rows, out, "gallery_targets")
+
+
+if __name__ == "__main__":
+    run_script(draw)
