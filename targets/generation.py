@@ -21,7 +21,10 @@ from .lowering import Lowering
 from .printing import write_block
 
 NAMESPACE = {
-    **{name: getattr(maths, name) for name in ("exp", "log", "sincos", "sincos_turns", "power", "select", "fma")},
+    **{
+        name: getattr(maths, name)
+        for name in ("exp", "exp_share", "log", "sincos", "sincos_turns", "power", "select", "fma")
+    },
     **{name: getattr(trigonometry, name) for name in ("sin", "cos", "atan", "atan2", "asin", "acos")},
     **{name: getattr(hyperbolic, name) for name in ("log1p", "expm1", "sinh", "cosh", "tanh")},
     **{name: getattr(hyperbolic, name) for name in ("asinh", "acosh", "atanh")},

@@ -20,6 +20,7 @@ class Lowering:
     def __init__(self, coordinates: list[Any]) -> None:
         self.varying = set(coordinates)  # symbols that differ from lane to lane
         self.peaks: list[tuple[Any, Any]] = []  # (symbol, largest exponent of a sum of exponentials)
+        self.shares: set[Any] = set()  # exponentials of what is left of the others
         self.fixed: list[tuple[Any, Any]] = []  # (symbol, expression without coordinates), in order
         self.pairs: list[tuple[tuple[Any, Any], str, Any]] = []  # ((sine, cosine), call, argument)
         self.known: dict[Any, Any] = {}
@@ -42,6 +43,7 @@ class Lowering:
             peak = sympy.Symbol(f"peak{len(self.peaks)}", real=True)
             self.varying.add(peak)
             self.peaks.append((peak, sympy.Max(*exponents)))
+        self.shares |= {sympy.exp(b - peak) for b in exponents}
         return peak + sympy.log(sympy.Add(*[a * sympy.exp(b - peak) for a, b in terms]))
 
     def split_exponential(self, term: Any) -> tuple[Any, Any]:
@@ -113,7 +115,7 @@ class Lowering:
             return 1 / self.lower(getattr(sympy, RECIPROCALS[kind])(*e.args))
         arguments = [self.lower(a) for a in e.args] if kind in WITH_ARGUMENTS or e.is_Relational else []
         if kind in DIRECT and len(arguments) == (2 if kind == "atan2" else 1):
-            return call(kind, *arguments)
+            return call("exp_share" if e in self.shares else kind, *arguments)
         if kind == "Abs":
             return call("abs", *arguments)
         if kind in ("sign", "Heaviside"):

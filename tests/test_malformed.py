@@ -5,7 +5,7 @@ import pytest
 from benchmarks import malformed
 from toolkit import DivergenceError
 
-INPUTS = dict([*malformed.DOORS, *malformed.TARGETS, *malformed.POSTERIORS, *malformed.REGIONS, *malformed.CONSTRAINED])
+INPUTS = dict([*malformed.DOORS, *malformed.TARGETS, *malformed.POSTERIORS, *malformed.REGIONS])
 
 
 @pytest.mark.parametrize("what", INPUTS)
