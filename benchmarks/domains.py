@@ -109,7 +109,7 @@ def speed(region, *, dim, n_chains=4096, n_steps=2000):
 def main() -> None:
     """Print the table."""
     free = {dim: speed(None, dim=dim) for dim in {region.dim for region in domains.catalogue()}}
-    head("domain", "dim", "volume", "walk: p", "clamped: p", "drift of |p|²", "bounces", "speed beside no domain")
+    head("domain", "dim", "volume", "walk: p", "clamped: p", "drift of p²", "bounces", "speed beside no domain")
     for region in domains.catalogue():
         if not np.isfinite(region.volume):
             continue
