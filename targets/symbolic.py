@@ -1,5 +1,6 @@
 """Targets from SymPy expressions: checked here, written out as block functions by ``targets.generation``."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,7 +64,13 @@ def from_sympy(
     if idle:
         raise ValueError(f"parameters has {', '.join(idle)}, on which energy does not depend")
     values = np.array(list(numbers.values()), np.float64)
-    return Target(name, len(coordinates), block_of(formula, len(coordinates)), values, truth=truth)
+    try:
+        block = block_of(formula, len(coordinates))
+    except (TypeError, ValueError) as error:  # which speaks of x0 and p0
+        given = {str(inner): str(symbol) for symbol, inner in real.items()}
+        told = re.sub(r"\b[xp]\d+\b", lambda found: given.get(found[0], found[0]), str(error))
+        raise type(error)(told) from error
+    return Target(name, len(coordinates), block, values, truth=truth)
 
 
 def import_sympy() -> Any:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from toolkit import Layout, sample
+from toolkit.evaluation import CHAIN, MODE, SEED_LOW, STEP
 from toolkit.problem import Target
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
@@ -60,3 +61,13 @@ def evaluations_per_step(sampler):
         run = sample(target, sampler, n_steps=n_steps, init=[0.5], seed=1, threads=1, layout=layout)
         counts.append((target.parameters[0], run.gradient_evaluations))
     return tuple((np.subtract(counts[1], counts[0]) / 100).tolist())
+
+
+def estimates(target, points, lanes=40_000, seed=3, step=0, mode=1.0, scratch=None):
+    """(energies, gradients, scratch) at each of the points (point, dim) in ``lanes`` lanes, each a chain of its own."""
+    position = np.repeat(points.T, lanes, axis=1)
+    energy, gradient = np.empty(position.shape[1]), np.empty_like(position)
+    scratch = np.zeros((target.scratch_rows, energy.size)) if scratch is None else scratch
+    scratch[MODE], scratch[STEP], scratch[CHAIN], scratch[SEED_LOW] = mode, step, np.arange(energy.size), seed
+    target.compiled()(position, energy, gradient, target.parameters, scratch)
+    return energy.reshape(len(points), lanes), gradient.reshape(target.dim, len(points), lanes), scratch

@@ -4,15 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
+from laws import SIGMAS, estimates
 from scipy import integrate, stats
 
 from targets import datasets
 from targets.logistic import logistic_regression
 from targets.logistic_reference import PROBABILITIES, STEPS, Envelope, key, stored
 from toolkit import Layout, sample, samplers
-from toolkit.evaluation import CHAIN, MODE, SEED_LOW, STEP
 
-SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 N, DIM, DRAWN, PRIOR = 90, 5, 6, 1.5
 RNG = np.random.default_rng(8)
 FEATURES = np.column_stack([np.ones(N), RNG.standard_normal((N, DIM - 1))])
@@ -71,16 +70,6 @@ def test_nothing_overflows_at_any_margin(margin):
 def test_without_the_engines_word_all_data_are_used(target):
     np.testing.assert_array_equal(target.evaluate(POINTS)[0], FULL.evaluate(POINTS)[0])
     np.testing.assert_array_equal(target.evaluate(POINTS)[1], FULL.evaluate(POINTS)[1])
-
-
-def estimates(target, points, lanes=40_000, seed=3, step=0, mode=1.0, scratch=None):
-    """(energies, gradients, scratch) at each of the points (point, dim) in ``lanes`` lanes, each a chain of its own."""
-    position = np.repeat(points.T, lanes, axis=1)
-    energy, gradient = np.empty(position.shape[1]), np.empty_like(position)
-    scratch = np.zeros((target.scratch_rows, energy.size)) if scratch is None else scratch
-    scratch[MODE], scratch[STEP], scratch[CHAIN], scratch[SEED_LOW] = mode, step, np.arange(energy.size), seed
-    target.compiled()(position, energy, gradient, target.parameters, scratch)
-    return energy.reshape(len(points), lanes), gradient.reshape(target.dim, len(points), lanes), scratch
 
 
 def laws(values, mean, covariance):

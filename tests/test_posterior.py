@@ -4,15 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from laws import SIGMAS, estimates
 from scipy import stats
 
 from targets.logistic import logistic_regression
 from targets.per_datum import posterior, posterior_block
 from targets.regression import linear_regression
 from toolkit import Layout, sample, samplers
-from toolkit.evaluation import CHAIN, MODE, SEED_LOW, STEP
 
-SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 N, DRAWN = 40, 6
 RNG = np.random.default_rng(4)
 DATA = np.column_stack([np.ones(N), RNG.standard_normal(N), RNG.standard_normal(N)])  # two features and a response
@@ -49,16 +48,6 @@ def quartic(x):
 def normal_by_array(x):
     """That of deviation 2."""
     return 0.125 * (x[0] ** 2 + x[1] ** 2), np.array([0.25 * x[0], 0.25 * x[1]])
-
-
-def estimates(target, points, lanes=40_000, seed=3, step=0, mode=1.0, scratch=None):
-    """(energies, gradients, scratch) at each of the points (point, dim) in ``lanes`` lanes, each a chain of its own."""
-    position = np.repeat(points.T, lanes, axis=1)
-    energy, gradient = np.empty(position.shape[1]), np.empty_like(position)
-    scratch = np.zeros((target.scratch_rows, energy.size)) if scratch is None else scratch
-    scratch[MODE], scratch[STEP], scratch[CHAIN], scratch[SEED_LOW] = mode, step, np.arange(energy.size), seed
-    target.compiled()(position, energy, gradient, target.parameters, scratch)
-    return energy.reshape(len(points), lanes), gradient.reshape(target.dim, len(points), lanes), scratch
 
 
 @pytest.mark.parametrize(("datum", "prior"), [(squares, 2.0), (squares_by_array, normal_by_array)])

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from laws import SIGMAS, estimates
 from scipy import stats
 
 from targets.regression import linear_regression
 from toolkit import Layout, Sampler, dynamics, sample, samplers, tempering
 from toolkit.contour import Partition
-from toolkit.evaluation import CHAIN, COUNTER_ROWS, MODE, SEED_LOW, STEP
+from toolkit.evaluation import COUNTER_ROWS
 
-SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 N, DIM, DRAWN, NOISE, PRIOR = 60, 3, 8, 0.7, 2.0
 RNG = np.random.default_rng(5)
 FEATURES = np.column_stack([np.ones(N), RNG.standard_normal(N), RNG.uniform(-2, 1, N)])
@@ -38,16 +38,6 @@ def log_joint(x):
     """log p(y, β) by SciPy."""
     likelihood = stats.norm.logpdf(RESPONSE, FEATURES @ x, NOISE).sum()
     return likelihood + stats.norm.logpdf(x, 0.0, PRIOR).sum()
-
-
-def estimates(target, points, lanes=40_000, seed=3, step=0, mode=1.0, scratch=None):
-    """(energies, gradients, scratch) at each of the points (point, dim) in ``lanes`` lanes, each a chain of its own."""
-    position = np.repeat(points.T, lanes, axis=1)
-    energy, gradient = np.empty(position.shape[1]), np.empty_like(position)
-    scratch = np.zeros((target.scratch_rows, energy.size)) if scratch is None else scratch
-    scratch[MODE], scratch[STEP], scratch[CHAIN], scratch[SEED_LOW] = mode, step, np.arange(energy.size), seed
-    target.compiled()(position, energy, gradient, target.parameters, scratch)
-    return energy.reshape(len(points), lanes), gradient.reshape(DIM, len(points), lanes), scratch
 
 
 def test_the_energy_is_the_joint_density():

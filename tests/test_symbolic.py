@@ -260,7 +260,7 @@ BAD = {
     "a set": (
         (sp.Piecewise((x, sp.Contains(x, sp.Interval(0, 1), evaluate=False)), (y, True)), (x, y)),
         ValueError,
-        "energy or its gradient contains <class 'sympy.sets.contains.Contains'> in Contains(x0, Interval(0, 1))",
+        "energy or its gradient contains <class 'sympy.sets.contains.Contains'> in Contains(x, Interval(0, 1))",
     ),
     "integral": (
         (sp.Integral(sp.exp(x * y), (y, 0, 1)), x),
@@ -269,9 +269,9 @@ BAD = {
     ),
     "derivative": ((sp.Derivative(f(x), x), x), ValueError, "energy must be evaluated, but holds Derivative(f(x), x)"),
     "endless sum": ((sp.Sum(x**a / a, (a, 1, b)), x, {b: 3}), ValueError, "energy must be evaluated, but holds Sum"),
-    "no maths": ((sp.besselj(0, x), x), ValueError, "energy or its gradient contains besselj in besselj(0, x0)"),
-    "own function": ((f(x), x), ValueError, "energy or its gradient contains f in f(x0), which has no vector maths"),
-    "floor": ((sp.floor(x) + x, x), ValueError, "energy or its gradient contains floor in floor(x0)"),
+    "no maths": ((sp.besselj(0, x), x), ValueError, "energy or its gradient contains besselj in besselj(0, x)"),
+    "own function": ((f(x), x), ValueError, "energy or its gradient contains f in f(x), which has no vector maths"),
+    "floor": ((sp.floor(x) + x, x), ValueError, "energy or its gradient contains floor in floor(x)"),
 }
 
 

@@ -74,15 +74,20 @@ def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
     return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
 
 
-def check_array(name: str, values: Any) -> NDArray[np.float64]:
-    """``values`` as a float64 array. Raises TypeError where they are no numbers, ValueError where not finite."""
+def check_real_array(name: str, values: Any) -> NDArray[np.float64]:
+    """``values`` as a float64 array, nan and inf included. Raises TypeError where they are no real numbers."""
     try:
         given = np.asarray(values)
     except ValueError as error:
         raise TypeError(f"{name} must be an array of numbers, got {values!r}: {error}") from None
     if given.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be an array of real numbers, got {values!r}")
-    array = given.astype(np.float64, order="C")
+    return given.astype(np.float64, order="C")
+
+
+def check_array(name: str, values: Any) -> NDArray[np.float64]:
+    """``values`` as a float64 array. Raises TypeError where they are no numbers, ValueError where not finite."""
+    array = check_real_array(name, values)
     bad = np.argwhere(~np.isfinite(array))
     if bad.size:
         place = ", ".join(map(str, bad[0]))

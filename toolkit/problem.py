@@ -9,7 +9,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from .checks import check_array, check_count
+from .checks import check_array, check_count, check_real_array
 from .compiling import compile_part
 from .evaluation import COUNTER_ROWS
 from .philox import MAX_DIM
@@ -74,13 +74,7 @@ def compile_block(function: Callable[..., None]) -> Any:
 
 def check_points(points: Any, dim: int) -> Array:
     """``points`` as floats of shape (n, dim), nan and inf included. Raises TypeError or ValueError otherwise."""
-    try:
-        array = np.asarray(points)
-    except ValueError as error:
-        raise TypeError(f"points must be an array of numbers, got {points!r}: {error}") from None
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"points must be an array of real numbers, got {points!r}")
-    array = np.asarray(array, np.float64)
+    array = check_real_array("points", points)
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"points must have shape (n, {dim}), got {array.shape}")
     return array
