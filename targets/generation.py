@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from toolkit import hyperbolic, maths, trigonometry
-from toolkit.lanes import read, write
+from toolkit.lanes import lane_access
 
 from .choosing import in_pairs
 from .lowering import Lowering
@@ -28,8 +28,6 @@ NAMESPACE = {
     **{name: getattr(trigonometry, name) for name in ("sin", "cos", "atan", "atan2", "asin", "acos")},
     **{name: getattr(hyperbolic, name) for name in ("log1p", "expm1", "sinh", "cosh", "tanh")},
     **{name: getattr(hyperbolic, name) for name in ("asinh", "acosh", "atanh")},
-    "read": read,
-    "write": write,
     "math": math,
 }
 
@@ -37,15 +35,16 @@ NAMESPACE = {
 @functools.cache
 def block_of(energy: Any, dim: int) -> Callable[..., None]:
     """The block function of ``energy``, an expression of the real symbols x0, x1, … and p0, p1, …."""
-    return function_of(source_of(energy, dim))
+    return function_of(source_of(energy, dim), dim)
 
 
 @functools.cache
-def function_of(source: str) -> Callable[..., None]:
+def function_of(source: str, dim: int) -> Callable[..., None]:
     """The function that ``source`` defines; tracebacks and ``inspect`` find its lines."""
     file = f"<from_sympy {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    space = {**NAMESPACE, "__name__": "generated"}
+    load, store = lane_access(dim)
+    space = {**NAMESPACE, "load": load, "store": store, "__name__": "generated"}
     exec(compile(source, file, "exec"), space)  # our own text, made of numbers and the names above
     function = space["energy_and_gradient"]
     assert isinstance(function, FunctionType)

@@ -26,12 +26,12 @@ def write_block(
     before.lines += [f"{p} = parameters[{p.name[1:]}]" for p in parameters]
     for symbol, value in fixed:
         before.lines.append(f"{symbol} = {before.text(value)}")
-    before.lines += [f"at{d}, slope{d} = position[{d}], gradient[{d}]" for d in range(dim)]
-    within.lines += [f"x{d} = read(at{d}, lane)" for d in range(dim)]
+    within.lines.append(f"{', '.join(f'x{d}' for d in range(dim))}, = load(position, lane)")
     order_statements(within, made, pairs, outputs)
-    within.lines.append(f"write(energy, lane, {within.text(outputs[0])}, 1)")
-    for d in range(dim):
-        within.lines.append(f"write(slope{d}, lane, {within.text(outputs[1 + d])}, {d + 2})")
+    value, *slopes = [within.text(e) for e in outputs]
+    within.lines += [f"slope{d} = {text}" for d, text in enumerate(slopes)]
+    names = "".join(f"slope{d}, " for d in range(dim)).rstrip()
+    within.lines.append(f"store(energy, gradient, lane, {value}, ({names}))")
     body = [*before.lines, "for lane in range(energy.size):", *[f"    {line}" for line in within.lines]]
     head = "def energy_and_gradient(position, energy, gradient, parameters, scratch):"
     return "\n".join([head, f'    """{formula}"""', *[f"    {line}" for line in body], ""])

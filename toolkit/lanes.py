@@ -9,14 +9,8 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 from .signatures import FLOATS, MATRIX
-
-
-def place(context: Any, builder: Any, kind: Any, row: Any, lane: Any) -> Any:
-    """Address of one element of a contiguous row."""
-    return builder.gep(make_array(kind)(context, builder, row).data, [lane])
 
 
 def promise(module: Any, instruction: Any, scope: int) -> None:
@@ -26,32 +20,6 @@ def promise(module: Any, instruction: Any, scope: int) -> None:
     instruction.set_metadata("alias.scope", module.add_metadata(scopes[-1:]))
     if scope:
         instruction.set_metadata("noalias", module.add_metadata(scopes[:-1]))
-
-
-@intrinsic
-def read(typing_context, row, lane):
-    """``row[lane]`` of a row that nobody writes."""
-
-    def generate(context, builder, signature, arguments):
-        value = builder.load(place(context, builder, signature.args[0], *arguments))
-        promise(builder.module, value, 0)
-        return value
-
-    return types.float64(row, types.int64), generate
-
-
-@intrinsic(prefer_literal=True)
-def write(typing_context, row, lane, value, number):
-    """``row[lane] = value``; rows of different literal ``number`` ≥ 1 share no element, nor with rows read."""
-    if not isinstance(number, types.IntegerLiteral):
-        return None
-
-    def generate(context, builder, signature, arguments):
-        written = builder.store(arguments[2], place(context, builder, signature.args[0], *arguments[:2]))
-        promise(builder.module, written, number.literal_value)
-        return context.get_dummy_value()
-
-    return types.void(row, types.int64, types.float64, number), generate
 
 
 def lane_access(dim: int) -> tuple[Any, Any]:
@@ -79,7 +47,7 @@ def lane_access(dim: int) -> tuple[Any, Any]:
                 number = context.cast(builder, element, kinds[d], types.float64)
                 promise(builder.module, builder.store(number, pointer), d + 1)
             number = context.cast(builder, arguments[3], signature.args[3], types.float64)
-            pointer = place(context, builder, FLOATS, arguments[0], arguments[2])
+            pointer = builder.gep(context.make_array(FLOATS)(context, builder, arguments[0]).data, [arguments[2]])
             promise(builder.module, builder.store(number, pointer), dim + 1)
             return context.get_dummy_value()
 
