@@ -13,7 +13,7 @@ from toolkit.problem import Modes, Problem, Target, Truth, check_points
 
 from .convex import Convex
 from .line import line_truth
-from .nearest import nearest_of
+from .nearest import nearest_of, one_hot
 from .outlining import outline
 from .plane import plane_truth
 from .quadrature import cell_integrals
@@ -157,8 +157,8 @@ class ConstrainedTruth:
 
     def memberships(self, points: Any) -> Array:
         """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
-        return np.asarray(nearest_of(self._centres, check_points(points, self.target.dim))[:, None]
-                          == np.arange(len(self._centres)), np.float64)  # fmt: skip
+        nearest = nearest_of(self._centres, check_points(points, self.target.dim))
+        return one_hot(nearest, len(self._centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Energies u with P(U ≤ u) = p, to 1e-4 in p."""

@@ -1,4 +1,4 @@
-"""Which of some places is nearest."""
+"""Which of some places is nearest, and the memberships that come of it."""
 
 from typing import Any
 
@@ -18,6 +18,11 @@ def nearest_of(centres: Array, points: Array) -> NDArray[np.int64]:
     find = compile_part(find_nearest, types.void(MATRIX, MATRIX, INTEGERS))
     find(np.ascontiguousarray(points), np.ascontiguousarray(centres), nearest)
     return nearest
+
+
+def one_hot(labels: NDArray[np.int64], modes: int) -> Array:
+    """Memberships (n, modes): 1 for each point's mode in ``labels`` (n,), else 0; all 0 for the label −1."""
+    return np.asarray(labels[:, None] == np.arange(modes), np.float64)
 
 
 def find_nearest(points: Any, centres: Any, nearest: Any) -> None:

@@ -12,6 +12,7 @@ from scipy.special import gammainc, ndtr
 from toolkit.checks import check_count
 from toolkit.problem import Modes, check_points
 
+from .nearest import one_hot
 from .quantiles import rising_root
 from .rejection import generator
 from .strips import panels, resolved, strip_masses
@@ -100,7 +101,7 @@ class RidgeTruth:
     def memberships(self, points: Any) -> Array:
         """One-hot rows (n, modes)."""
         which = np.searchsorted(np.array(self.borders), check_points(points, self.dim)[:, 0])
-        return np.eye(len(self.centres))[which]
+        return one_hot(which, len(self.centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of U, by bisection of E[F(2 (u − h(x₁)))] with F the χ² law's."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from toolkit.problem import Modes, Target, check_points
 
 from .convex import Convex
-from .nearest import nearest_of
+from .nearest import nearest_of, one_hot
 from .planar import Shape
 from .truth_checks import check_probabilities, checked_edges
 
@@ -92,7 +92,7 @@ class SampledTruth:
     def memberships(self, points: Any) -> Array:
         """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
         nearest = nearest_of(self._centres, check_points(points, self.target.dim))
-        return np.asarray(nearest[:, None] == np.arange(len(self._centres)), np.float64)
+        return one_hot(nearest, len(self._centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Energies u with P(U ≤ u) = p."""

@@ -12,7 +12,7 @@ from toolkit.checks import check_array, check_count, check_numbers
 from toolkit.problem import Modes, Target, check_points
 
 from .boxes import closed_lattice, refined_axis, with_middles
-from .nearest import nearest_of
+from .nearest import nearest_of, one_hot
 from .panels import BATCH, Label, Panels, energies_of, panels_of
 from .rejection import accepted, generator
 from .truth_checks import check_probabilities, checked_edges
@@ -136,8 +136,7 @@ class WindowTruth:
 
     def memberships(self, points: Any) -> Array:
         """1 for the mode in whose region a point lies, else 0; shape (n, modes)."""
-        labels = self._labels(check_points(points, self.target.dim))
-        return np.asarray(labels[:, None] == np.arange(len(self.centres)), np.float64)
+        return one_hot(self._labels(check_points(points, self.target.dim)), len(self.centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Energies u with P(U ≤ u) = p; nodes in the order of their energy."""

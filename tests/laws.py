@@ -71,3 +71,12 @@ def estimates(target, points, lanes=40_000, seed=3, step=0, mode=1.0, scratch=No
     scratch[MODE], scratch[STEP], scratch[CHAIN], scratch[SEED_LOW] = mode, step, np.arange(energy.size), seed
     target.compiled()(position, energy, gradient, target.parameters, scratch)
     return energy.reshape(len(points), lanes), gradient.reshape(target.dim, len(points), lanes), scratch
+
+
+def has_moments(values, mean, covariance):
+    """Whether independent columns of ``values`` (dim, n) have this mean and covariance, to 4.5 standard errors."""
+    n, away = values.shape[1], values - mean[:, None]
+    squares = away[:, None] * away[None]
+    right_mean = np.abs(away.mean(axis=1)) < SIGMAS * values.std(axis=1) / np.sqrt(n)
+    right_spread = np.abs(squares.mean(axis=2) - covariance) < SIGMAS * squares.std(axis=2) / np.sqrt(n)
+    return right_mean.all() and right_spread.all()

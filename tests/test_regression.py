@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from laws import SIGMAS, estimates
+from laws import SIGMAS, estimates, has_moments
 from scipy import stats
 
 from targets.regression import linear_regression
@@ -85,15 +85,6 @@ def test_cell_masses_in_two_dimensions():
     assert TRUTH.cell_masses(*below).item() == pytest.approx(marginal, abs=1e-6)
 
 
-def laws(values, mean, covariance):
-    """Whether independent columns of ``values`` (dim, n) have this mean and covariance, to 4.5 standard errors."""
-    n, away = values.shape[1], values - mean[:, None]
-    squares = away[:, None] * away[None]
-    right_mean = np.abs(away.mean(axis=1)) < SIGMAS * values.std(axis=1) / np.sqrt(n)
-    right_spread = np.abs(squares.mean(axis=2) - covariance) < SIGMAS * squares.std(axis=2) / np.sqrt(n)
-    return right_mean.all() and right_spread.all()
-
-
 @pytest.mark.parametrize("drawn", [1, 2, 7, DRAWN])
 @pytest.mark.parametrize("anchored", [False, True])
 def test_estimates_have_their_mean_and_covariance(drawn, anchored):
@@ -112,9 +103,11 @@ def test_estimates_have_their_mean_and_covariance(drawn, anchored):
     exact_energy, exact_gradient = FULL.evaluate(x[None])
     mean = np.concatenate([exact_energy, exact_gradient[0]])
     covariance = N**2 / drawn * np.cov(samples.T, bias=True)
-    assert laws(values, mean, covariance)
-    assert not laws(values, mean, covariance * (N - drawn) / (N - 1.0 - 1e-9) * 0.9)  # draws without replacement, about
-    assert not laws(values, mean + 0.05 * np.sqrt(np.diag(covariance)), covariance)
+    assert has_moments(values, mean, covariance)
+    assert not has_moments(
+        values, mean, covariance * (N - drawn) / (N - 1.0 - 1e-9) * 0.9
+    )  # draws without replacement, about
+    assert not has_moments(values, mean + 0.05 * np.sqrt(np.diag(covariance)), covariance)
     np.testing.assert_allclose(own_gradient.sum(axis=0) + prior_gradient, exact_gradient[0])
     assert prior_energy > 0
 
@@ -194,13 +187,13 @@ def test_sgld_is_heated_by_its_closed_form():
     """Exact in mean and covariance; without minibatches it is (Λ (I − hΛ/2))⁻¹."""
     h = 3e-3
     cold = np.linalg.inv(PRECISION @ (np.eye(DIM) - 0.5 * h * PRECISION))
-    assert laws(last_draws(FULL, samplers.sgld(h)), TRUTH.mean, cold)
+    assert has_moments(last_draws(FULL, samplers.sgld(h)), TRUTH.mean, cold)
     hot = heated(h, DRAWN)
     assert np.trace(hot) > 1.5 * np.trace(cold)
     draws = last_draws(regression(DRAWN), samplers.sgld(h))
-    assert laws(draws, TRUTH.mean, hot)
-    assert not laws(draws, TRUTH.mean, cold)
-    assert not laws(draws, TRUTH.mean, heated(h, 2 * DRAWN))
+    assert has_moments(draws, TRUTH.mean, hot)
+    assert not has_moments(draws, TRUTH.mean, cold)
+    assert not has_moments(draws, TRUTH.mean, heated(h, 2 * DRAWN))
     anchored = last_draws(regression(DRAWN, 5), samplers.sgld(h))
     excess = (np.trace(np.cov(anchored)) - np.trace(cold)) / (np.trace(hot) - np.trace(cold))
     assert excess < 0.15  # what the anchor leaves of the heat
