@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from . import stand_ins
 from .dataset_files import AUSTRALIAN, GERMAN, HEART, MUSHROOM_CODES, Layout, read_mushroom, read_numbers
 
+__all__ = ["DataSet", "australian", "breast_cancer", "german", "heart", "mushroom"]
+
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 

@@ -17,6 +17,8 @@ from . import shapes
 from .assembling import assembled, check_end, check_ends, exponential
 from .convex import Convex
 
+__all__ = ["Convex", "ball", "box", "catalogue", "half_spaces", "intersection", "ordered", "simplex"]
+
 Array = NDArray[np.float64]
 
 

@@ -11,6 +11,8 @@ from .checks import check_choice, check_count, check_number
 from .compiling import kernel
 from .maths import fma, select
 
+__all__ = ["Boundary", "ignore", "penalise", "reflect", "reject"]
+
 
 @dataclass(frozen=True)
 class Boundary:

@@ -8,6 +8,8 @@ from scipy.special import chdtr, logsumexp
 
 from .checks import check_array, check_choice, check_count, check_number
 
+__all__ = ["combine_cycles", "cycle_of"]
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -13,6 +13,8 @@ from .exchange import ReplicaExchange
 from .sampler import Sampler
 from .sampling import sample
 
+__all__ = ["adapted_ladder", "deo_window", "geometric_ladder"]
+
 Floats = NDArray[np.float64]
 
 

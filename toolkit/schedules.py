@@ -17,6 +17,8 @@ from .compiling import compile_part
 from .maths import power, sincos_turns
 from .signatures import FLOATS
 
+__all__ = ["Factors", "Schedule", "constant", "cosine_cycles", "custom", "exponential_decay", "polynomial_decay"]
+
 Steps = NDArray[np.int64]
 Own = NDArray[Any] | Sequence[Any] | Callable[[Steps], Any] | None
 

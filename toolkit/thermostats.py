@@ -10,6 +10,15 @@ from .result import Run
 from .sampler import Sampler
 from .tempering import ContinuousTempering
 
+__all__ = [
+    "NormalLaw",
+    "coupling_histogram",
+    "coupling_thermostat_law",
+    "effective_temperature",
+    "running_average",
+    "thermostat_law",
+]
+
 Array = NDArray[np.float64]
 
 

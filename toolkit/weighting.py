@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from .checks import check_array, check_count, check_flag
 
+__all__ = ["resample", "weighted_ess"]
+
 Array = NDArray[np.float64]
 
 
