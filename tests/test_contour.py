@@ -32,13 +32,13 @@ def learn_once(bins, place, top, log_weight, share, state, numbers, step, replic
 class Kernels:
     """The compiled kernels for one chain, with the rows they write."""
 
-    def __init__(self, part, n_replicas, burn_in=0, n_steps=10**6):
+    def __init__(self, part, n_replicas, burn_in=0):
         floats, state = signatures.FLOATS, contour.CONTOUR_STATE
         self.flatten_lanes = compile_part(flatten_once, types.void(*(floats,) * 9, state, floats, types.int64))
         learns = types.void(*(floats,) * 5, state, floats, types.int64, types.int64)
         self.learn_lanes = compile_part(learn_once, learns)
         self.part, self.n_replicas = part, n_replicas
-        self.numbers, self.state = part.parameters(burn_in, n_steps), contour_state(part, 1)
+        self.numbers, self.state = part.parameters(burn_in), contour_state(part, 1)
         for name in ROWS:
             setattr(self, name, np.zeros(LANES))
 
@@ -237,7 +237,7 @@ def test_layout_threads_and_other_chains_change_no_bit(n_replicas):
     for other in others:
         for name in ("draws", "weights", "replica_weights", "energies", "theta"):
             assert_array_equal(getattr(other, name)[:13], getattr(first, name))
-        for name in ("visits", "middle_theta", "outside"):
+        for name in ("visits", "earlier_theta", "outside"):
             assert_array_equal(getattr(other.counts, name)[:13], getattr(first.counts, name))
         assert_array_equal(other.trace.theta[:13], first.trace.theta)
         assert_array_equal(other.trace.fields["multiplier"][:13], first.trace.fields["multiplier"])

@@ -138,7 +138,14 @@ class Engine:
     """The compiled engine with one run's parts and numbers, ready to advance blocks."""
 
     def __init__(
-        self, problem: Problem, sampler: Sampler, *, seed: int, n_steps: int, burn_in: int, keeps_energies: bool
+        self,
+        problem: Problem,
+        sampler: Sampler,
+        *,
+        seed: int,
+        burn_in: int,
+        keeps_energies: bool,
+        keeps_statistics: bool,
     ) -> None:
         dynamics, boundary = sampler.dynamics, sampler.boundary
         self._advance = compile_part(advance, ADVANCE)
@@ -149,7 +156,7 @@ class Engine:
         if self._callback is not None:
             self._target_parameters = self._callback.parameters
         self._move_parameters = np.array(dynamics.parameters, np.float64)
-        kind, self._tempering_parameters = tempering_numbers(sampler, n_steps, burn_in)
+        kind, self._tempering_parameters = tempering_numbers(sampler, burn_in)
         self._temper = FunctionPointer(compile_part(TEMPERS[kind], TEMPER))
         self._propose = FunctionPointer(compile_part(propose if dynamics.leapfrogs else propose_nothing, PROPOSE))
         domain = problem.domain or no_domain(problem.target.dim)
@@ -173,6 +180,7 @@ class Engine:
             is_mala=dynamics.name == "mala",
             keeps_energies=keeps_energies,
             keeps_weights=sampler.is_weighted,
+            keeps_statistics=keeps_statistics,
         )
 
     def run(
@@ -185,7 +193,7 @@ class Engine:
         """
         with all_arrive(self._callback) as tasks:
             for block in blocks:
-                own = Outputs(*(array[block.first : block.last] for array in outputs))
+                own = outputs.of_chains(block.first, block.last)
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
                 arguments: tuple[Any, ...] = (
                     self._target, self._move, self._look, self._temper, self._propose, block.state, numbers,
@@ -200,13 +208,13 @@ class Engine:
             self._callback.raise_error()
 
 
-def tempering_numbers(sampler: Sampler, n_steps: int, burn_in: int) -> tuple[int, Floats]:
+def tempering_numbers(sampler: Sampler, burn_in: int) -> tuple[int, Floats]:
     """Which tempering the engine is to do, and its numbers."""
     match sampler.tempering:
         case ReplicaExchange() as exchange:
             return EXCHANGE, exchange.parameters(sampler.energy_noise, burn_in)
         case Contour() as contour:
-            return CONTOUR, contour.parameters(burn_in, n_steps)
+            return CONTOUR, contour.parameters(burn_in)
         case ContinuousTempering() as continuous:
             return CONTINUOUS, continuous.parameters()
         case Stein() as stein:

@@ -87,7 +87,7 @@ class Contour:
         check_flag("interpolated", self.interpolated)
         check_flag("freezes", self.freezes)
 
-    def parameters(self, burn_in: int, n_steps: int) -> NDArray[np.float64]:
+    def parameters(self, burn_in: int) -> NDArray[np.float64]:
         """The numbers as the kernels take them."""
         assert self.partition is not None
         values = np.zeros(N_PARAMETERS)
@@ -97,14 +97,14 @@ class Contour:
         values[OMEGA_OFFSET], values[OMEGA_CAP] = self.decay.offset, self.decay.cap
         values[INTERPOLATED] = self.interpolated
         values[LEARN_UNTIL] = burn_in if self.freezes else np.inf
-        values[MIDDLE], values[COUNT_FROM] = (burn_in + n_steps) // 2, burn_in
+        values[COUNT_FROM] = burn_in
         return values
 
 
 (
-    U_MIN, WIDTH, ZETA, FIELD_POWER, OMEGA_GAIN, OMEGA_EXPONENT, OMEGA_OFFSET, OMEGA_CAP, INTERPOLATED, MIDDLE,
-    COUNT_FROM, LEARN_UNTIL, N_PARAMETERS,
-) = range(13)  # fmt: skip
+    U_MIN, WIDTH, ZETA, FIELD_POWER, OMEGA_GAIN, OMEGA_EXPONENT, OMEGA_OFFSET, OMEGA_CAP, INTERPOLATED, COUNT_FROM,
+    LEARN_UNTIL, N_PARAMETERS,
+) = range(12)  # fmt: skip
 SMALLEST_SCALE = 1e-100
 SMALLEST_THETA = 1e-200  # of a visited bin, about; times the smallest scale it is still above 0, as its log needs
 SMALLEST_REST = 1e-16  # what a step leaves of θ, also where ω c = 1
@@ -117,27 +117,31 @@ class ContourState(NamedTuple):
     # table, so that a step changes one entry and the scale.
     table: NDArray[np.float64]
     scale: NDArray[np.float64]  # (chain,)
-    middle: NDArray[np.float64]  # (chain, bin): θ half-way between the end of burn-in and the end
+    # (chain, bin): θ where the steps since the end of burn-in were a power of 2, the last one and the one before:
+    # marks that do not depend on where the run is to end.
+    late: NDArray[np.float64]
+    early: NDArray[np.float64]
     # (3, chain): energies looked at since the end of burn-in below the partition, above it, and in all
     outside: NDArray[np.int64]
-    halved: NDArray[np.int64]  # (chain,): 1 once ``middle`` has been taken
+    mark: NDArray[np.int64]  # (chain,): the steps since the end of burn-in at which θ is kept next
 
 
-CONTOUR_STATE = types.NamedTuple((s.MATRIX, s.FLOATS, s.MATRIX, s.COUNTS, s.INTEGERS), ContourState)
+CONTOUR_STATE = types.NamedTuple((s.MATRIX, s.FLOATS, s.MATRIX, s.MATRIX, s.COUNTS, s.INTEGERS), ContourState)
 
 
 def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
     """Nothing visited, and so no θ."""
     if contour is None or contour.partition is None:
         nothing = np.zeros((0, 0))
-        return ContourState(nothing, np.zeros(0), nothing, np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
+        return ContourState(nothing, np.zeros(0), nothing, nothing, np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
     bins = contour.partition.n_bins
     return ContourState(
         table=np.zeros((n_chains, 2 * bins)),
         scale=np.ones(n_chains),
-        middle=np.zeros((n_chains, bins)),
+        late=np.zeros((n_chains, bins)),
+        early=np.zeros((n_chains, bins)),
         outside=np.zeros((3, n_chains), np.int64),
-        halved=np.zeros(n_chains, np.int64),
+        mark=np.ones(n_chains, np.int64),
     )
 
 
@@ -237,12 +241,14 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
                 if state.table[c, 2 * j + 1] > 0.0:
                     state.table[c, 2 * j] = max(state.scale[c] * state.table[c, 2 * j], SMALLEST_THETA)
             state.scale[c] = 1.0
-    if step >= parameters[MIDDLE]:  # the first step that learns since then
+    sampled = step + 1 - np.int64(parameters[COUNT_FROM])
+    if sampled >= state.mark[0]:  # the first step that learns since then
         for c in range(n_chains):
-            if state.halved[c] == 0:
-                state.halved[c] = 1
-                for j in range(n_bins):
-                    state.middle[c, j] = state.scale[c] * state.table[c, 2 * j]
+            while state.mark[c] <= sampled:
+                state.mark[c] *= 2
+            for j in range(n_bins):
+                state.early[c, j] = state.late[c, j]
+                state.late[c, j] = state.scale[c] * state.table[c, 2 * j]
 
 
 @kernel

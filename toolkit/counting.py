@@ -28,7 +28,7 @@ class Counts(NamedTuple):
     round_trips: Integers  # (chain,)
     outside: Integers  # (chain, 3): energies below the partition, above it, and in all, after burn-in
     theta: Floats  # (chain, bin)
-    middle_theta: Floats  # (chain, bin): half-way between the end of burn-in and the end
+    earlier_theta: Floats  # (chain, bin): a quarter to half of the way from the end of burn-in to the end
     visits: Integers  # (chain, bin)
 
 
@@ -56,7 +56,7 @@ def count(blocks: "list[Block]", sampler: Sampler) -> Counts:
         round_trips=np.concatenate([exchange.round_trips for exchange in exchanges]),
         outside=np.concatenate([contour.outside.T for contour in contours]),
         theta=np.zeros((0, 0)),
-        middle_theta=np.zeros((0, 0)),
+        earlier_theta=np.zeros((0, 0)),
         visits=np.zeros((0, 0), np.int64),
     )
 
@@ -66,6 +66,6 @@ def with_theta(counts: Counts, blocks: "list[Block]") -> Counts:
     contours = [block.state.contour for block in blocks]
     return counts._replace(
         theta=np.concatenate([theta_of(contour) for contour in contours]),
-        middle_theta=np.concatenate([contour.middle for contour in contours]),
+        earlier_theta=np.concatenate([contour.early for contour in contours]),
         visits=np.concatenate([visits_of(contour) for contour in contours]),
     )

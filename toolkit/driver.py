@@ -1,5 +1,6 @@
 """A run under way: its blocks, its threads, what they have counted, and how far they are."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ from .blocks import Engine, make_blocks
 from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .counting import Counts, count, with_theta
 from .errors import DivergenceError
+from .interrupts import held
 from .job import Floats, Integers, Job
-from .result import Run, Trace
+from .result import Run, Statistics, Trace, fold
 from .state import Outputs
 
 LONGEST_CHUNK = 2**18  # steps: the schedule's arrays of a chunk stay below 10 MB
@@ -39,11 +41,12 @@ class Driver:
             job.problem,
             job.sampler,
             seed=job.seed,
-            n_steps=job.n_steps,
             burn_in=job.burn_in,
-            keeps_energies=job.keep_energies,
+            keeps_energies=job.records_energies,
+            keeps_statistics=job.keep_statistics,
         )
         self._finished = Finished(0, 0, 0, 0.0, count(self._blocks, job.sampler))
+        self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
         threads = min(job.threads, len(self._blocks))
         # A Python function runs off the main thread, which is then free to hear Ctrl-C.
         is_threaded = threads > 1 or job.calls_python
@@ -87,7 +90,15 @@ class Driver:
             first = last
 
     def advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
-        """Run one chunk, writing its draws from ``offset`` on, and its trace from ``trace_offset`` on."""
+        """Run one chunk, writing its draws from ``offset`` on, and its trace from ``trace_offset`` on.
+
+        Ctrl-C waits for its end, but where the target is a Python function, which may take its time.
+        """
+        with contextlib.nullcontext() if self.job.calls_python else held():
+            self._advance(first, last, outputs, offset=offset, trace_offset=trace_offset)
+
+    def _advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
+        """``advance``, without a thought of Ctrl-C."""
         started = time.perf_counter()
         factors, kept = self.job.plan(first, last)
         traced = self.job.traced(first, last)
@@ -95,11 +106,26 @@ class Driver:
         slots[kept - first] = offset + np.arange(kept.size)
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
         self._engine.run(self._pool, self._blocks, first, factors, slots, trace_slots, outputs)
-        elapsed = self._finished.elapsed + time.perf_counter() - started
-        counts = count(self._blocks, self.job.sampler)
-        self._finished = Finished(last, self.n_draws + kept.size, self.n_traced + traced.size, elapsed, counts)
+        with held():  # what the accumulators have taken in is counted as done
+            self._accumulate(outputs, offset, kept)
+            elapsed = self._finished.elapsed + time.perf_counter() - started
+            counts = count(self._blocks, self.job.sampler)
+            self._finished = Finished(last, self.n_draws + kept.size, self.n_traced + traced.size, elapsed, counts)
         if self._bar is not None:
             self._bar.update(last - self._bar.n)
+
+    def _accumulate(self, outputs: Outputs, offset: int, kept: Integers) -> None:
+        """Hand a chunk's draws to the accumulators."""
+        if not self.job.accumulators or kept.size == 0:
+            return
+        chunk, targets = slice(offset, offset + kept.size), self.job.sampler.n_target_replicas
+        draws = fold(outputs.draws[:, :targets, chunk])
+        weights, energies = (
+            fold(values[:, :targets, chunk]) if values.shape[2] else None
+            for values in (outputs.weights, outputs.energies)
+        )
+        for name, accumulator in self.job.accumulators.items():
+            accumulator.update(self._accumulated[name], draws, weights, energies, kept)
 
     def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> Run:
         """The run as it stands, with the given draws."""
@@ -114,18 +140,22 @@ class Driver:
             sampler=job.sampler,
             seed=job.seed,
             n_steps=finished.steps,
+            total_steps=job.n_steps,
             burn_in=job.burn_in,
             thin=job.thin,
+            init=job.init,
             replica_draws=outputs.draws,
             steps=steps,
             energies=outputs.energies if job.keep_energies else None,
             replica_weights=outputs.weights if job.sampler.is_weighted else None,
+            statistics=Statistics(*np.moveaxis(outputs.statistics, 3, 0)) if job.keep_statistics else None,
             counts=with_theta(finished.counts, self._blocks),
             sampling_steps=sampling,
             trace=trace,
             gradient_evaluations=job.pilot_gradients + finished.steps * len(job.init) * job.sampler.gradients_per_step,
             elapsed=finished.elapsed,
             interrupted=interrupted,
+            accumulated={name: a.result(self._accumulated[name]) for name, a in job.accumulators.items()},
         )
 
     def raise_divergence(self, outputs: Outputs, steps: Integers, trace_steps: Integers) -> None:

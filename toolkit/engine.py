@@ -18,7 +18,7 @@ from .evaluation import divide_differences, evaluate, set_counters, set_probe
 from .flattening import flatten_block
 from .maths import exp, fma, select
 from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals
-from .recording import record, record_row, record_theta, record_trace
+from .recording import record, record_row, record_statistics, record_theta, record_trace
 from .state import (
     ALIVE,
     CONTINUOUS,
@@ -108,6 +108,8 @@ def advance(
         slot = slots[k]
         if slot >= 0:
             record(position, state.status, numbers.n_chains, slot, outputs.draws)
+            if numbers.keeps_statistics:
+                record_statistics(state, numbers.n_chains, numbers.n_replicas, slot, outputs.statistics)
         if trace_slots[k] >= 0:
             record_trace(state, numbers, trace_slots[k], outputs.trace)
             if numbers.tempering == CONTOUR:

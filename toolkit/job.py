@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .accumulators import Accumulator, check_accumulators
 from .blocks import Layout, available_threads, chunk_length
 from .checks import check_array, check_choice, check_count, check_flag
 from .exchange import AdaptedCorrection, EstimatedCorrection
 from .partitions import with_partition
 from .philox import MAX_CHAINS, MAX_STEPS
 from .problem import Problem, as_problem
-from .recording import TRACED, TRACED_COUPLING
+from .recording import STATISTICS, TRACED, TRACED_COUPLING
 from .sampler import Sampler
 from .schedules import Factors, evaluate
 from .state import Outputs
@@ -39,13 +40,20 @@ class Job:
     layout: Layout
     keep_replicas: bool
     keep_energies: bool
+    keep_statistics: bool  # where there is replica exchange or a boundary
     trace_every: int | None
+    accumulators: dict[str, Accumulator]
     pilot_gradients: int  # gradient evaluations of the pilot that found contour's partition
 
     @property
     def n_kept(self) -> int:
         """Replicas whose draws are kept."""
         return self.sampler.n_replicas if self.keep_replicas else self.sampler.n_target_replicas
+
+    @property
+    def records_energies(self) -> bool:
+        """Whether the engine fills in the draws' energies, for the run or for an accumulator."""
+        return self.keep_energies or any(accumulator.needs_energies for accumulator in self.accumulators.values())
 
     @property
     def trace_fields(self) -> list[str]:
@@ -97,6 +105,11 @@ class Job:
         every = self.trace_every
         return np.arange(first + (-first - 1) % every, last, every) if every else np.zeros(0, np.int64)
 
+    def room_of_chunk(self, first: int, last: int, outputs: Outputs) -> Outputs:
+        """Room for the draws of one chunk alone, beside the trace of ``outputs``."""
+        room = self.room(self.plan(first, last)[1].size, 0)
+        return room._replace(trace=outputs.trace, theta=outputs.theta)
+
     def room(self, n_draws: int, n_traced: int) -> Outputs:
         """Arrays for ``n_draws`` draws and what is kept beside them, and for ``n_traced`` moments of the trace."""
         n_chains, n_replicas, dim = self.init.shape
@@ -104,8 +117,9 @@ class Job:
         bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
         return Outputs(
             draws=np.empty((*shape, n_draws, dim)),
-            energies=np.empty((*shape, n_draws if self.keep_energies else 0)),
+            energies=np.empty((*shape, n_draws if self.records_energies else 0)),
             weights=np.empty((*shape, n_draws if self.sampler.is_weighted else 0)),
+            statistics=np.empty((*shape, n_draws if self.keep_statistics else 0, len(STATISTICS)), np.int32),
             trace=np.empty((n_chains, n_replicas, n_traced, len(self.trace_fields))),
             theta=np.empty((n_chains, n_traced, bins)),
         )
@@ -125,7 +139,9 @@ def make_job(
     threads: Any,
     keep_replicas: Any,
     keep_energies: Any,
+    keep_statistics: Any,
     trace_every: Any,
+    accumulators: Any,
     layout: Any,
 ) -> Job:
     """Check all arguments of a run; ``sample`` says what they are."""
@@ -150,10 +166,11 @@ def make_job(
     check_count("layout.lanes", layout.lanes, at_least=1)
     if layout.chunk_steps is not None:
         check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
-    keep_replicas, keep_energies = (
-        check_flag("keep_replicas", keep_replicas),
-        check_flag("keep_energies", keep_energies),
-    )
+    keep_replicas = check_flag("keep_replicas", keep_replicas)
+    keep_energies = check_flag("keep_energies", keep_energies)
+    happens = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")
+    keep_statistics = check_flag("keep_statistics", keep_statistics) and happens
+    accumulators = check_accumulators(accumulators)
     if trace_every is not None:
         trace_every = check_count("trace_every", trace_every, at_least=1, below=n_steps + 1)
     if sampler.n_chains not in (None, n_chains):
@@ -166,7 +183,7 @@ def make_job(
     start = check_start(problem, sampler, n_chains, init)
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
-        trace_every, 0,
+        keep_statistics, trace_every, accumulators, 0,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
     sampler, pilot = with_partition(problem, sampler, start, seed, threads)

@@ -8,6 +8,8 @@ from .state import CONTINUOUS, CONTOUR, ENERGY, EXCHANGE, LAMBDA, MULTIPLIER
 TRACED = ("energy", "multiplier", "walker")  # what every trace begins with, then the dynamics' memory
 TRACED_COUPLING = ("xi", "xi_momentum", "xi_thermostat")  # and, with continuous tempering, the first of its rows
 N_TRACED, N_TRACED_COUPLING = len(TRACED), len(TRACED_COUPLING)
+STATISTICS = ("walker", "swaps", "reflections")  # what is recorded with every draw
+LARGEST_TALLY = 2**31 - 1
 
 
 @kernel
@@ -28,6 +30,30 @@ def record_row(row, status, n_chains, slot, out):
             lane = r * n_chains + c
             holds = status[lane] == 0 and row[lane] - row[lane] == 0.0
             out[c, r, slot] = row[lane] if holds else np.nan
+
+
+@kernel
+def record_statistics(state, n_chains, n_replicas, slot, statistics):
+    """Copy walker, and swaps and reflections so far, of the kept replicas of every chain; they stop at 2³¹ − 1."""
+    n_kept, exchange = statistics.shape[1], state.exchange
+    n_pairs, swaps = exchange.accepted.shape[0], exchange.walker.size > 0
+    for r in range(n_kept):
+        for c in range(n_chains):
+            lane = r * n_chains + c
+            statistics[c, r, slot, 0] = exchange.walker[lane] if swaps else r
+            statistics[c, r, slot, 1] = 0
+            statistics[c, r, slot, 2] = min(state.bounces[lane], LARGEST_TALLY)
+    pair, cold = 0, 0
+    while pair < n_pairs:
+        for hot in range(cold + 1, n_replicas if n_pairs >= n_replicas else cold + 2):
+            for c in range(n_chains):
+                accepted = exchange.accepted[pair, c]
+                if cold < n_kept:
+                    statistics[c, cold, slot, 1] = min(statistics[c, cold, slot, 1] + accepted, LARGEST_TALLY)
+                if hot < n_kept:
+                    statistics[c, hot, slot, 1] = min(statistics[c, hot, slot, 1] + accepted, LARGEST_TALLY)
+            pair += 1
+        cold += 1
 
 
 @kernel

@@ -1,7 +1,7 @@
 """What a run gives back."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,18 @@ class Trace(NamedTuple):
     theta: Floats | None
 
 
+class Statistics(NamedTuple):
+    """What happened on the way to every draw of the kept replicas, each (chain, replica, draw), int32.
+
+    walker: which replica's first state sits on this rung. swaps: accepted swaps the rung took part in, since the end of
+    burn-in. reflections: reflections, or moves taken back, at the boundary since the start. Counts end at 2³¹ − 1.
+    """
+
+    walker: NDArray[np.int32]
+    swaps: NDArray[np.int32]
+    reflections: NDArray[np.int32]
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """Draws of a run, or of one chunk of a stream, with what was counted on the way.
@@ -39,29 +51,35 @@ class Run:
     energies: (chain, replica, draw), where asked for: without energy_noise, with the penalty where there is one; those
     of a target that draws minibatches are of a minibatch.
     replica_weights: (chain, replica, draw), importance weights where the sampler has any; up to a factor.
-    counts: everything counted or learned, see ``counting.Counts``; after Ctrl-C, θ may be some steps ahead.
-    sampling_steps: steps after burn-in so far.
-    trace: where asked for. gradient_evaluations: so far, all chains and
-    replicas, with those of the pilot that found contour's partition. elapsed: seconds of sampling.
-    interrupted: stopped by Ctrl-C.
+    statistics: what happened on the way to every draw; None without replica exchange and without a boundary.
+    counts: everything counted or learned, see ``counting.Counts``.
+    n_steps: steps done, of the ``total_steps`` asked for. sampling_steps: those of them after burn-in.
+    init: (chain, replica, dim), the start. trace: where asked for. accumulated: what came of each accumulator.
+    gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
+    elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions and machine, at the time.
     """
 
     problem: Problem
     sampler: Sampler
     seed: int
     n_steps: int
+    total_steps: int
     burn_in: int
     thin: int
+    init: Floats
     replica_draws: Floats
     steps: Integers
     energies: Floats | None
     replica_weights: Floats | None
+    statistics: Statistics | None
     counts: Counts
     sampling_steps: int
     trace: Trace | None
     gradient_evaluations: int
     elapsed: float
     interrupted: bool = False
+    accumulated: dict[str, Any] = field(default_factory=dict)
+    made_with: dict[str, str] = field(default_factory=dict)
 
     @property
     def draws(self) -> Floats:

@@ -2,9 +2,10 @@
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .accumulators import Accumulator
 from .blocks import Layout
 from .checks import check_flag
 from .driver import Driver
@@ -30,8 +31,11 @@ def sample(
     threads: int | None = None,
     progress: bool | None = None,
     keep_replicas: bool = False,
+    keep_draws: bool = True,
     keep_energies: bool = False,
+    keep_statistics: bool = True,
     trace_every: int | None = None,
+    accumulators: Mapping[str, Accumulator] | None = None,
     layout: Layout = Layout(),
 ) -> Run:
     """Run ``sampler`` on ``problem`` and return its draws.
@@ -40,11 +44,15 @@ def sample(
     every replica of every chain. seed: 0 to 2⁶⁴ − 1, all bits count; the same seed gives the same bits for any
     number of threads, other chains or layout. Every ``thin``-th step after ``burn_in`` is kept, where the schedule
     allows. init: start of shape (dim,), (n_chains, dim) or (n_chains, n_replicas, dim); None: the origin.
-    threads: None for all processors. progress: a bar on stderr; None: only on a terminal. keep_replicas: keep draws
-    of all temperatures. keep_energies: keep the draws' energies. trace_every: also record ``run.trace``, what the
-    sampler knows of itself (energies, thermostats, θ, walkers, …), after every so many steps, burn-in included.
+    threads: None for all processors. progress: a bar on stderr; None: only on a terminal. keep_replicas: keep draws of
+    all temperatures. keep_energies: keep the draws' energies. keep_statistics: keep ``run.statistics``, where there is
+    anything to count. trace_every: also record ``run.trace``, what the sampler knows of itself (energies, thermostats,
+    θ, walkers, …), after every so many steps, burn-in included. accumulators: name → what to gather from the draws
+    (``accumulators``), which ``run.accumulated`` holds. keep_draws=False keeps none of them: memory does not grow with
+    n_steps, but for a trace.
 
-    Ctrl-C ends the run and returns the draws so far, with an ``InterruptedWarning``.
+    Ctrl-C ends the run after the chunk under way and returns the draws so far, with an ``InterruptedWarning``; a second
+    one does not wait.
     Raises TypeError or ValueError before anything runs, naming the argument, its value and what is allowed;
     DivergenceError, with the run so far attached, where a position or energy stops being finite; what a target made
     by ``from_callable`` raises, with the run so far as its attribute ``run``.
@@ -52,16 +60,21 @@ def sample(
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
         backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
-        trace_every=trace_every, layout=layout,
+        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators, layout=layout,
     )  # fmt: skip
     check_progress(progress)
+    check_flag("keep_draws", keep_draws)
     steps, trace_steps = job.kept_steps(), job.traced(0, job.n_steps)
+    if not keep_draws:
+        steps = steps[:0]
     outputs = job.room(steps.size, trace_steps.size)
     interrupted = False
     with Driver(job, progress) as driver:
         try:
-            for first, last in driver.growing_chunks():
-                driver.advance(first, last, outputs, offset=driver.n_draws, trace_offset=driver.n_traced)
+            for first, last in driver.growing_chunks() if keep_draws else job.chunks():
+                room = outputs if keep_draws else job.room_of_chunk(first, last, outputs)
+                offset = driver.n_draws if keep_draws else 0
+                driver.advance(first, last, room, offset=offset, trace_offset=driver.n_traced)
                 driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
         except KeyboardInterrupt:
             interrupted = True
@@ -69,6 +82,8 @@ def sample(
             if job.calls_python and not isinstance(error, DivergenceError):
                 attach_run(error, driver, driver.result(*so_far(driver, outputs, steps, trace_steps)))
             raise
+        if interrupted:  # the chunk in which Ctrl-C was pressed came to its end, which may be a divergence
+            driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
     if interrupted:
         warnings.warn(
             f"interrupted after {driver.done} of {n_steps} steps; the run holds {driver.n_draws} of {steps.size} draws",
@@ -94,15 +109,8 @@ def so_far(
     driver: Driver, outputs: Outputs, steps: Integers, trace_steps: Integers
 ) -> tuple[Outputs, Integers, Integers]:
     """What of the outputs has been filled, and the steps it belongs to."""
-    draws, traced = driver.n_draws, driver.n_traced
-    filled = Outputs(
-        outputs.draws[:, :, :draws],
-        outputs.energies[:, :, :draws],
-        outputs.weights[:, :, :draws],
-        outputs.trace[:, :, :traced],
-        outputs.theta[:, :traced],
-    )
-    return filled, steps[:draws], trace_steps[:traced]
+    draws, traced = min(driver.n_draws, steps.size), driver.n_traced
+    return outputs.of_draws(draws, traced), steps[:draws], trace_steps[:traced]
 
 
 def stream(
@@ -120,7 +128,9 @@ def stream(
     progress: bool | None = None,
     keep_replicas: bool = False,
     keep_energies: bool = False,
+    keep_statistics: bool = True,
     trace_every: int | None = None,
+    accumulators: Mapping[str, Accumulator] | None = None,
     layout: Layout = Layout(),
 ) -> Iterator[Run]:
     """As ``sample``, but yield a ``Run`` for each chunk of steps, so that memory does not grow with ``n_steps``.
@@ -131,7 +141,7 @@ def stream(
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
         backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
-        trace_every=trace_every, layout=layout,
+        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators, layout=layout,
     )  # fmt: skip
     check_progress(progress)
     return stream_chunks(job, progress)

@@ -22,18 +22,18 @@ def warn_about(run: Run, stacklevel: int) -> None:
 def doubts(run: Run) -> list[str]:
     """What speaks against the weights of ``run``, a sentence each.
 
-    Thresholds, from runs with known truth: the two halves' θ differ by 0.01 to 0.2 in L1 where it is right; the
-    largest multiplier of a right run was 5, and 36 to 660 where it had run away.
+    Thresholds, from runs with known truth: θ at a quarter to half of the way differs by 0.01 to 0.2 in L1 where it is
+    right; the largest multiplier of a right run was 5, and 36 to 660 where it had run away.
     """
     contour = run.sampler.tempering
     if not isinstance(contour, Contour) or contour.partition is None or run.sampling_steps == 0:
         return []
     found = []
-    moved = float(np.abs(run.counts.theta - run.counts.middle_theta).sum(axis=1).mean())
-    if moved > UNSETTLED and run.counts.middle_theta.any():
+    moved = float(np.abs(run.counts.theta - run.counts.earlier_theta).sum(axis=1).mean())
+    if moved > UNSETTLED and run.counts.earlier_theta.any():
         found.append(
-            f"θ has not settled: in the second half after burn-in it moved by {moved:.2f} in L1, and more than "
-            f"{UNSETTLED} is too much to trust the weights; give more steps or a longer burn-in"
+            f"θ has not settled: in the last half or more of the steps after burn-in it moved by {moved:.2f} in L1, "
+            f"and more than {UNSETTLED} is too much to trust the weights; give more steps or a longer burn-in"
         )
     steepest = largest_multiplier(run, contour.zeta, contour.partition)
     if steepest > STEEPEST:

@@ -26,6 +26,7 @@ TESSERACT = types.Array(types.float64, 4, "C")
 INTEGERS = types.Array(types.int64, 1, "C")
 COUNTS = types.Array(types.int64, 2, "C")
 TABLE = types.Array(types.int32, 1, "C")
+TALLIES = types.Array(types.int32, 4, "C")
 NAMES = types.Array(types.uint64, 1, "C")
 
 TARGET = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)

@@ -1,6 +1,6 @@
 """What the engine carries from step to step, the numbers it needs, and the arrays it fills."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -81,6 +81,7 @@ class Numbers(NamedTuple):
     is_mala: bool
     keeps_energies: bool
     keeps_weights: bool
+    keeps_statistics: bool
 
 
 class Outputs(NamedTuple):
@@ -89,8 +90,20 @@ class Outputs(NamedTuple):
     draws: Floats  # (chain, replica, draw, dim)
     energies: Floats  # (chain, replica, draw)
     weights: Floats  # (chain, replica, draw)
+    statistics: NDArray[np.int32]  # (chain, replica, draw, field): walker, swaps so far, reflections so far
     trace: Floats  # (chain, replica, time, field)
     theta: Floats  # (chain, time, bin)
+
+    def of_chains(self, first: int, last: int) -> "Outputs":
+        """The part of the chains ``first`` … ``last − 1``."""
+        parts: tuple[Any, ...] = tuple(array[first:last] for array in self)
+        return Outputs(*parts)
+
+    def of_draws(self, draws: int, traced: int) -> "Outputs":
+        """The first ``draws`` draws, and the first ``traced`` moments of the trace."""
+        draws_only: tuple[Any, ...] = tuple(array[:, :, :draws] for array in self[:4])
+        traces: tuple[Any, ...] = (self.trace[:, :, :traced], self.theta[:, :traced])
+        return Outputs(*draws_only, *traces)
 
 
 CONTINUOUS_STATE = types.NamedUniTuple(s.MATRIX, 3, ContinuousState)  # Numba tells tuples of one type apart
@@ -111,10 +124,10 @@ NUMBERS = types.NamedTuple(
     + (types.int64,)
     + (types.boolean,) * 4
     + (types.int64,) * 2
-    + (types.boolean,) * 3,
+    + (types.boolean,) * 4,
     Numbers,
 )
-OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TESSERACT, s.CUBE), Outputs)
+OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TALLIES, s.TESSERACT, s.CUBE), Outputs)
 TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean)
 PROPOSE = types.void(
     types.FunctionType(s.TARGET),
