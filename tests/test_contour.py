@@ -259,3 +259,15 @@ def test_theta_rests_while_the_temperature_is_0():
     assert run.counts.visits.sum() + run.counts.outside[:, :2].sum() == 4 * 2 * 20 * 4
     assert run.draws.shape == (4, 2 * 20 * 4, 1)
     assert (run.weights > 0.0).all()
+
+
+@UNSETTLED
+@pytest.mark.parametrize("n_steps", [116, 117, 164, 400])
+def test_the_earlier_theta_is_that_of_a_quarter_to_half_of_the_way_wherever_the_run_ends(n_steps):
+    """θ at the power of 2 before the last one, in steps since the end of burn-in: no number of the run's end."""
+    sampler = samplers.csgld(0.1, partition=Partition(-0.5, 0.5, 10))
+    run = sample(NORMAL, sampler, n_steps=n_steps, n_chains=3, seed=4, burn_in=100, trace_every=1, init=[1.0])
+    sampled = n_steps - 100
+    mark = 2 ** (int(np.log2(sampled)) - 1)
+    assert sampled / 4 < mark <= sampled / 2
+    assert_array_equal(run.counts.earlier_theta, run.trace.theta[:, 100 + mark - 1])
