@@ -51,7 +51,7 @@ class Callback:
     def __init__(self, function: Callable[[Array], tuple[Any, Any]], dim: int, name: str, lock: Any = None) -> None:
         self.parameters = np.array([float(secrets.randbits(52))])  # the handle: no other process's fits by chance
         self.rounding = float(np.finfo(np.float64).eps)  # of the coarsest outputs so far, relative
-        self._function, self._dim, self._name = function, dim, name
+        self.function, self._dim, self._name = function, dim, name
         self._lock = threading.RLock() if lock is None else lock
         self._error: BaseException | None = None
         self._stopped = False
@@ -59,12 +59,12 @@ class Callback:
 
     def of_a_run(self) -> "Callback":
         """The same function for one run, which stops and fails by itself."""
-        return Callback(self._function, self._dim, self._name, self._lock)
+        return Callback(self.function, self._dim, self._name, self._lock)
 
     def evaluate(self, points: Array) -> tuple[Array, Array]:
         """Energy (n,) and gradient (n, dim) at ``points`` (n, dim), a copy of which is the function's to keep."""
         with self._lock:
-            returned = self._function(np.array(points, np.float64, order="C"))
+            returned = self.function(np.array(points, np.float64, order="C"))
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             raise ValueError(
                 f"{self._name} must return energies and gradients, two arrays; it returned {described(returned)}"

@@ -20,6 +20,8 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.typing.templates import Signature
 
+from .unavailable import Unavailable
+
 # Decorators of the functions that parts call. Without reference counts on arrays, whose atomic increments would cost
 # more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
 kernel = njit(error_model="numpy", _nrt=False)
@@ -116,8 +118,10 @@ def compile_part(function: Callable[..., Any], signature: Signature, *, allocate
     """``function`` compiled for ``signature``, to run without the GIL; only one that ``allocates`` may make arrays.
 
     Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
-    notebook are compiled anew in each process.
+    notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names.
     """
+    if isinstance(function, Unavailable):
+        function()
     dispatcher = njit(nogil=True, error_model="numpy", _nrt=allocates)(function)
     stamp = cache_stamp(function)
     if stamp is not None:

@@ -6,6 +6,7 @@ toolkit's own, whose bits do not depend on the machine or on where a chunk begin
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +32,36 @@ class Factors(NamedTuple):
     keep: NDArray[np.bool_]
 
 
-class Schedule(NamedTuple):
-    """A name for messages, the function (steps, total_steps) → ``Factors``, and whether it keeps every step."""
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A name for messages, the function (steps, total_steps) → ``Factors``, and whether it keeps every step.
+
+    made_by: the constructor here that makes the same schedule again, and its arguments; None for one of one's own.
+    Schedules of one constructor and equal arguments are equal.
+    """
 
     name: str
     factors: Callable[[Steps, int], Factors]
     keeps_all: bool = False
+    made_by: tuple[str, dict[str, Any]] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        if self.made_by is None or other.made_by is None:
+            return self.factors is other.factors and self.keeps_all == other.keeps_all
+        (kind, own), (other_kind, others) = self.made_by, other.made_by
+        return kind == other_kind and own.keys() == others.keys() and all(same(own[name], others[name]) for name in own)
+
+    def __hash__(self) -> int:
+        return hash(self.factors if self.made_by is None else self.made_by[0])
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two arguments of a constructor are the same: numbers, functions or arrays."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return bool(np.array_equal(a, b))
+    return type(a) is type(b) and bool(a == b)
 
 
 def evaluate(schedule: Schedule, steps: Steps, total_steps: int) -> Factors:
@@ -68,7 +93,7 @@ def constant() -> Schedule:
     def factors(steps: Steps, total_steps: int) -> Factors:
         return Factors(np.ones(steps.size), np.ones(steps.size), np.ones(steps.size, np.bool_))
 
-    return Schedule("constant()", factors, keeps_all=True)
+    return Schedule("constant()", factors, keeps_all=True, made_by=("constant", {}))
 
 
 def exponential_decay(rate: float, *, start: int = 0, every: int = 1) -> Schedule:
@@ -87,7 +112,8 @@ def exponential_decay(rate: float, *, start: int = 0, every: int = 1) -> Schedul
         compile_part(fill_powers, types.void(types.float64, FLOATS, FLOATS))(rate, periods, scale)
         return Factors(scale, np.ones(steps.size), np.ones(steps.size, np.bool_))
 
-    return Schedule(f"exponential_decay({rate}, start={start}, every={every})", factors, keeps_all=True)
+    made_by = ("exponential_decay", {"rate": float(rate), "start": int(start), "every": int(every)})
+    return Schedule(f"exponential_decay({rate}, start={start}, every={every})", factors, True, made_by)
 
 
 def polynomial_decay(exponent: float, *, offset: float = 0.0, start: int = 0) -> Schedule:
@@ -107,7 +133,8 @@ def polynomial_decay(exponent: float, *, offset: float = 0.0, start: int = 0) ->
         compile_part(fill_decays, types.void(FLOATS, types.float64, FLOATS))(places, -exponent, scale)
         return Factors(scale, np.ones(steps.size), np.ones(steps.size, np.bool_))
 
-    return Schedule(f"polynomial_decay({exponent}, offset={offset}, start={start})", factors, keeps_all=True)
+    made_by = ("polynomial_decay", {"exponent": float(exponent), "offset": float(offset), "start": int(start)})
+    return Schedule(f"polynomial_decay({exponent}, offset={offset}, start={start})", factors, True, made_by)
 
 
 def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0) -> Schedule:
@@ -132,7 +159,9 @@ def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0
         samples = position >= exploration
         return Factors(np.maximum(0.5 * (cosine + 1.0), floor), samples.astype(np.float64), samples)
 
-    return Schedule(f"cosine_cycles({n_cycles}, exploration={exploration}, floor={floor})", factors)
+    numbers = {"n_cycles": int(n_cycles), "exploration": float(exploration), "floor": float(floor)}
+    name = f"cosine_cycles({n_cycles}, exploration={exploration}, floor={floor})"
+    return Schedule(name, factors, made_by=("cosine_cycles", numbers))
 
 
 def custom(step_size: Own = None, *, temperature: Own = None, keep: Own = None) -> Schedule:
@@ -159,7 +188,7 @@ def custom(step_size: Own = None, *, temperature: Own = None, keep: Own = None) 
         return Factors(*values)
 
     label = ", ".join(name for name, value in own.items() if value is not None)
-    return Schedule(f"custom({label})", factors, keeps_all=keep is None)
+    return Schedule(f"custom({label})", factors, keeps_all=keep is None, made_by=("custom", own))
 
 
 def check_own(name: str, value: Any) -> Any:

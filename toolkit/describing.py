@@ -1,0 +1,264 @@
+"""Problem and sampler in words and numbers: all that determines a run's bits, as JSON and arrays, and back."""
+
+import dataclasses
+import functools
+import json
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .boundaries import Boundary
+from .compiling import OWN_STAMP
+from .contour import StepDecay
+from .digests import describe_function
+from .dynamics import Dynamics
+from .exchange import AdaptedCorrection, EstimatedCorrection
+from .problem import Problem, Target, as_problem
+from .rebuilding import rebuild_sampler
+from .sampler import Sampler
+from .schedules import Schedule
+from .tempering import ContinuousTempering, Contour, Partition, ReplicaExchange, Stein
+
+__all__ = ["describe", "differences", "environment", "from_json", "rebuild_sampler", "to_json"]
+
+Description = dict[str, Any]
+PARTS = (
+    ReplicaExchange, EstimatedCorrection, AdaptedCorrection, Contour, Partition, StepDecay, ContinuousTempering, Stein,
+    Boundary,
+)  # fmt: skip
+
+
+def describe(problem: Any, sampler: Sampler) -> Description:
+    """All that determines the bits of a run of ``sampler`` on ``problem``, but seed, steps and start.
+
+    Nested dictionaries of numbers, strings, None, lists and arrays, with the keys 'problem' and 'sampler'. Functions
+    are described by ``digests.describe_function``. A problem's truth is not part of it, nor how the process calls a
+    Python function. Raises TypeError where ``problem`` is none.
+    """
+    return {"problem": describe_problem(as_problem(problem)), "sampler": describe_sampler(sampler)}
+
+
+def describe_problem(problem: Problem) -> Description:
+    """The target, and the domain where there is one."""
+    domain = problem.domain
+    shape = domain and {
+        "name": domain.name,
+        "dim": domain.dim,
+        "look": describe_function(domain.look),
+        "real": domain.real,
+        "whole": domain.whole,
+    }
+    return {"target": describe_target(problem.target), "domain": shape}
+
+
+def describe_target(target: Target) -> Description:
+    """A target's numbers and its block function; or the Python function behind it, whose handle is no number of it."""
+    calls_python = target.callback is not None
+    return {
+        "name": target.name,
+        "dim": int(target.dim),
+        "scratch_rows": int(target.scratch_rows),
+        "stochastic": bool(target.stochastic),
+        "parameters": np.zeros(0) if calls_python else target.parameters,
+        "energy_gradient": describe_function(target.callback.function if calls_python else target.energy_gradient),
+    }
+
+
+def describe_sampler(sampler: Sampler) -> Description:
+    """A sampler's parts, each with all its numbers."""
+    dynamics: Dynamics = sampler.dynamics
+    return {
+        "name": sampler.name,
+        "step_sizes": values_of(sampler.step_sizes),
+        "temperatures": values_of(sampler.temperatures),
+        "dynamics": {field: plain(getattr(dynamics, field)) for field in Dynamics._fields},
+        "schedule": describe_schedule(sampler.schedule),
+        "tempering": plain(sampler.tempering),
+        "boundary": plain(sampler.boundary),
+        "gradient_noise": plain(sampler.gradient_noise),
+        "energy_noise": plain(sampler.energy_noise),
+    }
+
+
+def values_of(values: Any) -> Any:
+    """Values by replica as a list, those by chain and replica as an array."""
+    return np.array(values) if isinstance(values[0], tuple) else list(values)
+
+
+def describe_schedule(schedule: Schedule) -> Description:
+    """A schedule's constructor and arguments; of one of the user's own, its function."""
+    if schedule.made_by is None:
+        own = {"name": schedule.name, "factors": plain(schedule.factors), "keeps_all": bool(schedule.keeps_all)}
+        return {"type": "own", **own}
+    kind, arguments = schedule.made_by
+    return {"type": kind, **{name: plain(value) for name, value in arguments.items()}}
+
+
+def plain(value: Any) -> Any:
+    """A part or a number of one as dictionaries, lists, arrays, strings and Python's numbers."""
+    if isinstance(value, PARTS):
+        fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **fields}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return describe_function(value) if callable(value) else value
+
+
+def to_json(description: Description) -> tuple[str, dict[str, Any]]:
+    """``description`` as JSON, and its arrays by the names that stand for them there; ``from_json`` undoes it.
+
+    Floats keep every bit; inf and nan, which JSON does not have, are written as objects.
+    """
+    arrays: dict[str, Any] = {}
+
+    def encoded(value: Any, path: str) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays[path] = value
+            return {"$array": path}
+        if isinstance(value, dict):
+            return {key: encoded(item, f"{path}.{key}" if path else key) for key, item in value.items()}
+        if isinstance(value, list):
+            return [encoded(item, f"{path}[{i}]") for i, item in enumerate(value)]
+        if isinstance(value, float) and not np.isfinite(value):
+            return {"$float": repr(value)}
+        return value
+
+    return json.dumps(encoded(description, ""), allow_nan=False, ensure_ascii=False), arrays
+
+
+def from_json(text: str, arrays: dict[str, Any]) -> Any:
+    """What ``to_json`` was given. Raises ValueError where ``text`` is no such JSON or an array is not there."""
+
+    def decode(found: dict[str, Any]) -> Any:
+        if found.keys() == {"$array"}:
+            if found["$array"] not in arrays:
+                raise ValueError(f"array {found['$array']!r} of the description is missing")
+            return arrays[found["$array"]]
+        return float(found["$float"]) if found.keys() == {"$float"} else found
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"JSON has no {constant}")
+
+    try:
+        return json.loads(text, object_hook=decode, parse_constant=refuse)
+    except (RecursionError, TypeError) as error:
+        raise ValueError(f"the description cannot be read: {error}") from None
+
+
+def differences(saved: Any, now: Any, *, portable: bool = False) -> list[str]:
+    """Where two descriptions differ, in words: 'sampler.step_sizes[0]: 0.01 there, 0.02 here'.
+
+    ``saved`` is what is 'there', ``now`` what is 'here'. portable: leave out code compiled by another version of
+    Python, which cannot be compared, and versions of installed packages.
+    """
+    return list(compare("", saved, now, portable))
+
+
+def compare(path: str, saved: Any, now: Any, portable: bool) -> Any:
+    """The differences below ``path``, one by one."""
+    if isinstance(saved, dict) and isinstance(now, dict) and saved.get("type") == now.get("type"):
+        if "code" in saved and "code" in now:
+            saved, now, found = compare_code(path, saved, now, portable)
+            yield from found
+        for key in [*saved, *(key for key in now if key not in saved)]:
+            below = f"{path}.{key}" if path else key
+            if key in saved and key in now:
+                yield from compare(below, saved[key], now[key], portable)
+            else:
+                yield f"{below}: {shown(saved.get(key), key in saved)} there, {shown(now.get(key), key in now)} here"
+    elif isinstance(saved, list) and isinstance(now, list) and len(saved) == len(now):
+        for i, (a, b) in enumerate(zip(saved, now, strict=True)):
+            yield from compare(f"{path}[{i}]", a, b, portable)
+    elif isinstance(saved, np.ndarray) and isinstance(now, np.ndarray):
+        yield from compare_arrays(path, saved, now)
+    elif not same_value(saved, now):
+        yield f"{path}: {shown(saved)} there, {shown(now)} here"
+
+
+def compare_code(path: str, saved: Description, now: Description, portable: bool) -> tuple[Any, Any, list[str]]:
+    """What remains to be compared of two functions, and what differs in their code."""
+    left = [{key: item for key, item in d.items() if key not in ("python", "code", "packages")} for d in (saved, now)]
+    found = []
+    if saved["python"] != now["python"]:
+        if not portable:
+            found.append(f"{path}: compiled by Python {saved['python']} there, {now['python']} here")
+    else:
+        names = sorted(saved["code"].keys() | now["code"].keys())
+        other = [name for name in names if saved["code"].get(name) != now["code"].get(name)]
+        if other:
+            found.append(f"{path}: other code of {', '.join(other)}")
+    if not portable:
+        found += [f"{path}.packages.{line}" for line in differences(saved["packages"], now["packages"])]
+    return *left, found  # type: ignore[return-value]
+
+
+def compare_arrays(path: str, saved: Any, now: Any) -> Any:
+    """The difference of two arrays: their kind, their shape or the first entry that differs."""
+    if saved.dtype != now.dtype:
+        yield f"{path}: an array of {saved.dtype} there, of {now.dtype} here"
+    elif saved.shape != now.shape:
+        yield f"{path}: shape {saved.shape} there, {now.shape} here"
+    else:
+        other = saved != now
+        if saved.dtype.kind == "f":
+            other &= ~(np.isnan(saved) & np.isnan(now))
+        places = np.argwhere(other)
+        if len(places):
+            first = tuple(places[0])
+            further = f", and {len(places) - 1} further entries" if len(places) > 1 else ""
+            where = ", ".join(map(str, first))
+            yield f"{path}[{where}]: {shown(saved[first].item())} there, {shown(now[first].item())} here{further}"
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two plain values are equal; nan equals nan, True is not 1."""
+    if isinstance(a, bool) != isinstance(b, bool) or isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return False
+    return bool(a == b or (a != a and b != b))
+
+
+def shown(value: Any, there: bool = True) -> str:
+    """A value in few words."""
+    if not there:
+        return "nothing"
+    if isinstance(value, dict):
+        return str(value.get("type", value.get("function", value.get("name", "something"))))
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+@functools.cache
+def machine() -> str:
+    """Processor, operating system and number of processors."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
+    except OSError:
+        pass
+    return f"{name}, {platform.machine()}, {platform.system()}"
+
+
+def environment() -> dict[str, str]:
+    """Versions of what computes, a digest of the toolkit's sources (``sources``), and the machine."""
+    found = {"python": platform.python_version(), "sources": OWN_STAMP[:32]}
+    for package in ("manymodes", "numpy", "numba", "llvmlite", "scipy"):
+        try:
+            found[package] = installed_version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return {**found, "machine": machine(), "byte_order": sys.byteorder}
+
+
+@functools.cache
+def installed_version(package: str) -> str:
+    """The version of an installed distribution."""
+    return version(package)

@@ -1,0 +1,269 @@
+"""What a function's values are made of: its code, that of the functions it calls, and the values they read.
+
+Code is that in memory, as bytecode, which differs between versions of Python. Functions of installed packages and of
+Python's library are known by the package and its version; everything else is followed as far as it can be read.
+"""
+
+import dataclasses
+import dis
+import functools
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from .compiling import constant
+from .unavailable import Unavailable
+
+PACKAGES = ("toolkit", "targets", "sysid", "figures")
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+MOST_VALUES = 10_000
+LONG = 64  # numbers of a sequence that are listed one by one
+SCALARS = int | float | str | bool | None
+
+
+def describe_function(function: Any) -> dict[str, Any]:
+    """What tells ``function`` from another: names, digests of code, values read, and what could not be read.
+
+    function: its qualified name. python: the version whose bytecode the digests are of. code: qualified name → digest,
+    of all functions it calls, at any depth; this distribution's packages count as one each. values: name → number,
+    string, or digest of an array, of every global, closure and default they read, mutable ones as they stand now.
+    packages: name → version of the installed packages they use. unknown: what stays unsaid.
+    """
+    if isinstance(function, Unavailable):
+        return function.description
+    walk = Walk()
+    walk.follow("", function)
+    code = {name: combined(digests) for name, digests in sorted(walk.code.items())}
+    return {
+        "function": qualified_name(function),
+        "python": PYTHON,
+        "code": code,
+        "values": dict(sorted(walk.values.items())),
+        "packages": dict(sorted(walk.packages.items())),
+        "unknown": sorted(walk.unknown),
+    }
+
+
+class Walk:
+    """One walk over all that a function reaches."""
+
+    def __init__(self) -> None:
+        self.code: dict[str, list[str]] = {}
+        self.values: dict[str, Any] = {}
+        self.packages: dict[str, str] = {}
+        self.unknown: list[str] = []
+        self._functions: set[int] = set()
+        self._seen: dict[int, Any] = {}  # holds what it has seen, or another object could get its id
+
+    def follow(self, path: str, value: Any) -> None:
+        """Note ``value``, read under the name ``path``, and what it reaches."""
+        if isinstance(value, SCALARS):
+            self.values[path] = value
+        elif isinstance(value, np.generic | complex | bytes):
+            self.values[path] = f"{type(value).__name__} {value!r}"
+        elif id(value) not in self._seen:
+            self._seen[id(value)] = value
+            if len(self._seen) > MOST_VALUES:
+                self.unknown = [*self.unknown[:9], f"more than {MOST_VALUES} values"]
+                return
+            self._follow_object(path, value)
+        elif callable(value):
+            self.values[path] = qualified_name(value)
+
+    def _follow_object(self, path: str, value: Any) -> None:
+        """As ``follow``, for what is no number or string."""
+        if isinstance(value, Dispatcher | FunctionType):
+            if path:
+                self.values[path] = qualified_name(value)
+            self._follow_function(value.py_func if isinstance(value, Dispatcher) else value)
+        elif isinstance(value, ModuleType):
+            self._note_package(value.__name__)
+        elif isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+            self.values[path] = digest_of_array(value)
+        elif isinstance(value, type):
+            self.values[path] = qualified_name(value)
+            self._note_package(value.__module__)
+        elif isinstance(value, MethodType):
+            self.follow(path, value.__func__)
+            self.follow(f"{path}.self", value.__self__)
+        elif isinstance(value, functools.partial):
+            for name in ("func", "args", "keywords"):
+                self.follow(f"{path}.{name}", getattr(value, name))
+        elif isinstance(value, tuple | list | dict | set | frozenset):
+            self._follow_items(path, value)
+        elif is_foreign(type(value).__module__) and not hasattr(value, "__wrapped__"):
+            self._note_package(type(value).__module__)
+            fields = vars(value) if hasattr(value, "__dict__") and callable(value) else {}
+            self._follow_attributes(path, value, fields)
+        else:
+            self._follow_attributes(path, value, vars(value) if hasattr(value, "__dict__") else {})
+
+    def _follow_items(self, path: str, value: Any) -> None:
+        """As ``follow``, for containers."""
+        if isinstance(value, set | frozenset):
+            self.values[path] = f"{type(value).__name__} {sorted(map(repr, value))}"
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                self.follow(f"{path}[{key!r}]", item)
+        elif len(value) > LONG and np.asarray(value).dtype.kind in "biufc":
+            self.values[path] = digest_of_array(value)
+        else:
+            for i, item in enumerate(value):
+                self.follow(f"{path}[{i}]", item)
+
+    def _follow_attributes(self, path: str, value: Any, fields: dict[str, Any]) -> None:
+        """As ``follow``, for an object: its class's functions, and its fields."""
+        kind = type(value)
+        self.values[f"{path}.type" if path else "type"] = qualified_name(kind)
+        inner = getattr(value, "__wrapped__", None)
+        if inner is not None:
+            self.follow(f"{path}.wrapped" if path else "wrapped", inner)
+        elif not fields and not dataclasses.is_dataclass(value) and not is_ours(kind.__module__):
+            self.unknown.append(f"{path or 'the function'}: an object of type {qualified_name(kind)}")
+        for owner in kind.__mro__:
+            if not is_foreign(owner.__module__) and not is_ours(owner.__module__):
+                for method in vars(owner).values():
+                    if isinstance(method, FunctionType):
+                        self._follow_function(method)
+        for name, item in fields.items():
+            if name[:2] != "__":
+                self.follow(f"{path}.{name}" if path else name, item)
+
+    def _follow_function(self, function: FunctionType) -> None:
+        """Note the code of ``function`` and follow all that it reads."""
+        module, name = function.__module__ or "__main__", qualified_name(function)
+        if is_foreign(module):
+            self._note_package(module)
+            return
+        if id(function) in self._functions:
+            return
+        self._functions.add(id(function))
+        ours = is_ours(module)
+        contents = [*code_parts(function.__code__, function.__doc__)]
+        code = function.__code__
+        defaults = function.__defaults__ or ()
+        arguments = code.co_varnames[: code.co_argcount]
+        reads = {**dict(zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True))}
+        reads |= {**(function.__kwdefaults__ or {}), **globals_read(function)}
+        if ours:  # the numbers of this distribution are part of its code; those a user gave are in closures
+            contents += [f"{key}={constant(value)}" for key, value in reads.items() if constant(value)]
+            reads = {key: value for key, value in reads.items() if isinstance(value, Dispatcher | FunctionType)}
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        reads |= {key: cell.cell_contents for key, cell in cells if is_filled(cell)}
+        self.code.setdefault(module.partition(".")[0] if ours else name, []).append(combined([name, *contents]))
+        for key, value in reads.items():
+            if ours and isinstance(value, Dispatcher | FunctionType) and is_ours(value.__module__):
+                self._follow_function(value.py_func if isinstance(value, Dispatcher) else value)
+            elif not ours or not is_known_by_name(value):
+                self.follow(f"{name}.{key}", value)
+
+    def _note_package(self, module: str) -> None:
+        """Note an installed package, with its version; Python's own library comes with Python."""
+        package = module.partition(".")[0]
+        if is_foreign(module) and package not in sys.stdlib_module_names:
+            self.packages[package] = str(getattr(sys.modules.get(package), "__version__", ""))
+
+
+def qualified_name(function: Any) -> str:
+    """Module and name of a function, class or callable object."""
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    if not hasattr(plain, "__qualname__"):
+        plain = type(plain)
+    return f"{plain.__module__}.{plain.__qualname__}"
+
+
+def is_filled(cell: Any) -> bool:
+    """Whether a closure's cell holds something yet."""
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def is_ours(module: str) -> bool:
+    """Whether ``module`` belongs to this distribution."""
+    return module.partition(".")[0] in PACKAGES
+
+
+@functools.cache
+def is_foreign(module: str) -> bool:
+    """Whether ``module`` is of Python's library or of an installed package."""
+    package = module.partition(".")[0]
+    if package == "__main__" or is_ours(module):
+        return False
+    file = getattr(sys.modules.get(package), "__file__", None)
+    installed = file is not None and bool({"site-packages", "dist-packages"} & set(Path(file).parts))
+    return installed or package in sys.stdlib_module_names
+
+
+def is_known_by_name(value: Any) -> bool:
+    """Whether a value that this distribution's code reads is part of that code: an intrinsic, a class, a module."""
+    return not isinstance(value, SCALARS | np.ndarray | np.generic | tuple | list | dict | Dispatcher | FunctionType)
+
+
+def code_parts(code: CodeType, docstring: str | None = None) -> Iterator[str]:
+    """Texts that tell one code from another, with the codes inside it; without docstring, files, lines and locals."""
+    yield f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {code.co_names} {code.co_argcount}"
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from code_parts(value)
+        elif docstring is None or value != docstring:
+            yield literal(value)
+
+
+def literal(value: Any) -> str:
+    """A constant as text, that of a set in an order of its own."""
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(sorted(map(literal, value)))}}}"
+    return f"({', '.join(map(literal, value))})" if isinstance(value, tuple) else repr(value)
+
+
+def globals_read(function: FunctionType) -> dict[str, Any]:
+    """Globals that ``function`` and the functions inside it read; of a module that is followed, what they take from it.
+
+    Names that are not there, or are Python's own, are left out.
+    """
+    names, attributes = set(), set()
+    for code in codes_in(function.__code__):
+        for instruction in dis.get_instructions(code):
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                names.add(instruction.argval)
+            elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                attributes.add(instruction.argval)
+    found: dict[str, Any] = {}
+    waiting = {name: function.__globals__[name] for name in sorted(names & function.__globals__.keys())}
+    while waiting:
+        name, value = waiting.popitem()
+        found[name] = value
+        if isinstance(value, ModuleType) and not is_foreign(value.__name__) and name.count(".") < 8:
+            members = vars(value)
+            waiting |= {f"{name}.{inner}": members[inner] for inner in sorted(attributes & members.keys())}
+    return dict(sorted(found.items()))
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """``code`` and those of the functions inside it."""
+    yield code
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from codes_in(value)
+
+
+def digest_of_array(value: Any) -> str:
+    """Type, shape and digest of the numbers of an array or tensor, or why there is none."""
+    try:
+        array = np.ascontiguousarray(value.detach().cpu() if hasattr(value, "detach") else value)
+    except Exception as error:
+        return f"an object of type {qualified_name(type(value))} that gives no array: {error}"
+    return constant(array) if array.dtype != object else f"objects of shape {array.shape}"
+
+
+def combined(texts: list[str]) -> str:
+    """One short digest of ``texts``, in order."""
+    return hashlib.sha256("\0".join(texts).encode(errors="surrogatepass")).hexdigest()[:32]
