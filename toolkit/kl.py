@@ -1,0 +1,133 @@
+"""KL of draws against a truth, on a grid of cells."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+from scipy.special import gammaln
+
+from .checks import check_array, check_count, check_number
+
+Array = NDArray[np.float64]
+
+
+def cell_counts(draws: Any, x_edges: Any, y_edges: Any) -> Array:
+    """Number of ``draws`` (n, 2) in each cell of a grid, shape (x_edges.size − 1, y_edges.size − 1)."""
+    points = check_array("draws", draws)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"draws must have shape (n, 2), got {points.shape}")
+    return np.asarray(np.histogram2d(points[:, 0], points[:, 1], bins=[np.asarray(x_edges), np.asarray(y_edges)])[0])
+
+
+def check_masses(masses: Any) -> Array:
+    """``masses`` (any shape) as probabilities (cells,), with one more cell for what is missing to a sum of 1.
+
+    Raises ValueError where one is negative or they sum to more than 1, or to 0.
+    """
+    p = check_array("masses", masses).ravel()
+    total = float(p.sum())
+    if p.size == 0 or (p < 0).any() or not 0.0 < total <= 1.0 + 1e-6:
+        smallest = p.min() if p.size else "none"
+        raise ValueError(f"masses must be ≥ 0 and sum to at most 1, got smallest {smallest} and sum {total}")
+    return np.append(p, max(0.0, 1.0 - total) if total < 1.0 - 1e-6 else 0.0)
+
+
+def kl_divergence(counts: Any, masses: Any, *, total: float | None = None, pseudo_count: float = 0.5) -> float:
+    """KL(truth ‖ draws) = Σ p log(p / q) over the cells of a grid, in nats, with q = (count + a) / (total + a K).
+
+    counts: draws in each cell, any shape; masses: true probabilities p of the same shape, which need not sum to 1
+    where some mass lies beyond the grid: that remainder then counts as one more cell. The K cells are those with
+    p > 0; draws elsewhere count in the total alone. total: all draws, those beyond the grid included (None: the sum
+    of counts). pseudo_count: a > 0, added to each of the K cells, so that an empty one costs p log(p total / a) and
+    not infinity.
+    Independent draws do not give 0 but about (K − 1) / (2 total) where all cells are full: see ``expected_kl``.
+    Raises ValueError where shapes differ or numbers are out of range.
+    """
+    n, p = check_array("counts", counts), check_masses(masses)
+    a = check_number("pseudo_count", pseudo_count, above=0.0)
+    if n.shape != np.shape(masses):
+        raise ValueError(f"counts must have the shape of masses, {np.shape(masses)}, got {n.shape}")
+    if (n < 0).any():
+        raise ValueError(f"counts must be ≥ 0, got {n.min()}")
+    everything = float(n.sum()) if total is None else check_number("total", total, at_least=float(n.sum()))
+    n = np.append(n, everything - n.sum())
+    n, p = n[p > 0], p[p > 0]
+    return float(np.sum(p * np.log(p * (everything + a * p.size) / (n + a))))
+
+
+def kl_path(
+    draws: Any, masses: Any, x_edges: Any, y_edges: Any, checkpoints: Any, *, pseudo_count: float = 0.5
+) -> Array:
+    """``kl_divergence`` of each chain's first draws, at several numbers of them; shape (chain, checkpoint), in nats.
+
+    draws: (chain, draw, 2); masses: (nx, ny) on the grid of the edges; checkpoints: increasing numbers of draws, 1 to
+    all. Raises ValueError otherwise.
+    """
+    points, ends = check_array("draws", draws), np.asarray(checkpoints)
+    grid = (np.size(x_edges) - 1, np.size(y_edges) - 1)
+    if np.shape(masses) != grid:
+        raise ValueError(f"masses must have the shape of the grid, {grid}, got {np.shape(masses)}")
+    if points.ndim != 3 or points.shape[2] != 2:
+        raise ValueError(f"draws must have shape (chain, draw, 2), got {points.shape}")
+    valid = ends.ndim == 1 and ends.size > 0 and ends.dtype.kind in "iu" and (np.diff(ends) > 0).all()
+    if not valid or ends[0] < 1 or ends[-1] > points.shape[1]:
+        raise ValueError(f"checkpoints must increase from ≥ 1 to ≤ {points.shape[1]}, got {checkpoints!r}")
+    path = np.empty((len(points), ends.size))
+    for chain in range(len(points)):
+        counts = np.zeros(np.shape(masses))
+        for i, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            counts += cell_counts(points[chain, start:end], x_edges, y_edges)
+            path[chain, i] = kl_divergence(counts, masses, total=end, pseudo_count=pseudo_count)
+    return path
+
+
+def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> float:
+    """Mean of ``kl_divergence`` for ``n_draws`` independent exact draws, with an error below 1e-6 nats.
+
+    masses: as ``kl_divergence`` takes them; n_draws ≥ 1. E log(count + a) is summed over the
+    binomial law where its mean is below 150, and expanded about the mean above.
+    """
+    p = check_masses(masses)
+    n = check_count("n_draws", n_draws, at_least=1)
+    a = check_number("pseudo_count", pseudo_count, above=0.0)
+    p = p[p > 0]
+    if p.size == 1:
+        return 0.0  # all draws are in the one cell there is
+    expected_log = np.empty(p.size)
+    few = n * p < 150.0
+    k = np.arange(min(n, 300) + 1)
+    choices = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    chance = np.exp(choices + np.outer(np.log(p[few]), k) + np.outer(np.log1p(-p[few]), n - k))
+    expected_log[few] = chance @ np.log(k + a)
+    m, q = n * p[~few] + a, 1.0 - p[~few]
+    variance = n * p[~few] * q
+    # Central moments of the binomial: npq, npq (1 − 2p), 3 (npq)² + npq (1 − 6pq), about 10 (npq)² and 15 (npq)³.
+    expected_log[~few] = (
+        np.log(m)
+        - variance / (2 * m**2)
+        + variance * (2 * q - 1) / (3 * m**3)
+        - (3 * variance**2 + variance * (1 - 6 * q * (1 - q))) / (4 * m**4)
+        + 10 * variance**2 * (2 * q - 1) / (5 * m**5)
+        - 15 * variance**3 / (6 * m**6)
+    )
+    return float(np.sum(p * (np.log(p) + np.log(n + a * p.size) - expected_log)))
+
+
+def equivalent_draws(kl: Any, masses: Any, *, pseudo_count: float = 0.5) -> Array:
+    """The numbers of independent exact draws whose expected KL is ``kl``: what draws with that KL are worth.
+
+    kl: any shape, which is the result's. ``expected_kl`` is tabled at 64 numbers of draws from 1 to 10⁷ and
+    interpolated in between, to about 0.1 %; the ends are returned for a ``kl`` beyond them. Where the pseudo-count
+    makes very few draws look better than a few more, the table begins at its maximum. The number says how good the
+    cells' frequencies are, and nothing of draws whose law is biased: these can look good for a while.
+    """
+    values = check_array("kl", kl)
+    numbers = np.unique(np.geomspace(1, 1e7, 64).round().astype(int))
+    table = np.array([expected_kl(masses, int(n), pseudo_count=pseudo_count) for n in numbers])
+    worst = int(np.argmax(table))
+    numbers, table = numbers[worst:], table[worst:]
+    if table.size < 2 or not (np.diff(table) < 0).all():
+        raise ValueError(f"masses must spread over cells so that more draws help, got {np.shape(masses)} cells")
+    inverse = PchipInterpolator(np.log(table[::-1]), np.log(numbers[::-1]))
+    return np.asarray(np.exp(inverse(np.log(np.clip(values, table[-1], table[0])))))
