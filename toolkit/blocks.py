@@ -1,6 +1,7 @@
 """Lay the chains of a run out in blocks, and advance them on a pool of threads."""
 
 import os
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -47,8 +48,9 @@ SIMD_LANES = 8  # blocks are padded to a multiple: a loop's scalar remainder cos
 class Layout(NamedTuple):
     """How a run is laid out. It moves time and memory about, and never changes a bit of a result.
 
-    lanes: replicas × chains in a block, about. chunk_steps: steps between two looks of Python; None: about 2²¹
-    lane-steps, a few megabytes of draws, to begin with; `sample` then doubles them up to a tenth of a second.
+    lanes: replicas × chains in a block, about. chunk_steps: steps between two looks of Python; None: 2²¹ lane-steps or
+    128 steps, whichever is more, of at most 256 MiB of draws, to begin with; `sample` then doubles them up to a tenth
+    of a second.
     """
 
     lanes: int = 128
@@ -66,13 +68,6 @@ class Block(NamedTuple):
 def available_threads() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def chunk_length(layout: Layout, n_chains: int, n_replicas: int, *, calls_python: bool = False) -> int:
-    """Steps of one chunk; few where the target ``calls_python``, and may take a second for each."""
-    if layout.chunk_steps is not None:
-        return layout.chunk_steps
-    return 16 if calls_python else int(np.clip(2**21 // (n_chains * n_replicas), 16, 65536))
 
 
 def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout, threads: int) -> list[Block]:
@@ -184,28 +179,42 @@ class Engine:
         )
 
     def run(
-        self, pool: Executor | None, blocks: list[Block], first: int, factors: Factors, slots: NDArray[np.int64],
-        trace_slots: NDArray[np.int64], outputs: Outputs,
+        self, pool: Executor | None, threads: int, blocks: list[Block], first: int, factors: Factors,
+        slots: NDArray[np.int64], trace_slots: NDArray[np.int64], outputs: Outputs,
     ) -> None:  # fmt: skip
-        """Advance all blocks by ``slots.size`` steps from step ``first`` on the pool's threads, or on this one.
+        """Advance all blocks by ``slots.size`` steps from step ``first`` on the pool's ``threads``, or on this one.
 
         outputs: arrays of all chains, filled at ``slots`` and ``trace_slots``.
         """
-        with all_arrive(self._callback) as tasks:
-            for block in blocks:
+        waiting = deque(blocks)
+
+        def work() -> None:
+            for block in taken(waiting):
                 own = outputs.of_chains(block.first, block.last)
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
-                arguments: tuple[Any, ...] = (
+                self._advance(
                     self._target, self._move, self._look, self._temper, self._propose, block.state, numbers,
                     self._target_parameters, self._move_parameters, self._tempering_parameters, self._real,
                     self._whole, first, factors.step_size, factors.temperature, slots, trace_slots, own,
                 )  # fmt: skip
-                if pool is None:
-                    self._advance(*arguments)
-                else:
-                    tasks.append(pool.submit(self._advance, *arguments))
+
+        if pool is None:
+            work()
+        else:
+            with all_arrive(waiting, self._callback) as tasks:
+                tasks += [pool.submit(work) for _ in range(threads)]
         if self._callback is not None:
             self._callback.raise_error()
+
+
+def taken(waiting: deque[Block]) -> Iterator[Block]:
+    """Blocks that wait for a thread, each given to one thread alone, until there are none."""
+    while True:
+        try:
+            block = waiting.popleft()
+        except IndexError:
+            return
+        yield block
 
 
 def tempering_numbers(sampler: Sampler, burn_in: int) -> tuple[int, Floats]:
@@ -223,7 +232,7 @@ def tempering_numbers(sampler: Sampler, burn_in: int) -> tuple[int, Floats]:
 
 
 @contextmanager
-def all_arrive(callback: Any = None) -> Iterator[list[Future[None]]]:
+def all_arrive(waiting: deque[Block], callback: Any) -> Iterator[list[Future[None]]]:
     """Collect tasks, and leave only when none is under way: an interruption never leaves a thread writing."""
     tasks: list[Future[None]] = []
     try:
@@ -233,11 +242,9 @@ def all_arrive(callback: Any = None) -> Iterator[list[Future[None]]]:
     except BaseException:
         if callback is not None:
             callback.stop()
+        waiting.clear()
         for task in tasks:
-            task.cancel()
-        for task in tasks:
-            if not task.cancelled():
-                task.exception()
+            task.exception()
         raise
 
 

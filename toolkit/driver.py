@@ -47,10 +47,10 @@ class Driver:
         )
         self._finished = Finished(0, 0, 0, 0.0, count(self._blocks, job.sampler))
         self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
-        threads = min(job.threads, len(self._blocks))
+        self._threads = min(job.threads, len(self._blocks))
         # A Python function runs off the main thread, which is then free to hear Ctrl-C.
-        is_threaded = threads > 1 or job.calls_python
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if is_threaded else None
+        is_threaded = self._threads > 1 or job.calls_python
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="toolkit") if is_threaded else None
         self._bar = progress_bar(job, progress)
 
     def __enter__(self) -> "Driver":
@@ -105,7 +105,7 @@ class Driver:
         slots, trace_slots = np.full(last - first, -1, np.int64), np.full(last - first, -1, np.int64)
         slots[kept - first] = offset + np.arange(kept.size)
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
-        self._engine.run(self._pool, self._blocks, first, factors, slots, trace_slots, outputs)
+        self._engine.run(self._pool, self._threads, self._blocks, first, factors, slots, trace_slots, outputs)
         with held():  # what the accumulators have taken in is counted as done
             self._accumulate(outputs, offset, kept)
             elapsed = self._finished.elapsed + time.perf_counter() - started

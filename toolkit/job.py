@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accumulators import Accumulator, check_accumulators
-from .blocks import Layout, available_threads, chunk_length
+from .blocks import Layout, available_threads
 from .checks import check_array, check_choice, check_count, check_flag
 from .exchange import AdaptedCorrection, EstimatedCorrection
 from .partitions import with_partition
@@ -23,6 +23,9 @@ from .tempering import ContinuousTempering, Contour, ReplicaExchange
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+FEWEST_STEPS = 16  # of a chunk
+MOST_FLOATS = 2**25  # of the draws of a chunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +74,14 @@ class Job:
     @property
     def chunk_length(self) -> int:
         """Steps of the first chunk."""
-        return chunk_length(self.layout, len(self.init), self.sampler.n_replicas, calls_python=self.calls_python)
+        if self.layout.chunk_steps is not None:
+            return self.layout.chunk_steps
+        if self.calls_python:
+            return FEWEST_STEPS  # it may take a second for each
+        n_chains, n_replicas, dim = self.init.shape
+        most = int(np.clip(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS, 2**16))
+        # A block's turn costs some 50 µs besides its steps, so these must not be too few.
+        return int(np.clip(2**21 // (n_chains * n_replicas), min(128, most), most))
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """First and last step (exclusive) of the chunks of a stream, all of one length."""
