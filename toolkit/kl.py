@@ -1,5 +1,6 @@
 """KL of draws against a truth, on a grid of cells."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -8,16 +9,55 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import gammaln
 
 from .checks import check_array, check_count, check_number
+from .given_draws import check_draw_weights, check_draws, check_sample
 
 Array = NDArray[np.float64]
 
 
-def cell_counts(draws: Any, x_edges: Any, y_edges: Any) -> Array:
-    """Number of ``draws`` (n, 2) in each cell of a grid, shape (x_edges.size − 1, y_edges.size − 1)."""
+def cell_counts(draws: Any, x_edges: Any, y_edges: Any = None, *, weights: Any = None) -> Array:
+    """Number of ``draws`` (n, 2) in each cell of a grid, shape (x_edges.size − 1, y_edges.size − 1).
+
+    In one dimension, with y_edges None, draws are (n, 1) and the shape is (x_edges.size − 1,). A cell holds its lower
+    edges, the last one its upper edge too. weights: (n,), ≥ 0, scaled here to sum to n; None: all 1. Raises TypeError
+    or ValueError where shapes do not fit or edges do not increase.
+    """
     points = check_array("draws", draws)
-    if points.ndim != 2 or points.shape[1] != 2:
-        raise ValueError(f"draws must have shape (n, 2), got {points.shape}")
-    return np.asarray(np.histogram2d(points[:, 0], points[:, 1], bins=[np.asarray(x_edges), np.asarray(y_edges)])[0])
+    edges = check_grid(x_edges, y_edges)
+    if points.ndim != 2 or points.shape[1] != len(edges):
+        raise ValueError(f"draws must have shape (n, {len(edges)}), got {points.shape}")
+    shape = tuple(e.size - 1 for e in edges)
+    cells = cell_numbers(points, edges)
+    if weights is None or not len(points):
+        counts = np.bincount(cells, minlength=math.prod(shape) + 1)
+    else:
+        _, shares = check_sample("draws", points[None], "weights", [weights])
+        counts = np.bincount(cells, shares * len(points), minlength=math.prod(shape) + 1)
+    return np.asarray(counts[:-1].reshape(shape), np.float64)
+
+
+def check_grid(x_edges: Any, y_edges: Any) -> list[Array]:
+    """The edges in one or two directions. Raises TypeError or ValueError where they do not increase."""
+    given = [("x_edges", x_edges)] if y_edges is None else [("x_edges", x_edges), ("y_edges", y_edges)]
+    return [check_edges(name, values) for name, values in given]
+
+
+def check_edges(name: str, values: Any) -> Array:
+    """``values`` as increasing edges (cells + 1,). Raises TypeError or ValueError otherwise."""
+    edges = check_array(name, values)
+    if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0.0).all():
+        raise ValueError(f"{name} must be at least 2 numbers that increase, got {values!r}")
+    return edges
+
+
+def cell_numbers(points: Array, edges: list[Array]) -> NDArray[np.int64]:
+    """The cell of each of ``points`` (n, ≥ 1), row by row; the number of cells for those beyond the grid."""
+    number, inside = np.zeros(len(points), np.int64), np.ones(len(points), bool)
+    for d, e in enumerate(edges):
+        along = np.searchsorted(e, points[:, d], side="right") - 1
+        along[points[:, d] == e[-1]] = e.size - 2
+        inside &= (along >= 0) & (along < e.size - 1)
+        number = number * (e.size - 1) + along
+    return np.where(inside, number, math.prod(e.size - 1 for e in edges))
 
 
 def check_masses(masses: Any) -> Array:
@@ -50,35 +90,51 @@ def kl_divergence(counts: Any, masses: Any, *, total: float | None = None, pseud
         raise ValueError(f"counts must have the shape of masses, {np.shape(masses)}, got {n.shape}")
     if (n < 0).any():
         raise ValueError(f"counts must be ≥ 0, got {n.min()}")
-    everything = float(n.sum()) if total is None else check_number("total", total, at_least=float(n.sum()))
+    everything = float(n.sum())
+    if total is not None:
+        everything = max(everything, check_number("total", total, at_least=everything * (1.0 - 1e-12)))
     n = np.append(n, everything - n.sum())
     n, p = n[p > 0], p[p > 0]
     return float(np.sum(p * np.log(p * (everything + a * p.size) / (n + a))))
 
 
 def kl_path(
-    draws: Any, masses: Any, x_edges: Any, y_edges: Any, checkpoints: Any, *, pseudo_count: float = 0.5
+    draws: Any,
+    masses: Any,
+    x_edges: Any,
+    y_edges: Any = None,
+    checkpoints: Any = None,
+    *,
+    weights: Any = None,
+    pseudo_count: float = 0.5,
 ) -> Array:
     """``kl_divergence`` of each chain's first draws, at several numbers of them; shape (chain, checkpoint), in nats.
 
-    draws: (chain, draw, 2); masses: (nx, ny) on the grid of the edges; checkpoints: increasing numbers of draws, 1 to
-    all. Raises ValueError otherwise.
+    draws: (chain, draw, 2), or 1 with y_edges None; masses: (nx, ny), or (nx,), on the grid of the edges; checkpoints:
+    increasing numbers of draws, 1 to all (None: all). weights: (chain, draw); those of the first draws are scaled to
+    sum to their number. Raises TypeError or ValueError otherwise.
     """
-    points, ends = check_array("draws", draws), np.asarray(checkpoints)
-    grid = (np.size(x_edges) - 1, np.size(y_edges) - 1)
+    edges = check_grid(x_edges, y_edges)
+    points = check_draws(draws, dim=len(edges))
+    grid = tuple(e.size - 1 for e in edges)
     if np.shape(masses) != grid:
         raise ValueError(f"masses must have the shape of the grid, {grid}, got {np.shape(masses)}")
-    if points.ndim != 3 or points.shape[2] != 2:
-        raise ValueError(f"draws must have shape (chain, draw, 2), got {points.shape}")
+    ends = np.asarray([points.shape[1]] if checkpoints is None else checkpoints)
     valid = ends.ndim == 1 and ends.size > 0 and ends.dtype.kind in "iu" and (np.diff(ends) > 0).all()
     if not valid or ends[0] < 1 or ends[-1] > points.shape[1]:
         raise ValueError(f"checkpoints must increase from ≥ 1 to ≤ {points.shape[1]}, got {checkpoints!r}")
+    scale = check_draw_weights(weights, points)
     path = np.empty((len(points), ends.size))
     for chain in range(len(points)):
-        counts = np.zeros(np.shape(masses))
+        counts, load = np.zeros(grid), 0.0
         for i, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-            counts += cell_counts(points[chain, start:end], x_edges, y_edges)
-            path[chain, i] = kl_divergence(counts, masses, total=end, pseudo_count=pseudo_count)
+            piece = slice(start, end)
+            shares = np.ones(end - start) if scale is None else scale[chain, piece]
+            cells = cell_numbers(points[chain, piece], edges)
+            counts += np.bincount(cells, shares, minlength=counts.size + 1)[:-1].reshape(grid)
+            load += float(shares.sum())
+            factor = end / load if load > 0.0 else 0.0
+            path[chain, i] = kl_divergence(counts * factor, masses, total=end, pseudo_count=pseudo_count)
     return path
 
 

@@ -1,0 +1,203 @@
+"""MMD, Wasserstein-1 and KSD: closed forms and quadrature, and the mean and spread on independent draws."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+
+from targets import constrained, mixtures, shapes
+from toolkit import diagnostics as d
+from toolkit.stein_discrepancy import stein_kernel
+
+SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
+NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
+PLANE = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
+
+
+def off(values, law):
+    """How far the mean of independent ``values`` is from ``law``, in standard errors."""
+    return abs(np.mean(values) - law) / (np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def gaussian_mmd(shift, deviation, width, dim):
+    """MMD² of N(0, I) and N(shift, deviation² I) in closed form."""
+
+    def mean(variance, square):
+        return (width**2 / (width**2 + variance)) ** (dim / 2) * np.exp(-0.5 * square / (width**2 + variance))
+
+    square = dim * shift**2
+    return mean(2.0, 0.0) + mean(2.0 * deviation**2, 0.0) - 2.0 * mean(1.0 + deviation**2, square)
+
+
+@pytest.mark.parametrize(("shift", "deviation"), [(0.0, 1.0), (0.5, 1.0), (0.0, 1.5)])
+@pytest.mark.parametrize("width", [0.3, 2.0])
+def test_mmd_of_gaussians(shift, deviation, width):
+    """Unbiased over 200 repeats of small samples; with the pairs of a point with itself it is not."""
+    rng = np.random.default_rng(31)
+    pairs = [(rng.standard_normal((40, 3)), shift + deviation * rng.standard_normal((60, 3))) for _ in range(200)]
+    law = gaussian_mmd(shift, deviation, width, 3)
+    values = [d.mmd(x, y, bandwidth=width).squared for x, y in pairs]
+    assert off(values, law) < SIGMAS
+    with_itself = [d.mmd(x, y, bandwidth=width, unbiased=False).squared for x, y in pairs]
+    assert off(with_itself, law) > SIGMAS
+    assert min(with_itself) > 0.0
+
+
+def test_spread_of_mmd_on_independent_draws():
+    """Of equal laws: the standard deviation over 500 repeats, of a skewed law, within 15 %; also with weights."""
+    rng = np.random.default_rng(32)
+    found = [d.mmd(rng.standard_normal((100, 2)), rng.standard_normal((300, 2)), bandwidth=1.0) for _ in range(500)]
+    squared, _, spread = np.array(found).T
+    assert spread.mean() == pytest.approx(squared.std(), rel=0.15)
+    assert abs(squared.mean()) < SIGMAS * squared.std() / np.sqrt(500)
+    found = []
+    for _ in range(500):
+        x = 1.3 * rng.standard_normal((200, 1))
+        weights = np.exp(-0.5 * x[:, 0] ** 2 * (1.0 - 1.0 / 1.3**2))
+        found.append(d.mmd(x, rng.standard_normal((200, 1)), bandwidth=1.0, weights=weights))
+    squared, _, spread = np.array(found).T
+    assert abs(squared.mean()) < SIGMAS * squared.std() / np.sqrt(500) + 2e-4  # weights scaled to their sum: 1/n
+    assert spread.mean() == pytest.approx(squared.std(), rel=0.2)
+    unweighted = [d.mmd(1.3 * rng.standard_normal((200, 1)), rng.standard_normal((200, 1))).squared for _ in range(50)]
+    assert off(unweighted, 0.0) > SIGMAS
+
+
+def test_mmd_in_blocks_chains_and_numbers(monkeypatch):
+    rng = np.random.default_rng(33)
+    x, y, w = rng.standard_normal((2, 30, 2)), rng.standard_normal((25, 2)) + 1e6, rng.random((2, 30))
+    x += 1e6  # distances far from the origin
+    once = d.mmd(x, y, weights=w)
+    shares = (w / w.sum(axis=1, keepdims=True) / 2.0).ravel()
+    flat = x.reshape(-1, 2)
+
+    def kernel(a, b):
+        return np.exp(-((a[:, None] - b) ** 2).sum(axis=2) / (2.0 * once.bandwidth**2))
+
+    k = kernel(flat, flat) * shares[:, None] * shares
+    first = (k.sum() - np.trace(k)) / (1.0 - (shares**2).sum())
+    second = (kernel(y, y).sum() - 25) / (25 * 24)
+    law = first + second - 2.0 * (shares @ kernel(flat, y)).sum() / 25
+    assert once.squared == pytest.approx(law, rel=1e-7)
+    everything = np.concatenate([flat, y])
+    lengths = np.linalg.norm(everything[:, None] - everything, axis=2)[np.triu_indices(85, 1)]
+    assert once.bandwidth == pytest.approx(np.median(lengths))
+    monkeypatch.setattr("toolkit.distances.AT_ONCE", 400)
+    np.testing.assert_allclose(d.mmd(x, y, weights=w), once, rtol=1e-12)
+    assert d.mmd(np.zeros((5, 1)), np.zeros((5, 1))).bandwidth == 1.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_wasserstein_is_scipy_s(weighted):
+    rng = np.random.default_rng(34)
+    x, y = rng.standard_normal((300, 2)), 2.0 * rng.standard_normal((170, 2)) + 1.0
+    v, w = (rng.random(300), rng.random(170)) if weighted else (None, None)
+    theirs = [stats.wasserstein_distance(x[:, i], y[:, i], v, w) for i in range(2)]
+    np.testing.assert_allclose(d.wasserstein(x, y, weights=v, other_weights=w).distance, theirs, rtol=1e-12)
+
+
+def test_wasserstein_of_gaussians():
+    """N(0, 1) and N(1, 2²) lie E|1 + Z| apart, by quantiles."""
+    shares = (np.arange(20_000) + 0.5) / 20_000
+    x = stats.norm.ppf(shares)[:, None]
+    law = quad(lambda z: abs(1.0 + z) * stats.norm.pdf(z), -10, 10, points=[-1.0])[0]
+    assert d.wasserstein(x, 1.0 + 2.0 * x).distance[0] == pytest.approx(law, rel=1e-3)
+
+
+def test_wasserstein_of_independent_draws_has_the_expected_mean():
+    rng = np.random.default_rng(35)
+    found = [d.wasserstein(rng.standard_normal((200, 1)), rng.standard_normal((800, 1))) for _ in range(500)]
+    distance, expected = np.array(found)[..., 0].T
+    assert abs(distance.mean() - expected.mean()) < SIGMAS * distance.std() / np.sqrt(500) + 0.01 * distance.mean()
+    assert abs(distance.mean() - expected.mean() * np.sqrt(0.8)) > SIGMAS * distance.std() / np.sqrt(500)  # one of two
+    law = (
+        np.sqrt(2.0 / np.pi * (1 / 200 + 1 / 800))
+        * quad(lambda z: np.sqrt(stats.norm.cdf(z) * stats.norm.sf(z)), -9, 9)[0]
+    )
+    assert expected.mean() == pytest.approx(law, rel=0.02)
+
+
+@pytest.mark.parametrize(("scale", "beta", "temperature"), [(1.0, -0.5, 1.0), (0.4, -0.3, 2.0)])
+def test_ksd_of_another_law_is_the_double_integral(scale, beta, temperature):
+    """Nodes weighted as N(0.5, 1.2²) against exp(−U/T) of N(0, 1): ∬ q δ(x) k δ(y) q; with another T it fails."""
+    x = np.linspace(-9.0, 10.0, 800)
+    w = stats.norm.pdf(x, 0.5, 1.2)
+    w /= w.sum()
+    difference = -x / temperature + (x - 0.5) / 1.44
+    kernel = (scale**2 + (x[:, None] - x) ** 2) ** beta
+    law = (w * difference) @ kernel @ (w * difference)
+    for t, right in ((temperature, True), (1.3, False)):
+        found = d.ksd(x[:, None], NORMAL, weights=w, scale=scale, beta=beta, temperature=t, unbiased=False).squared
+        assert (abs(found / law - 1.0) < 1e-6) == right
+
+
+def test_stein_kernel_is_that_of_differences():
+    rng = np.random.default_rng(36)
+    (x, y), (s, t), h = rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), 1e-4
+    c, beta = 0.8, -0.4
+
+    def k(a, b):
+        return (c**2 + ((a - b) ** 2).sum()) ** beta
+
+    steps = h * np.eye(3)
+    by_x = np.array([(k(x + e, y) - k(x - e, y)) / (2 * h) for e in steps])
+    by_y = np.array([(k(x, y + e) - k(x, y - e)) / (2 * h) for e in steps])
+    both = sum((k(x + e, y + e) - k(x + e, y - e) - k(x - e, y + e) + k(x - e, y - e)) / (4 * h * h) for e in steps)
+    law = s @ t * k(x, y) + s @ by_y + t @ by_x + both
+    assert stein_kernel(x[None], s[None], y[None], t[None], c, beta)[0, 0] == pytest.approx(law, rel=1e-6)
+
+
+def test_ksd_of_exact_draws():
+    """Mean 0 and the spread that is given with it, over 400 repeats; draws 10 % too wide are rejected by their mean."""
+    draws = PLANE.truth.independent_draws(400 * 150, seed=6).reshape(400, 150, 2)
+    squared, spread = np.array([d.ksd(x, PLANE) for x in draws]).T
+    assert abs(squared.mean()) < SIGMAS * squared.std() / 20.0
+    assert spread.mean() == pytest.approx(squared.std(), rel=0.15)
+    wide = [d.ksd(1.1 * x, PLANE).squared for x in draws]
+    assert off(wide, 0.0) > SIGMAS
+    with_itself = np.array([d.ksd(x, PLANE, unbiased=False).squared for x in draws])
+    own = stein_kernel(draws[0], -draws[0], draws[0], -draws[0], 1.0, -0.5)
+    assert with_itself.mean() == pytest.approx(np.trace(own) / 150**2, rel=0.1)
+    rng = np.random.default_rng(37)
+    weighted = []
+    for x in draws:
+        y = 1.3 * rng.standard_normal((150, 2))
+        weights = np.exp(-0.5 * (y**2).sum(axis=1) * (1.0 - 1.0 / 1.3**2))
+        weighted.append(d.ksd(y, PLANE, weights=weights).squared)
+        assert x.shape == y.shape
+    assert abs(np.mean(weighted)) < SIGMAS * np.std(weighted) / 20.0 + 2e-3
+
+
+def test_ksd_in_blocks_is_the_same(monkeypatch):
+    draws = PLANE.truth.independent_draws(90, seed=7).reshape(3, 30, 2)
+    once = d.ksd(draws, PLANE, weights=np.arange(1.0, 91.0).reshape(3, 30))
+    monkeypatch.setattr("toolkit.stein_discrepancy.AT_ONCE", 200)
+    np.testing.assert_allclose(d.ksd(draws, PLANE, weights=np.arange(1.0, 91.0).reshape(3, 30)), once, rtol=1e-12)
+
+
+def test_ksd_is_blind_to_the_weights_of_far_modes():
+    pair = mixtures.gaussian_mixture([[-20.0], [20.0]], 1.0)
+    one = d.ksd(20.0 + NORMAL.truth.independent_draws(500, seed=8), pair)
+    assert abs(one.squared) < 5 * one.spread
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: d.mmd(np.zeros(5), np.zeros((5, 1))), r"draws must have shape \(n, dim\) or \(chain, draw, dim\)"),
+        (lambda: d.mmd(np.zeros((5, 1)), np.zeros((5, 2))), "others must have the dimension of draws, 1, got 2"),
+        (lambda: d.mmd(np.zeros((5, 1)), np.zeros((1, 1))), "draws and others must have at least 2 points"),
+        (lambda: d.mmd(np.zeros((5, 1)), np.zeros((5, 1)), bandwidth=0), "bandwidth must be finite and > 0"),
+        (lambda: d.mmd(np.zeros((5, 1)), np.zeros((5, 1)), other_weights=np.ones(4)), "other_weights must have shape"),
+        (lambda: d.wasserstein(np.zeros((5, 1)), np.zeros((5, 2))), "others must have the dimension of draws"),
+        (lambda: d.wasserstein(np.zeros((5, 1)), np.zeros((5, 1)), weights=-np.ones(5)), "weights must be ≥ 0"),
+        (lambda: d.ksd(np.zeros((5, 2)), constrained(mixtures.cosine25(), shapes.flower())), "must have no domain"),
+        (lambda: d.ksd(np.zeros((5, 2)), None), "problem must be a Problem or a Target"),
+        (lambda: d.ksd(np.zeros((5, 2)), NORMAL), r"points must have shape \(n, 1\)"),
+        (lambda: d.ksd(np.zeros((1, 1)), NORMAL), "draws must have at least 2 points"),
+        (lambda: d.ksd(np.zeros((5, 1)), NORMAL, beta=-1.0), "beta must be finite and > -1"),
+        (lambda: d.ksd(np.zeros((5, 1)), NORMAL, scale=0), "scale must be finite and > 0"),
+    ],
+)
+def test_bad_arguments_are_refused(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
