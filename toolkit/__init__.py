@@ -3,13 +3,15 @@
 from . import boundaries, cycles, diagnostics, dynamics, ladders, samplers, schedules, tempering, thermostats, weighting
 from .blocks import Layout
 from .callables import from_callable
-from .errors import ContourWarning, DivergenceError, InterruptedWarning
+from .errors import ContourWarning, DivergenceError, InterruptedWarning, LoadError
 from .gradient_check import GradientError, check_gradient
 from .pointwise import target
 from .problem import Problem, Target
 from .result import Run
 from .sampler import Sampler
 from .sampling import sample, stream
+from .saving import load
+from .unavailable import UnavailableError
 
 __all__ = [
     "ContourWarning",
@@ -17,10 +19,12 @@ __all__ = [
     "GradientError",
     "InterruptedWarning",
     "Layout",
+    "LoadError",
     "Problem",
     "Run",
     "Sampler",
     "Target",
+    "UnavailableError",
     "boundaries",
     "check_gradient",
     "cycles",
@@ -28,6 +32,7 @@ __all__ = [
     "dynamics",
     "from_callable",
     "ladders",
+    "load",
     "sample",
     "samplers",
     "schedules",

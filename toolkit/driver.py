@@ -12,6 +12,7 @@ import numpy as np
 from .blocks import Engine, make_blocks
 from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .counting import Counts, count, with_theta
+from .describing import environment
 from .errors import DivergenceError
 from .interrupts import held
 from .job import Floats, Integers, Job
@@ -156,6 +157,7 @@ class Driver:
             elapsed=finished.elapsed,
             interrupted=interrupted,
             accumulated={name: a.result(self._accumulated[name]) for name, a in job.accumulators.items()},
+            made_with=environment(),
         )
 
     def raise_divergence(self, outputs: Outputs, steps: Integers, trace_steps: Integers) -> None:

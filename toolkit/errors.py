@@ -34,3 +34,7 @@ class InterruptedWarning(UserWarning):
 
 class ContourWarning(UserWarning):
     """A contour run's weights should not be trusted yet; the message says why and what to do."""
+
+
+class LoadError(ValueError):
+    """A file does not hold a run as it was saved: it is torn, was edited, or never was one; the message says which."""

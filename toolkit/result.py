@@ -1,7 +1,9 @@
 """What a run gives back."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,9 @@ from .contour import Contour, Partition
 from .counting import Counts
 from .problem import Problem
 from .sampler import Sampler
+
+if TYPE_CHECKING:
+    import xarray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -145,6 +150,42 @@ class Run:
     def n_chains(self) -> int:
         """Number of chains."""
         return len(self.replica_draws)
+
+    def to_datatree(self, names: Sequence[str] | None = None) -> "xarray.DataTree":
+        """The run as an xarray.DataTree in ArviZ's schema; needs the extra ``io``.
+
+        names: of the coordinates, for tables and plots; None: 0, 1, ….
+        Groups: ``posterior`` with ``x`` (chain, draw, x_dim), the target's draws; ``sample_stats`` (chain, draw):
+        energy U (as kept, or evaluated at the draws unless the target draws minibatches or is a Python function),
+        weight, step_size, temperature, diverging, step, replica and, where there are ``statistics``, walker,
+        swap_accepted, reflections; ``constant_data``: start, the target's numbers, the domain's tables; ``contour``:
+        edges, θ, visits; ``trace``; ``accumulated``; ``replicas``: all temperatures, where they were kept; ``run``: all
+        else. Attributes: problem and sampler with all numbers, seed and steps as text, versions, machine, times.
+
+        ArviZ knows no weights. ``posterior`` and ``sample_stats`` of a weighted run therefore hold as many equally
+        weighted draws, made by ``weighting.resample`` chain by chain with the seed in the attribute ``resample_seed``;
+        the draws themselves are in ``weighted_posterior`` and ``weighted_sample_stats``. Means and quantiles of the
+        former are right, and its copies, which follow each other, count as correlated draws in an ESS. Where a chain
+        has no draw with a weight above 0 there is no ``posterior``, with a ContourWarning.
+        Raises ImportError without xarray; TypeError or ValueError for wrong names.
+        """
+        from .datatree import to_datatree
+
+        return to_datatree(self, names)
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write the whole run to ``path``; ``toolkit.load`` reads it.
+
+        By suffix: ``.npz`` (NumPy alone), ``.nc`` (netCDF-4), ``.zarr`` (a folder) or ``.zarr.zip``; all but the first
+        hold the tree of ``to_datatree``, which ArviZ opens, and need the extra ``io``. Arrays are compressed where that
+        pays; a checksum of all contents goes with them. It is written beside ``path`` and then put in its place, so
+        there is never half a run: whatever fails leaves what was there.
+        Raises ValueError for another suffix, or where something other than a file, or for ``.zarr`` than a run, is in
+        its place; ImportError without the extra; OSError where it cannot be written.
+        """
+        from .saving import save
+
+        save(self, path)
 
     def __repr__(self) -> str:
         chains, replicas, draws, dim = self.replica_draws.shape

@@ -1,0 +1,152 @@
+"""Save a run: all of it, in one of three formats, written whole or not at all; and load it again."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .contents import Contents, contents_of, run_of, stand_in
+from .describing import describe_problem, differences, from_json
+from .errors import LoadError
+from .formats import read_netcdf, read_npz, read_zarr, write_netcdf, write_npz, write_zarr
+from .problem import as_problem
+from .result import Run
+
+SUFFIXES = (".npz", ".nc", ".zarr", ".zarr.zip")
+READERS: dict[str, Callable[[Path], tuple[Contents, str]]] = {
+    ".npz": read_npz,
+    ".nc": read_netcdf,
+    ".zarr": read_zarr,
+    ".zarr.zip": read_zarr,
+}
+FOREIGN = "is there already and is no saved run, so it is left alone"
+
+
+def save(run: Run, path: "str | os.PathLike[str]") -> None:
+    """Write ``run`` to ``path``, as ``Run.save`` explains it."""
+    place, suffix = checked_path(path)
+    writers: dict[str, Callable[[Run, Contents, Path], None]] = {
+        ".npz": write_npz, ".nc": write_netcdf, ".zarr": write_zarr, ".zarr.zip": write_zarr,
+    }  # fmt: skip
+    place = Path(os.path.realpath(place))
+    check_replaceable(place, suffix)
+    contents = contents_of(run)
+    # A folder of its own beside the place, so that what is broken off is never taken for a run, nor met by another.
+    work = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".unfinished", dir=place.parent))
+    try:
+        new = work / f"run{suffix.removesuffix('.zip')}"
+        writers[suffix](run, contents, new)
+        if suffix == ".zarr.zip":
+            new = zipped(new, work / "run.zarr.zip")
+        flush(new)
+        replace(new, place, work)
+        with contextlib.suppress(OSError):  # not every system can flush a folder
+            flush(place.parent, below=False)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def load(path: "str | os.PathLike[str]", problem: Any = None) -> Run:
+    """The run that ``run.save(path)`` wrote, all its arrays equal bit for bit, its sampler built again.
+
+    path: with the suffix it was saved with. problem: what was sampled; it is compared with what the file says of it.
+    None: a stand-in with its name, dimension and numbers, whose evaluation raises UnavailableError, as do functions of
+    one's own in a sampler. Code that another version of Python compiled is not compared. Nothing in a file is executed.
+    Raises ValueError for another suffix, and where ``problem`` differs, naming in what; LoadError, a ValueError, where
+    the file is torn, was edited or is no run; FileNotFoundError or another OSError where it cannot be read;
+    ImportError where the format needs the extra ``io``.
+    """
+    place, suffix = checked_path(path)
+    given = None if problem is None else as_problem(problem)
+    if not place.exists():
+        raise FileNotFoundError(f"path must be a saved run, and there is nothing at {str(place)!r}")
+    with naming(place):
+        contents, checksum = READERS[suffix](place)
+        if contents.checksum != checksum:
+            raise LoadError("its contents do not fit their checksum: it was damaged or edited")
+        if given is not None:
+            described = from_json(contents.header, contents.arrays)["description"]["problem"]
+            stand_in(described)
+    if given is not None:
+        found = differences({"problem": described}, {"problem": describe_problem(given)}, portable=True)
+        if found:
+            raise ValueError(f"problem must be the one of the run in {str(place)!r}, but differs: {'; '.join(found)}")
+    with naming(place):
+        return run_of(contents, given)
+
+
+@contextlib.contextmanager
+def naming(place: Path) -> Any:
+    """Turn what a malformed file raises into a LoadError that names the file; what the system refuses stays."""
+    try:
+        yield
+    except (ImportError, PermissionError, FileNotFoundError):
+        raise
+    except LoadError as error:
+        raise LoadError(f"{str(place)!r} holds no run that can be loaded: {error}") from error
+    except Exception as error:
+        raise LoadError(
+            f"{str(place)!r} holds no run that can be loaded: it is torn, or is none ({type(error).__name__}: {error})"
+        ) from error
+
+
+def checked_path(path: Any) -> tuple[Path, str]:
+    """``path`` and its suffix. Raises TypeError or ValueError where it is no path or ends in none of the suffixes."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a string or a path, got {path!r} of type {type(path).__name__}")
+    name = os.fspath(path)
+    if not isinstance(name, str) or "\0" in name:
+        raise ValueError(f"path must be text without null characters, got {path!r}")
+    for suffix in SUFFIXES:
+        if name.endswith(suffix) and Path(name).name != suffix:
+            return Path(name), suffix
+    raise ValueError(f"path must end in one of {', '.join(SUFFIXES)}, got {name!r}")
+
+
+def check_replaceable(place: Path, suffix: str) -> None:
+    """Raise ValueError where something else than a file or a saved run is at ``place``."""
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"path must lie in a folder that is there, got {str(place)!r}")
+    if not place.exists():
+        return
+    if suffix != ".zarr" and not place.is_file():
+        raise ValueError(f"path must be free or a file, but {str(place)!r} {FOREIGN}")
+    if suffix == ".zarr" and not (place / "run" / "checksum").is_dir():
+        raise ValueError(f"path must be free or a saved run, but {str(place)!r} {FOREIGN}")
+
+
+def zipped(folder: Path, archive: Path) -> Path:
+    """All files of ``folder`` in one ``archive``, stored as they are."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as bundle:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                bundle.write(file, file.relative_to(folder).as_posix())
+    return archive
+
+
+def flush(path: Path, below: bool = True) -> None:
+    """Have the system write a file, or a folder with what is in it, to the disk."""
+    for item in [*(sorted(path.rglob("*")) if below and path.is_dir() else ()), path]:
+        handle = os.open(item, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def replace(new: Path, place: Path, work: Path) -> None:
+    """Put ``new`` at ``place``; a folder that was there goes only once the new one can take its place."""
+    if not place.is_dir():
+        os.replace(new, place)
+        return
+    old = work / "old"
+    os.rename(place, old)
+    try:
+        os.rename(new, place)
+    except BaseException:
+        os.rename(old, place)
+        raise
