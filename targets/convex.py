@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
-from toolkit.checks import check_array, check_count
+from toolkit.checks import check_array
 from toolkit.polygons import Domain, is_inside
 from toolkit.problem import check_points
 from toolkit.walls import convex_domain
 
 from .interiors import inner_point, outer_bounds
 from .projecting import onto_part, onto_polytope
-from .rejection import accepted, generator
+from .rejection import accepted, check_draws, generator
 
 Array = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Array]
@@ -180,7 +180,7 @@ class Convex:
 
     def uniform_draws(self, n: int, *, seed: int) -> Array:
         """Independent uniform points (n, dim), exact. Raises ValueError where unbounded, or where hardly any fit."""
-        n, rng = check_count("n", n, at_least=0), generator(seed)
+        n, rng = check_draws(n, self.dim), generator(seed)
         if not self.is_bounded:
             raise ValueError(f"uniform draws need a bounded region, and {self.name!r} reaches to infinity")
         if self.closed is not None:

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from toolkit.checks import check_count, check_number
+from toolkit.checks import check_count, check_number, check_scale
 from toolkit.maths import exp, fma, select
+from toolkit.philox import MAX_DIM
 from toolkit.problem import Modes, Target, check_points
 
 from .plane import plane_truth
 from .quantiles import rising_root
-from .rejection import generator
+from .rejection import check_draws, generator
 from .ridges import RidgeTruth
 from .truth_checks import check_probabilities
 from .window import WindowTruth
@@ -45,7 +46,7 @@ def ring(*, radius: float = 3.0, width: float = 0.3) -> Target:
     Law: ‖x‖² is N(R², (2 R w)²) cut off at 0, the angle uniform; so all but cells has a closed form.
     Source: folklore, there with (‖x‖ − R)², whose gradient has no value in the middle; this one is smooth.
     """
-    radius, width = check_number("radius", radius, above=0.0), check_number("width", width, above=0.0)
+    radius, width = check_scale("radius", radius), check_scale("width", width)
     numbers = np.array([radius**2, 0.125 / (radius * width) ** 2])
     return Target(f"ring({radius:g}, {width:g})", 2, ring_block, numbers, truth=RingTruth(radius, width))
 
@@ -111,7 +112,7 @@ class RingTruth:
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, 2): ‖x‖² by its quantile function, the angle uniform."""
         rng = generator(seed)
-        share, turns = rng.random((2, check_count("n", n, at_least=0)))
+        share, turns = rng.random((2, check_draws(n, 2)))
         normal = -ndtri((1.0 - share) * ndtr(self.cut))  # above −cut, without cancellation
         distance = np.sqrt(np.maximum(self.radius**2 + 2.0 * self.radius * self.width * normal, 0.0))
         return np.stack([distance * np.cos(2.0 * np.pi * turns), distance * np.sin(2.0 * np.pi * turns)], axis=1)
@@ -142,8 +143,8 @@ def banana(*, curvature: float = 0.03, scale: float = 10.0, dim: int = 2) -> Tar
     otherwise. Law: the bend keeps volume, so U is ½ χ²(dim); x₂ has variance 1 + 2 b² s⁴ and is uncorrelated with x₁.
     Source: Haario, Saksman & Tamminen (1999), with b = 0.03 and 0.1, s = 10.
     """
-    bend, scale = check_number("curvature", curvature), check_number("scale", scale, above=0.0)
-    dim = check_count("dim", dim, at_least=2)
+    bend, scale = check_number("curvature", curvature, above=-1e100, below=1e100), check_scale("scale", scale)
+    dim = check_count("dim", dim, at_least=2, below=MAX_DIM)
     mode = np.zeros((1, dim))
     mode[0, 1] = bend * scale**2
     truth = RidgeTruth(
@@ -189,8 +190,8 @@ def funnel(*, dim: int = 10, scale: float = 3.0) -> Target:
     Law: v is N(0, s²), x_i given v N(0, e^v); U = v² / (2 s²) + ½ (dim − 1) v + ½ χ²(dim − 1).
     Source: Neal (2003), section 8, with dim = 10 and s = 3.
     """
-    dim = check_count("dim", dim, at_least=2)
-    scale = check_number("scale", scale, above=0.0, at_most=20.0)
+    dim = check_count("dim", dim, at_least=2, below=MAX_DIM)
+    scale = check_number("scale", scale, above=1e-100, at_most=20.0)
     mode = np.zeros((1, dim))
     mode[0, 0] = -0.5 * (dim - 1) * scale**2
     truth = RidgeTruth(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_number
+from toolkit.checks import check_array, check_count, check_scale
 from toolkit.philox import MAX_DIM
 
 from . import shapes
@@ -70,7 +70,7 @@ def ball(centre: Any, radius: float) -> Convex:
     middle = check_array("centre", centre)
     if middle.ndim != 1 or not 0 < middle.size < MAX_DIM:
         raise ValueError(f"centre must have shape (dim,) with dim ≥ 1, got {middle.shape}")
-    dim, radius = middle.size, check_number("radius", radius, above=0.0)
+    dim, radius = middle.size, check_scale("radius", radius)
 
     def draw(n: int, rng: np.random.Generator) -> Array:
         direction = rng.standard_normal((n, dim))

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count, check_number
+from toolkit.checks import check_count, check_number, check_scale
 from toolkit.maths import fma
+from toolkit.philox import MAX_DIM
 from toolkit.problem import Target
 
 from .line import line_truth
@@ -42,7 +43,7 @@ def double_well(*, dim: int = 1, barrier: float = 4.0, tilt: float = 0.5) -> Tar
     wells are too many to list. Source: Landau's quartic, as in Chandler (1987), "Introduction to Modern Statistical
     Mechanics", chapter 8.
     """
-    dim, barrier = check_count("dim", dim, at_least=1), check_number("barrier", barrier, above=0.0)
+    dim, barrier = check_count("dim", dim, at_least=1, below=MAX_DIM), check_scale("barrier", barrier)
     most = MOST_TILT * barrier
     tilt = check_number("tilt", tilt, above=-most, below=most)
     numbers = np.array([barrier, tilt])

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtr
 
-from toolkit.checks import check_count
 from toolkit.problem import Modes, check_points
 
-from .rejection import generator
+from .rejection import check_draws, generator
 from .strips import strip_masses
 from .truth_checks import check_probabilities, checked_edges
 
@@ -49,7 +48,7 @@ class GaussianTruth:
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, dim)."""
-        normals = generator(seed).standard_normal((check_count("n", n, at_least=0), self.mean.size))
+        normals = generator(seed).standard_normal((check_draws(n, self.mean.size), self.mean.size))
         return np.asarray(self.mean + normals @ self._root.T)
 
     @cached_property

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_count, check_number
 from toolkit.maths import fma
+from toolkit.memory import check_room
+from toolkit.philox import MAX_DIM
 from toolkit.problem import Target
 
 from .gaussian_truth import GaussianTruth
@@ -38,7 +40,8 @@ def correlated_gaussian(*, dim: int = 2, correlation: float = 0.95) -> Target:
     otherwise. Law: U is ½ χ²(dim). Source: Ornstein & Uhlenbeck (1930), at whole times; Σ has condition number below
     ((1 + |ρ|) / (1 − |ρ|))², and for large dim next to it without the square.
     """
-    dim = check_count("dim", dim, at_least=1)
+    dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
+    check_room("dim", dim, 24.0 * dim * dim)
     correlation = check_number("correlation", correlation, above=-1.0, below=1.0)
     places = np.arange(dim)
     covariance = correlation ** np.abs(places[:, None] - places).astype(np.float64)
@@ -70,8 +73,9 @@ def badly_scaled_gaussian(*, dim: int = 8, condition: float = 1e4) -> Target:
     otherwise. Law: independent N(0, v_i); U is ½ χ²(dim). Source: Neal (2011), there in 100 dimensions with
     standard deviations evenly spaced.
     """
-    dim = check_count("dim", dim, at_least=1)
-    condition = check_number("condition", condition, at_least=1.0)
+    dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
+    check_room("dim", dim, 24.0 * dim * dim)
+    condition = check_number("condition", condition, at_least=1.0, below=1e100)
     variances = np.geomspace(1.0, 1.0 / condition, dim)
     truth = GaussianTruth(np.zeros(dim), np.diag(variances), 0.5 * float(np.log(2.0 * np.pi * variances).sum()))
     name = f"badly_scaled_gaussian({condition:g}) in {dim}-D"

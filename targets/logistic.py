@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
+from toolkit.checks import check_array, check_scale, check_text
 from toolkit.compiling import inlined, kernel
 from toolkit.maths import exp, fma, log, select
 from toolkit.problem import Target
@@ -19,7 +19,6 @@ from .minibatch import (
     REFRESH_EVERY,
     batch_rows,
     check_batch,
-    check_deviation,
     evaluator,
     move_normal_prior,
     use_normal_prior,
@@ -172,14 +171,14 @@ def logistic_regression(
     found = set(np.unique(marks).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
         raise ValueError(f"labels must be 0 and 1, or −1 and 1, got {sorted(found)[:6]}")
-    deviation = check_deviation("prior", prior)
+    deviation = check_scale("prior", prior)
     n_drawn, refresh = check_batch(batch_size, refresh_every)
     n_data, dim = matrix.shape
     signed = matrix * np.where(marks > 0.0, 1.0, -1.0)[:, None]
     numbers = np.zeros(N_SHARED)
     numbers[N_DATA], numbers[N_DRAWN], numbers[REFRESH_EVERY] = n_data, n_drawn, refresh
     numbers[PRIOR_PRECISION] = deviation**-2
-    name = name or f"logistic_regression({n_data} data in {dim}-D)"
+    name = check_text("name", name) or f"logistic_regression({n_data} data in {dim}-D)"
     whole = Target(name, dim, logistic_block, np.concatenate([numbers * [1, 0, 0, 1, 1], signed.ravel()]), WORK_ROWS)
     truth = LogisticTruth(whole, signed, deviation)
     rows = batch_rows(dim, n_drawn, refresh) + WORK_ROWS

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from toolkit.checks import check_count
 from toolkit.problem import Modes, Target, check_points
 
 from .logistic_reference import (
@@ -25,7 +24,7 @@ from .logistic_reference import (
     run_chains,
     stored,
 )
-from .rejection import accepted, generator
+from .rejection import accepted, check_draws, generator
 from .truth_checks import check_probabilities, checked_edges
 
 Array = NDArray[np.float64]
@@ -128,7 +127,7 @@ class LogisticTruth:
         Raises RuntimeError where a proposal lies above the bound. Where ``draws_are_exact`` is False each is the end of
         a chain of its own after 60 HMC steps, exact but for what is left of the start.
         """
-        n = check_count("n", n, at_least=0)
+        n = check_draws(n, self.target.dim)
         if not self.draws_are_exact:
             generator(seed)
             if n == 0:

@@ -14,7 +14,7 @@ from typing import Any
 
 from numba import uint64
 
-from toolkit.checks import check_count, check_number
+from toolkit.checks import check_count
 from toolkit.compiling import kernel
 from toolkit.evaluation import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from toolkit.maths import fma
@@ -35,11 +35,6 @@ def check_batch(batch_size: Any, refresh_every: Any) -> tuple[int, int]:
     if refresh and not n_drawn:
         raise ValueError(f"refresh_every needs a batch_size, got refresh_every={refresh} and batch_size=None")
     return n_drawn, refresh
-
-
-def check_deviation(name: str, value: Any) -> float:
-    """``value`` as a standard deviation whose square is a float too. Raises TypeError or ValueError otherwise."""
-    return check_number(name, value, above=1e-100, below=1e100)
 
 
 def batch_rows(dim: int, n_drawn: int, refresh: int) -> int:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, logsumexp
 
-from toolkit.checks import check_array, check_count
+from toolkit.checks import check_array
 from toolkit.problem import Modes, Target, check_points
 
 from .energy_law import energy_law
 from .gaussian_truth import gaussian_cells
-from .rejection import generator
+from .rejection import check_draws, generator
 from .truth_checks import check_probabilities, checked_edges
 
 Array = NDArray[np.float64]
@@ -121,7 +121,7 @@ class MixtureTruth:
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, dim)."""
-        n, rng = check_count("n", n, at_least=0), generator(seed)
+        n, rng = check_draws(n, self.target.dim), generator(seed)
         component = rng.choice(len(self.weights), size=n, p=self.weights)
         normals = rng.standard_normal((n, self.target.dim))
         draws = np.empty_like(normals)

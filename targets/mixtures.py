@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.checks import check_array, check_number
+from toolkit.checks import check_array, check_number, check_text
 from toolkit.compiling import kernel
 from toolkit.maths import exp_share, fma, log, select
 from toolkit.problem import Target
@@ -100,7 +100,7 @@ def gaussian_mixture(means: Any, variance: Any, weights: Sequence[float] | None 
         covariances = np.tile(common * np.eye(dim), (components, 1, 1))
     else:
         covariances = check_covariances(check_array("variance", variance), components, dim)
-    name = name or f"gaussian_mixture({components} in {dim}-D)"
+    name = check_text("name", name) or f"gaussian_mixture({components} in {dim}-D)"
     if single:
         offsets = 0.5 * dim * np.log(2.0 * np.pi * common) - np.log(shares)
         numbers = np.concatenate([[0.5 / common], np.hstack([offsets[:, None], centres]).ravel()])

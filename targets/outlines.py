@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count
+from toolkit.checks import check_count, check_text
 
-from .planar import Shape, polygon_of
+from .planar import MOST_VERTICES, Shape, polygon_of
 from .rings import ring_area
 
 Array = NDArray[np.float64]
@@ -135,7 +135,7 @@ def from_svg(source: Any, *, name: str = "polygon", n_vertices: int = 256) -> Sh
     without svgpathtools.
     """
     svg = extra("svgpathtools")
-    n_vertices = check_count("n_vertices", n_vertices, at_least=2)
+    n_vertices = check_count("n_vertices", n_vertices, at_least=2, below=MOST_VERTICES)
     if not isinstance(source, str | Path):
         raise TypeError(f"source must be path data or a path, got {source!r} of type {type(source).__name__}")
     if isinstance(source, str) and source.strip()[:1] in ("M", "m", ""):
@@ -192,7 +192,7 @@ def intersection(*shapes: Shape, name: str | None = None) -> Shape:
         if not isinstance(shape, Shape):
             raise TypeError(f"shapes[{place}] must be a Shape, got {shape!r}")
     common = shapely.intersection_all([shapely.Polygon(shape.rings[0], shape.rings[1:]) for shape in shapes])
-    title = name or " ∩ ".join(shape.name for shape in shapes)
+    title = check_text("name", name) if name is not None else " ∩ ".join(shape.name for shape in shapes)
     if common.area == 0.0:
         raise ValueError(f"{title} must not be empty, but the shapes have no area in common")
     if common.geom_type != "Polygon":

@@ -10,7 +10,7 @@ from numba.core.errors import NumbaError
 from numba.cpython.unsafe.tuple import tuple_setitem
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count
+from toolkit.checks import check_array, check_count, check_scale, check_text
 from toolkit.compiling import inlined
 from toolkit.problem import Target, Truth
 
@@ -22,7 +22,6 @@ from .minibatch import (
     REFRESH_EVERY,
     batch_rows,
     check_batch,
-    check_deviation,
     evaluator,
     move_normal_prior,
     use_normal_prior,
@@ -66,9 +65,9 @@ def posterior(
     if callable(prior):
         makes_arrays |= check_function("prior", prior, dim, "(x)", (types.UniTuple(types.float64, dim),))
     elif prior is not None:
-        numbers[PRIOR_PRECISION] = check_deviation("prior", prior) ** -2
+        numbers[PRIOR_PRECISION] = check_scale("prior", prior) ** -2
     block = posterior_block(datum, prior if callable(prior) else None, dim, rows.shape[1], makes_arrays)
-    name = name or f"posterior({len(rows)} data in {dim}-D)"
+    name = check_text("name", name) or f"posterior({len(rows)} data in {dim}-D)"
     parameters = np.concatenate([numbers, rows.ravel()])
     return Target(name, dim, block, parameters, batch_rows(dim, n_drawn, refresh), truth, stochastic=n_drawn > 0)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_number
+from toolkit.checks import check_scale
 from toolkit.maths import exp, fma
 from toolkit.problem import Target
 
@@ -44,7 +44,7 @@ def pinched(
     Law: x₂ given x₁ is N(0, s²); x₁ has density ∝ s e^(−b (x₁² − 1)²). Source: made for this zoo.
     """
     widths = [("left", left), ("right", right), ("neck", neck), ("reach", reach), ("barrier", barrier)]
-    left, right, neck, reach, barrier = (check_number(name, value, above=0.0) for name, value in widths)
+    left, right, neck, reach, barrier = (check_scale(name, value) for name, value in widths)
     end = float(np.sqrt(1.0 + np.sqrt(60.0 / barrier)))
 
     def width(x: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_number
+from toolkit.checks import check_array, check_count, check_number, check_text, is_sequence
 from toolkit.polygons import Domain, is_inside, nearest_points, polygon_domain, signed_distance
 from toolkit.problem import check_points
 
@@ -23,6 +23,7 @@ from .rings import check_area, check_crossings, check_ring, ring_area
 Array = NDArray[np.float64]
 
 VERTICES = 8192
+MOST_VERTICES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,17 @@ class Shape:
     name: str
     rings: tuple[Array, ...]
     curve_area: float | None = None
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        if not is_sequence(self.rings) or not self.rings:
+            raise TypeError(f"rings must be a sequence of at least one ring, got {self.rings!r}")
+        for place, ring in enumerate(self.rings):
+            shape = check_array(f"rings[{place}]", ring).shape
+            if len(shape) != 2 or shape[1] != 2 or shape[0] < 3:
+                raise ValueError(f"rings[{place}] must have shape (vertices, 2), 3 or more, got {shape}")
+        if self.curve_area is not None:
+            check_number("curve_area", self.curve_area, above=0.0)
 
     def __repr__(self) -> str:
         """Its name and size: some have 8,192 vertices."""
@@ -132,7 +144,7 @@ def curve(
 
     Raises ValueError where the curve does not close or has too few vertices for its area, or as ``polygon_of``.
     """
-    n_vertices = check_count("n_vertices", n_vertices, at_least=3)
+    n_vertices = check_count("n_vertices", n_vertices, at_least=3, below=MOST_VERTICES)
     t = np.arange(n_vertices + 1) / n_vertices
     if not callable(function):
         raise TypeError(f"function must be callable, got {function!r}")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count
 from toolkit.problem import Modes, Truth, check_points
 
+from .rejection import check_draws
 from .truth_checks import check_probabilities, checked_edges
 
 Array = NDArray[np.float64]
@@ -104,5 +104,5 @@ class ProductTruth:
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, dim)."""
-        n = check_count("n", n, at_least=0)
+        n = check_draws(n, self.dim)
         return self.line.independent_draws(n * self.dim, seed=seed).reshape(n, self.dim)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
+from toolkit.checks import check_array, check_scale, check_text
 from toolkit.compiling import kernel
 from toolkit.maths import fma
 from toolkit.problem import Target
@@ -20,7 +20,6 @@ from .minibatch import (
     REFRESH_EVERY,
     batch_rows,
     check_batch,
-    check_deviation,
     evaluator,
     move_normal_prior,
     use_normal_prior,
@@ -116,7 +115,7 @@ def linear_regression(
         raise ValueError(f"features must have shape (data, dim) and not be empty, got {matrix.shape}")
     if values.shape != matrix.shape[:1]:
         raise ValueError(f"response must have shape (data,) = {matrix.shape[:1]}, got {values.shape}")
-    noise, prior = check_deviation("noise", noise), check_deviation("prior", prior)
+    noise, prior = check_scale("noise", noise), check_scale("prior", prior)
     n_drawn, refresh = check_batch(batch_size, refresh_every)
     n_data, dim = matrix.shape
     precision = matrix.T @ matrix / noise**2 + np.eye(dim) / prior**2
@@ -136,7 +135,7 @@ def linear_regression(
     numbers[LOWEST], numbers[CONSTANT] = constant + 0.5 * misfit, constant
     parameters = np.concatenate([numbers, mean, precision.ravel(), matrix.ravel(), values])
     rows = batch_rows(dim, n_drawn, refresh)
-    name = name or f"linear_regression({n_data} data in {dim}-D)"
+    name = check_text("name", name) or f"linear_regression({n_data} data in {dim}-D)"
     covariance = np.asarray(np.linalg.inv(precision), np.float64)
     log_determinant = float(np.linalg.slogdet(precision / (2.0 * np.pi))[1])
     lowest = float(numbers[LOWEST])

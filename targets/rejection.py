@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_count
+from toolkit.memory import check_room
 
 Array = NDArray[np.float64]
 
@@ -18,7 +19,7 @@ def accepted(n: int, dim: int, propose: Callable[[int], Array], *, name: str) ->
 
     Raises ValueError for a negative n, or where fewer than 1 in 10⁵ proposals are accepted.
     """
-    n = check_count("n", n, at_least=0)
+    n = check_draws(n, dim)
     kept: list[Array] = [np.empty((0, dim))]
     found, tried = 0, 0
     while found < n:
@@ -28,6 +29,13 @@ def accepted(n: int, dim: int, propose: Callable[[int], Array], *, name: str) ->
         if tried >= 1_000_000 and found < LEAST_ACCEPTANCE * tried:
             raise ValueError(f"{name}: rejection accepts {found} of {tried} proposals, which is too few to go on")
     return np.concatenate(kept)[:n]
+
+
+def check_draws(n: Any, dim: int) -> int:
+    """``n`` as a number of points in ``dim`` dimensions. Raises where it is none or too large."""
+    n = check_count("n", n, at_least=0)
+    check_room("n", n, 16.0 * n * dim)
+    return n
 
 
 def generator(seed: Any) -> np.random.Generator:

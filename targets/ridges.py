@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, ndtr
 
-from toolkit.checks import check_count
 from toolkit.problem import Modes, check_points
 
 from .nearest import one_hot
 from .quantiles import rising_root
-from .rejection import generator
+from .rejection import check_draws, generator
 from .strips import panels, resolved, strip_masses
 from .truth_checks import check_probabilities
 
@@ -130,7 +129,7 @@ class RidgeTruth:
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, dim)."""
         rng = generator(seed)
-        first = self.draw_first(check_count("n", n, at_least=0), rng)
+        first = self.draw_first(check_draws(n, self.dim), rng)
         rest = self.width(first)[:, None] * rng.standard_normal((n, self.dim - 1))
         rest[:, 0] += self.centre(first)
         return np.hstack([first[:, None], rest])

@@ -74,10 +74,11 @@ class SampledTruth:
     @cached_property
     def _centres(self) -> Array:
         """The target's modes inside, or else the draw of lowest energy."""
-        assert self.target.truth is not None
-        centres = self.target.truth.modes.centres
+        drawn, truth = self._sample[0], self.target.truth
+        assert truth is not None  # or there were no draws
+        centres = truth.modes.centres
         inside = centres[self.region.contains(centres)]
-        return inside if len(inside) else self._sample[0][[np.argmin(self._energies)]]
+        return inside if len(inside) else drawn[[np.argmin(self._energies)]]
 
     @cached_property
     def _energies(self) -> Array:

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count, check_number
+from toolkit.checks import check_count, check_number, check_scale
 
 from .outlines import from_geojson, from_shapely, from_svg, intersection
-from .planar import VERTICES, Shape, curve, polygon_of
+from .planar import MOST_VERTICES, VERTICES, Shape, curve, polygon_of
 
 __all__ = [
     "Shape", "annulus", "cross", "curve", "ell", "flower", "from_geojson", "from_shapely", "from_svg", "heart",
@@ -22,9 +22,9 @@ def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_verti
     offset > 1, so that the curve does not pass through the origin. Area π (radius/3.5)² (offset² + ½).
     Source: r2SGLD (2024), section 4.2, with the scale of its released code, which the text omits.
     """
-    petals = check_count("petals", petals, at_least=1)
-    offset = check_number("offset", offset, above=1.0)
-    scale = check_number("radius", radius, above=0.0) / 3.5
+    petals = check_count("petals", petals, at_least=1, below=MOST_VERTICES)
+    offset = check_number("offset", offset, above=1.0, below=1e50)
+    scale = check_scale("radius", radius) / 3.5
 
     def function(t: Array) -> tuple[Array, Array]:
         r = scale * (np.sin(2.0 * np.pi * petals * t) + offset)
@@ -38,7 +38,7 @@ def heart(*, radius: float = 2.0, n_vertices: int = VERTICES) -> Shape:
 
     Area 1.8 π radius². Source: r2SGLD (2024), A.3, with the cube of its released code, which the text omits.
     """
-    scale = check_number("radius", radius, above=0.0) / 10.0
+    scale = check_scale("radius", radius) / 10.0
 
     def function(t: Array) -> tuple[Array, Array]:
         angle = 2.0 * np.pi * t
@@ -53,8 +53,8 @@ def polygon(*, sides: int = 8, radius: float = 2.0) -> Shape:
 
     Area ½ sides radius² sin(2π / sides). Source: r2SGLD (2024), A.3 (an octagon).
     """
-    sides = check_count("sides", sides, at_least=3)
-    radius = check_number("radius", radius, above=0.0)
+    sides = check_count("sides", sides, at_least=3, below=MOST_VERTICES)
+    radius = check_scale("radius", radius)
     angle = 2.0 * np.pi * np.arange(sides) / sides
     shape = polygon_of("polygon", radius * np.stack([np.sin(angle), np.cos(angle)], axis=1))
     return Shape("polygon", shape.rings, 0.5 * sides * radius**2 * np.sin(2.0 * np.pi / sides))
@@ -65,7 +65,7 @@ def cross(*, radius: float = 2.0) -> Shape:
 
     Area 4 radius² sin 18° (2 sin 72° − sin 18°). Source: r2SGLD (2024), A.3.
     """
-    radius = check_number("radius", radius, above=0.0)
+    radius = check_scale("radius", radius)
     long, short = radius * np.sin(np.radians(72.0)), radius * np.sin(np.radians(18.0))
     arm = np.array([[long, -short], [long, short], [short, short]])
     turns = [np.array([[np.cos(a), np.sin(a)], [-np.sin(a), np.cos(a)]]).round() for a in np.pi / 2 * np.arange(4)]
@@ -79,8 +79,8 @@ def star(*, points: int = 5, radius: float = 2.0, depth: float = 0.6) -> Shape:
     depth in (0, 1); at 5 points and (√5 − 1)/2 it is a pentagram. Area points · radius² (1 − depth) sin(π / points).
     The released code of r2SGLD (2024) has a star, whose size the paper does not give. Raises ValueError out of range.
     """
-    points = check_count("points", points, at_least=3)
-    radius = check_number("radius", radius, above=0.0)
+    points = check_count("points", points, at_least=3, below=MOST_VERTICES)
+    radius = check_scale("radius", radius)
     notch = radius * (1.0 - check_number("depth", depth, above=0.0, below=1.0))
     angle = np.pi * np.arange(2 * points) / points
     away = np.where(np.arange(2 * points) % 2 == 0, radius, notch)
@@ -93,9 +93,9 @@ def annulus(*, radius: float = 2.0, inner: float = 1.0, n_vertices: int = VERTIC
 
     Raises ValueError unless 0 < inner < radius.
     """
-    radius = check_number("radius", radius, above=0.0)
-    inner = check_number("inner", inner, above=0.0, below=radius)
-    angle = 2.0 * np.pi * np.arange(check_count("n_vertices", n_vertices, at_least=3)) / n_vertices
+    radius = check_scale("radius", radius)
+    inner = check_number("inner", check_scale("inner", inner), below=radius)
+    angle = 2.0 * np.pi * np.arange(check_count("n_vertices", n_vertices, at_least=3, below=MOST_VERTICES)) / n_vertices
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     shape = polygon_of("annulus", radius * circle, holes=[inner * circle])
     return Shape("annulus", shape.rings, np.pi * (radius**2 - inner**2))
@@ -103,6 +103,6 @@ def annulus(*, radius: float = 2.0, inner: float = 1.0, n_vertices: int = VERTIC
 
 def ell(*, radius: float = 2.0) -> Shape:
     """An L: the square of half-side ``radius`` about 0 without its upper right quarter. Area 3 radius²."""
-    radius = check_number("radius", radius, above=0.0)
+    radius = check_scale("radius", radius)
     corners = np.array([[-1, -1], [1, -1], [1, 0], [0, 0], [0, 1], [-1, 1]])
     return Shape("ell", polygon_of("ell", radius * corners).rings, 3.0 * radius**2)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln, stdtr
 
-from toolkit.checks import check_count, check_number
+from toolkit.checks import check_number, check_scale, check_text
 from toolkit.maths import exp_share, fma, log, select
 from toolkit.problem import Modes, Target, check_points
 
 from .energy_law import energy_law
 from .mixture_truth import check_components
 from .mixtures import square_distances
-from .rejection import generator
+from .rejection import check_draws, generator
 from .strips import strip_masses
 from .truth_checks import check_probabilities, checked_edges
 
@@ -82,12 +82,12 @@ def student_mixture(
     Source: Kotz & Nadarajah (2004), "Multivariate t Distributions", eq. 1.1.
     """
     centres, shares = check_components(means, weights)
-    scale, degrees = check_number("scale", scale, above=0.0), check_number("degrees", degrees, at_least=LEAST_DEGREES)
+    scale, degrees = check_scale("scale", scale), check_number("degrees", degrees, at_least=LEAST_DEGREES)
     components, dim = centres.shape
     log_peak = gammaln(0.5 * (degrees + dim)) - gammaln(0.5 * degrees) - 0.5 * dim * np.log(np.pi * degrees * scale**2)
     rows = np.hstack([(-log_peak - np.log(shares))[:, None], centres])
     numbers = np.concatenate([[1.0 / (degrees * scale**2), 0.5 * (degrees + dim)], rows.ravel()])
-    name = name or f"student_mixture({components} in {dim}-D, {degrees:g} degrees)"
+    name = check_text("name", name) or f"student_mixture({components} in {dim}-D, {degrees:g} degrees)"
     truth = StudentTruth(centres, scale, degrees, shares, numbers)
     return Target(name, dim, student_mixture_block, numbers, 2 * components + 2, truth)
 
@@ -186,7 +186,7 @@ class StudentTruth:
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, dim): a normal over the root of an independent χ²_ν / ν."""
-        n, rng = check_count("n", n, at_least=0), generator(seed)
+        n, rng = check_draws(n, self.means.shape[1]), generator(seed)
         component = rng.choice(len(self.weights), size=n, p=self.weights)
         normals = rng.standard_normal((n, self.means.shape[1]))
         shrink = np.sqrt(2.0 * rng.standard_gamma(0.5 * self.degrees, (n, 1)) / self.degrees)

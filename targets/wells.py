@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_number
+from toolkit.checks import check_number, check_scale
 from toolkit.maths import exp, fma, select, sincos_turns
 from toolkit.problem import Target
 
@@ -44,8 +44,8 @@ def egg_box(*, barrier: float = 4.0, spread: float = 1.0) -> Target:
     Source: Feroz, Hobson & Bridges (2009), there with b = 211 and a square window in place of the bowl.
     """
     barrier, spread = (
-        check_number("barrier", barrier, above=0.0),
-        check_number("spread", spread, above=0.0, at_most=2.0),
+        check_scale("barrier", barrier),
+        check_number("spread", spread, above=1e-100, at_most=2.0),
     )
     far = max(2, int(4.0 * spread))
     steps = np.arange(-far, far + 1)
@@ -82,7 +82,7 @@ def muller_brown(*, scale: float = 0.05) -> Target:
     tangent: energies there, above 10¹⁴ s, are finite everywhere, and the law is the same to rounding.
     Source: Müller & Brown (1979); the energies are −146.70, −108.17 and −80.77 in the wells.
     """
-    scale = check_number("scale", scale, above=0.0)
+    scale = check_scale("scale", scale)
     terms = np.array([
         [-200.0, -1.0, 0.0, -10.0, 1.0, 0.0],
         [-100.0, -1.0, 0.0, -10.0, 0.0, 0.5],
@@ -112,7 +112,7 @@ def himmelblau(*, scale: float = 0.1) -> Target:
     scale: s > 0; raises TypeError or ValueError otherwise. At 0.1 the barriers are 1.3, 6.8, 10.4 and 17.8 nats.
     Source: Himmelblau (1972), "Applied Nonlinear Programming".
     """
-    scale = check_number("scale", scale, above=0.0)
+    scale = check_scale("scale", scale)
     wells = np.array([[3.0, 2.0], [-2.805, 3.131], [-3.779, -3.283], [3.584, -1.848]])
     target = Target(f"himmelblau({scale:g})", 2, himmelblau_block, np.array([scale]))
     return with_truth(target, lowest_near(target, wells))

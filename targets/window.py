@@ -14,7 +14,7 @@ from toolkit.problem import Modes, Target, check_points
 from .boxes import closed_lattice, refined_axis, with_middles
 from .nearest import nearest_of, one_hot
 from .panels import BATCH, Label, Panels, energies_of, panels_of
-from .rejection import accepted, generator
+from .rejection import accepted, check_draws, generator
 from .truth_checks import check_probabilities, checked_edges
 
 Array = NDArray[np.float64]
@@ -159,7 +159,9 @@ class WindowTruth:
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Exact draws (n, dim). Raises ValueError where the density rises above its envelope between lattice points."""
         if self.draw is not None:
-            return np.asarray(self.draw(check_count("n", n, at_least=0), check_count("seed", seed, at_least=0)))
+            return np.asarray(
+                self.draw(check_draws(n, self.target.dim), check_count("seed", seed, at_least=0, below=2**64))
+            )
         rng, (lows, widths, heights, shares) = generator(seed), self._envelope
         offset = -self.log_normaliser
 

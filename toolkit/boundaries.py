@@ -26,11 +26,11 @@ class Boundary:
         check_choice("kind", self.kind, ["reflect", "reject", "penalise", "ignore"])
         if self.kind == "penalise":
             check_number("coefficient", self.coefficient, above=0.0)
-        elif self.coefficient != 0.0:
+        elif check_number("coefficient", self.coefficient) != 0.0:
             raise ValueError(f"coefficient must be 0 for {self.kind!r}, got {self.coefficient!r}")
         if self.kind == "reflect":
             check_count("max_bounces", self.max_bounces, at_least=1)
-        elif self.max_bounces != 0:
+        elif check_count("max_bounces", self.max_bounces, at_least=0) != 0:
             raise ValueError(f"max_bounces must be 0 for {self.kind!r}, got {self.max_bounces!r}")
 
 

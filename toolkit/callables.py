@@ -12,7 +12,7 @@ from llvmlite import binding
 from numba import types
 from numpy.typing import NDArray
 
-from .checks import check_count
+from .checks import check_count, check_text
 from .philox import MAX_DIM
 from .problem import Target, Truth
 
@@ -40,7 +40,7 @@ def from_callable(
     if not callable(function):
         raise TypeError(f"function must be a function of points (lanes, dim), got {function!r}")
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
-    called = str(name or getattr(function, "__name__", type(function).__name__))
+    called = check_text("name", getattr(function, "__name__", type(function).__name__) if name is None else name)
     callback = Callback(function, dim, called)
     return Target(called, dim, call_back_block, callback.parameters, truth=truth, callback=callback)
 

@@ -53,6 +53,16 @@ def check_number(
     return number
 
 
+def check_scale(name: str, value: Any) -> float:
+    """``value`` as a length, a deviation or the like, > 0, whose square is a float too. Raises as ``check_number``."""
+    return check_number(name, check_number(name, value, above=0.0), above=1e-100, below=1e100)
+
+
+def check_deviation(name: str, value: Any) -> float:
+    """``value`` as a standard deviation ≥ 0 whose square is a float too. Raises as ``check_number``."""
+    return check_number(name, check_number(name, value, at_least=0.0), below=1e150)
+
+
 def check_flag(name: str, value: Any) -> bool:
     """``value`` where it is True or False. Raises TypeError otherwise."""
     if not isinstance(value, bool | np.bool_):
@@ -67,9 +77,28 @@ def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     return value
 
 
+def check_text(name: str, value: Any) -> str:
+    """``value`` where it is a str. Raises TypeError otherwise."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, got {value!r} of type {type(value).__name__}")
+    return value
+
+
+def check_instance(name: str, value: Any, kind: type) -> None:
+    """Raise TypeError where ``value`` is not of the class ``kind``."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
+
+
+def is_sequence(values: Any) -> bool:
+    """Whether ``values`` are a list, a tuple or the like: no text, no bytes, no array."""
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
+
+
 def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
     """``values`` as a tuple of finite floats, each within ``limits``; the message names the entry at fault."""
-    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or np.ndim(values) != 1:
+    flat = values.ndim == 1 if isinstance(values, np.ndarray) else is_sequence(values)
+    if not flat:
         raise TypeError(f"{name} must be a sequence of numbers, got {values!r} of type {type(values).__name__}")
     return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
 

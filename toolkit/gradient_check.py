@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from .causes import likely_cause
 from .checks import check_array, check_count, check_number
 from .differences import Derivatives, differentiate
+from .memory import check_room
 from .problem import Problem, as_problem
 
 Array = NDArray[np.float64]
@@ -80,6 +81,7 @@ def check_gradient(
     tolerance = check_number("tolerance", tolerance, above=0.0, below=1.0)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     n_points = check_count("n_points", n_points, at_least=1)
+    check_room("n_points", n_points, 512.0 * n_points * (problem.target.dim + 1))
     places = given_points(problem, points) if points is not None else own_points(problem, n_points, init, seed)
     energy, gradient = problem.target.evaluate(places)
     check_outputs(problem, places, energy, gradient)

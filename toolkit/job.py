@@ -11,6 +11,7 @@ from .accumulators import Accumulator, check_accumulators
 from .blocks import Layout, available_threads
 from .checks import check_array, check_choice, check_count, check_flag
 from .exchange import AdaptedCorrection, EstimatedCorrection
+from .memory import check_room
 from .partitions import with_partition
 from .philox import MAX_CHAINS, MAX_STEPS
 from .problem import Problem, as_problem
@@ -190,6 +191,7 @@ def make_job(
         )
     check_learning(sampler, n_steps, burn_in)
     check_penalty(problem, sampler)
+    check_lanes(problem, sampler, n_chains)
     start = check_start(problem, sampler, n_chains, init)
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
@@ -198,6 +200,14 @@ def make_job(
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
     sampler, pilot = with_partition(problem, sampler, start, seed, threads)
     return replace(job, sampler=sampler, pilot_gradients=pilot)
+
+
+def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:
+    """Raise ValueError where the chains' state alone does not fit into memory."""
+    dim, tempering = problem.target.dim, sampler.tempering
+    lane = 4 * dim + problem.target.scratch_rows + 8  # position, gradient, noise, start; about as much again beside them
+    bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
+    check_room("n_chains", n_chains, 8.0 * n_chains * (lane * sampler.n_replicas + 2 * bins))
 
 
 def check_penalty(problem: Problem, sampler: Sampler) -> None:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-from .checks import check_count, check_number
+from .checks import check_count, check_instance, check_number
 from .exchange import ReplicaExchange
+from .philox import MAX_REPLICAS
 from .sampler import Sampler
 from .sampling import sample
 
@@ -24,7 +25,7 @@ def geometric_ladder(coldest: float, hottest: float, n_replicas: int) -> tuple[f
     All neighbours swap equally often where U is a Gaussian's, or another homogeneous function of x − μ.
     Raises TypeError or ValueError where out of range.
     """
-    check_count("n_replicas", n_replicas, at_least=2)
+    check_count("n_replicas", n_replicas, at_least=2, below=MAX_REPLICAS)
     check_number("coldest", coldest, above=0.0)
     check_number("hottest", hottest, above=coldest)
     between = coldest * (hottest / coldest) ** (np.arange(1, n_replicas - 1) / (n_replicas - 1))
@@ -38,7 +39,7 @@ def deo_window(n_replicas: int, rate: float) -> int:
     Raises TypeError or ValueError otherwise. Source: r2SGLD (2024), algorithm 2; Deng et al. (2023).
     """
     check_count("n_replicas", n_replicas, at_least=2)
-    check_number("rate", rate, above=0.0, below=1.0)
+    check_number("rate", rate, above=1e-300, below=1.0)
     rungs = math.log(n_replicas)
     return max(1, math.ceil((rungs + math.log(rungs)) / -math.log1p(-rate)))
 
@@ -59,7 +60,7 @@ def adapted_ladder(
     Source: Syed et al. (2022), there with the inverse temperature itself in place of its logarithm.
     """
     check_sampler(sampler)
-    check_count("n_rounds", n_rounds, at_least=1)
+    check_count("n_rounds", n_rounds, at_least=1, below=2**16)
     check_count("n_steps", n_steps, at_least=2)
     check_count("seed", seed, at_least=0, below=2**64)
     burn_in = n_steps // 2
@@ -75,8 +76,7 @@ def adapted_ladder(
 
 def check_sampler(sampler: Any) -> None:
     """Raise TypeError or ValueError where ``sampler`` has no one ladder."""
-    if not isinstance(sampler, Sampler):
-        raise TypeError(f"sampler must be a Sampler, got {sampler!r} of type {type(sampler).__name__}")
+    check_instance("sampler", sampler, Sampler)
     if not isinstance(sampler.tempering, ReplicaExchange):
         raise ValueError(f"sampler must have replica exchange as tempering, got {sampler.tempering}")
     if sampler.n_chains is not None:

@@ -11,10 +11,10 @@ import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
-from .checks import check_array, check_count
+from .checks import check_array, check_count, check_text
 from .lanes import lane_access
 from .philox import MAX_DIM
-from .problem import Target, Truth
+from .problem import Target, Truth, check_truth
 from .rebinding import rebind
 
 
@@ -48,6 +48,9 @@ def target(
         raise TypeError(f"target needs the dimension of the point: write @target(dim=...){where}")
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
     numbers = None if parameters is None else check_array("parameters", parameters)
+    if name is not None:
+        check_text("name", name)
+    check_truth(truth)
 
     def decorate(function: Callable[..., Any]) -> Target:
         """The target of ``function``."""
@@ -55,7 +58,7 @@ def target(
             kind = type(function).__name__
             raise TypeError(f"target is put above a function of one point, got {function!r} of type {kind}")
         block = block_of(function, dim, None if numbers is None else numbers.shape)
-        return Target(name or name_of(function), dim, block, np.zeros(0) if numbers is None else numbers, truth=truth)
+        return Target(name_of(function) if name is None else name, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth)
 
     return decorate if function is None else decorate(function)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from .checks import check_array, check_count, check_real_array
+from .checks import check_array, check_count, check_flag, check_real_array, check_text
 from .compiling import compile_part
 from .evaluation import COUNTER_ROWS
 from .philox import MAX_DIM
@@ -80,6 +80,14 @@ def check_points(points: Any, dim: int) -> Array:
     return array
 
 
+def check_truth(truth: Any) -> None:
+    """Raise TypeError where ``truth`` is neither None nor has the methods of a ``Truth``."""
+    methods = ("memberships", "energy_quantiles", "cell_masses", "independent_draws")
+    missing = [name for name in methods if truth is not None and not callable(getattr(truth, name, None))]
+    if missing:
+        raise TypeError(f"truth must be None or a Truth, got {truth!r}, which has no method {missing[0]}")
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """An energy U = −log density + constant in nats, with its gradient, as one block function.
@@ -101,6 +109,7 @@ class Target:
     callback: Any = None
 
     def __post_init__(self) -> None:
+        check_text("name", self.name)
         check_count("dim", self.dim, at_least=1, below=MAX_DIM)
         if not callable(self.energy_gradient):
             raise TypeError(f"energy_gradient must be a block function, got {self.energy_gradient!r}")
@@ -109,7 +118,11 @@ class Target:
                 f"energy_gradient of target {self.name!r} must not raise or assert, which the engine cannot pass on; "
                 "where there is no density, write an energy of math.inf"
             )
-        check_count("scratch_rows", self.scratch_rows, at_least=COUNTER_ROWS if self.stochastic else 0)
+        check_flag("stochastic", self.stochastic)
+        check_count("scratch_rows", self.scratch_rows, at_least=COUNTER_ROWS if self.stochastic else 0, below=2**31)
+        if self.callback is not None and not hasattr(type(self.callback), "of_a_run"):
+            raise TypeError(f"callback must be None or what from_callable makes, got {self.callback!r}")
+        check_truth(self.truth)
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
 
     def compiled(self) -> Any:
@@ -151,6 +164,7 @@ class Problem:
             raise TypeError(
                 f"domain must be None or a Domain, got {self.domain!r} of type {type(self.domain).__name__}"
             )
+        check_truth(self.truth)
         if self.domain is not None and self.domain.dim != self.target.dim:
             raise ValueError(f"domain has dimension {self.domain.dim}, but the target has {self.target.dim}")
 

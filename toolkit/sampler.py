@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .boundaries import Boundary, ignore
-from .checks import check_number, check_numbers
+from .checks import check_deviation, check_numbers, check_text, is_sequence
 from .dynamics import Dynamics, langevin
 from .philox import MAX_REPLICAS
 from .schedules import Schedule, constant
@@ -43,10 +43,11 @@ class Sampler:
     energy_noise: float = 0.0
 
     def __post_init__(self) -> None:
+        check_text("name", self.name)
         object.__setattr__(self, "step_sizes", check_values("step_sizes", self.step_sizes))
         object.__setattr__(self, "temperatures", check_values("temperatures", self.temperatures))
-        check_number("gradient_noise", self.gradient_noise, at_least=0.0)
-        check_number("energy_noise", self.energy_noise, at_least=0.0)
+        check_deviation("gradient_noise", self.gradient_noise)
+        check_deviation("energy_noise", self.energy_noise)
         for name, kind in (("dynamics", Dynamics), ("schedule", Schedule), ("boundary", Boundary)):
             value = getattr(self, name)
             if not isinstance(value, kind):
@@ -54,6 +55,9 @@ class Sampler:
         if self.tempering is not None and not isinstance(self.tempering, get_args(Tempering)):
             kinds = ", ".join(kind.__name__ for kind in get_args(Tempering))
             raise TypeError(f"tempering must be None or one of {kinds}, got {self.tempering!r}")
+        for name, field, part in (("dynamics", "move", self.dynamics.move), ("schedule", "factors", self.schedule.factors)):
+            if not callable(part):
+                raise TypeError(f"{name} must have a function {field}, got {part!r} of type {type(part).__name__}")
         check_replicas(self)
         check_parts(self)
 
@@ -102,7 +106,7 @@ class Sampler:
 def check_values(name: str, values: Any) -> tuple[Any, ...]:
     """Positive numbers (R,) as a tuple, or (chain, R) as a tuple of tuples. Raises otherwise."""
     rows = list(values) if isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.ndim) else []
-    if not rows or not all(isinstance(row, Sequence | np.ndarray) and not isinstance(row, str) for row in rows):
+    if not rows or not all(is_sequence(row) or isinstance(row, np.ndarray) for row in rows):
         return check_numbers(name, values, above=0.0)
     table = tuple(check_numbers(f"{name}[{i}]", row, above=0.0) for i, row in enumerate(rows))
     if len({len(row) for row in table}) > 1:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import dynamics as moves
 from . import tempering as temper
 from .boundaries import Boundary, ignore, reflect
-from .checks import check_count, check_flag, check_number, check_numbers
+from .checks import check_count, check_flag, check_number, check_numbers, is_sequence
 from .contour import Partition, StepDecay, step_decay
 from .exchange import Correction
 from .sampler import Sampler, Values
@@ -45,7 +45,9 @@ Number = float | Sequence[float] | NDArray[np.float64]
 
 def shared(name: str, value: Any, n_replicas: int = 1) -> Values:
     """One value for all replicas: (R,) of a number, (chain, R) of an array (chain,)."""
-    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and np.ndim(value) == 1:
+    if is_sequence(value) or (isinstance(value, np.ndarray) and value.ndim > 0):
+        if len(value) == 0:
+            raise ValueError(f"{name} must be a number, or one for every chain, got {value!r}")
         return tuple((v,) * n_replicas for v in check_numbers(name, value, above=0.0))
     return (check_number(name, value, above=0.0),) * n_replicas
 

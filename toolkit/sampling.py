@@ -5,11 +5,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from .accumulators import Accumulator
 from .blocks import Layout
 from .checks import check_flag
 from .driver import Driver
 from .errors import DivergenceError, InterruptedWarning
+from .footprint import check_footprint
 from .job import Integers, Job, make_job
 from .result import Run
 from .sampler import Sampler
@@ -64,9 +67,8 @@ def sample(
     )  # fmt: skip
     check_progress(progress)
     check_flag("keep_draws", keep_draws)
-    steps, trace_steps = job.kept_steps(), job.traced(0, job.n_steps)
-    if not keep_draws:
-        steps = steps[:0]
+    check_footprint(job, keep_draws=keep_draws, keep_trace=True)
+    steps, trace_steps = job.kept_steps() if keep_draws else np.zeros(0, np.int64), job.traced(0, job.n_steps)
     outputs = job.room(steps.size, trace_steps.size)
     interrupted = False
     with Driver(job, progress) as driver:
@@ -144,6 +146,7 @@ def stream(
         keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators, layout=layout,
     )  # fmt: skip
     check_progress(progress)
+    check_footprint(job, keep_draws=False, keep_trace=False)
     return stream_chunks(job, progress)
 
 

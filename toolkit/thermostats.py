@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import check_array, check_count
-from .result import Run
+from .checks import check_array, check_count, check_instance
+from .memory import check_room
+from .result import Run, Trace
 from .sampler import Sampler
 from .tempering import ContinuousTempering
 
@@ -35,10 +36,12 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
     s: the sampler's gradient_noise; D is 1 for thermostats by coordinate. To first order in h; of the first chain and
     replica. Raises ValueError for other dynamics. Source: TACT-HMC (2018), theorem 1, with z = s Δt.
     """
+    check_instance("sampler", sampler, Sampler)
+    check_count("dim", dim, at_least=1)
     if sampler.dynamics.name != "nose_hoover":
         raise ValueError(f"sampler must have Nosé–Hoover dynamics for a thermostat, got {sampler.dynamics.name!r}")
     friction, inertia = sampler.dynamics.parameters
-    shared = check_count("dim", dim, at_least=1) if "thermostat" in sampler.dynamics.memory else 1
+    shared = dim if "thermostat" in sampler.dynamics.memory else 1
     h, temperature = first(sampler.step_sizes), first(sampler.temperatures)
     mean = friction + 0.5 * h * sampler.gradient_noise**2 / temperature
     return NormalLaw(mean, float(np.sqrt(h * temperature / (inertia * shared))))
@@ -62,11 +65,9 @@ def effective_temperature(run: Run) -> Array:
 
     Raises ValueError for a run without trace or without continuous tempering.
     """
-    coupled(run.sampler)
-    if run.trace is None:
-        raise ValueError("run must have a trace; give trace_every to sample")
-    temperatures = np.broadcast_to(np.array(run.sampler.temperatures, np.float64), run.trace.fields["xi"].shape[:2])
-    return np.asarray(temperatures[:, :, None] / run.trace.fields["multiplier"])
+    trace = coupled_trace(run)
+    temperatures = np.broadcast_to(np.array(run.sampler.temperatures, np.float64), trace.fields["xi"].shape[:2])
+    return np.asarray(temperatures[:, :, None] / trace.fields["multiplier"])
 
 
 def coupling_histogram(run: Run, n_bins: int = 20) -> tuple[Array, Array]:
@@ -75,11 +76,10 @@ def coupling_histogram(run: Run, n_bins: int = 20) -> tuple[Array, Array]:
     Shares (chain, replica, bin) sum to 1 for each replica; where the bias has settled all are 1 / n_bins.
     Raises ValueError for a run without trace or without continuous tempering.
     """
-    coupled(run.sampler)
+    trace = coupled_trace(run)
     check_count("n_bins", n_bins, at_least=1)
-    if run.trace is None:
-        raise ValueError("run must have a trace; give trace_every to sample")
-    xi = run.trace.fields["xi"][:, :, run.trace.steps >= run.burn_in]
+    check_room("n_bins", n_bins, 32.0 * n_bins * run.n_chains * run.sampler.n_replicas)
+    xi = trace.fields["xi"][:, :, trace.steps >= run.burn_in]
     if xi.shape[2] == 0:
         raise ValueError(f"run must have a trace after its burn-in of {run.burn_in} steps")
     edges = np.linspace(-1.0, 1.0, n_bins + 1)
@@ -90,11 +90,23 @@ def coupling_histogram(run: Run, n_bins: int = 20) -> tuple[Array, Array]:
 def running_average(values: Any) -> Array:
     """Mean of the first 1, 2, 3, … ``values`` along their last axis."""
     array = check_array("values", values)
+    if array.ndim == 0:
+        raise ValueError(f"values must have an axis, got the number {array}")
     return np.asarray(np.cumsum(array, axis=-1) / np.arange(1, array.shape[-1] + 1))
+
+
+def coupled_trace(run: Run) -> Trace:
+    """The trace of a run with continuous tempering. Raises TypeError or ValueError where there is none."""
+    check_instance("run", run, Run)
+    coupled(run.sampler)
+    if run.trace is None:
+        raise ValueError("run must have a trace, got None; give trace_every to sample")
+    return run.trace
 
 
 def coupled(sampler: Sampler) -> ContinuousTempering:
     """The sampler's continuous tempering. Raises ValueError where it has another, or none."""
+    check_instance("sampler", sampler, Sampler)
     if not isinstance(sampler.tempering, ContinuousTempering):
         raise ValueError(f"sampler must have continuous tempering, got tempering={sampler.tempering}")
     return sampler.tempering

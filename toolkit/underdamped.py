@@ -6,7 +6,7 @@ schedule may change h, and a swap the temperature, without leaving momenta of an
 
 import math
 
-from .checks import check_flag, check_number
+from .checks import check_deviation, check_flag, check_number
 from .compiling import kernel
 from .maths import fma, select
 from .moving import Dynamics
@@ -49,7 +49,7 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
     Source: cyclical SG-MCMC (2020), section 2, with v = √h p; Chen, Fox & Guestrin (2014), eq. 15.
     """
     check_number("friction", friction, above=0.0, at_most=1.0)
-    check_number("noise_estimate", noise_estimate, at_least=0.0)
+    check_deviation("noise_estimate", noise_estimate)
     return Dynamics(
         "underdamped_langevin",
         move_underdamped,

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import check_array, check_count, check_flag
+from .memory import check_room
 
 __all__ = ["resample", "weighted_ess"]
 
@@ -50,6 +51,7 @@ def resample(
         kept = rng.random(shares.shape) * shares.max(axis=1, keepdims=True) < shares
         return [chain[which] for chain, which in zip(points, kept, strict=True)]
     size = points.shape[1] if n is None else check_count("n", n, at_least=1)
+    check_room("n", size, 8.0 * size * len(points) * (points.shape[2] + 1))
     picked = np.empty((len(points), size, points.shape[2]))
     for chain, share in enumerate(shares):
         # Draw i gets the whole numbers between its two ends of the running sum, moved by one random number for all.
