@@ -11,7 +11,7 @@ from .given_draws import check_draw_weights, check_draws
 
 Array = NDArray[np.float64]
 
-AT_ONCE = 2**22  # numbers held at a time
+AT_ONCE = 2**16  # numbers held at a time, which caches hold too
 
 
 class ModeCoverage(NamedTuple):
@@ -104,7 +104,7 @@ def check_places(centres: Any, dim: int) -> Array:
 
 
 def pieces(n: int, columns: int) -> list[slice]:
-    """Slices of n rows, each with no more than 2²² numbers in so many columns."""
+    """Slices of n rows, each with no more than 2¹⁶ numbers in so many columns, and at least one row."""
     size = max(1, AT_ONCE // columns)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
