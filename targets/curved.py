@@ -143,7 +143,8 @@ def banana(*, curvature: float = 0.03, scale: float = 10.0, dim: int = 2) -> Tar
     otherwise. Law: the bend keeps volume, so U is ½ χ²(dim); x₂ has variance 1 + 2 b² s⁴ and is uncorrelated with x₁.
     Source: Haario, Saksman & Tamminen (1999), with b = 0.03 and 0.1, s = 10.
     """
-    bend, scale = check_number("curvature", curvature, above=-1e100, below=1e100), check_scale("scale", scale)
+    bend = check_number("curvature", check_number("curvature", curvature), above=-1e100, below=1e100)
+    scale = check_scale("scale", scale)
     dim = check_count("dim", dim, at_least=2, below=MAX_DIM)
     mode = np.zeros((1, dim))
     mode[0, 1] = bend * scale**2
@@ -191,7 +192,7 @@ def funnel(*, dim: int = 10, scale: float = 3.0) -> Target:
     Source: Neal (2003), section 8, with dim = 10 and s = 3.
     """
     dim = check_count("dim", dim, at_least=2, below=MAX_DIM)
-    scale = check_number("scale", scale, above=1e-100, at_most=20.0)
+    scale = check_scale("scale", check_number("scale", scale, above=0.0, at_most=20.0))
     mode = np.zeros((1, dim))
     mode[0, 0] = -0.5 * (dim - 1) * scale**2
     truth = RidgeTruth(

@@ -75,7 +75,7 @@ def badly_scaled_gaussian(*, dim: int = 8, condition: float = 1e4) -> Target:
     """
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
     check_room("dim", dim, 24.0 * dim * dim)
-    condition = check_number("condition", condition, at_least=1.0, below=1e100)
+    condition = check_number("condition", check_number("condition", condition, at_least=1.0), below=1e100)
     variances = np.geomspace(1.0, 1.0 / condition, dim)
     truth = GaussianTruth(np.zeros(dim), np.diag(variances), 0.5 * float(np.log(2.0 * np.pi * variances).sum()))
     name = f"badly_scaled_gaussian({condition:g}) in {dim}-D"

@@ -45,7 +45,7 @@ def egg_box(*, barrier: float = 4.0, spread: float = 1.0) -> Target:
     """
     barrier, spread = (
         check_scale("barrier", barrier),
-        check_number("spread", spread, above=1e-100, at_most=2.0),
+        check_scale("spread", check_number("spread", spread, above=0.0, at_most=2.0)),
     )
     far = max(2, int(4.0 * spread))
     steps = np.arange(-far, far + 1)

@@ -270,7 +270,7 @@ BAD = {
     "classes": ({"labels": [1, 2]}, ValueError, r"labels must be 0 and 1, or −1 and 1, got \[1\.0, 2\.0\]"),
     "mixed": ({"labels": [0, -1]}, ValueError, r"labels must be 0 and 1, or −1 and 1, got \[-1\.0, 0\.0\]"),
     "nan": ({"features": [[1.0], [np.nan]]}, ValueError, r"features must be finite, got nan at \[1, 0\]"),
-    "prior": ({"prior": 0.0}, ValueError, r"prior must be finite and > 1e-100 and < 1e\+100, got 0.0"),
+    "prior": ({"prior": 0.0}, ValueError, r"prior must be finite and > 0, got 0.0"),
     "batch": ({"batch_size": 0}, ValueError, "batch_size must be ≥ 1 and < 131072, got 0"),
     "refresh": ({"refresh_every": 2}, ValueError, "refresh_every needs a batch_size"),
 }

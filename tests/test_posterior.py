@@ -160,7 +160,7 @@ BAD = {
     "data": ({"data": np.zeros((0, 3))}, ValueError, r"data must have shape \(data, columns\).*got \(0, 3\)"),
     "nan": ({"data": [[0.0, np.nan, 1.0]]}, ValueError, r"data must be finite, got nan at \[0, 1\]"),
     "dim": ({"dim": 0}, ValueError, "dim must be ≥ 1 and < 1024, got 0"),
-    "prior": ({"prior": -1.0}, ValueError, r"prior must be finite and > 1e-100 and < 1e\+100, got -1.0"),
+    "prior": ({"prior": -1.0}, ValueError, r"prior must be finite and > 0, got -1.0"),
     "prior function": ({"prior": lambda x: x[0]}, TypeError, r"prior must be a function \(x\).* it returns float64"),
     "prior word": ({"prior": "flat"}, TypeError, "prior must be a number, got 'flat'"),
     "batch": ({"batch_size": 0}, ValueError, "batch_size must be ≥ 1"),

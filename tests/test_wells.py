@@ -223,7 +223,7 @@ def test_double_well_in_64_dimensions():
         (lambda: egg_box(spread=2.5), r"^spread must be finite and > 0 and ≤ 2, got 2\.5$"),
         (lambda: muller_brown(scale=-0.05), r"^scale must be finite and > 0, got -0\.05$"),
         (lambda: himmelblau(scale=0.0), r"^scale must be finite and > 0, got 0\.0$"),
-        (lambda: double_well(dim=0), "^dim must be ≥ 1, got 0$"),
+        (lambda: double_well(dim=0), "^dim must be ≥ 1 and < 131072, got 0$"),
         (lambda: double_well(barrier=-1.0), r"^barrier must be finite and > 0, got -1\.0$"),
         (lambda: double_well(tilt=6.2), r"^tilt must be finite and > -6\.1584 and < 6\.1584, got 6\.2$"),
     ],

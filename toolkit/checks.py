@@ -13,7 +13,7 @@ def check_count(name: str, value: Any, *, at_least: int, below: int = 2**63) -> 
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
     if not at_least <= value < below:
-        limit = "" if below == 2**63 and value < below else f" and < {below}"
+        limit = "" if below >= 2**20 and value < below else f" and < {below}"  # no word of a far one that is kept
         raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {value}")
     return int(value)
 

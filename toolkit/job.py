@@ -205,7 +205,7 @@ def make_job(
 def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:
     """Raise ValueError where the chains' state alone does not fit into memory."""
     dim, tempering = problem.target.dim, sampler.tempering
-    lane = 4 * dim + problem.target.scratch_rows + 8  # position, gradient, noise, start; about as much again beside them
+    lane = 4 * dim + problem.target.scratch_rows + 8  # position, gradient, noise, start, and more beside them
     bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
     check_room("n_chains", n_chains, 8.0 * n_chains * (lane * sampler.n_replicas + 2 * bins))
 

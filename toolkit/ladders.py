@@ -39,7 +39,7 @@ def deo_window(n_replicas: int, rate: float) -> int:
     Raises TypeError or ValueError otherwise. Source: r2SGLD (2024), algorithm 2; Deng et al. (2023).
     """
     check_count("n_replicas", n_replicas, at_least=2)
-    check_number("rate", rate, above=1e-300, below=1.0)
+    check_number("rate", check_number("rate", rate, above=0.0, below=1.0), above=1e-300)
     rungs = math.log(n_replicas)
     return max(1, math.ceil((rungs + math.log(rungs)) / -math.log1p(-rate)))
 

@@ -58,7 +58,8 @@ def target(
             kind = type(function).__name__
             raise TypeError(f"target is put above a function of one point, got {function!r} of type {kind}")
         block = block_of(function, dim, None if numbers is None else numbers.shape)
-        return Target(name_of(function) if name is None else name, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth)
+        called = name_of(function) if name is None else name
+        return Target(called, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth)
 
     return decorate if function is None else decorate(function)
 

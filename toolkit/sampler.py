@@ -55,9 +55,9 @@ class Sampler:
         if self.tempering is not None and not isinstance(self.tempering, get_args(Tempering)):
             kinds = ", ".join(kind.__name__ for kind in get_args(Tempering))
             raise TypeError(f"tempering must be None or one of {kinds}, got {self.tempering!r}")
-        for name, field, part in (("dynamics", "move", self.dynamics.move), ("schedule", "factors", self.schedule.factors)):
+        for name, part in (("dynamics.move", self.dynamics.move), ("schedule.factors", self.schedule.factors)):
             if not callable(part):
-                raise TypeError(f"{name} must have a function {field}, got {part!r} of type {type(part).__name__}")
+                raise TypeError(f"{name} must be a function, got {part!r} of type {type(part).__name__}")
         check_replicas(self)
         check_parts(self)
 
