@@ -24,11 +24,15 @@ LONGEST_ATTRIBUTE = 32_000  # bytes; netCDF holds 64 KB of them
 
 
 class Place(NamedTuple):
-    """Where a saved array lies in the tree; ``folds``: replicas that follow each other along its draws, or 0."""
+    """Where a saved array lies in the tree; one without entries has no group, and its type as ``variable``.
+
+    folds: replicas that follow each other along its draws, or 0. shape: of one without entries.
+    """
 
     group: str
     variable: str
     folds: int = 0
+    shape: tuple[int, ...] = ()
 
 
 class Tree(NamedTuple):
@@ -249,9 +253,12 @@ def add_rest(run: Run, contents: Contents, tree: Tree) -> None:
     for name, array in contents.arrays.items():
         if name in tree.places:
             continue
+        if array.size == 0:  # nothing to write but what it is
+            tree.places[name] = Place("", array.dtype.str, shape=array.shape)
+            continue
         variable = free_name(name, group)
         dims = tuple(f"{variable}_dim_{i}" for i in range(array.ndim))
-        if name.startswith("counts.") and array.size:
+        if name.startswith("counts."):
             replicas, pairs = run.counts.status.shape[1], run.counts.attempted.shape[1]
             by_pair = name.rpartition(".")[2] in ("attempted", "accepted", "correction")
             size = array.shape[1] if array.ndim == 2 else 0
@@ -303,8 +310,8 @@ def add_accumulated(run: Run, tree: Tree) -> None:
     for name, result in run.accumulated.items():
         fields = result._asdict() if hasattr(result, "_asdict") else getattr(result, "__dict__", {})
         for field, value in fields.items():
-            array = np.asarray(value)
-            if array.dtype.kind in "biuf":
+            if isinstance(value, np.ndarray | np.generic | int | float):
+                array = np.asarray(value)
                 variable = free_name(f"{name}.{field}", found)
                 found[variable] = (tuple(f"{variable}_dim_{i}" for i in range(array.ndim)), array, f"{field} of {name}")
     tree.groups["accumulated"] = found

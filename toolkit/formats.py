@@ -157,9 +157,19 @@ def gathered(root: Any) -> tuple[Contents, str]:
     arrays = {}
     for name, given in json.loads(as_text(own[PLACES][...])).items():
         place = Place(*given)
+        if not place.group:
+            arrays[name] = empty(place)
+            continue
         values = np.asarray(root[place.group][place.variable][...])
         arrays[name] = unfolded(values, place.folds) if place.folds else values
     return Contents(header, arrays), checksum
+
+
+def empty(place: Place) -> Values:
+    """An array without entries."""
+    if math.prod(place.shape) != 0 or np.dtype(place.variable).kind not in "biuf":
+        raise LoadError("an array that has no place has entries")
+    return np.empty(tuple(place.shape), place.variable)
 
 
 def unfolded(values: Values, replicas: int) -> Values:

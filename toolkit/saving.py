@@ -43,7 +43,7 @@ def save(run: Run, path: "str | os.PathLike[str]") -> None:
         if suffix == ".zarr.zip":
             new = zipped(new, work / "run.zarr.zip")
         flush(new)
-        replace(new, place, work)
+        replace(new, place)
         with contextlib.suppress(OSError):  # not every system can flush a folder
             flush(place.parent, below=False)
     finally:
@@ -84,7 +84,7 @@ def naming(place: Path) -> Any:
     """Turn what a malformed file raises into a LoadError that names the file; what the system refuses stays."""
     try:
         yield
-    except (ImportError, PermissionError, FileNotFoundError):
+    except (ImportError, PermissionError):
         raise
     except LoadError as error:
         raise LoadError(f"{str(place)!r} holds no run that can be loaded: {error}") from error
@@ -138,15 +138,24 @@ def flush(path: Path, below: bool = True) -> None:
             os.close(handle)
 
 
-def replace(new: Path, place: Path, work: Path) -> None:
-    """Put ``new`` at ``place``; a folder that was there goes only once the new one can take its place."""
+def replace(new: Path, place: Path) -> None:
+    """Put ``new`` at ``place``; a folder that was there is moved aside first, and goes once the new one is in place.
+
+    Where the system breaks down between the two it is found beside, whole, in a folder ``.….replaced``.
+    """
     if not place.is_dir():
         os.replace(new, place)
         return
-    old = work / "old"
-    os.rename(place, old)
+    aside = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".replaced", dir=place.parent))
     try:
-        os.rename(new, place)
+        os.rename(place, aside / place.name)
+        try:
+            os.rename(new, place)
+        except BaseException:
+            os.rename(aside / place.name, place)
+            raise
     except BaseException:
-        os.rename(old, place)
+        with contextlib.suppress(OSError):  # it holds the old one where that could not be moved back
+            aside.rmdir()
         raise
+    shutil.rmtree(aside, ignore_errors=True)
