@@ -3,7 +3,14 @@
 from . import boundaries, cycles, diagnostics, dynamics, ladders, samplers, schedules, tempering, thermostats, weighting
 from .blocks import Layout
 from .callables import from_callable
-from .errors import ContourWarning, DivergenceError, InterruptedWarning, LoadError
+from .errors import (
+    CheckpointError,
+    CheckpointWarning,
+    ContourWarning,
+    DivergenceError,
+    InterruptedWarning,
+    LoadError,
+)
 from .gradient_check import GradientError, check_gradient
 from .pointwise import target
 from .problem import Problem, Target
@@ -14,6 +21,8 @@ from .saving import load
 from .unavailable import UnavailableError
 
 __all__ = [
+    "CheckpointError",
+    "CheckpointWarning",
     "ContourWarning",
     "DivergenceError",
     "GradientError",

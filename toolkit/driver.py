@@ -15,7 +15,7 @@ from .counting import Counts, count, with_theta
 from .describing import environment
 from .errors import DivergenceError
 from .interrupts import held
-from .job import Floats, Integers, Job
+from .job import FEWEST_STEPS, Floats, Integers, Job
 from .result import Run, Statistics, Trace, fold
 from .state import Outputs
 
@@ -37,7 +37,7 @@ class Driver:
 
     def __init__(self, job: Job, progress: bool | None) -> None:
         self.job = job
-        self._blocks = make_blocks(job.problem, job.sampler, job.init, job.layout, job.threads)
+        self.blocks = make_blocks(job.problem, job.sampler, job.init, job.layout, job.threads)
         self._engine = Engine(
             job.problem,
             job.sampler,
@@ -46,9 +46,10 @@ class Driver:
             keeps_energies=job.records_energies,
             keeps_statistics=job.keep_statistics,
         )
-        self._finished = Finished(0, 0, 0, 0.0, count(self._blocks, job.sampler))
-        self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
-        self._threads = min(job.threads, len(self._blocks))
+        self._finished = Finished(0, 0, 0, 0.0, count(self.blocks, job.sampler))
+        self.accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
+        self.is_whole = True  # blocks and accumulators stand where the last whole chunk has left them
+        self._threads = min(job.threads, len(self.blocks))
         # A Python function runs off the main thread, which is then free to hear Ctrl-C.
         is_threaded = self._threads > 1 or job.calls_python
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="toolkit") if is_threaded else None
@@ -78,16 +79,35 @@ class Driver:
         """Moments of the trace recorded so far."""
         return self._finished.traced
 
-    def growing_chunks(self) -> Iterator[tuple[int, int]]:
-        """First and last step (exclusive) of chunks that double while they take less than a tenth of a second."""
-        length = self.job.chunk_length
-        first = 0
+    @property
+    def elapsed(self) -> float:
+        """Seconds of sampling so far."""
+        return self._finished.elapsed
+
+    def resume(self, steps: int, draws: int, traced: int, elapsed: float) -> None:
+        """Go on after ``steps``, with blocks and accumulators that have been brought there."""
+        self._finished = Finished(steps, draws, traced, elapsed, count(self.blocks, self.job.sampler))
+        if self._bar is not None:
+            self._bar.initial = steps
+            self._bar.update(steps - self._bar.n)
+
+    def growing_chunks(self, longest: int = LONGEST_CHUNK) -> Iterator[tuple[int, int]]:
+        """First and last step (exclusive) of chunks that double while they take less than a tenth of a second.
+
+        Those of a run that is saved begin short, as nothing is known of the time a step takes, and double up to the
+        usual length while they take less than a second.
+        """
+        length = min(self.job.chunk_length, longest)
+        if self.job.checkpoint is not None and self.job.layout.chunk_steps is None:
+            length = min(length, FEWEST_STEPS)
+        first = self.done
         while first < self.job.n_steps:
             last = min(first + length, self.job.n_steps)
             started = time.perf_counter()
             yield first, last
-            if self.job.layout.chunk_steps is None and time.perf_counter() - started < 0.1:
-                length = min(2 * length, LONGEST_CHUNK)
+            limit = 0.1 if length >= self.job.chunk_length else 1.0
+            if self.job.layout.chunk_steps is None and time.perf_counter() - started < limit:
+                length = min(2 * length, longest)
             first = last
 
     def advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
@@ -101,17 +121,19 @@ class Driver:
     def _advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
         """``advance``, without a thought of Ctrl-C."""
         started = time.perf_counter()
+        self.is_whole = False
         factors, kept = self.job.plan(first, last)
         traced = self.job.traced(first, last)
         slots, trace_slots = np.full(last - first, -1, np.int64), np.full(last - first, -1, np.int64)
         slots[kept - first] = offset + np.arange(kept.size)
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
-        self._engine.run(self._pool, self._threads, self._blocks, first, factors, slots, trace_slots, outputs)
+        self._engine.run(self._pool, self._threads, self.blocks, first, factors, slots, trace_slots, outputs)
         with held():  # what the accumulators have taken in is counted as done
             self._accumulate(outputs, offset, kept)
             elapsed = self._finished.elapsed + time.perf_counter() - started
-            counts = count(self._blocks, self.job.sampler)
+            counts = count(self.blocks, self.job.sampler)
             self._finished = Finished(last, self.n_draws + kept.size, self.n_traced + traced.size, elapsed, counts)
+            self.is_whole = True
         if self._bar is not None:
             self._bar.update(last - self._bar.n)
 
@@ -126,7 +148,7 @@ class Driver:
             for values in (outputs.weights, outputs.energies)
         )
         for name, accumulator in self.job.accumulators.items():
-            accumulator.update(self._accumulated[name], draws, weights, energies, kept)
+            accumulator.update(self.accumulated[name], draws, weights, energies, kept)
 
     def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> Run:
         """The run as it stands, with the given draws."""
@@ -150,13 +172,13 @@ class Driver:
             energies=outputs.energies if job.keep_energies else None,
             replica_weights=outputs.weights if job.sampler.is_weighted else None,
             statistics=Statistics(*np.moveaxis(outputs.statistics, 3, 0)) if job.keep_statistics else None,
-            counts=with_theta(finished.counts, self._blocks),
+            counts=with_theta(finished.counts, self.blocks),
             sampling_steps=sampling,
             trace=trace,
             gradient_evaluations=job.pilot_gradients + finished.steps * len(job.init) * job.sampler.gradients_per_step,
             elapsed=finished.elapsed,
             interrupted=interrupted,
-            accumulated={name: a.result(self._accumulated[name]) for name, a in job.accumulators.items()},
+            accumulated={name: a.result(self.accumulated[name]) for name, a in job.accumulators.items()},
             made_with=environment(),
         )
 
@@ -167,7 +189,7 @@ class Driver:
             return
         step = int(status[status > 0].min()) - 1
         chain, replica = (int(i) for i in np.argwhere(status == step + 1)[0])
-        block = next(block for block in self._blocks if block.first <= chain < block.last)
+        block = next(block for block in self.blocks if block.first <= chain < block.last)
         lane = replica * (block.last - block.first) + chain - block.first
         state = block.state.position[:, lane].copy()
         energy, gradient = self.job.problem.target.evaluate(state[None])

@@ -28,6 +28,14 @@ class DivergenceError(ArithmeticError):
         self.run = run
 
 
+class CheckpointError(ValueError):
+    """A checkpoint is another run's, damaged beyond use, in use or nowhere to be written; the message says which."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written, or the last one was damaged and the one before was used."""
+
+
 class InterruptedWarning(UserWarning):
     """A run was stopped by the keyboard and holds fewer draws than were asked for."""
 

@@ -1,7 +1,7 @@
 """The checked arguments of one run."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from .accumulators import Accumulator, check_accumulators
 from .blocks import Layout, available_threads
-from .checks import check_array, check_choice, check_count, check_flag
+from .checks import check_array, check_choice, check_count, check_flag, check_number
 from .exchange import AdaptedCorrection, EstimatedCorrection
 from .memory import check_room
-from .partitions import with_partition
 from .philox import MAX_CHAINS, MAX_STEPS
 from .problem import Problem, as_problem
 from .recording import STATISTICS, TRACED, TRACED_COUPLING
 from .sampler import Sampler
 from .schedules import Factors, evaluate
 from .state import Outputs
+from .state_file import Paths, check_checkpoint
 from .stein import Stein
 from .tempering import ContinuousTempering, Contour, ReplicaExchange
 
@@ -47,7 +47,10 @@ class Job:
     keep_statistics: bool  # where there is replica exchange or a boundary
     trace_every: int | None
     accumulators: dict[str, Accumulator]
-    pilot_gradients: int  # gradient evaluations of the pilot that found contour's partition
+    checkpoint: Paths | None
+    checkpoint_every: float  # seconds
+    asked: Sampler  # as it was given, where a pilot has found its partition since
+    pilot_gradients: int  # gradient evaluations of that pilot
 
     @property
     def n_kept(self) -> int:
@@ -84,10 +87,10 @@ class Job:
         # A block's turn costs some 50 µs besides its steps, so these must not be too few.
         return int(np.clip(2**21 // (n_chains * n_replicas), min(128, most), most))
 
-    def chunks(self) -> Iterator[tuple[int, int]]:
-        """First and last step (exclusive) of the chunks of a stream, all of one length."""
+    def chunks(self, done: int = 0) -> Iterator[tuple[int, int]]:
+        """First and last step (exclusive) of the chunks of a stream after ``done`` steps, all of one length."""
         length = self.chunk_length
-        for first in range(0, self.n_steps, length):
+        for first in range(done, self.n_steps, length):
             yield first, min(first + length, self.n_steps)
 
     def plan(self, first: int, last: int) -> tuple[Factors, Integers]:
@@ -110,6 +113,15 @@ class Job:
                 f"burn_in={self.burn_in}, thin={self.thin}"
             )
         return steps
+
+    def counts_before(self, step: int) -> tuple[int, int]:
+        """Draws that are kept of the steps before ``step``, and moments of the trace."""
+        if self.sampler.schedule.keeps_all:
+            kept = max(0, step - self.burn_in) // self.thin
+        else:
+            length = 1 << 20
+            kept = sum(self.plan(first, min(first + length, step))[1].size for first in range(0, step, length))
+        return kept, step // self.trace_every if self.trace_every else 0
 
     def traced(self, first: int, last: int) -> Integers:
         """The steps from ``first`` to ``last`` (exclusive) after which the trace is recorded."""
@@ -153,9 +165,11 @@ def make_job(
     keep_statistics: Any,
     trace_every: Any,
     accumulators: Any,
+    checkpoint: Any,
+    checkpoint_every: Any,
     layout: Any,
 ) -> Job:
-    """Check all arguments of a run; ``sample`` says what they are."""
+    """Check all arguments of a run; ``sample`` says what they are. A contour may still lack its partition."""
     problem = as_problem(problem)
     if not isinstance(sampler, Sampler):
         raise TypeError(f"sampler must be a Sampler, got {sampler!r} of type {type(sampler).__name__}")
@@ -182,6 +196,8 @@ def make_job(
     happens = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")
     keep_statistics = check_flag("keep_statistics", keep_statistics) and happens
     accumulators = check_accumulators(accumulators)
+    checkpoint_every = check_number("checkpoint_every", checkpoint_every, above=0.0)
+    paths = check_checkpoint(checkpoint)
     if trace_every is not None:
         trace_every = check_count("trace_every", trace_every, at_least=1, below=n_steps + 1)
     if sampler.n_chains not in (None, n_chains):
@@ -195,11 +211,10 @@ def make_job(
     start = check_start(problem, sampler, n_chains, init)
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
-        keep_statistics, trace_every, accumulators, 0,
+        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
-    sampler, pilot = with_partition(problem, sampler, start, seed, threads)
-    return replace(job, sampler=sampler, pilot_gradients=pilot)
+    return job
 
 
 def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:

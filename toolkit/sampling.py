@@ -1,6 +1,7 @@
 """``sample`` and ``stream``: check everything, run in chunks, hand back what is there."""
 
 import contextlib
+import os
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,8 +10,9 @@ import numpy as np
 
 from .accumulators import Accumulator
 from .blocks import Layout
+from .checkpoint import Checkpoint
 from .checks import check_flag
-from .driver import Driver
+from .driver import LONGEST_CHUNK, Driver
 from .errors import DivergenceError, InterruptedWarning
 from .footprint import check_footprint
 from .job import Integers, Job, make_job
@@ -39,6 +41,8 @@ def sample(
     keep_statistics: bool = True,
     trace_every: int | None = None,
     accumulators: Mapping[str, Accumulator] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
     layout: Layout = Layout(),
 ) -> Run:
     """Run ``sampler`` on ``problem`` and return its draws.
@@ -52,40 +56,52 @@ def sample(
     anything to count. trace_every: also record ``run.trace``, what the sampler knows of itself (energies, thermostats,
     θ, walkers, …), after every so many steps, burn-in included. accumulators: name → what to gather from the draws
     (``accumulators``), which ``run.accumulated`` holds. keep_draws=False keeps none of them: memory does not grow with
-    n_steps, but for a trace.
+    n_steps, but for a trace. checkpoint: a file in which the run is saved every ``checkpoint_every`` > 0 seconds of
+    sampling, and at its end; called again the run goes on from there (docs/resume.md), with more n_steps too, and gives
+    the bits of one that was never stopped.
 
     Ctrl-C ends the run after the chunk under way and returns the draws so far, with an ``InterruptedWarning``; a second
-    one does not wait.
+    one does not wait. A run with a checkpoint is saved first, as far as it has come in whole chunks.
     Raises TypeError or ValueError before anything runs, naming the argument, its value and what is allowed;
-    DivergenceError, with the run so far attached, where a position or energy stops being finite; what a target made
-    by ``from_callable`` raises, with the run so far as its attribute ``run``.
+    CheckpointError where a checkpoint is another run's, in use or damaged beyond use; DivergenceError, with the run so
+    far attached, where a position or energy stops being finite; what a target made by ``from_callable`` raises, with
+    the run so far as its attribute ``run``.
     """
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
         backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
-        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators, layout=layout,
+        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators,
+        checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
     )  # fmt: skip
     check_progress(progress)
     check_flag("keep_draws", keep_draws)
     check_footprint(job, keep_draws=keep_draws, keep_trace=True)
     steps, trace_steps = job.kept_steps() if keep_draws else np.zeros(0, np.int64), job.traced(0, job.n_steps)
-    outputs = job.room(steps.size, trace_steps.size)
     interrupted = False
-    with Driver(job, progress) as driver:
+    with contextlib.ExitStack() as stack:
+        saved = stack.enter_context(Checkpoint(job, "sample" if keep_draws else "sample without draws"))
+        job = saved.complete(job)
+        outputs = job.room(steps.size, trace_steps.size)
+        driver = stack.enter_context(Driver(job, progress))
+        saved.restore(driver, outputs)
         try:
-            for first, last in driver.growing_chunks() if keep_draws else job.chunks():
+            for first, last in driver.growing_chunks(LONGEST_CHUNK if keep_draws else job.chunk_length):
                 room = outputs if keep_draws else job.room_of_chunk(first, last, outputs)
                 offset = driver.n_draws if keep_draws else 0
                 driver.advance(first, last, room, offset=offset, trace_offset=driver.n_traced)
                 driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
+                saved.after_chunk(driver, outputs)
+            saved.save(driver, outputs)
         except KeyboardInterrupt:
             interrupted = True
         except Exception as error:
             if job.calls_python and not isinstance(error, DivergenceError):
+                saved.save(driver, outputs)
                 attach_run(error, driver, driver.result(*so_far(driver, outputs, steps, trace_steps)))
             raise
         if interrupted:  # the chunk in which Ctrl-C was pressed came to its end, which may be a divergence
             driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
+            saved.save(driver, outputs)
     if interrupted:
         warnings.warn(
             f"interrupted after {driver.done} of {n_steps} steps; the run holds {driver.n_draws} of {steps.size} draws",
@@ -133,20 +149,27 @@ def stream(
     keep_statistics: bool = True,
     trace_every: int | None = None,
     accumulators: Mapping[str, Accumulator] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
     layout: Layout = Layout(),
 ) -> Iterator[Run]:
     """As ``sample``, but yield a ``Run`` for each chunk of steps, so that memory does not grow with ``n_steps``.
 
     A chunk's draws are its own; its rates and counts are those since the start. Chunks of burn-in have no draws.
     Joined along the draws, they equal ``sample``'s bit for bit. Checks its arguments when called, not when iterated.
+    With a checkpoint, what is saved counts a chunk as taken once the next is asked for: a stream that is called again
+    goes on after the last chunk saved as taken, and one that had come to its end yields a single run without draws.
     """
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
         backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
-        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators, layout=layout,
+        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators,
+        checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
     )  # fmt: skip
     check_progress(progress)
     check_footprint(job, keep_draws=False, keep_trace=False)
+    with Checkpoint(job, "stream") as saved:
+        job = saved.complete(job)
     return stream_chunks(job, progress)
 
 
@@ -158,8 +181,12 @@ def check_progress(progress: Any) -> None:
 
 def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
     """The chunks of a checked job."""
-    with Driver(job, progress) as driver:
-        for first, last in job.chunks():
+    nothing = job.room(0, 0)
+    with Checkpoint(job, "stream") as saved, Driver(job, progress) as driver:
+        saved.restore(driver, nothing)
+        if driver.done == job.n_steps:
+            yield driver.result(nothing, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        for first, last in job.chunks(driver.done):
             steps, trace_steps = job.plan(first, last)[1], job.traced(first, last)
             outputs = job.room(steps.size, trace_steps.size)
             driver.advance(first, last, outputs, offset=0, trace_offset=0)
@@ -168,3 +195,5 @@ def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
             if last == job.n_steps:
                 warn_about(run, stacklevel=3)
             yield run
+            saved.after_chunk(driver, nothing)
+        saved.save(driver, nothing)
