@@ -109,7 +109,7 @@ def sample(
             stacklevel=2,
         )
     run = driver.result(*so_far(driver, outputs, steps, trace_steps), interrupted)
-    warn_about(run, stacklevel=3)
+    warn_about(run, stacklevel=2)
     return run
 
 
@@ -193,7 +193,7 @@ def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
             driver.raise_divergence(outputs, steps, trace_steps)
             run = driver.result(outputs, steps, trace_steps)
             if last == job.n_steps:
-                warn_about(run, stacklevel=3)
+                warn_about(run, stacklevel=2)
             yield run
             saved.after_chunk(driver, nothing)
         saved.save(driver, nothing)
