@@ -1,8 +1,9 @@
-"""Runs to be interrupted: every named sampler, and every schedule, domain, target and record that has state of its own."""
+"""Runs to be interrupted: every named sampler; all schedules, domains, targets and records with state of their own."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from targets import constrained, mixtures, regression, shapes
 from toolkit import Layout, Sampler, boundaries, dynamics, from_callable, sample, samplers, schedules, tempering
@@ -80,7 +81,8 @@ CASES = {
     ),
     "adapted correction": (COSINE, samplers.resgld(**PAIR, correction=tempering.adapted_correction(0.4)), {}),
     "one swap per window": (
-        COSINE, Sampler("w", *THREE.values(), tempering=tempering.replica_exchange(window=20, one_swap_per_window=True)),
+        COSINE,
+        Sampler("w", *THREE.values(), tempering=tempering.replica_exchange(window=20, one_swap_per_window=True)),
         {"keep_replicas": True},
     ),
     "all pairs": (
@@ -126,8 +128,16 @@ def run_case(name, layout=0, **options):
     return sample(problem, sampler, threads=threads, layout=laid_out, **arguments)
 
 
+def stopped(monkeypatch, step, call, *given, **named):
+    """Make a call whose run breaks off after the first chunk that ends at ``step`` or later, once it has been saved."""
+    with monkeypatch.context() as patch:
+        stop_after(patch, step)
+        with pytest.raises(StoppedError):
+            call(*given, checkpoint_every=1e-9, **named)
+
+
 def stop_after(monkeypatch, step):
-    """Have runs break off after the first chunk that ends at ``step`` or later, once it has been saved."""
+    """Have runs break off there."""
     save = Checkpoint.after_chunk
 
     def after_chunk(self, driver, outputs):

@@ -10,9 +10,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from checkpoint_cases import (
-    CASES, COSINE, FLOWER, N_STEPS, PAIR, PARTITION, REGRESSION, StoppedError, Sums, assert_same, bowl, run_case, same,
-    stop_after,
-)  # fmt: skip
+    CASES,
+    COSINE,
+    FLOWER,
+    N_STEPS,
+    PAIR,
+    PARTITION,
+    REGRESSION,
+    Sums,
+    assert_same,
+    bowl,
+    run_case,
+    same,
+    stopped,
+)
 
 import toolkit
 from targets import constrained, mixtures, regression, shapes
@@ -40,9 +51,7 @@ def test_a_run_stopped_and_resumed_is_the_run_never_stopped(name, tmp_path, monk
     """Stopped after burn-in's middle and twice more, each time laid out otherwise; and once finished, it stays so."""
     path, whole = tmp_path / "run.ckpt", run_case(name)
     for layout, step in ((1, 30), (2, 151), (0, 280)):
-        with monkeypatch.context() as patch, pytest.raises(StoppedError):
-            stop_after(patch, step)
-            run_case(name, layout, checkpoint=path, checkpoint_every=1e-9)
+        stopped(monkeypatch, step, run_case, name, layout, checkpoint=path)
     run = run_case(name, 2, checkpoint=path)
     assert_same(run, whole)
     monkeypatch.setattr(Driver, "advance", None)  # from here on nothing is sampled
@@ -81,9 +90,7 @@ def test_cycles_are_extended_where_what_is_done_would_be_the_same(tmp_path, monk
 
 def test_fewer_steps_than_done_are_refused_and_fewer_than_asked_are_not(tmp_path, monkeypatch):
     path = tmp_path / "run.ckpt"
-    with monkeypatch.context() as patch, pytest.raises(StoppedError):
-        stop_after(patch, 50)
-        sample(COSINE, SGLD, checkpoint=path, checkpoint_every=1e-9, **RUN)
+    stopped(monkeypatch, 50, sample, COSINE, SGLD, checkpoint=path, **RUN)
     with pytest.raises(CheckpointError, match=r"n_steps must be ≥ 50, the steps that .* has done, got 49"):
         sample(COSINE, SGLD, checkpoint=path, **{**RUN, "n_steps": 49})
     short = {**RUN, "n_steps": 70}
@@ -111,14 +118,19 @@ OTHERS = {
     "trace_every": ({"trace_every": 5}, "trace_every: None there, 5 here"),
     "accumulators": ({"accumulators": {}}, "accumulators.sums: .*Sums there, nothing here"),
     "an accumulator's number": ({"accumulators": {"sums": Sums(3)}}, "accumulators.sums.*power: 1 there, 3 here"),
-    "step size": ({"sampler": samplers.r2sgld(step_sizes=(0.011, 0.02), temperatures=(1.0, 3.0))}, r"sampler.step_sizes\[0\]: 0.01 there, 0.011"),
-    "gradient noise": ({"sampler": samplers.r2sgld(**PAIR, gradient_noise=1e-300)}, "gradient_noise: 0.0 there, 1e-300"),
+    "step size": (
+        {"sampler": samplers.r2sgld(**{**PAIR, "step_sizes": (0.011, 0.02)})},
+        r"sampler.step_sizes\[0\]: 0.01 there, 0.011",
+    ),
+    "noise": ({"sampler": samplers.r2sgld(**PAIR, gradient_noise=1e-300)}, "gradient_noise: 0.0 there, 1e-300"),
     "swap": ({"sampler": samplers.r2sgld(**PAIR, swap_every=2)}, "sampler.tempering.swap_every: 1 there, 2 here"),
     "schedule": (
         {"sampler": samplers.r2sgld(**PAIR, schedule=schedules.exponential_decay(0.9))},
         "sampler.schedule: constant there, exponential_decay here",
     ),
-    "target": ({"problem": constrained(mixtures.five_spots(), shapes.flower())}, "problem.target.name: 'cosine25' there"),
+    "target": (
+        {"problem": constrained(mixtures.five_spots(), shapes.flower())}, "problem.target.name: 'cosine25' there",
+    ),
     "domain": ({"problem": constrained(COSINE, shapes.flower(petals=4))}, "problem.domain.*real"),
     "no domain": ({"problem": COSINE, "sampler": samplers.resgld(**PAIR)}, "problem.domain: flower there, None here"),
 }  # fmt: skip
@@ -156,7 +168,7 @@ def test_another_version_is_refused(saved, monkeypatch):
         with pytest.raises(CheckpointError, match=r"toolkit.version: '0.1.0' there, '0.0.1' here"):
             sample(checkpoint=path, **given)
     monkeypatch.setattr(toolkit.comparing, "OWN_STAMP", "0" * 64)
-    with pytest.raises(CheckpointError, match="toolkit.sources: '.*' there, '0000.*' here"):
+    with pytest.raises(CheckpointError, match=r"toolkit.sources: '.*' there, '0000.*' here"):
         sample(checkpoint=path, **given)
 
 
@@ -178,7 +190,7 @@ def test_a_target_s_numbers_and_function_are_compared(tmp_path):
     path = tmp_path / "python.ckpt"
     whole = sample(BOWL, SGLD, checkpoint=path, **RUN)
     assert_same(sample(from_callable(bowl, dim=2), SGLD, checkpoint=path, **RUN), whole)  # another handle
-    with pytest.raises(CheckpointError, match="other code of|problem.target.energy_gradient"):
+    with pytest.raises(CheckpointError, match=r"problem\.target\.energy_gradient"):
         sample(from_callable(scaled, dim=2, name="bowl"), SGLD, checkpoint=path, **RUN)
 
 
@@ -219,9 +231,10 @@ def test_what_a_python_function_raises_loses_no_whole_chunk(tmp_path, monkeypatc
     """It breaks off a chunk, and the state with it: what is saved is the last whole one."""
     path, seen, resume = tmp_path / "run.ckpt", [], Driver.resume
     monkeypatch.setattr(Driver, "resume", lambda self, *given: (seen.append(given[0]), resume(self, *given)))
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="the model is out") as caught:
+    with monkeypatch.context() as patch:
         patch.setattr(np, "sum", failing_sum(calls_until=48))
-        sample(SUMMED, SGLD, checkpoint=path, **RUN)
+        with pytest.raises(OSError, match="the model is out") as caught:
+            sample(SUMMED, SGLD, checkpoint=path, **RUN)
     assert caught.value.run.n_steps == 40
     assert_same(sample(SUMMED, SGLD, checkpoint=path, **RUN), sample(SUMMED, SGLD, **RUN))
     assert seen == [40]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checkpoint_cases import CASES, StoppedError, assert_same, run_case, stop_after
+from checkpoint_cases import CASES, assert_same, run_case, stopped
 
 from toolkit import Layout, Problem, snapshots
 from toolkit.blocks import make_blocks
@@ -74,9 +74,7 @@ def wholes():
 def test_scratch_is_scratch(name, wholes, tmp_path, monkeypatch):
     """With nan in all that is not stored a run goes on to the bits of the uninterrupted one."""
     path, spoiled = tmp_path / "run.ckpt", []
-    with monkeypatch.context() as patch, pytest.raises(StoppedError):
-        stop_after(patch, 330)
-        run_case(name, 1, checkpoint=path, checkpoint_every=1e-9)
+    stopped(monkeypatch, 330, run_case, name, 1, checkpoint=path)
     resume = Driver.resume
 
     def resume_spoiled(self, *position):
@@ -98,9 +96,8 @@ def test_nothing_is_stored_in_vain(field, wholes, tmp_path, monkeypatch):
     """Without any one field a run goes on to other bits."""
     path, name = tmp_path / "run.ckpt", NEEDED_BY[field]
     monkeypatch.setattr(snapshots, "STORED", tuple(f for f in snapshots.STORED if f != field))
-    with monkeypatch.context() as patch, pytest.raises(StoppedError):
-        stop_after(patch, 201 if field == "contour.late" else 330)  # θ is marked at steps 188 and 316, and not again
-        run_case(name, 1, checkpoint=path, checkpoint_every=1e-9)
+    step = 201 if field == "contour.late" else 330  # θ is marked at steps 188 and 316, and not again
+    stopped(monkeypatch, step, run_case, name, 1, checkpoint=path)
     run = run_case(name, 2, checkpoint=path)
     with pytest.raises(AssertionError):
         assert_same(run, wholes(name))

@@ -19,7 +19,7 @@ from .errors import CheckpointError, CheckpointWarning
 from .interrupts import held
 from .journal import BEGINNING, Journal, LockedError, Mark
 from .partitions import with_partition
-from .records import KINDS, DamagedError, Record, Stored, little, read_array, read_into, read_record, runs, store
+from .records import KINDS, MAGIC, DamagedError, Record, Stored, little, read_array, read_into, read_record, runs, store
 from .snapshots import are_possible, stored_names, views
 from .state_file import write_state
 
@@ -224,7 +224,7 @@ class Checkpoint:
             for name in names:
                 read_into(file, record.arrays[name], views(driver.blocks, name, driver.job.sampler.n_replicas))
             for name, array in accumulated.items():
-                read_into(file, record.arrays[name], [array] if array.ndim else [array.reshape(1)])
+                read_into(file, record.arrays[name], [array])
         if not are_possible(driver.blocks):
             raise DamagedError("cannot be read: its values are impossible")
         driver.resume(position.steps, position.draws, position.traced, position.elapsed)
@@ -332,8 +332,6 @@ class Checkpoint:
 
 def is_ours(journal: Journal) -> bool:
     """Whether a journal without a state is the beginning of one of ours, which a kill has left."""
-    from .records import MAGIC
-
     journal.file.seek(0)
     return MAGIC.startswith(journal.file.read(len(MAGIC)))
 

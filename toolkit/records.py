@@ -191,6 +191,6 @@ def read_into(file: io.FileIO, placed: Placed, parts: Iterable[Array]) -> None:
 
 def runs(array: Array, width: int) -> Iterator[Array]:
     """``array`` in views of rows, each of ``width`` bytes, of about a piece's length."""
-    count = max(1, PIECE // max(1, width))
-    for first in range(0, len(array), count):
-        yield array[first : first + count]
+    rows, count = np.atleast_1d(array), max(1, PIECE // max(1, width))
+    for first in range(0, len(rows), count):
+        yield rows[first : first + count]
