@@ -9,7 +9,8 @@ import numpy as np
 
 TABLES = [
     "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
-    "doors", "samplers", "layout", "start", "memory", "diagnostics", "long",
+    "doors", "samplers", "layout", "start", "memory", "checkpoint", "diagnostics",
+    "long",
 ]  # fmt: skip
 
 wanted = sys.argv[1:] or TABLES

@@ -24,11 +24,11 @@ from toolkit.driver import Driver
 
 SAMPLER = samplers.resgld((0.01, 0.02), temperatures=(1.0, 3.0), energy_noise=0.5)
 PROBLEM = mixtures.cosine25()
-SHORT = {"n_steps": 60, "seed": 5, "n_chains": 3, "threads": 1, "layout": Layout(chunk_steps=10)}
-LONG = {"n_steps": 4_000_000, "thin": 500, "seed": 5, "n_chains": 10, "threads": 1, "keep_energies": True}
+SHORT = {"n_steps": 40, "seed": 5, "n_chains": 3, "threads": 1, "layout": Layout(chunk_steps=10)}
+LONG = {"thin": 500, "seed": 5, "n_chains": 10, "threads": 1, "keep_energies": True}
 SHARED = mmap.mmap(-1, 8 * 8)
 SEEN = np.frombuffer(SHARED, np.int64)  # what a child says before it dies
-WRITING, RESTORED, SAVED, OPERATION = range(4)
+WRITING, RESTORED, SAVED, OPERATION, SAVES = range(5)
 
 
 def digest(run):
@@ -51,7 +51,7 @@ def in_child(path, arguments, kill_after=None, prepare=lambda: None):
             said.write_text(f"{type(error).__name__}: {error}")
         os._exit(0)
     if kill_after is not None:
-        time.sleep(kill_after)
+        kill_after()
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     return None if os.WIFSIGNALED(status) else said.read_text()
@@ -73,20 +73,34 @@ def note(owner, name, place, value):
 
 def at_random(folder, n_kills):
     """One run, killed at random moments till it has been killed often enough, then left to end."""
-    whole, draw = digest(sample(PROBLEM, SAMPLER, **LONG)), random.Random(7)
+    arguments, draw = {**LONG, "n_steps": 20_000 * n_kills}, random.Random(7)
+    whole = digest(sample(PROBLEM, SAMPLER, **arguments))
     note(checkpoint.Checkpoint, "_append", WRITING, lambda *given: 1)
     note(checkpoint, "write_state", WRITING, None)
     note(Driver, "resume", RESTORED, lambda self, steps, *given: steps)
-    kills, writing, restored, leftovers = 0, 0, [], 0
+    note(checkpoint, "write_state", SAVES, lambda *given, **named: SEEN[SAVES] + 1)
+    kills, writing, restored, leftovers, span = 0, 0, [], 0, 0.0
+
+    def wait_for_saves():
+        nonlocal span
+        started = time.monotonic()
+        while SEEN[SAVES] < 4 and time.monotonic() < started + 60.0:
+            time.sleep(0.001)
+        span = time.monotonic() - started
+
+    def wait_some_time():
+        time.sleep(draw.uniform(0.0, 1.5 * span))
+
     while kills < n_kills:
-        said = in_child(folder / "run.ckpt", {**LONG, "checkpoint_every": 0.004}, draw.uniform(0.0, 0.09))
+        wait = wait_for_saves if kills % 5 == 0 else wait_some_time  # the machine may be busier than before
+        said = in_child(folder / "run.ckpt", {**arguments, "checkpoint_every": 0.001}, wait)
         if said is not None:
-            return {"ended early": said, "kills": kills}
+            return {"kills": kills, "equal": False, "said": f"ended early: {said}"}
         kills += 1
         writing += int(SEEN[WRITING])
         restored.append(int(SEEN[RESTORED]))
         leftovers += (folder / "run.ckpt.writing").exists()
-    said = in_child(folder / "run.ckpt", LONG)
+    said = in_child(folder / "run.ckpt", arguments)
     last = int(SEEN[RESTORED])
     return {
         "kills": kills, "writing": writing, "leftovers": leftovers, "restored": restored, "last": last,

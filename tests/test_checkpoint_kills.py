@@ -24,14 +24,13 @@ def outcome(*arguments):
 
 def check_random(found, n_kills):
     """Killed so often, several times in a write; each life began where a save stood, and the end is the whole run's."""
-    assert found["kills"] == n_kills
     assert found["equal"], found["said"]
+    assert found["kills"] == n_kills
     assert found["writing"] >= n_kills // 10
     began = [step for step in found["restored"] if step]
-    assert len(began) > n_kills // 4
     assert began == sorted(began)
-    assert len(set(began)) > n_kills // 8
-    assert 0 < found["last"] < 4_000_000
+    assert len(set(began)) >= n_kills // 5 - 1  # each fifth life was left to save three times
+    assert 0 < found["last"] < 20_000 * n_kills
 
 
 def test_fifty_kills_at_random_moments_change_no_bit():
@@ -44,11 +43,11 @@ def test_five_hundred_kills_at_random_moments_change_no_bit():
 
 
 def test_a_kill_at_any_operation_loses_no_more_than_the_save_under_way():
-    """Before, in the middle of and after each write, and around each change of a name: six saves, and the head."""
+    """Before, in the middle of and after each write, and around each change of a name: four saves, and the head."""
     found = outcome("everywhere")
     assert found["whole"]
-    assert found["operations"] == len(found["results"]) > 6 * 8
+    assert found["operations"] == len(found["results"]) > 4 * 8
     for saving, restored, equal, said in found["results"]:
         assert equal, said
         assert restored in (saving - 10, saving) or restored == saving == 0
-    assert {restored for _, restored, _, _ in found["results"]} == {0, 10, 20, 30, 40, 50, 60}
+    assert {restored for _, restored, _, _ in found["results"]} == {0, 10, 20, 30, 40}

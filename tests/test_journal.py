@@ -115,6 +115,26 @@ def test_one_holds_it_at_a_time(path):
     Journal(path).close()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_process_forked_off_does_not_hold_it(path):
+    """A worker of a pool outlives its parent at times; here it waits while the journal is opened again."""
+    journal = Journal(path)
+    (reading, writing), (heard, say) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(writing)
+        os.write(say, b"x")
+        os.read(reading, 1)
+        os._exit(0)
+    assert os.read(heard, 1) == b"x"
+    journal.close()
+    Journal(path).close()
+    os.close(writing)
+    os.waitpid(pid, 0)
+    for descriptor in (reading, heard, say):
+        os.close(descriptor)
+
+
 def here():
     """The environment of a process that finds this toolkit."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -2,12 +2,26 @@
 
 import io
 import os
+import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .records import NO_DIGEST, DamagedError, Record, Stored, read_record, write_record
 
 LOCKED_BYTE = 2**60  # on Windows, where a locked byte cannot be read: far beyond the end
+
+
+OPEN: "weakref.WeakSet[io.FileIO]" = weakref.WeakSet()
+
+
+def let_go() -> None:
+    """Close all journals in a process just forked off, or it would hold their locks beyond its parent's end."""
+    for file in OPEN:
+        file.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=let_go)
 
 
 class LockedError(Exception):
@@ -34,6 +48,7 @@ class Journal:
     def __init__(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         self._file = io.FileIO(descriptor, "r+b")
+        OPEN.add(self._file)
         self.mark = BEGINNING
         try:
             self.is_locked = lock(self._file)

@@ -1,0 +1,87 @@
+"""Checkpoints: bytes and seconds of one, and their share of a run's time.
+
+Seconds are wall-clock, with all three waits for the disk (two where no draws are kept). A share is what the run took
+beyond one without a checkpoint, the median of interleaved runs.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from targets import mixtures
+from toolkit import Layout, sample, samplers
+from toolkit.checkpoint import Checkpoint
+from toolkit.ladders import geometric_ladder
+
+from .markdown import head, row
+
+TEN = geometric_ladder(1.0, 10.0, 10)
+CASES: list[tuple[str, Any, dict[str, Any]]] = [
+    ("10 chains, 1 replica", samplers.sgld(1e-3), {"n_chains": 10, "n_steps": 2000, "layout": Layout(chunk_steps=100)}),
+    (
+        "10 chains, 2 replicas, 1,000 draws a save",
+        samplers.resgld((1e-3, 3e-3), temperatures=(1.0, 3.0)),
+        {"n_chains": 10, "n_steps": 20_000, "layout": Layout(chunk_steps=1000), "keep_draws": True},
+    ),
+    (
+        "100,000 chains, 10 replicas",
+        samplers.resgld(tuple(1e-3 * t for t in TEN), temperatures=TEN),
+        {"n_chains": 100_000, "n_steps": 80, "layout": Layout(chunk_steps=16)},
+    ),
+]
+
+
+def timed_saves(call: Callable[[], Any]) -> list[float]:
+    """Seconds of each save that ``call`` makes."""
+    seconds, save = [], Checkpoint.save
+
+    def timing(self: Checkpoint, *given: Any) -> None:
+        started = time.perf_counter()
+        save(self, *given)
+        seconds.append(time.perf_counter() - started)
+
+    Checkpoint.save = timing  # type: ignore[method-assign]
+    try:
+        call()
+    finally:
+        Checkpoint.save = save  # type: ignore[method-assign]
+    return seconds
+
+
+def main() -> None:
+    """Print the tables."""
+    target = mixtures.cosine25()
+    head("run", "state, bytes", "journal, bytes a save", "saves", "seconds a save, median", "longest")
+    for name, sampler, arguments in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "run.ckpt"
+            given = {"seed": 1, "keep_draws": False, "checkpoint": path, "checkpoint_every": 1e-9, **arguments}
+            seconds = [s for s in timed_saves(lambda g=given, s=sampler: sample(target, s, **g)) if s > 1e-4]
+            journal = path.with_name("run.ckpt.draws").stat().st_size / len(seconds)
+            row(
+                name,
+                f"{path.stat().st_size:,}",
+                f"{journal:,.0f}",
+                len(seconds),
+                statistics.median(seconds),
+                max(seconds),
+            )
+    print()
+    head("run of 10 chains, 3 tries", "seconds", "over none, %")
+    arguments = {"n_chains": 10, "n_steps": 60_000_000, "thin": 1000, "seed": 1}
+    taken: dict[float | None, list[float]] = {None: [], 60.0: [], 1.0: []}
+    sample(target, samplers.sgld(1e-3), **{**arguments, "n_steps": 1000})
+    for _ in range(3):
+        for every, seconds in taken.items():
+            with tempfile.TemporaryDirectory() as folder:
+                extra = {} if every is None else {"checkpoint": Path(folder) / "run.ckpt", "checkpoint_every": every}
+                started = time.perf_counter()
+                sample(target, samplers.sgld(1e-3), **arguments, **extra)
+                seconds.append(time.perf_counter() - started)
+    plain = statistics.median(taken[None])
+    for every, seconds in taken.items():
+        name = "no checkpoint" if every is None else f"checkpoint_every={every:g}"
+        row(name, statistics.median(seconds), 100.0 * (statistics.median(seconds) / plain - 1.0))
