@@ -3,9 +3,13 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from targets.quadrature import check_edges
 from targets.shapes import Shape
+from toolkit import Run
+from toolkit.checks import check_array, check_instance, check_number
 from toolkit.diagnostics import cell_counts
 
 
@@ -22,12 +26,21 @@ def density(
 
     source: a Run, draws of shape (..., 2), or cell probabilities of shape (nx, ny). shape: outline to draw.
     highest: density (per unit area) at the top of the colour scale; None: the largest of this picture.
+    Raises TypeError or ValueError naming the argument where something is off.
     """
-    array = np.asarray(getattr(source, "draws", source), np.float64)
+    check_instance("axes", axes, Axes)
+    if shape is not None:
+        check_instance("shape", shape, Shape)
+    if highest is not None:
+        check_number("highest", highest, above=0.0)
+    x_edges, y_edges = check_edges("x_edges", x_edges), check_edges("y_edges", y_edges)
+    array = check_array("source", source.draws if isinstance(source, Run) else source)
     if array.shape == (x_edges.size - 1, y_edges.size - 1):
         masses = array
     elif array.ndim >= 2 and array.shape[-1] == 2:
         points = array.reshape(-1, 2)
+        if not len(points):
+            raise ValueError(f"source must hold at least one draw, got shape {array.shape}")
         masses = cell_counts(points, x_edges, y_edges) / len(points)
     else:
         raise ValueError(f"source must be draws (..., 2) or masses of the grid, got an array of shape {array.shape}")

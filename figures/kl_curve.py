@@ -3,8 +3,11 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t
+
+from toolkit.checks import check_array, check_instance, check_number, check_text
 
 
 def interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -18,8 +21,18 @@ def kl_curve(at: Any, path: Any, axes: Any, *, label: str, level: float = 0.95, 
     """Draw the mean of ``path`` (chain, checkpoint) over ``at`` (checkpoint,) with its interval; (line, band).
 
     path: KL in nats, as ``toolkit.diagnostics.kl_path`` gives it. ``line``: settings of the line.
+    Raises TypeError or ValueError naming the argument where something is off.
     """
-    mean, half_width = interval(np.asarray(path, np.float64), level)
+    check_instance("axes", axes, Axes)
+    check_text("label", label)
+    check_number("level", level, above=0.0, below=1.0)
+    values, places = check_array("path", path), check_array("at", at)
+    if values.ndim != 2 or len(values) < 2 or values.shape[1:] != places.shape:
+        raise ValueError(
+            f"path must have shape (chain, checkpoint), at least 2 chains, and at (checkpoint,), "
+            f"got {values.shape} and {places.shape}"
+        )
+    mean, half_width = interval(values, level)
     (drawn,) = axes.plot(at, mean, label=label, **line)
     band = axes.fill_between(
         at, np.maximum(mean - half_width, 1e-12), mean + half_width, color=drawn.get_color(), alpha=0.18, linewidth=0

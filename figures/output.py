@@ -8,6 +8,9 @@ from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from toolkit.checks import check_instance, check_text, is_sequence
 
 from .style import STYLE
 
@@ -18,8 +21,19 @@ QUICK = os.environ.get("QUICK", "0") not in ("", "0")
 def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str) -> list[Path]:
     """Write ``figure`` as ``name``.png and .pdf and ``table``, one dict per row, as ``name``.csv; the paths.
 
-    The same numbers give the same bytes: no date goes into the files.
+    The same numbers give the same bytes: no date goes into the files. Raises TypeError or ValueError naming the
+    argument where something is off.
     """
+    check_instance("figure", figure, Figure)
+    check_instance("out", out, Path)
+    if Path(check_text("name", name)).name != name or "\0" in name or len(name) > 200:
+        raise ValueError(f"name must be the name of a file, without folders, got {name!r:.80}")
+    if (
+        not is_sequence(table)
+        or not table
+        or not all(isinstance(row, dict) and row.keys() == table[0].keys() for row in table)
+    ):
+        raise ValueError(f"table must be a sequence of dicts with the same keys, got {table!r:.80}")
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"{name}.{kind}" for kind in ("png", "pdf", "csv")]
     figure.savefig(paths[0], metadata={"Software": None})

@@ -31,7 +31,7 @@ def check_edges(name: str, edges: Any) -> Array:
     """``edges`` as increasing finite floats, at least two. Raises ValueError otherwise."""
     try:
         array = np.asarray(edges, np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         array = np.zeros(0)
     if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
         raise ValueError(f"{name} must be at least 2 finite increasing numbers, got {edges!r}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 def check_count(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
     """``value`` as an int. Raises TypeError where it is not an integer, ValueError where out of range."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be an integer, got {value!r:.200} of type {type(value).__name__}")
     if not at_least <= value < below:
         limit = "" if below >= 2**20 and value < below else f" and < {below}"  # no word of a far one that is kept
         raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {value}")
@@ -29,7 +29,7 @@ def check_number(
 ) -> float:
     """``value`` as a finite float. Raises TypeError where it is not a number, ValueError where out of range."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a number, got {value!r:.200} of type {type(value).__name__}")
     try:
         number = float(value)
     except OverflowError:
@@ -49,7 +49,7 @@ def check_number(
         allowed.append(f"≤ {at_most:g}")
         valid = valid and number <= at_most
     if not valid:
-        raise ValueError(f"{name} must be {' and '.join(allowed)}, got {value!r}")
+        raise ValueError(f"{name} must be {' and '.join(allowed)}, got {value!r:.200}")
     return number
 
 
@@ -66,28 +66,28 @@ def check_deviation(name: str, value: Any) -> float:
 def check_flag(name: str, value: Any) -> bool:
     """``value`` where it is True or False. Raises TypeError otherwise."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {value!r:.200}")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     """``value`` where it is one of the ``allowed`` words. Raises ValueError otherwise."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r:.200}")
     return value
 
 
 def check_text(name: str, value: Any) -> str:
     """``value`` where it is a str. Raises TypeError otherwise."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a str, got {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a str, got {value!r:.200} of type {type(value).__name__}")
     return value
 
 
 def check_instance(name: str, value: Any, kind: type) -> None:
     """Raise TypeError where ``value`` is not of the class ``kind``."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a {kind.__name__}, got {value!r:.200} of type {type(value).__name__}")
 
 
 def is_sequence(values: Any) -> bool:
@@ -99,7 +99,7 @@ def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
     """``values`` as a tuple of finite floats, each within ``limits``; the message names the entry at fault."""
     flat = values.ndim == 1 if isinstance(values, np.ndarray) else is_sequence(values)
     if not flat:
-        raise TypeError(f"{name} must be a sequence of numbers, got {values!r} of type {type(values).__name__}")
+        raise TypeError(f"{name} must be a sequence of numbers, got {values!r:.200} of type {type(values).__name__}")
     return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
 
 
@@ -108,17 +108,17 @@ def check_real_array(name: str, values: Any) -> NDArray[np.float64]:
     try:
         given = np.asarray(values)
     except ValueError as error:
-        raise TypeError(f"{name} must be an array of numbers, got {values!r}: {error}") from None
+        raise TypeError(f"{name} must be an array of numbers, got {values!r:.200}: {error}") from None
     if given.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be an array of real numbers, got {values!r}")
+        raise TypeError(f"{name} must be an array of real numbers, got {values!r:.200}")
     return given.astype(np.float64, order="C")
 
 
 def check_array(name: str, values: Any) -> NDArray[np.float64]:
     """``values`` as a float64 array. Raises TypeError where they are no numbers, ValueError where not finite."""
     array = check_real_array(name, values)
-    bad = np.argwhere(~np.isfinite(array))
-    if bad.size:
-        place = ", ".join(map(str, bad[0]))
-        raise ValueError(f"{name} must be finite, got {array[tuple(bad[0])]} at [{place}]")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(np.argwhere(bad)[0])
+        raise ValueError(f"{name} must be finite, got {array[first]} at [{', '.join(map(str, first))}]")
     return array

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import check_flag, check_number
+from .checks import check_flag, check_scale
 from .given_draws import check_sample
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ def mmd(
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"others must have the dimension of draws, {x.shape[1]}, got {y.shape[1]}")
     check_flag("unbiased", unbiased)
-    width = median_distance(x, y) if bandwidth is None else check_number("bandwidth", bandwidth, above=0.0)
+    width = median_distance(x, y) if bandwidth is None else check_scale("bandwidth", bandwidth)
     centre = np.concatenate([x, y]).mean(axis=0)
     points, n = np.concatenate([x, y]) - centre, len(x)
     points /= np.sqrt(2.0) * width

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.special import gammaln
 
-from .checks import check_array, check_count, check_number
+from .checks import check_array, check_count, check_number, check_scale
 from .given_draws import check_draw_weights, check_draws, check_sample
 
 Array = NDArray[np.float64]
@@ -85,7 +85,7 @@ def kl_divergence(counts: Any, masses: Any, *, total: float | None = None, pseud
     Raises ValueError where shapes differ or numbers are out of range.
     """
     n, p = check_array("counts", counts), check_masses(masses)
-    a = check_number("pseudo_count", pseudo_count, above=0.0)
+    a = check_scale("pseudo_count", pseudo_count)
     if n.shape != np.shape(masses):
         raise ValueError(f"counts must have the shape of masses, {np.shape(masses)}, got {n.shape}")
     if (n < 0).any():
@@ -146,7 +146,7 @@ def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> floa
     """
     p = check_masses(masses)
     n = check_count("n_draws", n_draws, at_least=1)
-    a = check_number("pseudo_count", pseudo_count, above=0.0)
+    a = check_scale("pseudo_count", pseudo_count)
     p = p[p > 0]
     if p.size == 1:
         return 0.0  # all draws are in the one cell there is
@@ -184,6 +184,7 @@ def equivalent_draws(kl: Any, masses: Any, *, pseudo_count: float = 0.5) -> Arra
     worst = int(np.argmax(table))
     numbers, table = numbers[worst:], table[worst:]
     if table.size < 2 or not (np.diff(table) < 0).all():
-        raise ValueError(f"masses must spread over cells so that more draws help, got {np.shape(masses)} cells")
+        raise ValueError(f"masses must spread over cells so that more draws help, got {np.shape(masses)} cells and "
+            f"pseudo_count={pseudo_count}")
     inverse = PchipInterpolator(np.log(table[::-1]), np.log(numbers[::-1]))
     return np.asarray(np.exp(inverse(np.log(np.clip(values, table[-1], table[0])))))

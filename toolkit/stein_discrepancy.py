@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import check_flag, check_number
+from .checks import check_flag, check_number, check_scale
 from .given_draws import check_sample
 from .problem import as_problem
 
@@ -56,8 +56,8 @@ def ksd(
             "compare with truth.independent_draws by mmd instead"
         )
     x, w = check_sample("draws", draws, "weights", weights)
-    c, b = check_number("scale", scale, above=0.0), check_number("beta", beta, above=-1.0, below=0.0)
-    check_number("temperature", temperature, above=0.0)
+    c, b = check_scale("scale", scale), check_number("beta", beta, above=-1.0, below=0.0)
+    check_scale("temperature", temperature)
     check_flag("unbiased", unbiased)
     loads = float((w**2).sum())
     if unbiased and 1.0 - loads < 1e-12:

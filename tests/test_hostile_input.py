@@ -1,0 +1,94 @@
+"""Malformed calls, made up by Hypothesis, at everything public: each is refused in words, in time, leaving nothing.
+
+Every argument of every public function is given values that are wrong for it, by its kind; a refusal is a documented
+exception that one of the project's own ``raise`` statements raised, with the argument's name and a value. Values that
+are odd but may be right must give numbers, or such a refusal. The calls are made by two processes
+(``hostile_worker``), so that a call that hangs, or takes Python with it, is told by its name.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import hostile_results
+import hostile_targets
+import hostile_toolkit
+import pytest
+from hostile_calls import EXCUSED, name_of, surface
+
+HERE = Path(__file__).resolve().parent
+TABLES = ("hostile_toolkit", "hostile_targets", "hostile_results")
+CALLS = [*hostile_toolkit.CALLS, *hostile_targets.CALLS, *hostile_results.CALLS]
+
+
+def start(folder, module, share, of, examples, seed):
+    """A process that makes a share of a table's calls."""
+    folder.mkdir()
+    with (folder / "said").open("wb") as said:
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "hostile_worker.py"), str(folder), module, *map(str, (share, of, examples,
+                seed))],
+            stdout=said, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+        )  # fmt: skip
+
+
+def outcome(folder, process):
+    """The report of a process; where it did not come to its end, with the call that ended it."""
+    ended = process.wait(timeout=3000)
+    file = folder / "report.json"
+    report = json.loads(file.read_text()) if file.exists() else {"made": 0, "refused": 0, "found": []}
+    if ended:
+        last = (folder / "told").read_text().splitlines()[-1:] if (folder / "told").exists() else []
+        report["found"].append(f"ended by {last}: {(folder / 'said').read_text()[-2000:]}")
+    return report
+
+
+def reports(folder, examples, seed):
+    """What two processes for each table find, one table after the other."""
+    found = []
+    for table in TABLES:
+        folders = [folder / f"{table}-{share}" for share in range(2)]
+        running = [start(place, table, share, 2, examples, seed) for share, place in enumerate(folders)]
+        found += [outcome(*each) for each in zip(folders, running, strict=True)]
+    return found
+
+
+def test_everything_public_is_called():
+    """A function that is new and public must be given its kinds, or an excuse."""
+    called = {name_of(call.function) for call in CALLS} | {call.name.partition(" of ")[0] for call in CALLS}
+    public = dict(surface())
+    assert len(public) > 100
+    forgotten = public.keys() - called
+    assert not {name for name in forgotten if EXCUSED.isdisjoint([name.split(".")[-1], ".".join(name.split(".")[-2:])])}
+    for call in CALLS:
+        call.arguments()
+
+
+def test_2000_malformed_calls_are_refused_in_words(tmp_path):
+    found = reports(tmp_path, 2, 0)
+    assert not [fault for report in found for fault in report["found"]]
+    assert sum(report["refused"] for report in found) >= 2000
+
+
+@pytest.mark.slow
+def test_20000_malformed_calls_of_another_day_are_refused_in_words(tmp_path):
+    found = reports(tmp_path, 25, int.from_bytes(os.urandom(3)))
+    assert not [fault for report in found for fault in report["found"]]
+    assert sum(report["refused"] for report in found) >= 20_000
+
+
+@pytest.mark.parametrize(
+    ("bad", "fault"),
+    [
+        ("indexes", "ended in IndexError"), ("is_vague", "does not name number"), ("takes_all", "is taken"),
+        ("borrows", "none of our checks raised"), ("says_nothing", "says no value"), ("gives_nan", "gives nan"),
+        ("hangs", "ended by"), ("crashes", "ended by"), ("writes", "left"),
+    ],
+)  # fmt: skip
+def test_bad_functions_are_found_out(bad, fault, tmp_path):
+    """The net holds: functions with one fault each."""
+    report = outcome(tmp_path / bad, start(tmp_path / bad, f"hostile_examples:{bad}", 0, 1, 20, 0))
+    assert fault in report["found"][0]
+    assert bad in report["found"][0]
