@@ -119,6 +119,24 @@ def test_weighted_ess_is_the_variance_of_the_weighted_mean(phi):
             assert abs(wrong / variance - 1.0) > allowed
 
 
+def test_weighted_ess_is_by_what_is_summed_and_not_by_the_coordinate():
+    """x = s a, s random signs and a an AR(1), is white; weighted by 1 + 0.8 s it sums s a + 0.8 a, which is not.
+
+    Variance of the estimate, with n draws: (1 + 0.64 · 19) / n.
+    """
+    rng, n = np.random.default_rng(19), 2 * 4000
+    slow = ar1(rng, 0.9, (200, 2, 4000))
+    signs = rng.choice([-1.0, 1.0], slow.shape)
+    claims = [
+        1.0 / d.ess((s * a)[..., None], weights=1.0 + 0.8 * s, method="mean")[0]
+        for s, a in zip(signs, slow, strict=True)
+    ]
+    law = (1.0 + 0.64 * 19.0) / n
+    assert abs(np.mean(claims) - law) < SIGMAS * np.std(claims) / np.sqrt(200) + 0.05 * law
+    white = (1.0 + 0.64) / n
+    assert abs(np.mean(claims) - white) > SIGMAS * np.std(claims) / np.sqrt(200) + 0.05 * law
+
+
 def test_weighted_bulk_and_tail_follow_the_weights():
     """Weights 0 or 1 leave a chain of fewer draws: ESS for it is near that of these draws alone."""
     rng = np.random.default_rng(10)
