@@ -84,7 +84,7 @@ def test_arviz_draws_a_plot_of_a_run_in_memory(run):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if hasattr(az, "plot_trace_dist"):
-            figure = az.plot_trace_dist(data, backend="matplotlib").viz["figure"].item()
+            figure = az.plot_trace_dist(data, compact=False, backend="matplotlib").viz["figure"].item()
         else:
             figure = az.plot_trace(data, compact=False).ravel()[0].figure
         figure.canvas.draw()

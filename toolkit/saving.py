@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +48,7 @@ def save(run: Run, path: "str | os.PathLike[str]") -> None:
         with contextlib.suppress(OSError):  # not every system can flush a folder
             flush(place.parent, below=False)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        remove(work)
 
 
 def load(path: "str | os.PathLike[str]", problem: Any = None) -> Run:
@@ -138,6 +139,15 @@ def flush(path: Path, below: bool = True) -> None:
             os.close(handle)
 
 
+def remove(folder: Path) -> None:
+    """Remove a folder, into which Zarr's threads may still write for a moment after one of them has failed."""
+    for _ in range(100):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.02)
+
+
 def replace(new: Path, place: Path) -> None:
     """Put ``new`` at ``place``; a folder that was there is moved aside first, and goes once the new one is in place.
 
@@ -158,4 +168,4 @@ def replace(new: Path, place: Path) -> None:
         with contextlib.suppress(OSError):  # it holds the old one where that could not be moved back
             aside.rmdir()
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    remove(aside)
