@@ -1,6 +1,18 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
-from . import boundaries, cycles, diagnostics, dynamics, ladders, samplers, schedules, tempering, thermostats, weighting
+from . import (
+    accumulators,
+    boundaries,
+    cycles,
+    diagnostics,
+    dynamics,
+    ladders,
+    samplers,
+    schedules,
+    tempering,
+    thermostats,
+    weighting,
+)
 from .blocks import Layout
 from .callables import from_callable
 from .errors import (
@@ -34,6 +46,7 @@ __all__ = [
     "Sampler",
     "Target",
     "UnavailableError",
+    "accumulators",
     "boundaries",
     "check_gradient",
     "cycles",

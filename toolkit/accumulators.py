@@ -6,6 +6,28 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from .batch_means import BatchMeansSoFar, batch_means
+from .energies_so_far import BestPoint, EnergiesSoFar, best_point, energy_histogram
+from .grids import HistogramSoFar, histogram
+from .kl_so_far import KlSoFar, kl
+from .moments import MomentsSoFar, moments
+
+__all__ = [
+    "Accumulator",
+    "BatchMeansSoFar",
+    "BestPoint",
+    "EnergiesSoFar",
+    "HistogramSoFar",
+    "KlSoFar",
+    "MomentsSoFar",
+    "batch_means",
+    "best_point",
+    "energy_histogram",
+    "histogram",
+    "kl",
+    "moments",
+]
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 State = dict[str, NDArray[Any]]
@@ -27,7 +49,8 @@ class Accumulator(Protocol):
     ) -> None:
         """Take in draws (chain, draw, dim) with weights and energies (chain, draw), and their steps (draw,), in place.
 
-        The state must come out the same, bit for bit, wherever the draws are cut into calls.
+        The state must come out the same, bit for bit, wherever the draws are cut into calls; and a call may be given
+        some of the chains, with their part of the state, while another thread takes in others.
         """
 
     def result(self, state: State) -> Any:

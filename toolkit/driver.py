@@ -1,15 +1,18 @@
 """A run under way: its blocks, its threads, what they have counted, and how far they are."""
 
 import contextlib
+import functools
+import itertools
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Engine, make_blocks
+from .blocks import Engine, all_arrive, make_blocks
 from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .counting import Counts, count, with_theta
 from .describing import environment
@@ -147,8 +150,23 @@ class Driver:
             fold(values[:, :targets, chunk]) if values.shape[2] else None
             for values in (outputs.weights, outputs.energies)
         )
-        for name, accumulator in self.job.accumulators.items():
-            accumulator.update(self.accumulated[name], draws, weights, energies, kept)
+        threads = min(self.job.threads, len(draws))
+        ends = [len(draws) * i // threads for i in range(threads + 1)]
+        with all_arrive(deque(), None) as tasks:
+            for name, accumulator in self.job.accumulators.items():
+                for first, last in itertools.pairwise(ends):
+                    work = functools.partial(
+                        accumulator.update,
+                        {field: values[first:last] for field, values in self.accumulated[name].items()},
+                        draws[first:last],
+                        None if weights is None else weights[first:last],
+                        None if energies is None else energies[first:last],
+                        kept,
+                    )
+                    if self._pool is None:
+                        work()
+                    else:
+                        tasks.append(self._pool.submit(work))
 
     def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> Run:
         """The run as it stands, with the given draws."""

@@ -100,19 +100,25 @@ class Job:
         kept = factors.keep & (steps >= self.burn_in) & ((steps - self.burn_in + 1) % self.thin == 0)
         return factors, steps[kept]
 
-    def kept_steps(self) -> Integers:
-        """All steps whose draw is kept. Raises ValueError where there are none."""
-        if self.sampler.schedule.keeps_all:
-            return np.arange(self.burn_in + self.thin - 1, self.n_steps, self.thin)
-        length = 1 << 20
-        firsts = range(0, self.n_steps, length)
-        steps = np.concatenate([self.plan(first, min(first + length, self.n_steps))[1] for first in firsts])
-        if steps.size == 0:
+    def kept_pieces(self) -> Iterator[Integers]:
+        """The steps whose draw is kept, in pieces none of which is empty. Raises ValueError where there are none."""
+        length, found = 1 << 16, False
+        for first in range(0, self.n_steps, length):
+            steps = self.plan(first, min(first + length, self.n_steps))[1]
+            if steps.size:
+                found = True
+                yield steps
+        if not found:
             raise ValueError(
                 f"schedule {self.sampler.schedule.name} keeps none of the draws asked for by n_steps={self.n_steps}, "
                 f"burn_in={self.burn_in}, thin={self.thin}"
             )
-        return steps
+
+    def kept_steps(self) -> Integers:
+        """All steps whose draw is kept. Raises ValueError where there are none."""
+        if self.sampler.schedule.keeps_all:
+            return np.arange(self.burn_in + self.thin - 1, self.n_steps, self.thin)
+        return np.concatenate(list(self.kept_pieces()))
 
     def counts_before(self, step: int) -> tuple[int, int]:
         """Draws that are kept of the steps before ``step``, and moments of the trace."""

@@ -196,6 +196,25 @@ class Run:
             f"{self.elapsed:.2f} s{', interrupted' if self.interrupted else ''})"
         )
 
+    @property
+    def warnings(self) -> list[str]:
+        """What speaks against the run, a sentence each with what to do; empty where nothing does."""
+        from .reporting import warnings_about
+
+        return warnings_about(self)
+
+    def __str__(self) -> str:
+        """The sampler, what was done and counted, means with errors, ESS and R-hat, and ``warnings``, in lines."""
+        from .reporting import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        from .reporting import html_of
+
+        return html_of(self)
+
 
 def fold(values: Floats) -> Floats:
     """(chain, replica, draw, …) → (chain, draw · replica, …), all replicas of a draw next to each other."""

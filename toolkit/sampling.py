@@ -76,7 +76,8 @@ def sample(
     check_progress(progress)
     check_flag("keep_draws", keep_draws)
     check_footprint(job, keep_draws=keep_draws, keep_trace=True)
-    steps, trace_steps = job.kept_steps() if keep_draws else np.zeros(0, np.int64), job.traced(0, job.n_steps)
+    steps = job.kept_steps() if keep_draws else next(job.kept_pieces())[:0].copy()  # a view would hold all of them
+    trace_steps = job.traced(0, job.n_steps)
     interrupted = False
     with contextlib.ExitStack() as stack:
         saved = stack.enter_context(Checkpoint(job, "sample" if keep_draws else "sample without draws"))

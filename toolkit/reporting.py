@@ -1,0 +1,89 @@
+"""A run in words: as text, and as HTML for notebooks."""
+
+import html
+import math
+
+from .advice import warnings_of
+from .result import Run
+from .summary import MOST_ROWS, Coordinates, coordinates_of, lines_of
+
+COLUMNS = ("coordinate", "mean", "sd", "MCSE", "ESS", "R-hat")
+# Colours come from the notebook, so that the table can be read on a light and on a dark ground.
+TABLE = "border-collapse:collapse;margin:0.4em 0;color:inherit;font-size:inherit"  # which quirks mode does not pass on
+CELL = "padding:0.15em 0.8em;text-align:{};border:none;background:transparent;color:inherit;vertical-align:top"
+
+
+def warnings_about(run: Run) -> list[str]:
+    """What speaks against the run, a sentence each."""
+    return warnings_of(run, coordinates_of(run))
+
+
+def text_of(run: Run) -> str:
+    """The run in lines of text."""
+    coordinates, lines = coordinates_of(run), lines_of(run)
+    width = max(len(label) for label, _ in lines)
+    out = [title(run), *(f"  {label:<{width}}  {text}" for label, text in lines), ""]
+    if coordinates is None:
+        out.append("  no draws of whole chains to make a table of")
+    else:
+        rows = [COLUMNS, *rows_of(coordinates)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
+        out += ["  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+        out += [f"  ({note})" for note in notes(run, coordinates)]
+    warnings = warnings_of(run, coordinates)
+    out += ["", *(f"  ! {sentence}" for sentence in warnings)] if warnings else []
+    return "\n".join(out)
+
+
+def html_of(run: Run) -> str:
+    """The run as one HTML element with everything inside."""
+    coordinates = coordinates_of(run)
+    out = [f"<div><strong>{html.escape(title(run))}</strong>"]
+    facts = "".join(row((label, text), ("left", "left")) for label, text in lines_of(run))
+    out.append(f'<table style="{TABLE}"><tbody>{facts}</tbody></table>')
+    if coordinates is None:
+        out.append("<p>no draws of whole chains to make a table of</p>")
+    else:
+        sides = ("right",) * len(COLUMNS)
+        body = "".join(row(cells, sides) for cells in rows_of(coordinates))
+        out.append(f'<table style="{TABLE}"><thead>{row(COLUMNS, sides, "th")}</thead><tbody>{body}</tbody></table>')
+        out += [f"<p><em>{html.escape(note)}</em></p>" for note in notes(run, coordinates)]
+    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in warnings_of(run, coordinates))
+    out += [f'<ul style="border-left:0.25em solid #d08700;margin:0.4em 0">{items}</ul>'] if items else []
+    return "".join([*out, "</div>"])
+
+
+def row(cells: tuple[str, ...], sides: tuple[str, ...], tag: str = "td") -> str:
+    """A row of an HTML table."""
+    styled = (
+        f'<{tag} style="{CELL.format(side)}">{html.escape(c)}</{tag}>' for c, side in zip(cells, sides, strict=True)
+    )
+    return f"<tr>{''.join(styled)}</tr>"
+
+
+def title(run: Run) -> str:
+    """The first line."""
+    return f"{run.sampler.name} on {run.problem.name}{', interrupted' if run.interrupted else ''}"
+
+
+def rows_of(coordinates: Coordinates) -> list[tuple[str, ...]]:
+    """The table's cells; the mean has the digits that its error leaves."""
+    rows: list[tuple[str, ...]] = []
+    for i, (mean, sd, mcse, worth, ratio) in enumerate(zip(*coordinates[:5], strict=True)):
+        error = mcse if math.isfinite(mcse) and mcse > 0.0 else sd
+        known = math.isfinite(error) and error > 0.0
+        digits = min(12, max(0, 1 - math.floor(math.log10(error)))) if known else 4
+        centre = f"{mean:.{digits}f}" if abs(mean) < 1e9 else f"{mean:.6g}"
+        size = f"{worth:,.0f}" if math.isfinite(worth) else "–"
+        agreement = f"{ratio:.4f}" if math.isfinite(ratio) else ("∞" if math.isinf(ratio) else "–")
+        rows.append(
+            (str(i), centre, f"{sd:.4g}", f"{mcse:.{digits}f}" if math.isfinite(mcse) else "–", size, agreement)
+        )
+    return rows
+
+
+def notes(run: Run, coordinates: Coordinates) -> list[str]:
+    """What the table was made of, where that is not all there is."""
+    dim = run.problem.target.dim
+    found = [f"of {coordinates.source}"] if coordinates.source else []
+    return found + ([f"the first {MOST_ROWS} of {dim} coordinates"] if dim > MOST_ROWS else [])
