@@ -33,9 +33,9 @@ def accepted(n: int, dim: int, propose: Callable[[int], Array], *, name: str) ->
 
 def check_draws(n: Any, dim: int) -> int:
     """``n`` as a number of points in ``dim`` dimensions. Raises where it is none or too large."""
-    n = check_count("n", n, at_least=0)
-    check_room("n", n, 16.0 * n * dim)
-    return n
+    number = check_count("n", n, at_least=0)
+    check_room("n", number, 16.0 * number * dim)
+    return number
 
 
 def generator(seed: Any) -> np.random.Generator:

@@ -190,6 +190,9 @@ NOT_CALLED = {
         "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",
     ),
     "looked at by Sampler and sample, which use it": ("Schedule",),
+    "a protocol that users fulfil": (
+        "Accumulator", "Accumulator.start", "Accumulator.update", "Accumulator.result",
+    ),
     "drives a script": ("run_script",),
     "walls that the functions of targets.domains put together": ("Convex",),
 }  # fmt: skip

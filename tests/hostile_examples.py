@@ -9,20 +9,20 @@ from hostile_calls import Call
 from hostile_values import number
 
 
-def refuse(number):
-    """A sound refusal."""
-    if not isinstance(number, float) or not 0.0 < number < math.inf:
-        raise ValueError(f"number must be a float > 0, got {number!r}")
+def is_good(number):
+    """Whether it is the one good value."""
+    return isinstance(number, float) and number == 1.0
 
 
 def indexes(number):
     """Trips."""
-    return [1.0][int(isinstance(number, str))]
+    return [1.0][0 if is_good(number) else 1]
 
 
 def is_vague(number):
     """Names nothing."""
-    raise ValueError("got something wrong")
+    if not is_good(number):
+        raise ValueError("got something wrong")
 
 
 def takes_all(number):
@@ -32,37 +32,39 @@ def takes_all(number):
 
 def borrows(number):
     """Lets Python complain."""
-    return int("number")
+    return 1 if is_good(number) else int("number")
 
 
 def says_nothing(number):
     """Shows no value."""
-    raise ValueError("number must be a number")
+    if not is_good(number):
+        raise ValueError("number must be a number")
 
 
 def gives_nan(number):
     """Goes on where it cannot."""
-    refuse(number)
-    return math.nan if number != 1.0 else 1.0
+    if not isinstance(number, float) or not 0.0 < number < math.inf:
+        raise ValueError(f"number must be a float > 0, got {number!r}")
+    return 1.0 if is_good(number) else math.nan
 
 
 def hangs(number):
     """Does not come back."""
-    if number != 1.0:
+    if not is_good(number):
         time.sleep(100.0)
 
 
 def crashes(number):
     """Takes Python with it."""
-    if number != 1.0:
+    if not is_good(number):
         ctypes.string_at(0)
 
 
 def writes(number):
     """Leaves a file."""
-    if number != 1.0:
+    if not is_good(number):
         Path("left_behind").touch()
-    refuse(number)
+        raise ValueError(f"number must be 1, got {number!r}")
 
 
 CALLS = [

@@ -10,13 +10,13 @@ import matplotlib as mpl
 import numpy as np
 from hostile_calls import NOT_NEGATIVE, OPEN_SHARE, POSITIVE, RNG, Call
 from hostile_toolkit import DRAWS, EDGES, IS_EDGES, IS_GRID, IS_MASSES, IS_RATES, MASSES, NORMAL, TWO
-from hostile_values import array, choice, count, flag, instance, kind, number, numbers, or_none, text
+from hostile_values import array, choice, count, flag, instance, is_whole, kind, number, numbers, or_none, text
 from hypothesis import strategies as st
 
 import figures
 import toolkit
 from targets import mixtures, shapes
-from toolkit import diagnostics, samplers
+from toolkit import accumulators, diagnostics, samplers
 from toolkit.problem import Problem, Target
 
 mpl.use("Agg")
@@ -136,6 +136,19 @@ DAMAGE = {
     )
     for suffix in FORMATS
 }
+COORDINATES = kind(
+    lambda v: isinstance(v, list | tuple | range | np.ndarray) and len(v) == 2 and all(map(is_whole, v))
+    and min(v) >= 0 and v[0] != v[1]
+)
+
+
+def run_with_histogram(coordinates):
+    """A run in the plane with a histogram of two coordinates."""
+    histogram = accumulators.histogram(EDGES, EDGES, coordinates=coordinates)
+    return toolkit.sample(PLANAR, samplers.sgld(0.1), n_steps=5, seed=0, accumulators={"h": histogram},
+        threads=1).n_steps
+
+
 PATHS = kind(lambda v: False, st.sampled_from(
     ["", ".", "/", "run", "run.txt", "\0.npz", "nowhere/run.npz", "/dev/null", "/dev/null/run.npz",
         "x" * 300 + ".npz", ".npz", b"run.npz",
@@ -252,6 +265,22 @@ CALLS = [
     Call("toolkit.run_exchange.exchange_summary", diagnostics.exchange_summary, EXCHANGE_GOOD, EXCHANGE_KIND),
     Call("toolkit.run_exchange.round_trips", diagnostics.round_trips, EXCHANGE_GOOD, EXCHANGE_KIND),
     Call("toolkit.run_exchange.swap_rates", diagnostics.swap_rates, EXCHANGE_GOOD, EXCHANGE_KIND),
+    # accumulators
+    Call("toolkit.moments.moments", accumulators.moments),
+    Call("toolkit.energies_so_far.best_point", accumulators.best_point),
+    Call("toolkit.energies_so_far.energy_histogram", accumulators.energy_histogram, {"edges": EDGES},
+        {"edges": IS_EDGES}),
+    Call("toolkit.batch_means.batch_means", accumulators.batch_means, {}, {"n_batches": count(4, idle=False)}),
+    Call("toolkit.grids.histogram", accumulators.histogram, {"x_edges": EDGES, "y_edges": EDGES},
+         {"x_edges": IS_EDGES, "y_edges": Y_EDGES, "coordinates": COORDINATES}),
+    Call("toolkit.kl_so_far.kl", accumulators.kl, {"truth": PLANAR.truth, "x_edges": EDGES, "y_edges": EDGES,
+        "at": [5, 10]}, {
+        "truth": TRUTH, "x_edges": IS_EDGES, "y_edges": IS_EDGES, "coordinates": COORDINATES,
+        "at": array([5, 10],
+            lambda a: a.dtype.kind in "iu" and a.ndim == 1 and a.size and a[0] >= 1 and (np.diff(a) > 0).all())},
+        {"coordinates": "truth"}),
+    Call("toolkit.grids.histogram of coordinates that are not there", run_with_histogram, {"coordinates": (0, 1)},
+         {"coordinates": kind(lambda v: False, st.tuples(st.integers(2), st.integers(0, 1)))}),
     # files
     Call("toolkit.result.Run.save", save_and_clear, {},
         {"path": PATHS._replace(wrong=PATHS.wrong.filter(lambda v: v is not None))}),

@@ -1,8 +1,8 @@
 """One process of hostile calls: tells each before it is made, and writes what was found.
 
-Arguments: a folder of its own; a table of calls, and after a colon what their names must hold; which share of the
-calls, of how many; examples for each argument; a seed. A call that takes longer than ``LIMIT`` ends the process, as does one
-that crashes it; the last line of ``told`` names it.
+Arguments: a folder of its own; tables of calls, joined by +, and after a colon what their names must hold; which share
+of the calls, of how many; examples for each argument; a seed. A call that takes longer than ``LIMIT`` ends the process,
+as does one that crashes it; the last line of ``told`` names it.
 """
 
 import faulthandler
@@ -169,7 +169,7 @@ class Caller:
 
 
 def main(folder: str, module: str, share: str, of: str, examples: str, start: str) -> None:
-    """Make every ``of``-th call of the table in ``module``, from ``share`` on, from an empty folder."""
+    """Make every ``of``-th call of the tables in ``module``, from ``share`` on, in an empty folder."""
     home = Path(folder)
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.RLIM_INFINITY))
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -178,17 +178,19 @@ def main(folder: str, module: str, share: str, of: str, examples: str, start: st
     workplace = home / "workplace"
     workplace.mkdir()
     os.chdir(workplace)
-    table, _, only = module.partition(":")
-    calls = [call for call in importlib.import_module(table).CALLS if re.search(only, call.name)]
-    caller = Caller(home, 0.5 if table == "hostile_examples" else LIMIT)
+    tables, _, only = module.partition(":")
+    calls = [call for table in tables.split("+") for call in importlib.import_module(table).CALLS]
+    calls = [call for call in calls if re.search(only, call.name)]
+    caller = Caller(home, 0.5 if tables == "hostile_examples" else LIMIT)
     for call in calls[int(share) :: int(of)]:
         caller.try_all(call, int(examples), int(start))
         left = sorted(map(str, workplace.iterdir()))
         if left:
             caller.found.append(f"{call.name} left {left}")
-            break
         report = {"made": caller.made, "refused": caller.refused, "found": caller.found, "slowest": caller.slowest}
         (home / "report.json").write_text(json.dumps(report), encoding="utf-8")
+        if left:
+            break
 
 
 if __name__ == "__main__":
