@@ -9,7 +9,7 @@ import numpy as np
 
 TABLES = [
     "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
-    "doors", "samplers", "layout", "start", "memory", "checkpoint", "diagnostics",
+    "doors", "samplers", "layout", "start", "memory", "storage", "checkpoint", "diagnostics",
     "long",
 ]  # fmt: skip
 

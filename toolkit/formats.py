@@ -48,11 +48,10 @@ def shrinks(array: Values) -> bool:
 def write_npz(run: Run, contents: Contents, path: Path) -> None:
     """Write ``contents`` as NumPy's archive of arrays."""
     texts = {HEADER: as_bytes(contents.header), CHECKSUM: as_bytes(contents.checksum)}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with zipfile.ZipFile(path, "w", allowZip64=True, compresslevel=1) as archive:
         for name, array in {**contents.arrays, **texts}.items():
-            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that equal runs make equal members
-            member.compress_type = zipfile.ZIP_DEFLATED if shrinks(array) else zipfile.ZIP_STORED
-            with archive.open(member, "w", force_zip64=True) as file:
+            archive.compression = zipfile.ZIP_DEFLATED if shrinks(array) else zipfile.ZIP_STORED  # of the next member
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
 
 
