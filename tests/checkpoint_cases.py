@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from targets import constrained, mixtures, regression, shapes
-from toolkit import Layout, Sampler, boundaries, dynamics, from_callable, sample, samplers, schedules, tempering
+from toolkit import Layout, Sampler, accumulators, boundaries, dynamics, from_callable, sample, samplers, schedules, tempering
 from toolkit.checkpoint import Checkpoint
 from toolkit.contour import Partition
 
@@ -21,6 +21,7 @@ REGRESSION = {"features": FEATURES, "response": FEATURES @ [1.0, -1.0] + 0.3, "n
 ANCHORED = regression.linear_regression(**REGRESSION, batch_size=4, refresh_every=50)
 DRAWN = regression.linear_regression(**REGRESSION, batch_size=4)
 N_STEPS = 400
+EDGES = np.linspace(-2.5, 2.5, 6)
 
 
 def bowl(points):
@@ -39,7 +40,7 @@ class Sums:
         return {
             "sum": np.zeros((n_chains, problem.target.dim)),
             "more": np.zeros((n_chains, 2), np.float32),
-            "last": np.array(-1, np.int32),
+            "last": np.full(n_chains, -1, np.int32),
         }
 
     def update(self, state, draws, weights, energies, steps):
@@ -47,7 +48,7 @@ class Sums:
             state["sum"] += draws[:, i] ** self.power
             state["more"][:, 0] += energies[:, i]
             state["more"][:, 1] += 1.0 if weights is None else weights[:, i]
-        state["last"][...] = steps[-1]
+        state["last"][:] = steps[-1]
 
     def result(self, state):
         return tuple(array.copy() for array in state.values())
@@ -106,6 +107,20 @@ CASES = {
     ),
     "accumulators alone": (
         FLOWER, samplers.r2sgld(**PAIR), {"accumulators": {"sums": Sums()}, "keep_draws": False, "trace_every": 13},
+    ),
+    "accumulators of the toolkit": (
+        COSINE, samplers.csgld(0.02, partition=PARTITION),
+        {
+            "accumulators": {
+                "moments": accumulators.moments(),
+                "histogram": accumulators.histogram(EDGES, EDGES),
+                "kl": accumulators.kl(COSINE.truth, EDGES, EDGES, at=[90, 200, 399]),
+                "energies": accumulators.energy_histogram(np.linspace(-5.0, 5.0, 9)),
+                "best": accumulators.best_point(),
+                "means": accumulators.batch_means(8),
+            },
+            "keep_draws": False,
+        },
     ),
     "one chain": (COSINE, samplers.sgld(0.02), {"n_chains": 1}),
 }  # fmt: skip

@@ -270,6 +270,26 @@ def test_ctrl_c_saves_what_is_whole(moment, tmp_path, monkeypatch):
     assert seen == [run.n_steps]
 
 
+def test_a_chunk_broken_off_is_not_saved(tmp_path, monkeypatch):
+    """A second Ctrl-C, which does not wait for the chunk's end, when nothing has been saved since step 30."""
+    path, accumulate = tmp_path / "run.ckpt", Driver._accumulate
+    stopped(monkeypatch, 30, sample, COSINE, SGLD, checkpoint=path, **RUN)
+
+    def press(self, *given):
+        if self.done == 50:
+            raise KeyboardInterrupt
+        accumulate(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Driver, "_accumulate", press)
+        with pytest.warns(InterruptedWarning, match="after 50 of 100"):
+            sample(COSINE, SGLD, checkpoint=path, **RUN)
+    seen, resume = [], Driver.resume
+    monkeypatch.setattr(Driver, "resume", lambda self, *given: (seen.append(given[0]), resume(self, *given)))
+    assert_same(sample(COSINE, SGLD, checkpoint=path, **RUN), sample(COSINE, SGLD, **RUN))
+    assert seen == [30]
+
+
 def test_a_diverged_run_is_not_saved_past_its_last_good_chunk(tmp_path):
     """Steps too large from step 60 on: the checkpoint stands before them, and the run diverges there again."""
     path = tmp_path / "run.ckpt"

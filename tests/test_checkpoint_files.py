@@ -10,8 +10,9 @@ import sys
 import time
 import warnings
 
+import numpy as np
 import pytest
-from checkpoint_cases import COSINE, PAIR, Sums, assert_same, stopped
+from checkpoint_cases import COSINE, PAIR, Sums, assert_same, run_case, stopped
 
 from toolkit import CheckpointError, CheckpointWarning, Layout, records, sample, samplers, stream
 from toolkit.driver import Driver
@@ -203,6 +204,51 @@ def test_a_damaged_state_never_takes_the_place_of_the_previous_one(copy, monkeyp
         stopped(monkeypatch, 60, run, folder / STATE)
     assert (folder / PREVIOUS).read_bytes() == before
     assert (folder / STATE).stat().st_size > 100
+
+
+FORGED = {
+    "no such draws": ("sgld", "info", "draws", 500),
+    "other draws": ("sgld", "info", "draws", 1),
+    "another trace": ("sghmc", "info", "traced", 1),
+    "more steps than asked for": ("sgld", "info", "steps", 10**9),
+    "negative steps": ("sgld", "info", "steps", -5),
+    "steps that are none": ("sgld", "info", "steps", "many"),
+    "another journal": ("sgld", "info", "journal", [0, 0, "00"]),
+    "an array of another shape": ("sgld", "position", None, np.zeros((5, 2))),
+    "an array of another kind": ("sgld", "position", None, np.zeros((5, 2, 1), np.int64)),
+    "an array too few": ("sgld", "bounces", None, None),
+    "a mark of 0": ("csgld", "contour.mark", 0, 0),
+    "a tempering variable of nan": ("tact_hmc", "continuous.rows", (3, 0, 0), np.nan),
+    "a tempering variable beyond its wall": ("tact_hmc", "continuous.rows", (3, 0, 0), 1e300),
+    "batches of no draws": ("accumulators of the toolkit", "accumulators['means']['length']", 2, 0),
+    "batches beyond all room": ("accumulators of the toolkit", "accumulators['means']['draws']", 2, 2**60),
+    "a time before the first": ("accumulators of the toolkit", "accumulators['kl']['reached']", 0, -3),
+}
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")
+@pytest.mark.parametrize("what", FORGED)
+def test_a_forged_state_is_refused_though_its_checksum_fits(what, tmp_path, monkeypatch):
+    """What would be a place in memory, or an endless loop, is looked at; the previous state is used."""
+    case, name, place, value = FORGED[what]
+    path = tmp_path / STATE
+    stopped(monkeypatch, 250, run_case, case, 0, checkpoint=path)
+    with io.FileIO(path) as file:
+        record = read_record(file, 0, path.stat().st_size)
+        info, arrays = record.info, {key: records.read_array(file, placed) for key, placed in record.arrays.items()}
+    if name == "info":
+        info[place] = value
+    elif place is not None:
+        arrays[name][place] = value
+    elif value is None:
+        del arrays[name]
+    else:
+        arrays[name] = value
+    with io.FileIO(path, "w") as file:
+        records.write_record(file, info, {key: records.store(array) for key, array in arrays.items()})
+    with pytest.warns(CheckpointWarning, match=r"run.ckpt' (cannot be read|does not belong).*goes on from"):
+        result = run_case(case, 1, checkpoint=path)
+    assert_same(result, run_case(case))
 
 
 class Disk:

@@ -35,7 +35,11 @@ State = dict[str, NDArray[Any]]
 
 @runtime_checkable
 class Accumulator(Protocol):
-    """What ``sample`` and ``stream`` need of an accumulator."""
+    """What ``sample`` and ``stream`` need of an accumulator.
+
+    Where numbers of its state are places in memory or end a loop, it also has ``is_possible(state) -> bool``, which a
+    checkpoint asks before it goes on with a state from a file.
+    """
 
     @property
     def needs_energies(self) -> bool:

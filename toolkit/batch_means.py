@@ -57,6 +57,11 @@ class BatchMeans:
             "sums": np.zeros((n_chains, room, dim)),
         }
 
+    def is_possible(self, state: dict[str, NDArray[Any]]) -> bool:
+        """Whether a saved state has its draws in batches that there is room for."""
+        draws, length = state["draws"], state["length"]
+        return bool((draws >= 0).all() and (length >= 1).all() and (draws // length <= 2 * self.n_batches).all())
+
     def update(
         self,
         state: dict[str, NDArray[Any]],

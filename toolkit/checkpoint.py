@@ -225,7 +225,11 @@ class Checkpoint:
                 read_into(file, record.arrays[name], views(driver.blocks, name, driver.job.sampler.n_replicas))
             for name, array in accumulated.items():
                 read_into(file, record.arrays[name], [array])
-        if not are_possible(driver.blocks):
+        if not are_possible(driver.blocks) or not all(
+            accumulator.is_possible(driver.accumulated[name])
+            for name, accumulator in driver.job.accumulators.items()
+            if hasattr(accumulator, "is_possible")
+        ):
             raise DamagedError("cannot be read: its values are impossible")
         driver.resume(position.steps, position.draws, position.traced, position.elapsed)
 

@@ -50,6 +50,10 @@ class Kl:
             "kl": np.full(shape, np.nan),
         }
 
+    def is_possible(self, state: dict[str, NDArray[Any]]) -> bool:
+        """Whether a saved state has come to one of the steps of ``at``, or to none or all."""
+        return bool(((state["reached"] >= 0) & (state["reached"] <= self.at.size)).all())
+
     def update(
         self,
         state: dict[str, NDArray[Any]],

@@ -106,8 +106,9 @@ def write_record(file: io.FileIO, info: dict[str, Any], arrays: dict[str, Stored
     writer.add(PREFIX.pack(MAGIC, VERSION, 0, len(text), length))
     writer.add(text)
     for stored in arrays.values():
+        kind = little(stored.dtype)
         for piece in stored.pieces:
-            writer.add(np.ascontiguousarray(piece, little(stored.dtype)).data.cast("B") if piece.size else b"")
+            writer.add(np.ascontiguousarray(piece, kind).data.cast("B") if piece.size else b"")
     return writer.finish()
 
 

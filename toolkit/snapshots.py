@@ -40,7 +40,8 @@ def by_chain(state: State, name: str, n_chains: int, n_replicas: int) -> Array:
     lanes = array[..., : n_chains * n_replicas]
     if lanes.size == 0:
         return np.empty((n_chains, 0), array.dtype)
-    return np.moveaxis(lanes.reshape(*lanes.shape[:-1], n_replicas, n_chains), -1, 0)
+    shaped = lanes.reshape(*lanes.shape[:-1], n_replicas, n_chains)
+    return shaped.transpose(array.ndim, *range(array.ndim))
 
 
 def stored_names(blocks: "list[Block]", n_replicas: int) -> list[str]:
