@@ -88,6 +88,27 @@ def test_cycles_are_extended_where_what_is_done_would_be_the_same(tmp_path, monk
         sample(COSINE, sampler, checkpoint=path, **{**RUN, "n_steps": 101})
 
 
+@pytest.mark.parametrize("which", [0, 1, 2, None])
+def test_each_factor_of_a_schedule_counts(which, tmp_path):
+    """Step size, temperature or what is kept, of one step alone, that depends on where the run ends."""
+
+    def factors(steps, total_steps):
+        values = [np.ones(steps.size), np.ones(steps.size), np.ones(steps.size, np.bool_)]
+        if which is not None and total_steps == 100:
+            values[which][steps == 37] = 0
+        return schedules.Factors(*values)
+
+    path, sampler = tmp_path / "run.ckpt", samplers.sgld(0.02, schedule=schedules.Schedule("own", factors))
+    sample(COSINE, sampler, checkpoint=path, **{**RUN, "n_steps": 60})
+    if which is None:
+        assert_same(sample(COSINE, sampler, checkpoint=path, **RUN), sample(COSINE, sampler, **RUN))
+        return
+    with pytest.raises(
+        CheckpointError, match=r"n_steps must be 60, with which .* schedule own depends on it, and the 60"
+    ):
+        sample(COSINE, sampler, checkpoint=path, **RUN)
+
+
 def test_fewer_steps_than_done_are_refused_and_fewer_than_asked_are_not(tmp_path, monkeypatch):
     path = tmp_path / "run.ckpt"
     stopped(monkeypatch, 50, sample, COSINE, SGLD, checkpoint=path, **RUN)
