@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from targets import constrained, mixtures, regression, shapes
-from toolkit import Layout, Sampler, accumulators, boundaries, dynamics, from_callable, sample, samplers, schedules, tempering
+from toolkit import (
+    Layout,
+    Sampler,
+    accumulators,
+    boundaries,
+    dynamics,
+    from_callable,
+    sample,
+    samplers,
+    schedules,
+    tempering,
+)
 from toolkit.checkpoint import Checkpoint
 from toolkit.contour import Partition
 

@@ -896,6 +896,8 @@ MUTANTS = [
         "elif swaps < RARE * tries:",
         "elif swaps < 0.0:",
         "tests/test_reporting.py -k fires",
+    ),
+    Mutant(
         "checkpoint: no state before is kept",
         "toolkit/state_file.py",
         "if keeps_last and os.path.exists(paths.state):",
