@@ -289,9 +289,11 @@ class Checkpoint:
                 self._journal.cut()
             if not self._has_warned:
                 self._has_warned = True
+                ends = driver.done == driver.job.n_steps
+                then = "the run ends" if ends else f"sampling goes on, and the next is tried in {self._every:g} s"
                 warnings.warn(
                     f"checkpoint {self._paths.state!r} could not be written after step {driver.done}: {error}; it "
-                    f"stands at step {self._saved.steps}, sampling goes on and the next is tried in {self._every:g} s",
+                    f"stands at step {self._saved.steps}, and {then}",
                     CheckpointWarning,
                     stacklevel=4,
                 )
