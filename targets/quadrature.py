@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
+from toolkit.checks import check_real_array
 from toolkit.compiling import compile_part
 from toolkit.problem import Target
 from toolkit.signatures import INTEGERS, MATRIX
@@ -30,8 +31,8 @@ def refined(edges: Array, low: float, high: float, width: float) -> Array:
 def check_edges(name: str, edges: Any) -> Array:
     """``edges`` as increasing finite floats, at least two. Raises ValueError otherwise."""
     try:
-        array = np.asarray(edges, np.float64)
-    except (ValueError, TypeError, OverflowError):
+        array = check_real_array(name, edges)
+    except TypeError:
         array = np.zeros(0)
     if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
         raise ValueError(f"{name} must be at least 2 finite increasing numbers, got {edges!r}")

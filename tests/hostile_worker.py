@@ -187,7 +187,13 @@ def main(folder: str, module: str, share: str, of: str, examples: str, start: st
         left = sorted(map(str, workplace.iterdir()))
         if left:
             caller.found.append(f"{call.name} left {left}")
-        report = {"made": caller.made, "refused": caller.refused, "found": caller.found, "slowest": caller.slowest}
+        report = {
+            "made": caller.made,
+            "refused": caller.refused,
+            "found": caller.found,
+            "slowest": caller.slowest,
+            "processor": time.process_time(),
+        }
         (home / "report.json").write_text(json.dumps(report), encoding="utf-8")
         if left:
             break

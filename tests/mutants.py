@@ -976,7 +976,7 @@ MUTANTS = [
     ),
     Mutant(
         "describing: a difference within a list passes",
-        "toolkit/describing.py",
+        "toolkit/description_differences.py",
         'yield from compare(f"{path}[{i}]", a, b, portable)',
         "yield from ()",
         "tests/test_describing.py -k words",
@@ -1025,14 +1025,14 @@ MUTANTS = [
     ),
     Mutant(
         "datatree: draws of a weighted run not resampled",
-        "toolkit/datatree.py",
+        "toolkit/tree_groups.py",
         "taken = np.take_along_axis(run.draws, picked[:, :, None], axis=1)",
         "taken = run.draws",
         "tests/test_datatree.py -k resampled",
     ),
     Mutant(
         "datatree: every draw a swap",
-        "toolkit/datatree.py",
+        "toolkit/sample_statistics.py",
         "(swaps > before,",
         "(swaps >= before,",
         "tests/test_datatree.py -k statistics",
@@ -1054,8 +1054,8 @@ MUTANTS = [
     Mutant(
         "hostile: any truth is true",
         "toolkit/problem.py",
-        "    if missing:\n        raise TypeError(f\"truth must",
-        "    if missing and truth:\n        raise TypeError(f\"truth must",
+        '    if missing:\n        raise TypeError(f"truth must',
+        '    if missing and truth:\n        raise TypeError(f"truth must',
         "tests/test_found_inputs.py",
     ),
     Mutant(

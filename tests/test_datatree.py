@@ -10,8 +10,8 @@ import pytest
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, DivergenceError, boundaries, from_callable, load, sample, samplers, schedules
 from toolkit.contour import Partition
-from toolkit.datatree import resample_seed
 from toolkit.describing import from_json
+from toolkit.tree_groups import resample_seed
 from toolkit.weighting import resample
 
 xarray = pytest.importorskip("xarray")

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .contents import Contents
-from .datatree import Place, grow, planted
+from .datatree import planted
 from .errors import LoadError
 from .extras import optional
 from .result import Run, fold
+from .tree_groups import Place, grow
 
 Values = NDArray[Any]
 HEADER, CHECKSUM, PLACES = "header", "checksum", "places"

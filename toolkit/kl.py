@@ -184,7 +184,9 @@ def equivalent_draws(kl: Any, masses: Any, *, pseudo_count: float = 0.5) -> Arra
     worst = int(np.argmax(table))
     numbers, table = numbers[worst:], table[worst:]
     if table.size < 2 or not (np.diff(table) < 0).all():
-        raise ValueError(f"masses must spread over cells so that more draws help, got {np.shape(masses)} cells and "
-            f"pseudo_count={pseudo_count}")
+        raise ValueError(
+            f"masses must spread over cells so that more draws help, got {np.shape(masses)} cells and "
+            f"pseudo_count={pseudo_count}"
+        )
     inverse = PchipInterpolator(np.log(table[::-1]), np.log(numbers[::-1]))
     return np.asarray(np.exp(inverse(np.log(np.clip(values, table[-1], table[0])))))
