@@ -205,9 +205,7 @@ def judge(setting: Setting, group: Group, i: int, at_h: Measured, at_half: Measu
     bias = values.mean(axis=0) - limit.mean(axis=0)
     floor = floor_of(group, setting, at_h)
     error_at_h = np.maximum(error_of(values), floor)
-    error = error_at_h if at_half is None else np.hypot(
-        (1.0 + richardson) * np.maximum(error_of(at_half.values[i]), floor), richardson * error_at_h
-    )  # fmt: skip
+    error = np.maximum(error_of(limit), floor * np.hypot(1.0 + richardson, richardson))
     quantile = float(student.ppf(1.0 - 0.5 * FALSE_ALARM / len(group.labels), len(values) - 1))
     away = np.abs(limit.mean(axis=0) - group.expected)
     allowed = quantile * error + REMAINS * np.abs(bias) + group.slack

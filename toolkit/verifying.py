@@ -94,9 +94,9 @@ def verify(
     Laws: ``n_chains`` chains (None: 256, or 64 with contour; runs are repeated where the sampler's arrays set a smaller
     number) of ``n_steps`` (None: 20,000, or 80,000), from ``init``, or exact draws of the truth, or the origin;
     moments, weights of modes, cells and energies against ``problem.truth``, where there is one, and Stein's identities
-    E ∂U/∂x = 0, E (x − c) ∂U/∂x = T. Samplers without a Metropolis test run at half the step size too and are judged by the
-    extrapolation to 0, to the standard error between chains and a quarter of the bias found: their documented bias is
-    no failure, but told. Each law's check fails for a right sampler with probability 1e-4, about. What cannot be judged
+    E ∂U/∂x = 0, E (x − c) ∂U/∂x = T. Samplers without a Metropolis test run at half the step size too, and the two are
+    extrapolated to 0, to the standard error between chains and a quarter of the bias found: a documented bias is told,
+    and no failure. A check of laws fails for a right sampler with probability 1e-4, about. What cannot be judged
     (too few effective draws, no change of mode, a temperature other than the truth's, Stein's particles) says so.
 
     Raises TypeError or ValueError as ``sample`` does for arguments that are not what they must be.
