@@ -132,7 +132,7 @@ def place_of(
 def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:
     """Name, words and the run of every check but the reference; ``NotSentError`` says why one cannot be made."""
     process = ThreadPoolExecutor(1)
-    elsewhere = process.submit(run_elsewhere, case.problem, case.sampler, case.arguments(), arrays_of)
+    elsewhere = process.submit(run_elsewhere, [(case.problem, case.sampler, case.arguments())], arrays_of)
     process.shutdown(wait=False)  # it starts while the others run here
     many, chains = max(4, available_threads()), len(case.init)
 
@@ -155,7 +155,7 @@ def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:
     ))  # fmt: skip
     if can_resume():
         yield "resumed", f"resumed by {many} threads from a checkpoint midway", lambda: resumed(case, many)
-    yield "another process", "another Python process", elsewhere.result
+    yield "another process", "another Python process", lambda: elsewhere.result()[0]
 
 
 def can_resume() -> bool:

@@ -36,17 +36,19 @@ class NotSentError(RuntimeError):
     """A run cannot be made in another process; says why."""
 
 
-def run_elsewhere(
-    problem: Problem, sampler: Sampler, arguments: dict[str, Any], arrays_of: Callable[[Any], Arrays]
-) -> Arrays:
-    """``arrays_of(sample(problem, sampler, **arguments))``, from another process, with hashes seeded otherwise.
+Order = tuple[Problem, Sampler, dict[str, Any]]  # what ``sample`` is to be given
+
+
+def run_elsewhere(orders: list[Order], arrays_of: Callable[[Any], Arrays]) -> list[Arrays]:
+    """``arrays_of(sample(…))`` of every order, from one other process, with hashes seeded otherwise.
 
     Raises NotSentError where something cannot be sent, or the process fails or takes more than five minutes.
     """
     try:
-        parcel = cloudpickle.dumps((packed(problem), sampler, arguments, arrays_of))
+        parcel = cloudpickle.dumps(([(packed(order[0]), *order[1:]) for order in orders], arrays_of))
     except Exception as error:  # whatever a user's object raises when it is pickled
-        raise NotSentError(f"{problem.name!r} or its sampler cannot be sent to another process ({error})") from error
+        names = ", ".join(repr(order[0].name) for order in orders)
+        raise NotSentError(f"{names} or its sampler cannot be sent to another process ({error})") from error
     command = [sys.executable, "-c", ENTRANCE.format(module=__name__), json.dumps(sys.path)]
     environment = {**os.environ, "PYTHONHASHSEED": "20111"}
     try:
@@ -56,8 +58,12 @@ def run_elsewhere(
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing said"]
         raise NotSentError(f"the other process ended with status {done.returncode}: {said[-1]}")
+    found: list[Arrays] = [{} for _ in orders]
     with np.load(io.BytesIO(done.stdout), allow_pickle=False) as arrays:
-        return dict(arrays)
+        for key, values in arrays.items():
+            which, _, name = key.partition(" ")
+            found[int(which)][name] = values
+    return found
 
 
 class Packed(NamedTuple):
@@ -93,8 +99,12 @@ def answer() -> None:
     """What the other process does: read, run, write the arrays to standard output."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a user's function prints must not come between
-    parcel, sampler, arguments, arrays_of = cloudpickle.loads(sys.stdin.buffer.read())
+    orders, arrays_of = cloudpickle.loads(sys.stdin.buffer.read())
+    found = {}
+    for i, (parcel, sampler, arguments) in enumerate(orders):
+        run = sample(unpacked(parcel), sampler, **arguments)
+        found |= {f"{i} {name}": values for name, values in arrays_of(run).items()}
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays_of(sample(unpacked(parcel), sampler, **arguments)))
+    np.savez(buffer, **found)
     out.write(buffer.getvalue())
     out.close()

@@ -156,12 +156,14 @@ def stein_group(centre: Floats, spread: Floats, temperature: float) -> Group:
     dim = centre.size
     labels = [f"E[∂U/∂x[{d}]] · the spread / T" for d in range(dim)]
     labels += [f"E[(x[{d}] − its centre) ∂U/∂x[{d}]] / T" for d in range(dim)]
+    labels += ["the mean of these over all coordinates"] * (dim > 1)  # sharper than each, for a wrong temperature
 
     def values(x: Floats, u: Floats, g: Floats) -> Floats:
-        return np.hstack([g * spread, (x - centre) * g]) / temperature
+        products = (x - centre) * g
+        return np.hstack([g * spread, products, products.mean(axis=1, keepdims=True)[:, : dim - 1]]) / temperature
 
-    expected = np.concatenate([np.zeros(dim), np.ones(dim)])
-    return Group("Stein's identity", labels, expected, np.ones(2 * dim), np.zeros(2 * dim), "share", values)
+    expected = np.concatenate([np.zeros(dim), np.ones(len(labels) - dim)])
+    return Group("Stein's identity", labels, expected, np.ones(len(labels)), np.zeros(len(labels)), "share", values)
 
 
 def place(point: Any) -> str:
