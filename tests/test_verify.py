@@ -19,7 +19,7 @@ from toolkit.verifying import Check
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # 200 steps are few for θ
-BITS = ("called again", "threads", "blocks", "chunks", "chains", "streamed", "another process")
+BITS = ("called again", "threads", "blocks", "chunks", "chains", "streamed", "resumed", "another process")
 LAWS = ("mean", "covariance", "mode weights", "cells", "energies", "Stein's identity")
 ONE_MODE, WALLED = {"mode weights"}, {"mode weights", "Stein's identity"}
 LADDER = {"temperatures": (1.0, 3.0)}

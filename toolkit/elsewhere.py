@@ -100,7 +100,7 @@ def answer() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a user's function prints must not come between
     orders, arrays_of = cloudpickle.loads(sys.stdin.buffer.read())
-    found = {}
+    found: Arrays = {}
     for i, (parcel, sampler, arguments) in enumerate(orders):
         run = sample(unpacked(parcel), sampler, **arguments)
         found |= {f"{i} {name}": values for name, values in arrays_of(run).items()}
