@@ -171,6 +171,7 @@ def test_all_that_a_run_computed_is_compared():
     case = case_of(NORMAL, sampler)
     arrays = arrays_of(case.run())
     assert {"draws", "energies", "walker", "swaps", "reflections", "trace.walker", "counts.accepted"} <= set(arrays)
+    assert {"accumulated.moments.covariance", "accumulated.best.energy"} <= set(arrays)
     flat = arrays_of(case_of(NORMAL, samplers.icsgld(0.1, partition=Partition(1.0, 1.0, 4)), steps=40).run())
     assert {"weights", "trace.theta", "counts.theta", "counts.visits"} <= set(flat)
     chunks = [case.run(), case.run()]

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.faults import BOX, NORMAL, PAIR, RIGHT, WRONG
 from toolkit import boundaries, samplers, schedules
 from toolkit.contour import Partition
-from toolkit.law_checks import check_laws
+from toolkit.law_checks import check_laws, excuse_of
 from toolkit.law_runs import by_chain, halved, pooled
 from toolkit.problem import as_problem
 from toolkit.schedules import evaluate
@@ -112,7 +112,7 @@ def test_a_start_that_chains_never_leave_is_not_judged():
     assert stuck["mode weights"].passed is None
     assert "changed its mode 0 times on average" in stuck["mode weights"].words
     assert stuck["mean"].passed is None
-    exact = laws(distant, samplers.sgld(0.05))
+    exact = laws(distant, samplers.sgld(0.05), n_chains=256, n_steps=12_000)
     assert exact["mode weights"].passed is None
     assert "the weights are those of the exact draws it began at" in exact["mode weights"].words
     assert exact["energies"].passed  # the modes have the same
@@ -138,10 +138,13 @@ def test_a_run_that_still_moves_is_told_so():
 
 
 def test_weights_that_contour_itself_doubts_excuse_a_failure():
-    contour = samplers.icsgld(0.2, n_replicas=2, partition=Partition(1.8, 0.05, 80))  # bins far below a step's change
-    found = laws(NORMAL, contour, n_steps=2_000, n_chains=64)
+    contour = samplers.icsgld(0.1, n_replicas=2, partition=Partition(3.0, 0.5, 8))  # most energies lie below
+    setting = setting_of(as_problem(NORMAL), contour, 2_000, 500, 64, None, 0)
+    found = dict(check_laws(setting))
     assert "not to be trusted yet: " in found["weights"].words
-    assert False not in [verdict.passed for verdict in found.values()]
+    assert "of the energies lie below the partition" in found["weights"].words
+    assert excuse_of(setting, [], ["θ has not settled"]) == "contour's weights are not to be trusted yet"
+    assert excuse_of(setting, [np.array([1.0, -1.0, 0.5])], []) == ""
 
 
 def test_chains_with_temperatures_of_their_own_run_several_times():

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .accumulators import best_point, moments
 from .blocks import Layout, available_threads
 from .elsewhere import NotSentError, run_elsewhere
 from .errors import CheckpointError
@@ -22,6 +23,7 @@ Arrays = dict[str, NDArray[Any]]
 Floats = NDArray[np.float64]
 
 LAID_OUT = {"threads": 1, "layout": Layout()}
+OF_ALL_CHAINS = ("pooled_mean", "pooled_covariance", "standard_error")  # of a subset they are others
 PER_DRAW = ("draws", "energies", "weights", "walker", "swaps", "reflections")
 
 
@@ -40,6 +42,7 @@ class Case(NamedTuple):
         given = {
             "n_steps": self.n_steps, "burn_in": self.burn_in, "n_chains": len(self.init), "init": self.init,
             "seed": self.seed, "progress": False, "keep_replicas": True, "keep_energies": True, "trace_every": 7,
+            "accumulators": {"moments": moments(), "best": best_point()},
         }  # fmt: skip
         return given | LAID_OUT | changes
 
@@ -84,6 +87,9 @@ def arrays_of(run: Run) -> Arrays:
         if run.trace.theta is not None:
             found["trace.theta"] = run.trace.theta
     found |= {f"counts.{name}": values for name, values in run.counts._asdict().items()}
+    for name, result in run.accumulated.items():
+        by_chain = {field: values for field, values in result._asdict().items() if field not in OF_ALL_CHAINS}
+        found |= {f"accumulated.{name}.{field}": np.asarray(values) for field, values in by_chain.items()}
     return {name: values for name, values in found.items() if values.size}
 
 
@@ -91,7 +97,7 @@ def joined(chunks: list[Run]) -> Arrays:
     """What the chunks of a stream hold together."""
     parts = [arrays_of(chunk) for chunk in chunks]
     last = dict(parts[-1])
-    for name in {name for part in parts for name in part if not name.startswith("counts.")}:
+    for name in {name for part in parts for name in part if not name.startswith(("counts.", "accumulated."))}:
         axis = 1 if name == "trace.theta" else 2
         last[name] = np.concatenate([part[name] for part in parts if name in part], axis=axis)
     return last
