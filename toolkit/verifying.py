@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 
 CHAINS, STEPS = 256, 50_000
 FEWER = 4  # times fewer chains with contour, and as many times more steps: weights are a chain's own
+MOST_STEPS, MOST_CHAINS = 2**40, 2**20
 KEPT = 4000  # draws per chain, about
 ROOM = 2**25  # numbers of the draws in memory at a time
 BIT_CHAINS, BIT_STEPS = 13, 240
@@ -102,19 +103,19 @@ def verify(
     Raises TypeError or ValueError as ``sample`` does for arguments that are not what they must be.
     """
     problem = as_problem(problem)
+    if not isinstance(sampler, Sampler):
+        raise TypeError(f"sampler must be a Sampler, got {sampler!r} of type {type(sampler).__name__}")
+    fewer = FEWER if isinstance(sampler.tempering, Contour) else 1
     seed = check_count("seed", seed, at_least=0, below=2**64)
-    contour = isinstance(getattr(sampler, "tempering", None), Contour)
-    n_steps = check_count("n_steps", STEPS * (FEWER if contour else 1) if n_steps is None else n_steps, at_least=4)
+    n_steps = check_count("n_steps", STEPS * fewer if n_steps is None else n_steps, at_least=4, below=MOST_STEPS)
     burn_in = check_count("burn_in", n_steps // 4 if burn_in is None else burn_in, at_least=0, below=n_steps)
-    n_chains = check_count(
-        "n_chains", CHAINS // (FEWER if contour else 1) if n_chains is None else n_chains, at_least=8
-    )
+    n_chains = check_count("n_chains", CHAINS // fewer if n_chains is None else n_chains, at_least=8, below=MOST_CHAINS)
     setting = setting_of(problem, sampler, n_steps, burn_in, n_chains, init, seed)
-    checks = [Check(name, *verdict) for name, verdict in all_checks(setting, seed, init)]
+    checks = [Check(name, *verdict) for name, verdict in all_checks(setting, seed)]
     return Report(problem.name, sampler.name, tuple(checks))
 
 
-def all_checks(setting: Setting, seed: int, init: Any) -> Iterator[tuple[str, Verdict]]:
+def all_checks(setting: Setting, seed: int) -> Iterator[tuple[str, Verdict]]:
     """Name and verdict of every check, in the order of the report."""
     problem = setting.problem
     yield "gradient", gradient_verdict(problem, setting.plan.init[0, 0])
@@ -142,11 +143,10 @@ def setting_of(
 ) -> Setting:
     """The runs that laws are judged by, their arguments checked."""
     problem = given
-    ignores = isinstance(sampler, Sampler) and sampler.boundary.kind == "ignore"
-    if given.domain is not None and ignores:
+    if given.domain is not None and sampler.boundary.kind == "ignore":
         problem = Problem(given.target, truth=given.target.truth)
-    rounds, replicas, dim = 1, getattr(sampler, "n_replicas", 1), problem.target.dim
-    if isinstance(sampler, Sampler) and sampler.n_chains is not None:
+    rounds, replicas, dim = 1, sampler.n_replicas, problem.target.dim
+    if sampler.n_chains is not None:
         rounds, n_chains = -(-n_chains // sampler.n_chains), sampler.n_chains
     exact = exact_draws(problem, max(N_EXACT, rounds * n_chains * replicas), seed)
     starts_exact = init is None and exact is not None
