@@ -1085,6 +1085,8 @@ MUTANTS = [
         "np.arange(LOOKS) * GOLDEN % 1.0",
         "np.arange(LOOKS) / LOOKS",
         "tests/test_footprint.py -k share",
+    ),
+    Mutant(
         "verify extrapolates in the wrong direction",
         "toolkit/law_checks.py",
         "else 2.0 * at_half.values[i] - values",
