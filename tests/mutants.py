@@ -1086,6 +1086,63 @@ MUTANTS = [
         "np.arange(LOOKS) / LOOKS",
         "tests/test_footprint.py -k share",
     ),
+    Mutant(
+        "verify extrapolates in the wrong direction",
+        "toolkit/law_checks.py",
+        "else 2.0 * at_half.values[i] - values",
+        "else 2.0 * values - at_half.values[i]",
+        "tests/test_law_checks.py -k taken_back",
+    ),
+    Mutant(
+        "verify halves the step size and not the pace of the schedule",
+        "toolkit/law_runs.py",
+        "schedule.factors(steps // 2, total_steps // 2)",
+        "schedule.factors(steps, total_steps)",
+        "tests/test_law_checks.py -k half_its_pace",
+    ),
+    Mutant(
+        "verify excuses whatever it finds",
+        "toolkit/law_checks.py",
+        "> DRIFTS * drift.std",
+        "> -DRIFTS * drift.std",
+        "tests/test_law_checks.py -k wrong_law",
+    ),
+    Mutant(
+        "verify takes weights of contour as if of one factor",
+        "toolkit/law_runs.py",
+        "2.0 * whole - 0.5 * (first + second)",
+        "whole",
+        "tests/test_law_checks.py -k ratio",
+    ),
+    Mutant(
+        "verify compares values and not bits",
+        "toolkit/bit_checks.py",
+        "apart = np.ascontiguousarray(ours).view(kind) != np.ascontiguousarray(theirs).view(kind)",
+        "apart = ours != theirs",
+        "tests/test_bit_checks.py -k first_difference",
+    ),
+    Mutant(
+        "verify's first chains have step sizes of others",
+        "toolkit/bit_checks.py",
+        "name: values[:n].tolist()",
+        "name: values[-n:].tolist()",
+        "tests/test_bit_checks.py -k their_own",
+    ),
+    Mutant(
+        "verify runs the other process here",
+        "toolkit/elsewhere.py",
+        "    found: list[Arrays] = [{} for _ in orders]\n",
+        "    return [arrays_of(sample(problem, sampler, **given)) for problem, sampler, given in orders]\n"
+        "    found: list[Arrays] = [{} for _ in orders]\n",
+        "tests/test_bit_checks.py -k knows_its_process",
+    ),
+    Mutant(
+        "verify's command never fails",
+        "toolkit/__main__.py",
+        "return 0 if report.passed else 1",
+        "return 0",
+        "tests/test_verify.py -k command_runs",
+    ),
 ]
 
 

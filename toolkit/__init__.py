@@ -31,6 +31,7 @@ from .sampler import Sampler
 from .sampling import sample, stream
 from .saving import load
 from .unavailable import UnavailableError
+from .verifying import Report, verify
 
 __all__ = [
     "CheckpointError",
@@ -42,6 +43,7 @@ __all__ = [
     "Layout",
     "LoadError",
     "Problem",
+    "Report",
     "Run",
     "Sampler",
     "Target",
@@ -62,6 +64,7 @@ __all__ = [
     "target",
     "tempering",
     "thermostats",
+    "verify",
     "weighting",
 ]
 __version__ = "0.1.0"

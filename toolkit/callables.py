@@ -57,6 +57,11 @@ class Callback:
         self._stopped = False
         CALLBACKS[float(self.parameters[0])] = self
 
+    @property
+    def recipe(self) -> tuple[Callable[[Array], tuple[Any, Any]], int, str]:
+        """The function, dimension and name it is made from."""
+        return self.function, self._dim, self._name
+
     def of_a_run(self) -> "Callback":
         """The same function for one run, which stops and fails by itself."""
         return Callback(self.function, self._dim, self._name, self._lock)

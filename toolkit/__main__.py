@@ -1,0 +1,59 @@
+"""``python -m toolkit verify my_model.py``: the invariance contract, tried on a problem and a sampler of one's own."""
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from numba import cloudpickle
+
+from .verifying import verify
+
+NAME = "verified_script"  # of the user's file as a module; its functions are sent to other processes by value
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; 0 where no check failed, 1 where one did. A file or name that is not there ends it with 2."""
+    parser = argparse.ArgumentParser(prog="python -m toolkit", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("verify", help="check bits, laws and gradient of a problem and a sampler")
+    command.add_argument("script", type=Path, help="a Python file, which is run as if imported")
+    command.add_argument("--problem", default="problem", help="the name of a Problem or Target in it")
+    command.add_argument("--sampler", default="sampler", help="the name of a Sampler in it")
+    command.add_argument("--steps", type=int, help="steps of the runs that laws are judged by")
+    command.add_argument("--chains", type=int, help="chains of these runs")
+    command.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    if not options.script.is_file():
+        parser.error(f"script must be a Python file, got {str(options.script)!r}")
+    script = load_script(options.script)
+    problem, sampler = (found(parser, script, name) for name in (options.problem, options.sampler))
+    report = verify(problem, sampler, n_steps=options.steps, n_chains=options.chains, seed=options.seed)
+    print(report)
+    return 0 if report.passed else 1
+
+
+def load_script(path: Path) -> ModuleType:
+    """The file as a module, beside which it may import others, as when it is run."""
+    spec = importlib.util.spec_from_file_location(NAME, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[NAME] = module
+    spec.loader.exec_module(module)
+    cloudpickle.register_pickle_by_value(module)
+    return module
+
+
+def found(parser: argparse.ArgumentParser, script: ModuleType, name: str) -> Any:
+    """What ``script`` calls ``name``; ends the command where it has no such thing."""
+    if not hasattr(script, name):
+        parser.error(f"{script.__file__} has no {name!r}")
+    return getattr(script, name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
