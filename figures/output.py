@@ -26,7 +26,7 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str) -> 
     """
     check_instance("figure", figure, Figure)
     check_instance("out", out, Path)
-    if not check_text("name", name) or Path(name).name != name or "\0" in name or len(name) > 200:
+    if check_text("name", name)[:1] in ("", ".") or Path(name).name != name or "\0" in name or len(name) > 200:
         raise ValueError(f"name must be the name of a file, without folders, got {name!r:.80}")
     if (
         not is_sequence(table)

@@ -64,7 +64,7 @@ def test_everything_public_is_called():
 
 
 def test_2000_malformed_calls_are_refused_in_words(tmp_path):
-    found = reports(tmp_path, 3, 0)
+    found = reports(tmp_path, 2, 0)
     assert not [fault for report in found for fault in report["found"]]
     assert sum(report["refused"] for report in found) >= 2000
 
