@@ -884,8 +884,8 @@ MUTANTS = [
         "tests/test_accumulators.py -k memory",
     ),
     Mutant(
-        "summary: weights forgotten",
-        "toolkit/summary.py",
+        "coordinates: weights forgotten",
+        "toolkit/coordinates.py",
         "loads = np.ones(points.shape[:2]) if given is None else given",
         "loads = np.ones(points.shape[:2])",
         "tests/test_reporting.py -k weighted",

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .coordinates import Coordinates
 from .exchange import ReplicaExchange
 from .result import Run
 from .settling import doubts
-from .summary import Coordinates, weight_share
+from .summary import weight_share
 
 R_HAT, APART = 1.01, 1.1  # Vehtari et al. (2021), section 4; Gelman & Rubin's old limit, above which chains are apart
 ENOUGH, ENOUGH_A_CHAIN = 400, 100  # ESS: Vehtari et al. (2021), section 4

@@ -4,8 +4,9 @@ import html
 import math
 
 from .advice import warnings_of
+from .coordinates import MOST_ROWS, Coordinates, coordinates_of
 from .result import Run
-from .summary import MOST_ROWS, Coordinates, coordinates_of, lines_of
+from .summary import lines_of
 
 COLUMNS = ("coordinate", "mean", "sd", "MCSE", "ESS", "R-hat")
 # Colours come from the notebook, so that the table can be read on a light and on a dark ground.
