@@ -9,8 +9,8 @@ import numpy as np
 
 TABLES = [
     "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
-    "doors", "samplers", "layout", "start", "memory", "storage", "checkpoint", "diagnostics",
-    "long", "verify",
+    "doors", "samplers", "accumulators", "layout", "start", "memory", "storage", "checkpoint",
+    "diagnostics", "long", "verify",
 ]  # fmt: skip
 
 wanted = sys.argv[1:] or TABLES
