@@ -795,8 +795,8 @@ MUTANTS = [
     Mutant(
         "diagnostics: KSD: trace of the kernel's second derivatives without its second half",
         "toolkit/stein_discrepancy.py",
-        "(along - dim - 2.0 * (beta - 1.0) * square / base)",
-        "(along - dim)",
+        "along - dim - 2.0 * (beta - 1.0) * square * over",
+        "along - dim",
         "tests/test_distances.py",
     ),
     Mutant(

@@ -265,6 +265,34 @@ def test_ess_by_cutoff_in_numbers():
     assert d.ess_by_cutoff(stuck, mean=[0.0], variance=[9.0])[0, 0] < 2
 
 
+@pytest.mark.parametrize("size", [2.0**600, 2.0**-600])
+def test_squares_of_huge_and_tiny_draws_do_not_matter(size):
+    draws = ar1(np.random.default_rng(20), 0.5, (2, 301))[..., None]
+    weights = np.random.default_rng(21).random((2, 301))
+    for function in (d.autocorrelation, d.ess_by_cutoff, lambda x: d.ess(x, method="mean"),
+                     lambda x: d.ess(x, method="mean", weights=weights)):  # fmt: skip
+        np.testing.assert_array_equal(function(size * draws), function(draws))
+
+
+def test_draws_without_weight_do_not_move_a_coordinate():
+    draws, weights = np.ones((1, 40, 1)), np.ones((1, 40))
+    draws[0, ::7], weights[0, ::7] = 2.0, 0.0
+    for method in METHODS:
+        assert np.isnan(d.ess(draws, weights=weights, method=method)).all()
+    assert np.isnan(d.r_hat(draws, weights=weights)).all()
+    draws[0, 3] = 0.0  # the share below the 95 % quantile is that of all that have weight
+    assert d.ess(draws, weights=weights, method="tail")[0] > 30
+    middle = np.zeros((1, 41))
+    middle[0, 20] = 1.0  # the draw that belongs to no half
+    moving = np.random.default_rng(22).standard_normal((1, 41, 1))
+    assert np.isnan([d.ess(moving, weights=middle)[0], d.r_hat(moving, weights=middle)[0]]).all()
+
+
+def test_one_draw_and_a_constant_with_rounding():
+    assert np.isnan(d.r_hat(np.zeros((2, 1, 1)))).all()
+    assert np.isnan(d.ess_by_cutoff(np.full((1, 1000, 1), 0.1))).all()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from targets import constrained, mixtures, shapes
 from toolkit import diagnostics as d
@@ -104,6 +105,28 @@ def test_kl_path_is_kl_of_every_prefix(flower, masses):
 def test_cell_counts():
     counts = d.cell_counts([[0.5, 1.5], [0.5, 1.5], [9.0, 0.0]], [0, 1, 2], [0, 1, 2])
     assert counts.tolist() == [[0, 2], [0, 0]]
+
+
+@pytest.mark.parametrize("n", [10**9, 10**12])
+def test_expected_kl_of_very_many_draws(n):
+    """(K − 1) / (2n), and with a cell of few draws the binomial sum, which is that of Poisson's law there."""
+    assert d.expected_kl([0.3, 0.3, 0.4], n) == pytest.approx(1.0 / n, rel=1e-2 if n < 1e10 else 0.5)
+    mean = 40.0
+    k = np.arange(200)
+    law = mean / n * (np.log(mean) + 1.5 / n - stats.poisson.pmf(k, mean) @ np.log(k + 0.5)) + 0.5 / n
+    rest = (0.5 + 2 * 0.25) / n - 0.5 / n  # of the other two cells, and of their pseudo-counts: (K − 1) / (2n) less
+    found = d.expected_kl([mean / n, 0.5, 0.5 - mean / n], n)
+    assert found == pytest.approx(law + rest, abs=0.1 / n + 4e-15)
+
+
+def test_expected_kl_of_a_cell_that_holds_all():
+    """Its binomial law has no second outcome; the number of cells does not matter to the memory."""
+    assert d.expected_kl([1.0, 1e-7], 10) == pytest.approx(np.log(11.0 / 10.5), abs=1e-5)
+    masses = np.random.default_rng(73).random(2500)
+    masses /= masses.sum()
+    counts = stats.binom(1000, masses[:, None]).pmf(np.arange(60))
+    law = np.sum(masses * (np.log(masses * (1000 + 1250)) - counts @ np.log(np.arange(60) + 0.5)))
+    assert d.expected_kl(masses, 1000) == pytest.approx(law, rel=1e-10)
 
 
 @pytest.mark.parametrize(

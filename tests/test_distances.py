@@ -8,7 +8,8 @@ from scipy.integrate import quad
 from targets import mixtures, shapes
 from toolkit import Problem
 from toolkit import diagnostics as d
-from toolkit.stein_discrepancy import stein_kernel
+from toolkit.compiling import compile_part
+from toolkit.stein_discrepancy import ADD_STEIN_KERNELS, add_stein_kernels
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -63,7 +64,39 @@ def test_spread_of_mmd_on_independent_draws():
     assert off(unweighted, 0.0) > SIGMAS
 
 
-def test_mmd_in_blocks_chains_and_numbers(monkeypatch):
+def test_mmd_and_its_spread_in_tiles_are_the_sums_over_all_pairs():
+    rng = np.random.default_rng(40)
+    x, y, w = rng.standard_normal((700, 3)), rng.standard_normal((500, 3)) + 0.2, rng.random(500)
+    found = d.mmd(x, y, other_weights=w, bandwidth=1.3)
+    everything = np.concatenate([x, y])
+    kernel = np.exp(-((everything[:, None] - everything) ** 2).sum(axis=2) / (2.0 * 1.3**2))
+    v, w = np.full(700, 1 / 700), w / w.sum()
+    within = [(a @ k @ a - a @ a) / (1.0 - a @ a) for a, k in ((v, kernel[:700, :700]), (w, kernel[700:, 700:]))]
+    assert found.squared == pytest.approx(sum(within) - 2.0 * v @ kernel[:700, 700:] @ w, rel=1e-10)
+    pooled = np.append(700 * v, 500 * w) / 1200
+    means = kernel @ pooled
+    centred = kernel - means - means[:, None] + pooled @ means
+    np.fill_diagonal(centred, 0.0)
+    squares = (pooled @ centred**2 @ pooled) / (1.0 - pooled @ pooled)
+    assert found.spread == pytest.approx(np.sqrt(2.0 * squares) * (v @ v + w @ w), rel=1e-10)
+
+
+def test_mmd_of_places_far_apart_under_a_narrow_kernel_and_at_any_size():
+    """Clusters at ±1 under a bandwidth of 2⁻²⁵ are as those at ±50 under 1: no digits are lost to their distance."""
+    rng = np.random.default_rng(42)
+    x, y = np.round(rng.standard_normal((2, 200, 1)) * 2**20) / 2**20
+    side = np.repeat([-50.0, 50.0], 100)[:, None]
+    wide = d.mmd(x + side, 2.0 * y + side, bandwidth=1.0)
+    h = 2.0**-25
+    narrow = d.mmd(h * x + np.sign(side), 2.0 * h * y + np.sign(side), bandwidth=h)
+    np.testing.assert_allclose(narrow[::2], wide[::2], rtol=1e-6)
+    plain = d.mmd(x, 2.0 * y)
+    for size in (2.0**600, 2.0**-600):
+        scaled = d.mmd(size * x, 2.0 * size * y)
+        np.testing.assert_allclose([scaled.squared, scaled.bandwidth / size], plain[:2], rtol=1e-12)
+
+
+def test_mmd_in_chains_and_numbers():
     rng = np.random.default_rng(33)
     x, y, w = rng.standard_normal((2, 30, 2)), rng.standard_normal((25, 2)) + 1e6, rng.random((2, 30))
     x += 1e6  # distances far from the origin
@@ -82,8 +115,6 @@ def test_mmd_in_blocks_chains_and_numbers(monkeypatch):
     everything = np.concatenate([flat, y])
     lengths = np.linalg.norm(everything[:, None] - everything, axis=2)[np.triu_indices(85, 1)]
     assert once.bandwidth == pytest.approx(np.median(lengths))
-    monkeypatch.setattr("toolkit.distances.AT_ONCE", 400)
-    np.testing.assert_allclose(d.mmd(x, y, weights=w), once, rtol=1e-12)
     assert d.mmd(np.zeros((5, 1)), np.zeros((5, 1))).bandwidth == 1.0
 
 
@@ -133,7 +164,8 @@ def test_ksd_of_another_law_is_the_double_integral(scale, beta, temperature):
 
 def test_stein_kernel_is_that_of_differences():
     rng = np.random.default_rng(36)
-    (x, y), (s, t), h = rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), 1e-4
+    points, scores, h = rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), 1e-4
+    (x, y), (s, t) = points, scores
     c, beta = 0.8, -0.4
 
     def k(a, b):
@@ -144,7 +176,10 @@ def test_stein_kernel_is_that_of_differences():
     by_y = np.array([(k(x, y + e) - k(x, y - e)) / (2 * h) for e in steps])
     both = sum((k(x + e, y + e) - k(x + e, y - e) - k(x - e, y + e) + k(x - e, y - e)) / (4 * h * h) for e in steps)
     law = s @ t * k(x, y) + s @ by_y + t @ by_x + both
-    assert stein_kernel(x[None], s[None], y[None], t[None], c, beta)[0, 0] == pytest.approx(law, rel=1e-6)
+    found = np.zeros((2, 2))
+    add = compile_part(add_stein_kernels, ADD_STEIN_KERNELS)
+    add(points.T.copy(), scores.T.copy(), np.array([3.0, 0.0]), c, beta, found, np.empty((3, 2)))
+    np.testing.assert_allclose(found, [[0.0, 3.0 * law], [0.0, 9.0 * law**2]], rtol=1e-6)
 
 
 def test_ksd_of_exact_draws():
@@ -156,8 +191,8 @@ def test_ksd_of_exact_draws():
     wide = [d.ksd(1.1 * x, PLANE).squared for x in draws]
     assert off(wide, 0.0) > SIGMAS
     with_itself = np.array([d.ksd(x, PLANE, unbiased=False).squared for x in draws])
-    own = stein_kernel(draws[0], -draws[0], draws[0], -draws[0], 1.0, -0.5)
-    assert with_itself.mean() == pytest.approx(np.trace(own) / 150**2, rel=0.1)
+    own = (draws[0] ** 2).sum() + 2 * 150  # u(x, x) = |s|² + dim at scale 1
+    assert with_itself.mean() == pytest.approx(own / 150**2, rel=0.1)
     rng = np.random.default_rng(37)
     weighted = []
     for x in draws:
@@ -168,11 +203,20 @@ def test_ksd_of_exact_draws():
     assert abs(np.mean(weighted)) < SIGMAS * np.std(weighted) / 20.0 + 2e-3
 
 
-def test_ksd_in_blocks_is_the_same(monkeypatch):
-    draws = PLANE.truth.independent_draws(90, seed=7).reshape(3, 30, 2)
-    once = d.ksd(draws, PLANE, weights=np.arange(1.0, 91.0).reshape(3, 30))
-    monkeypatch.setattr("toolkit.stein_discrepancy.AT_ONCE", 200)
-    np.testing.assert_allclose(d.ksd(draws, PLANE, weights=np.arange(1.0, 91.0).reshape(3, 30)), once, rtol=1e-12)
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_ksd_in_tiles_is_the_sum_over_all_pairs(unbiased):
+    x = PLANE.truth.independent_draws(2 * 601, seed=7)
+    w = np.random.default_rng(41).random((2, 601))
+    found = d.ksd(x.reshape(2, 601, 2), PLANE, weights=w, scale=0.7, beta=-0.3, unbiased=unbiased)
+    shares = (w / w.sum(axis=1, keepdims=True) / 2.0).ravel()
+    square, product = ((x[:, None] - x) ** 2).sum(axis=2), x @ x.T  # the score is −x, so (t − s)·(x − y) = |x − y|²
+    base = 0.49 + square
+    u = base**-0.3 * product - 0.6 * base**-1.3 * (square - 2.0) - 4.0 * 0.3 * 1.3 * base**-2.3 * square
+    if unbiased:
+        np.fill_diagonal(u, 0.0)
+    norm = 1.0 - shares @ shares if unbiased else 1.0
+    law = shares @ u @ shares / norm, np.sqrt(2.0 * shares**2 @ u**2 @ shares**2) / norm
+    np.testing.assert_allclose(found, law, rtol=1e-10)
 
 
 def test_ksd_is_blind_to_the_weights_of_far_modes():
@@ -196,6 +240,7 @@ def test_ksd_is_blind_to_the_weights_of_far_modes():
         (lambda: d.ksd(np.zeros((5, 2)), NORMAL), r"points must have shape \(n, 1\)"),
         (lambda: d.ksd(np.zeros((1, 1)), NORMAL), "draws must have at least 2 points"),
         (lambda: d.ksd(np.zeros((5, 1)), NORMAL, beta=-1.0), "beta must be finite and > -1"),
+        (lambda: d.ksd([[-1e154], [1e154]], NORMAL), "draws must be small enough"),
         (lambda: d.ksd(np.zeros((5, 1)), NORMAL, scale=0), "scale must be finite and > 0"),
     ],
 )

@@ -110,6 +110,13 @@ def test_theta_needs_contour_at_temperature_1_with_exact_energies(runs):
         d.theta_error(changed(tempering=high))
 
 
+def test_probabilities_of_one_energy_alone():
+    class Flat:
+        energy_quantiles = staticmethod(np.zeros_like)
+
+    assert d.energy_probabilities(Flat, [-2.0, -1.0, 1.0, 2.0]).tolist() == [0.0, 1.0, 0.0]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

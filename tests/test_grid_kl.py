@@ -123,6 +123,17 @@ def test_one_cell_and_one_draw():
     assert d.grid_kl(np.zeros((1, 1, 1)), [1.0], [-1.0, 1.0]).kl == 0.0
 
 
+def test_batches_that_are_all_the_same():
+    draws = np.tile([-0.5, 0.5], 200)[None, :, None]
+    assert d.cell_ess(draws, [0.5, 0.5], [-1, 0, 1]) == np.inf
+    assert d.grid_kl(draws, [0.5, 0.5], [-1, 0, 1]).kl == 0.0
+
+
+def test_first_draws_without_weight_have_no_kl():
+    path = d.kl_path(np.zeros((1, 4, 1)), [0.5, 0.5], [-1, 0.5, 1], checkpoints=[1, 4], weights=[[0, 0, 1, 1]])
+    assert np.isnan(path[0]).tolist() == [True, False]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

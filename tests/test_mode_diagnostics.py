@@ -80,12 +80,17 @@ def test_a_missing_mode_costs_twice_its_weight():
     assert found.l1 > 20 * found.expected_l1
 
 
+def test_draws_that_have_diverged_are_near_nothing():
+    assert d.mode_coverage(np.full((1, 5, 1), 1e200), [[0.0]], threshold=0).number.tolist() == [0]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: d.mode_coverage(np.zeros((1, 5, 2)), [[0.0]]), r"centres must have shape \(mode, 2\), got \(1, 1\)"),
         (lambda: d.mode_coverage(np.zeros((5, 2)), [[0.0, 0.0]]), r"draws must have shape \(chain, draw, dim\)"),
         (lambda: d.mode_coverage(np.zeros((1, 5, 1)), [[0.0]], radius=0), "radius must be finite and > 0"),
+        (lambda: d.mode_coverage(np.zeros((1, 5, 1)), [[0.0]], radius=1e200), "radius must be finite and > 1e-100"),
         (lambda: d.mode_coverage(np.zeros((1, 5, 1)), [[0.0]], threshold=-1), "threshold must be finite and ≥ 0"),
         (lambda: d.mode_weights_error(np.zeros((1, 5, 1)), None), "truth must have modes and memberships"),
         (lambda: d.mode_weights_error(np.zeros((1, 5, 2)), PAIR.truth), "centres must have shape"),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from .checks import check_array, check_choice, check_count, check_number
-from .given_draws import check_draw_weights, check_draws
+from .given_draws import check_draw_weights, check_draws, near_one
 from .ranks import normal_scores, quantile
 
 Array = NDArray[np.float64]
@@ -46,7 +46,7 @@ def autocorrelation(draws: Any, *, n_lags: int | None = None) -> Array:
     result = np.empty((chains, lags, dim))
     for chain in range(chains):
         for d in range(dim):
-            values = points[chain : chain + 1, :, d]
+            values = near_one(points[chain : chain + 1, :, d])
             if moves(values):
                 covariance = autocovariance(values)
                 result[chain, :, d] = covariance[:lags] / covariance[0]
@@ -80,30 +80,28 @@ def ess(draws: Any, *, weights: Any = None, method: str = "bulk") -> Array:
 
 def coordinate_ess(values: Array, weights: Array | None, method: str) -> float:
     """``ess`` of one coordinate (chain, draw)."""
-    if not moves(values):
+    if not moves(values, weights):
         return math.nan
     shares = split_weights(weights)
     if method == "tail":
         below = [halves((values <= quantile(values, weights, p)).astype(np.float64)) for p in (0.05, 0.95)]
-        return min(mean_ess(b, shares) if moves(b) else float(b.size) for b in below)
+        return min(mean_ess(b, shares) if moves(b, shares) else float(b.size) for b in below)
     split = halves(values)
-    return mean_ess(normal_scores(split, shares) if method == "bulk" else split, shares)
+    return mean_ess(normal_scores(split, shares) if method == "bulk" else near_one(split), shares)
 
 
 def mean_ess(values: Array, weights: Array | None) -> float:
     """Variance of ``values`` over that of their weighted mean, (half chain, draw)."""
-    if not moves(values):
+    if not moves(values, weights):
         return math.nan
     if weights is None:
         return float(values.size / correlation_time(values, *chain_variances(values)))
     mean = float((values * weights).mean())
     parts = weights * (values - mean)
-    if not moves(parts):
-        return math.nan
     within, between = chain_variances(parts)
     total = within * (values.shape[1] - 1) / values.shape[1] + between
     loads = weights.sum(axis=1)
-    if (loads == 0.0).any():
+    if (loads == 0.0).any() or total == 0.0:
         return math.nan
     centres = (weights * values).sum(axis=1) / loads
     spread = (weights * (values - centres[:, None]) ** 2).mean() + centres.var(ddof=1)
@@ -135,9 +133,10 @@ def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff:
 
     draws: (chain, draw, dim). mean, variance: (dim,), of the law, from its truth or a long run; None: the chain's own.
     ρ_s is the mean of the n − s products (x_t − mean)(x_{t+s} − mean), over the variance. The sum ends before the first
-    ρ_s < ``cutoff``, in (0, 1), and the result is at most n. The papers do not say where they end the sum: 0.05 is that
-    of Hoffman & Gelman (2014). With the law's moments it sees a chain that stays in one mode, where ρ stays large, or
-    one that is at the wrong place; with the chain's own it does not.
+    ρ_s < ``cutoff``, in (0, 1), and the result is at most n; nan for a coordinate that has its own variance, and does
+    not move. The papers do not say where they end the sum: 0.05 is that
+    of Hoffman & Gelman (2014). With the law's moments it sees a chain that is at the wrong place, or stays in one mode,
+    where ρ stays large, unless that mode is at the law's mean; with the chain's own it sees neither.
     Law: independent draws have about n, less 2 n ρ_1 where that is above the cutoff by chance; an AR(1) with
     coefficient φ has n (1 − φ) / (1 + φ − 2 φ^k), k the first lag with φ^k < cutoff, so more than n (1 − φ) / (1 + φ).
     Raises TypeError or ValueError where shapes do not fit or a variance is not positive. Source: cSG-MCMC (2020),
@@ -149,6 +148,8 @@ def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff:
     centres = points.mean(axis=1) if mean is None else np.broadcast_to(check_moment("mean", mean, dim), (chains, dim))
     away = points - centres[:, None]
     if variance is None:
+        own = [[moves(chain[:, d]) for d in range(dim)] for chain in points]
+        away = np.where(np.array(own)[:, None], near_one(away), 0.0)
         spreads = (away**2).mean(axis=1)
     else:
         spreads = np.broadcast_to(check_moment("variance", variance, dim), (chains, dim))
@@ -187,7 +188,10 @@ def split_weights(weights: Array | None) -> Array | None:
     return np.asarray(split / np.tile(np.where(means > 0.0, means, 1.0), 2)[:, None])
 
 
-def moves(values: Array) -> bool:
-    """Whether not all are equal, to rounding."""
-    low, high = float(values.min()), float(values.max())
+def moves(values: Array, weights: Array | None = None) -> bool:
+    """Whether not all that have weight are equal, to rounding."""
+    counted = values if weights is None else values[weights > 0.0]
+    if not counted.size:
+        return False
+    low, high = float(counted.min()), float(counted.max())
     return high - low > 1e-15 * max(abs(low), abs(high))

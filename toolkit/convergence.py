@@ -29,11 +29,13 @@ def r_hat(draws: Any, *, weights: Any = None) -> Array:
     Source: Vehtari et al. (2021), eq. 4, 14 and 15.
     """
     points = check_draws(draws)
-    scale = split_weights(check_draw_weights(weights, points))
-    result = np.full(points.shape[2], np.nan)
+    given, result = check_draw_weights(weights, points), np.full(points.shape[2], np.nan)
+    if points.shape[1] < 4:
+        return result
+    scale = split_weights(given)
     for d in range(points.shape[2]):
         values = halves(points[..., d])
-        if points.shape[1] >= 4 and moves(values):
+        if moves(values, scale):
             folded = np.abs(values - median(values, scale))
             result[d] = max(spread_ratio(normal_scores(v, scale), scale) for v in (values, folded))
     return result

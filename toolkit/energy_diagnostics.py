@@ -67,6 +67,9 @@ def energy_probabilities(truth: Any, edges: Any) -> Array:
     if not hasattr(truth, "energy_quantiles"):
         raise TypeError(f"truth must have energy_quantiles, as a problem's truth, got {truth!r}")
     levels, first = np.unique(truth.energy_quantiles(SHARES), return_index=True)
+    if levels.size < 2:
+        bin_of_all = cell_numbers(levels[:, None], [bounds])
+        return np.asarray(np.arange(bounds.size - 1) == bin_of_all, np.float64)
     below = PchipInterpolator(levels, SHARES[first])(np.clip(bounds, levels[0], levels[-1]))
     below = np.where(bounds < levels[0], 0.0, np.where(bounds > levels[-1], 1.0, below))
     return np.asarray(np.diff(below))

@@ -32,6 +32,11 @@ def check_draw_weights(weights: Any, draws: Array) -> Array | None:
     return None if (shares == shares[:, :1]).all() else np.asarray(shares * shares.shape[1])
 
 
+def near_one(values: Array) -> Array:
+    """``values`` times the power of 2 that puts the largest in [1, 2), so that no square of a difference overflows."""
+    return np.asarray(np.ldexp(values, 1 - np.frexp(np.abs(values).max())[1]))
+
+
 def check_sample(name: str, draws: Any, weights_name: str, weights: Any) -> tuple[Array, Array]:
     """Points (n, dim) and shares (n,) with sum 1 of draws (n, dim) or (chain, draw, dim); chains count equally."""
     points = check_array(name, draws)

@@ -1,5 +1,6 @@
 """KL of a run's draws against its truth on a grid, with the bias that their finite number leaves, and without it."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,9 +67,10 @@ def cell_ess(draws: Any, truth: Any, x_edges: Any, y_edges: Any = None, *, weigh
     """The independent draws whose cell frequencies vary as those of all chains together, from batches of draws.
 
     Arguments as ``grid_kl`` takes them. With V_i the variance of the frequency q_i by batch means (20 batches a chain,
-    at most 200), Σ q_i (1 − q_i) / (p_i + 1/n) over Σ V_i / (p_i + 1/n), n the draws. It holds uneven weights and autocorrelation both,
-    as far as these are forgotten within a batch and between chains: a chain that changes its mode once in several
-    batches comes out too good. nan for one draw alone. Law: n for independent draws. Raises as ``grid_kl``.
+    at most 200), Σ q_i (1 − q_i) / (p_i + 1/n) over Σ V_i / (p_i + 1/n), n the draws. It holds uneven weights and
+    autocorrelation both, as far as these are forgotten within a batch and between chains: a chain that changes its mode
+    once in several batches comes out too good. nan for one draw alone, inf where all batches are the same.
+    Law: n for independent draws. Raises as ``grid_kl``.
     Source: the mean design effect of Rao & Scott (1981); batch means.
     """
     points, edges = check_draws(draws), check_grid(x_edges, y_edges)
@@ -86,7 +88,7 @@ def effective_number(cells: NDArray[np.int64], scale: Array, masses: Array, shap
     spread, variance = float((q * (1.0 - q)) @ share), float(variances @ share)
     if spread == 0.0 < scale.size - 1:
         return float(scale.size)  # all draws are in one cell
-    return spread / variance
+    return spread / variance if variance != 0.0 else math.inf
 
 
 def cells_of(points: Array, edges: list[Array], weights: Any) -> tuple[NDArray[np.int64], Array]:

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
-from scipy.special import gammaln
+from scipy.special import xlog1py
 
 from .checks import check_array, check_count, check_number, check_scale
 from .given_draws import check_draw_weights, check_draws, check_sample
 
 Array = NDArray[np.float64]
+
+AT_ONCE = 1000  # cells whose binomial laws are held at a time
 
 
 def cell_counts(draws: Any, x_edges: Any, y_edges: Any = None, *, weights: Any = None) -> Array:
@@ -70,7 +72,7 @@ def check_masses(masses: Any) -> Array:
     if p.size == 0 or (p < 0).any() or not 0.0 < total <= 1.0 + 1e-6:
         smallest = p.min() if p.size else "none"
         raise ValueError(f"masses must be ≥ 0 and sum to at most 1, got smallest {smallest} and sum {total}")
-    return np.append(p, max(0.0, 1.0 - total) if total < 1.0 - 1e-6 else 0.0)
+    return np.append(np.minimum(p, 1.0), max(0.0, 1.0 - total) if total < 1.0 - 1e-6 else 0.0)
 
 
 def kl_divergence(counts: Any, masses: Any, *, total: float | None = None, pseudo_count: float = 0.5) -> float:
@@ -112,7 +114,7 @@ def kl_path(
 
     draws: (chain, draw, 2), or 1 with y_edges None; masses: (nx, ny), or (nx,), on the grid of the edges; checkpoints:
     increasing numbers of draws, 1 to all (None: all). weights: (chain, draw); those of the first draws are scaled to
-    sum to their number. Raises TypeError or ValueError otherwise.
+    sum to their number, and the KL is nan where they are all 0. Raises TypeError or ValueError otherwise.
     """
     edges = check_grid(x_edges, y_edges)
     points = check_draws(draws, dim=len(edges))
@@ -124,7 +126,7 @@ def kl_path(
     if not valid or ends[0] < 1 or ends[-1] > points.shape[1]:
         raise ValueError(f"checkpoints must increase from ≥ 1 to ≤ {points.shape[1]}, got {checkpoints!r}")
     scale = check_draw_weights(weights, points)
-    path = np.empty((len(points), ends.size))
+    path = np.full((len(points), ends.size), np.nan)
     for chain in range(len(points)):
         counts, load = np.zeros(grid), 0.0
         for i, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
@@ -133,8 +135,9 @@ def kl_path(
             cells = cell_numbers(points[chain, piece], edges)
             counts += np.bincount(cells, shares, minlength=counts.size + 1)[:-1].reshape(grid)
             load += float(shares.sum())
-            factor = end / load if load > 0.0 else 0.0
-            path[chain, i] = kl_divergence(counts * factor, masses, total=end, pseudo_count=pseudo_count)
+            if load > 0.0:
+                scaled = counts * (end / load)
+                path[chain, i] = kl_divergence(scaled, masses, total=end, pseudo_count=pseudo_count)
     return path
 
 
@@ -147,19 +150,22 @@ def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> floa
     p = check_masses(masses)
     n = check_count("n_draws", n_draws, at_least=1)
     a = check_scale("pseudo_count", pseudo_count)
-    p = p[p > 0]
+    p = np.sort(p[p > 0])
     if p.size == 1:
         return 0.0  # all draws are in the one cell there is
     expected_log = np.empty(p.size)
-    few = n * p < 150.0
-    k = np.arange(min(n, 300) + 1)
-    choices = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    chance = np.exp(choices + np.outer(np.log(p[few]), k) + np.outer(np.log1p(-p[few]), n - k))
-    expected_log[few] = chance @ np.log(k + a)
-    m, q = n * p[~few] + a, 1.0 - p[~few]
-    variance = n * p[~few] * q
+    few = int(np.searchsorted(p, 150.0 / n))
+    for start in range(0, few, AT_ONCE):
+        some = slice(start, min(start + AT_ONCE, few))
+        most = n * p[some][-1]
+        k = np.arange(min(float(n), most + 15.0 * math.sqrt(most) + 40.0) // 1 + 1)  # more come with less than 1e-25
+        choices = np.append(0.0, np.cumsum(np.log((n - k[:-1]) / k[1:])))
+        chance = np.exp(choices + np.outer(np.log(p[some]), k) + xlog1py(n - k, -p[some, None]))
+        expected_log[some] = chance @ np.log(k + a)
+    m, q = n * p[few:] + a, 1.0 - p[few:]
+    variance = n * p[few:] * q
     # Central moments of the binomial: npq, npq (1 − 2p), 3 (npq)² + npq (1 − 6pq), about 10 (npq)² and 15 (npq)³.
-    expected_log[~few] = (
+    expected_log[few:] = (
         np.log(m)
         - variance / (2 * m**2)
         + variance * (2 * q - 1) / (3 * m**3)
@@ -167,7 +173,7 @@ def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> floa
         + 10 * variance**2 * (2 * q - 1) / (5 * m**5)
         - 15 * variance**3 / (6 * m**6)
     )
-    return float(np.sum(p * (np.log(p) + np.log(n + a * p.size) - expected_log)))
+    return max(0.0, float(np.sum(p * (np.log(p) + np.log(n + a * p.size) - expected_log))))
 
 
 def equivalent_draws(kl: Any, masses: Any, *, pseudo_count: float = 0.5) -> Array:

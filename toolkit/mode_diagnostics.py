@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .batches import batch_numbers, ratio
-from .checks import check_array, check_choice, check_number
+from .checks import check_array, check_choice, check_number, check_scale
 from .given_draws import check_draw_weights, check_draws
 
 Array = NDArray[np.float64]
@@ -35,7 +35,7 @@ def mode_coverage(
     """
     points = check_draws(draws)
     places = check_places(centres, points.shape[2])
-    check_number("radius", radius, above=0.0)
+    check_scale("radius", radius)
     check_number("threshold", threshold, at_least=0.0)
     scale = check_draw_weights(weights, points)
     counts = np.zeros((len(points), len(places)))
@@ -112,6 +112,7 @@ def pieces(n: int, columns: int) -> list[slice]:
 def squared_distances(points: Array, places: Array) -> Array:
     """|x − c|² of all pairs, (n, mode), coordinate by coordinate."""
     squares = np.zeros((len(points), len(places)))
-    for d in range(points.shape[1]):
-        squares += (points[:, d, None] - places[:, d]) ** 2
+    with np.errstate(over="ignore"):  # of draws far off, which a divergence leaves
+        for d in range(points.shape[1]):
+            squares += (points[:, d, None] - places[:, d]) ** 2
     return squares
