@@ -9,7 +9,7 @@ figures: .venv/installed
 	$(BIN)/python -m figures
 
 test: .venv/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow

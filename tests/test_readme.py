@@ -8,7 +8,8 @@ import pytest
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_code_runs_as_written(capsys):
+def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # it writes files
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
     assert len(blocks) == 12
     names = {}
