@@ -276,7 +276,7 @@ BAD_SAMPLERS |= {
         lambda: samplers.sghmc([0.01, 0.5], friction=0.2, noise_estimate=1.0), "noise_estimate must be ≤ .* = 0.894427",
     ),
     "step size of a chain": (lambda: samplers.sgld([0.1, -0.1]), r"step_size\[1\] must be finite and > 0, got -0.1"),
-    "step size of chains and replicas": (lambda: samplers.sgld([[0.1]]), "step_size must be a number"),
+    "step size of chains and replicas": (lambda: samplers.sgld([[0.1]]), "step_size.* must be a number"),
     "contour without replicas": (lambda: samplers.icsgld(0.1, n_replicas=0), "n_replicas must be ≥ 1, got 0"),
     "half a replica": (lambda: samplers.icsghmc(0.1, n_replicas=2.5), "n_replicas must be an integer, got 2"),
     "no particles": (lambda: samplers.svgd(n_replicas=0), "n_replicas must be ≥ 1, got 0"),
@@ -326,7 +326,7 @@ BAD_PARTS = {
     },
     Partition: {
         "u_min": ((np.nan,), "must be finite, got"), "width": ((0.0, -1.0), ABOVE_0),
-        "n_bins": ((1, 2**31), "must be ≥ 2 and < 2147483648, got"),
+        "n_bins": ((1, 2**31), "must be ≥ 2( and < 2147483648)?, got"),
     },
     step_decay: {
         "gain": ((0.0,), ABOVE_0), "exponent": ((-0.1, 1.1), "must be finite and ≥ 0 and ≤ 1, got"),
