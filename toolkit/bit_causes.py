@@ -76,7 +76,8 @@ def first_apart(problem: Problem, points: Floats, size: int) -> str:
         return ""
     n, column = (int(i) for i in apart[0])
     what = "its energy" if column == 0 else f"its gradient[{column - 1}]"
-    return f"{what} at {points[n].tolist()} is {together[n, column]!s} and then {alone[n, column]!s}"
+    shown = ", ".join(map(repr, points[n, :3].tolist())) + ", …" * (points.shape[1] > 3)
+    return f"{what} at [{shown}] is {together[n, column]!s} and then {alone[n, column]!s}"
 
 
 def reads_scratch(problem: Problem, points: Floats) -> bool:

@@ -149,7 +149,11 @@ def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:
     for threads in (2, many):
         yield "threads", f"{threads} threads in place of 1", laid_out(threads=threads)
     for lanes in (1, 8, 10**6):
-        yield "blocks", f"blocks of {lanes} lanes in place of {Layout().lanes}", laid_out(layout=Layout(lanes=lanes))
+        yield (
+            "blocks",
+            f"blocks of {lanes} lane{'s' * (lanes > 1)} in place of {Layout().lanes}",
+            laid_out(layout=Layout(lanes=lanes)),
+        )
     for length in (1, 7, case.n_steps // 2 + 1):
         words = f"chunks of {length} step{'s' * (length > 1)}"
         yield "chunks", words, laid_out(layout=Layout(chunk_steps=length))
