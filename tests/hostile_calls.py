@@ -132,6 +132,7 @@ class Call:
     good: Any = field(default_factory=dict)  # arguments by name, or a function that makes them
     kinds: dict[str, Kind] = field(default_factory=dict)
     also: dict[str, str] = field(default_factory=dict)  # argument → other names a message may give it
+    tried: bool = True  # whether the good call is made first; False where it takes long
     look: Callable[[Any], Any] = lambda result: result  # what makes the call do its work, of an iterator say
 
     def arguments(self) -> dict[str, Kind]:
