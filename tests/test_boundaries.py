@@ -107,6 +107,7 @@ def test_a_domain_that_is_never_left_is_no_boundary():
     np.testing.assert_array_equal(reflected.draws, sample(mixtures.cosine25(), samplers.sgld(1e-3), **arguments).draws)
 
 
+@pytest.mark.filterwarnings("ignore:θ has not settled:toolkit.ContourWarning")  # after 100 steps
 @pytest.mark.parametrize("boundary", [boundaries.penalise(1.0), boundaries.ignore()])
 def test_a_pilot_behind_soft_walls_ends_outside_and_the_run_begins_inside(boundary):
     """Contour's pilot goes on from where its heat ended, which soft walls do not keep inside."""
