@@ -11,12 +11,18 @@ README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding=
 def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 12
+    assert len(blocks) == 17
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     run = names["run"]
     assert run.draws.shape == (10, 40_000, 2)
+    for same in (names["whole"], names["again"]):
+        assert (same.draws == run.draws).all()
+    assert names["part"].draws.shape == (10, 10_000, 2)
+    assert names["tree"]["posterior"]["x"].shape == run.draws.shape
+    assert (names["gathered"].accumulated["kl"].kl[:, 1] < names["gathered"].accumulated["kl"].kl[:, 0]).all()
+    assert names["report"].passed
     assert names["problem"].contains(run.draws.reshape(-1, 2)).all()
     assert names["problem"].contains(names["walls"].draws.reshape(-1, 2)).all()
     assert 20_000 < names["worth"] < 40_000
@@ -30,7 +36,7 @@ def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
     assert names["inside"].draws.mean(axis=(0, 1)) == pytest.approx(quarter.mean, abs=0.05)
     assert [door.name for door in names["doors"]] == ["ring", "ring by a block", "ring by SymPy", "ring_of_arrays"]
     printed = capsys.readouterr().out
-    assert printed.count("agrees with differences at 16 points") == 4
+    assert printed.count("agrees with differences at 16 points") == 5
     assert "\nThe gradient has the wrong sign: a step along −gradient raises the energy." in printed
 
 
