@@ -1,0 +1,164 @@
+"""Libraries of candidate terms: polynomials, Fourier modes, and a user's own functions of the states."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_count, check_flag, check_scale
+
+from .system import check_names
+
+__all__ = ["Library", "Term", "fourier", "functions", "polynomial"]
+
+Array = NDArray[np.float64]
+MOST_TERMS = 2000
+
+
+@dataclass(frozen=True)
+class Term:
+    """One candidate: its name, and either powers of the states (dim,), or a function of them.
+
+    text: the term as an expression of x[0], x[1], …, which may call ``sin``, ``cos`` and ``own``, its function.
+    """
+
+    name: str
+    text: str
+    powers: tuple[int, ...] | None = None
+    own: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Candidate terms θ_1(x), θ_2(x), … of the right-hand sides; libraries of the same states add up with ``+``."""
+
+    states: tuple[str, ...]
+    terms: tuple[Term, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "states", check_names("states", self.states))
+        if not self.terms or len(self.terms) > MOST_TERMS:
+            raise ValueError(f"a library must have 1 to {MOST_TERMS} terms, got {len(self.terms)}")
+        check_names("terms", [term.name for term in self.terms])
+
+    def __repr__(self) -> str:
+        """Its terms."""
+        shown = ", ".join(self.names[:12]) + (", …" if len(self) > 12 else "")
+        return f"<Library of {len(self)} terms: {shown}>"
+
+    def __len__(self) -> int:
+        """Number of terms."""
+        return len(self.terms)
+
+    def __add__(self, other: "Library") -> "Library":
+        """The terms of both; those of one name are taken once."""
+        if not isinstance(other, Library):
+            return NotImplemented
+        if other.states != self.states:
+            raise ValueError(f"libraries must have the same states, got {self.states} and {other.states}")
+        return Library(self.states, self.terms + tuple(t for t in other.terms if t.name not in self.names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The terms' names."""
+        return tuple(term.name for term in self.terms)
+
+    def evaluate(self, states: Any) -> Array:
+        """Θ (n, terms) at ``states`` (n, dim); nan where a state is. Raises ValueError for another shape."""
+        x = np.asarray(states, np.float64)
+        if x.ndim != 2 or x.shape[1] != len(self.states):
+            raise ValueError(f"states must have shape (n, {len(self.states)}), got {x.shape}")
+        out = np.empty((len(x), len(self.terms)))
+        columns = tuple(x.T)
+        for k, term in enumerate(self.terms):
+            out[:, k] = column_of(term, columns)
+        return out
+
+    def subset(self, names: Any) -> "Library":
+        """The terms of these names, in this order. Raises ValueError for a name it does not have."""
+        wanted = check_names("names", names)
+        for name in wanted:
+            if name not in self.names:
+                raise ValueError(f"names must be of the library's terms {', '.join(self.names)}, got {name!r}")
+        return Library(self.states, tuple(self.terms[self.names.index(name)] for name in wanted))
+
+
+def column_of(term: Term, columns: tuple[Array, ...]) -> Array:
+    """A term at all states, from their columns."""
+    if term.powers is not None:
+        value = np.ones_like(columns[0])
+        for column, power in zip(columns, term.powers, strict=True):
+            if power:
+                value = value * column**power
+        return value
+    space = {"sin": np.sin, "cos": np.cos, "x": columns}
+    if term.own is not None:
+        points = zip(*columns, strict=True)
+        return np.array([complex(term.own(point)).real for point in points])
+    return np.asarray(eval(term.text, {"__builtins__": {}}, space))  # our own text, of ``fourier``
+
+
+def polynomial(states: Any, degree: int, *, constant: bool = True) -> Library:
+    """All monomials of ``states`` up to ``degree`` ≥ 1: 1, x, y, xx, xy, yy, …; without 1 where not ``constant``.
+
+    A monomial is named by its factors: "xy", "xxz" for one-letter states, "prey prey predator" for longer names.
+    """
+    names = check_names("states", states)
+    degree = check_count("degree", degree, at_least=1, below=2**6)
+    check_flag("constant", constant)
+    terms = []
+    for total in range(0 if constant else 1, degree + 1):
+        for factors in itertools.combinations_with_replacement(range(len(names)), total):
+            powers = tuple(factors.count(d) for d in range(len(names)))
+            terms.append(Term(monomial_name(names, powers), monomial_text(powers), powers))
+            if len(terms) > MOST_TERMS:
+                raise ValueError(f"degree must leave at most {MOST_TERMS} terms, got {degree} for {len(names)} states")
+    return Library(names, tuple(terms))
+
+
+def monomial_name(states: tuple[str, ...], powers: tuple[int, ...]) -> str:
+    """The factors' names in a row."""
+    factors = [name for name, power in zip(states, powers, strict=True) for _ in range(power)]
+    return ("" if all(len(name) == 1 for name in states) else " ").join(factors) or "1"
+
+
+def monomial_text(powers: tuple[int, ...]) -> str:
+    """The monomial as a product, without powers: those of complex numbers would be logarithms."""
+    return "*".join(f"x[{d}]" for d, power in enumerate(powers) for _ in range(power)) or "1.0"
+
+
+def fourier(states: Any, n_frequencies: int, *, frequency: float = 1.0) -> Library:
+    """sin(k f x) and cos(k f x) of every state x, for k = 1 … n_frequencies; f = frequency > 0, per unit of state."""
+    names = check_names("states", states)
+    n = check_count("n_frequencies", n_frequencies, at_least=1, below=2**10)
+    frequency = check_scale("frequency", frequency)
+    terms = []
+    for d, name in enumerate(names):
+        for k in range(1, n + 1):
+            label = f"{k * frequency:g} {name}" if k * frequency != 1.0 else name
+            terms += [Term(f"{wave}({label})", f"{wave}({k * frequency!r}*x[{d}])") for wave in ("sin", "cos")]
+    return Library(names, tuple(terms))
+
+
+def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
+    """A user's own terms: name → function of a state, a tuple of dim numbers, to a number; Numba must compile it.
+
+    For ``trajectory`` likelihoods and simulations they are called with complex numbers too: they must be analytic.
+    Raises TypeError where one is no function, or does not give a number at a state of ones.
+    """
+    names = check_names("states", states)
+    if not isinstance(named, Mapping) or not named:
+        raise TypeError(f"named must map names to functions, got {named!r:.200}")
+    terms = []
+    for label, function in named.items():
+        if not callable(function):
+            raise TypeError(f"named[{label!r}] must be a function of a state, got {function!r}")
+        try:
+            check_array(f"named[{label!r}](ones)", float(complex(function((1.0,) * len(names))).real))
+        except Exception as error:
+            raise TypeError(f"named[{label!r}] must give a number at a state of ones: {error}") from error
+        terms.append(Term(label, "own(x)", own=function))
+    return Library(names, tuple(terms))

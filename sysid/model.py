@@ -1,0 +1,233 @@
+"""Models linear in their parameters: which coefficients of a library's terms are free, fixed or tied to others."""
+
+import functools
+import hashlib
+import linecache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_instance, check_number
+
+from .libraries import Library, Term, polynomial
+from .system import System, check_names
+
+Array = NDArray[np.float64]
+MOST_DEGREE = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """dx_e/dt = Σ_t Ξ_te θ_t(x), with Ξ = constant + Σ_k β_k directions_k in the free parameters β.
+
+    parameters: the names of β. constant: (terms, states). directions: (parameters, terms, states).
+    """
+
+    library: Library
+    parameters: tuple[str, ...]
+    constant: Array
+    directions: Array
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        check_instance("library", self.library, Library)
+        names = check_names("parameters", self.parameters)
+        shape = (len(self.library), len(self.library.states))
+        for label, wanted in (("constant", shape), ("directions", (len(names), *shape))):
+            array = check_array(label, getattr(self, label))
+            if array.shape != wanted:
+                raise ValueError(f"{label} must have shape {wanted}, got {array.shape}")
+            object.__setattr__(self, label, array)
+        object.__setattr__(self, "parameters", names)
+        idle = np.flatnonzero(~self.directions.any(axis=(1, 2)))
+        if idle.size:
+            raise ValueError(f"parameters must each stand at a term, but {names[idle[0]]!r} stands at none")
+
+    def __repr__(self) -> str:
+        """Its library and parameters."""
+        shown = ", ".join(self.parameters[:8]) + (", …" if len(self.parameters) > 8 else "")
+        return f"<Model {self.name!r}: {len(self.parameters)} free of {self.constant.size} coefficients: {shown}>"
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the states."""
+        return self.library.states
+
+    def coefficients(self, parameters: Any) -> Array:
+        """Ξ (…, terms, states) of ``parameters`` (…, n). Raises ValueError for another last axis."""
+        beta = np.asarray(parameters, np.float64)
+        if beta.ndim == 0 or beta.shape[-1] != len(self.parameters):
+            raise ValueError(f"parameters must have shape (…, {len(self.parameters)}), got {beta.shape}")
+        return np.asarray(self.constant + np.tensordot(beta, self.directions, axes=1))
+
+    def equations(self, parameters: Any, *, digits: int = 4) -> str:
+        """The equations in words, one line per state, of ``parameters`` (n,); terms with coefficient 0 are left out."""
+        lines = []
+        for e, (state, column) in enumerate(zip(self.states, self.coefficients(parameters).T, strict=True)):
+            free = self.directions[:, :, e].any(axis=0).tolist()
+            shown = [
+                f"{c:+.{digits}g} {name}" for c, name, f in zip(column, self.library.names, free, strict=True) if c or f
+            ]
+            lines.append(f"d{state}/dt = " + (" ".join(shown) or "0"))
+        return "\n".join(lines)
+
+    @functools.cached_property
+    def system(self) -> System:
+        """The same as a system to solve: its right-hand side written out, and compiled where it is used."""
+        n = len(self.parameters)
+        return System(
+            self.name, self.states, self.parameters, right_hand_side(self), np.zeros(n), np.zeros(len(self.states))
+        )
+
+
+def right_hand_side(model: Model) -> Any:
+    """The function (t, x, p) of a model, written out without terms that cannot occur."""
+    space: dict[str, Any] = {"sin": np.sin, "cos": np.cos, "__name__": "generated"}
+    used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))
+    lines = ["def rhs(t, x, p):"]
+    for k in used:
+        term: Term = model.library.terms[k]
+        if term.own is not None:
+            space[f"own{k}"] = compiled(term.own)
+        lines.append(f"    v{k} = {term.text.replace('own(', f'own{k}(')}")
+    sums = []
+    for e in range(len(model.states)):
+        parts = []
+        for k in used:
+            factors = [f"{c!r}*p[{j}]" for j, c in enumerate(model.directions[:, k, e].tolist()) if c]
+            factors += [repr(model.constant[k, e].item())] if model.constant[k, e] else []
+            if factors:
+                parts.append(f"({' + '.join(factors)})*v{k}".replace("1.0*p", "p"))
+        sums.append(" + ".join(parts) or "0.0*x[0]")
+    source = "\n".join([*lines, f"    return ({', '.join(sums)},)", ""])
+    file = f"<model {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), space)  # our own text, of numbers and the terms' expressions
+    return space["rhs"]
+
+
+def compiled(function: Any) -> Any:
+    """A user's own term as Numba calls it."""
+    from numba import njit
+    from numba.core.dispatcher import Dispatcher
+
+    return function if isinstance(function, Dispatcher) else njit(error_model="numpy")(function)
+
+
+def all_free(library: Library) -> Model:
+    """Every coefficient of every equation free: parameters "dx:xy" for term xy in dx/dt, equation by equation."""
+    n, dim = len(library), len(library.states)
+    names = tuple(f"d{state}:{term}" for state in library.states for term in library.names)
+    directions = np.zeros((n * dim, n, dim))
+    for k in range(n * dim):
+        directions[k, k % n, k // n] = 1.0
+    return Model(library, names, np.zeros((n, dim)), directions, f"all of {n} terms")
+
+
+def model_of(
+    library: Library,
+    *,
+    free: Sequence[str] | None = None,
+    fixed: Mapping[str, float] | None = None,
+    tied: Mapping[str, Mapping[str, float]] | None = None,
+    name: str = "model",
+) -> Model:
+    """The model of ``library`` whose coefficients, named "dx:xy" for term xy in dx/dt, are free, fixed or tied.
+
+    free: those that are parameters by themselves; None: all that are neither fixed nor tied. fixed: coefficient → its
+    number. tied: parameter → coefficient → factor; the coefficient is Σ factor × parameter, plus its fixed number
+    where it has one. What is none of these is 0. Lorenz' σ is tied={"sigma": {"dx:x": -1, "dx:y": 1}}.
+    Raises TypeError or ValueError naming a coefficient that the library does not have, or that is free and fixed.
+    """
+    check_instance("library", library, Library)
+    whole = all_free(library)
+    place = {label: (k % len(library), k // len(library)) for k, label in enumerate(whole.parameters)}
+
+    def where(argument: str, label: Any) -> tuple[int, int]:
+        if label not in place:
+            known = ", ".join(list(place)[:12]) + (", …" if len(place) > 12 else "")
+            raise ValueError(f"{argument} must name coefficients ({known}), got {label!r}")
+        return place[label]
+
+    fixed = check_mapping("fixed", fixed)
+    tied = check_mapping("tied", tied)
+    constant = np.zeros(whole.constant.shape)
+    for label, value in fixed.items():
+        constant[where("fixed", label)] = check_number(f"fixed[{label!r}]", value)
+    names, directions = [], []
+    bound = set(fixed)
+    for parameter, factors in tied.items():
+        direction = np.zeros(constant.shape)
+        for label, factor in check_mapping(f"tied[{parameter!r}]", factors).items():
+            direction[where(f"tied[{parameter!r}]", label)] = check_number(f"tied[{parameter!r}][{label!r}]", factor)
+            bound.add(label)
+        names.append(parameter)
+        directions.append(direction)
+    chosen = (
+        [label for label in place if label not in bound]
+        if free is None
+        else list(check_names("free", free, at_least=0))
+    )
+    for label in chosen:
+        where("free", label)
+        if label in bound:
+            raise ValueError(f"free must not hold what is fixed or tied, got {label!r}")
+        names.append(label)
+        directions.append(whole.directions[whole.parameters.index(label)])
+    if not names:
+        raise ValueError("a model must have a free or tied parameter, got none")
+    return Model(library, tuple(names), constant, np.array(directions), name)
+
+
+def check_mapping(name: str, value: Any) -> Mapping[Any, Any]:
+    """``value`` as a mapping; None as an empty one. Raises TypeError otherwise."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping, got {value!r:.200} of type {type(value).__name__}")
+    return value
+
+
+def model_of_system(system: System, library: Library | None = None) -> Model:
+    """The model of a system that is linear in its parameters, in the library of its own terms unless one is given.
+
+    Raises ValueError where it is not, or where the library lacks a term.
+    """
+    check_instance("system", system, System)
+    if system.terms is None:
+        raise ValueError(f"system must be linear in its parameters, and {system.name!r} is not known to be")
+    if library is None:
+        needed = {label for row in system.terms.values() for label in row}
+        for degree in range(1, MOST_DEGREE + 1):
+            library = polynomial(system.states, degree)
+            if needed <= set(library.names):
+                break
+        else:
+            raise ValueError(f"library must be given: {system.name!r} has terms that are no monomials of its states")
+        library = library.subset([label for label in library.names if label in needed])
+    fixed: dict[str, float] = {}
+    tied: dict[str, dict[str, float]] = {parameter: {} for parameter in system.parameters}
+    for state, row in system.terms.items():
+        for label, coefficient in row.items():
+            factors = {coefficient: 1.0} if isinstance(coefficient, str) else coefficient
+            factors = factors if isinstance(factors, Mapping) else {"": factors}
+            for parameter, factor in factors.items():
+                if parameter == "":
+                    fixed[f"d{state}:{label}"] = float(factor)
+                else:
+                    tied[parameter][f"d{state}:{label}"] = float(factor)
+    return model_of(library, free=(), fixed=fixed, tied=tied, name=system.name)
+
+
+def as_model(model: Any) -> Model:
+    """A ``Model`` from a model, a library (all coefficients free) or a system linear in its parameters."""
+    if isinstance(model, Library):
+        return all_free(model)
+    if isinstance(model, System):
+        return model_of_system(model)
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a System, Library or Model, got {model!r:.200} of type {type(model).__name__}")
+    return model

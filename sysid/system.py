@@ -1,0 +1,87 @@
+"""A dynamical system: a right-hand side of one state, compiled for lanes, with its names and usual numbers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_text, is_sequence
+
+Array = NDArray[np.float64]
+Terms = Mapping[str, Mapping[str, float | str | Mapping[str, float]]]
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """dx/dt = rhs(t, x, p), of states x and parameters p.
+
+    rhs: function (t, x, p) → tuple of dim numbers; t a number, x a tuple of dim, p of n_parameters numbers.
+    Numba compiles it, for floats and for complex numbers: derivatives are taken by complex steps, so it must be
+    analytic where it is used (no abs, min, max, comparisons), with sin, cos, exp, log, sqrt from NumPy, which take both.
+    states, parameters: names. usual: parameters (n_parameters,) of textbooks; start: a usual state (dim,).
+    time_unit, units: of time and of each state, "" where without. terms: where the system is linear in its parameters,
+    state → term of a library → what its coefficient is: a number, a parameter's name, or parameter → factor, "" for 1
+    (see ``model.model_of``).
+    invariant: function (states (n, dim), parameters (n_parameters,)) → (n,), conserved along solutions, where known.
+    lyapunov: largest Lyapunov exponent at ``usual``, in 1 / time_unit, where known. source: where its numbers are from.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    parameters: tuple[str, ...]
+    rhs: Callable[..., Any]
+    usual: Array
+    start: Array
+    time_unit: str = ""
+    units: tuple[str, ...] = ()
+    terms: Terms | None = None
+    invariant: Callable[[Array, Array], Array] | None = None
+    lyapunov: float | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        object.__setattr__(self, "states", check_names("states", self.states))
+        object.__setattr__(self, "parameters", check_names("parameters", self.parameters, at_least=0))
+        both = sorted(set(self.states) & set(self.parameters))
+        if both:
+            raise ValueError(f"parameters must not be named as states, got {both[0]!r}")
+        if not callable(self.rhs):
+            raise TypeError(f"rhs must be a function (t, x, p), got {self.rhs!r}")
+        for name, length in (("usual", len(self.parameters)), ("start", len(self.states))):
+            value = check_array(name, getattr(self, name))
+            if value.shape != (length,):
+                raise ValueError(f"{name} must have shape ({length},), got {value.shape}")
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "units", tuple(self.units) or ("",) * len(self.states))
+        if len(self.units) != len(self.states):
+            raise ValueError(f"units must name one unit per state, {len(self.states)}, got {len(self.units)}")
+
+    def __repr__(self) -> str:
+        """Its name, states and parameters."""
+        return f"<System {self.name!r}: {', '.join(self.states)}; {', '.join(self.parameters) or 'no parameters'}>"
+
+    @property
+    def dim(self) -> int:
+        """Number of states."""
+        return len(self.states)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+        return len(self.parameters)
+
+
+def check_names(argument: str, names: Any, *, at_least: int = 1) -> tuple[str, ...]:
+    """``names`` as a tuple of distinct texts that are not empty. Raises TypeError or ValueError otherwise."""
+    if not is_sequence(names):
+        raise TypeError(f"{argument} must be a sequence of names, got {names!r:.200} of type {type(names).__name__}")
+    given = tuple(check_text(f"{argument}[{i}]", name) for i, name in enumerate(names))
+    if len(given) < at_least:
+        raise ValueError(f"{argument} must be at least {at_least}, got none")
+    for i, name in enumerate(given):
+        if not name.strip() or name in given[:i]:
+            raise ValueError(f"{argument} must be distinct and not empty, got {name!r} at [{i}]")
+    return given
