@@ -1,0 +1,34 @@
+"""What a likelihood makes of data and a model, for ``identify`` to complete with priors and coordinates."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Prepared(NamedTuple):
+    """An energy −log likelihood in nats, as a kernel, and what is known of it.
+
+    names: of the parameters θ (q,). kernel: (theta (q, lane), energy (lane), slope (q, lane), numbers, work (work_rows,
+    lane)) writes energy and dU/dθ of every lane. numbers: its data. positive: which θ must be > 0. start: a θ (q,) of
+    finite energy. stochastic: it draws minibatches, with the engine's counters in the first rows of work.
+    quadratic: (mean (q,), precision (q, q), lowest) where the energy is lowest + ½ (θ − mean)ᵀ precision (θ − mean).
+    """
+
+    names: tuple[str, ...]
+    kernel: Any
+    numbers: Array
+    work_rows: int
+    positive: tuple[bool, ...]
+    start: Array
+    stochastic: bool = False
+    quadratic: tuple[Array, Array, float] | None = None
+
+
+class Likelihood(Protocol):
+    """How data speak of parameters."""
+
+    def prepare(self, data: Any, model: Any) -> Prepared:
+        """The energy of ``data`` (a Series, or some) under ``model`` (a System, Library or Model)."""
