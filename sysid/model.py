@@ -67,7 +67,7 @@ class Model:
         """The equations in words, one line per state, of ``parameters`` (n,); terms with coefficient 0 are left out."""
         lines = []
         for e, (state, column) in enumerate(zip(self.states, self.coefficients(parameters).T, strict=True)):
-            free = self.directions[:, :, e].any(axis=0).tolist()
+            free = np.abs(self.directions[:, :, e]).max(axis=0) > 0.0
             shown = [
                 f"{c:+.{digits}g} {name}" for c, name, f in zip(column, self.library.names, free, strict=True) if c or f
             ]

@@ -17,10 +17,10 @@ Terms = Mapping[str, Mapping[str, float | str | Mapping[str, float]]]
 class System:
     """dx/dt = rhs(t, x, p), of states x and parameters p.
 
-    rhs: function (t, x, p) → tuple of dim numbers; t a number, x a tuple of dim, p of n_parameters numbers.
+    rhs: function (t, x, p) → tuple of dim numbers; t a number, x a tuple of dim, p a tuple of n_parameters.
     Numba compiles it, for floats and for complex numbers: derivatives are taken by complex steps, so it must be
-    analytic where it is used (no abs, min, max, comparisons), with sin, cos, exp, log, sqrt from NumPy, which take both.
-    states, parameters: names. usual: parameters (n_parameters,) of textbooks; start: a usual state (dim,).
+    analytic where it is used (no abs, min, max, comparisons), with sin, cos, exp, log, sqrt from NumPy, which take
+    both. states, parameters: names. usual: parameters (n_parameters,) of textbooks; start: a usual state (dim,).
     time_unit, units: of time and of each state, "" where without. terms: where the system is linear in its parameters,
     state → term of a library → what its coefficient is: a number, a parameter's name, or parameter → factor, "" for 1
     (see ``model.model_of``).
