@@ -1,0 +1,153 @@
+"""Priors of the parameters: Gaussian, log-normal, Laplace, and two that shrink to few terms.
+
+Each is a law of one parameter; ``identify`` takes one for all parameters, or a mapping from names to laws. Energies are
+−log densities up to constants.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from toolkit.checks import check_array, check_number, check_scale
+
+from .prior_kernels import FLAT, GAUSSIAN, LAPLACE, LOG_NORMAL, MIXTURE, WIDTH
+
+__all__ = ["Prior", "flat", "gaussian", "horseshoe", "laplace", "lognormal", "spike_and_slab"]
+
+Array = NDArray[np.float64]
+
+HORSESHOE_PARTS = 40
+HORSESHOE_REACH = 1e-4  # of the scale: the narrowest part of the mixture
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A law of one parameter: its kind, location and scale; for mixtures the parts' weights and scales, widest last.
+
+    spikes: how many of the narrowest parts stand for "this term is absent".
+    """
+
+    kind: int
+    location: float = 0.0
+    scale: float = 1.0
+    weights: tuple[float, ...] = ()
+    scales: tuple[float, ...] = ()
+    spikes: int = 0
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether it holds for positive parameters only."""
+        return self.kind == LOG_NORMAL
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether its energy is quadratic, or flat."""
+        return self.kind in (FLAT, GAUSSIAN)
+
+    def draws(self, n: int, rng: np.random.Generator) -> Array:
+        """Independent draws (n,). Raises ValueError for a flat one."""
+        if self.kind == FLAT:
+            raise ValueError("a flat prior cannot be drawn from")
+        if self.kind == LAPLACE:
+            return rng.laplace(self.location, self.scale, n)
+        normals = rng.standard_normal(n)
+        if self.kind == MIXTURE:
+            parts = rng.choice(len(self.weights), size=n, p=np.array(self.weights) / sum(self.weights))
+            return np.asarray(np.array(self.scales)[parts] * normals)
+        values = self.location + self.scale * normals
+        return np.asarray(np.exp(values) if self.kind == LOG_NORMAL else values)
+
+    def inclusion(self, values: Any) -> Array:
+        """Probability that the term is present given its coefficient: of any shape. Ones where it has no spike."""
+        x = check_array("values", values)
+        if not self.spikes:
+            return np.ones(x.shape)
+        scales = np.array(self.scales)
+        exponents = np.log(np.array(self.weights) / scales) - 0.5 * (x[..., None] / scales) ** 2
+        return np.asarray(np.exp(logsumexp(exponents[..., self.spikes :], axis=-1) - logsumexp(exponents, axis=-1)))
+
+
+def flat() -> Prior:
+    """All values alike: improper, so that the data must say enough."""
+    return Prior(FLAT)
+
+
+def gaussian(mean: float = 0.0, sd: float = 1.0) -> Prior:
+    """N(mean, sd²)."""
+    return Prior(GAUSSIAN, check_number("mean", mean), check_scale("sd", sd))
+
+
+def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Prior:
+    """exp N(mu, sigma²): of a positive parameter, which is sampled as its logarithm unless ``identify`` is told else."""
+    return Prior(LOG_NORMAL, check_number("mu", mu, above=-600.0, below=600.0), check_scale("sigma", sigma))
+
+
+def laplace(mean: float = 0.0, scale: float = 1.0) -> Prior:
+    """Density exp(−|x − mean| / scale) / (2 scale)."""
+    return Prior(LAPLACE, check_number("mean", mean), check_scale("scale", scale))
+
+
+def spike_and_slab(spike: float, slab: float, *, inclusion: float = 0.5) -> Prior:
+    """(1 − inclusion) N(0, spike²) + inclusion N(0, slab²), spike < slab: absent terms are those small as ``spike``.
+
+    The probability that a term is present is the mean, over draws, of the slab's share at its coefficient
+    (``Identification.inclusion``). Source: George & McCulloch (1993).
+    Raises ValueError unless 0 < spike < slab and 0 < inclusion < 1.
+    """
+    wide = check_scale("slab", slab)
+    narrow = check_number("spike", check_scale("spike", spike), below=wide)
+    share = check_number("inclusion", inclusion, above=0.0, below=1.0)
+    return Prior(MIXTURE, weights=(1.0 - share, share), scales=(narrow, wide), spikes=1)
+
+
+def horseshoe(scale: float, *, slab: float = math.inf) -> Prior:
+    """x ~ N(0, scale² λ²) with λ half-Cauchy: most coefficients near 0, a few free.
+
+    slab: a width that no part exceeds (the regularised horseshoe); scale: the size below which coefficients shrink.
+    It is a mixture of 40 normals, λ in equal steps of log λ from 1e-4 to 1e4: the density is right to 1 % for
+    |x| ≥ 1e-3 scale, and finite at 0, where the horseshoe's is not. A part narrower than ``scale`` counts as absence.
+    Source: Carvalho, Polson & Scott (2010); Piironen & Vehtari (2017).
+    """
+    width = check_scale("scale", scale)
+    if slab != math.inf:
+        slab = check_number("slab", check_scale("slab", slab), above=width)
+    edges = np.geomspace(HORSESHOE_REACH, 1.0 / HORSESHOE_REACH, HORSESHOE_PARTS + 1)
+    below = np.arctan(edges) * 2.0 / np.pi
+    below[0], below[-1] = 0.0, 1.0
+    local = np.sqrt(edges[1:] * edges[:-1])
+    scales = width * local if slab == math.inf else width * local / np.sqrt(1.0 + (width * local / slab) ** 2)
+    weights = tuple(np.diff(below).tolist())
+    return Prior(MIXTURE, weights=weights, scales=tuple(scales.tolist()), spikes=int((local < 1.0).sum()))
+
+
+def check_priors(prior: Any, names: tuple[str, ...]) -> tuple[Prior, ...]:
+    """One prior per name: the given one for all, or those of a mapping, others flat. Raises where a name is unknown."""
+    if prior is None:
+        return (flat(),) * len(names)
+    if isinstance(prior, Prior):
+        return (prior,) * len(names)
+    if not isinstance(prior, Mapping):
+        raise TypeError(f"prior must be None, a Prior or a mapping from names to priors, got {prior!r:.200}")
+    for name, law in prior.items():
+        if name not in names:
+            raise ValueError(f"prior must name parameters ({', '.join(names)}), got {name!r}")
+        if not isinstance(law, Prior):
+            raise TypeError(f"prior[{name!r}] must be a Prior (see sysid.priors), got {law!r:.200}")
+    return tuple(prior.get(name, flat()) for name in names)
+
+
+def prior_table(priors: tuple[Prior, ...]) -> Array:
+    """The numbers of ``prior_kernels.add_priors``."""
+    rows, parts = np.zeros((len(priors), WIDTH)), []
+    first = rows.size
+    for row, law in zip(rows, priors, strict=True):
+        row[:] = law.kind, law.location, law.scale**-2, first, len(law.weights)
+        for weight, scale in zip(law.weights, law.scales, strict=True):
+            parts += [math.log(weight / scale), scale**-2]
+        first += 2 * len(law.weights)
+    return np.concatenate([rows.ravel(), parts])
