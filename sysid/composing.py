@@ -1,7 +1,7 @@
 """Likelihood, priors and coordinates put together as one block function of the engine.
 
-From a position u to the parameters: v = shift + root u, and θ_k = exp(v_k) for those sampled as logarithms, else v_k. The
-energy is −log of the density of u: that of θ, less Σ v_k over the logarithms, whose Jacobian it is.
+From a position u to the parameters: v = shift + root u, and θ_k = exp(v_k) for those sampled as logarithms, else v_k.
+The energy is −log of the density of u: that of θ, less Σ v_k over the logarithms, whose Jacobian it is.
 """
 
 import functools

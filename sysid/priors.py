@@ -83,7 +83,7 @@ def gaussian(mean: float = 0.0, sd: float = 1.0) -> Prior:
 
 
 def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Prior:
-    """exp N(mu, sigma²): of a positive parameter, which is sampled as its logarithm unless ``identify`` is told else."""
+    """exp N(mu, sigma²): of a positive parameter, sampled as its logarithm unless ``identify`` is told else."""
     return Prior(LOG_NORMAL, check_number("mu", mu, above=-600.0, below=600.0), check_scale("sigma", sigma))
 
 

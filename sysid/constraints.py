@@ -1,0 +1,171 @@
+"""What parameters must obey: linear inequalities in words, convex regions, or a function of the user's."""
+
+import ast
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from targets import domains
+from targets.convex import Convex
+
+Array = NDArray[np.float64]
+
+
+class Coordinates(NamedTuple):
+    """How positions u become parameters: v = shift + root u, θ_k = exp(v_k) where log[k], else v_k."""
+
+    log: NDArray[np.bool_]  # (q,)
+    shift: Array  # (q,)
+    root: Array  # (q, q)
+
+    def parameters(self, positions: Any) -> Array:
+        """θ (…, q) of positions (…, q)."""
+        v = self.shift + np.asarray(positions, np.float64) @ self.root.T
+        return np.where(self.log, np.exp(np.where(self.log, np.minimum(v, 700.0), 0.0)), v)
+
+    def positions(self, parameters: Any) -> Array:
+        """u (…, q) of parameters (…, q)."""
+        theta = np.asarray(parameters, np.float64)
+        v = np.where(self.log, np.log(np.where(self.log, theta, 1.0)), theta)
+        return np.asarray(np.linalg.solve(self.root, (v - self.shift)[..., None])[..., 0])
+
+
+class Linear(NamedTuple):
+    """normal · θ ≤ offset; normal (q,)."""
+
+    normal: Array
+    offset: float
+
+
+def region_of(
+    constraints: Any, names: tuple[str, ...], coordinates: Coordinates, positive: NDArray[np.bool_]
+) -> Convex | None:
+    """The region of positions in which all constraints hold; None where there are none.
+
+    constraints: "sigma > 1 + beta" and the like, linear in the parameters named; several; or a convex region of the
+    parameters. positive: parameters (q,) that must be > 0 for their prior. A bound of a parameter that is sampled as
+    its logarithm becomes one of the logarithm. Raises TypeError or ValueError for what cannot be read, names no
+    parameter, is not linear, or joins parameters of which one is sampled as its logarithm.
+    """
+    walls = [Linear(-row, 0.0) for row in np.eye(len(names))[positive & ~coordinates.log]]
+    for constraint in as_list(constraints):
+        if isinstance(constraint, str):
+            walls += read(constraint, names)
+        elif isinstance(constraint, Convex):
+            if constraint.dim != len(names):
+                raise ValueError(
+                    f"constraints must have dimension {len(names)}, one per parameter, got {constraint.dim}"
+                )
+            if len(constraint.radii):
+                raise ValueError(f"constraints must be linear, and {constraint.name!r} has balls")
+            walls += [Linear(normal, float(offset)) for normal, offset in zip(*constraint.walls, strict=True)]
+        else:
+            raise TypeError(
+                f"constraints must be texts such as 'sigma > 1 + beta', or a region, got {constraint!r:.200}"
+            )
+    walls = [moved for wall in walls for moved in in_logarithms(wall, names, coordinates.log)]
+    if not walls:
+        return None
+    normals = np.array([wall.normal for wall in walls])
+    offsets = np.array([wall.offset for wall in walls]) - normals @ coordinates.shift
+    return box_or_half_spaces(normals @ coordinates.root, offsets)
+
+
+def as_list(constraints: Any) -> list[Any]:
+    """One constraint or several as a list."""
+    if constraints is None:
+        return []
+    if isinstance(constraints, str | Convex) or not isinstance(constraints, Sequence):
+        return [constraints]
+    return list(constraints)
+
+
+def box_or_half_spaces(normals: Array, offsets: Array) -> Convex:
+    """The region normals · u ≤ offsets: a box where every wall is along an axis, whose reflection is exact."""
+    single = (normals != 0.0).sum(axis=1) == 1
+    if not single.all():
+        return domains.half_spaces(normals, offsets)
+    lower, upper = np.full(normals.shape[1], -np.inf), np.full(normals.shape[1], np.inf)
+    for normal, offset in zip(normals, offsets, strict=True):
+        k = int(np.argmax(np.abs(normal)))
+        if normal[k] > 0.0:
+            upper[k] = min(upper[k], offset / normal[k])
+        else:
+            lower[k] = max(lower[k], offset / normal[k])
+    return domains.box(lower, upper)
+
+
+def in_logarithms(wall: Linear, names: tuple[str, ...], log: NDArray[np.bool_]) -> list[Linear]:
+    """The wall in v: as it is, or of the logarithm; none where it always holds."""
+    used = np.flatnonzero(wall.normal)
+    if not log[used].any():
+        return [wall]
+    if used.size > 1:
+        joined = ", ".join(names[k] for k in used)
+        raise ValueError(
+            f"constraints must not join {joined}, of which {names[used[log[used]][0]]} is sampled as its logarithm: "
+            f"give log=() to identify, or bounds of single parameters"
+        )
+    k = int(used[0])
+    bound = wall.offset / wall.normal[k]
+    above = bool(wall.normal[k] < 0.0)  # θ ≥ bound
+    if bound <= 0.0:
+        if above:
+            return []
+        raise ValueError(f"constraints must leave positive values of {names[k]}, got {names[k]} <= {bound:g}")
+    sign = -1.0 if above else 1.0
+    return [Linear(sign * np.eye(len(names))[k], sign * float(np.log(bound)))]
+
+
+def read(text: str, names: tuple[str, ...]) -> list[Linear]:
+    """The walls of "a < b", "a < b < c" and so on; < and <= are alike. Raises ValueError otherwise."""
+    places = {f"parameter_{k}": k for k in range(len(names))}
+    plain = text
+    for k in sorted(range(len(names)), key=lambda k: -len(names[k])):  # "dx:xy" is no name to Python
+        if not names[k].isidentifier():
+            plain = plain.replace(names[k], f" parameter_{k} ")
+    places |= {name: k for k, name in enumerate(names)}
+    try:
+        tree = ast.parse(plain.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}") from error
+    if not isinstance(tree, ast.Compare) or not all(
+        isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in tree.ops
+    ):
+        raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}")
+    sides = [linear(node, places, text, len(names)) for node in (tree.left, *tree.comparators)]
+    walls = []
+    for (left, right), op in zip(zip(sides, sides[1:], strict=False), tree.ops, strict=True):
+        low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)
+        normal, offset = (low - high)[:-1], float((high - low)[-1])
+        if not normal.any():
+            raise ValueError(f"constraints must hold a parameter ({', '.join(names)}), got {text!r}")
+        walls.append(Linear(normal, offset))
+    return walls
+
+
+def linear(node: Any, places: dict[str, int], text: str, q: int) -> Array:
+    """An expression as its coefficients (q + 1,), the constant last."""
+    constant = np.zeros(q + 1)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        constant[-1] = node.value
+        return constant
+    if isinstance(node, ast.Name):
+        if node.id not in places:
+            raise ValueError(f"constraints must name parameters ({', '.join(places)}), got {node.id!r} in {text!r}")
+        constant[places[node.id]] = 1.0
+        return constant
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = linear(node.operand, places, text, q)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp):
+        left, right = linear(node.left, places, text, q), linear(node.right, places, text, q)
+        if isinstance(node.op, ast.Add | ast.Sub):
+            return left + right if isinstance(node.op, ast.Add) else left - right
+        if isinstance(node.op, ast.Mult) and not (left[:-1].any() and right[:-1].any()):
+            return np.asarray(left * right[-1] if not right[:-1].any() else right * left[-1])
+        if isinstance(node.op, ast.Div) and not right[:-1].any() and right[-1] != 0.0:
+            return np.asarray(left / right[-1])
+    raise ValueError(f"constraints must be linear in the parameters, got {text!r}")

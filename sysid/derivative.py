@@ -1,0 +1,222 @@
+"""The likelihood of velocities: least squares of Θ(X) Ξ against dX/dt, as the r2SGLD paper has it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_choice, check_count
+
+from .batches import FIRST_SUMS, use_independent, use_windows
+from .model import Model, as_model
+from .prepared import Prepared
+from .quadratic import quadratic_numbers, use_quadratic
+from .series import Series, check_series
+from .velocities import METHODS, Moving, velocities_of
+
+Array = NDArray[np.float64]
+
+ROWS = 100_000  # whose terms are evaluated at a time
+MOST_SUMS = 2**27  # numbers of running sums, 1 GiB
+EXACT = 1e-9  # of a state's RMS velocity: residuals below it are taken for rounding
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """See ``derivative``."""
+
+    velocities: str
+    noise: str | tuple[float, ...]
+    batch_size: int | None
+    batches: str
+    window: int | None
+
+    def prepare(self, data: Any, model: Any) -> Prepared:
+        """The least squares of ``data``, a Series or several, under ``model``, a System, Library or Model."""
+        model = as_model(model)
+        moving = [velocities_of(series, self.velocities, self.window) for series in check_data(data, model)]
+        states, velocities = (np.concatenate([getattr(m, field) for m in moving]) for field in Moving._fields)
+        if not len(states):
+            raise ValueError("data must have rows without missing values, got none")
+        sums = normal_equations(model, states, velocities)
+        weights, constant = self._weights(sums, model, states, velocities)
+        precision = np.einsum("e,ekl->kl", weights, sums.gram)
+        mean = minimiser(precision, weights @ sums.pull)
+        misfit = misfits(model, states, velocities, np.tile(mean, (len(weights), 1)))
+        lowest = constant + 0.5 * float(weights @ misfit)
+        numbers = quadratic_numbers(mean, precision, lowest)
+        names, kernel, rows = model.parameters, use_quadratic, 0
+        if self.batch_size is not None:
+            if not np.isfinite(velocities).all():
+                raise ValueError("batch_size needs data without missing values")
+            make = window_numbers if self.batches == "windows" else independent_numbers
+            extra, rows = make(model, states, velocities, weights, mean, self.batch_size)
+            kernel = use_windows if self.batches == "windows" else use_independent
+            numbers = np.concatenate([numbers, extra])
+        return Prepared(
+            names,
+            kernel,
+            numbers,
+            rows,
+            (False,) * len(names),
+            mean,
+            self.batch_size is not None,
+            (mean, precision, lowest),
+        )
+
+    def _weights(self, sums: "Sums", model: Model, states: Array, velocities: Array) -> tuple[Array, float]:
+        """1/noise² of each state's velocities, and what normalises them, in nats."""
+        if self.noise == "mean":
+            return np.ones(len(sums.rows)) / sums.rows.max(), 0.0
+        if self.noise == "estimated":
+            best = np.array([minimiser(gram, pull) for gram, pull in zip(sums.gram, sums.pull, strict=True)])
+            free = sums.rows - [np.linalg.matrix_rank(gram) for gram in sums.gram]
+            sds = np.sqrt(misfits(model, states, velocities, best) / np.maximum(free, 1.0))
+            sds = np.maximum(sds, EXACT * np.sqrt(sums.speed))
+        else:
+            sds = np.broadcast_to(np.asarray(self.noise, np.float64), sums.rows.shape)
+        still = np.flatnonzero(sds <= 0.0)
+        if still.size:
+            raise ValueError(
+                f"velocities of {model.states[still[0]]!r} are all 0, so noise must be given, not estimated"
+            )
+        return sds**-2.0, float(sums.rows @ np.log(np.sqrt(2.0 * np.pi) * sds))
+
+
+def derivative(
+    *,
+    velocities: str = "exact",
+    noise: str | float | Sequence[float] = "estimated",
+    batch_size: int | None = None,
+    batches: str = "independent",
+    window: int | None = None,
+) -> Derivative:
+    """Velocities are Θ(x) Ξ(β) plus independent Gaussian errors: U = Σ_e Σ_i (v_ie − Θ_i Ξ_e)² / (2 noise_e²).
+
+    velocities: "exact" (``Series.velocities``), "finite_difference", "savitzky_golay" (``window`` samples, cubic) or
+    "spline"; the latter two smooth the states too. noise: standard deviation of the velocities' errors, one or one per
+    state; "estimated": that of the least-squares residuals, state by state; "mean": no noise, but
+    U = ½ mean_i |v_i − Θ_i Ξ|², the energy of the r2SGLD paper, whose gradient is divided by the batch length.
+    batch_size: None: all data, in O(q²) from their normal equations, whatever their number. Else each replica draws so
+    many anew at every step and has energy and gradient from them, scaled to all: unbiased. batches: "independent":
+    drawn with replacement; "windows": neighbours in a fixed random order, each datum as likely, in O(q²) from running
+    sums.
+    Errors in the states bias this likelihood, as Θ is taken for exact: for noisy states use ``weak`` or ``trajectory``.
+    Law: Gaussian posterior in closed form, for all data and flat or Gaussian priors.
+    Source: Brunton et al. (2016); r2SGLD (2024), eqs. (19) and (20).
+    """
+    check_choice("velocities", velocities, METHODS)
+    check_choice("batches", batches, ("independent", "windows"))
+    if isinstance(noise, str):
+        check_choice("noise", noise, ("estimated", "mean"))
+    else:
+        sds = check_array("noise", noise)
+        if sds.ndim > 1 or (sds <= 0.0).any():
+            raise ValueError(f"noise must be one or one per state, each > 0, got {noise!r:.200}")
+        noise = tuple(sds.ravel().tolist())
+    if batch_size is not None:
+        batch_size = check_count("batch_size", batch_size, at_least=1, below=2**17)
+    return Derivative(velocities, noise, batch_size, batches, window)
+
+
+class Sums(NamedTuple):
+    """Normal equations of each state's velocities in the free parameters, from the rows where they are known."""
+
+    gram: Array  # (states, q, q)
+    pull: Array  # (states, q)
+    rows: Array  # (states,)
+    speed: Array  # (states,) mean squares of the velocities
+
+
+def check_data(data: Any, model: Model) -> list[Series]:
+    """``data`` as a list of series of the model's states."""
+    given = [data] if isinstance(data, Series) or not isinstance(data, Sequence) else list(data)
+    if not given:
+        raise ValueError("data must be a Series or several, got none")
+    for i, series in enumerate(given):
+        check_series("data" if len(given) == 1 else f"data[{i}]", series)
+        if series.states != model.states:
+            raise ValueError(f"data must have the model's states {model.states}, got {series.states}")
+    return given
+
+
+def normal_equations(model: Model, states: Array, velocities: Array) -> Sums:
+    """Sums over all rows, some 10⁵ at a time."""
+    q, dim = len(model.parameters), len(model.states)
+    sums = Sums(np.zeros((dim, q, q)), np.zeros((dim, q)), np.zeros(dim), np.zeros(dim))
+    for first in range(0, len(states), ROWS):
+        terms = check_array("the library's terms", model.library.evaluate(states[first : first + ROWS]))
+        for e in range(dim):
+            target = velocities[first : first + ROWS, e]
+            known = np.isfinite(target)
+            design = terms[known] @ model.directions[:, :, e].T
+            rest = target[known] - terms[known] @ model.constant[:, e]
+            sums.gram[e] += design.T @ design
+            sums.pull[e] += design.T @ rest
+            sums.rows[e] += known.sum()
+            sums.speed[e] += target[known] @ target[known]
+    np.divide(sums.speed, sums.rows, out=sums.speed)
+    return sums
+
+
+def misfits(model: Model, states: Array, velocities: Array, parameters: Array) -> Array:
+    """Sums of squared residuals (states,), each state's at its own row of ``parameters`` (states, q)."""
+    total = np.zeros(len(parameters))
+    for first in range(0, len(states), ROWS):
+        terms = model.library.evaluate(states[first : first + ROWS])
+        for e, beta in enumerate(parameters):
+            rest = velocities[first : first + ROWS, e] - terms @ model.coefficients(beta)[:, e]
+            total[e] += np.nansum(rest**2)
+    return total
+
+
+def minimiser(precision: Array, pull: Array) -> Array:
+    """A least-squares solution of precision · β = pull, the shortest in units of the columns where it is not unique."""
+    scale = np.sqrt(np.diag(precision))
+    scale[scale == 0.0] = 1.0
+    solution = np.linalg.lstsq(precision / np.outer(scale, scale), pull / scale, rcond=None)[0]
+    return np.asarray(solution / scale)
+
+
+def weighted_design(model: Model, states: Array, velocities: Array, weights: Array) -> tuple[Array, Array]:
+    """All states' equations in the free parameters (n, states, q) and right-hand sides (n, states), by weight."""
+    terms, roots = model.library.evaluate(states), np.sqrt(weights)
+    design = np.einsum("nt,kte->nek", terms, model.directions) * roots[:, None]
+    return design, (velocities - terms @ model.constant) * roots
+
+
+def window_numbers(
+    model: Model, states: Array, velocities: Array, weights: Array, mean: Array, batch_size: int
+) -> tuple[Array, int]:
+    """The tables of ``batches.use_windows``, and rows of work."""
+    n, q = len(states), len(mean)
+    width = q * (q + 1) // 2 + q + 1
+    if batch_size > n:
+        raise ValueError(f"batch_size must be ≤ {n}, the number of data, for batches='windows', got {batch_size}")
+    if (n + 1) * width > MOST_SUMS:
+        raise ValueError(
+            f"batches='windows' must need at most {MOST_SUMS:.0e} running sums, got {n * width:.0e}: take 'independent'"
+        )
+    order = np.random.default_rng(0).permutation(n)
+    design, target = weighted_design(model, states[order], velocities[order], weights)
+    rest = target - design @ mean
+    lower = np.tril_indices(q)
+    rows = np.empty((n, width))
+    rows[:, : len(lower[0])] = np.einsum("nek,nel->nkl", design, design)[:, lower[0], lower[1]]
+    rows[:, len(lower[0]) : -1] = np.einsum("nek,ne->nk", design, rest)
+    rows[:, -1] = (rest**2).sum(axis=1)
+    sums = np.concatenate([np.zeros((1, width)), np.cumsum(rows, axis=0)])
+    return np.concatenate([[n, batch_size, 0, 0], sums.ravel()]), FIRST_SUMS
+
+
+def independent_numbers(
+    model: Model, states: Array, velocities: Array, weights: Array, mean: Array, batch_size: int
+) -> tuple[Array, int]:
+    """The tables of ``batches.use_independent``, and rows of work."""
+    terms = model.library.evaluate(states)
+    counts = [len(states), batch_size, terms.shape[1], len(weights)]
+    tables = [weights, model.constant.T.ravel(), model.directions.transpose(0, 2, 1).ravel()]
+    tables.append(np.hstack([terms, velocities]).ravel())
+    return np.concatenate([counts, *tables]), FIRST_SUMS + 2 * model.constant.size + 1
