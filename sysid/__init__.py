@@ -1,1 +1,25 @@
-"""Identification of dynamical systems: data, candidate terms, noise and constraints become a target to sample."""
+"""Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample."""
+
+from . import libraries, likelihoods, priors
+from .estimates import Estimates, marginal_modes
+from .identification import Identification
+from .identify import identify
+from .libraries import Library
+from .model import Model, model_of
+from .series import Series
+from .system import System
+
+__all__ = [
+    "Estimates",
+    "Identification",
+    "Library",
+    "Model",
+    "Series",
+    "System",
+    "identify",
+    "libraries",
+    "likelihoods",
+    "marginal_modes",
+    "model_of",
+    "priors",
+]

@@ -1,6 +1,7 @@
 """What parameters must obey: linear inequalities in words, convex regions, or a function of the user's."""
 
 import ast
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -137,7 +138,7 @@ def read(text: str, names: tuple[str, ...]) -> list[Linear]:
         raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}")
     sides = [linear(node, places, text, len(names)) for node in (tree.left, *tree.comparators)]
     walls = []
-    for (left, right), op in zip(zip(sides, sides[1:], strict=False), tree.ops, strict=True):
+    for (left, right), op in zip(itertools.pairwise(sides), tree.ops, strict=True):
         low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)
         normal, offset = (low - high)[:-1], float((high - low)[-1])
         if not normal.any():

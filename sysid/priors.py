@@ -45,6 +45,11 @@ class Prior:
         return self.kind == LOG_NORMAL
 
     @property
+    def is_flat(self) -> bool:
+        """Whether it says nothing."""
+        return self.kind == FLAT
+
+    @property
     def is_quadratic(self) -> bool:
         """Whether its energy is quadratic, or flat."""
         return self.kind in (FLAT, GAUSSIAN)

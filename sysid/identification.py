@@ -1,0 +1,181 @@
+"""A problem of identification: what ``sample`` draws from, and the way back from its draws to named parameters."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit import Run
+from toolkit.checks import check_array, check_count
+from toolkit.problem import Problem
+
+from .constraints import Coordinates
+from .estimates import Estimates, estimate
+from .model import Model
+from .prepared import Prepared
+from .priors import Prior
+from .system import System
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """N(mean, covariance) of the parameters."""
+
+    mean: Array  # (q,)
+    covariance: Array  # (q, q)
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviations (q,)."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+@dataclass(frozen=True, eq=False)
+class Identification(Problem):
+    """The posterior of a model's parameters, for ``sample``; made by ``identify``.
+
+    Draws are positions u (q,), from which ``parameters`` makes what they stand for. names: of the parameters.
+    posterior: their law in closed form, without constraints, where it is Gaussian; else None.
+    """
+
+    names: tuple[str, ...] = field(kw_only=True)
+    model: Model | System = field(kw_only=True)
+    data: Any = field(kw_only=True)
+    prepared: Prepared = field(kw_only=True)
+    priors: tuple[Prior, ...] = field(kw_only=True)
+    constraints: Any = field(kw_only=True)
+    coordinates: Coordinates = field(kw_only=True)
+    posterior: Gaussian | None = field(kw_only=True)
+
+    def __repr__(self) -> str:
+        """Its name and parameters."""
+        shown = ", ".join(self.names[:8]) + (", …" if len(self.names) > 8 else "")
+        return f"<Identification {self.name!r} of {len(self.names)} parameters: {shown}>"
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters q."""
+        return len(self.names)
+
+    def parameters(self, draws: Any) -> Array:
+        """Parameters (…, q) of a run's draws (chain, draw, q), or of positions (…, q)."""
+        return self.coordinates.parameters(positions_of(draws, self.dim))
+
+    def positions(self, parameters: Any) -> Array:
+        """Positions (…, q) of parameters (…, q). Raises ValueError for another last axis, or log of what is not > 0."""
+        theta = check_array("parameters", parameters)
+        if theta.ndim == 0 or theta.shape[-1] != self.dim:
+            raise ValueError(f"parameters must have shape (…, {self.dim}), got {theta.shape}")
+        bad = (theta <= 0.0) & self.coordinates.log
+        if bad.any():
+            k = int(np.argwhere(bad)[0][-1])
+            raise ValueError(f"parameters must be > 0 for {self.names[k]}, got {theta[bad][0]:g}")
+        return self.coordinates.positions(theta)
+
+    @cached_property
+    def system(self) -> System:
+        """The system to solve."""
+        return self.model.system if isinstance(self.model, Model) else self.model
+
+    def system_parameters_of(self, parameters: Any) -> Array:
+        """The system's own parameters (n, n_parameters) of parameters (n, q); usual ones for those not sampled."""
+        theta = np.atleast_2d(np.asarray(parameters, np.float64))
+        columns = [
+            theta[:, self.names.index(name)] if name in self.names else np.full(len(theta), usual)
+            for name, usual in zip(self.system.parameters, self.system.usual, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+    def start_of(self, parameters: Any) -> Array:
+        """Initial states (n, dim) of parameters (n, q): those sampled, else the first complete row of the data."""
+        theta = np.atleast_2d(np.asarray(parameters, np.float64))
+        first = self.data[0] if isinstance(self.data, list | tuple) else self.data
+        complete = np.flatnonzero(np.isfinite(first.values).all(axis=1))
+        row = first.values[complete[0]] if complete.size else np.nanmean(first.values, axis=0)
+        columns = [
+            theta[:, self.names.index(f"{state}(0)")] if f"{state}(0)" in self.names else np.full(len(theta), value)
+            for state, value in zip(self.system.states, row, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+    def scaled(self, mode: Any = None, root: Any = None) -> "Identification":
+        """The same posterior in other positions: parameters at ``mode`` for u = 0, with unit covariance, about, there.
+
+        Samplers whose step suits all parameters alike need it where these have different sizes or are correlated. mode:
+        parameters (q,); root: (q, q), whose square root·rootᵀ is a covariance of them, or of their logarithms where
+        these are sampled. None: the posterior in closed form, or else by Laplace's approximation at its mode.
+        """
+        from .identify import assembled
+
+        if (mode is None) != (root is None):
+            raise ValueError("mode and root must be given both or neither")
+        plain = Coordinates(self.coordinates.log, np.zeros(self.dim), np.eye(self.dim))
+        if mode is not None:
+            shift = plain.positions(self._checked_mode(mode))
+            factor = check_array("root", root)
+            if factor.shape != (self.dim, self.dim) or np.linalg.matrix_rank(factor) < self.dim:
+                raise ValueError(
+                    f"root must be an invertible matrix ({self.dim}, {self.dim}), got shape {factor.shape}"
+                )
+        elif self.posterior is not None and not plain.log.any():
+            shift = self.posterior.mean
+            factor = np.asarray(np.linalg.cholesky(self.posterior.covariance))
+        else:
+            from .conditioning import laplace
+
+            unscaled = assembled(replace(self, coordinates=plain))
+            shift, factor = laplace(unscaled.target, plain.positions(self.prepared.start))
+        return assembled(replace(self, coordinates=Coordinates(plain.log, shift, factor)))
+
+    def _checked_mode(self, mode: Any) -> Array:
+        """``mode`` as parameters (q,)."""
+        values = check_array("mode", mode)
+        if values.shape != (self.dim,) or (values[self.coordinates.log] <= 0.0).any():
+            raise ValueError(
+                f"mode must have shape ({self.dim},), and > 0 where logarithms are sampled, got {mode!r:.200}"
+            )
+        return values
+
+    def starts(self, n_chains: int, *, seed: int, spread: float = 1.0) -> Array:
+        """Positions (n_chains, q) to start from: about the likelihood's best parameters, inside all constraints.
+
+        Scaled problems: normal with standard deviation ``spread``; others: all at the same place. Points outside the
+        constraints are moved halfway to one inside until they obey.
+        """
+        n_chains = check_count("n_chains", n_chains, at_least=1)
+        rng = np.random.default_rng(check_count("seed", seed, at_least=0))
+        is_scaled = not np.array_equal(self.coordinates.root, np.eye(self.dim))
+        centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.prepared.start)
+        points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))
+        if self.domain is None:
+            return np.asarray(points)
+        region = cast(Any, self.truth).region
+        inner = np.asarray(region.interior)
+        for _ in range(60):
+            outside = ~self.contains(points)
+            if not outside.any():
+                break
+            points[outside] = 0.5 * (points[outside] + inner)
+        return np.asarray(points)
+
+    def estimates(self, run: Run, *, level: float = 0.9) -> Estimates:
+        """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it."""
+        theta = self.parameters(run).reshape(-1, self.dim)
+        weights = None if run.replica_weights is None else np.asarray(run.weights).ravel()
+        return estimate(self.names, theta, weights, self.priors, level=level)
+
+    def inclusion(self, run: Run) -> Array:
+        """Probability (q,) that each term is present: of priors with a spike; 1 for the others."""
+        return self.estimates(run).inclusion
+
+
+def positions_of(draws: Any, q: int) -> Array:
+    """Positions (…, q) of a run or an array."""
+    positions = np.asarray(draws.draws if isinstance(draws, Run) else draws, np.float64)
+    if positions.ndim == 0 or positions.shape[-1] != q:
+        raise ValueError(f"draws must have shape (…, {q}), got {positions.shape}")
+    return positions

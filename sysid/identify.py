@@ -1,0 +1,153 @@
+"""``identify``: data, a model, a likelihood, priors and constraints become a problem for ``sample``."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from targets import constrained
+from targets.gaussian_truth import GaussianTruth
+from toolkit.checks import check_text
+from toolkit.problem import Target
+
+from . import likelihoods
+from .composing import N_HEADER, block_of, quadratic_block
+from .constraints import Coordinates, region_of
+from .identification import Gaussian, Identification
+from .model import as_model
+from .prepared import Prepared
+from .prior_kernels import GAUSSIAN
+from .priors import Prior, check_priors, prior_table
+from .system import System, check_names
+
+Array = NDArray[np.float64]
+
+FLATTEST = 1e-13  # smallest eigenvalue of the posterior's precision, scaled to a unit diagonal
+
+
+def identify(
+    data: Any,
+    model: Any,
+    *,
+    likelihood: Any = "derivative",
+    prior: Any = None,
+    constraints: Any = None,
+    log: Sequence[str] | None = None,
+    name: str = "",
+) -> Identification:
+    """The posterior of a model's parameters given time series, as a problem for ``sample``.
+
+    data: a ``Series``, or several where the likelihood takes them. model: a ``System``, a ``Library`` (all coefficients
+    free) or a ``Model``. likelihood: "derivative", "weak", "trajectory", or one made by ``sysid.likelihoods`` with
+    options. prior: one of ``sysid.priors`` for all parameters, or a mapping from names; others are flat. constraints:
+    texts such as "sigma > 1 + beta", linear in the parameters, or a convex region of them; draws are reflected at the
+    walls. log: names of parameters sampled as logarithms; None: those with log-normal priors, and noise scales.
+    Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
+    Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
+    direction of parameters undetermined.
+    """
+    chosen = likelihoods.of(likelihood)
+    model = model if isinstance(model, System) else as_model(model)
+    prepared = chosen.prepare(data, model)
+    priors = check_priors(prior, prepared.names)
+    logs = check_log(log, prepared, priors)
+    label = check_text("name", name) or f"{model.name} by {chosen_name(likelihood)}"
+    q = len(prepared.names)
+    coordinates = Coordinates(logs, np.zeros(q), np.eye(q))
+    draft = Identification(
+        placeholder(q, label), names=prepared.names, model=model, data=data, prepared=prepared, priors=priors,
+        constraints=constraints, coordinates=coordinates, posterior=closed_form(prepared, priors),
+    )  # fmt: skip
+    return assembled(draft)
+
+
+def chosen_name(likelihood: Any) -> str:
+    """A likelihood in a word."""
+    return likelihood if isinstance(likelihood, str) else type(likelihood).__name__.lower()
+
+
+def placeholder(q: int, name: str) -> Target:
+    """A target that only carries its name and dimension, until ``assembled`` makes the real one."""
+    return Target(name, q, quadratic_block)
+
+
+def check_log(log: Any, prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
+    """Which parameters are sampled as logarithms (q,). Raises ValueError for names that are none."""
+    positive = np.array([p or law.is_positive for p, law in zip(prepared.positive, priors, strict=True)])
+    if log is None:
+        return positive
+    chosen = check_names("log", log, at_least=0)
+    for label in chosen:
+        if label not in prepared.names:
+            raise ValueError(f"log must name parameters ({', '.join(prepared.names)}), got {label!r}")
+    wanted = np.array([label in chosen for label in prepared.names])
+    return np.asarray(wanted | np.array(prepared.positive))
+
+
+def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | None:
+    """The posterior where it is Gaussian. Raises ValueError where data and priors leave a direction undetermined."""
+    if prepared.quadratic is None:
+        return None
+    mean, precision, _ = prepared.quadratic
+    own = np.array([law.scale**-2 if law.kind == GAUSSIAN else 0.0 for law in priors])
+    proper = np.array([not law.is_flat for law in priors])
+    total = precision + np.diag(np.where(proper & (own == 0.0), np.diag(precision).max() * 1e-6 + 1e-300, own))
+    scale = np.sqrt(np.where(np.diag(total) > 0.0, np.diag(total), 1.0))
+    values, vectors = np.linalg.eigh(total / np.outer(scale, scale))
+    if values[0] < FLATTEST:
+        strong = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
+        joined = ", ".join(prepared.names[k] for k in strong[:8])
+        raise ValueError(
+            f"data and prior must determine all parameters, but leave a direction of {joined} free (eigenvalue "
+            f"{values[0]:.1e} of the scaled precision, which must be > {FLATTEST:g}): leave out terms that are alike "
+            f"or constant, or give them a proper prior"
+        )
+    if not all(law.is_quadratic for law in priors):
+        return None
+    total = precision + np.diag(own)
+    covariance = np.linalg.inv(total / np.outer(scale, scale)) / np.outer(scale, scale)
+    location = np.array([law.location for law in priors])
+    centre = mean + covariance @ (own * (location - mean))
+    return Gaussian(centre, 0.5 * (covariance + covariance.T))
+
+
+def assembled(draft: Identification) -> Identification:
+    """``draft`` with the target, domain and truth that its parts make in its coordinates."""
+    q, prepared, coordinates = draft.dim, draft.prepared, draft.coordinates
+    is_scaled = bool(coordinates.shift.any()) or not np.array_equal(coordinates.root, np.eye(q))
+    table = prior_table(draft.priors)
+    first = N_HEADER + 2 * q + q * q
+    header = [first, first + table.size, float(is_scaled), *coordinates.log.astype(float), *coordinates.shift]
+    numbers = np.concatenate([header, coordinates.root.ravel(), table, prepared.numbers])
+    target = Target(
+        draft.target.name, q, block_of(prepared.kernel), numbers, prepared.work_rows + 2 * q,
+        truth_of(draft), stochastic=prepared.stochastic,
+    )  # fmt: skip
+    positive = np.array([p or law.is_positive for p, law in zip(prepared.positive, draft.priors, strict=True)])
+    region = region_of(draft.constraints, draft.names, coordinates, positive)
+    if region is None:
+        return replace(draft, target=target, domain=None, truth=target.truth)
+    problem = constrained(target, region)
+    return replace(draft, target=target, domain=problem.domain, truth=problem.truth)
+
+
+def truth_of(draft: Identification) -> GaussianTruth | None:
+    """The truth in positions, without constraints, where the posterior is Gaussian."""
+    posterior, coordinates = draft.posterior, draft.coordinates
+    if posterior is None or coordinates.log.any() or draft.prepared.quadratic is None:
+        return None
+    mean, precision, lowest = draft.prepared.quadratic
+    gap = posterior.mean - mean
+    lowest += 0.5 * float(gap @ precision @ gap)
+    lowest += sum(
+        0.5 * float((m - law.location) / law.scale) ** 2
+        for m, law in zip(posterior.mean, draft.priors, strict=True)
+        if law.kind == GAUSSIAN
+    )
+    inverse = np.linalg.inv(coordinates.root)
+    covariance = inverse @ posterior.covariance @ inverse.T
+    log_determinant = float(np.linalg.slogdet(2.0 * np.pi * covariance)[1])
+    covariance = 0.5 * (covariance + covariance.T)
+    return GaussianTruth(coordinates.positions(posterior.mean), covariance, 0.5 * log_determinant - lowest, lowest)
