@@ -1,0 +1,229 @@
+"""Solve a system for many parameters and starts at once: fixed steps, or steps that keep an error below a tolerance."""
+
+import concurrent.futures
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_choice, check_count, check_instance, check_number
+from toolkit.compiling import compile_part
+from toolkit.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
+
+from .adaptive import BLEW_UP, DONE, N_CLOCK, N_TALLY, STAGES, STEP_LIMIT, STEP_TOO_SMALL, solve_lanes
+from .fixed import solve_block
+from .slopes import ADVANCE, COMPLEX_ADVANCE, COMPLEX_MATRIX, FIXED, SLOPE, advance_pointer, slope_pointer
+from .system import System
+
+__all__ = ["BLEW_UP", "DONE", "STATUS_WORDS", "STEP_LIMIT", "STEP_TOO_SMALL", "Solution", "solve"]
+
+Array = NDArray[np.float64]
+METHODS = ("dopri5", *FIXED)
+BLOCK = 32  # lanes that step together
+SLICE = 256  # lanes that one thread takes at a time
+STATUS_WORDS = ("done", "blew up", "step limit", "step too small (stiff or singular)")
+COMPLEX_CUBE = types.Array(types.complex128, 3, "C")
+ADAPTIVE = types.void(
+    types.FunctionType(SLOPE), FLOATS, MATRIX, MATRIX, FLOATS, types.int64, CUBE, INTEGERS, INTEGERS, INTEGERS, CUBE,
+    MATRIX, MATRIX, COUNTS, FLOATS, MATRIX, MATRIX,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """States of a system at some times, for each lane: one set of parameters with one start.
+
+    times: (n,). states: (lanes, n, dim), or (n, dim) of one lane; nan after ``reached``, and there only. status:
+    (lanes,) 0 done, 1 blew up, 2 step limit, 3 step too small: stiff or singular (``STATUS_WORDS``). reached: (lanes,)
+    the last time whose state is there. steps: (lanes,) tried, those rejected included.
+    """
+
+    system: System
+    times: Array
+    states: NDArray[Any]
+    status: NDArray[np.int64]
+    reached: Array
+    steps: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        """Its size, and how many lanes are done."""
+        return f"<Solution of {self.system.name!r}: {self.n_done} of {self.status.size} done, {self.times.size} times>"
+
+    @property
+    def n_done(self) -> int:
+        """Number of lanes that reached the last time."""
+        return int((self.status == DONE).sum())
+
+    def check(self) -> "Solution":
+        """Itself. Raises ArithmeticError where a lane is not done, naming the first, its status and where it ended."""
+        bad = np.flatnonzero(self.status != DONE)
+        if bad.size:
+            k = int(bad[0])
+            word = STATUS_WORDS[int(self.status[k])]
+            raise ArithmeticError(
+                f"{self.system.name} was not solved in {bad.size} of {self.status.size} lanes; lane {k}: {word} after "
+                f"t = {self.reached[k]:.6g} and {self.steps[k]} steps"
+            )
+        return self
+
+
+def solve(
+    system: System,
+    times: Any,
+    parameters: Any = None,
+    start: Any = None,
+    *,
+    method: str = "dopri5",
+    step: float | None = None,
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    max_steps: int = 100_000,
+    limit: float = 1e8,
+    threads: int | None = None,
+) -> Solution:
+    """States of ``system`` at ``times``, from ``start`` at times[0], for one or many lanes.
+
+    times: (n,), increasing. parameters: (lanes, n_parameters) or (n_parameters,); start: (lanes, dim) or (dim,); None:
+    the system's usual ones. One row serves all lanes of the other.
+    method: "dopri5", adaptive with local errors below atol + rtol |x| and dense output of order 4 between steps;
+    "rk4" or "rk5", each interval in equal steps of at most ``step`` (None: one), for complex parameters and starts too,
+    which makes derivatives by complex steps exact. max_steps: for each lane. limit: a state beyond it has blown up.
+    threads: None: all processors. Law: the same bits for any number of threads and of other lanes; global error
+    O(step⁴), O(step⁵) or some times rtol for well-conditioned problems. Never raises for what happens on the way:
+    see ``Solution.status``. Source: Kutta (1901); Dormand & Prince (1980).
+    Raises TypeError or ValueError naming the argument where something is off, or the right-hand side does not compile.
+    """
+    check_instance("system", system, System)
+    check_choice("method", method, METHODS)
+    times = check_times(times)
+    is_complex = any(np.iscomplexobj(given) for given in (parameters, start))
+    if is_complex and method not in FIXED:
+        raise ValueError(f"method must be 'rk4' or 'rk5' for complex parameters or starts, got {method!r}")
+    p = rows_of("parameters", system.usual if parameters is None else parameters, system.n_parameters, is_complex)
+    x = rows_of("start", system.start if start is None else start, system.dim, is_complex)
+    is_one = max(np.ndim(parameters), np.ndim(start)) < 2
+    lanes = max(len(p), len(x)) if min(len(p), len(x)) else 0
+    if {len(p), len(x)} - {1, lanes}:
+        raise ValueError(f"parameters and start must have the same lanes, or one, got {len(p)} and {len(x)}")
+    p, x = (np.array(np.broadcast_to(a, (lanes, a.shape[1])), order="C") for a in (p, x))
+    max_steps = check_count("max_steps", max_steps, at_least=1, below=2**62)
+    limit = check_number("limit", limit, above=0.0, at_most=1e150)
+    controls = np.array(
+        [check_number("rtol", rtol, at_least=1e-14, below=1.0), check_number("atol", atol, above=0.0), limit]
+    )
+    if step is not None:
+        check_number("step", step, above=0.0)
+        if method not in FIXED:
+            raise ValueError(f"step must be None for the adaptive method {method!r}, got {step}")
+    threads = check_count("threads", threads or os.cpu_count() or 1, at_least=1, below=2**12)
+    try:
+        states = np.full((lanes, times.size, system.dim), np.nan, np.complex128 if is_complex else np.float64)
+    except MemoryError as error:
+        wanted = (lanes, times.size, system.dim)
+        raise ValueError(f"times and lanes must fit into memory, got states of {wanted}") from error
+    status, index, steps = (np.zeros(lanes, np.int64) for _ in range(3))
+    if method in FIXED:
+        work = fixed_work(system, method, times, step, max_steps, limit, is_complex)
+        size = BLOCK
+    else:
+        work = adaptive_work(system, times, controls, max_steps)
+        size = SLICE
+    slices = [slice(k, k + size) for k in range(0, lanes, size)]
+
+    def run(part: slice) -> None:
+        work(x[part], p[part], states[part], status[part], index[part], steps[part])
+
+    if min(threads, len(slices)) < 2:
+        for part in slices:
+            run(part)
+    else:
+        with concurrent.futures.ThreadPoolExecutor(min(threads, len(slices))) as pool:
+            try:
+                list(pool.map(run, slices))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+    return Solution(system, times, states[0] if is_one else states, status, times[index], steps)
+
+
+def adaptive_work(system: System, times: Array, controls: Array, max_steps: int) -> Callable[..., None]:
+    """What solves some lanes by Dormand–Prince steps."""
+    kernel = compile_part(solve_lanes, ADAPTIVE)
+    slope = slope_pointer(system.rhs, system.dim, system.n_parameters)
+    dim, q = system.dim, system.n_parameters
+
+    def work(x: Array, p: Array, states: Array, status: Any, index: Any, steps: Any) -> None:
+        block = min(BLOCK, len(x))
+        kernel(
+            slope, times, x, p, controls, max_steps, states, status, index, steps, np.zeros((STAGES + 4, dim, block)),
+            np.zeros((q, block)), np.zeros((N_CLOCK, block)), np.zeros((N_TALLY, block), np.int64), np.zeros(1),
+            np.zeros((dim, 1)), np.zeros((q, 1)),
+        )  # fmt: skip
+
+    return work
+
+
+def fixed_work(
+    system: System, method: str, times: Array, step: float | None, max_steps: int, limit: float, is_complex: bool
+) -> Callable[..., None]:
+    """What solves some lanes by steps of fixed length, as far as ``max_steps`` go."""
+    intervals = np.diff(times)
+    n_steps = np.ones(intervals.size) if step is None else np.maximum(np.ceil(intervals / step * (1.0 - 1e-12)), 1.0)
+    n_reached = int(np.searchsorted(np.cumsum(n_steps), max_steps, side="right"))
+    counts = n_steps[:n_reached].astype(np.int64)
+    kernel = compile_part(solve_block, fixed_signature(is_complex))
+    advance = advance_pointer(system.rhs, system.dim, system.n_parameters, method, is_complex)
+    kind = np.complex128 if is_complex else np.float64
+
+    def work(x: Any, p: Any, states: Any, status: Any, index: Any, steps: Any) -> None:
+        lanes, dim = x.shape
+        room = [np.zeros((rows, lanes), kind) for rows in (dim, dim, system.n_parameters)]
+        kernel(
+            advance, times[: n_reached + 1], counts, x, p, limit, states, status, index, steps, *room,
+            np.zeros((3, lanes)),
+        )  # fmt: skip
+        if n_reached < intervals.size:
+            status[status == DONE] = STEP_LIMIT
+
+    return work
+
+
+@functools.cache
+def fixed_signature(is_complex: bool) -> Any:
+    """Numba's signature of ``solve_block``."""
+    pointer = types.FunctionType(COMPLEX_ADVANCE if is_complex else ADVANCE)
+    matrix, cube = (COMPLEX_MATRIX, COMPLEX_CUBE) if is_complex else (MATRIX, CUBE)
+    return types.void(
+        pointer, FLOATS, INTEGERS, matrix, matrix, types.float64, cube, INTEGERS, INTEGERS, INTEGERS, matrix, matrix,
+        matrix, MATRIX,
+    )  # fmt: skip
+
+
+def check_times(times: Any) -> Array:
+    """``times`` as increasing floats, at least one. Raises TypeError or ValueError naming what is off."""
+    given = check_array("times", times)
+    if given.ndim != 1 or given.size == 0:
+        raise ValueError(f"times must have shape (n,) with n ≥ 1, got {given.shape}")
+    back = np.flatnonzero(~(np.diff(given) > 0.0))
+    if back.size:
+        k = int(back[0])
+        raise ValueError(f"times must increase, got {given[k]:.15g} and then {given[k + 1]:.15g} at [{k + 1}]")
+    return given
+
+
+def rows_of(name: str, values: Any, length: int, is_complex: bool) -> NDArray[Any]:
+    """``values`` as finite rows (lanes, length), of complex numbers where asked for."""
+    if is_complex:
+        given = np.asarray(values)
+        parts = [check_array(name, part) for part in (given.real, given.imag)]
+        array: NDArray[Any] = parts[0] + 1j * parts[1]
+    else:
+        array = check_array(name, values)
+    if array.ndim not in (1, 2) or array.shape[-1] != length:
+        raise ValueError(f"{name} must have shape ({length},) or (lanes, {length}), got {array.shape}")
+    return np.atleast_2d(array)

@@ -1,0 +1,83 @@
+"""A system's right-hand side, or a step of it, as a block function: all lanes in one loop, one signature for any system.
+
+A solver takes it as a function pointer, so that solvers are compiled once and kept on disk, and a new system costs
+the compilation of its own lines alone.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit, types
+from numba.core.errors import NumbaError
+
+from toolkit.compiling import FunctionPointer
+from toolkit.lanes import lane_access
+from toolkit.pointwise import reason
+from toolkit.signatures import FLOATS, MATRIX
+
+from .steppers import rk4_step, rk5_step, slope_of
+
+FIXED = {"rk4": rk4_step, "rk5": rk5_step}
+COMPLEX_MATRIX = types.Array(types.complex128, 2, "C")
+
+# (t (lane), x (dim, lane), p (n_parameters, lane), slope (dim, lane), spare (lane)), and for a step of each lane
+# (t (lane), h (lane), x, p, moved, spare). Lanes beyond those of t are left alone.
+SLOPE = types.void(FLOATS, MATRIX, MATRIX, MATRIX, FLOATS)
+ADVANCE = types.void(FLOATS, FLOATS, MATRIX, MATRIX, MATRIX, FLOATS)
+COMPLEX_ADVANCE = types.void(FLOATS, FLOATS, COMPLEX_MATRIX, COMPLEX_MATRIX, COMPLEX_MATRIX, FLOATS)
+
+
+@functools.lru_cache(maxsize=256)
+def slope_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int) -> Any:
+    """The right-hand side of all lanes, of floats. Raises TypeError with Numba's reason where it does not compile."""
+    point: Any = slope_of(rhs)
+    load, store = lane_access(dim)
+    load_parameters, _ = lane_access(n_parameters)
+
+    def block(t, x, p, slope, spare):  # type: ignore[no-untyped-def]
+        for lane in range(t.size):
+            store(spare, slope, lane, t[lane], point(t[lane], load(x, lane), load_parameters(p, lane)))
+
+    return pointer(block, SLOPE, rhs, dim)
+
+
+@functools.lru_cache(maxsize=256)
+def advance_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int, method: str, is_complex: bool) -> Any:
+    """One step of all lanes, of floats or of complex numbers. Raises as ``slope_pointer``."""
+    step: Any = FIXED[method](rhs)
+    if is_complex:
+        x, p = (
+            "".join(f"{name}[{i}, lane], " for i in range(n)) for name, n in (("x", dim), ("p", n_parameters))
+        )  # fmt: skip
+        lines = [f"        moved[{d}, lane] = y[{d}]" for d in range(dim)]
+        source = "\n".join(
+            [
+                "def block(t, h, x, p, moved, spare):",
+                "    for lane in range(t.size):",
+                f"        y = step(t[lane], h[lane], ({x}), ({p}))",
+                *lines,
+            ]
+        )
+        space: dict[str, Any] = {"step": step, "__name__": __name__}
+        exec(compile(source, "<complex block>", "exec"), space)  # our own text, of two counts
+        return pointer(space["block"], COMPLEX_ADVANCE, rhs, dim)
+    load, store = lane_access(dim)
+    load_parameters, _ = lane_access(n_parameters)
+
+    def block(t, h, x, p, moved, spare):  # type: ignore[no-untyped-def]
+        for lane in range(t.size):
+            store(spare, moved, lane, t[lane], step(t[lane], h[lane], load(x, lane), load_parameters(p, lane)))
+
+    return pointer(block, ADVANCE, rhs, dim)
+
+
+def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any], dim: int) -> FunctionPointer:
+    """A block function compiled; TypeError naming the right-hand side, with Numba's reason, where it does not."""
+    try:
+        return FunctionPointer(njit(signature, nogil=True, error_model="numpy", _nrt=False)(block))
+    except (NumbaError, TypeError, ValueError, IndexError) as error:
+        raise TypeError(
+            f"rhs must be a function (t, x, p) of tuples that Numba can compile, and return a tuple of {dim} numbers; "
+            f"{getattr(rhs, '__name__', rhs)} does not: {reason(error)}"
+        ) from error
