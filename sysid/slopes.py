@@ -1,4 +1,4 @@
-"""A system's right-hand side, or a step of it, as a block function: all lanes in one loop, one signature for any system.
+"""A system's right-hand side, or a step of it, as a block function: all lanes in one loop, behind one signature.
 
 A solver takes it as a function pointer, so that solvers are compiled once and kept on disk, and a new system costs
 the compilation of its own lines alone.
@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit, types
-from numba.core.errors import NumbaError
+from numba.core.dispatcher import Dispatcher
 
-from toolkit.compiling import FunctionPointer
+from toolkit.compiling import FunctionPointer, inlined
 from toolkit.lanes import lane_access
 from toolkit.pointwise import reason
 from toolkit.signatures import FLOATS, MATRIX
@@ -31,6 +31,7 @@ COMPLEX_ADVANCE = types.void(FLOATS, FLOATS, COMPLEX_MATRIX, COMPLEX_MATRIX, COM
 @functools.lru_cache(maxsize=256)
 def slope_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int) -> Any:
     """The right-hand side of all lanes, of floats. Raises TypeError with Numba's reason where it does not compile."""
+    checked_rhs(rhs, dim, n_parameters, types.float64)
     point: Any = slope_of(rhs)
     load, store = lane_access(dim)
     load_parameters, _ = lane_access(n_parameters)
@@ -45,6 +46,7 @@ def slope_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int) -> Any:
 @functools.lru_cache(maxsize=256)
 def advance_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int, method: str, is_complex: bool) -> Any:
     """One step of all lanes, of floats or of complex numbers. Raises as ``slope_pointer``."""
+    checked_rhs(rhs, dim, n_parameters, types.complex128 if is_complex else types.float64)
     step: Any = FIXED[method](rhs)
     if is_complex:
         x, p = (
@@ -76,8 +78,35 @@ def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any],
     """A block function compiled; TypeError naming the right-hand side, with Numba's reason, where it does not."""
     try:
         return FunctionPointer(njit(signature, nogil=True, error_model="numpy", _nrt=False)(block))
-    except (NumbaError, TypeError, ValueError, IndexError) as error:
-        raise TypeError(
-            f"rhs must be a function (t, x, p) of tuples that Numba can compile, and return a tuple of {dim} numbers; "
-            f"{getattr(rhs, '__name__', rhs)} does not: {reason(error)}"
-        ) from error
+    except Exception as error:  # Numba refuses in many classes
+        raise refused(rhs, dim, "", reason(error)) from error
+
+
+@functools.lru_cache(maxsize=256)
+def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: Any) -> Any:
+    """A right-hand side compiled for ``number``. Raises TypeError where it does not, or gives no ``dim`` of them."""
+    kind = "complex numbers, by which derivatives are taken," if number is types.complex128 else "floats"
+    compiled = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
+    given = (types.float64, types.UniTuple(number, dim), types.UniTuple(number, n_parameters))
+    try:
+        compiled.compile(given)
+    except Exception as error:  # Numba refuses in many classes
+        raise refused(rhs, dim, kind, reason(error)) from error
+    returned = compiled.overloads[given].signature.return_type
+    if not isinstance(returned, types.BaseTuple) or len(returned) != dim:
+        found = f"a tuple of {len(returned)}" if isinstance(returned, types.BaseTuple) else str(returned)
+        raise refused(rhs, dim, kind, f"it returns {found}")
+    allowed = (types.Integer, types.Float, types.Boolean, *((types.Complex,) if number is types.complex128 else ()))
+    for d, entry in enumerate(returned):
+        if not isinstance(types.unliteral(entry), allowed):
+            raise refused(rhs, dim, kind, f"its slope [{d}] is {entry}")
+    return compiled
+
+
+def refused(rhs: Callable[..., Any], dim: int, kind: str, why: str) -> TypeError:
+    """What is wrong with a right-hand side."""
+    why = "it makes arrays or lists; let it return a tuple" if why.startswith("NRT") else why
+    return TypeError(
+        f"rhs must be a function (t, x, p) of tuples that Numba can compile{kind and ' for ' + kind} and that returns "
+        f"a tuple of {dim} numbers, but {getattr(rhs, '__name__', rhs)} is not: {why}"
+    )
