@@ -43,7 +43,7 @@ class Linear(NamedTuple):
 def region_of(
     constraints: Any, names: tuple[str, ...], coordinates: Coordinates, positive: NDArray[np.bool_]
 ) -> Convex | None:
-    """The region of positions in which all constraints hold; None where there are none.
+    """The region of positions in which all constraints hold that are no functions; None where there are none.
 
     constraints: "sigma > 1 + beta" and the like, linear in the parameters named; several; or a convex region of the
     parameters. positive: parameters (q,) that must be > 0 for their prior. A bound of a parameter that is sampled as
@@ -62,9 +62,9 @@ def region_of(
             if len(constraint.radii):
                 raise ValueError(f"constraints must be linear, and {constraint.name!r} has balls")
             walls += [Linear(normal, float(offset)) for normal, offset in zip(*constraint.walls, strict=True)]
-        else:
+        elif not callable(constraint):
             raise TypeError(
-                f"constraints must be texts such as 'sigma > 1 + beta', or a region, got {constraint!r:.200}"
+                f"constraints must be texts such as 'sigma > 1 + beta', regions or functions, got {constraint!r:.200}"
             )
     walls = [moved for wall in walls for moved in in_logarithms(wall, names, coordinates.log)]
     if not walls:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_choice, check_count
 
-from .batches import FIRST_SUMS, use_independent, use_windows
+from .batches import FIRST_SUMS, row_width, use_batch
 from .model import Model, as_model
 from .prepared import Prepared
 from .quadratic import quadratic_numbers, use_quadratic
@@ -19,7 +19,7 @@ from .velocities import METHODS, Moving, velocities_of
 Array = NDArray[np.float64]
 
 ROWS = 100_000  # whose terms are evaluated at a time
-MOST_SUMS = 2**27  # numbers of running sums, 1 GiB
+MOST_NUMBERS = 2**27  # of the rows that minibatches are summed from, 1 GiB
 EXACT = 1e-9  # of a state's RMS velocity: residuals below it are taken for rounding
 
 
@@ -51,9 +51,8 @@ class Derivative:
         if self.batch_size is not None:
             if not np.isfinite(velocities).all():
                 raise ValueError("batch_size needs data without missing values")
-            make = window_numbers if self.batches == "windows" else independent_numbers
-            extra, rows = make(model, states, velocities, weights, mean, self.batch_size)
-            kernel = use_windows if self.batches == "windows" else use_independent
+            extra = batch_numbers(model, states, velocities, weights, mean, self.batch_size, self.batches == "windows")
+            kernel, rows = use_batch, FIRST_SUMS + row_width.py_func(len(mean))
             numbers = np.concatenate([numbers, extra])
         return Prepared(
             names,
@@ -187,36 +186,29 @@ def weighted_design(model: Model, states: Array, velocities: Array, weights: Arr
     return design, (velocities - terms @ model.constant) * roots
 
 
-def window_numbers(
-    model: Model, states: Array, velocities: Array, weights: Array, mean: Array, batch_size: int
-) -> tuple[Array, int]:
-    """The tables of ``batches.use_windows``, and rows of work."""
+def batch_numbers(
+    model: Model, states: Array, velocities: Array, weights: Array, mean: Array, batch_size: int, windows: bool
+) -> Array:
+    """The numbers of ``batches.use_batch`` that follow those of all data."""
     n, q = len(states), len(mean)
-    width = q * (q + 1) // 2 + q + 1
-    if batch_size > n:
+    width = row_width.py_func(q)
+    if windows and batch_size > n:
         raise ValueError(f"batch_size must be ≤ {n}, the number of data, for batches='windows', got {batch_size}")
-    if (n + 1) * width > MOST_SUMS:
+    if (n + 1) * width > MOST_NUMBERS:
         raise ValueError(
-            f"batches='windows' must need at most {MOST_SUMS:.0e} running sums, got {n * width:.0e}: take 'independent'"
+            f"batch_size must be None for {n} data and {q} parameters, whose {n * width:.0e} numbers are more than "
+            f"{MOST_NUMBERS:.0e}: all data cost less, or take fewer"
         )
-    order = np.random.default_rng(0).permutation(n)
-    design, target = weighted_design(model, states[order], velocities[order], weights)
-    rest = target - design @ mean
+    order = np.random.default_rng(0).permutation(n) if windows else np.arange(n)
     lower = np.tril_indices(q)
-    rows = np.empty((n, width))
-    rows[:, : len(lower[0])] = np.einsum("nek,nel->nkl", design, design)[:, lower[0], lower[1]]
-    rows[:, len(lower[0]) : -1] = np.einsum("nek,ne->nk", design, rest)
-    rows[:, -1] = (rest**2).sum(axis=1)
-    sums = np.concatenate([np.zeros((1, width)), np.cumsum(rows, axis=0)])
-    return np.concatenate([[n, batch_size, 0, 0], sums.ravel()]), FIRST_SUMS
-
-
-def independent_numbers(
-    model: Model, states: Array, velocities: Array, weights: Array, mean: Array, batch_size: int
-) -> tuple[Array, int]:
-    """The tables of ``batches.use_independent``, and rows of work."""
-    terms = model.library.evaluate(states)
-    counts = [len(states), batch_size, terms.shape[1], len(weights)]
-    tables = [weights, model.constant.T.ravel(), model.directions.transpose(0, 2, 1).ravel()]
-    tables.append(np.hstack([terms, velocities]).ravel())
-    return np.concatenate([counts, *tables]), FIRST_SUMS + 2 * model.constant.size + 1
+    table = np.zeros((n + 1, width))
+    for first in range(0, n, ROWS):
+        chosen = order[first : first + ROWS]
+        design, target = weighted_design(model, states[chosen], velocities[chosen], weights)
+        rest = target - design @ mean
+        rows = table[first + 1 : first + 1 + len(chosen)]
+        rows[:, : len(lower[0])] = np.einsum("nek,nel->nkl", design, design)[:, lower[0], lower[1]]
+        rows[:, len(lower[0]) : -1] = np.einsum("nek,ne->nk", design, rest)
+        rows[:, -1] = (rest**2).sum(axis=1)
+    rows = np.cumsum(table, axis=0) if windows else table[1:]
+    return np.concatenate([[n, batch_size, float(windows)], rows.ravel()])

@@ -55,7 +55,8 @@ def estimate(
     points = np.array([np.quantile(x, ends, weights=share, method="inverted_cdf") for x in draws.T]).T
     present = np.array([share @ law.inclusion(x) for law, x in zip(priors, draws.T, strict=True)])
     modes = marginal_modes(draws, share if weights is not None else None)
-    return Estimates(names, mean, np.sqrt(share @ (draws - mean) ** 2), *points, modes, present)
+    median, lower, upper = points
+    return Estimates(names, mean, np.sqrt(share @ (draws - mean) ** 2), median, lower, upper, modes, present)
 
 
 def marginal_modes(draws: Any, weights: Array | None = None) -> Array:

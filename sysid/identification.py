@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,8 +153,10 @@ class Identification(Problem):
         points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))
         if self.domain is None:
             return np.asarray(points)
-        region = cast(Any, self.truth).region
-        inner = np.asarray(region.interior)
+        region = getattr(self.truth, "region", None)
+        inner = centre if region is None else np.asarray(region.interior)
+        if not self.contains(inner[None])[0]:
+            raise ValueError(f"starts needs a point inside, and {self.parameters(inner)} is not: give init to sample")
         for _ in range(60):
             outside = ~self.contains(points)
             if not outside.any():

@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targets import constrained
+from targets.convex import Convex
 from targets.gaussian_truth import GaussianTruth
 from toolkit.checks import check_text
 from toolkit.problem import Target
 
 from . import likelihoods
 from .composing import N_HEADER, block_of, quadratic_block
-from .constraints import Coordinates, region_of
+from .constraints import Coordinates, as_list, region_of
 from .identification import Gaussian, Identification
+from .implicit import implicit_domain
 from .model import as_model
 from .prepared import Prepared
 from .prior_kernels import GAUSSIAN
@@ -42,8 +44,9 @@ def identify(
     data: a ``Series``, or several where the likelihood takes them. model: a ``System``, a ``Library`` (all coefficients
     free) or a ``Model``. likelihood: "derivative", "weak", "trajectory", or one made by ``sysid.likelihoods`` with
     options. prior: one of ``sysid.priors`` for all parameters, or a mapping from names; others are flat. constraints:
-    texts such as "sigma > 1 + beta", linear in the parameters, or a convex region of them; draws are reflected at the
-    walls. log: names of parameters sampled as logarithms; None: those with log-normal priors, and noise scales.
+    texts such as "sigma > 1 + beta", linear in the parameters, convex regions of them, or analytic functions of a tuple
+    of all parameters, ≥ 0 inside; draws are reflected at the walls. log: names of parameters sampled as logarithms;
+    None: those with log-normal priors, and noise scales.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined.
@@ -127,6 +130,11 @@ def assembled(draft: Identification) -> Identification:
     )  # fmt: skip
     positive = np.array([p or law.is_positive for p, law in zip(prepared.positive, draft.priors, strict=True)])
     region = region_of(draft.constraints, draft.names, coordinates, positive)
+    functions = [c for c in as_list(draft.constraints) if callable(c) and not isinstance(c, Convex)]
+    if functions:
+        walls = (np.zeros((0, q)), np.zeros(0)) if region is None else region.walls
+        domain = implicit_domain(functions, draft.names, coordinates, walls)
+        return replace(draft, target=target, domain=domain, truth=None)
     if region is None:
         return replace(draft, target=target, domain=None, truth=target.truth)
     problem = constrained(target, region)

@@ -1,0 +1,153 @@
+"""Constraints that are a function of the user's, such as stability, as a domain: g(θ) ≥ 0 inside."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.errors import NumbaError
+from numba.cpython.unsafe.tuple import tuple_setitem
+from numpy.typing import NDArray
+
+from toolkit.compiling import compile_part, inlined
+from toolkit.maths import exp
+from toolkit.polygons import Domain
+from toolkit.signatures import DOMAIN
+
+from .constraints import Coordinates
+
+Array = NDArray[np.float64]
+
+TINY = 1e-30  # of a complex step: its square is nothing beside 1
+ROUNDS = 30  # of the search for the nearest point of a curved wall
+CLOSE = 1e-12  # the search ends where the foot moves by less, beside 1
+
+
+def implicit_domain(
+    functions: Sequence[Callable[..., Any]],
+    names: tuple[str, ...],
+    coordinates: Coordinates,
+    walls: tuple[Array, Array],
+) -> Domain:
+    """The domain of positions where every function of θ, a tuple of q numbers, is ≥ 0, and normals · u ≤ offsets.
+
+    walls: unit normals (n, q) and offsets (n,) of linear walls. A point outside is mirrored at the nearest point of the
+    wall it is farthest beyond; that of a function's is found by repeated projection onto its tangent, the slope by a
+    complex step: a function must be analytic. Raises TypeError where one does not compile, or gives no number.
+    """
+    q = len(names)
+    for function in functions:
+        check_compiles(function, q)
+    normals, offsets = walls
+    real = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
+    real = np.concatenate([real, offsets, normals.ravel()])
+    label = "constraints of " + ", ".join(getattr(f, "__name__", "a function") for f in functions)
+    look: Any = None
+    for function in functions:
+        look = look_of(function, q, len(offsets) if look is None else 0, look)
+    return Domain(label, q, compile_part(look, DOMAIN, allocates=True), real, np.zeros(0, np.int32))
+
+
+def check_compiles(function: Any, q: int) -> None:
+    """Raise TypeError where a constraint does not compile for real and complex parameters, or gives no number."""
+    try:
+        compiled = njit(error_model="numpy")(function)
+        for kind in (types.float64, types.complex128):
+            compiled.compile((types.UniTuple(kind, q),))
+    except (NumbaError, TypeError) as error:
+        raise TypeError(
+            f"constraints must be functions of a tuple of {q} numbers that Numba compiles, real and complex: {error}"
+        ) from error
+    for signature in compiled.nopython_signatures:
+        if not isinstance(signature.return_type, types.Float | types.Complex):
+            raise TypeError(
+                f"constraints must give a number that is ≥ 0 inside and < 0 outside; {function.__name__} gives "
+                f"{signature.return_type}"
+            )
+
+
+def look_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
+    """The look of one function, after ``before``'s (None: after the linear walls)."""
+    compiled = njit(error_model="numpy")(function)
+    floats, complexes = (0.0,) * q, (0j,) * q
+    look_before = None if before is None else njit(error_model="numpy")(before)
+
+    @inlined
+    def value(u, real):
+        """G at positions u."""
+        theta = floats
+        for k in range(q):
+            v = real[q + k]
+            for j in range(q):
+                v += real[(2 + k) * q + j] * u[j]
+            theta = tuple_setitem(theta, k, exp(min(v, 700.0)) if real[k] != 0.0 else v)
+        return compiled(theta)
+
+    @inlined
+    def slope(u, along, real):
+        """DG/du in one coordinate."""
+        theta = complexes
+        for k in range(q):
+            v = real[q + k] + 0j
+            for j in range(q):
+                v += real[(2 + k) * q + j] * u[j]
+            v += 1j * (TINY * real[(2 + k) * q + along])
+            theta = tuple_setitem(theta, k, np.exp(v) if real[k] != 0.0 else v)
+        return compiled(theta).imag / TINY
+
+    def look(position, foot, outside, real, whole):
+        table = (2 + q) * q
+        if look_before is not None:
+            asked = outside.copy()
+            look_before(position, foot, outside, real, whole)
+        for lane in range(outside.size):
+            farthest = 0.0
+            if look_before is not None:
+                if asked[lane] == 0.0:
+                    continue
+                if outside[lane] != 0.0:
+                    for k in range(q):
+                        farthest += (position[k, lane] - foot[k, lane]) ** 2
+                    farthest = math.sqrt(farthest)
+            elif outside[lane] == 0.0:
+                continue
+            for w in range(n_walls):
+                excess = -real[table + w]
+                for k in range(q):
+                    excess += real[table + n_walls + w * q + k] * position[k, lane]
+                if excess > farthest:
+                    farthest = excess
+                    for k in range(q):
+                        foot[k, lane] = position[k, lane] - excess * real[table + n_walls + w * q + k]
+            x = floats
+            for k in range(q):
+                x = tuple_setitem(x, k, position[k, lane])
+            here = value(x, real)
+            if not here >= 0.0:
+                y, distance = x, 0.0
+                for _ in range(ROUNDS):
+                    g, steepness, gap = value(y, real), 0.0, 0.0
+                    n = floats
+                    for k in range(q):
+                        n = tuple_setitem(n, k, slope(y, k, real))
+                        steepness += n[k] * n[k]
+                    for k in range(q):
+                        gap += (y[k] - x[k]) * n[k]
+                    reach = (gap - g) / steepness
+                    moved = 0.0
+                    for k in range(q):
+                        new = x[k] + reach * n[k]
+                        moved = max(moved, abs(new - y[k]) / (1.0 + abs(new)))
+                        y = tuple_setitem(y, k, new)
+                    distance = abs(reach) * math.sqrt(steepness)
+                    if not moved > CLOSE:
+                        break
+                if not distance <= farthest:
+                    farthest = distance
+                    for k in range(q):
+                        foot[k, lane] = y[k]
+                farthest = max(farthest, 1e-300)
+            outside[lane] = 1.0 if farthest != 0.0 else 0.0
+
+    return look
