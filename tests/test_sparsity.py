@@ -1,0 +1,146 @@
+"""Supports: probabilities of terms equal to enumeration, draws of the posterior they belong to, scales of the data."""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from sysid import priors
+from sysid.libraries import polynomial
+from sysid.model import as_model
+from sysid.series import Series
+from sysid.sparsity import inclusion_probabilities, natural_scales, sparse_posterior, sparse_prior
+
+
+class Known(NamedTuple):
+    names: tuple
+    quadratic: tuple
+
+
+def correlated(q=5, seed=0):
+    """A quadratic whose last two coefficients all but stand in for each other."""
+    rng = np.random.default_rng(seed)
+    design = rng.standard_normal((40, q))
+    design[:, -1] = design[:, -2] + 0.25 * rng.standard_normal(40)
+    truth = np.array([1.0, 0.0, 0.5, *np.zeros(q - 3)])
+    truth[-1] = 0.4
+    precision = design.T @ design
+    mean = truth + np.linalg.cholesky(np.linalg.inv(precision)) @ rng.standard_normal(q)
+    return Known(tuple("abcdefgh"[:q]), (mean, precision, 0.0))
+
+
+def enumerated(known, laws):
+    """Inclusion probabilities, means and second moments by the sum over all parts."""
+    mean, precision, _ = known.quadratic
+    noise = np.linalg.inv(precision)
+    logs, presence, first, second = [], [], [], []
+    for which in itertools.product(*[range(len(law.weights)) for law in laws]):
+        variances = np.array([law.scales[k] ** 2 for law, k in zip(laws, which, strict=True)])
+        prior = sum(math.log(law.weights[k]) for law, k in zip(laws, which, strict=True))
+        marginal = stats.multivariate_normal(np.zeros(len(mean)), noise + np.diag(variances)).logpdf(mean)
+        cov = np.linalg.inv(precision + np.diag(1.0 / variances))
+        logs.append(prior + marginal)
+        presence.append([k >= law.spikes for law, k in zip(laws, which, strict=True)])
+        first.append(cov @ precision @ mean)
+        second.append(np.diag(cov) + first[-1] ** 2)
+    shares = np.exp(np.array(logs) - logsumexp(logs))
+    return tuple(shares @ np.array(x, float) for x in (presence, first, second))
+
+
+LAWS = (priors.spike_and_slab(0.05, 2.0, inclusion=0.4),) * 5
+
+
+def test_inclusion_probabilities_are_those_of_enumeration():
+    """Within 4.5 standard errors of 4 chains' means, each of 1000 sweeps, some 250 of them independent; and 0.01."""
+    known = correlated()
+    expected = enumerated(known, LAWS)[0]
+    found = inclusion_probabilities(known, LAWS[0], sweeps=1250)
+    assert list(found) == list(known.names)
+    error = np.sqrt(expected * (1.0 - expected) / 1000)
+    assert (np.abs(np.array(list(found.values())) - expected) < 4.5 * error + 0.01).all()
+    assert ((expected > 0.1) & (expected < 0.9)).sum() >= 2  # where a wrong odds would show
+    wrong = enumerated(known, (priors.spike_and_slab(0.05, 2.0, inclusion=0.6),) * 5)[0]
+    assert (np.abs(wrong - expected) > 4.5 * error + 0.01).any()
+
+
+def test_draws_have_the_posterior_s_moments():
+    known = correlated(seed=3)
+    _, first, second = enumerated(known, LAWS)
+    sparse = sparse_posterior(known, LAWS[0], sweeps=1500, seed=1)
+    sd = np.sqrt(second - first**2)
+    assert (np.abs(sparse.draws.mean(axis=0) - first) < 4.5 * sd / np.sqrt(1000)).all()
+    assert np.allclose(sparse.draws.std(axis=0), sd, rtol=0.15)
+
+
+def test_mixtures_of_many_parts_and_normals_may_stand_together():
+    known = correlated(q=4, seed=2)
+    shrink = priors.Prior(LAWS[0].kind, weights=(0.3, 0.3, 0.4), scales=(0.03, 0.3, 3.0), spikes=2)
+    laws = (shrink, shrink, priors.Prior(LAWS[0].kind, weights=(1.0,), scales=(0.5,)), shrink)
+    expected, first, _ = enumerated(known, laws)
+    given = dict(zip(known.names, (shrink, shrink, priors.gaussian(0.0, 0.5), shrink), strict=True))
+    sparse = sparse_posterior(known, given, sweeps=1250)
+    assert np.allclose(sparse.inclusion, expected, atol=0.05)
+    assert sparse.inclusion[2] == 1.0
+    assert np.allclose(sparse.draws.mean(axis=0), first, atol=0.1)
+
+
+def test_without_spikes_it_is_the_gaussian_posterior():
+    mean, precision, _ = correlated().quadratic
+    sparse = sparse_posterior(correlated(), priors.gaussian(0.7, 0.3), sweeps=1250)
+    cov = np.linalg.inv(precision + np.eye(5) / 0.09)
+    exact = cov @ (precision @ mean + 0.7 / 0.09)
+    n = len(sparse.draws)  # independent
+    assert (np.abs(sparse.draws.mean(axis=0) - exact) < 4.5 * np.sqrt(np.diag(cov) / n)).all()
+    assert np.allclose(np.cov(sparse.draws.T), cov, rtol=0.1, atol=0.1 * np.diag(cov).min())
+    flat = sparse_posterior(correlated(), None, sweeps=400)
+    assert (np.abs(flat.draws.mean(axis=0) - mean) < 5.0 * np.sqrt(np.diag(np.linalg.inv(precision)) / 1280)).all()
+
+
+def test_results_name_the_median_model_and_intervals():
+    sparse = sparse_posterior(correlated(), LAWS[0], sweeps=200)
+    assert sparse.support == tuple(n for n, p in zip(sparse.names, sparse.inclusion, strict=True) if p >= 0.5)
+    low, high = sparse.intervals(0.5)
+    inside = (low <= sparse.draws) & (sparse.draws <= high)
+    assert np.allclose(inside.mean(axis=0), 0.5, atol=2.0 / len(sparse.draws))
+    assert np.array_equal(sparse.median, np.median(sparse.draws, axis=0))
+
+
+def test_the_seed_decides_every_draw():
+    runs = [sparse_posterior(correlated(), LAWS[0], sweeps=50, seed=seed).draws for seed in (1, 1, 2)]
+    assert np.array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
+
+
+def test_natural_scales_are_those_of_the_velocities():
+    times = np.linspace(0.0, 20.0, 2001)
+    values = np.column_stack([np.cos(2.0 * times), 3.0 * np.sin(2.0 * times)])
+    model = as_model(polynomial(("x", "y"), 1))
+    scales = natural_scales(Series(times, values, ("x", "y")), model)
+    root = math.sqrt(0.5)
+    speeds, sizes = (2.0 * root, 6.0 * root), (1.0, root, 3.0 * root)
+    assert np.allclose(scales, [v / s for v in speeds for s in sizes], rtol=0.02)
+
+
+def test_sparse_priors_follow_scales_and_precision():
+    known = correlated()
+    laws = sparse_prior(known, np.full(5, 2.0), inclusion=0.3, slab=4.0)
+    for k, name in enumerate(known.names):
+        assert laws[name].scales[1] == 8.0
+        assert laws[name].scales[0] == min(0.1 / math.sqrt(known.quadratic[1][k, k]), 0.008)
+        assert laws[name].weights == (0.7, 0.3)
+
+
+def test_bad_input_is_refused():
+    known = correlated()
+    with pytest.raises(ValueError, match=r"prior\['a'\] must be flat, Gaussian or a mixture"):
+        sparse_posterior(known, priors.laplace())
+    with pytest.raises(ValueError, match="prepared must be a quadratic likelihood"):
+        sparse_posterior(known._replace(quadratic=None), LAWS[0])
+    with pytest.raises(ValueError, match="sweeps must be ≥ 10"):
+        sparse_posterior(known, LAWS[0], sweeps=1)
+    with pytest.raises(ValueError, match=r"scales must have shape \(5,\)"):
+        sparse_prior(known, np.ones(3))
