@@ -42,6 +42,11 @@ def built(name: str, source: str, **space: Any) -> Callable[..., Any]:
     return space[name]  # type: ignore[no-any-return]
 
 
+def tuple_text(entries: list[str]) -> str:
+    """The text of a tuple."""
+    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
+
+
 def weighted(x, weights, slopes):
     """x + Σ_i weights[i] slopes[i] of tuples: floats with fused multiply-adds, or complex numbers."""
     raise NotImplementedError("it is for compiled code")
@@ -57,7 +62,7 @@ def weighted_compiled(x, weights, slopes):
             term = f"weights[{i}], slopes[{i}][{d}]"
             entry = f"{entry} + {term.replace(', ', '*')}" if is_complex(x, slopes) else f"fma({term}, {entry})"
         entries.append(entry + (" + 0j" if is_complex(x, slopes) else ""))
-    return built("add", f"def add(x, weights, slopes):\n    return ({', '.join(entries)},)", fma=fma)
+    return built("add", f"def add(x, weights, slopes):\n    return {tuple_text(entries)}", fma=fma)
 
 
 @functools.cache

@@ -1,0 +1,147 @@
+"""The mode of a posterior and its covariance there: coordinates in which it is nearly a standard normal."""
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_count, check_instance
+from toolkit.problem import Target
+
+Array = NDArray[np.float64]
+Evaluate = Callable[[Array], tuple[Array, Array]]
+Contains = Callable[[Array], NDArray[np.bool_]]
+DAMPINGS = np.concatenate([[0.0], np.logspace(-6.0, 9.0, 31)])  # of Newton steps, all tried at once, in lanes
+LEAST_CURVATURE = 1e-9  # relative to the diagonal: less is flat to rounding
+LANES = 64
+MOST_GAIN = 1e6  # nats, expected of one step along a coordinate
+CONVERGED = 1e-8  # nats that another step would gain
+
+
+class Laplace(NamedTuple):
+    """A Gaussian in place of a posterior: its mode (q,), a root (q, q) of its covariance, root rootᵀ, and U there."""
+
+    position: Array
+    root: Array
+    energy: float
+
+
+class Curvature(NamedTuple):
+    """A Hessian as scale and spectrum: H = S⁻¹ V diag(values) Vᵀ S⁻¹, S diagonal."""
+
+    scale: Array
+    values: Array
+    vectors: Array
+
+    def newton_steps(self, gradient: Array) -> Array:
+        """Steps (dampings, q) against ``gradient``, with curvatures taken by their size (Dauphin et al. 2014)."""
+        along = self.vectors.T @ (self.scale * gradient)
+        sizes = np.maximum(np.abs(self.values), LEAST_CURVATURE) + DAMPINGS[:, None]
+        return np.asarray(-(along / sizes) @ self.vectors.T * self.scale)
+
+
+def by_blocks(evaluate: Evaluate) -> Evaluate:
+    """``evaluate`` for any number of points, a block of lanes at a time."""
+
+    def evaluated(points: Array) -> tuple[Array, Array]:
+        parts = [evaluate(points[k : k + LANES]) for k in range(0, len(points), LANES)]
+        return np.concatenate([energy for energy, _ in parts]), np.concatenate([slope for _, slope in parts])
+
+    return evaluated
+
+
+def curvature_at(evaluate: Evaluate, position: Array, lengths: Array) -> Curvature | None:
+    """The Hessian from central differences of gradients over ±lengths; None where no finite point lies so near."""
+    q = position.size
+    lengths = np.maximum(lengths, 1e-14 * np.maximum(np.abs(position), 1e-280))
+    offsets = np.diag(lengths)
+    for _ in range(12):
+        energy, slope = evaluate(np.concatenate([position + offsets, position - offsets]))
+        if np.isfinite(energy).all():
+            break
+        offsets *= 0.1
+    else:
+        return None
+    hessian = (slope[:q] - slope[q:]) / (2.0 * np.diag(offsets)[:, None])
+    hessian = 0.5 * (hessian + hessian.T)
+    # Where the energy is straight, the unit is the length over which it changes by MOST_GAIN.
+    straight = (0.5 * (slope[:q] + slope[q:])).diagonal() ** 2 / MOST_GAIN
+    diagonal = np.maximum(np.abs(np.diag(hessian)), straight)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(hessian * scale * scale[:, None])
+    return Curvature(scale, values, vectors)
+
+
+def descend(
+    evaluate: Evaluate, start: Array, *, contains: Contains | None = None, n_iterations: int = 100
+) -> tuple[Array, float, Curvature | None]:
+    """The lowest point found from ``start``, its energy and curvature, by Newton steps that are damped as they must be.
+
+    All dampings are tried at once, one a lane, and the lowest is taken: so no point of infinite energy, or outside of
+    where ``contains`` says, is gone to.
+    """
+    evaluate, position = by_blocks(evaluate), np.array(start, np.float64)
+    (lowest,), (slope,) = evaluate(position[None])
+    lengths = 1e-6 * np.maximum(np.abs(position), 1e-2)
+    curvature = None
+    for _ in range(n_iterations):
+        found = curvature_at(evaluate, position, lengths)
+        if found is None:
+            break
+        curvature = found
+        lengths = np.minimum(1e-3 * curvature.scale, 1e-2 * np.maximum(np.abs(position), 1e-2))
+        steps = curvature.newton_steps(slope)
+        trials = position + steps
+        energy, slopes = evaluate(trials)
+        energy = np.where(np.isfinite(energy), energy, math.inf)
+        if contains is not None:
+            energy[~contains(trials)] = math.inf
+        best = int(np.argmin(energy))
+        if not energy[best] < lowest:
+            break
+        gained = lowest - energy[best]
+        position, slope, lowest = trials[best], slopes[best], energy[best]
+        if gained < CONVERGED:
+            break
+    final = curvature_at(evaluate, position, lengths)
+    return position, float(lowest), curvature if final is None else final
+
+
+def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_iterations: int = 100) -> Laplace:
+    """The mode of ``target`` (q,) reached from ``start`` (q,), and the Cholesky root of its inverse Hessian there.
+
+    contains: function of points (n, q) to whether each is allowed; None: all are. The Hessian is from central
+    differences of the exact gradient. Law: exact for a Gaussian; else the curvature of U at the mode.
+    Warns where curvatures at the mode are not positive, or not above rounding; they are then taken by their size, at
+    least a 1e-9 of the diagonal's. Raises ValueError where U is not finite at ``start``, or ``contains`` forbids it.
+    """
+    check_instance("target", target, Target)
+    point = check_array("start", start)
+    if point.shape != (target.dim,):
+        raise ValueError(f"start must have shape ({target.dim},), got {point.shape}")
+    check_count("n_iterations", n_iterations, at_least=1)
+    if contains is not None and not contains(point[None])[0]:
+        raise ValueError(f"start must lie where parameters are allowed, got {point}")
+    (energy,), _ = target.evaluate(point[None])
+    if not math.isfinite(energy):
+        raise ValueError(f"start must have a finite energy, got {energy} at {point}")
+    position, lowest, curvature = descend(target.evaluate, point, contains=contains, n_iterations=n_iterations)
+    if curvature is None:
+        raise ValueError(f"target {target.name!r} must be finite around its mode, but is not around {position}")
+    flat = np.flatnonzero(curvature.values < LEAST_CURVATURE)
+    if flat.size:
+        worst = np.argmax(np.abs(curvature.vectors[:, flat[0]]))
+        warnings.warn(
+            f"the energy of {target.name!r} has {flat.size} of {target.dim} directions without positive curvature at "
+            f"its mode, the lowest {curvature.values[0]:.1e} of the diagonal's, mostly along coordinate {worst}: data "
+            "and priors leave it open there, and scaled coordinates are a guess",
+            stacklevel=2,
+        )
+    sizes = np.maximum(np.abs(curvature.values), LEAST_CURVATURE)
+    spread = curvature.scale[:, None] * curvature.vectors / np.sqrt(sizes)
+    # R of QR, transposed, is the Cholesky root without squaring the condition.
+    root = np.asarray(np.linalg.qr(spread.T, mode="r")).T
+    return Laplace(position, np.asarray(root * np.sign(np.diag(root))), lowest)

@@ -1,0 +1,72 @@
+"""Rows of matrices as tuples, lane by lane, with a promise of which rows never meet, so that loops vectorise.
+
+As ``toolkit.lanes``, for functions that read and write many rows: each role has rows of its own, and a row meets itself
+alone, so a role may be read and written in turn.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from toolkit.signatures import MATRIX
+
+
+def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]]:
+    """For every role → number of rows: ``read(matrix, first, lane)``, a tuple, and ``write(matrix, first, lane, x)``.
+
+    purpose: one name for each function that is compiled by itself; within it, rows of one role are taken at distances
+    that its number of rows divides, and no row serves two roles.
+    """
+    every = [(role, d) for role, rows in roles.items() for d in range(rows)]
+
+    def promise(module: Any, instruction: Any, row: tuple[str, int]) -> None:
+        """Mark an access of ``row`` as meeting none of the others."""
+        domain = module.add_metadata([purpose])
+        scopes = {other: module.add_metadata([f"{other[0]} {other[1]}", domain]) for other in every}
+        instruction.set_metadata("alias.scope", module.add_metadata([scopes[row]]))
+        others = [scope for other, scope in scopes.items() if other != row]
+        if others:
+            instruction.set_metadata("noalias", module.add_metadata(others))
+
+    def access(role: str) -> tuple[Any, Any]:
+        """``read`` and ``write`` of a role."""
+        rows = roles[role]
+        kind = types.UniTuple(types.float64, rows) if rows else types.Tuple(())
+
+        @intrinsic
+        def read(typing_context, matrix, first, lane):
+            def generate(context, builder, signature, arguments):
+                values = [builder.load(pointer) for pointer in pointers(context, builder, arguments, rows)]
+                for d, value in enumerate(values):
+                    promise(builder.module, value, (role, d))
+                return context.make_tuple(builder, kind, values)
+
+            return kind(MATRIX, types.intp, types.intp), generate
+
+        @intrinsic
+        def write(typing_context, matrix, first, lane, x):
+            def generate(context, builder, signature, arguments):
+                for d, pointer in enumerate(pointers(context, builder, arguments, rows)):
+                    number = builder.extract_value(arguments[3], d)
+                    number = context.cast(builder, number, signature.args[3][d], types.float64)
+                    promise(builder.module, builder.store(number, pointer), (role, d))
+                return context.get_dummy_value()
+
+            return types.void(MATRIX, types.intp, types.intp, x), generate
+
+        return read, write
+
+    return {role: access(role) for role in roles}
+
+
+def pointers(context: Any, builder: Any, arguments: Any, rows: int) -> list[Any]:
+    """Pointers to ``matrix[first + d, lane]`` for every d."""
+    matrix = context.make_array(MATRIX)(context, builder, arguments[0])
+    lanes, word = builder.extract_value(matrix.shape, 1), arguments[1].type
+    out = []
+    for d in range(rows):
+        row = builder.mul(builder.add(arguments[1], ir.Constant(word, d)), lanes)
+        out.append(builder.gep(matrix.data, [builder.add(row, arguments[2])]))
+    return out

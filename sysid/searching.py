@@ -1,0 +1,141 @@
+"""From data to the start of a trajectory's sampler, by way of shots that are ever more like the one wanted."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .guessing import matched_parameters, polished, smoothed_states
+from .series import Series
+from .shots import Equations, Errors, Shot, shot_of, steps_between
+
+if TYPE_CHECKING:
+    from .trajectory import Trajectory
+
+Array = NDArray[np.float64]
+AGREEMENT = 1e-7  # of a step and half of it, over one interval, in units of the states' spread
+LEAST_NOISE = 1e-6  # of a guess, in the same units
+GUESSED_SEGMENTS = 10
+
+
+class Search:
+    """The way from data to a shot and a start: smoothed states, matched parameters, a step, ever fewer segments."""
+
+    def __init__(self, law: "Trajectory", equations: Equations, data: Series, values: Array) -> None:
+        self.law, self.equations, self.times = law, equations, data.times
+        self.system = equations.system
+        self.observed: NDArray[np.bool_] = np.asarray(~np.isnan(values).all(axis=0))
+        self.logarithmic = law.errors == "lognormal"
+        self.first = self._first_state(values)
+        self.values = np.array(values)
+        if law.start == "fixed":
+            self.values[0] = np.nan  # what is taken for exact is no datum
+        self.states, between = smoothed_states(self.times, values, self.system.start, logarithmic=self.logarithmic)
+        self.spread = np.maximum(self.states.std(axis=0), 1e-3 * np.abs(self.states).max(axis=0))
+        self.spread = np.where(self.spread > 0.0, self.spread, 1.0)
+        self.sd = self._known_deviations(data)
+        if equations.model is not None and self.observed.all():
+            self.parameters = matched_parameters(equations.model, self.times, between)
+        else:
+            self.parameters = self.system.usual
+        self.step = self._agreeing_step() if law.step is None else law.step
+
+    def shot(self) -> tuple[Shot, Array]:
+        """The shot, and where the way ends."""
+        parameters, noise = self.parameters, self._guessed_noise()
+        extra = noise[self.observed] if self.law.noise == "free" else np.zeros(0)
+        count, theta = 0, np.zeros(0)
+        for segments, gap in self._stages():
+            shot, rows = self._shot(segments, gap)
+            if segments != count:
+                starts = self.states[rows[self.first is not None :]].ravel()
+                theta = np.concatenate([parameters, starts, extra])
+            count = segments
+            theta, energy = polished(shot, theta, n_iterations=30)
+            if np.isfinite(energy):
+                parameters = theta[: self.system.n_parameters]
+        if not np.isfinite(energy):
+            raise ValueError(
+                "data must be near a solution from some parameters, but those found from the data's smoothed slopes "
+                f"({', '.join(f'{v:.3g}' for v in parameters)}) give none within ±{self.law.limit:g}: take more "
+                "segments"
+            )
+        return shot, theta
+
+    def _stages(self) -> list[tuple[int, float | None]]:
+        """Segments and gaps, from many and wide (None: as wide as the noise) to those asked for."""
+        few, gap = self.law.segments, self.law.gap
+        stages: list[tuple[int, float | None]] = [(min(max(few, GUESSED_SEGMENTS), len(self.times) - 1), None)]
+        if few > 1:
+            narrower = [10.0**-k for k in range(2, 12) if 10.0**-k > 1.5 * gap]
+            stages += [(few, width) for width in narrower]
+        return [*stages, (few, gap)]
+
+    def _shot(self, segments: int, gap: float | None) -> tuple[Shot, NDArray[np.int64]]:
+        """The shot by ``segments``, and the rows they begin at."""
+        rows = np.linspace(0.0, len(self.times) - 1, segments + 1)[:-1].round().astype(np.int64)
+        kicks = np.full(len(self.spread), gap or self.law.gap) * (1.0 if self.logarithmic else self.spread)
+        errors = Errors(self.logarithmic, self.sd, self.law.noise == "free", self.observed)
+        if gap is None:
+            kicks = np.maximum(kicks, self._guessed_noise())
+        return self._shot_by(rows, kicks, errors, self.step, self.first), rows
+
+    def _shot_by(self, rows: NDArray[np.int64], kicks: Array, errors: Errors, step: float, first: Array | None) -> Shot:
+        """The shot of segments that begin at ``rows``."""
+        return shot_of(
+            self.equations, self.times, self.values, errors, method=self.law.method, step=step, first_rows=rows,
+            kicks=kicks, first=first, limit=self.law.limit,
+        )  # fmt: skip
+
+    def _first_state(self, values: Array) -> Array | None:
+        """The initial state where it is fixed."""
+        if self.law.start == "free":
+            return None
+        if self.law.start == "fixed":
+            if np.isnan(values[0]).any():
+                raise ValueError("data must have all states in the first row for start='fixed', but one is missing")
+            return np.array(values[0])
+        first = np.array(self.law.start)
+        if first.shape != (self.system.dim,):
+            raise ValueError(f"start must have {self.system.dim} states, got {first.size}")
+        return first
+
+    def _known_deviations(self, data: Series) -> Array:
+        """The errors' standard deviations where they are known, else ones."""
+        dim, noise = self.system.dim, self.law.noise
+        if noise == "free":
+            return np.ones(dim)
+        if noise == "known":
+            if data.noise is None or not (data.noise > 0.0).all():
+                raise ValueError(f"noise='known' needs data with noise > 0, got {data.noise}")
+            sd = np.ones(dim)
+            sd[[self.system.states.index(name) for name in data.states]] = data.noise
+            return sd
+        given = np.array(noise)
+        if given.size not in (1, dim):
+            raise ValueError(f"noise must be one number or {dim}, one for each state, got {given.size}")
+        return np.broadcast_to(given, (dim,)).copy()
+
+    def _guessed_noise(self) -> Array:
+        """The data's deviations from the smoothed states, as standard deviations (dim,)."""
+        change = np.log if self.logarithmic else np.asarray
+        there = ~np.isnan(self.values)
+        left = np.where(there, change(self.values) - change(self.states), 0.0)
+        least = LEAST_NOISE * (1.0 if self.logarithmic else self.spread)
+        return np.asarray(np.maximum(np.sqrt((left**2).sum(axis=0) / np.maximum(there.sum(axis=0), 1)), least))
+
+    def _agreeing_step(self) -> float:
+        """A step so short that half of it changes the solutions from one datum to the next by less than AGREEMENT."""
+        rows = np.arange(len(self.times) - 1)
+        errors = Errors(self.logarithmic, np.ones(self.system.dim), False, self.observed)
+        theta = np.concatenate([self.parameters, self.states[:-1].ravel()])
+        step, ends = float(np.diff(self.times).max()), None
+        for _ in range(14):
+            shot = self._shot_by(rows, self.spread, errors, step, None)
+            energy, _, path = shot.follow(theta)
+            last = np.cumsum(steps_between(self.times, step)[:-1] + 1) - 1
+            before, ends = ends, path[0, last]
+            if before is not None and np.isfinite(energy[0]) and (abs(ends - before) < AGREEMENT * self.spread).all():
+                return 2.0 * step
+            step *= 0.5
+        return float(np.diff(self.times).min()) / 10.0

@@ -1,0 +1,112 @@
+"""The trajectory likelihood: measured states are those of a solution, with errors of a stated law."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_choice, check_count, check_number
+
+from .libraries import Library
+from .model import Model
+from .prepared import Prepared
+from .searching import Search
+from .series import Series, check_series
+from .shots import Shot, equations_of, values_in_order
+from .steppers import TABLEAUS
+from .system import System
+
+Array = NDArray[np.float64]
+WORDS = {"noise": ("free", "known"), "start": ("free", "fixed")}
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """What ``trajectory`` makes: how states become data."""
+
+    errors: str
+    noise: str | tuple[float, ...]
+    start: str | tuple[float, ...]
+    method: str
+    step: float | None
+    segments: int
+    gap: float
+    limit: float
+
+    def prepare(self, data: Series, model: System | Library | Model) -> Prepared:
+        """The energy of ``data`` under solutions of ``model``, with a start found from the data.
+
+        θ: parameters, then free initial states, "x(0)" of the first segment, "x(1)" of the next, then free standard
+        deviations "sd(x)". Raises TypeError or ValueError naming what does not fit.
+        """
+        shot, theta = self.shot(data, model)
+        return Prepared(shot.names, shot.kernel, shot.numbers, shot.work_rows, shot.positive, theta)
+
+    def shot(self, data: Series, model: System | Library | Model) -> tuple[Shot, Array]:
+        """The energy, with a θ (q,) near its lowest."""
+        check_series("data", data)
+        if not isinstance(model, System | Library | Model):
+            raise TypeError(f"model must be a System, Library or Model, got {model!r:.200}")
+        equations = equations_of(model)
+        values = values_in_order(data, equations.system.states)
+        logarithmic = self.errors == "lognormal"
+        below = np.argwhere(values <= 0.0)
+        if logarithmic and below.size:
+            row, d = below[0]
+            raise ValueError(
+                f"data must be > 0 for log-normal errors, got {values[row, d]:g} of {equations.system.states[d]!r} "
+                f"at row {row}"
+            )
+        if self.segments >= len(data):
+            raise ValueError(f"segments must be fewer than the {len(data)} times of the data, got {self.segments}")
+        return Search(self, equations, data, values).shot()
+
+
+def trajectory(
+    *,
+    errors: str = "gaussian",
+    noise: Any = "free",
+    start: Any = "free",
+    method: str = "rk4",
+    step: float | None = None,
+    segments: int = 1,
+    gap: float = 1e-2,
+    limit: float = 1e6,
+) -> Trajectory:
+    """The likelihood of data whose states are those of a solution at their times, each with an error of its own.
+
+    errors: "gaussian", y ~ N(x, sd²), or "lognormal", log y ~ N(log x, sd²); y is left out where missing (nan).
+    noise: the standard deviations of y or of log y: "free", one parameter a state; "known", those of the data; or
+    numbers > 0, one or one a state. start: the state at the first time: "free", parameters; "fixed", the first row of
+    the data, then taken for exact; or an array (dim,). method: "rk4" or "rk5". step: the longest, > 0; None: so short
+    that half of it changes the solution from one datum to the next by less than 1e-7 of the spread of states.
+    segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks
+    where they meet, N(0, (gap × spread of the state)²), or for log-normal errors N(0, gap²) on logarithms. Chaotic
+    systems need it: the energy of one long solution has a minimum for each way to miss. limit: where a state leaves
+    ±limit, the energy is infinite.
+    Law: −log density of the data, with all constants; with segments that of data and states at their starts, under a
+    system that is kicked there, which for gap → 0 leaves parameters and initial state the posterior of one solution.
+    Its gradient is exact for the discretised solution. Source of multiple shooting: Bock (1983).
+    Raises TypeError or ValueError naming the argument where something is off.
+    """
+    check_choice("errors", errors, ("gaussian", "lognormal"))
+    check_choice("method", method, tuple(TABLEAUS))
+    return Trajectory(
+        errors,
+        word_or_numbers("noise", noise, above=0.0),
+        word_or_numbers("start", start),
+        method,
+        None if step is None else check_number("step", step, above=0.0),
+        check_count("segments", segments, at_least=1, below=2**16),
+        check_number("gap", gap, above=0.0, below=1e6),
+        check_number("limit", limit, above=0.0, below=1e100),
+    )
+
+
+def word_or_numbers(name: str, value: Any, **limits: float) -> str | tuple[float, ...]:
+    """``value`` as one of the words allowed for ``name``, or as numbers."""
+    if isinstance(value, str):
+        return check_choice(name, value, WORDS[name])
+    numbers = tuple(np.atleast_1d(check_array(name, value)).ravel().tolist())
+    return tuple(check_number(f"{name}[{i}]", number, **limits) for i, number in enumerate(numbers))
