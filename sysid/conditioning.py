@@ -22,11 +22,10 @@ CONVERGED = 1e-8  # nats that another step would gain
 
 
 class Laplace(NamedTuple):
-    """A Gaussian in place of a posterior: its mode (q,), a root (q, q) of its covariance, root rootᵀ, and U there."""
+    """A Gaussian in place of a posterior: its mode (q,), and a root (q, q) of its covariance, root rootᵀ."""
 
     position: Array
     root: Array
-    energy: float
 
 
 class Curvature(NamedTuple):
@@ -128,7 +127,7 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
     (energy,), _ = target.evaluate(point[None])
     if not math.isfinite(energy):
         raise ValueError(f"start must have a finite energy, got {energy} at {point}")
-    position, lowest, curvature = descend(target.evaluate, point, contains=contains, n_iterations=n_iterations)
+    position, _, curvature = descend(target.evaluate, point, contains=contains, n_iterations=n_iterations)
     if curvature is None:
         raise ValueError(f"target {target.name!r} must be finite around its mode, but is not around {position}")
     flat = np.flatnonzero(curvature.values < LEAST_CURVATURE)
@@ -144,4 +143,4 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
     spread = curvature.scale[:, None] * curvature.vectors / np.sqrt(sizes)
     # R of QR, transposed, is the Cholesky root without squaring the condition.
     root = np.asarray(np.linalg.qr(spread.T, mode="r")).T
-    return Laplace(position, np.asarray(root * np.sign(np.diag(root))), lowest)
+    return Laplace(position, np.asarray(root * np.sign(np.diag(root))))
