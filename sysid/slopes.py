@@ -8,8 +8,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
+from numpy.typing import NDArray
 
 from toolkit.compiling import FunctionPointer, inlined
 from toolkit.lanes import lane_access
@@ -17,6 +19,7 @@ from toolkit.pointwise import reason
 from toolkit.signatures import FLOATS, MATRIX
 
 from .steppers import rk4_step, rk5_step, slope_of
+from .system import System
 
 FIXED = {"rk4": rk4_step, "rk5": rk5_step}
 COMPLEX_MATRIX = types.Array(types.complex128, 2, "C")
@@ -28,8 +31,16 @@ ADVANCE = types.void(FLOATS, FLOATS, MATRIX, MATRIX, MATRIX, FLOATS)
 COMPLEX_ADVANCE = types.void(FLOATS, FLOATS, COMPLEX_MATRIX, COMPLEX_MATRIX, COMPLEX_MATRIX, FLOATS)
 
 
+class Pointer(FunctionPointer):
+    """A function pointer that can also be called from here."""
+
+    def __init__(self, compiled: Any) -> None:
+        super().__init__(compiled)
+        self.compiled = compiled
+
+
 @functools.lru_cache(maxsize=256)
-def slope_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int) -> Any:
+def slope_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int) -> Pointer:
     """The right-hand side of all lanes, of floats. Raises TypeError with Numba's reason where it does not compile."""
     checked_rhs(rhs, dim, n_parameters, types.float64)
     point: Any = slope_of(rhs)
@@ -74,10 +85,20 @@ def advance_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int, method
     return pointer(block, ADVANCE, rhs, dim)
 
 
-def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any], dim: int) -> FunctionPointer:
+def slopes_along(system: System, times: Any, states: Any, parameters: Any) -> NDArray[np.float64]:
+    """The right-hand side (n, dim) at ``times`` (n,) and ``states`` (n, dim), nan where a state is, of one lane."""
+    n, dim, q = len(times), system.dim, system.n_parameters
+    slope = np.empty((dim, n))
+    p = np.tile(np.asarray(parameters, np.float64)[:, None], (1, n))
+    compiled = slope_pointer(system.rhs, dim, q).compiled
+    compiled(np.array(times, np.float64), np.array(np.transpose(states), np.float64, order="C"), p, slope, np.empty(n))
+    return np.ascontiguousarray(slope.T)
+
+
+def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any], dim: int) -> Pointer:
     """A block function compiled; TypeError naming the right-hand side, with Numba's reason, where it does not."""
     try:
-        return FunctionPointer(njit(signature, nogil=True, error_model="numpy", _nrt=False)(block))
+        return Pointer(njit(signature, nogil=True, error_model="numpy", _nrt=False)(block))
     except Exception as error:  # Numba refuses in many classes
         raise refused(rhs, dim, "", reason(error)) from error
 

@@ -15,7 +15,7 @@ MAY_IMPORT = {
 }
 MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 CORE = {"numba", "llvmlite", "numpy", "scipy", "matplotlib", "tqdm", "mpl_toolkits"}
-EXTRAS = {"shapely", "sklearn", "svgpathtools", "sympy", "xarray"}  # imported inside functions only
+EXTRAS = {"pyarrow", "shapely", "sklearn", "svgpathtools", "sympy", "xarray"}  # imported inside functions only
 
 
 def imported(tree):
