@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .trajectory import Trajectory
 
 Array = NDArray[np.float64]
-AGREEMENT = 1e-7  # of a step and half of it, over one interval, in units of the states' spread
+AGREEMENT = 1e-6  # of a step and half of it, over one interval, in units of the states' spread
 LEAST_NOISE = 1e-6  # of a guess, in the same units
 GUESSED_SEGMENTS = 10
 

@@ -80,7 +80,7 @@ def trajectory(
     noise: the standard deviations of y or of log y: "free", one parameter a state; "known", those of the data; or
     numbers > 0, one or one a state. start: the state at the first time: "free", parameters; "fixed", the first row of
     the data, then taken for exact; or an array (dim,). method: "rk4" or "rk5". step: the longest, > 0; None: so short
-    that half of it changes the solution from one datum to the next by less than 1e-7 of the spread of states.
+    that half of it changes the solution from one datum to the next by less than 1e-6 of the spread of states.
     segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks
     where they meet, N(0, (gap × spread of the state)²), or for log-normal errors N(0, gap²) on logarithms. Chaotic
     systems need it: the energy of one long solution has a minimum for each way to miss. limit: where a state leaves
