@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sysid.data import simulate
 
 from sysid import Identification, identify, likelihoods, marginal_modes, model_of, systems
+from sysid.data import simulate
 from sysid.model import model_of_system
 from sysid.system import System
 from toolkit import Run, boundaries, sample, samplers, schedules
-from toolkit.exchange import adapted_correction
 from toolkit.samplers import Sampler
 
 Array = NDArray[np.float64]
@@ -56,6 +55,7 @@ class Result:
     """One method's run: the system's parameters (chain, draw, n) of its draws, and marginal modes (chain, n)."""
 
     method: str
+    system: System
     problem: Identification
     run: Run
     named: Array
@@ -109,7 +109,7 @@ def sampler_of(name: str, method: str) -> Sampler:
         return samplers.cyclical_sgld(largest, n_cycles=10, exploration=0.0, floor=0.005, boundary=boundary)
     if "SGLD" in method and "re" not in method and "r2" not in method:
         return samplers.sgld(5e-6, schedule=decay, boundary=boundary)
-    return samplers.resgld((2e-6, largest), temperatures=(1.0, 10.0), correction=adapted_correction(0.1),
+    return samplers.resgld((2e-6, largest), temperatures=(1.0, 10.0), correction=0.0,
                            schedule=decay, boundary=boundary)  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def result_of(name: str, method: str, *, quick: bool = False, free: str = "named
         n_chains=3 if quick else N_SEEDS, init=start, seed=SEED,
     )  # fmt: skip
     named = named_parameters(problem, run)
-    return Result(method, problem, run, named, np.array([marginal_modes(chain) for chain in named]))
+    return Result(method, system_of(name), problem, run, named, np.array([marginal_modes(chain) for chain in named]))
 
 
 def mirrored(problem: Identification) -> Array:
