@@ -1143,6 +1143,62 @@ MUTANTS = [
         "return 0",
         "tests/test_verify.py -k command_runs",
     ),
+    Mutant(
+        "steppers: rk4 weighs its middle slopes unevenly",
+        "sysid/steppers.py",
+        "RK4_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)",
+        "RK4_WEIGHTS = (1 / 6, 1 / 4, 5 / 12, 1 / 6)",
+        "tests/test_steppers.py",
+    ),
+    Mutant(
+        "steppers: a sign of Dormand and Prince's tableau",
+        "sysid/steppers.py",
+        "46732 / 5247, 49 / 176",
+        "46732 / 5247, -49 / 176",
+        "tests/test_steppers.py",
+    ),
+    Mutant(
+        "shooting: backwards, every step of an interval at its first time",
+        "sysid/shooting.py",
+        "path, row[TIME] + j * h, h)\n            for d",
+        "path, row[TIME], h)\n            for d",
+        "tests/test_trajectory.py -k gradient",
+    ),
+    Mutant(
+        "shooting: the slope in a standard deviation without its count",
+        "sysid/shooting.py",
+        "slope[row, lane] = (n - squares) * inverse",
+        "slope[row, lane] = (1.0 - squares) * inverse",
+        "tests/test_trajectory.py -k gradient",
+    ),
+    Mutant(
+        "shooting: a kick of logarithms without the Jacobian of the start",
+        "sysid/shooting.py",
+        "fma(0.5 * r, r, begun)",
+        "0.5 * r * r",
+        "tests/test_trajectory.py -k small_kicks",
+    ),
+    Mutant(
+        "shooting: a solution that blows up keeps a finite energy",
+        "sysid/shooting.py",
+        "(select(ok, read_u(energy, 0, lane)[0], math.inf),)",
+        "(read_u(energy, 0, lane)[0],)",
+        "tests/test_trajectory.py -k blows_up",
+    ),
+    Mutant(
+        "shots: log-normal errors without the density's 1/y",
+        "sysid/shots.py",
+        "        constant += float(kept.sum())\n",
+        "",
+        "tests/test_trajectory.py -k linear_system",
+    ),
+    Mutant(
+        "conditioning: differences over half their length",
+        "sysid/conditioning.py",
+        "/ (2.0 * np.diag(offsets)[:, None])",
+        "/ np.diag(offsets)[:, None]",
+        "tests/test_conditioning.py",
+    ),
 ]
 
 
