@@ -1,0 +1,192 @@
+"""Trajectories of many draws: bands, how many diverge, and for how long they predict."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit import Run
+from toolkit.checks import check_array, check_choice, check_count, check_number, check_real_array
+
+from .identification import Identification
+from .integrate import DONE, STATUS_WORDS, check_times, solve
+from .series import Series
+from .system import System
+
+__all__ = ["NOT_FINITE", "Ensemble", "simulate"]
+
+Array = NDArray[np.float64]
+NOT_FINITE = len(STATUS_WORDS)
+WORDS = (*STATUS_WORDS, "parameters or start not finite")
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """A trajectory for each of some draws.
+
+    times: (n,). states: (draws, n, dim), nan from where a trajectory ended, and of those never begun. status: (draws,)
+    as of ``integrate.Solution``, or 4 where a draw is not finite. reached: (draws,) the last time that is there.
+    parameters: (draws, n_parameters) of the system; start: (draws, dim). observed: (draws, n, dim), the states with
+    errors, where asked for; else the states.
+    """
+
+    system: System
+    times: Array
+    states: Array
+    status: NDArray[np.int64]
+    reached: Array
+    parameters: Array
+    start: Array
+    observed: Array
+
+    def __repr__(self) -> str:
+        """Its size, and how many diverged."""
+        return f"<Ensemble of {len(self.status)} trajectories of {self.system.name!r}: {self.diverged:.1%} diverged>"
+
+    @property
+    def diverged(self) -> float:
+        """Share of trajectories that did not reach the last time, whatever the reason."""
+        return float((self.status != DONE).mean())
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many trajectories ended in which way, in words; only what occurs."""
+        return {WORDS[k]: int(n) for k, n in enumerate(np.bincount(self.status, minlength=len(WORDS))) if n}
+
+    def bands(self, probabilities: Any = (0.05, 0.5, 0.95)) -> Array:
+        """Quantiles (probabilities, n, dim) of ``observed`` over trajectories that did not diverge; nan where all did.
+
+        With n draws the quantile to p is that to p ± √(p (1 − p)/n) of the posterior.
+        """
+        p = check_array("probabilities", probabilities)
+        if p.ndim != 1 or ((p < 0.0) | (p > 1.0)).any():
+            raise ValueError(f"probabilities must be within [0, 1], of shape (n,), got {probabilities!r:.200}")
+        done = self.observed[self.status == DONE]
+        if not len(done):
+            return np.full((p.size, *self.observed.shape[1:]), np.nan)
+        return np.asarray(np.quantile(done, p, axis=0))
+
+    def valid_time(self, truth: Any, *, threshold: float = 0.4, lyapunov: float | None = None) -> Array:
+        """Time (draws,) until each trajectory is off the ``truth`` by ``threshold``, in Lyapunov times 1/λ.
+
+        truth: a ``Series`` at the same times, or states (n, dim). Off is |x − truth| over the root mean square of
+        |truth| over all times, which are counted from the first; the span of the times where it never is. lyapunov: λ;
+        None: that of the system. Source: Pathak et al. (2018), Phys. Rev. Lett. 120, 024102.
+        Raises ValueError for another shape, other times, or without a λ > 0.
+        """
+        threshold = check_number("threshold", threshold, above=0.0)
+        rate = self.system.lyapunov if lyapunov is None else lyapunov
+        if rate is None:
+            raise ValueError(f"lyapunov must be given, as it is not known of {self.system.name!r}")
+        rate = check_number("lyapunov", rate, above=0.0)
+        exact = truth.values if isinstance(truth, Series) else check_array("truth", truth)
+        if exact.shape != self.states.shape[1:]:
+            raise ValueError(f"truth must have shape {self.states.shape[1:]}, got {exact.shape}")
+        if isinstance(truth, Series) and not np.allclose(truth.times, self.times):
+            raise ValueError("truth must be at the times of the ensemble")
+        size = np.sqrt(np.nanmean((exact**2).sum(axis=1)))
+        off = np.sqrt(((self.states - exact) ** 2).sum(axis=2)) / size
+        bad = (off > threshold) | np.isnan(self.states).any(axis=2)
+        first = np.where(bad.any(axis=1), bad.argmax(axis=1), self.times.size - 1)
+        return np.asarray((self.times[first] - self.times[0]) * rate)
+
+
+def simulate(
+    draws: Any,
+    times: Any,
+    *,
+    problem: Any = None,
+    n_draws: int | None = 200,
+    start: Any = None,
+    seed: int = 0,
+    method: str = "dopri5",
+    step: float | None = None,
+    noise: Any = None,
+    errors: str = "gaussian",
+    rtol: float = 1e-8,
+    max_steps: int = 100_000,
+    limit: float = 1e8,
+    threads: int | None = None,
+) -> Ensemble:
+    """Trajectories at ``times`` of ``n_draws`` of the ``draws``, chosen at random by their weights; None: of all.
+
+    draws: the ``Run`` of an ``Identification``; or parameters, (…, q) of the Identification that is the ``problem``,
+    or (…, n_parameters) of a ``System``. start: the state at times[0], (dim,) or (draws, dim) of all draws; None: those
+    of the Identification, or the system's usual one. noise: standard deviations of errors, a number or one a state, or
+    (draws, dim); None: none; ``errors``: "gaussian", or "lognormal", where they are of the logarithms.
+    method, step, rtol, max_steps, limit, threads: as for ``solve``. Draws that are not finite have no trajectory, and
+    those that blow up or become stiff end early: see ``Ensemble.status``. Nothing depends on threads.
+    Raises TypeError or ValueError naming the argument where something is off.
+    """
+    times = check_times(times)
+    generator = np.random.default_rng(check_count("seed", seed, at_least=0))
+    check_choice("errors", errors, ("gaussian", "lognormal"))
+    system, rows, first, weights = of_draws(draws, problem)
+    given = first if start is None else check_real_array("start", start)
+    if given.shape not in ((system.dim,), (len(rows), system.dim)):
+        raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {given.shape}")
+    starts = np.broadcast_to(given, (len(rows), system.dim))
+    deviations = deviations_of(noise, len(rows), system.dim)
+    picked = np.arange(len(rows))
+    if n_draws is not None:
+        picked = pick(generator, weights, len(rows), check_count("n_draws", n_draws, at_least=1, below=2**31))
+    p, x = rows[picked], starts[picked]
+    is_finite = np.isfinite(p).all(axis=1) & np.isfinite(x).all(axis=1)
+    states = np.full((len(p), times.size, system.dim), np.nan)
+    status, reached = np.full(len(p), NOT_FINITE), np.full(len(p), np.nan)
+    found = solve(
+        system, times, p[is_finite], x[is_finite], method=method, step=step, rtol=rtol, atol=1e-2 * rtol,
+        max_steps=max_steps, limit=limit, threads=threads,
+    )  # fmt: skip
+    states[is_finite], status[is_finite], reached[is_finite] = found.states, found.status, found.reached
+    observed = states
+    if noise is not None:
+        error = deviations[picked][:, None, :] * generator.standard_normal(states.shape)
+        observed = states * np.exp(error) if errors == "lognormal" else states + error
+    return Ensemble(system, times, states, status, reached, p, x, observed)
+
+
+def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None]:
+    """System, its parameters (n, n_parameters), starts (dim,) or (n, dim), and weights (n,) or None, of all draws."""
+    weights = None
+    if isinstance(draws, Run):
+        problem = draws.problem if problem is None else problem
+        if not isinstance(problem, Identification):
+            raise TypeError(f"draws must be the run of an Identification, got that of {problem!r:.200}")
+        theta = problem.parameters(draws).reshape(-1, problem.dim)
+        weights = None if draws.replica_weights is None else np.asarray(draws.weights, np.float64).ravel()
+    else:
+        theta = check_real_array("draws", draws)
+        if not isinstance(problem, Identification | System):
+            raise TypeError(f"problem must be the System or Identification of the draws, got {problem!r:.200}")
+        width = problem.dim if isinstance(problem, Identification) else problem.n_parameters
+        if theta.ndim == 0 or theta.shape[-1] != width:
+            raise ValueError(f"draws must have shape (…, {width}), got {theta.shape}")
+        theta = theta.reshape(-1, width) if width else theta.reshape(int(np.prod(theta.shape[:-1])), 0)
+    if not len(theta):
+        raise ValueError("draws must be at least one, got none")
+    if isinstance(problem, System):
+        return problem, theta, problem.start, weights
+    system = problem.system
+    return system, problem.system_parameters_of(theta), problem.start_of(theta), weights
+
+
+def pick(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> NDArray[np.int64]:
+    """Which draws are taken: each at most once where all weigh alike and there are enough."""
+    if weights is None:
+        return np.sort(generator.choice(n, n_draws, replace=n_draws > n))
+    share = np.where(np.isfinite(weights), weights, 0.0)
+    if not share.sum() > 0.0:
+        raise ValueError("draws must have weights that are not all 0")
+    return np.sort(generator.choice(n, n_draws, p=share / share.sum()))
+
+
+def deviations_of(noise: Any, n: int, dim: int) -> Array:
+    """Standard deviations (n, dim) of errors."""
+    given = check_array("noise", 0.0 if noise is None else noise)
+    if given.shape not in ((), (dim,), (n, dim)):
+        raise ValueError(f"noise must be a number, or of shape ({dim},) or ({n}, {dim}), got {given.shape}")
+    if (given < 0.0).any():
+        raise ValueError(f"noise must be ≥ 0, got {given.min():g}")
+    return np.broadcast_to(given, (n, dim))

@@ -1,0 +1,258 @@
+"""Trajectories of draws end in a status whatever the draws, their bands cover, and exponents are the known ones."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sysid import data, systems
+from sysid.attractors import histograms, largest_lyapunov
+from sysid.ensembles import NOT_FINITE, simulate
+from sysid.identify import identify
+from sysid.integrate import BLEW_UP, DONE, STEP_LIMIT, solve
+from sysid.system import System
+from toolkit import Problem, sample, samplers
+
+LORENZ = systems.lorenz()
+TIMES = np.linspace(0.0, 2.0, 41)
+RARE = 1e-5  # false-alarm rate of each look at random numbers
+
+
+def decay_rhs(t, x, p):
+    return (-p[0] * x[0],)
+
+
+def square_rhs(t, x, p):
+    return (p[0] * x[0] * x[0],)
+
+
+DECAY = System("decay", ("x",), ("rate",), decay_rhs, [1.0], [1.0], lyapunov=1.0)
+SQUARE = System("square", ("x",), ("a",), square_rhs, [1.0], [1.0])
+
+
+def normal(n, mean=1.0, sd=0.3, seed=0):
+    return mean + sd * np.random.default_rng(seed).standard_normal((n, 1))
+
+
+def test_bands_are_the_quantiles_of_the_law_of_draws():
+    # x = exp(−rate t) falls with the rate, so its quantile to p is that of the rate to 1 − p.
+    draws = normal(4000)
+    found = simulate(draws, TIMES, problem=DECAY, n_draws=None)
+    p = np.array([0.05, 0.25, 0.5, 0.95])
+    bands = found.bands(p)[:, 1:, 0]
+    rates = -np.log(bands) / TIMES[1:]
+    below = stats.norm(1.0, 0.3).sf(rates)
+    limit = stats.norm.isf(RARE / 8) * np.sqrt(p * (1.0 - p) / 4000)
+    assert (np.abs(below.T - p) < limit + 1e-6).all()
+    assert (np.abs(stats.norm(1.0, 0.35).sf(rates).T - p)[:, [0, -1]] > limit[[0, -1]]).all()
+    assert found.diverged == 0.0
+    assert found.reasons == {"done": 4000}
+
+
+def test_errors_widen_the_bands_to_those_of_data():
+    exact = simulate(normal(1, sd=0.0), TIMES, problem=DECAY, n_draws=2000, noise=0.1)
+    assert (exact.states == exact.states[0]).all()
+    errors = (exact.observed - exact.states) / 0.1
+    assert stats.kstest(errors.ravel(), "norm").pvalue > RARE
+    assert stats.kstest(errors.ravel() * 1.05, "norm").pvalue < RARE
+    factors = simulate(normal(1, sd=0.0), TIMES, problem=DECAY, n_draws=2000, noise=[0.1], errors="lognormal")
+    np.testing.assert_allclose(np.log(factors.observed / factors.states) / 0.1, errors, rtol=1e-9, atol=1e-9)
+
+
+def test_the_share_that_diverges_is_that_of_draws_that_must():
+    # x' = a x² from 1 is infinite at 1/a, which is before the end for a > ½.
+    draws = normal(1000, mean=0.5)
+    found = simulate(draws, TIMES, problem=SQUARE, n_draws=None)
+    lost = draws[:, 0] > 0.5
+    np.testing.assert_array_equal(found.status == BLEW_UP, lost)
+    assert found.diverged == lost.mean()
+    assert found.reasons == {"done": (~lost).sum(), "blew up": lost.sum()}
+    late = np.maximum(1.0 / draws[lost, 0], 0.0)
+    assert (np.abs(found.reached[lost] - late) < 0.051).all()
+    kept = found.bands([0.0, 1.0])
+    assert np.isfinite(kept).all()
+    np.testing.assert_allclose(kept[1, -1, 0], 1.0 / (1.0 - 2.0 * draws[~lost].max()), rtol=1e-4)
+    assert np.isnan(simulate([[1.0]], TIMES, problem=SQUARE).bands()).all()
+
+
+def test_whatever_the_draws_an_ensemble_ends():
+    draws = np.random.default_rng(0)
+    hostile = draws.standard_normal((200, 3)) * 10.0 ** draws.uniform(-300, 300, (200, 1))
+    hostile[0, 0], hostile[1, 1], hostile[2, 2] = np.nan, np.inf, -np.inf
+    found = simulate(hostile, np.linspace(0.0, 100.0, 11), problem=LORENZ, n_draws=None, max_steps=2000)
+    assert found.status[:3].tolist() == [NOT_FINITE] * 3
+    assert np.isnan(found.states[:3]).all()
+    assert "parameters or start not finite" in found.reasons
+    assert {BLEW_UP, STEP_LIMIT} & set(found.status.tolist())
+    assert sum(found.reasons.values()) == 200
+    gone = found.times > np.nan_to_num(found.reached, nan=-1.0)[:, None]
+    np.testing.assert_array_equal(np.isnan(found.states).any(axis=2), gone)
+    nowhere = simulate(np.full((5, 3), np.nan), TIMES, problem=LORENZ, n_draws=None)
+    assert nowhere.diverged == 1.0
+    starts = np.tile(LORENZ.start, (200, 1))
+    starts[7] = np.nan
+    some = simulate(np.tile(LORENZ.usual, (200, 1)), TIMES, problem=LORENZ, n_draws=None, start=starts)
+    assert some.reasons == {"done": 199, "parameters or start not finite": 1}
+
+
+def test_draws_are_taken_by_seed_and_trajectories_are_those_of_solve():
+    draws = normal(500)
+    one, same, other = (simulate(draws, TIMES, problem=DECAY, n_draws=50, seed=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(one.parameters, same.parameters)
+    assert not np.array_equal(one.parameters, other.parameters)
+    assert len(np.unique(one.parameters)) == 50
+    np.testing.assert_array_equal(one.states, solve(DECAY, TIMES, one.parameters).states)
+    assert len(simulate(draws[:5], TIMES, problem=DECAY, n_draws=50).states) == 50
+
+
+def test_the_valid_time_is_that_of_errors_that_grow_exponentially():
+    # x = exp(t) from 1 + δ is off by δ exp(t), so it predicts up to log(threshold · rms / δ).
+    times = np.linspace(0.0, 10.0, 10_001)
+    truth = np.exp(times)[:, None]
+    rms = np.sqrt((truth**2).mean())
+    sizes = np.array([0.05, 0.2, 1.0])
+    found = simulate(-np.ones((3, 1)), times, problem=DECAY, n_draws=None, start=1.0 + sizes[:, None], rtol=1e-11)
+    expected = np.log(0.4 * rms / sizes)
+    np.testing.assert_allclose(found.valid_time(truth), np.minimum(expected, 10.0), atol=2e-3)
+    np.testing.assert_allclose(
+        found.valid_time(truth, threshold=0.1, lyapunov=3.0), 3.0 * np.log(0.1 * rms / sizes), atol=6e-3
+    )
+    assert (simulate([[-1.0]], times, problem=DECAY).valid_time(truth) == 10.0).all()
+
+
+def test_better_parameters_predict_longer():
+    times = np.linspace(0.0, 15.0, 1501)
+    truth = data.simulate(LORENZ, times, seed=0)
+    near, far = (
+        simulate(LORENZ.usual * (1.0 + size * np.ones((1, 3))), times, problem=LORENZ, n_draws=1).valid_time(truth)[0]
+        for size in (1e-6, 1e-2)
+    )
+    # An error grows as exp(λ t), so 10⁴ times less of it is worth log 10⁴ = 9.2 Lyapunov times, give or take.
+    assert 4.0 < near - far < 14.0
+
+
+def test_bands_of_a_posterior_cover_the_truth_as_often_as_they_say():
+    # The estimate is N(1, 0.1²) about the true rate, and the posterior N(estimate, 0.1²).
+    estimates = normal(300, sd=0.1, seed=1)[:, 0]
+    inside = dict.fromkeys((0.5, 0.9), 0)
+    for k, estimate in enumerate(estimates):
+        found = simulate(normal(400, estimate, 0.1, seed=k + 2), [0.0, 1.0], problem=DECAY, n_draws=None)
+        for share in inside:
+            low, high = found.bands([0.5 - share / 2, 0.5 + share / 2])[:, 1, 0]
+            inside[share] += low < np.exp(-1.0) < high
+    for share, count in inside.items():
+        law = stats.binom(300, share)
+        assert law.ppf(RARE) <= count <= law.isf(RARE)
+        wrong = 2.0 * stats.norm.cdf(0.5 * stats.norm.isf(0.5 - share / 2)) - 1.0  # of bands half as wide
+        assert not stats.binom(300, wrong).ppf(RARE) <= count <= stats.binom(300, wrong).isf(RARE)
+
+
+def test_the_run_of_an_identification_gives_its_parameters_and_starts():
+    series = data.simulate(systems.lotka_volterra(), np.linspace(0.0, 10.0, 101), noise=0.002, seed=0)
+    problem = identify(series, systems.lotka_volterra()).scaled()
+    run = sample(problem, samplers.sgld(0.1), n_steps=200, n_chains=4, burn_in=100, thin=4, seed=0)
+    found = simulate(run, series.times, n_draws=50)
+    assert found.system.states == ("prey", "predator")
+    np.testing.assert_array_equal(found.start, np.tile(series.values[0], (50, 1)))
+    theta = problem.parameters(run).reshape(-1, problem.dim)
+    assert all((row == theta).all(axis=1).any() for row in found.parameters)
+    again = simulate(theta, series.times, problem=problem, n_draws=50)
+    np.testing.assert_array_equal(found.states, again.states)
+    assert np.abs(found.bands([0.5])[0] - series.values).max() < 0.05 * series.values.max()
+    plain = sample(Problem(problem.target), samplers.sgld(0.1), n_steps=20, seed=0)
+    with pytest.raises(TypeError, match="draws must be the run of an Identification, got that of"):
+        simulate(plain, TIMES)
+
+
+def test_the_lorenz_exponent_is_the_known_one():
+    found = largest_lyapunov(LORENZ)
+    limit = stats.t(15).isf(RARE / 2) * found.standard_error
+    assert found.standard_error < 0.01
+    assert abs(found.value - LORENZ.lyapunov) < limit
+    assert abs(found.value - 1.1 * LORENZ.lyapunov) > limit
+    assert largest_lyapunov(LORENZ, [10.0, 10.0, 8.0 / 3.0], time=50.0).value < -0.1  # it ends in a fixed point
+
+
+def test_the_rossler_exponent_is_the_known_one():
+    system = systems.rossler()
+    found = largest_lyapunov(system, time=800.0, interval=2.0, step=0.02)
+    limit = stats.t(15).isf(RARE / 2) * found.standard_error
+    assert found.standard_error < 0.003
+    assert abs(found.value - system.lyapunov) < limit
+    assert abs(found.value - 1.4 * system.lyapunov) > limit
+
+
+def test_exponents_in_closed_form():
+    cycle = largest_lyapunov(systems.van_der_pol())
+    assert abs(cycle.value) < 0.01  # O(1 / time)
+    still = largest_lyapunov(systems.damped_pendulum(), [0.4, 9.81], burn_in=60.0)
+    assert still.value == pytest.approx(-0.2, abs=0.01)  # half the damping
+    assert largest_lyapunov(DECAY, [0.5], time=20.0).value == pytest.approx(-0.5, rel=1e-6)
+    with pytest.raises(ArithmeticError, match=r"square has no exponent: path . blew up near t = [01]"):
+        largest_lyapunov(SQUARE)
+
+
+def test_histograms_tell_one_attractor_from_another():
+    times = np.linspace(0.0, 400.0, 20_001)
+    first, second = (solve(LORENZ, times, start=x).states[1000:] for x in ([-8.0, 7.0, 27.0], [1.0, 1.0, 1.0]))
+    other = solve(LORENZ, times, [10.0, 32.0, 8.0 / 3.0]).states[1000:]
+    truth = histograms(first)
+    np.testing.assert_allclose(truth.shares.sum(axis=1), 1.0)
+    assert (truth.distance(truth) == 0.0).all()
+    same = truth.distance(histograms(second, edges=truth.edges))
+    different = truth.distance(histograms(other, edges=truth.edges))
+    assert (same < 0.06).all()
+    assert different[2] > 0.12
+    assert (truth.distance(histograms(first + 1000.0, edges=truth.edges)) == 1.0).all()
+
+
+def test_histograms_count():
+    found = histograms([[0.5], [1.5], [2.0], [5.0], [-1.0], [np.nan]], edges=[[0.0, 1.0, 2.0]])
+    np.testing.assert_allclose(found.shares, [[0.2, 0.2, 0.4, 0.2]])
+    even = histograms(np.random.default_rng(0).random((10_000, 2)), bins=10)
+    assert stats.chisquare(even.shares[0, 1:-1] * 10_000).pvalue > RARE
+
+
+REFUSED = {
+    "problem": (
+        lambda: simulate([[1.0]], TIMES), "problem must be the System or Identification of the draws, got None",
+    ),
+    "width": (lambda: simulate([[1.0]], TIMES, problem=LORENZ), r"draws must have shape \(…, 3\), got \(1, 1\)"),
+    "none": (lambda: simulate(np.zeros((0, 3)), TIMES, problem=LORENZ), "draws must be at least one, got none"),
+    "start": (
+        lambda: simulate([[1.0]], TIMES, problem=DECAY, start=[1.0, 2.0]),
+        r"start must have shape \(1,\) or \(1, 1\), got \(2,\)",
+    ),
+    "noise": (lambda: simulate([[1.0]], TIMES, problem=DECAY, noise=-1.0), "noise must be ≥ 0, got -1"),
+    "times": (lambda: simulate([[1.0]], [1.0, 0.0], problem=DECAY), "times must increase"),
+    "n_draws": (lambda: simulate([[1.0]], TIMES, problem=DECAY, n_draws=0), "n_draws must be ≥ 1"),
+    "probabilities": (
+        lambda: simulate([[1.0]], TIMES, problem=DECAY).bands([2.0]), r"probabilities must be within \[0, 1\]",
+    ),
+    "exponent": (
+        lambda: simulate([[1.0]], TIMES, problem=SQUARE).valid_time(np.ones((41, 1))),
+        "lyapunov must be given, as it is",
+    ),
+    "no chaos": (
+        lambda: simulate([[1.0]], TIMES, problem=DECAY).valid_time(np.ones((41, 1)), lyapunov=0.0),
+        "lyapunov must be finite and > 0",
+    ),
+    "truth": (
+        lambda: simulate([[1.0]], TIMES, problem=DECAY).valid_time(np.ones(3)),
+        r"truth must have shape \(41, 1\)",
+    ),
+    "method": (lambda: largest_lyapunov(LORENZ, method="dopri5"), "method must be 'rk4' or 'rk5', got 'dopri5'"),
+    "paths": (lambda: largest_lyapunov(LORENZ, n_paths=1), "n_paths must be ≥ 2"),
+    "edges": (lambda: histograms([[1.0]], edges=[[1.0, 0.0]]), "edges must increase"),
+    "no states": (lambda: histograms([[np.nan]]), "states must be finite at some time"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_off_is_refused_with_its_value(what):
+    call, words = REFUSED[what]
+    with pytest.raises((TypeError, ValueError), match=f"^{words}"):
+        call()
+
+
+def test_what_is_done_is_done():
+    assert simulate([[1.0]], TIMES, problem=DECAY).status.tolist() == [DONE] * 200
