@@ -1,6 +1,6 @@
 """Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample."""
 
-from . import libraries, likelihoods, priors
+from . import data, integrate, libraries, likelihoods, priors, sparsity, systems
 from .estimates import Estimates, marginal_modes
 from .identification import Identification
 from .identify import identify
@@ -16,10 +16,14 @@ __all__ = [
     "Model",
     "Series",
     "System",
+    "data",
     "identify",
+    "integrate",
     "libraries",
     "likelihoods",
     "marginal_modes",
     "model_of",
     "priors",
+    "sparsity",
+    "systems",
 ]

@@ -170,6 +170,11 @@ class Identification(Problem):
         weights = None if run.replica_weights is None else np.asarray(run.weights).ravel()
         return estimate(self.names, theta, weights, self.priors, level=level)
 
+    def to_datatree(self, run: Run) -> Any:
+        """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``."""
+        named = replace(run, replica_draws=self.coordinates.parameters(run.replica_draws))
+        return named.to_datatree(self.names)
+
     def inclusion(self, run: Run) -> Array:
         """Probability (q,) that each term is present: of priors with a spike; 1 for the others."""
         return self.estimates(run).inclusion

@@ -1,24 +1,24 @@
-"""How data speak of parameters: by their velocities, by integrals against test functions, or by whole trajectories."""
+"""How data speak of parameters: by their velocities, by integrals over windows, or by whole trajectories."""
 
 from typing import Any
 
 from .derivative import derivative
 from .prepared import Likelihood
+from .trajectory import trajectory
+from .weak import weak
 
-__all__ = ["derivative", "of"]
+__all__ = ["derivative", "trajectory", "weak"]
 
-BY_NAME = {"derivative": derivative}
+BY_NAME: dict[str, Any] = {"derivative": derivative, "weak": weak, "trajectory": trajectory}
 
 
 def of(likelihood: Any) -> Likelihood:
-    """A likelihood from its name, with its defaults, or itself. Raises ValueError for what is none."""
+    """A likelihood from its name, with its defaults, or itself. Raises TypeError or ValueError for what is none."""
+    known = ", ".join(map(repr, BY_NAME))
     if isinstance(likelihood, str):
         if likelihood not in BY_NAME:
-            raise ValueError(f"likelihood must be one of {', '.join(map(repr, BY_NAME))}, got {likelihood!r}")
-        return BY_NAME[likelihood]()
+            raise ValueError(f"likelihood must be one of {known}, got {likelihood!r}")
+        return BY_NAME[likelihood]()  # type: ignore[no-any-return]
     if not callable(getattr(likelihood, "prepare", None)):
-        raise TypeError(
-            f"likelihood must be one of {', '.join(map(repr, BY_NAME))} or made by sysid.likelihoods, "
-            f"got {likelihood!r:.200}"
-        )
+        raise TypeError(f"likelihood must be one of {known} or made by sysid.likelihoods, got {likelihood!r:.200}")
     return likelihood  # type: ignore[no-any-return]
