@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 Quadratic = tuple[Array, Array, float]
 
 FLAT_WIDTH = 1e6  # of a flat prior, in standard deviations that the likelihood leaves
-FRESH = 25  # sweeps after which rank-one updates are computed anew
+SETTLING = 10  # first sweeps, in which parts change by so much that rank-one changes must not pile up
 CHAINS = 4
 
 
@@ -168,15 +168,16 @@ def chain(
     pull = precision @ mean
     allowed = np.isfinite(parts.log_weights)
     counts = allowed.sum(axis=1)
-    order = np.where(allowed, parts.variances, -1.0 if wide else math.inf)
-    which = order.argmax(axis=1) if wide else order.argmin(axis=1)
+    widths = np.where(allowed, parts.variances, -1.0 if wide else math.inf)
+    which = widths.argmax(axis=1) if wide else widths.argmin(axis=1)
     chances, logs, column = np.ones(q), np.empty(allowed.shape[1]), np.empty(q)
     tables = (parts.log_weights, parts.variances)
     kept: tuple[list[Array], ...] = ([], [], [])
     for number in range(sweeps):
-        if number % FRESH == 0:
+        order = rng.permutation(q)
+        for some in np.split(order, q) if number < SETTLING else [order]:
             state = conditional(precision, pull, parts.variances[rows, which])
-        sweep(*state, *tables, parts.present, counts, which, rng.permutation(q), rng.random(q), chances, logs, column)
+            sweep(*state, *tables, parts.present, counts, which, some, rng.random(q), chances, logs, column)
         there = parts.present[rows, which]
         if there.any() and not there.all():
             i, j = rng.choice(np.flatnonzero(there)), rng.choice(np.flatnonzero(~there))

@@ -7,13 +7,13 @@ from numba import types
 from toolkit.compiling import compile_part, kernel
 from toolkit.maths import exp, log
 
-TINY = 1e-300
+LEAST = 1e-14  # of 1 + x where rounding can make it 0
 
 
 @kernel
 def gain(change, variance, own, centre):
     """Log evidence, up to a constant, of a variance: ``change`` in 1/variance, from a coefficient's law as it is."""
-    factor = max(1.0 + change * own, TINY)
+    factor = max(1.0 + change * own, LEAST)
     return -0.5 * log(variance * factor) - 0.5 * change * centre * centre / factor
 
 
@@ -21,7 +21,7 @@ def gain(change, variance, own, centre):
 def shift(cov, centre, j, change, column):
     """Add ``change`` to 1/variance j: cov (q, q) and centre (q,) of the coefficients, in place."""
     q = centre.shape[0]
-    factor = change / max(1.0 + change * cov[j, j], TINY)
+    factor = change / max(1.0 + change * cov[j, j], LEAST)
     mean = centre[j]
     for k in range(q):
         column[k] = cov[k, j]
