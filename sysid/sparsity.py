@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from toolkit.checks import check_array, check_count, check_number, check_scale
 
@@ -163,46 +162,31 @@ def chain(
     mean: Array, precision: Array, parts: Parts, sweeps: int, wide: bool, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
     """Draws, supports and probabilities of presence (n, q) of one chain."""
-    sweep, exchange = compiled_moves()
+    settle, sweep, exchange = compiled_moves()
     q, rows = len(mean), np.arange(len(mean))
-    pull = precision @ mean
     allowed = np.isfinite(parts.log_weights)
     counts = allowed.sum(axis=1)
     widths = np.where(allowed, parts.variances, -1.0 if wide else math.inf)
     which = widths.argmax(axis=1) if wide else widths.argmin(axis=1)
+    scale, root, cov, centre = np.empty(q), np.empty((q, q)), np.empty((q, q)), np.empty(q)
+    given = (np.ascontiguousarray(precision), precision @ mean, parts.variances, which, scale, root, cov, centre)
     chances, logs, column = np.ones(q), np.empty(allowed.shape[1]), np.empty(q)
-    tables = (parts.log_weights, parts.variances)
+    tables = (cov, centre, parts.log_weights, parts.variances)
     kept: tuple[list[Array], ...] = ([], [], [])
+    settle(*given)
     for number in range(sweeps):
         order = rng.permutation(q)
         for some in np.split(order, q) if number < SETTLING else [order]:
-            state = conditional(precision, pull, parts.variances[rows, which])
-            sweep(*state, *tables, parts.present, counts, which, some, rng.random(q), chances, logs, column)
+            sweep(*tables, parts.present, counts, which, some, rng.random(q), chances, logs, column)
+            settle(*given)
         there = parts.present[rows, which]
         if there.any() and not there.all():
             i, j = rng.choice(np.flatnonzero(there)), rng.choice(np.flatnonzero(~there))
             if parts.present[j, which[i]] and not parts.present[i, which[j]]:
-                exchange(*state, *tables, counts, which, i, j, rng.random(), column)
+                exchange(*tables, counts, which, i, j, rng.random(), column)
+                settle(*given)
         if number >= sweeps // 5:
-            scale, root = scaled_root(precision, parts.variances[rows, which])
-            middle = solve_triangular(root, scale * pull, lower=True) + rng.standard_normal(q)
-            kept[0].append(scale * solve_triangular(root.T, middle))
+            kept[0].append(centre + scale * (rng.standard_normal(q) @ root))
             kept[1].append(parts.present[rows, which])
             kept[2].append(chances.copy())
     return np.array(kept[0]), np.array(kept[1]), np.array(kept[2])
-
-
-def scaled_root(precision: Array, variances: Array) -> tuple[Array, Array]:
-    """Scales s (q,) and the lower Cholesky factor of s (Λ + D⁻¹) s, whose diagonal is 1."""
-    scale = 1.0 / np.sqrt(np.diag(precision) + 1.0 / variances)
-    scaled = scale[:, None] * precision * scale
-    scaled[np.diag_indices_from(scaled)] = 1.0
-    return scale, np.asarray(np.linalg.cholesky(scaled), np.float64)
-
-
-def conditional(precision: Array, pull: Array, variances: Array) -> tuple[Array, Array]:
-    """Covariance and mean of the coefficients given all variances."""
-    scale, root = scaled_root(precision, variances)
-    inverse = solve_triangular(root, np.diag(scale), lower=True)
-    cov: Array = np.ascontiguousarray(inverse.T @ inverse)
-    return cov, np.asarray(cov @ pull, np.float64)

@@ -1,5 +1,6 @@
 """Moves of a Gibbs sampler over the parts of mixtures of normals, the coefficients integrated out."""
 
+import math
 from typing import Any
 
 from numba import types
@@ -30,6 +31,43 @@ def shift(cov, centre, j, change, column):
         centre[k] -= step * mean
         for i in range(q):
             cov[k, i] -= step * column[i]
+
+
+@kernel
+def settle(precision, pull, variances, which, scale, root, cov, centre):
+    """Covariance and mean of the coefficients given their variances; root (q, q): inverse Cholesky factor, unscaled.
+
+    The factor is that of s (Λ + D⁻¹) s with scales s (q,) that make its diagonal 1. Loops of our own, as the threads
+    of a BLAS take longer to wake than matrices of this size take to invert.
+    """
+    q = centre.shape[0]
+    for k in range(q):
+        scale[k] = 1.0 / math.sqrt(precision[k, k] + 1.0 / variances[k, which[k]])
+    for i in range(q):  # the Cholesky factor in cov
+        for j in range(i + 1):
+            total = 1.0 if i == j else precision[i, j] * scale[i] * scale[j]
+            for k in range(j):
+                total -= cov[i, k] * cov[j, k]
+            cov[i, j] = math.sqrt(max(total, LEAST)) if i == j else total / cov[j, j]
+    for j in range(q):
+        for i in range(j):
+            root[i, j] = 0.0
+        root[j, j] = 1.0 / cov[j, j]
+        for i in range(j + 1, q):
+            total = 0.0
+            for k in range(j, i):
+                total -= cov[i, k] * root[k, j]
+            root[i, j] = total / cov[i, i]
+    for i in range(q):
+        for j in range(q):
+            total = 0.0
+            for k in range(max(i, j), q):
+                total += root[k, i] * root[k, j]
+            cov[i, j] = total * scale[i] * scale[j]
+    for i in range(q):
+        centre[i] = 0.0
+        for j in range(q):
+            centre[i] += cov[i, j] * pull[j]
 
 
 @kernel
@@ -91,11 +129,12 @@ VECTOR, MATRIX = types.float64[::1], types.float64[:, ::1]
 WHOLE = types.int64[::1]
 
 
-def compiled_moves() -> tuple[Any, Any]:
-    """``sweep`` and ``exchange`` as machine code."""
+def compiled_moves() -> tuple[Any, Any, Any]:
+    """``settle``, ``sweep`` and ``exchange`` as machine code."""
     flags = types.boolean[:, ::1]
     state = (MATRIX, VECTOR, MATRIX, MATRIX)
     return (
+        compile_part(settle.py_func, types.void(MATRIX, VECTOR, MATRIX, WHOLE, VECTOR, MATRIX, MATRIX, VECTOR)),
         compile_part(sweep.py_func, types.void(*state, flags, WHOLE, WHOLE, WHOLE, VECTOR, VECTOR, VECTOR, VECTOR)),
         compile_part(
             exchange.py_func, types.void(*state, WHOLE, WHOLE, types.int64, types.int64, types.float64, VECTOR)
