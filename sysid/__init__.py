@@ -1,6 +1,7 @@
 """Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample."""
 
 from . import data, integrate, libraries, likelihoods, priors, sparsity, systems
+from .ensembles import Ensemble, simulate
 from .estimates import Estimates, marginal_modes
 from .identification import Identification
 from .identify import identify
@@ -10,6 +11,7 @@ from .series import Series
 from .system import System
 
 __all__ = [
+    "Ensemble",
     "Estimates",
     "Identification",
     "Library",
@@ -24,6 +26,7 @@ __all__ = [
     "marginal_modes",
     "model_of",
     "priors",
+    "simulate",
     "sparsity",
     "systems",
 ]
