@@ -7,37 +7,12 @@ Source: Dormand & Prince (1980); step control and dense output as in Hairer, Nø
 
 import math
 
-import numpy as np
-
 from toolkit.compiling import inlined
 from toolkit.maths import exp, fma, log
 
+from .dormand_prince import DENSE, ERROR, NODES, STAGE, STAGES
+
 DONE, BLEW_UP, STEP_LIMIT, STEP_TOO_SMALL = range(4)
-STAGES = 7
-NODES = np.array([0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0])
-STAGE = np.array(
-    [
-        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-        [1 / 5, 0.0, 0.0, 0.0, 0.0, 0.0],
-        [3 / 40, 9 / 40, 0.0, 0.0, 0.0, 0.0],
-        [44 / 45, -56 / 15, 32 / 9, 0.0, 0.0, 0.0],
-        [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0.0, 0.0],
-        [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0.0],
-        [35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84],
-    ]
-)
-ERROR = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
-DENSE = np.array(
-    [
-        -12715105075 / 11282082432,
-        0.0,
-        87487479700 / 32700410799,
-        -10690763975 / 1880347072,
-        701980252875 / 199316789632,
-        -1453857185 / 822651844,
-        69997945 / 29380423,
-    ]
-)
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.1, 5.0
 MEMORY = 0.04  # of the last error, in the exponent of the new step
 LEAST_ERROR = 1e-4

@@ -4,7 +4,6 @@ import concurrent.futures
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from toolkit.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
 from .adaptive import BLEW_UP, DONE, N_CLOCK, N_TALLY, STAGES, STEP_LIMIT, STEP_TOO_SMALL, solve_lanes
 from .fixed import solve_block
 from .slopes import ADVANCE, COMPLEX_ADVANCE, COMPLEX_MATRIX, FIXED, SLOPE, advance_pointer, slope_pointer
+from .solution import STATUS_WORDS, Solution
 from .system import System
 
 __all__ = ["BLEW_UP", "DONE", "STATUS_WORDS", "STEP_LIMIT", "STEP_TOO_SMALL", "Solution", "solve"]
@@ -26,50 +26,11 @@ Array = NDArray[np.float64]
 METHODS = ("dopri5", *FIXED)
 BLOCK = 32  # lanes that step together
 SLICE = 256  # lanes that one thread takes at a time
-STATUS_WORDS = ("done", "blew up", "step limit", "step too small (stiff or singular)")
 COMPLEX_CUBE = types.Array(types.complex128, 3, "C")
 ADAPTIVE = types.void(
     types.FunctionType(SLOPE), FLOATS, MATRIX, MATRIX, FLOATS, types.int64, CUBE, INTEGERS, INTEGERS, INTEGERS, CUBE,
     MATRIX, MATRIX, COUNTS, FLOATS, MATRIX, MATRIX,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """States of a system at some times, for each lane: one set of parameters with one start.
-
-    times: (n,). states: (lanes, n, dim), or (n, dim) of one lane; nan after ``reached``, and there only. status:
-    (lanes,) 0 done, 1 blew up, 2 step limit, 3 step too small: stiff or singular (``STATUS_WORDS``). reached: (lanes,)
-    the last time whose state is there. steps: (lanes,) tried, those rejected included.
-    """
-
-    system: System
-    times: Array
-    states: NDArray[Any]
-    status: NDArray[np.int64]
-    reached: Array
-    steps: NDArray[np.int64]
-
-    def __repr__(self) -> str:
-        """Its size, and how many lanes are done."""
-        return f"<Solution of {self.system.name!r}: {self.n_done} of {self.status.size} done, {self.times.size} times>"
-
-    @property
-    def n_done(self) -> int:
-        """Number of lanes that reached the last time."""
-        return int((self.status == DONE).sum())
-
-    def check(self) -> "Solution":
-        """Itself. Raises ArithmeticError where a lane is not done, naming the first, its status and where it ended."""
-        bad = np.flatnonzero(self.status != DONE)
-        if bad.size:
-            k = int(bad[0])
-            word = STATUS_WORDS[int(self.status[k])]
-            raise ArithmeticError(
-                f"{self.system.name} was not solved in {bad.size} of {self.status.size} lanes; lane {k}: {word} after "
-                f"t = {self.reached[k]:.6g} and {self.steps[k]} steps"
-            )
-        return self
 
 
 def solve(

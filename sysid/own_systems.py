@@ -47,7 +47,7 @@ def own(
         name or getattr(function, "__name__", "system"), tuple(states), tuple(parameters), function, usual, start,
         time_unit, tuple(units), terms, invariant, lyapunov, source,
     )  # fmt: skip
-    if raises(getattr(function, "__code__", None)):
+    if raises(getattr(getattr(function, "py_func", function), "__code__", None)):
         raise TypeError(f"function must not raise or assert, which a solver cannot pass on, but {made.name} does")
     check_derivatives(made)
     return made

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sysid import data, reading, systems
+from sysid import data, delimited, systems
 from sysid.data import check, from_arrays, load, lynx_hare, simulate
 from sysid.system import System
 
@@ -127,7 +127,7 @@ def test_a_table_is_read_with_its_missing_values(tmp_path, separator, end):
 
 
 def test_numbers_are_read_to_the_last_bit_also_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "CHUNK", 1000)
+    monkeypatch.setattr(delimited, "CHUNK", 1000)
     draws = np.random.default_rng(0)
     values = draws.standard_normal((500, 2)) * 10.0 ** draws.integers(-300, 300, (500, 2))
     values[draws.random((500, 2)) < 0.1] = np.nan
@@ -197,7 +197,7 @@ def test_other_bad_calls_are_refused(tmp_path):
 
 
 def test_many_rows_need_little_more_memory_than_their_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "CHUNK", 2**16)
+    monkeypatch.setattr(delimited, "CHUNK", 2**16)
     n = 100_000
     path = write(tmp_path, "t,x,y\n" + "\n".join(f"{k},{k * 0.5},{k * 0.25}" for k in range(n)))
     tracemalloc.start()
