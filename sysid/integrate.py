@@ -14,7 +14,8 @@ from toolkit.checks import check_array, check_choice, check_count, check_instanc
 from toolkit.compiling import compile_part
 from toolkit.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
 
-from .adaptive import BLEW_UP, DONE, N_CLOCK, N_TALLY, STAGES, STEP_LIMIT, STEP_TOO_SMALL, solve_lanes
+from .adaptive import BLEW_UP, DONE, N_CLOCK, N_TALLY, STEP_LIMIT, STEP_TOO_SMALL, solve_lanes
+from .dormand_prince import STAGES
 from .fixed import solve_block
 from .slopes import ADVANCE, COMPLEX_ADVANCE, COMPLEX_MATRIX, FIXED, SLOPE, advance_pointer, slope_pointer
 from .solution import STATUS_WORDS, Solution
