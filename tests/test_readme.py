@@ -11,7 +11,7 @@ README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding=
 def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 17
+    assert len(blocks) == 19
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
@@ -35,6 +35,12 @@ def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
     assert (names["inside"].draws >= 0.0).all()
     assert names["inside"].draws.mean(axis=(0, 1)) == pytest.approx(quarter.mean, abs=0.05)
     assert [door.name for door in names["doors"]] == ["ring", "ring by a block", "ring by SymPy", "ring_of_arrays"]
+    lorenz = names["identified"].estimates(names["found"])
+    assert (abs(lorenz.mean - [10.0, 28.0, 8 / 3]) < 5.0 * lorenz.sd).all()
+    assert (names["low"] <= names["high"]).all()
+    pelts = dict(zip(names["table"].names, names["table"].mean, strict=True))
+    assert pelts["alpha"] == pytest.approx(0.547, abs=0.02)
+    assert pelts["sd(lynx)"] == pytest.approx(0.251, abs=0.02)
     printed = capsys.readouterr().out
     assert printed.count("agrees with differences at 16 points") == 5
     assert "\nThe gradient has the wrong sign: a step along −gradient raises the energy." in printed
