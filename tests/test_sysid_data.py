@@ -208,6 +208,19 @@ def test_many_rows_need_little_more_memory_than_their_numbers(tmp_path, monkeypa
     assert peak < 3.0 * n * 3 * 8
 
 
+@pytest.mark.slow
+def test_ten_million_rows(tmp_path):
+    path, piece = tmp_path / "long.csv", 100_000
+    with path.open("w") as stream:
+        stream.write("t,x\n")
+        for k in range(0, 10_000_000, piece):
+            stream.write("".join(f"{i},{0.5 * i if i % 7 else ''}\n" for i in range(k, k + piece)))
+    found = load(path, time="t")
+    np.testing.assert_array_equal(found.times, np.arange(1e7))
+    np.testing.assert_array_equal(np.isnan(found.values[:, 0]), np.arange(10_000_000) % 7 == 0)
+    assert np.nansum(found.values) == 0.5 * np.where(np.arange(1e7) % 7, np.arange(1e7), 0.0).sum()
+
+
 def test_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
