@@ -99,13 +99,17 @@ def from_sympy(
     start: Any,
     time: Any = None,
     name: str = "from_sympy",
-    **described: Any,
+    time_unit: str = "",
+    units: Any = (),
+    terms: Any = None,
+    invariant: Callable[[Array, Array], Array] | None = None,
+    lyapunov: float | None = None,
+    source: str = "",
 ) -> System:
     """The system of SymPy expressions: state (a Symbol) → its slope, of these states, ``parameters`` and ``time``.
 
-    parameters: Symbols. time: the Symbol of time, where a slope depends on it. usual, start, name, and what else
-    describes it: as for ``own``, which checks the system. Functions that are known: sin, cos, tan, exp, log, sqrt,
-    sinh, cosh, tanh and powers. ``inspect.getsource(system.rhs)`` is the code.
+    parameters: Symbols. time: the Symbol of time, where a slope depends on it. The rest: as for ``own``, which checks
+    the system. Functions that are known: sin, cos, tan, exp, log, sqrt, sinh, cosh, tanh and powers. ``inspect.getsource(system.rhs)`` is the code.
     Raises ImportError without SymPy (extra ``symbolic``); TypeError or ValueError naming what is wrong.
     """
     sympy = optional("sympy", "symbolic")
@@ -136,14 +140,15 @@ def from_sympy(
         lines.append(f"    v{k} = {text_of(sympy, formula, words)}")
         words[symbol] = f"v{k}"
     slopes = "".join(f"{text_of(sympy, formula, words)}, " for formula in reduced)
-    source = "\n".join([*lines, f"    return ({slopes.strip()})", ""])
-    file = f"<system {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    text = "\n".join([*lines, f"    return ({slopes.strip()})", ""])
+    file = f"<system {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space: dict[str, Any] = {"np": np, "__name__": "generated"}
-    exec(compile(source, file, "exec"), space)  # our own text, of numbers, operators and NumPy's functions
+    exec(compile(text, file, "exec"), space)  # our own text, of numbers, operators and NumPy's functions
     return own(
         space["rhs"], states=[str(s) for s in expressions], parameters=[str(s) for s in given], usual=usual,
-        start=start, name=name, **described,
+        start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,
+        source=source,
     )  # fmt: skip
 
 
