@@ -109,7 +109,8 @@ def from_sympy(
     """The system of SymPy expressions: state (a Symbol) → its slope, of these states, ``parameters`` and ``time``.
 
     parameters: Symbols. time: the Symbol of time, where a slope depends on it. The rest: as for ``own``, which checks
-    the system. Functions that are known: sin, cos, tan, exp, log, sqrt, sinh, cosh, tanh and powers. ``inspect.getsource(system.rhs)`` is the code.
+    the system. Functions that are known: sin, cos, tan, exp, log, sqrt, sinh, cosh, tanh and powers.
+    ``inspect.getsource(system.rhs)`` is the code.
     Raises ImportError without SymPy (extra ``symbolic``); TypeError or ValueError naming what is wrong.
     """
     sympy = optional("sympy", "symbolic")
