@@ -10,7 +10,7 @@ import numpy as np
 TABLES = [
     "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
     "doors", "samplers", "accumulators", "layout", "start", "memory", "storage", "checkpoint",
-    "diagnostics", "long", "verify", "lorenz",
+    "diagnostics", "long", "verify", "identification", "lorenz",
 ]  # fmt: skip
 
 wanted = sys.argv[1:] or TABLES

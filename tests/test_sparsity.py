@@ -14,6 +14,7 @@ from sysid.libraries import polynomial
 from sysid.model import as_model
 from sysid.series import Series
 from sysid.sparsity import inclusion_probabilities, natural_scales, sparse_posterior, sparse_prior
+from sysid.supports import compiled_moves
 
 
 class Known(NamedTuple):
@@ -144,3 +145,26 @@ def test_bad_input_is_refused():
         sparse_posterior(known, LAWS[0], sweeps=1)
     with pytest.raises(ValueError, match=r"scales must have shape \(5,\)"):
         sparse_prior(known, np.ones(3))
+
+
+def test_exchanges_alone_keep_the_odds_of_two_supports():
+    """Of two terms one is there; the share of exchanges' states with the first is its odds, within 4.5 errors."""
+    settle, _, exchange = compiled_moves()
+    precision, mean = np.array([[9.0, 8.0], [8.0, 9.0]]), np.array([0.5, 0.3])
+    variances = np.array([[0.01, 4.0], [0.02, 1.0]])
+    log_weights = np.log([[0.6, 0.4], [0.5, 0.5]])
+    odds = []
+    for which in ((1, 0), (0, 1)):
+        rows = (np.arange(2), which)
+        law = stats.multivariate_normal(np.zeros(2), np.linalg.inv(precision) + np.diag(variances[rows]))
+        odds.append(law.logpdf(mean) + log_weights[rows].sum())
+    expected = 1.0 / (1.0 + math.exp(odds[1] - odds[0]))
+    assert 0.2 < expected < 0.8
+    which, counts = np.array([1, 0]), np.array([2, 2])
+    scale, root, cov, centre, column = np.empty(2), np.empty((2, 2)), np.empty((2, 2)), np.empty(2), np.empty(2)
+    first, n = 0, 20_000
+    for uniform in np.random.default_rng(0).random(n):
+        settle(precision, precision @ mean, variances, which, scale, root, cov, centre)
+        exchange(cov, centre, log_weights, variances, counts, which, 0, 1, uniform, column)
+        first += which[0]
+    assert abs(first / n - expected) < 4.5 / math.sqrt(n)

@@ -232,3 +232,10 @@ def test_too_many_rows_are_refused_before_any_work():
     n = 200_001
     with pytest.raises(ValueError, match="average or thin"):
         weak().prepare(Series(np.arange(n) * 1.0, np.ones((n, 2)), NAMES), PREY)
+
+
+def test_a_path_that_tells_nothing_of_the_data_is_warned_of():
+    noise = np.random.default_rng(0).standard_normal(CLEAN.shape)
+    decay = model_of(polynomial(NAMES, 1), free=["du:u", "dv:v"])
+    with pytest.warns(UserWarning, match="noise of 'u' is estimated as .* or noise drowns them"):
+        weak().prepare(Series(TIMES, noise, NAMES), decay)
