@@ -1,6 +1,8 @@
 """Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample."""
 
 from . import data, integrate, libraries, likelihoods, priors, sparsity, systems
+from .attractors import histograms, largest_lyapunov
+from .compare import compare_pysindy
 from .ensembles import Ensemble, simulate
 from .estimates import Estimates, marginal_modes
 from .identification import Identification
@@ -18,9 +20,12 @@ __all__ = [
     "Model",
     "Series",
     "System",
+    "compare_pysindy",
     "data",
+    "histograms",
     "identify",
     "integrate",
+    "largest_lyapunov",
     "libraries",
     "likelihoods",
     "marginal_modes",

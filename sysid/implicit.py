@@ -1,5 +1,6 @@
 """Constraints that are a function of the user's, such as stability, as a domain: g(θ) ≥ 0 inside."""
 
+import cmath
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -93,7 +94,7 @@ def look_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
             for j in range(q):
                 v += real[(2 + k) * q + j] * u[j]
             v += 1j * (TINY * real[(2 + k) * q + along])
-            theta = tuple_setitem(theta, k, np.exp(v) if real[k] != 0.0 else v)
+            theta = tuple_setitem(theta, k, cmath.exp(v) if real[k] != 0.0 else v)
         return compiled(theta).imag / TINY
 
     def look(position, foot, outside, real, whole):

@@ -1262,6 +1262,55 @@ MUTANTS = [
         "grown = np.log(growth)",
         "tests/test_ensembles.py",
     ),
+    Mutant(
+        "identification: windows begin a row late",
+        "sysid/batches.py",
+        "low = sums[width * begin : width * (begin + 1)]",
+        "low = sums[width * (begin + 1) : width * (begin + 2)]",
+        "tests/test_identify.py",
+    ),
+    Mutant(
+        "identification: batches are not scaled to all data",
+        "sysid/batches.py",
+        "slope[k, lane] = scale * (slope[k, lane] - total[entry])",
+        "slope[k, lane] = slope[k, lane] - total[entry]",
+        "tests/test_identify.py",
+    ),
+    Mutant(
+        "identification: logarithms without their Jacobian",
+        "sysid/composing.py",
+        "slope[lane] = fma(theta[lane], slope[lane], -1.0)\n        energy[lane] -= log(theta[lane])",
+        "slope[lane] = fma(theta[lane], slope[lane], 0.0)",
+        "tests/test_identify.py",
+    ),
+    Mutant(
+        "identification: a mixture's slope by weights",
+        "sysid/prior_kernels.py",
+        "pull = fma(share, parts[2 * j + 1], pull)",
+        "pull = fma(share, parts[1], pull)",
+        "tests/test_identify.py",
+    ),
+    Mutant(
+        "identification: inequalities the wrong way round",
+        "sysid/constraints.py",
+        "low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)",
+        "low, high = (right, left) if isinstance(op, ast.Lt | ast.LtE) else (left, right)",
+        "tests/test_identify.py",
+    ),
+    Mutant(
+        "identification: a curved wall's mirror at the tangent of the point",
+        "sysid/implicit.py",
+        "y = tuple_setitem(y, k, new)",
+        "y = tuple_setitem(y, k, y[k])",
+        "tests/test_identify.py",
+    ),
+    Mutant(
+        "identification: a Gaussian prior's mean is left out of the posterior",
+        "sysid/identify.py",
+        "centre = mean + covariance @ (own * (location - mean))",
+        "centre = mean - covariance @ (own * mean)",
+        "tests/test_identify.py",
+    ),
 ]
 
 
