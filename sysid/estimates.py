@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import gaussian_kde
 
 from toolkit.checks import check_number
 
@@ -65,6 +64,8 @@ def marginal_modes(draws: Any, weights: Array | None = None) -> Array:
     Scott's bandwidth, the grid to 3 bandwidths beyond the draws, of at most 20,000 draws evenly taken: as the r2SGLD
     paper's figures have it. A column that does not vary gives its value.
     """
+    from scipy.stats import gaussian_kde  # which takes a second to import
+
     points = np.asarray(draws, np.float64)
     every = -(-len(points) // MOST)
     points, share = points[::every], None if weights is None else weights[::every]

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import make_smoothing_spline
-from scipy.signal import savgol_filter
 
 from toolkit.checks import check_count
 
@@ -57,6 +56,8 @@ def velocities_of(series: Series, method: str, window: int | None = None) -> Mov
                 f"velocities='savitzky_golay' needs even times, got steps from {steps.min():g} to {steps.max():g}: "
                 f"take 'spline' or 'finite_difference'"
             )
+        from scipy.signal import savgol_filter  # which takes a second to import
+
         smooth = savgol_filter(values, width, POLYNOMIAL, axis=0)
         slope = savgol_filter(values, width, POLYNOMIAL, deriv=1, delta=float(steps.mean()), axis=0)
         return Moving(np.asarray(smooth), np.asarray(slope))

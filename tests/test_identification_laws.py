@@ -1,4 +1,4 @@
-"""Every sampler of the paper's experiment against the closed form of its posterior, and the time its slowest part takes."""
+"""Every sampler of the paper's experiment against the closed form of it, and how long its slowest part takes."""
 
 import numpy as np
 import pytest

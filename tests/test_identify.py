@@ -100,7 +100,7 @@ def test_a_scaled_posterior_is_standard_normal():
 
 @pytest.mark.parametrize("batches", ["independent", "windows"])
 def test_batches_are_unbiased_and_whole_at_the_end(batches):
-    """The mean gradient over many steps is that of all data; the energies' too. Five of a hundred too few are noticed."""
+    """The mean gradient over many steps is that of all data, the energies' too; 5 of 100 too few are noticed."""
     batch = likelihoods.derivative(noise="mean", batch_size=100, batches=batches)
     problem = identify(NOISY, systems.lorenz(), likelihood=batch)
     full = identify(NOISY, systems.lorenz(), likelihood=likelihoods.derivative(noise="mean"))
