@@ -1,4 +1,4 @@
-"""Print the named tables, or all."""
+"""Print the named tables, or all; with ``--small``, those that know it with fewer runs."""
 
 import importlib
 import platform
@@ -10,10 +10,10 @@ import numpy as np
 TABLES = [
     "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
     "doors", "samplers", "accumulators", "layout", "start", "memory", "storage", "checkpoint",
-    "diagnostics", "long", "verify", "identification", "lorenz",
+    "diagnostics", "long", "verify", "identification", "lorenz", "trajectory", "calibration",
 ]  # fmt: skip
 
-wanted = sys.argv[1:] or TABLES
+wanted = [word for word in sys.argv[1:] if word != "--small"] or TABLES
 if unknown := set(wanted) - set(TABLES):
     sys.exit(f"unknown tables {sorted(unknown)}; there are {', '.join(TABLES)}")
 print(f"Python {platform.python_version()}, Numba {numba.__version__}, NumPy {np.__version__}, {platform.machine()}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import make_smoothing_spline
+from scipy.interpolate import make_lsq_spline, make_smoothing_spline
 
 from .conditioning import descend
 from .model import Model
@@ -14,7 +14,8 @@ from .shots import Shot
 Array = NDArray[np.float64]
 PARTS = 4  # of each interval between data, for its integral by Simpson's rule, twice
 SIMPSON = np.array([1.0, 4.0, 2.0, 4.0, 1.0]) / 12.0
-FEW = 6  # data, below which a spline is none
+FEW, MANY = 6, 200  # data, below which a spline is none, and above which it has fewer knots than data
+SPACINGS = (2, 3, 4, 6, 9, 13, 20, 30, 45)
 
 
 def smoothed_states(times: Array, values: Array, fallback: Array, *, logarithmic: bool) -> tuple[Array, Array]:
@@ -33,13 +34,27 @@ def smoothed_states(times: Array, values: Array, fallback: Array, *, logarithmic
         t = (times - times[0]) / (times[-1] - times[0]) * len(times)
         inner = (fine - times[0]) / (times[-1] - times[0]) * len(times)
         known = np.log(values[there, d]) if logarithmic else values[there, d]
-        if there.sum() < FEW:
-            curve: Any = functools.partial(np.interp, xp=t[there], fp=known)
-        else:
-            curve = make_smoothing_spline(t[there], known)
+        curve = smooth_curve(t[there], known)
         change = np.exp if logarithmic else np.asarray
         at[:, d], between[..., d] = change(curve(t)), change(curve(inner))
     return at, between
+
+
+def smooth_curve(t: Array, known: Array) -> Any:
+    """A curve near ``known`` (n,) at ``t`` (n,), as smooth as generalised cross-validation has it (Wahba 1990)."""
+    if t.size < FEW:
+        return functools.partial(np.interp, xp=t, fp=known)
+    if t.size <= MANY:
+        return make_smoothing_spline(t, known)
+    curves: list[tuple[float, int, Any]] = []
+    for (
+        apart
+    ) in SPACINGS:  # of knots: fewer of them are smoother, and cost n, where a smoothing spline's choice costs more
+        knots = np.concatenate([np.full(4, t[0]), t[apart:-apart:apart], np.full(4, t[-1])])
+        curve = make_lsq_spline(t, known, knots)
+        misfit = float(((curve(t) - known) ** 2).sum())
+        curves.append((misfit / (1.0 - (knots.size - 4) / t.size) ** 2, len(curves), curve))
+    return min(curves)[2]
 
 
 def matched_parameters(model: Model, times: Array, between: Array) -> Array:
@@ -56,15 +71,23 @@ def matched_parameters(model: Model, times: Array, between: Array) -> Array:
     return np.asarray(solution / size)
 
 
-def polished(shot: Shot, theta: Array, *, n_iterations: int) -> tuple[Array, float]:
-    """A θ of lower energy than ``theta``, and its energy; parameters that must be positive are moved by logarithms."""
+def polished(shot: Shot, theta: Array, least: Array, *, n_iterations: int) -> tuple[Array, float]:
+    """A θ of lower energy than ``theta`` where one is found, and its energy.
+
+    Parameters that must be positive are moved by logarithms.
+    least: where > 0, what that parameter does not come far below, though the energy has no lower bound.
+    """
     positive = np.array(shot.positive)
 
     def evaluate(points: Array) -> tuple[Array, Array]:
         at = np.where(positive, np.exp(np.clip(points, -300.0, 300.0)), points)
         energy, slope = shot.evaluate(at)
-        return energy, np.where(positive, at * slope, slope)
+        barrier = (np.divide(least, at, out=np.zeros_like(at), where=least > 0.0)) ** 2
+        barrier = np.where(np.isfinite(energy)[:, None], barrier * len(shot.numbers), 0.0)
+        return energy + barrier.sum(axis=1), np.where(positive, at * slope, slope) - 2.0 * barrier
 
     start = np.where(positive, np.log(np.where(positive, theta, 1.0)), theta)
-    position, energy, _ = descend(evaluate, start, n_iterations=n_iterations)
-    return np.where(positive, np.exp(np.where(positive, position, 0.0)), position), energy
+    position, _, _ = descend(evaluate, start, n_iterations=n_iterations)
+    found = np.where(positive, np.exp(np.where(positive, position, 0.0)), position)
+    (before, after), _ = shot.evaluate(np.array([theta, found]))
+    return (found, float(after)) if np.isfinite(after) else (theta, float(before))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 AGREEMENT = 1e-6  # of a step and half of it, over one interval, in units of the states' spread
 LEAST_NOISE = 1e-6  # of a guess, in the same units
+FIRST_NOISE = 3e4  # in units of the least
 GUESSED_SEGMENTS = 10
 
 
@@ -42,24 +43,30 @@ class Search:
 
     def shot(self) -> tuple[Shot, Array]:
         """The shot, and where the way ends."""
-        parameters, noise = self.parameters, self._guessed_noise()
-        extra = noise[self.observed] if self.law.noise == "free" else np.zeros(0)
+        # Few data may be smoothed to lie on their curve; from too small a noise the way down is a long one.
+        least = self._least_noise()
+        parameters, noise = self.parameters, np.maximum(self._guessed_noise(), FIRST_NOISE * least)[self.observed]
+        free = self.law.noise == "free"
         count, theta = 0, np.zeros(0)
         for segments, gap in self._stages():
             shot, rows = self._shot(segments, gap)
             if segments != count:
                 starts = self.states[rows[self.first is not None :]].ravel()
-                theta = np.concatenate([parameters, starts, extra])
+                guesses = (parameters, self.parameters, self.system.usual, np.zeros(parameters.size))
+                places = np.array([np.concatenate([p, starts, noise if free else []]) for p in guesses])
+                theta = places[np.argmax(np.isfinite(shot.evaluate(places)[0]))]
             count = segments
-            theta, energy = polished(shot, theta, n_iterations=30)
-            if np.isfinite(energy):
-                parameters = theta[: self.system.n_parameters]
-        if not np.isfinite(energy):
-            raise ValueError(
-                "data must be near a solution from some parameters, but those found from the data's smoothed slopes "
-                f"({', '.join(f'{v:.3g}' for v in parameters)}) give none within ±{self.law.limit:g}: take more "
-                "segments"
-            )
+            floor = np.zeros(theta.size)
+            if free:
+                floor[-noise.size :] = least[self.observed]
+            theta, energy = polished(shot, theta, floor, n_iterations=60)
+            if not np.isfinite(energy):
+                raise ValueError(
+                    "data must be near a solution from some parameters, but those found from the data's smoothed "
+                    f"slopes ({', '.join(f'{v:.3g}' for v in parameters)}) give none within ±{self.law.limit:g}: take "
+                    "more segments, or a higher limit"
+                )
+            parameters = theta[: self.system.n_parameters]
         return shot, theta
 
     def _stages(self) -> list[tuple[int, float | None]]:
@@ -121,8 +128,13 @@ class Search:
         change = np.log if self.logarithmic else np.asarray
         there = ~np.isnan(self.values)
         left = np.where(there, change(self.values) - change(self.states), 0.0)
-        least = LEAST_NOISE * (1.0 if self.logarithmic else self.spread)
-        return np.asarray(np.maximum(np.sqrt((left**2).sum(axis=0) / np.maximum(there.sum(axis=0), 1)), least))
+        return np.asarray(
+            np.maximum(np.sqrt((left**2).sum(axis=0) / np.maximum(there.sum(axis=0), 1)), self._least_noise())
+        )
+
+    def _least_noise(self) -> Array:
+        """Standard deviations (dim,) below which no guess goes, though the data lie on a solution."""
+        return np.full(len(self.spread), LEAST_NOISE) * (1.0 if self.logarithmic else self.spread)
 
     def _agreeing_step(self) -> float:
         """A step so short that half of it changes the solutions from one datum to the next by less than AGREEMENT."""

@@ -1183,7 +1183,7 @@ MUTANTS = [
         "sysid/shooting.py",
         "(select(ok, read_u(energy, 0, lane)[0], math.inf),)",
         "(read_u(energy, 0, lane)[0],)",
-        "tests/test_trajectory.py -k blows_up",
+        "tests/test_trajectory.py -k beyond_the_limit",
     ),
     Mutant(
         "shots: log-normal errors without the density's 1/y",

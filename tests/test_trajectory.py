@@ -232,6 +232,15 @@ def test_a_solution_that_blows_up_has_infinite_energy_and_no_slope_and_leaves_ot
         assert (slope[k] == alone[1][0]).all()
 
 
+def test_a_solution_beyond_the_limit_has_infinite_energy_though_it_is_finite():
+    times = np.linspace(0.0, 4.0, 5)
+    data = Series(times, 1.5 * np.exp(0.5 * times)[:, None], ("x",))
+    theta = np.array([-0.5, 0.0, 1.5, 0.2])
+    shots = {limit: trajectory(step=0.05, limit=limit).shot(data, DECAY)[0] for limit in (11.2, 12.0)}
+    assert np.isfinite(shots[12.0].evaluate(theta)[0])
+    assert np.isinf(shots[11.2].evaluate(np.array([-0.51, 0.0, 1.5, 0.2]))[0])
+
+
 def test_no_point_gives_nan():
     shot, start = trajectory(errors="lognormal", segments=2).shot(DATA, LINEAR)
     rng = np.random.default_rng(4)
@@ -260,6 +269,33 @@ def test_the_start_is_near_the_lowest_energy(law):
     near = start * np.exp(0.01 * np.random.default_rng(1).standard_normal((8, start.size)))
     sizes = [np.linalg.norm(slope * theta) for slope, theta in zip(shot.evaluate(near)[1], near, strict=True)]
     assert np.linalg.norm(shot.evaluate(start)[1][0] * start) < 0.02 * min(sizes)
+
+
+HARD = {
+    "exact": STATES,
+    "constant": np.ones_like(STATES),
+    "zero": np.zeros_like(STATES),
+    "no solution": 10.0 * np.random.default_rng(0).standard_normal(STATES.shape),
+    "one value": np.where(np.arange(len(TIMES))[:, None] < [len(TIMES), 1], STATES, np.nan),
+    "two rows": STATES[:2],
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+def test_a_start_of_finite_energy_is_found_for_hard_data(case):
+    data = Series(TIMES[: len(HARD[case])], HARD[case], ("prey", "predator"))
+    shot, start = trajectory(step=0.25).shot(data, LINEAR)
+    assert np.isfinite(shot.evaluate(start)[0]).all()
+    if case == "exact":
+        assert np.abs(start[:6] / (*TRUE, *FIRST) - 1.0).max() < 1e-3
+
+
+def test_many_data_are_smoothed_by_fewer_knots_and_found():
+    times = np.linspace(0.0, 40.0, 2001)
+    states = solution(prey_and_predators, times, FIRST, TRUE)
+    noisy = states + 2.0 * np.random.default_rng(1).standard_normal(states.shape)
+    _, start = trajectory().shot(Series(times, noisy, ("prey", "predator")), LINEAR)
+    assert np.abs(start / (*TRUE, *FIRST, 2.0, 2.0) - 1.0).max() < 0.1
 
 
 def test_the_step_is_found_so_that_half_of_it_changes_little():
