@@ -1310,6 +1310,8 @@ MUTANTS = [
         "centre = mean + covariance @ (own * (location - mean))",
         "centre = mean - covariance @ (own * mean)",
         "tests/test_identify.py",
+    ),
+    Mutant(
         "weak: conditions by trapezoids",
         "sysid/windows.py",
         "[[1.0, 4.0, 1.0], [0.75, 0.0, -0.75]]",
