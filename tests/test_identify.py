@@ -166,6 +166,38 @@ def test_a_curved_constraint_is_reflected_at_its_nearest_point():
         assert_mean(means[:, 0], exact[:, 0].mean())
 
 
+@pytest.mark.parametrize("far", [1.01, 1.5, 4.0])
+def test_the_foot_on_a_curved_wall_is_its_nearest_point(far):
+    """Of a ball about the truth, from ``far`` radii: along the radius; the first tangent plane alone misses it."""
+    ball = lambda x: 0.04 - (x[0] - 10.0) ** 2 - (x[1] - 28.0) ** 2 - (x[2] - 2.5) ** 2  # noqa: E731
+    problem = identify(NOISY, systems.lorenz(), constraints=ball)
+    centre, direction = np.array([10.0, 28.0, 2.5]), np.array([[2.0, -1.0, 2.0]]) / 3.0
+    position, foot, outside = (centre + 0.2 * far * direction).T.copy(), np.zeros((3, 1)), np.ones(1)
+    problem.domain.look(position, foot, outside, problem.domain.real, problem.domain.whole)
+    assert outside[0] == 1.0
+    np.testing.assert_allclose(foot.T, centre + 0.2 * direction, rtol=1e-9)
+
+
+def test_a_gaussian_prior_adds_its_precision_and_its_mean():
+    """Conjugate: precision Λ + 1/s², mean weighted by precisions; the target's truth and energy are of the same."""
+    likelihood = likelihoods.derivative(noise=2.0)
+    flat = identify(NOISY, systems.lorenz(), likelihood=likelihood).posterior
+    prior = {"sigma": priors.gaussian(12.0, 0.01), "beta": priors.gaussian(2.0, 0.02)}
+    problem = identify(NOISY, systems.lorenz(), likelihood=likelihood, prior=prior)
+    own, location = np.array([1e4, 0.0, 2500.0]), np.array([12.0, 0.0, 2.0])
+    precision = np.linalg.inv(flat.covariance)
+    mean = np.linalg.solve(precision + np.diag(own), precision @ flat.mean + own * location)
+    np.testing.assert_allclose(problem.posterior.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.linalg.inv(problem.posterior.covariance), precision + np.diag(own), rtol=1e-7, atol=1e-6
+    )
+    energies, slopes = problem.target.evaluate(np.stack([mean, mean + 0.01]))
+    assert np.abs(slopes[0]).max() < 1e-6
+    assert energies[0] == pytest.approx(problem.truth.energy_quantiles([0.0])[0], abs=1e-6)
+    quadratic = 0.5 * 0.01**2 * (precision + np.diag(own)).sum()
+    assert energies[1] - energies[0] == pytest.approx(quadratic, rel=1e-6)
+
+
 def test_inclusion_is_the_share_of_the_slab():
     law = priors.spike_and_slab(0.1, 5.0, inclusion=0.3)
     x = np.array([0.0, 0.1, 0.5, 3.0])
