@@ -15,9 +15,11 @@ from scipy.stats import chi2
 
 from sysid import priors, systems
 from sysid.data import simulate
+from sysid.derivative import derivative
 from sysid.identify import identify
 from sysid.integrate import solve
 from sysid.trajectory import trajectory
+from sysid.weak import weak
 from toolkit import sample, samplers
 from toolkit.diagnostics import ess, r_hat
 
@@ -70,9 +72,28 @@ def by_trajectory(case: Case, noise: float, data: Any) -> Any:
     ).scaled()
 
 
+def by_weak(case: Case, noise: float, data: Any) -> Any:
+    """Parameters are free; the states' noise is that of the series, the path is taken out."""
+    table = priors_of(case, noise)
+    return identify(data, case.system, likelihood=weak(), prior={p: table[p] for p in case.system.parameters}).scaled()
+
+
+def by_derivative(case: Case, noise: float, data: Any) -> Any:
+    """Parameters are free; velocities and states are those of smoothing splines, the noise that of the residuals."""
+    table = priors_of(case, noise)
+    return identify(
+        data, case.system, likelihood=derivative(velocities="spline"),
+        prior={p: table[p] for p in case.system.parameters},
+    ).scaled()  # fmt: skip
+
+
 # Name → function of a case, its noise and a series to a problem to sample, with the parameters of the system among its
 # names.
-LIKELIHOODS: dict[str, Callable[[Case, float, Any], Any]] = {"trajectory": by_trajectory}
+LIKELIHOODS: dict[str, Callable[[Case, float, Any], Any]] = {
+    "trajectory": by_trajectory,
+    "weak": by_weak,
+    "derivative": by_derivative,
+}
 
 
 def drawn(case: Case, noise: float, rng: Any) -> tuple[Any, Any]:
