@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -122,12 +123,10 @@ def in_logarithms(wall: Linear, names: tuple[str, ...], log: NDArray[np.bool_]) 
 
 def read(text: str, names: tuple[str, ...]) -> list[Linear]:
     """The walls of "a < b", "a < b < c" and so on; < and <= are alike. Raises ValueError otherwise."""
-    places = {f"parameter_{k}": k for k in range(len(names))}
-    plain = text
-    for k in sorted(range(len(names)), key=lambda k: -len(names[k])):  # "dx:xy" is no name to Python
-        if not names[k].isidentifier():
-            plain = plain.replace(names[k], f" parameter_{k} ")
-    places |= {name: k for k, name in enumerate(names)}
+    longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    plain = re.sub(  # "dx:xy" is no name to Python
+        rf"(?<!\w)(?:{longest_first})(?!\w)", lambda found: f" parameter_{names.index(found[0])} ", text
+    )
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
     except SyntaxError as error:
@@ -136,7 +135,7 @@ def read(text: str, names: tuple[str, ...]) -> list[Linear]:
         isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in tree.ops
     ):
         raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}")
-    sides = [linear(node, places, text, len(names)) for node in (tree.left, *tree.comparators)]
+    sides = [linear(node, names, text) for node in (tree.left, *tree.comparators)]
     walls = []
     for (left, right), op in zip(itertools.pairwise(sides), tree.ops, strict=True):
         low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)
@@ -147,22 +146,23 @@ def read(text: str, names: tuple[str, ...]) -> list[Linear]:
     return walls
 
 
-def linear(node: Any, places: dict[str, int], text: str, q: int) -> Array:
-    """An expression as its coefficients (q + 1,), the constant last."""
-    constant = np.zeros(q + 1)
+def linear(node: Any, names: tuple[str, ...], text: str) -> Array:
+    """An expression of parameter_0, parameter_1, … as its coefficients (q + 1,), the constant last."""
+    constant = np.zeros(len(names) + 1)
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         constant[-1] = node.value
         return constant
     if isinstance(node, ast.Name):
+        places = [f"parameter_{k}" for k in range(len(names))]
         if node.id not in places:
-            raise ValueError(f"constraints must name parameters ({', '.join(places)}), got {node.id!r} in {text!r}")
-        constant[places[node.id]] = 1.0
+            raise ValueError(f"constraints must name parameters ({', '.join(names)}), got {node.id!r} in {text!r}")
+        constant[places.index(node.id)] = 1.0
         return constant
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = linear(node.operand, places, text, q)
+        value = linear(node.operand, names, text)
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.BinOp):
-        left, right = linear(node.left, places, text, q), linear(node.right, places, text, q)
+        left, right = linear(node.left, names, text), linear(node.right, names, text)
         if isinstance(node.op, ast.Add | ast.Sub):
             return left + right if isinstance(node.op, ast.Add) else left - right
         if isinstance(node.op, ast.Mult) and not (left[:-1].any() and right[:-1].any()):

@@ -51,7 +51,9 @@ class Derivative:
         if self.batch_size is not None:
             if not np.isfinite(velocities).all():
                 raise ValueError("batch_size needs data without missing values")
-            extra = batch_numbers(model, states, velocities, weights, mean, self.batch_size, self.batches == "windows")
+            extra = batch_numbers(
+                model, states, velocities, weights, mean, constant, self.batch_size, self.batches == "windows"
+            )
             kernel, rows = use_batch, FIRST_SUMS + row_width.py_func(len(mean))
             numbers = np.concatenate([numbers, extra])
         return Prepared(
@@ -75,7 +77,9 @@ class Derivative:
             sds = np.sqrt(misfits(model, states, velocities, best) / np.maximum(free, 1.0))
             sds = np.maximum(sds, EXACT * np.sqrt(sums.speed))
         else:
-            sds = np.broadcast_to(np.asarray(self.noise, np.float64), sums.rows.shape)
+            if len(self.noise) not in (1, len(sums.rows)):
+                raise ValueError(f"noise must be one or one per state, {len(sums.rows)}, got {len(self.noise)}")
+            sds = np.resize(np.array(self.noise, np.float64), len(sums.rows))
         still = np.flatnonzero(sds <= 0.0)
         if still.size:
             raise ValueError(
@@ -112,7 +116,7 @@ def derivative(
         check_choice("noise", noise, ("estimated", "mean"))
     else:
         sds = check_array("noise", noise)
-        if sds.ndim > 1 or (sds <= 0.0).any():
+        if sds.ndim > 1 or sds.size == 0 or (sds <= 0.0).any():
             raise ValueError(f"noise must be one or one per state, each > 0, got {noise!r:.200}")
         noise = tuple(sds.ravel().tolist())
     if batch_size is not None:
@@ -187,7 +191,14 @@ def weighted_design(model: Model, states: Array, velocities: Array, weights: Arr
 
 
 def batch_numbers(
-    model: Model, states: Array, velocities: Array, weights: Array, mean: Array, batch_size: int, windows: bool
+    model: Model,
+    states: Array,
+    velocities: Array,
+    weights: Array,
+    mean: Array,
+    constant: float,
+    batch_size: int,
+    windows: bool,
 ) -> Array:
     """The numbers of ``batches.use_batch`` that follow those of all data."""
     n, q = len(states), len(mean)
@@ -209,6 +220,6 @@ def batch_numbers(
         rows = table[first + 1 : first + 1 + len(chosen)]
         rows[:, : len(lower[0])] = np.einsum("nek,nel->nkl", design, design)[:, lower[0], lower[1]]
         rows[:, len(lower[0]) : -1] = np.einsum("nek,ne->nk", design, rest)
-        rows[:, -1] = (rest**2).sum(axis=1)
+        rows[:, -1] = (rest**2).sum(axis=1) + 2.0 * constant / n
     rows = np.cumsum(table, axis=0) if windows else table[1:]
     return np.concatenate([[n, batch_size, float(windows)], rows.ravel()])

@@ -83,6 +83,8 @@ class Ensemble:
         exact = truth.values if isinstance(truth, Series) else check_array("truth", truth)
         if exact.shape != self.states.shape[1:]:
             raise ValueError(f"truth must have shape {self.states.shape[1:]}, got {exact.shape}")
+        if isinstance(truth, Series) and truth.states != self.system.states:
+            raise ValueError(f"truth must have states {self.system.states}, got {truth.states}")
         if isinstance(truth, Series) and not np.allclose(truth.times, self.times):
             raise ValueError("truth must be at the times of the ensemble")
         size = np.sqrt(np.nanmean((exact**2).sum(axis=1)))
@@ -153,7 +155,10 @@ def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | No
     if isinstance(draws, Run):
         problem = draws.problem if problem is None else problem
         if not isinstance(problem, Identification):
-            raise TypeError(f"draws must be the run of an Identification, got that of {problem!r:.200}")
+            raise TypeError(
+                f"draws must be the run of an Identification, or problem be given (as for a loaded run), got that of "
+                f"{problem!r:.80}"
+            )
         theta = problem.parameters(draws).reshape(-1, problem.dim)
         weights = None if draws.replica_weights is None else np.asarray(draws.weights, np.float64).ravel()
     else:

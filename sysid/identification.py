@@ -11,6 +11,7 @@ from toolkit import Run
 from toolkit.checks import check_array, check_count
 from toolkit.problem import Problem
 
+from .composing import N_HEADER, SCALED
 from .constraints import Coordinates
 from .estimates import Estimates, estimate
 from .model import Model
@@ -62,8 +63,23 @@ class Identification(Problem):
         return len(self.names)
 
     def parameters(self, draws: Any) -> Array:
-        """Parameters (…, q) of a run's draws (chain, draw, q), or of positions (…, q)."""
+        """Parameters (…, q) of a run's draws (chain, draw, q), or of positions (…, q).
+
+        Raises ValueError for another last axis, or a run whose positions are others, as of a problem scaled or not.
+        """
+        self._check_run(draws)
         return self.coordinates.parameters(positions_of(draws, self.dim))
+
+    def _check_run(self, run: Any) -> None:
+        """Raise ValueError where ``run`` is one of other positions."""
+        chart = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
+        if isinstance(run, Run) and not np.array_equal(
+            run.problem.target.parameters[chart], self.target.parameters[chart]
+        ):
+            raise ValueError(
+                f"run must be one of this problem, {self.name!r}, but is of {run.problem.name!r} in other positions: "
+                "ask the problem that was sampled, as what scaled() gave"
+            )
 
     def positions(self, parameters: Any) -> Array:
         """Positions (…, q) of parameters (…, q). Raises ValueError for another last axis, or log of what is not > 0."""
@@ -91,14 +107,19 @@ class Identification(Problem):
         return np.stack(columns, axis=1)
 
     def start_of(self, parameters: Any) -> Array:
-        """Initial states (n, dim) of parameters (n, q): those sampled, else the first complete row of the data."""
+        """Initial states (n, dim) of parameters (n, q): those sampled, else as fixed, or the data's first whole row."""
         theta = np.atleast_2d(np.asarray(parameters, np.float64))
         first = self.data[0] if isinstance(self.data, list | tuple) else self.data
         complete = np.flatnonzero(np.isfinite(first.values).all(axis=1))
         row = first.values[complete[0]] if complete.size else np.nanmean(first.values, axis=0)
+        known = dict(zip(first.states, row, strict=True))
+        if self.prepared.first is not None:
+            known = dict(zip(self.system.states, self.prepared.first, strict=True))
         columns = [
-            theta[:, self.names.index(f"{state}(0)")] if f"{state}(0)" in self.names else np.full(len(theta), value)
-            for state, value in zip(self.system.states, row, strict=True)
+            theta[:, self.names.index(f"{state}(0)")]
+            if f"{state}(0)" in self.names
+            else np.full(len(theta), known[state])
+            for state in self.system.states
         ]
         return np.stack(columns, axis=1)
 
@@ -128,7 +149,7 @@ class Identification(Problem):
             from .conditioning import laplace
 
             unscaled = assembled(replace(self, coordinates=plain))
-            shift, factor = laplace(unscaled.target, plain.positions(self.prepared.start))
+            shift, factor = laplace(unscaled.target, plain.positions(self._start()))
         return assembled(replace(self, coordinates=Coordinates(plain.log, shift, factor)))
 
     def _checked_mode(self, mode: Any) -> Array:
@@ -140,6 +161,14 @@ class Identification(Problem):
             )
         return values
 
+    def _start(self) -> Array:
+        """The likelihood's start (q,), but where that is not > 0 and must be: the prior's median, or its size."""
+        theta = np.array(self.prepared.start)
+        for k, law in enumerate(self.priors):
+            if theta[k] <= 0.0 and (self.coordinates.log[k] or law.is_positive):
+                theta[k] = np.exp(law.location) if law.is_positive else abs(theta[k]) or 1.0
+        return theta
+
     def starts(self, n_chains: int, *, seed: int, spread: float = 1.0) -> Array:
         """Positions (n_chains, q) to start from: about the likelihood's best parameters, inside all constraints.
 
@@ -149,7 +178,7 @@ class Identification(Problem):
         n_chains = check_count("n_chains", n_chains, at_least=1)
         rng = np.random.default_rng(check_count("seed", seed, at_least=0))
         is_scaled = not np.array_equal(self.coordinates.root, np.eye(self.dim))
-        centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.prepared.start)
+        centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self._start())
         points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))
         if self.domain is None:
             return np.asarray(points)
@@ -172,6 +201,7 @@ class Identification(Problem):
 
     def to_datatree(self, run: Run) -> Any:
         """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``."""
+        self._check_run(run)
         named = replace(run, replica_draws=self.coordinates.parameters(run.replica_draws))
         return named.to_datatree(self.names)
 

@@ -45,8 +45,9 @@ def identify(
     free) or a ``Model``. likelihood: "derivative", "weak", "trajectory", or one made by ``sysid.likelihoods`` with
     options. prior: one of ``sysid.priors`` for all parameters, or a mapping from names; others are flat. constraints:
     texts such as "sigma > 1 + beta", linear in the parameters, convex regions of them, or analytic functions of a tuple
-    of all parameters, ≥ 0 inside; draws are reflected at the walls. log: names of parameters sampled as logarithms;
-    None: those with log-normal priors, and noise scales.
+    of all parameters, ≥ 0 inside: the problem's domain, at whose walls r2SGLD and r2SGHMC reflect draws; other samplers
+    ignore it unless given a ``boundary``: ``reflect()``, or ``reject()`` for MALA and HMC. log: names of parameters
+    sampled as logarithms; None: those with log-normal priors, and noise scales.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined.

@@ -15,6 +15,7 @@ class Prepared(NamedTuple):
     lane)) writes energy and dU/dθ of every lane. numbers: its data. positive: which θ must be > 0. start: a θ (q,) of
     finite energy. stochastic: it draws minibatches, with the engine's counters in the first rows of work.
     quadratic: (mean (q,), precision (q, q), lowest) where the energy is lowest + ½ (θ − mean)ᵀ precision (θ − mean).
+    first: the initial state (dim,) where the likelihood takes it for known.
     """
 
     names: tuple[str, ...]
@@ -25,6 +26,7 @@ class Prepared(NamedTuple):
     start: Array
     stochastic: bool = False
     quadratic: tuple[Array, Array, float] | None = None
+    first: Array | None = None
 
 
 class Likelihood(Protocol):

@@ -65,6 +65,7 @@ class Shot:
     numbers: Array
     work_rows: int
     dim: int
+    first: Array | None  # (dim,), the initial state where it is fixed
 
     def evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
@@ -147,4 +148,4 @@ def shot_of(
     positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
     kernel = shooting_kernel(system.rhs, equations.pull, method, dim, system.n_parameters)
     rows = dim * (N_BANDS + int(steps.sum()) + n_segments)
-    return Shot(tuple(names), tuple(positive), kernel, numbers, rows, dim)
+    return Shot(tuple(names), tuple(positive), kernel, numbers, rows, dim, first)

@@ -41,7 +41,7 @@ class Trajectory:
         deviations "sd(x)". Raises TypeError or ValueError naming what does not fit.
         """
         shot, theta = self.shot(data, model)
-        return Prepared(shot.names, shot.kernel, shot.numbers, shot.work_rows, shot.positive, theta)
+        return Prepared(shot.names, shot.kernel, shot.numbers, shot.work_rows, shot.positive, theta, first=shot.first)
 
     def shot(self, data: Series, model: System | Library | Model) -> tuple[Shot, Array]:
         """The energy, with a θ (q,) near its lowest."""

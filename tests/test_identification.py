@@ -1,0 +1,110 @@
+"""A problem of identification: positions and parameters of runs, starts, initial states, batches, words."""
+
+import numpy as np
+import pytest
+
+import sysid
+from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
+from toolkit import load, sample, samplers
+from toolkit.evaluation import COUNTER_ROWS
+
+LORENZ = systems.lorenz()
+LV = systems.lotka_volterra()
+SERIES = sysid.data.simulate(LORENZ, np.arange(0.0, 4.0, 0.01), seed=1)
+PREY = sysid.data.simulate(LV, np.arange(0.0, 6.0, 0.5), errors="lognormal", noise=0.1, seed=2)
+BACKWARDS = Series(SERIES.times, SERIES.values, SERIES.states, velocities=-SERIES.velocities)
+
+
+def test_a_run_is_read_in_the_positions_it_was_drawn_in(tmp_path):
+    """A run of scaled positions is refused by the problem that is not; a loaded one is read as the run itself."""
+    plain = identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0))
+    scaled = plain.scaled()
+    run = sample(scaled, samplers.hmc(0.5, n_leapfrogs=3), n_steps=200, burn_in=20, n_chains=8, seed=1)
+    for ask in (plain.estimates, plain.parameters, plain.inclusion, plain.to_datatree):
+        with pytest.raises(ValueError, match="in other positions"):
+            ask(run)
+    with pytest.raises(ValueError, match="in other positions"):
+        sysid.simulate(run, [0.0, 0.1], problem=plain)
+    run.save(tmp_path / "run.npz")
+    loaded = load(tmp_path / "run.npz")
+    np.testing.assert_array_equal(scaled.estimates(loaded).mean, scaled.estimates(run).mean)
+    with pytest.raises(ValueError, match="in other positions"):
+        plain.estimates(loaded)
+    with pytest.raises(TypeError, match="draws must be the run of an Identification, or problem be given"):
+        sysid.simulate(loaded, [0.0, 0.1])
+
+
+@pytest.mark.parametrize("logs", [{}, {"log": ()}, {"log": ("sigma",)}])
+def test_starts_of_positive_parameters_are_positive_where_least_squares_are_not(logs):
+    """With velocities turned round σ is −10 by least squares: starts and scaled positions are finite all the same."""
+    prior = {"sigma": priors.gaussian(0.0, 3.0) if logs.get("log") else priors.lognormal(1.0, 0.5)}
+    problem = identify(BACKWARDS, LORENZ, likelihood=likelihoods.derivative(noise=50.0), prior=prior, **logs)
+    assert problem.prepared.start[0] < 0.0
+    for made in (problem, problem.scaled()):
+        starts = made.starts(4, seed=1)
+        energy, gradient = made.target.evaluate(starts)
+        assert np.isfinite(energy).all()
+        assert np.isfinite(gradient).all()
+        assert (made.parameters(starts)[:, 0] > 0.0).all()
+
+
+def test_initial_states_are_those_of_the_likelihood():
+    """Columns of data in any order, a start that is given, states without data: none is taken for another."""
+    swapped = Series(PREY.times, PREY.values[:, ::-1].copy(), PREY.states[::-1], noise=PREY.noise)
+    only_prey = Series(PREY.times, PREY.values[:, :1].copy(), PREY.states[:1])
+
+    def start_of(data, start):
+        likelihood = likelihoods.trajectory(errors="lognormal", noise=0.1, start=start)
+        problem = identify(data, LV, likelihood=likelihood)
+        return problem.start_of(problem.prepared.start)[0]
+
+    np.testing.assert_array_equal(start_of(PREY, "fixed"), PREY.values[0])
+    np.testing.assert_array_equal(start_of(swapped, "fixed"), PREY.values[0])
+    np.testing.assert_array_equal(start_of(PREY, [11.0, 4.0]), [11.0, 4.0])
+    np.testing.assert_array_equal(start_of(only_prey, [11.0, 4.0]), [11.0, 4.0])
+    problem = identify(only_prey, LV, likelihood=likelihoods.trajectory(errors="lognormal", noise=0.1))
+    np.testing.assert_array_equal(problem.start_of(problem.prepared.start)[0], problem.prepared.start[-2:])
+
+
+def test_a_batch_of_all_data_has_their_energy_with_its_constants():
+    """The window that holds every datum once has the energy of all data, to rounding."""
+    n = len(SERIES)
+    likelihood = likelihoods.derivative(noise=3.0, batch_size=n, batches="windows")
+    prepared = likelihood.prepare(SERIES, LORENZ)
+    theta = np.array([[9.0], [27.0], [2.0]])
+    energies, slopes = [], []
+    for mode in (0.0, 1.0):
+        energy, slope = np.empty(1), np.empty((3, 1))
+        work = np.zeros((prepared.work_rows, 1))
+        work[:COUNTER_ROWS] = mode
+        prepared.kernel(theta, energy, slope, prepared.numbers, work)
+        energies.append(energy[0])
+        slopes.append(slope)
+    assert energies[1] == pytest.approx(energies[0], rel=1e-10)
+    np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("noise", [(1.0, 2.0), ()])
+def test_noise_of_another_number_of_states_is_refused_by_name(noise):
+    with pytest.raises(ValueError, match="noise must be one or one per state"):
+        identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=noise))
+
+
+@pytest.mark.parametrize("label", ["lambda", "µ", "parameter_1", "a b"])
+def test_constraints_read_every_name_a_parameter_may_have(label):
+    """Words that Python keeps, letters it changes, and names like its own stand-ins."""
+    model = model_of(
+        libraries.polynomial(LORENZ.states, 2), tied={label: {"dx:x": -1, "dx:y": 1}}, free=["dy:x", "dz:z"],
+        fixed={"dy:y": -1, "dy:xz": -1, "dz:xy": 1},
+    )  # fmt: skip
+    problem = identify(SERIES, model, constraints=[f"{label} > 3", "dy:x > 11", "-2*dz:z > 2"])
+    points = np.array([[4.0, 12.0, -2.0], [2.0, 12.0, -2.0], [4.0, 10.0, -2.0], [4.0, 12.0, 0.0]])
+    assert problem.contains(points).tolist() == [True, False, False, False]
+    with pytest.raises(ValueError, match=r"must name parameters .*dy:x, dz:z.*, got 'other'"):
+        identify(SERIES, model, constraints="other > 1")
+
+
+def test_a_truth_with_states_in_another_order_is_refused():
+    ensemble = sysid.simulate(np.tile(LV.usual, (2, 1)), PREY.times, problem=LV, n_draws=None)
+    with pytest.raises(ValueError, match="truth must have states"):
+        ensemble.valid_time(Series(PREY.times, PREY.values[:, ::-1].copy(), PREY.states[::-1]), lyapunov=1.0)
