@@ -156,8 +156,7 @@ def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | No
         problem = draws.problem if problem is None else problem
         if not isinstance(problem, Identification):
             raise TypeError(
-                f"draws must be the run of an Identification, or problem be given (as for a loaded run), got that of "
-                f"{problem!r:.80}"
+                f"draws must be the run of an Identification, got that of {problem!r:.80}: give problem with a loaded run"
             )
         theta = problem.parameters(draws).reshape(-1, problem.dim)
         weights = None if draws.replica_weights is None else np.asarray(draws.weights, np.float64).ravel()

@@ -30,7 +30,7 @@ def test_a_run_is_read_in_the_positions_it_was_drawn_in(tmp_path):
     np.testing.assert_array_equal(scaled.estimates(loaded).mean, scaled.estimates(run).mean)
     with pytest.raises(ValueError, match="in other positions"):
         plain.estimates(loaded)
-    with pytest.raises(TypeError, match="draws must be the run of an Identification, or problem be given"):
+    with pytest.raises(TypeError, match="give problem with a loaded run"):
         sysid.simulate(loaded, [0.0, 0.1])
 
 
