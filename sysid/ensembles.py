@@ -156,7 +156,8 @@ def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | No
         problem = draws.problem if problem is None else problem
         if not isinstance(problem, Identification):
             raise TypeError(
-                f"draws must be the run of an Identification, got that of {problem!r:.80}: give problem with a loaded run"
+                f"draws must be the run of an Identification, got that of {problem!r:.80}: "
+                "give problem with a loaded run"
             )
         theta = problem.parameters(draws).reshape(-1, problem.dim)
         weights = None if draws.replica_weights is None else np.asarray(draws.weights, np.float64).ravel()

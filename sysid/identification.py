@@ -139,9 +139,7 @@ class Identification(Problem):
             shift = plain.positions(self._checked_mode(mode))
             factor = check_array("root", root)
             if factor.shape != (self.dim, self.dim) or np.linalg.matrix_rank(factor) < self.dim:
-                raise ValueError(
-                    f"root must be an invertible matrix ({self.dim}, {self.dim}), got shape {factor.shape}"
-                )
+                raise ValueError(f"root must be an invertible matrix ({self.dim}, {self.dim}), got {root!r:.200}")
         elif self.posterior is not None and not plain.log.any():
             shift = self.posterior.mean
             factor = np.asarray(np.linalg.cholesky(self.posterior.covariance))

@@ -55,6 +55,7 @@ def identify(
     chosen = likelihoods.of(likelihood)
     model = model if isinstance(model, System) else as_model(model)
     prepared = chosen.prepare(data, model)
+    check_names("parameters", prepared.names)
     priors = check_priors(prior, prepared.names)
     logs = check_log(log, prepared, priors)
     label = check_text("name", name) or f"{model.name} by {chosen_name(likelihood)}"

@@ -114,8 +114,9 @@ def horseshoe(scale: float, *, slab: float = math.inf) -> Prior:
     """x ~ N(0, scale² λ²) with λ half-Cauchy: most coefficients near 0, a few free.
 
     slab: a width that no part exceeds (the regularised horseshoe); scale: the size below which coefficients shrink.
-    It is a mixture of 40 normals, λ in equal steps of log λ from 1e-4 to 1e4: the density is right to 1 % for
-    |x| ≥ 1e-3 scale, and finite at 0, where the horseshoe's is not. A part narrower than ``scale`` counts as absence.
+    It is a mixture of 40 normals, λ in equal steps of log λ from 1e-4 to 1e4: the density is right to 1 % for |x| from
+    1e-3 to 100 scales, finite at 0, where the horseshoe's is not, and without its tail beyond 1e4 scales. A part
+    narrower than ``scale`` counts as absence.
     Source: Carvalho, Polson & Scott (2010); Piironen & Vehtari (2017).
     """
     width = check_scale("scale", scale)

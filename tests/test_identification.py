@@ -108,3 +108,9 @@ def test_a_truth_with_states_in_another_order_is_refused():
     ensemble = sysid.simulate(np.tile(LV.usual, (2, 1)), PREY.times, problem=LV, n_draws=None)
     with pytest.raises(ValueError, match="truth must have states"):
         ensemble.valid_time(Series(PREY.times, PREY.values[:, ::-1].copy(), PREY.states[::-1]), lyapunov=1.0)
+
+
+def test_parameters_named_like_initial_states_are_refused():
+    model = model_of(libraries.polynomial(LV.states, 1), tied={"prey(0)": {"dprey:prey": 1.0}}, free=())
+    with pytest.raises(ValueError, match=r"parameters must be distinct and not empty, got 'prey\(0\)'"):
+        identify(PREY, model, likelihood=likelihoods.trajectory(errors="lognormal", noise=0.1))
