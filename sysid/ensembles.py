@@ -88,6 +88,8 @@ class Ensemble:
         if isinstance(truth, Series) and not np.allclose(truth.times, self.times):
             raise ValueError("truth must be at the times of the ensemble")
         size = np.sqrt(np.nanmean((exact**2).sum(axis=1)))
+        if not size > 0.0:
+            raise ValueError("truth must not be 0 at all times, which leaves no size to compare with")
         off = np.sqrt(((self.states - exact) ** 2).sum(axis=2)) / size
         bad = (off > threshold) | np.isnan(self.states).any(axis=2)
         first = np.where(bad.any(axis=1), bad.argmax(axis=1), self.times.size - 1)

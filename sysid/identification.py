@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit import Run
-from toolkit.checks import check_array, check_count
+from toolkit.checks import check_array, check_count, check_number, check_real_array
 from toolkit.problem import Problem
 
 from .composing import N_HEADER, SCALED
@@ -174,6 +174,7 @@ class Identification(Problem):
         constraints are moved halfway to one inside until they obey.
         """
         n_chains = check_count("n_chains", n_chains, at_least=1)
+        spread = check_number("spread", spread, at_least=0.0)
         rng = np.random.default_rng(check_count("seed", seed, at_least=0))
         is_scaled = not np.array_equal(self.coordinates.root, np.eye(self.dim))
         centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self._start())
@@ -210,7 +211,7 @@ class Identification(Problem):
 
 def positions_of(draws: Any, q: int) -> Array:
     """Positions (…, q) of a run or an array."""
-    positions = np.asarray(draws.draws if isinstance(draws, Run) else draws, np.float64)
+    positions = check_real_array("draws", draws.draws if isinstance(draws, Run) else draws)
     if positions.ndim == 0 or positions.shape[-1] != q:
         raise ValueError(f"draws must have shape (…, {q}), got {positions.shape}")
     return positions

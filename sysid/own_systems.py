@@ -44,7 +44,7 @@ def own(
     analytic there (abs, min, max, comparisons of states), saying in which slope and by what.
     """
     made = System(
-        name or getattr(function, "__name__", "system"), tuple(states), tuple(parameters), function, usual, start,
+        name or getattr(function, "__name__", "system"), states, parameters, function, usual, start,
         time_unit, tuple(units), terms, invariant, lyapunov, source,
     )  # fmt: skip
     if raises(getattr(getattr(function, "py_func", function), "__code__", None)):

@@ -108,6 +108,20 @@ def test_a_truth_with_states_in_another_order_is_refused():
     ensemble = sysid.simulate(np.tile(LV.usual, (2, 1)), PREY.times, problem=LV, n_draws=None)
     with pytest.raises(ValueError, match="truth must have states"):
         ensemble.valid_time(Series(PREY.times, PREY.values[:, ::-1].copy(), PREY.states[::-1]), lyapunov=1.0)
+    with pytest.raises(ValueError, match="truth must not be 0"):
+        ensemble.valid_time(np.zeros_like(PREY.values), lyapunov=1.0)
+
+
+def test_what_is_no_number_or_no_sequence_of_names_is_refused_by_name():
+    problem = identify(SERIES, LORENZ).scaled()
+    with pytest.raises(TypeError, match="spread must be"):
+        problem.starts(2, seed=1, spread="wide")
+    with pytest.raises(ValueError, match="spread must be"):
+        problem.starts(2, seed=1, spread=np.nan)
+    with pytest.raises(TypeError, match="draws must be"):
+        problem.estimates("run")
+    with pytest.raises(TypeError, match="states must be a sequence of names"):
+        systems.own(lambda t, x, p: (p[0] * x[0], x[1]), states="xy", parameters="a", usual=[1.0], start=[1.0, 1.0])
 
 
 def test_parameters_named_like_initial_states_are_refused():
