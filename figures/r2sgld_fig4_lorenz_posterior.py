@@ -6,26 +6,17 @@ sampler has reached can be seen. Reflection moves the start, from 0 to 2 and 2, 
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-
-from figures import run_script, save, style
-from figures.identification_panels import legend_of, posterior_panel, rows_of
-from figures.r2sgld_identification import result_of
+from figures import run_script, save
+from figures.identification_figures import lorenz_posteriors
 
 METHODS = ("reSGLD", "r2SGLD")
 LIMITS = ((8.5, 11.2), (27.2, 28.8), (2.48, 2.86))
 
 
 def draw(out: Path, quick: bool) -> list[Path]:
-    """Run both samplers, draw their densities, write modes and moments."""
-    results = [result_of("lorenz", method, quick=quick) for method in METHODS]
-    figure, panels = plt.subplots(2, 3, figsize=(style.WIDTH, 3.7))
-    for row, result in zip(panels, results, strict=True):
-        for k, axes in enumerate(row):
-            posterior_panel(axes, result, k, limits=LIMITS[k])
-        row[0].set_ylabel(f"{result.method}\ndensity")
-    figure.legend(*legend_of(panels[0, 0], printed=True), loc="outside lower center", ncols=6)
-    return save(figure, rows_of(results), out, "r2sgld_fig4_lorenz_posterior")
+    """Run the samplers, draw their densities, write modes and moments."""
+    figure, table = lorenz_posteriors(METHODS, LIMITS, height=3.7, quick=quick)
+    return save(figure, table, out, "r2sgld_fig4_lorenz_posterior")
 
 
 if __name__ == "__main__":
