@@ -200,7 +200,11 @@ def test_laplaces_approximation_is_near(load):
     assert ((ratio > 0.98) & (ratio < 1.25)).all()
 
 
-@pytest.mark.parametrize("load", STAND_INS, ids=lambda load: load.__name__)
+@pytest.mark.parametrize(
+    "load",
+    [pytest.param(load, marks=[pytest.mark.slow] * (load is datasets.german)) for load in STAND_INS],
+    ids=lambda load: load.__name__,
+)
 def test_exact_draws_agree_with_the_stored_run(load):
     data = load()
     target = logistic_regression(data.features, data.labels)
