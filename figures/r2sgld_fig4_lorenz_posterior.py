@@ -7,7 +7,7 @@ sampler has reached can be seen. Reflection moves the start, from 0 to 2 and 2, 
 from pathlib import Path
 
 from figures import run_script, save
-from figures.identification_figures import lorenz_posteriors
+from figures.lorenz_drawings import lorenz_posteriors
 
 METHODS = ("reSGLD", "r2SGLD")
 LIMITS = ((8.5, 11.2), (27.2, 28.8), (2.48, 2.86))

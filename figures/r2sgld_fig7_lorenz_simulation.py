@@ -8,7 +8,7 @@ where they are apart by 40 % of the states' RMS.
 from pathlib import Path
 
 from figures import run_script, save
-from figures.identification_figures import lorenz_simulations
+from figures.lorenz_drawings import lorenz_simulations
 
 METHODS = ("SGLD", "R-SGLD", "cycSGLD", "R-cycSGLD")
 
