@@ -202,7 +202,7 @@ def test_laplaces_approximation_is_near(load):
 
 @pytest.mark.parametrize(
     "load",
-    [pytest.param(load, marks=[pytest.mark.slow] * (load is datasets.german)) for load in STAND_INS],
+    STAND_INS,
     ids=lambda load: load.__name__,
 )
 def test_exact_draws_agree_with_the_stored_run(load):

@@ -1,0 +1,34 @@
+"""Second cases of long tests, left to `make test-slow`: another case of the same test runs every time."""
+
+import pytest
+
+SECOND_CASES = (
+    "test_boundaries.py::test_a_reflected_walk_stays_uniform_and_a_clamped_one_does_not[heart]",
+    "test_boundaries.py::test_a_reflected_walk_stays_uniform_and_a_clamped_one_does_not[polygon]",
+    "test_boundaries.py::test_a_reflected_walk_stays_uniform_and_a_clamped_one_does_not[cross]",
+    "test_catalogue.py::test_gradient_against_complex_step[logistic_regression, Heart (stand-in)]",
+    "test_catalogue.py::test_moments_of_exact_draws[logistic_regression, Heart (stand-in)]",
+    "test_constraining.py::test_a_domain_much_larger_than_the_target",
+    "test_constraining.py::test_a_target_too_sharp_for_the_grid_is_refused",
+    "test_constraining.py::test_cell_masses_against_shapely[flower]",
+    "test_constraining.py::test_moments_modes_and_quantiles_against_exact_draws[simplex]",
+    "test_continuous_kernel.py::test_the_biasing_force_flattens_and_the_thermostat_has_its_law[0.5]",
+    "test_figures.py::test_each_script_writes_the_same_bytes_again[gallery_targets]",
+    "test_logistic.py::test_exact_draws_agree_with_the_stored_run[australian]",
+    "test_logistic.py::test_exact_draws_agree_with_the_stored_run[german]",
+    "test_logistic.py::test_stored_references_agree_with_importance_sampling[german]",
+    "test_philox.py::test_neighbouring_names_are_independent_streams[chain]",
+    "test_philox.py::test_neighbouring_names_are_independent_streams[replica]",
+    "test_posterior.py::test_priors[quartic]",
+    "test_students.py::test_draws_agree_with_cells_energies_moments_and_modes[student_mixture(5 in 64-D, 4 degrees)-]",
+    "test_trajectory.py::test_energy_is_the_log_density_under_the_solution_to_the_order_of_the_method[rk5-gaussian]",
+    "test_underdamped.py::test_stationary_covariance_of_position_and_momentum[0.05-1.0-0.0]",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark them slow."""
+    for item in items:
+        if item.nodeid.endswith(SECOND_CASES):
+            item.add_marker(pytest.mark.slow)
