@@ -1,8 +1,6 @@
 """Models linear in their parameters: which coefficients of a library's terms are free, fixed or tied to others."""
 
 import functools
-import hashlib
-import linecache
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +12,7 @@ from toolkit.checks import check_array, check_instance, check_number
 
 from .libraries import Library, Term, polynomial
 from .system import System, check_names
+from .writing import written
 
 Array = NDArray[np.float64]
 MOST_DEGREE = 6
@@ -103,10 +102,7 @@ def right_hand_side(model: Model) -> Any:
                 parts.append(f"({' + '.join(factors)})*v{k}".replace("1.0*p", "p"))
         sums.append(" + ".join(parts) or "0.0*x[0]")
     source = "\n".join([*lines, f"    return ({', '.join(sums)},)", ""])
-    file = f"<model {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    exec(compile(source, file, "exec"), space)  # our own text, of numbers and the terms' expressions
-    return space["rhs"]
+    return written("model", source, space)
 
 
 def compiled(function: Any) -> Any:

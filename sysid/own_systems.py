@@ -1,7 +1,5 @@
 """A user's own system, from a function or from SymPy expressions, checked before anything is solved with it."""
 
-import hashlib
-import linecache
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +12,7 @@ from toolkit.rebinding import raises
 
 from .slopes import checked_rhs
 from .system import System
+from .writing import written
 
 Array = NDArray[np.float64]
 STEP = 1e-40
@@ -142,12 +141,9 @@ def from_sympy(
         words[symbol] = f"v{k}"
     slopes = "".join(f"{text_of(sympy, formula, words)}, " for formula in reduced)
     text = "\n".join([*lines, f"    return ({slopes.strip()})", ""])
-    file = f"<system {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"np": np, "__name__": "generated"}
-    exec(compile(text, file, "exec"), space)  # our own text, of numbers, operators and NumPy's functions
+    rhs = written("system", text, {"np": np, "__name__": "generated"})
     return own(
-        space["rhs"], states=[str(s) for s in expressions], parameters=[str(s) for s in given], usual=usual,
+        rhs, states=[str(s) for s in expressions], parameters=[str(s) for s in given], usual=usual,
         start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,
         source=source,
     )  # fmt: skip
