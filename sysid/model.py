@@ -16,6 +16,7 @@ from .writing import written
 
 Array = NDArray[np.float64]
 MOST_DEGREE = 6
+SIGNS = {1.0: "", -1.0: "-"}  # factors that are written as a sign
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +97,12 @@ def right_hand_side(model: Model) -> Any:
     for e in range(len(model.states)):
         parts = []
         for k in used:
-            factors = [f"{c!r}*p[{j}]" for j, c in enumerate(model.directions[:, k, e].tolist()) if c]
+            factors = [
+                SIGNS.get(c, f"{c!r}*") + f"p[{j}]" for j, c in enumerate(model.directions[:, k, e].tolist()) if c
+            ]
             factors += [repr(model.constant[k, e].item())] if model.constant[k, e] else []
             if factors:
-                parts.append(f"({' + '.join(factors)})*v{k}".replace("1.0*p", "p"))
+                parts.append(f"({' + '.join(factors)})*v{k}")
         sums.append(" + ".join(parts) or "0.0*x[0]")
     source = "\n".join([*lines, f"    return ({', '.join(sums)},)", ""])
     return written("model", source, space)
