@@ -46,16 +46,27 @@ def estimate(
 ) -> Estimates:
     """Estimates from draws (n, q) with weights (n,) or None. Raises ValueError for no draws."""
     level = check_number("level", level, above=0.0, below=1.0)
-    if not len(draws):
-        raise ValueError("estimates need draws, and the run kept none")
-    share = np.full(len(draws), 1.0 / len(draws)) if weights is None else weights / weights.sum()
+    share = shares_of(draws, weights)
     mean = share @ draws
     ends = np.array([0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level])
     points = np.array([np.quantile(x, ends, weights=share, method="inverted_cdf") for x in draws.T]).T
-    present = np.array([share @ law.inclusion(x) for law, x in zip(priors, draws.T, strict=True)])
+    present = inclusion_of(draws, weights, priors)
     modes = marginal_modes(draws, share if weights is not None else None)
     median, lower, upper = points
     return Estimates(names, mean, np.sqrt(share @ (draws - mean) ** 2), median, lower, upper, modes, present)
+
+
+def shares_of(draws: Array, weights: Array | None) -> Array:
+    """How much each draw counts (n,), in all 1. Raises ValueError for no draws."""
+    if not len(draws):
+        raise ValueError("estimates need draws, and the run kept none")
+    return np.full(len(draws), 1.0 / len(draws)) if weights is None else weights / weights.sum()
+
+
+def inclusion_of(draws: Array, weights: Array | None, priors: tuple[Prior, ...]) -> Array:
+    """Probability (q,) that each term is present, from draws (n, q). Raises ValueError for no draws."""
+    share = shares_of(draws, weights)
+    return np.array([share @ law.inclusion(x) for law, x in zip(priors, draws.T, strict=True)])
 
 
 def marginal_modes(draws: Any, weights: Array | None = None) -> Array:

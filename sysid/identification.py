@@ -13,7 +13,7 @@ from toolkit.problem import Problem
 
 from .composing import N_HEADER, SCALED
 from .constraints import Coordinates
-from .estimates import Estimates, estimate
+from .estimates import Estimates, estimate, inclusion_of
 from .model import Model
 from .prepared import Prepared
 from .priors import Prior
@@ -194,9 +194,12 @@ class Identification(Problem):
 
     def estimates(self, run: Run, *, level: float = 0.9) -> Estimates:
         """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it."""
+        return estimate(self.names, *self._weighted(run), self.priors, level=level)
+
+    def _weighted(self, run: Run) -> tuple[Array, Array | None]:
+        """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
         theta = self.parameters(run).reshape(-1, self.dim)
-        weights = None if run.replica_weights is None else np.asarray(run.weights).ravel()
-        return estimate(self.names, theta, weights, self.priors, level=level)
+        return theta, None if run.replica_weights is None else np.asarray(run.weights).ravel()
 
     def to_datatree(self, run: Run) -> Any:
         """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``."""
@@ -206,7 +209,7 @@ class Identification(Problem):
 
     def inclusion(self, run: Run) -> Array:
         """Probability (q,) that each term is present: of priors with a spike; 1 for the others."""
-        return self.estimates(run).inclusion
+        return inclusion_of(*self._weighted(run), self.priors)
 
 
 def positions_of(draws: Any, q: int) -> Array:

@@ -78,11 +78,15 @@ def placeholder(q: int, name: str) -> Target:
     return Target(name, q, quadratic_block)
 
 
+def must_be_positive(prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
+    """Which parameters (q,) are > 0, for the likelihood or for their prior."""
+    return np.array([p or law.is_positive for p, law in zip(prepared.positive, priors, strict=True)])
+
+
 def check_log(log: Any, prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
     """Which parameters are sampled as logarithms (q,). Raises ValueError for names that are none."""
-    positive = np.array([p or law.is_positive for p, law in zip(prepared.positive, priors, strict=True)])
     if log is None:
-        return positive
+        return must_be_positive(prepared, priors)
     chosen = check_names("log", log, at_least=0)
     for label in chosen:
         if label not in prepared.names:
@@ -130,7 +134,7 @@ def assembled(draft: Identification) -> Identification:
         draft.target.name, q, block_of(prepared.kernel), numbers, prepared.work_rows + 2 * q,
         truth_of(draft), stochastic=prepared.stochastic,
     )  # fmt: skip
-    positive = np.array([p or law.is_positive for p, law in zip(prepared.positive, draft.priors, strict=True)])
+    positive = must_be_positive(prepared, draft.priors)
     region = region_of(draft.constraints, draft.names, coordinates, positive)
     functions = [c for c in as_list(draft.constraints) if callable(c) and not isinstance(c, Convex)]
     if functions:
