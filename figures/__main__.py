@@ -1,26 +1,110 @@
-"""Run every figure script, one line each; exit status 1 where one fails. QUICK=1 in the environment: small versions."""
+"""Figures and tables of the papers: `python -m figures [list | run [NAME …] | report]`; nothing: run all, then report.
 
-import importlib
+A script that fails does not stop the others: the end names it, and the exit status is 1. Data that are still valid are
+read back, so that a change of a picture measures nothing anew. QUICK=1 in the environment, or --quick: small versions.
+"""
+
+import argparse
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
-from .output import run_script
+from tqdm import tqdm
 
-failed = []
-for path in [*sorted(Path(__file__).parent.glob("*_fig*.py")), *sorted(Path(__file__).parent.glob("gallery_*.py"))]:
-    print(f"{path.stem} … ", end="", flush=True)
-    started = time.perf_counter()
-    try:
-        written = run_script(importlib.import_module(f"figures.{path.stem}").draw)
-    except Exception:
-        failed.append(path.stem)
-        print("failed", flush=True)
-        traceback.print_exc()
-        continue
-    kinds = ",".join(file.suffix[1:] for file in written)
-    place = written[0].with_suffix("")
-    print(f"{time.perf_counter() - started:.1f} s → {place}.{{{kinds}}}", flush=True)
-if failed:
-    sys.exit(f"failed: {', '.join(failed)}")
+from .output import OUT, QUICK
+from .script import Product, names, produce, script
+
+EXPECTED = 20.0  # seconds of a script that has not been run here
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    whole = argparse.ArgumentParser(prog="python -m figures", description=__doc__.partition("\n")[0])
+    commands = whole.add_subparsers(dest="command")
+    commands.add_parser("list", help="every script and what it shows")
+    run = commands.add_parser("run", help="produce figures, all where no name is given, without a report")
+    run.add_argument("names", nargs="*", metavar="NAME", help="as `list` gives them")
+    run.add_argument("--seed", type=int, help="in place of the scripts' own")
+    run.add_argument("--backend", default="cpu", help="cpu (default) or cuda")
+    run.add_argument("--fresh", action="store_true", help="measure again what could be read back")
+    for command in (run, commands.add_parser("report", help="one page of all figures that have been produced")):
+        command.add_argument("--out", type=Path, help="folder for the files; default figures/out")
+        command.add_argument("--quick", action="store_true", default=QUICK, help="small versions, in a folder quick")
+    return whole
+
+
+def run_all(chosen: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """Produce the figures one after another; the names of those that failed."""
+    failed: list[str] = []
+    expected = {name: seconds_before(name, options) for name in chosen}
+    shape = "{desc} {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left"
+    with tqdm(total=sum(expected.values()), bar_format=shape, disable=None, file=sys.stderr) as bar:
+        for name in chosen:
+            bar.set_description_str(name)
+            started = time.perf_counter()
+            try:
+                said = line_of(one(name, options), time.perf_counter() - started)
+            except Exception:
+                failed.append(name)
+                said = f"{name} failed\n{traceback.format_exc()}"
+            bar.write(said, file=sys.stdout)
+            sys.stdout.flush()
+            bar.update(expected[name])
+    return failed
+
+
+def one(name: str, options: argparse.Namespace) -> Product:
+    """Produce one figure."""
+    return produce(script(name), out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
+                   fresh=options.fresh)  # fmt: skip
+
+
+def line_of(product: Product, seconds: float) -> str:
+    """What came of a script, in a line."""
+    how = "read back and drawn" if product.reused else "measured and drawn"
+    kinds = ",".join(path.suffix[1:] for path in product.paths)
+    return f"{product.script.name}: {how} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
+
+
+def folder_of(options: argparse.Namespace) -> Path:
+    """Where the files are."""
+    return options.out or (OUT / "quick" if options.quick else OUT)
+
+
+def seconds_before(name: str, options: argparse.Namespace) -> float:
+    """Seconds a script took the last time, by which the bar reckons the time left."""
+    from .cached import seconds_of
+
+    return seconds_of(folder_of(options) / "data" / f"{name}.npz") or EXPECTED
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit status."""
+    whole = parser()
+    options = whole.parse_args(arguments)
+    if options.command is None:
+        options = whole.parse_args(["run"])
+        options.command = "all"
+    if options.command == "list":
+        width = max(map(len, names()))
+        print(*(f"{name:<{width}}  {script(name).title}" for name in names()), sep="\n")
+        return 0
+    failed: list[str] = []
+    if options.command in ("run", "all"):
+        unknown = sorted(set(options.names) - set(names()))
+        if unknown:
+            whole.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
+        failed = run_all(options.names or names(), options)
+    if options.command in ("report", "all"):
+        from .report import write_report
+
+        print(*write_report(folder_of(options)), sep="\n")
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,18 +1,15 @@
-"""Where figures go, and how a script is run."""
+"""Where figures go, and how they are written."""
 
 import csv
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from toolkit.checks import check_instance, check_text, is_sequence
-
-from .style import STYLE
 
 OUT = Path(__file__).resolve().parent / "out"
 QUICK = os.environ.get("QUICK", "0") not in ("", "0")
@@ -44,14 +41,3 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str) -> 
         writer.writeheader()
         writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in table)
     return paths
-
-
-def run_script(draw: Callable[[Path, bool], list[Path]], out: Path | None = None, quick: bool = QUICK) -> list[Path]:
-    """Draw one script's figure into ``out`` without a screen, in the project's style; the paths written.
-
-    out: None for figures/out, or figures/out/quick for a quick version, which never replaces a full one.
-    """
-    out = out or (OUT / "quick" if quick else OUT)
-    matplotlib.use("Agg")
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
-        return draw(out, quick)

@@ -1,0 +1,52 @@
+"""A number of a paper beside ours, and the verdict."""
+
+import math
+from typing import NamedTuple
+
+VERDICTS = ("better", "equal within error", "worse", "not printed")
+
+
+class Claim(NamedTuple):
+    """One number of a paper beside ours.
+
+    what: the number, with its unit. printed: the paper's, or nan where it prints none. ours: ours. error: standard
+    error of ours. aim: "higher" or "lower" where more or less of it is better, or the true value, which both should
+    be near. printed_error: standard error of the paper's, 0 where it states none. source: where the paper's number
+    is from ("table 4", "read off the curve", "authors' code", "derived"). why: where ours is worse, or means another
+    thing: one sentence.
+    """
+
+    what: str
+    printed: float
+    ours: float
+    error: float
+    aim: str | float
+    printed_error: float = 0.0
+    source: str = "printed"
+    why: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the paper's; nan where there is none."""
+        return self.ours / self.printed if self.printed else math.nan
+
+    @property
+    def verdict(self) -> str:
+        """One of VERDICTS: equal where the two differ by at most two standard errors of the difference."""
+        difference = self.ours - self.printed
+        if math.isnan(difference):
+            return "not printed"
+        if abs(difference) <= 2.0 * math.hypot(self.error, self.printed_error):
+            return "equal within error"
+        if isinstance(self.aim, str):
+            return "better" if (difference > 0.0) == (self.aim == "higher") else "worse"
+        return "better" if abs(self.ours - self.aim) < abs(self.printed - self.aim) else "worse"
+
+
+def check_claim(claim: Claim) -> Claim:
+    """``claim`` as it is; ValueError where it says nothing or states no error."""
+    if not claim.what or not (isinstance(claim.aim, float) or claim.aim in ("higher", "lower")):
+        raise ValueError(f"aim must be 'higher', 'lower' or the true value, got {claim.aim!r} for {claim.what!r}")
+    if not (math.isfinite(claim.ours) and math.isfinite(claim.error) and claim.error >= 0.0):
+        raise ValueError(f"{claim.what}: ours and its error must be finite, got {claim.ours!r} ± {claim.error!r}")
+    return claim

@@ -1,0 +1,140 @@
+"""A figure's script: found by its name, measured or read back, drawn, and written."""
+
+import importlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from toolkit.digests import PYTHON
+
+from . import cached
+from .cached import Measured, as_data
+from .claims import Claim, check_claim
+from .output import OUT, QUICK, save
+from .sources import digest
+from .study import Data, Study
+from .style import STYLE
+
+HERE = Path(__file__).resolve().parent
+PAPERS = {
+    "csgld": "Contour SGLD (2020)",
+    "icsgld": "Interacting contour SGLD (2022)",
+    "tact_hmc": "Thermostat-assisted continuously-tempered HMC (2018)",
+    "csgmcmc": "Cyclical SG-MCMC (2020)",
+    "r2sgld": "Reflected replica exchange SGLD (2024)",
+    "gallery": "What the toolkit has",
+}
+
+KINDS = ("fig", "table")
+
+
+class Script(NamedTuple):
+    """A module ``<paper>_<figure>.py`` with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``.
+
+    Optional: ``compare(data)``, the paper's numbers beside ours, and DIFFERS, one sentence on where we differ and why.
+    """
+
+    name: str
+    module: ModuleType
+
+    @property
+    def paper(self) -> str:
+        """Its key in PAPERS."""
+        return next(paper for paper in PAPERS if self.name.startswith(f"{paper}_"))
+
+    @property
+    def title(self) -> str:
+        """The first line of its docstring."""
+        return (self.module.__doc__ or "").strip().partition("\n")[0]
+
+    @property
+    def caption(self) -> str:
+        """The rest of its docstring, paragraphs kept."""
+        rest = (self.module.__doc__ or "").strip().partition("\n")[2].strip()
+        return "\n\n".join(" ".join(paragraph.split()) for paragraph in rest.split("\n\n") if paragraph.strip())
+
+    @property
+    def differs(self) -> str:
+        """Where we differ, and why."""
+        return str(getattr(self.module, "DIFFERS", ""))
+
+    def compare(self, data: Data) -> list[Claim]:
+        """The paper's numbers beside ours."""
+        compare = getattr(self.module, "compare", None)
+        return [check_claim(claim) for claim in compare(data)] if compare else []
+
+    def key(self, study: Study) -> str:
+        """What its data are made of."""
+        settings = f"quick={study.quick} seed={study.seed} backend={study.backend} python={PYTHON}"
+        return f"{digest(self.name, 'measure')} {settings}"
+
+
+@dataclass(frozen=True)
+class Product:
+    """What producing a script gave. reused: its data were read back, and nothing was run."""
+
+    script: Script
+    measured: Measured
+    paths: list[Path]
+    reused: bool
+
+
+def names() -> list[str]:
+    """The names of all scripts, by paper, in the papers' order."""
+    patterns = [f"{paper}_{kind}*.py" for paper in PAPERS for kind in (("",) if paper == "gallery" else KINDS)]
+    return [path.stem for pattern in patterns for path in sorted(HERE.glob(pattern))]
+
+
+def script(name: str) -> Script:
+    """The script ``name``. Raises ValueError where there is none."""
+    if name not in names():
+        raise ValueError(f"there is no figure {name!r}; there are: {', '.join(names())}")
+    return Script(name, importlib.import_module(f"figures.{name}"))
+
+
+def produce(
+    found: Script,
+    *,
+    out: Path | None = None,
+    quick: bool = QUICK,
+    seed: int | None = None,
+    backend: str = "cpu",
+    fresh: bool = False,
+) -> Product:
+    """Measure ``found``, or read back what is still valid, draw it and write its files.
+
+    out: None for figures/out, or figures/out/quick for a quick version, which never replaces a full one. seed: None for
+    the script's own. fresh: measure in any case.
+    """
+    out = out or (OUT / "quick" if quick else OUT)
+    study = Study(quick=quick, seed=found.module.SEED if seed is None else seed, backend=backend)
+    path, key = out / "data" / f"{found.name}.npz", found.key(study)
+    measured = None if fresh else cached.load(path, key)
+    reused = measured is not None
+    if measured is None:
+        started = time.perf_counter()
+        data = as_data(found.module.measure(study))
+        measured = Measured(data, study.records, time.perf_counter() - started)
+        cached.keep(path, key, measured)
+    return Product(found, measured, write(found, measured.data, out), reused)
+
+
+def write(found: Script, data: Data, out: Path) -> list[Path]:
+    """Draw without a screen, in the project's style; the paths of the picture and the table."""
+    matplotlib.use("Agg")
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
+        figure: Figure = found.module.draw(data)
+        table: Sequence[dict[str, Any]] = found.module.table(data)
+        return save(figure, table, out, found.name)
+
+
+def run_script(file: str) -> None:
+    """What a script does when run by itself: produce its figure and say where it is."""
+    product = produce(script(Path(file).stem))
+    print(*product.paths, sep="\n")

@@ -1,0 +1,105 @@
+"""What a function's numbers are made of, as a digest of source: edits of a colour elsewhere leave it as it is.
+
+Of this package, the function's own text counts and that of every function, class and constant it names, at any depth,
+without docstrings, comments and layout; of toolkit, targets and sysid every line does, of other packages the version.
+"""
+
+import ast
+import hashlib
+import importlib.util
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from toolkit.compiling import source_stamp
+
+HERE = Path(__file__).resolve().parent
+BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "sysid": ("toolkit", "targets", "sysid")}
+
+
+def digest(module: str, name: str) -> str:
+    """Digest of what the function ``name`` of ``figures.<module>`` is made of."""
+    parts: dict[str, str] = {package: version(package) for package in ("numba", "numpy", "scipy")}
+    follow(f"figures.{module}", name, parts)
+    return hashlib.sha256("\0".join(f"{key}={value}" for key, value in sorted(parts.items())).encode()).hexdigest()
+
+
+def follow(module: str, name: str, parts: dict[str, str]) -> None:
+    """Add the text of ``name`` in ``module``, and of what it names there, to ``parts``."""
+    key = f"{module}.{name}"
+    if key in parts:
+        return
+    nodes = top_level(module).get(name, [])
+    parts[key] = "\n".join(ast.dump(node) for node in nodes)
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            follow_import(module, name, node, parts)
+            continue
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name) and inner.id in top_level(module):
+                follow(module, inner.id, parts)
+
+
+def follow_import(module: str, name: str, node: ast.Import | ast.ImportFrom, parts: dict[str, str]) -> None:
+    """Add what the import of ``name`` brings: text of this package, a stamp of the others of this distribution."""
+    alias = next(alias for alias in node.names if (alias.asname or alias.name.partition(".")[0]) == name)
+    if isinstance(node, ast.ImportFrom):
+        source = importlib.util.resolve_name("." * node.level + (node.module or ""), package_of(module))
+    else:
+        source = alias.name
+    package = source.partition(".")[0]
+    for below in BELOW.get(package, ()):
+        parts[below] = stamp(below)
+    if package == "figures":
+        whole = source if isinstance(node, ast.Import) else f"{source}.{alias.name}"
+        if file_of(whole) is None:
+            follow(source, alias.name, parts)
+        else:
+            for inner in top_level(whole):
+                follow(whole, inner, parts)
+
+
+def package_of(module: str) -> str:
+    """The package a relative import in ``module`` starts from."""
+    return module if module == "figures" else module.rpartition(".")[0]
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module of this package; None where there is none."""
+    path = HERE / "__init__.py" if module == "figures" else HERE / f"{module.removeprefix('figures.')}.py"
+    return path if path.is_file() else None
+
+
+@cache
+def stamp(package: str) -> str:
+    """Digest of all sources of one of the other packages."""
+    return source_stamp(HERE.parent / package)
+
+
+@cache
+def top_level(module: str) -> dict[str, list[ast.stmt]]:
+    """Names bound at the top of a module of this package, each with the statements that bind it."""
+    path = file_of(module)
+    assert path is not None, module
+    bound: dict[str, list[ast.stmt]] = {}
+    for node in without_docstrings(ast.parse(path.read_text(encoding="utf-8"))).body:
+        for name in names_bound(node):
+            bound.setdefault(name, []).append(node)
+    return bound
+
+
+def names_bound(node: ast.stmt) -> set[str]:
+    """The names a statement binds."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)}
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    """``tree``, its docstrings taken out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree
