@@ -15,7 +15,7 @@ from targets import constrained, mixtures, shapes
 from toolkit import Layout, samplers, stream
 
 SEED = 1
-DIFFERS = "The paper draws a sketch; these are the paths of a real run, and every break in them is a swap that happened."
+DIFFERS = "The paper draws a sketch; these paths come from a run, and every break in them is a swap that happened."
 SHAPE = shapes.flower(petals=5, offset=3.0, radius=2.0)
 
 

@@ -35,3 +35,18 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.nodeid.endswith(SECOND_CASES):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def produced(tmp_path_factory):
+    """A script's name → its product, small, made once by this worker."""
+    from figures import produce, script
+
+    out, products = tmp_path_factory.mktemp("figures"), {}
+
+    def product(name):
+        if name not in products:
+            products[name] = produce(script(name), out=out, quick=True)
+        return products[name]
+
+    return product
