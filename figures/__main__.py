@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from .cached import read
 from .output import OUT, QUICK
 from .script import Product, names, produce, script
 
@@ -75,9 +76,8 @@ def folder_of(options: argparse.Namespace) -> Path:
 
 def seconds_before(name: str, options: argparse.Namespace) -> float:
     """Seconds a script took the last time, by which the bar reckons the time left."""
-    from .cached import seconds_of
-
-    return seconds_of(folder_of(options) / "data" / f"{name}.npz") or EXPECTED
+    found = read(folder_of(options) / "data" / f"{name}.npz")
+    return found[1].seconds if found else EXPECTED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,9 +2,11 @@
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -21,19 +23,19 @@ class Measured(NamedTuple):
 
 def load(path: Path, key: str) -> Measured | None:
     """What ``path`` holds, if it was made by what ``key`` stands for; None where not, or where it is damaged."""
+    found = read(path)
+    return found[1] if found and found[0] == key else None
+
+
+def read(path: Path) -> tuple[str, Measured] | None:
+    """The key of ``path`` and what it holds; None where it is not there, or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
-            if about["key"] != key:
-                return None
             data = {name.removeprefix("data."): file[name] for name in file.files if name != "about"}
-    except (OSError, ValueError, KeyError, EOFError):
+        return about["key"], Measured(data, [Record(*record) for record in about["records"]], about["seconds"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, BadZipFile, zlib.error):
         return None
-    except Exception as error:  # zipfile has errors of its own for damaged files
-        if type(error).__module__ not in ("zipfile", "zlib"):
-            raise
-        return None
-    return Measured(data, [Record(*record) for record in about["records"]], about["seconds"])
 
 
 def keep(path: Path, key: str, measured: Measured) -> None:
@@ -57,12 +59,3 @@ def as_data(values: Mapping[str, Any]) -> Data:
         if array.dtype.kind not in "biufU":
             raise TypeError(f"{name} must be an array of numbers, booleans or text, got one of {array.dtype}")
     return data
-
-
-def seconds_of(path: Path) -> float | None:
-    """How long the data of ``path`` took to measure, whatever made them; None where nothing is there."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return float(json.loads(str(file["about"]))["seconds"])
-    except Exception:  # a bar's reckoning is worth no complaint
-        return None

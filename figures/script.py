@@ -1,6 +1,7 @@
 """A figure's script: found by its name, measured or read back, drawn, and written."""
 
 import importlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,8 +51,8 @@ class Script(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The first line of its docstring."""
-        return (self.module.__doc__ or "").strip().partition("\n")[0]
+        """The first line of its docstring, without the full stop."""
+        return (self.module.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
     @property
     def caption(self) -> str:
@@ -69,10 +70,14 @@ class Script(NamedTuple):
         compare = getattr(self.module, "compare", None)
         return [check_claim(claim) for claim in compare(data)] if compare else []
 
+    @property
+    def digest(self) -> str:
+        """Digest of what its data are made of, but for the study's settings."""
+        return digest(self.name, "measure")
+
     def key(self, study: Study) -> str:
-        """What its data are made of."""
-        settings = f"quick={study.quick} seed={study.seed} backend={study.backend} python={PYTHON}"
-        return f"{digest(self.name, 'measure')} {settings}"
+        """What its data are made of: a digest of sources, and settings."""
+        return f"{self.digest} quick={study.quick} seed={study.seed} backend={study.backend} python={PYTHON}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,12 @@ class Product:
 def names() -> list[str]:
     """The names of all scripts, by paper, in the papers' order."""
     patterns = [f"{paper}_{kind}*.py" for paper in PAPERS for kind in (("",) if paper == "gallery" else KINDS)]
-    return [path.stem for pattern in patterns for path in sorted(HERE.glob(pattern))]
+    return [name for pattern in patterns for name in sorted((p.stem for p in HERE.glob(pattern)), key=in_order)]
+
+
+def in_order(name: str) -> list[int | str]:
+    """A key that sorts fig2 before fig10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def script(name: str) -> Script:
