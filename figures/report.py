@@ -118,7 +118,7 @@ def cost(entry: Entry) -> str:
 def settings(entry: Entry) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and rows of the table of runs."""
     head = ("run", "sampler", "target", "chains × replicas", "steps (burn-in, thin)", "gradient evaluations", "seconds")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (r.label, r.sampler, r.problem, f"{r.chains} × {r.replicas}", f"{r.steps:,} ({r.burn_in:,}, {r.thin})",
          f"{r.gradient_evaluations:,}", f"{r.seconds:.2f}")
         for r in entry.measured.records
