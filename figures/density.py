@@ -27,6 +27,7 @@ def density(
     source: a Run, draws of shape (..., 2), or cell probabilities of shape (nx, ny). shape: outline to draw.
     highest: density (per unit area) at the top of the colour scale; None: the largest of this picture.
     Raises TypeError or ValueError naming the argument where something is off.
+    Picture: docs/plots.png, (a).
     """
     check_instance("axes", axes, Axes)
     if shape is not None:

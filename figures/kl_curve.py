@@ -22,6 +22,7 @@ def kl_curve(at: Any, path: Any, axes: Any, *, label: str, level: float = 0.95, 
 
     path: KL in nats, as ``toolkit.diagnostics.kl_path`` gives it. ``line``: settings of the line.
     Raises TypeError or ValueError naming the argument where something is off.
+    Picture: docs/plots.png, (c).
     """
     check_instance("axes", axes, Axes)
     check_text("label", label)
