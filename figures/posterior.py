@@ -165,7 +165,7 @@ def kernel_density(
     h = max(silverman(values, shares), 2e-4 * (high - low)) if bandwidth is None else float(bandwidth)
     reach = high - low + 12.0 * h  # 6 h on either side, so that nothing comes round
     n = min(FINEST, 1 << int(np.ceil(np.log2(max(2048.0, 10.0 * reach / h)))))
-    edges = low - 6.0 * h + reach / n * np.arange(n + 1)
+    edges: Array = low - 6.0 * h + reach / n * np.arange(n + 1.0)
     density = np.fft.rfft(binned(values, shares, edges) * (n / reach))
     smooth = np.fft.irfft(density * np.exp(-0.5 * (2.0 * np.pi * h / reach * np.arange(density.size)) ** 2), n)
     points = np.linspace(low, high, N_POINTS)

@@ -89,4 +89,4 @@ def true_shares(truth: Any, bounds: Array) -> Array:
     known = energy_probabilities(truth, bounds) if hasattr(truth, "energy_quantiles") else check_array("truth", truth)
     if known.shape != (bounds.size - 1,):
         raise ValueError(f"truth must have energy_quantiles or shape ({bounds.size - 1},), got {truth!r:.200}")
-    return normalised("truth", known[None])[0]
+    return np.asarray(normalised("truth", known[None])[0])
