@@ -1,15 +1,15 @@
 """The README's gallery of targets: the density of each target of the catalogue, and a table of what is known of it."""
 
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from figures import run_script, save, style
+from figures import Data, Study, run_script, style
 from targets import catalogue
 from toolkit import Target
 
@@ -24,13 +24,49 @@ def limits(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(low - margin), float(high + margin)
 
 
-def draw_target(target: Target, axes: Any, cells: int) -> dict[str, object]:
-    """One panel, of the first two coordinates or the only one; its row of the table."""
+def known_of(target: Target, cells: int, seed: int) -> dict[str, Any]:
+    """What is known of a target, and its probabilities in cells of the first two coordinates, or the only one."""
     truth = target.truth
     assert truth is not None
-    draws = truth.independent_draws(20_000, seed=SEED)
+    draws = truth.independent_draws(20_000, seed=seed)
     edges = [np.linspace(*limits(draws[:, d]), cells + 1) for d in range(min(2, target.dim))]
-    masses = truth.cell_masses(*edges)
+    return {
+        "edges": edges, "masses": truth.cell_masses(*edges), "dim": target.dim,
+        "log_normaliser": truth.log_normaliser, "modes": len(truth.modes.weights),
+        "lightest_mode": float(truth.modes.weights.min()),
+        "energy_median": float(truth.energy_quantiles(np.array(0.5))), "accuracy": truth.accuracy,
+    }  # fmt: skip
+
+
+def measure(study: Study) -> dict[str, Any]:
+    """What is known of every target."""
+    cells = study.size(120, 40)
+    return {
+        f"{target.name}: {key}": value
+        for target in catalogue()
+        for key, value in known_of(target, cells, study.seed).items()
+    }
+
+
+def draw(data: Data) -> Figure:
+    """A panel per target."""
+    targets = catalogue()
+    lines = -(-len(targets) // COLUMNS)
+    figure, panels = plt.subplots(lines, COLUMNS, figsize=(style.WIDTH, 1.5 * lines))
+    for target, axes in zip(targets, panels.flat, strict=False):
+        draw_target(target, axes, data[f"{target.name}: edges"], data[f"{target.name}: masses"])
+    for axes in panels.flat[len(targets) :]:
+        axes.set_axis_off()
+    scale = plt.cm.ScalarMappable(PowerNorm(0.5, 0.0, 1.0))
+    figure.colorbar(
+        scale, ax=panels, label="density / the panel's highest", orientation="horizontal", shrink=0.4, aspect=40,
+        pad=0.01, ticks=[0.0, 0.01, 0.1, 0.25, 0.5, 1.0],
+    )  # fmt: skip
+    return figure
+
+
+def draw_target(target: Target, axes: Any, edges: NDArray[np.float64], masses: NDArray[np.float64]) -> None:
+    """One panel."""
     if target.dim == 1:
         axes.stairs(masses / np.diff(edges[0]), edges[0], color=style.DARK, linewidth=0.9)
         axes.set_ylim(bottom=0.0)
@@ -42,35 +78,16 @@ def draw_target(target: Target, axes: Any, cells: int) -> dict[str, object]:
     axes.set_title(title if target.dim <= 2 else f"{title}\n(first two of {target.dim})", fontsize=6)
     axes.tick_params(labelsize=5, length=2, pad=1)
     axes.locator_params(nbins=4)
-    return {
-        "target": target.name,
-        "dim": target.dim,
-        "log_normaliser": truth.log_normaliser,
-        "modes": len(truth.modes.weights),
-        "lightest_mode": float(truth.modes.weights.min()),
-        "energy_median": float(truth.energy_quantiles(np.array(0.5))),
-        "accuracy": truth.accuracy,
-    }
 
 
-def draw(out: Path, quick: bool) -> list[Path]:
-    """Draw all targets, and write what is known of them as a table."""
-    targets = catalogue()
-    lines = -(-len(targets) // COLUMNS)
-    figure, panels = plt.subplots(lines, COLUMNS, figsize=(style.WIDTH, 1.5 * lines))
-    rows = [
-        draw_target(target, axes, 40 if quick else 120)
-        for target, axes in zip(targets, panels.flat, strict=False)
+def table(data: Data) -> list[dict[str, Any]]:
+    """One row per target."""
+    keys = ("dim", "log_normaliser", "modes", "lightest_mode", "energy_median", "accuracy")
+    return [
+        {"target": target.name, **{key: data[f"{target.name}: {key}"].item() for key in keys}}
+        for target in catalogue()
     ]  # fmt: skip
-    for axes in panels.flat[len(targets) :]:
-        axes.set_axis_off()
-    scale = plt.cm.ScalarMappable(PowerNorm(0.5, 0.0, 1.0))
-    figure.colorbar(
-        scale, ax=panels, label="density / the panel's highest", orientation="horizontal", shrink=0.4, aspect=40,
-        pad=0.01, ticks=[0.0, 0.01, 0.1, 0.25, 0.5, 1.0],
-    )  # fmt: skip
-    return save(figure, rows, out, "gallery_targets")
 
 
 if __name__ == "__main__":
-    run_script(draw)
+    run_script(__file__)

@@ -5,45 +5,62 @@ posterior is Gaussian in closed form. The walls at 0 are eight and more of its s
 on the first steps only, and the lines of SGLD and cycSGLD lie under those of their reflected versions.
 """
 
-from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
-from figures import run_script, save, style
-from figures.identification_panels import closed_form, density_of, rows_of
-from figures.r2sgld_identification import LETTERS, METHODS, result_of
+from figures import Data, Study, run_script, style
+from figures.identification_panels import closed_form, densities_of, moments_of, normal_density, rows_of
+from figures.r2sgld_identification import LETTERS, METHODS, result_of, system_of
 
+SEED = 3407
+DIFFERS = (
+    "The figure's text holds no number that could be read; a pair with and without reflection has the same posterior, "
+    "its walls being too far away."
+)
 COLOURS = {"SGLD": style.LIGHT, "cycSGLD": style.FOURTH, "reSGLD": style.MEDIUM}
 
 
-def draw(out: Path, quick: bool) -> list[Path]:
-    """Run the six samplers, draw their densities, write modes and moments."""
-    results = [result_of("lotka_volterra", method, quick=quick) for method in METHODS]
-    figure, panels = plt.subplots(2, 2, figsize=(style.WIDTH, 4.6))
+def measure(study: Study) -> dict[str, Any]:
+    """Modes, moments and pooled kernel densities (method, parameter, place) at ``grids`` (parameter, place)."""
+    results = [result_of(study, "lotka_volterra", method) for method in METHODS]
     means, sds = closed_form(results[0])
-    system = results[0].system
+    grids = np.linspace(means - 4.0 * sds, means + 4.0 * sds, 400, axis=1)
+    return {**moments_of(results), "grids": grids, "densities": densities_of(results, grids)[:, -1]}
+
+
+def draw(data: Data) -> Figure:
+    """A panel per parameter."""
+    figure, panels = plt.subplots(2, 2, figsize=(style.WIDTH, 4.6))
+    system = system_of("lotka_volterra")
     for k, axes in enumerate(panels.flat):
-        grid = np.linspace(means[k] - 4.0 * sds[k], means[k] + 4.0 * sds[k], 400)
-        exact = np.exp(-0.5 * ((grid - means[k]) / sds[k]) ** 2) / (np.sqrt(2.0 * np.pi) * sds[k])
+        grid = data["grids"][k]
+        exact = normal_density(grid, data["exact_means"][0, k], data["exact_sds"][0, k])
         axes.fill_between(grid, exact, color="0.85", label="closed form")
         axes.axvline(system.usual[k], color="0.55", linewidth=1.0, label="truth")
-        for i, result in enumerate(results):
-            family = METHODS[i // 2 * 2]
+        for i, method in enumerate(METHODS):
             reflects = i % 2 == 1
             axes.plot(
-                grid, density_of(result.named[..., k].ravel(), grid), color=COLOURS[family], label=result.method,
+                grid, data["densities"][i, k], color=COLOURS[METHODS[i // 2 * 2]], label=method,
                 linestyle="-" if reflects else (0, (3, 1.5)), linewidth=1.4 if reflects else 1.0,
             )  # fmt: skip
-            heights = np.full(len(result.modes), -0.06 * exact.max() * (1 + i))
-            axes.plot(result.modes[:, k], heights, "|", color=COLOURS[family], markersize=3.5)
+            modes = data["modes"][i, :, k]
+            heights = np.full(len(modes), -0.06 * exact.max() * (1 + i))
+            axes.plot(modes, heights, "|", color=COLOURS[METHODS[i // 2 * 2]], markersize=3.5)
         axes.set(xlim=(grid[0], grid[-1]), ylim=(-0.45 * exact.max(), None), yticks=[])
         axes.set_xlabel(LETTERS[system.parameters[k]])
         axes.set_ylabel("density; modes below" if k % 2 == 0 else "")
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, handlelength=3.0)
-    return save(figure, rows_of(results), out, "r2sgld_fig8_lotka_volterra_posterior")
+    return figure
+
+
+def table(data: Data) -> list[dict[str, Any]]:
+    """One row per method and parameter."""
+    return rows_of(data)
 
 
 if __name__ == "__main__":
-    run_script(draw)
+    run_script(__file__)

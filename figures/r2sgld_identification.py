@@ -23,8 +23,10 @@ from sysid import Identification, identify, likelihoods, marginal_modes, model_o
 from sysid.data import simulate
 from sysid.model import model_of_system
 from sysid.system import System
-from toolkit import Run, boundaries, sample, samplers, schedules
+from toolkit import Run, boundaries, samplers, schedules
 from toolkit.samplers import Sampler
+
+from .study import Study
 
 Array = NDArray[np.float64]
 
@@ -113,18 +115,23 @@ def sampler_of(name: str, method: str) -> Sampler:
                            schedule=decay, boundary=boundary)  # fmt: skip
 
 
+def result_of(study: Study, name: str, method: str) -> Result:
+    """A method run with every seed at once, each a chain of its own; one run serves all figures of a process."""
+    result = run_once(name, method, quick=study.quick, seed=study.seed, backend=study.backend)
+    study.note(method, result.run)
+    return result
+
+
 @cache
-def result_of(name: str, method: str, *, quick: bool = False, free: str = "named") -> Result:
-    """A method run with every seed at once, each a chain of its own."""
+def run_once(name: str, method: str, *, quick: bool, seed: int, backend: str) -> Result:
+    """The run behind ``result_of``."""
+    study = Study(quick=quick, seed=seed, backend=backend)
     reflected = method.startswith(("R-", "r2"))
-    problem = problem_of(name, reflected=reflected, free=free)
-    start = np.zeros(problem.dim)
-    if reflected:
-        start = mirrored(problem)
-    share = 20 if quick else 1
-    run = sample(
-        problem, sampler_of(name, method), n_steps=N_STEPS // share, burn_in=BURN_IN // share, thin=10,
-        n_chains=3 if quick else N_SEEDS, init=start, seed=SEED,
+    problem = problem_of(name, reflected=reflected)
+    share = study.size(1, 20)
+    run = study.sample(
+        method, problem, sampler_of(name, method), n_steps=N_STEPS // share, burn_in=BURN_IN // share, thin=10,
+        n_chains=study.size(N_SEEDS, 3), init=mirrored(problem) if reflected else np.zeros(problem.dim),
     )  # fmt: skip
     named = named_parameters(problem, run)
     return Result(method, system_of(name), problem, run, named, np.array([marginal_modes(chain) for chain in named]))

@@ -1,0 +1,90 @@
+"""The paper's nine samplers on one walled target, at equal cost: every kept draw is worth 20 gradient evaluations.
+
+From the paper and its released code: step sizes 5e-4 (SGLD), 1e-3 in 5 cycles with floor 1e-4 and noise always on
+(cycSGLD), 5e-4 and 1.5e-3 at temperatures 1 and 10 (reSGLD); gradient and energy noise 0.05. Our choices: chains
+start at uniform random points of the domain; penalty λ = 10, as the paper gives none; swaps by u < S with the
+correction that fits the noise.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from targets import constrained, mixtures
+from targets.shapes import Shape
+from toolkit import boundaries, samplers
+from toolkit.diagnostics import cell_counts, expected_kl, kl_path
+from toolkit.samplers import Sampler
+
+from .study import Study
+
+NINE = ("SGLD", "cycSGLD", "reSGLD", "P-SGLD", "P-cycSGLD", "P-reSGLD", "R-SGLD", "R-cycSGLD", "r2SGLD")
+EVALUATIONS = 20  # per kept draw
+BOUNDARIES = {"": boundaries.ignore(), "P-": boundaries.penalise(10.0), "R-": boundaries.reflect()}
+
+
+def nine_samplers() -> dict[str, Sampler]:
+    """The nine, by the paper's names."""
+    return {
+        "r2SGLD" if prefix + name == "R-reSGLD" else prefix + name: sampler
+        for prefix in BOUNDARIES
+        for name, sampler in three_samplers(prefix).items()
+    }
+
+
+def three_samplers(prefix: str) -> dict[str, Sampler]:
+    """The three with one boundary."""
+    noise: dict[str, Any] = {"boundary": BOUNDARIES[prefix], "gradient_noise": 0.05}
+    return {
+        "SGLD": samplers.sgld(5e-4, **noise),
+        "cycSGLD": samplers.cyclical_sgld(1e-3, n_cycles=5, exploration=0.0, floor=0.1, **noise),
+        "reSGLD": samplers.r2sgld(energy_noise=0.05, **noise),
+    }
+
+
+def measure_samplers(
+    study: Study,
+    shape: Shape,
+    methods: Mapping[str, Sampler],
+    *,
+    n_draws: int,
+    n_chains: int,
+    edges: tuple[Any, Any],
+    n_checkpoints: int,
+    shown: Sequence[str],
+) -> dict[str, Any]:
+    """KL (method, chain, checkpoint) of ``methods`` and, last, of independent draws, on the 25 modes in ``shape``.
+
+    Also the cells' true masses, and the shares of one chain's draws in them for the methods ``shown``.
+    """  # fmt: skip
+    problem = constrained(mixtures.cosine25(), shape)
+    truth = problem.truth
+    assert truth is not None
+    masses = truth.cell_masses(*edges)
+    checkpoints = np.unique(np.geomspace(n_draws / 100, n_draws, n_checkpoints).astype(int))
+    start = shape.uniform_draws(n_chains, seed=study.seed)
+    paths, swap_rates, outside, shares = [], [], [], []
+    for method, sampler in methods.items():
+        thin = EVALUATIONS // sampler.n_replicas
+        run = study.sample(
+            method, problem, sampler, n_steps=6 * thin * n_draws // 5, burn_in=thin * n_draws // 5, thin=thin,
+            n_chains=n_chains, init=start,
+        )  # fmt: skip
+        paths.append(kl_path(run.draws, masses, *edges, checkpoints))
+        swap_rates.append(float(run.swap_rates.mean()) if sampler.tempering else np.nan)
+        outside.append(1.0 - problem.contains(run.draws.reshape(-1, 2)).mean())
+        if method in shown:
+            shares.append(cell_counts(run.draws[0], *edges) / n_draws)
+    exact = np.stack([truth.independent_draws(n_draws, seed=study.seed + i) for i in range(n_chains)])
+    return {
+        "methods": [*methods, "independent draws"],
+        "checkpoints": checkpoints,
+        "kl": [*paths, kl_path(exact, masses, *edges, checkpoints)],
+        "floor": [expected_kl(masses, int(n)) for n in checkpoints],
+        "swap_rates": [*swap_rates, np.nan],
+        "outside": [*outside, 0.0],
+        "masses": masses,
+        "shown": list(shown),
+        "shares": shares,
+    }

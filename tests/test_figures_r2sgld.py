@@ -1,0 +1,141 @@
+"""r2SGLD's figures and the galleries: their small versions have the numbers that theory and the paper ask for."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from figures.nine_samplers import NINE, nine_samplers
+from figures.r2sgld_fig5_flower import RELEASED
+from targets import catalogue
+
+POSTERIORS = ("r2sgld_fig4_lorenz_posterior", "r2sgld_fig6_lorenz_posterior", "r2sgld_fig8_lotka_volterra_posterior")
+
+
+def table_of(produced, name):
+    product = produced(name)
+    return product.script.module.table(product.measured.data)
+
+
+def test_flower_numbers(produced):
+    """With 2,000 draws and 4 chains the order of the methods shows already."""
+    table = table_of(produced, "r2sgld_fig5_flower")
+    last = {row["method"]: row for row in table if int(row["draws"]) == 2_000}
+    kl = {method: float(row["kl_nats"]) for method, row in last.items()}
+    assert len(kl) == 11
+    for reflected, penalised, free in (
+        ("R-SGLD", "P-SGLD", "SGLD"), ("R-cycSGLD", "P-cycSGLD", "cycSGLD"), ("r2SGLD", "P-reSGLD", "reSGLD")
+    ):  # fmt: skip
+        assert kl[reflected] < kl[free]
+        assert kl[reflected] < kl[penalised] * 1.25  # they part with more draws
+    nine = {k: v for k, v in kl.items() if k not in ("independent draws", "r2SGLD (released swap)")}
+    assert min(nine, key=nine.get) == "r2SGLD"
+    floor = float(last["r2SGLD"]["kl_of_independent_draws"])
+    assert floor == pytest.approx(kl["independent draws"], rel=0.05)
+    assert floor < kl["r2SGLD"] < 1.2 * floor
+    assert float(last["r2SGLD"]["worth_independent_draws"]) > 1_500
+    assert float(last["r2SGLD"]["share_outside"]) == 0.0
+    assert float(last["SGLD"]["share_outside"]) > 0.2
+    assert 0.25 < float(last["r2SGLD"]["swap_rate"]) < 0.35
+
+
+def test_flower_settings_are_those_it_states(produced):
+    """Equal cost, the paper's step sizes and noise, the stated penalty: what the script's text says it runs."""
+    records = {record.label: record for record in produced("r2sgld_fig5_flower").measured.records}
+    assert tuple(records)[:9] == NINE
+    for record in records.values():
+        assert (record.steps - record.burn_in) * record.replicas == 20 * 2_000
+        assert record.burn_in * 5 == record.steps - record.burn_in
+        assert record.thin * record.replicas == 20
+    for method, sampler in nine_samplers().items():
+        kind = "reflect" if method.startswith(("R-", "r2")) else "penalise" if method.startswith("P-") else "ignore"
+        assert sampler.boundary.kind == kind
+        assert sampler.boundary.coefficient == (10.0 if kind == "penalise" else 0.0)
+        assert sampler.gradient_noise == 0.05
+        if sampler.n_replicas == 2:
+            assert (tuple(sampler.step_sizes), tuple(sampler.temperatures)) == ((5e-4, 1.5e-3), (1.0, 10.0))
+            assert (sampler.energy_noise, sampler.tempering.swap_threshold) == (0.05, None)
+        else:
+            cyclical = sampler.schedule.name == "cosine_cycles(5, exploration=0.0, floor=0.1)"
+            assert cyclical == ("cyc" in method)
+            assert tuple(sampler.step_sizes) == ((1e-3,) if cyclical else (5e-4,))
+    assert (RELEASED.correction, RELEASED.tempering.swap_threshold) == (9.5, 3e-4)
+    assert RELEASED.boundary.kind == "reflect"
+
+
+def test_independent_draws_differ_between_chains(produced):
+    table = table_of(produced, "r2sgld_fig5_flower")
+    assert all(float(r["kl_half_width_95"]) > 0 for r in table)
+
+
+def test_trajectory_numbers(produced):
+    table = table_of(produced, "r2sgld_fig1_trajectory")
+    assert len(table) == 400
+    assert 0.2 < np.mean([int(row["swapped"]) for row in table]) < 0.45
+    paths = {r: np.array([[float(row[f"{r}_x1"]), float(row[f"{r}_x2"])] for row in table]) for r in ("cold", "hot")}
+    swapped = np.array([int(row["swapped"]) for row in table])[1:] == 1
+    for name, other, reach in (("cold", "hot", 8 * np.sqrt(2 * 5e-4)), ("hot", "cold", 8 * np.sqrt(2 * 1.5e-3 * 10))):
+        came_from = np.where(swapped[:, None], paths[other][:-1], paths[name][:-1])
+        assert (np.hypot(*(paths[name][1:] - came_from).T) < reach).all()
+
+
+def test_gallery_numbers(produced):
+    known = {row["target"]: row for row in table_of(produced, "gallery_targets")}
+    assert list(known) == [target.name for target in catalogue()]
+    assert float(known["unequal_pair"]["log_normaliser"]) == 0.0
+    assert float(known["unequal_pair"]["lightest_mode"]) == 0.4
+    assert int(known["gaussian_grid25"]["modes"]) == 25
+    gaussian = known["correlated_gaussian(0.95) in 2-D"]
+    assert float(gaussian["energy_median"]) == pytest.approx(np.log(2.0), rel=1e-5)
+    assert float(gaussian["log_normaliser"]) == pytest.approx(np.log(2 * np.pi * np.sqrt(1 - 0.95**2)), rel=1e-5)
+    regions = {row["domain"]: row for row in table_of(produced, "gallery_domains")}
+    assert float(regions["flower"]["area"]) == pytest.approx(np.pi * (2 / 3.5) ** 2 * 9.5, rel=1e-5)
+    assert float(regions["box"]["largest_distance"]) == pytest.approx(1.0, abs=0.06)  # on a grid of 60 points
+    assert {float(row["share_of_path_outside"]) for row in regions.values()} == {0.0}
+
+
+def test_identification_numbers(produced):
+    """3,000 steps in place of 60,000: the closed form is there, and σ of SGLD as far as its relaxation law has come."""
+    posterior = {name: table_of(produced, name) for name in POSTERIORS}
+    for table in posterior.values():
+        for row in table:
+            assert float(row["closed_form_mean"]) == pytest.approx(float(row["truth"]), rel=2e-3)
+            assert float(row["mode_sd_over_seeds"]) > 0.0
+            assert np.isnan(row["swap_rate"]) == ("re" not in row["method"] and "r2" not in row["method"])
+            assert (float(row["reflections_per_seed"]) > 0.0) <= row["method"].startswith(("R-", "r2"))
+    sigma = {row["method"]: row for row in posterior["r2sgld_fig6_lorenz_posterior"] if row["parameter"] == "sigma"}
+    rate = 5e-6 / float(sigma["SGLD"]["closed_form_sd"]) ** 2
+    at = np.exp(-rate * np.arange(1_001, 3_001)).mean()  # the draws' mean, from 0 and from 2
+    assert float(sigma["SGLD"]["mean"]) == pytest.approx(10.0 * (1.0 - at), abs=0.25)
+    assert float(sigma["R-SGLD"]["mean"]) > float(sigma["SGLD"]["mean"]) + 0.5
+    printed = {(r["method"], r["parameter"]): r["printed_mode"] for r in posterior["r2sgld_fig4_lorenz_posterior"]}
+    assert printed["r2SGLD", "sigma"] == 9.99
+    for name in ("r2sgld_fig3_lorenz_simulation", "r2sgld_fig7_lorenz_simulation"):
+        assert all(0.0 < float(row["time_together"]) < 40.0 for row in table_of(produced, name))
+    assert all(0.0 < float(row["relative_error_of_simulation"]) < 1.5
+               for row in table_of(produced, "r2sgld_fig9_lotka_volterra_simulation"))  # fmt: skip
+    assert all(int(r["swaps"]) > 0 and int(r["reflections"]) > 0 for r in table_of(produced, "r2sgld_fig2_schematic"))
+
+
+def test_identification_settings_are_those_it_states():
+    experiment = importlib.import_module("figures.r2sgld_identification")
+    assert (experiment.N_STEPS, experiment.BURN_IN, experiment.BATCH, experiment.N_SEEDS) == (60_000, 20_000, 4096, 10)
+    for name, largest in (("lorenz", 2e-5), ("lotka_volterra", 1e-5)):
+        steps = {m: tuple(experiment.sampler_of(name, m).step_sizes) for m in experiment.METHODS}
+        pairs = ("SGLD", "R-SGLD"), ("cycSGLD", "R-cycSGLD"), ("reSGLD", "r2SGLD")
+        for pair, expected in zip(pairs, ((5e-6,), (largest,), (2e-6, largest)), strict=True):
+            assert [steps[method] for method in pair] == [expected] * 2
+        for method in experiment.METHODS:
+            sampler = experiment.sampler_of(name, method)
+            assert sampler.boundary.kind == ("reflect" if method.startswith(("R-", "r2")) else "ignore")
+            assert ("cosine_cycles(10" if "cyc" in method else "exponential_decay(0.9999") in sampler.schedule.name
+
+
+def test_modes_are_claimed_with_the_scatter_of_one_seed(produced):
+    for name in POSTERIORS[:2]:
+        product = produced(name)
+        claims = product.script.compare(product.measured.data)
+        assert len(claims) == 3 * len(product.measured.data["methods"])
+        for claim in claims:
+            assert claim.printed_error == pytest.approx(claim.error * np.sqrt(product.measured.data["modes"].shape[1]))
+            assert (claim.verdict == "not printed") == np.isnan(claim.printed)
