@@ -1,5 +1,7 @@
 """Second cases of long tests, left to `make test-slow`: another case of the same test runs every time."""
 
+import signal
+
 import pytest
 
 SECOND_CASES = (
@@ -26,6 +28,11 @@ SECOND_CASES = (
     "test_trajectory.py::test_energy_is_the_log_density_under_the_solution_to_the_order_of_the_method[rk5-gaussian]",
     "test_underdamped.py::test_stationary_covariance_of_position_and_momentum[0.05-1.0-0.0]",
 )
+
+
+def pytest_configure():
+    """Let Ctrl-C interrupt, which a shell that starts a command in the background has it ignore."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
