@@ -194,7 +194,9 @@ NOT_CALLED = {
     "a protocol that users fulfil": (
         "Accumulator", "Accumulator.start", "Accumulator.update", "Accumulator.result",
     ),
-    "drives a script": ("run_script",),
+    "drives a script": ("run_script", "produce", "script"),
+    "the type of a script's data": ("Mapping",),
+    "given to a script": ("Study", "Study.size", "Study.sample", "Study.note"),
     "walls that the functions of targets.domains put together": ("Convex",),
 }  # fmt: skip
 EXCUSED = {name for names in NOT_CALLED.values() for name in names}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import figures
 import toolkit
+from sysid import System, systems
 from targets import mixtures, shapes
 from toolkit import accumulators, diagnostics, samplers
 from toolkit.problem import Problem, Target
@@ -23,6 +24,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 PLANAR = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
+PREDATORS = systems.lotka_volterra()
+WALKERS = np.array([[0, 1, 1, 2], [1, 0, 2, 1], [2, 2, 0, 0]])
 FORMATS = (".npz", ".nc", ".zarr", ".zarr.zip")
 
 
@@ -181,6 +184,18 @@ def load_run(path=None, problem=None):
         Path("run.npz").unlink()
 
 
+def is_interval(value):
+    """Whether it is two increasing numbers."""
+    ends = numbers(number(-1e100, 1e100))
+    return ends.takes(value) and len(value) == 2 and value[0] < value[1]
+
+
+def is_curve(value):
+    """Whether it is increasing points and densities."""
+    rises = array(np.ones((2, 1)), lambda a: a.ndim == 2 and len(a) == 2 and (np.diff(a[0]) > 0).all())
+    return rises.takes(value) and (np.asarray(value)[1] >= 0).all()
+
+
 def axes():
     """Somewhere to draw."""
     plt.close("all")
@@ -308,11 +323,66 @@ CALLS = [
             lambda v: not (isinstance(v, np.ndarray | list) and np.shape(v) == ()))), "axes": kind(lambda v: False),
         "x_edges": IS_EDGES, "y_edges": IS_EDGES, "shape": or_none(instance(shapes.Shape)),
             "highest": or_none(POSITIVE)}),
-    Call("figures.trajectory.trajectory", lambda path, axes, breaks: figures.trajectory(path, axes, breaks=breaks),
-         lambda: {"path": TWO, "axes": axes(), "breaks": None}, {
+    Call("figures.trajectory.trajectory", lambda path, axes, chain, breaks, colours: figures.trajectory(path, axes,
+        chain=chain, breaks=breaks, colours=colours),
+         lambda: {"path": TWO, "axes": axes(), "chain": 0, "breaks": None, "colours": None}, {
              "path": array(TWO, lambda a: a.ndim == 2 and a.shape[1] == 2), "axes": kind(lambda v: False),
+             "chain": count(0, 1), "colours": or_none(array(np.ones(40), lambda a: a.shape == (40,))),
              "breaks": kind(lambda v: v is None or (isinstance(v,
-                 np.ndarray) and v.dtype == bool and v.shape == (40,)))}, {"path": "breaks"}),
+                 np.ndarray) and v.dtype == bool and v.shape == (40,)))}, {"path": "breaks colours"}),
+    Call("figures.posterior.posterior", lambda source, axes, coordinate, weights, method, limits, bins, bandwidth,
+        each_chain, truth, true_value: figures.posterior(source, axes, coordinate=coordinate, weights=weights,
+        method=method, limits=limits, bins=bins, bandwidth=bandwidth, each_chain=each_chain, truth=truth,
+        true_value=true_value),
+         lambda: {"source": DRAWS, "axes": axes(), "coordinate": 0, "weights": None, "method": "kernel",
+             "limits": (-4.0, 4.0), "bins": 9, "bandwidth": None, "each_chain": True, "truth": None,
+             "true_value": None}, {
+             "source": array(DRAWS, lambda a: a.ndim in (2, 3) and a.size), "axes": kind(lambda v: False),
+             "coordinate": count(0, 2), "weights": IS_WEIGHTS, "method": choice("kernel", "histogram"),
+             "limits": kind(lambda v: v is None or is_interval(v)), "bins": count(1, 2**16),
+             "bandwidth": or_none(number(0.0016, ends="[")), "each_chain": flag(),
+             "truth": kind(lambda v: v is None or callable(v) or is_curve(v)), "true_value": or_none(number())},
+         {"source": "weights coordinate", "limits": "bandwidth"}),
+    Call("figures.phase_portrait.phase_portrait", lambda source, axes, coordinates, field, parameters, limits:
+        figures.phase_portrait(source, axes, coordinates=coordinates, field=field, parameters=parameters,
+        limits=limits),
+         lambda: {"source": TWO, "axes": axes(), "coordinates": None, "field": PREDATORS, "parameters": None,
+             "limits": None}, {
+             "source": kind(lambda v: isinstance(v, System) or IS_TWO.takes(v), IS_TWO.wrong),
+             "axes": kind(lambda v: False),
+             "coordinates": kind(lambda v: v is None or (isinstance(v, tuple | list) and len(v) == 2 and all(
+                 is_whole(k) and 0 <= k < 2 for k in v))),
+             "field": kind(lambda v: v is None or callable(v)),
+             "parameters": or_none(array(PREDATORS.usual, lambda a: a.shape == PREDATORS.usual.shape)),
+             "limits": kind(lambda v: v is None or (isinstance(v, tuple | list) and len(v) == 2 and all(map(is_interval,
+                 v))))}, {"source": "coordinates", "field": "parameters"}),
+    Call("figures.theta_spectrum.theta_spectrum", lambda source, axes, edges, truth: figures.theta_spectrum(source,
+        axes, edges=edges, truth=truth),
+         lambda: {"source": np.ones((3, 4)), "axes": axes(), "edges": EDGES, "truth": None}, {
+             "source": array(np.ones((3, 4)), lambda a: a.ndim == 2 and len(a) and a.shape[1] == 4 and (a >= 0).all()
+                 and a.max(axis=1).min() > 0), "axes": kind(lambda v: False), "edges": IS_EDGES,
+             "truth": or_none(array(np.ones(4), lambda a: a.shape == (4,) and (a >= 0).all() and a.max() > 0))},
+         {"edges": "source"}),
+    Call("figures.swaps.swaps", lambda source, axes, chain, highlight, at: figures.swaps(source, axes, chain=chain,
+        highlight=highlight, at=at),
+         lambda: {"source": WALKERS, "axes": axes(), "chain": 0, "highlight": None, "at": None}, {
+             "source": array(WALKERS, lambda a: a.ndim == 2 and a.shape[1] and (np.sort(a, axis=0) == np.arange(
+                 len(a))[:, None]).all()), "axes": kind(lambda v: False), "chain": count(0, 1),
+             "highlight": or_none(count(0, 3)), "at": or_none(array(np.ones(4), lambda a: a.shape == (4,)))},
+         {"source": "at"}),
+    Call("figures.traces.traces", lambda source, axes, field, replica, chains, at: figures.traces(source, axes,
+        field=field, replica=replica, chains=chains, at=at),
+         lambda: {"source": np.ones((2, 4)), "axes": axes(), "field": "energy", "replica": 0, "chains": None,
+             "at": None}, {
+             "source": array(np.ones((2, 4)), lambda a: a.ndim == 2 and a.size), "axes": kind(lambda v: False),
+             "field": kind(lambda v: isinstance(v, str)), "replica": count(0, 1),
+             "chains": kind(lambda v: v is None or (isinstance(v, tuple | list) and len(v) > 0 and all(
+                 is_whole(k) and 0 <= k < 2 for k in v))),
+             "at": or_none(array(np.ones(4), lambda a: a.shape == (4,)))}, {"source": "at chains"}),
+    Call("figures.traces.traces of a run", lambda field, replica: figures.traces(runs()["plain"], axes(), field=field,
+        replica=replica), {"field": "x[0]", "replica": 0},
+        {"field": kind(lambda v: isinstance(v, str) and v == "x[0]"), "replica": count(0, 1)}),
+    Call("figures.style.paper_style", lambda: figures.paper_style()),
     Call("figures.kl_curve.kl_curve", lambda at, path, axes, label, level: figures.kl_curve(at, path, axes,
         label=label, level=level),
          lambda: {"at": [1, 2], "path": np.ones((3, 2)), "axes": axes(), "label": "KL", "level": 0.95}, {
