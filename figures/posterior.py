@@ -23,9 +23,9 @@ from toolkit.weighting import check_weights
 from .style import TRUTH
 
 Array = NDArray[np.float64]
-N_POINTS = 400  # of a curve
+N_POINTS = 400  # of a curve, whose kernel is no narrower than their distance
+N_CELLS = 1 << 14  # of the grid that a kernel is summed on: at least 39 within a bandwidth
 LARGEST = 1e100  # of draws and limits
-FINEST = 1 << 16  # cells of the grid that a kernel is summed on
 
 
 class PosteriorArtists(NamedTuple):
@@ -57,8 +57,9 @@ def posterior(
     source: a Run, whose weights are honoured, or draws (chain, draw) or (chain, draw, dim). weights: (chain, draw), up
     to a factor of each chain, in place of those. Every chain has the same share of the pooled density, which
     integrates to 1 over the whole line: draws beyond ``limits`` (low, high; None: those of the draws) count, unseen.
-    method: 'kernel', Gaussian with ``bandwidth`` (None: Silverman's 0.9 min(sd, IQR / 1.34) n^(−1/5), n the worth of
-    the weights, which rounds off modes far narrower than the whole), or 'histogram' of ``bins`` cells.
+    method: 'kernel', Gaussian with ``bandwidth``, at least a 400th of the limits' distance (None: Silverman's
+    0.9 min(sd, IQR / 1.34) n^(−1/5), n the worth of the weights, too wide for modes far narrower than the whole), or
+    'histogram' of ``bins`` cells.
     each_chain: draw one thin curve per chain, too. truth: density as a function of points (n,), or points and densities
     (2, n). true_value: where to put a mark. ``line``: settings of the pooled curve.
     Raises TypeError or ValueError naming the argument where something is off.
@@ -68,12 +69,12 @@ def posterior(
     check_instance("axes", axes, Axes)
     check_choice("method", method, ("kernel", "histogram"))
     check_flag("each_chain", each_chain)
-    check_count("bins", bins, at_least=1, below=FINEST)
+    check_count("bins", bins, at_least=1, below=1 << 16)
     values = values_of(source, coordinate)
     shares = shares_of(source, weights, values)
     low, high = limits_of(limits, values)
     if bandwidth is not None:
-        check_number("bandwidth", bandwidth, at_least=2e-4 * (high - low))
+        check_number("bandwidth", bandwidth, at_least=(high - low) / N_POINTS)
     points, heights = curve_of(truth, low, high)
     if true_value is not None:
         check_number("true_value", true_value)
@@ -119,10 +120,12 @@ def limits_of(limits: Any, values: Array) -> tuple[float, float]:
             raise ValueError(f"limits must be two increasing numbers, got {limits!r:.200}")
         return ends[0], ends[1]
     low, high = float(values.min()), float(values.max())
-    if max(-low, high) >= LARGEST:
+    size = max(-low, high)
+    if size >= LARGEST:
         raise ValueError(f"source must be within ±{LARGEST:g}, got {low} to {high}")
-    margin = max(0.1 * (high - low), 1e-3 * max(abs(low), abs(high)) if high - low < 1e-6 * abs(low) else 0.0)
-    return low - (margin or 0.5), high + (margin or 0.5)
+    varies = high - low > 1e-6 * size
+    margin = 0.1 * (high - low) if varies else max(1e-3 * size, 1e-100) if size else 0.5
+    return low - margin, high + margin
 
 
 def curve_of(truth: Any, low: float, high: float) -> tuple[Array, Array]:
@@ -162,11 +165,14 @@ def kernel_density(
     values: Array, shares: Array, low: float, high: float, bandwidth: float | None
 ) -> tuple[Array, Array]:
     """Points and Gaussian kernel density: draws in fine cells, smoothed by a product of Fourier transforms."""
-    h = max(silverman(values, shares), 2e-4 * (high - low)) if bandwidth is None else float(bandwidth)
-    reach = high - low + 12.0 * h  # 6 h on either side, so that nothing comes round
-    n = min(FINEST, 1 << int(np.ceil(np.log2(max(2048.0, 10.0 * reach / h)))))
-    edges: Array = low - 6.0 * h + reach / n * np.arange(n + 1.0)
-    density = np.fft.rfft(binned(values, shares, edges) * (n / reach))
-    smooth = np.fft.irfft(density * np.exp(-0.5 * (2.0 * np.pi * h / reach * np.arange(density.size)) ** 2), n)
-    points = np.linspace(low, high, N_POINTS)
-    return points, np.maximum(np.interp(points, 0.5 * (edges[1:] + edges[:-1]), smooth), 0.0)
+    whole = high - low
+    least = silverman(values, shares) if bandwidth is None else float(bandwidth)
+    h = max(least / whole, 1.0 / N_POINTS)  # in units of the whole, from 0 to 1, as all that follows
+    reach = 1.0 + 12.0 * h  # 6 h on either side, so that nothing comes round
+    edges: Array = -6.0 * h + reach / N_CELLS * np.arange(N_CELLS + 1.0)
+    waves = np.fft.rfft(binned((values - low) / whole, shares, edges) * (N_CELLS / reach))
+    damping = np.exp(-0.5 * (2.0 * np.pi * h / reach * np.arange(waves.size)) ** 2)
+    smooth = np.fft.irfft(waves * damping, N_CELLS)
+    points = np.linspace(0.0, 1.0, N_POINTS)
+    heights = np.interp(points, 0.5 * (edges[1:] + edges[:-1]), smooth)
+    return low + whole * points, np.maximum(heights, 0.0) / whole

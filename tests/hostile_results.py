@@ -186,8 +186,8 @@ def load_run(path=None, problem=None):
 
 def is_interval(value):
     """Whether it is two increasing numbers."""
-    ends = numbers(number(-1e100, 1e100))
-    return ends.takes(value) and len(value) == 2 and value[0] < value[1]
+    ends = list(value) if isinstance(value, range) else value
+    return numbers(number(-1e100, 1e100)).takes(ends) and len(ends) == 2 and ends[0] < ends[1]
 
 
 def is_curve(value):
@@ -320,7 +320,7 @@ CALLS = [
         "y_edges": EDGES}, {
         "source": kind(lambda v: False, array(TWO,
             lambda a: (a.ndim > 1 and a.shape[-1] == 2 and a.size) or a.shape == (4, 4)).wrong.filter(
-            lambda v: not (isinstance(v, np.ndarray | list) and np.shape(v) == ()))), "axes": kind(lambda v: False),
+            lambda v: not (isinstance(v, np.ndarray) and v.shape == ()))), "axes": kind(lambda v: False),
         "x_edges": IS_EDGES, "y_edges": IS_EDGES, "shape": or_none(instance(shapes.Shape)),
             "highest": or_none(POSITIVE)}),
     Call("figures.trajectory.trajectory", lambda path, axes, chain, breaks, colours: figures.trajectory(path, axes,
@@ -340,7 +340,7 @@ CALLS = [
              "source": array(DRAWS, lambda a: a.ndim in (2, 3) and a.size), "axes": kind(lambda v: False),
              "coordinate": count(0, 2), "weights": IS_WEIGHTS, "method": choice("kernel", "histogram"),
              "limits": kind(lambda v: v is None or is_interval(v)), "bins": count(1, 2**16),
-             "bandwidth": or_none(number(0.0016, ends="[")), "each_chain": flag(),
+             "bandwidth": or_none(number(0.02, ends="[")), "each_chain": flag(),
              "truth": kind(lambda v: v is None or callable(v) or is_curve(v)), "true_value": or_none(number())},
          {"source": "weights coordinate", "limits": "bandwidth"}),
     Call("figures.phase_portrait.phase_portrait", lambda source, axes, coordinates, field, parameters, limits:
@@ -350,11 +350,11 @@ CALLS = [
              "limits": None}, {
              "source": kind(lambda v: isinstance(v, System) or IS_TWO.takes(v), IS_TWO.wrong),
              "axes": kind(lambda v: False),
-             "coordinates": kind(lambda v: v is None or (isinstance(v, tuple | list) and len(v) == 2 and all(
+             "coordinates": kind(lambda v: v is None or (isinstance(v, tuple | list | range) and len(v) == 2 and all(
                  is_whole(k) and 0 <= k < 2 for k in v))),
              "field": kind(lambda v: v is None or callable(v)),
              "parameters": or_none(array(PREDATORS.usual, lambda a: a.shape == PREDATORS.usual.shape)),
-             "limits": kind(lambda v: v is None or (isinstance(v, tuple | list) and len(v) == 2 and all(map(is_interval,
+             "limits": kind(lambda v: v is None or (isinstance(v, tuple | list | range) and len(v) == 2 and all(map(is_interval,
                  v))))}, {"source": "coordinates", "field": "parameters"}),
     Call("figures.theta_spectrum.theta_spectrum", lambda source, axes, edges, truth: figures.theta_spectrum(source,
         axes, edges=edges, truth=truth),
@@ -376,7 +376,7 @@ CALLS = [
              "at": None}, {
              "source": array(np.ones((2, 4)), lambda a: a.ndim == 2 and a.size), "axes": kind(lambda v: False),
              "field": kind(lambda v: isinstance(v, str)), "replica": count(0, 1),
-             "chains": kind(lambda v: v is None or (isinstance(v, tuple | list) and len(v) > 0 and all(
+             "chains": kind(lambda v: v is None or (isinstance(v, tuple | list | range) and len(v) > 0 and all(
                  is_whole(k) and 0 <= k < 2 for k in v))),
              "at": or_none(array(np.ones(4), lambda a: a.shape == (4,)))}, {"source": "at chains"}),
     Call("figures.traces.traces of a run", lambda field, replica: figures.traces(runs()["plain"], axes(), field=field,
