@@ -354,8 +354,8 @@ CALLS = [
                  is_whole(k) and 0 <= k < 2 for k in v))),
              "field": kind(lambda v: v is None or callable(v)),
              "parameters": or_none(array(PREDATORS.usual, lambda a: a.shape == PREDATORS.usual.shape)),
-             "limits": kind(lambda v: v is None or (isinstance(v, tuple | list | range) and len(v) == 2 and all(map(is_interval,
-                 v))))}, {"source": "coordinates", "field": "parameters"}),
+             "limits": kind(lambda v: v is None or (isinstance(v, tuple | list | range) and len(v) == 2
+                 and all(map(is_interval, v))))}, {"source": "coordinates", "field": "parameters"}),
     Call("figures.theta_spectrum.theta_spectrum", lambda source, axes, edges, truth: figures.theta_spectrum(source,
         axes, edges=edges, truth=truth),
          lambda: {"source": np.ones((3, 4)), "axes": axes(), "edges": EDGES, "truth": None}, {
