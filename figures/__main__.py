@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="produce figures, all where no name is given, without a report")
     run.add_argument("names", nargs="*", metavar="NAME", help="as `list` gives them")
     run.add_argument("--seed", type=int, help="in place of the scripts' own")
-    run.add_argument("--backend", default="cpu", help="cpu (default) or cuda")
+    run.add_argument("--backend", default="cpu", choices=("cpu", "cuda"), help="cpu (default) or cuda")
     run.add_argument("--fresh", action="store_true", help="measure again what could be read back")
     for command in (run, commands.add_parser("report", help="one page of all figures that have been produced")):
         command.add_argument("--out", type=Path, help="folder for the files; default figures/out")
@@ -57,9 +57,11 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> list[str]:
 
 
 def one(name: str, options: argparse.Namespace) -> Product:
-    """Produce one figure."""
-    return produce(script(name), out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
-                   fresh=options.fresh)  # fmt: skip
+    """Produce one figure, and see that its numbers can be compared."""
+    product = produce(script(name), out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
+                      fresh=options.fresh)  # fmt: skip
+    product.script.compare(product.measured.data)
+    return product
 
 
 def line_of(product: Product, seconds: float) -> str:
@@ -67,6 +69,18 @@ def line_of(product: Product, seconds: float) -> str:
     how = "read back and drawn" if product.reused else "measured and drawn"
     kinds = ",".join(path.suffix[1:] for path in product.paths)
     return f"{product.script.name}: {how} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
+
+
+def report_on(folder: Path) -> list[str]:
+    """Write the report and say where it is; "report" where that failed."""
+    from .report import write_report
+
+    try:
+        print(*write_report(folder), sep="\n")
+    except Exception as error:
+        print(error if isinstance(error, FileNotFoundError) else traceback.format_exc(), file=sys.stderr)
+        return ["report"]
+    return []
 
 
 def folder_of(options: argparse.Namespace) -> Path:
@@ -98,9 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             whole.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
         failed = run_all(options.names or names(), options)
     if options.command in ("report", "all"):
-        from .report import write_report
-
-        print(*write_report(folder_of(options)), sep="\n")
+        failed += report_on(folder_of(options))
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))

@@ -30,11 +30,11 @@ def load(path: Path, key: str) -> Measured | None:
 def read(path: Path) -> tuple[str, Measured] | None:
     """The key of ``path`` and what it holds; None where it is not there, or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:  # which would leave a damaged one open
             about = json.loads(str(file["about"]))
             data = {name.removeprefix("data."): file[name] for name in file.files if name != "about"}
         return about["key"], Measured(data, [Record(*record) for record in about["records"]], about["seconds"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, BadZipFile, zlib.error):
+    except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, BadZipFile, zlib.error):
         return None
 
 

@@ -45,7 +45,8 @@ class Claim(NamedTuple):
 
 def check_claim(claim: Claim) -> Claim:
     """``claim`` as it is; ValueError where it says nothing or states no error."""
-    if not claim.what or not (isinstance(claim.aim, float) or claim.aim in ("higher", "lower")):
+    known = claim.aim in ("higher", "lower") if isinstance(claim.aim, str) else math.isfinite(claim.aim)
+    if not claim.what or not known:
         raise ValueError(f"aim must be 'higher', 'lower' or the true value, got {claim.aim!r} for {claim.what!r}")
     if not (math.isfinite(claim.ours) and math.isfinite(claim.error) and claim.error >= 0.0):
         raise ValueError(f"{claim.what}: ours and its error must be finite, got {claim.ours!r} ± {claim.error!r}")

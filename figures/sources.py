@@ -1,7 +1,8 @@
 """What a function's numbers are made of, as a digest of source: edits of a colour elsewhere leave it as it is.
 
 Of this package, the function's own text counts and that of every function, class and constant it names, at any depth,
-without docstrings, comments and layout; of toolkit, targets and sysid every line does, of other packages the version.
+without docstrings, comments and layout; of toolkit, targets and sysid every line and table does, of other packages the
+version.
 """
 
 import ast
@@ -20,6 +21,7 @@ BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "sysid": ("
 def digest(module: str, name: str) -> str:
     """Digest of what the function ``name`` of ``figures.<module>`` is made of."""
     parts: dict[str, str] = {package: version(package) for package in ("numba", "numpy", "scipy")}
+    follow("figures.study", "Study", parts)  # by which it runs everything
     follow(f"figures.{module}", name, parts)
     return hashlib.sha256("\0".join(f"{key}={value}" for key, value in sorted(parts.items())).encode()).hexdigest()
 
@@ -36,7 +38,10 @@ def follow(module: str, name: str, parts: dict[str, str]) -> None:
             follow_import(module, name, node, parts)
             continue
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Name) and inner.id in top_level(module):
+            if isinstance(inner, ast.Import | ast.ImportFrom):
+                for bound in names_bound(inner):
+                    follow_import(module, bound, inner, parts)
+            elif isinstance(inner, ast.Name) and inner.id in top_level(module):
                 follow(module, inner.id, parts)
 
 
@@ -72,8 +77,10 @@ def file_of(module: str) -> Path | None:
 
 @cache
 def stamp(package: str) -> str:
-    """Digest of all sources of one of the other packages."""
-    return source_stamp(HERE.parent / package)
+    """Digest of all sources and tables of one of the other packages."""
+    folder = HERE.parent / package
+    tables = [path.read_bytes() for kind in ("*.csv", "*.npz") for path in sorted(folder.rglob(kind))]
+    return " ".join([source_stamp(folder), *(hashlib.sha256(table).hexdigest() for table in tables)])
 
 
 @cache
@@ -88,13 +95,19 @@ def top_level(module: str) -> dict[str, list[ast.stmt]]:
     return bound
 
 
-def names_bound(node: ast.stmt) -> set[str]:
-    """The names a statement binds."""
+def names_bound(node: ast.AST) -> set[str]:
+    """The names a statement binds, or changes the value of: by ``name[…] = …``, or by a method such as append."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)}
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Store) else set()
+    if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return {inner.id for inner in ast.walk(node.value) if isinstance(inner, ast.Name)}
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        return {inner.id for inner in ast.walk(node.value.func) if isinstance(inner, ast.Name)}
+    return set().union(*map(names_bound, ast.iter_child_nodes(node)))
 
 
 def without_docstrings(tree: ast.Module) -> ast.Module:
