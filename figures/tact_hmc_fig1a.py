@@ -27,7 +27,7 @@ DIFFERS = (
 )
 SETTINGS = Settings()
 EDGES = np.linspace(-20.0, 20.0, 101)
-COLOURS, MARKS = (style.MEDIUM, style.LIGHT, style.FOURTH, "0.35"), ("o", "s", "^", "D")
+COLOURS, MARKS = (style.MEDIUM, style.LIGHT, style.FOURTH, style.FIFTH), ("o", "s", "^", "D")
 
 
 def measure(study: Study) -> dict[str, Any]:
@@ -48,28 +48,24 @@ def measure(study: Study) -> dict[str, Any]:
 def draw(data: Data) -> Figure:
     """Four histograms; the modes' errors, relative and in standard errors."""
     figure = plt.figure(figsize=(style.WIDTH, 4.3))
-    grid = figure.add_gridspec(2, 4, height_ratios=[1.0, 1.1])
+    above, below = figure.subfigures(2, 1, height_ratios=[1.0, 1.2])
+    top = above.subplots(1, 4, sharey=True)
     at = np.linspace(-20.0, 20.0, 801)
     truth = np.exp(mixtures.three_on_a_line().truth.log_density(at[:, None]))
-    first = None
-    for i, label in enumerate(LABELS):
-        panel = first = figure.add_subplot(grid[0, i], sharey=first)
+    for i, (label, panel) in enumerate(zip(LABELS, top, strict=True)):
         panel.stairs(data["heights"][i], EDGES, fill=True, color="0.72", label="draws")
         panel.plot(at, truth, color=style.MEDIUM, linewidth=1.0, label="truth")
         panel.set(xlabel=r"$\theta$", xlim=(-20, 20), ylim=(0.0, 0.2), title=f"({'abcd'[i]}) {label}")
-        panel.tick_params(labelleft=i == 0)
-    figure.axes[0].set_ylabel("density")
-    figure.axes[0].legend(loc="upper right", handlelength=1.2, borderaxespad=0.0)
-    relative, standard = figure.add_subplot(grid[1, :2]), figure.add_subplot(grid[1, 2:])
+    top[0].set_ylabel("density")
+    top[0].legend(loc="upper right", handlelength=1.2, borderaxespad=0.0)
+    relative, standard = below.subplots(1, 2)
     for i, label in enumerate(LABELS):
         values, places = data["modes"][i].reshape(6, 2), np.arange(6) + 0.16 * (i - 1.5)
         look = {"color": COLOURS[i], "marker": MARKS[i], "linestyle": "none", "markersize": 3.5}
         relative.errorbar(places, values[:, 0], 2.0 * values[:, 1], label=label, linewidth=1.0, **look)
         standard.plot(places, in_errors(data["modes"][i]).ravel(), label=label, **look)
     relative.axhline(1.0, color="black", linewidth=0.6)
-    relative.set(yscale="log", ylabel="ratio to the truth", title="(e) weights and variances of the modes")
-    relative.set_yticks([0.5, 1.0, 2.0, 3.0], ["0.5", "1", "2", "3"])
-    relative.set_yticks([], minor=True)
+    relative.set(ylim=(0.0, 2.6), ylabel="ratio to the truth", title="(e) weights and variances of the modes")
     standard.axhspan(-2.0, 2.0, color="0.88", linewidth=0)
     standard.set_yscale("symlog", linthresh=3.0, linscale=1.0)
     standard.set_yticks([-100, -10, -2, 0, 2, 10, 100], ["−100", "−10", "−2", "0", "2", "10", "100"])
@@ -78,7 +74,7 @@ def draw(data: Data) -> Figure:
     for panel in (relative, standard):
         panel.set_xticks(range(6), ["weight\n−10", "weight\n0", "weight\n11", "var.\n−10", "var.\n0", "var.\n11"])
     handles, labels = relative.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    below.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 

@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 TACT, NO_THERMOSTATS, NO_TEMPERING, EXCHANGE = "TACT-HMC", "no thermostats", "no tempering", "replica exchange"
 LABELS = (TACT, NO_THERMOSTATS, NO_TEMPERING, EXCHANGE)
 HOT, HOT_STEP, EXCHANGE_INERTIA = 12.0, 2.5, 20.0  # of replica exchange: hot temperature, its share of η, γ
+FEW = 8  # chains, below which their spread says little
 
 
 class Settings(NamedTuple):
@@ -90,8 +91,9 @@ def kept(run: Run) -> Array:
 def modes(run: Run, truth: Any) -> Array:
     """Weights and variances of the modes over the true ones, (2, mode, 2): each with its standard error over chains.
 
-    A variance is the mean of (x − μ)ᵀ Σ⁻¹ (x − μ) / dim, weighted with the mode's membership; nan where fewer than
-    8 chains have been in the mode.
+    A variance is the mean of (x − μ)ᵀ Σ⁻¹ (x − μ) / dim, weighted with the mode's membership. Where fewer than FEW
+    chains have been in the mode it is nan, and where as few have been in it, or elsewhere, the error of the weight is
+    at least that of one chain more.
     """
     counts = run.weights > 0.0
     points, chain = run.draws[counts], np.repeat(np.arange(run.n_chains), counts.sum(axis=1))
@@ -102,10 +104,12 @@ def modes(run: Run, truth: Any) -> Array:
         np.stack([np.bincount(chain, column, run.n_chains) for column in columns.T], axis=1)
         for columns in (shares, shares * squares)
     )
-    weights = ratio(found, found.sum(axis=1, keepdims=True)) / truth.weights[:, None]
-    seen = (found > 1.0).sum(axis=0)[:, None] >= 8
-    variances = np.where(seen, ratio(spread, found), np.nan)
-    return np.stack([weights, variances])
+    whole = found.sum(axis=1, keepdims=True)
+    weights = ratio(found, whole)
+    inside, outside = ((share > 1.0).sum(axis=0) for share in (found, whole - found))
+    weights[:, 1] = np.where(np.minimum(inside, outside) < FEW, np.maximum(weights[:, 1], 1.0 / len(found)), weights[:, 1])
+    variances = np.where(inside[:, None] < FEW, np.nan, ratio(spread, found))
+    return np.stack([weights / truth.weights[:, None], variances])
 
 
 def ratio(above: Array, below: Array) -> Array:
