@@ -1,13 +1,13 @@
 """TACT-HMC (2018), figure 1a: draws of TACT-HMC and its two ablations on three modes, beside the truth.
 
-The paper prints no settings. Ours: 0.3 N(−10, 1) + 0.4 N(0, 1.5²) + 0.3 N(11, 1); normal noise of standard deviation 3
-on every gradient and energy, unknown to all samplers; η = 0.02 for θ, 0.002 for ξ; c = 0.05, γ = 1 and K = 50 as for the
-paper's networks; effective temperatures from 1 to 15. Each of 512 chains starts at 0 and makes 10⁵ gradient evaluations
-after 2 · 10⁴ of burn-in; of TACT-HMC's, every 50th state counts if λ = 1, which some 200 are.
+The paper prints no settings. Ours: 0.3 N(−10, 1) + 0.4 N(0, 1.5²) + 0.3 N(11, 1); normal noise of standard deviation
+3 on every gradient and energy, unknown to all samplers; η = 0.02 for θ, 0.002 for ξ; c = 0.05, γ = 1 and K = 50 as
+for the paper's networks; effective temperatures from 1 to 15. Each of 512 chains starts at 0 and makes 10⁵ gradient
+evaluations after 2 · 10⁴ of burn-in; of TACT-HMC's, every 50th state counts if λ = 1, which some 200 are.
 
 (a) to (d): histograms of all chains, the truth as a line. (d) is our addition at the same number of gradient
-evaluations: replica exchange (temperatures 1 and 12) under thermostats. (e) weight of each mode and variance within it,
-over the true ones, ± 2 standard errors over chains. (f) the same errors in standard errors: ± 2 is right.
+evaluations: replica exchange (temperatures 1 and 12) under thermostats. (e) weight of each mode and variance within
+it, over the true ones, ± 2 standard errors over chains. (f) the same errors in standard errors: ± 2 is right.
 """
 
 from typing import Any
@@ -17,7 +17,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script, style
-from figures.tempering_ablations import LABELS, TACT, Settings, all_samplers, equal_cost, in_errors, mode_rows, modes
+from figures.tempering_ablations import (
+    LABELS,
+    TACT,
+    Settings,
+    all_samplers,
+    equal_cost,
+    in_errors,
+    mode_rows,
+    modes,
+    truth_of,
+)
 from targets import mixtures
 
 SEED = 2018
@@ -39,7 +49,7 @@ def measure(study: Study) -> dict[str, Any]:
         run = study.sample(label, target, sampler, n_chains=study.size(512, 64), init=[0.0], **plan)
         draws = run.draws[run.weights > 0.0][:, 0]
         heights.append(np.histogram(draws, EDGES)[0] / (len(draws) * np.diff(EDGES)))
-        tables.append(modes(run, target.truth))
+        tables.append(modes(run, truth_of(target)))
         numbers.append(len(draws))
         costs.append(n_steps * run.n_chains / len(draws))
     return {"heights": heights, "modes": tables, "draws": numbers, "evaluations_per_draw": costs}
@@ -51,7 +61,7 @@ def draw(data: Data) -> Figure:
     above, below = figure.subfigures(2, 1, height_ratios=[1.0, 1.2])
     top = above.subplots(1, 4, sharey=True)
     at = np.linspace(-20.0, 20.0, 801)
-    truth = np.exp(mixtures.three_on_a_line().truth.log_density(at[:, None]))
+    truth = np.exp(truth_of(mixtures.three_on_a_line()).log_density(at[:, None]))
     for i, (label, panel) in enumerate(zip(LABELS, top, strict=True)):
         panel.stairs(data["heights"][i], EDGES, fill=True, color="0.72", label="draws")
         panel.plot(at, truth, color=style.MEDIUM, linewidth=1.0, label="truth")

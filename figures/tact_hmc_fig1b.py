@@ -1,14 +1,14 @@
 """TACT-HMC (2018), figure 1b: the path of TACT-HMC, its two thermostats, its memory and its temperature.
 
-Target, noise and settings of figure 1a; chains start at 0. (a) the first 1,400 draws of one chain that count (λ = 1, one
-candidate per 50 steps), with the histogram of the same draws, and the truth. (b) running means of the thermostats
-s = z/√η of θ and ξ over the first 10⁵ steps: one chain in strong colour, the others pale; dashed: the mean of theorem 1,
-c/√η + √η v/2. (c), (d) their histograms over all chains after 10⁴ steps, and the normal law of theorem 1.
-(e) autocorrelation of the draws that count, about the mean and variance of the truth, ± 2 standard errors over chains.
+Target, noise and settings of figure 1a; chains start at 0. (a) the first 1,400 draws of one chain that count (λ = 1,
+one candidate per 50 steps), with the histogram of the same draws, and the truth. (b) running means of the thermostats
+s = z/√η of θ and ξ over the first 10⁵ steps: one chain in strong colour, the others pale; dashed: the mean of theorem
+1, c/√η + √η v/2. (c), (d) their histograms over all chains after 10⁴ steps, and the normal law of theorem 1. (e)
+autocorrelation of the draws that count, about the mean and variance of the truth, ± 2 standard errors over chains.
 (f) the effective temperature 1/λ(ξ) of one chain over 300 units of time, √η each step.
 
-Theorem 1 is for time steps of no length. The table has the thermostats at a quarter of the time step as well (η/16, c/4,
-4 v, which leave the law of s as it is), where they are a third as far from it.
+Theorem 1 is for time steps of no length. The table has the thermostats at a quarter of the time step as well (η/16,
+c/4, 4 v, which leave the law of s as it is), where they are a third as far from it.
 """
 
 from itertools import product
@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script, style
-from figures.tempering_ablations import TACT, Settings, kept, tact
+from figures.tempering_ablations import TACT, Settings, kept, mean_and_error, tact, truth_of
 from targets import mixtures
 from toolkit import Run
 from toolkit.thermostats import coupling_thermostat_law, effective_temperature, running_average, thermostat_law
@@ -51,10 +51,11 @@ def laws(settings: Settings) -> NDArray[np.float64]:
 
 
 def thermostats(study: Study, settings: Settings, slower: int) -> tuple[Run, NDArray[np.float64]]:
-    """A traced run, ``slower`` times as many steps as the first, and its thermostats s of θ and ξ, (2, chain, time)."""
+    """A traced run, ``slower`` times as long, and its thermostats s of θ and ξ, (2, chain, time)."""
     run = study.sample(
-        f"{TACT}, traced, η = {settings.step_size}", mixtures.three_on_a_line(), tact(settings), n_chains=32, init=[0.0],
-        n_steps=slower * study.size(100_000, 30_000), trace_every=slower * EVERY, keep_draws=False,
+        f"{TACT}, traced, η = {settings.step_size}", mixtures.three_on_a_line(), tact(settings),
+        n_chains=32, init=[0.0],
+        n_steps=slower * study.size(100_000, 20_000), trace_every=slower * EVERY, keep_draws=False,
     )  # fmt: skip
     assert run.trace is not None
     scaled = zip(NAMES, time_steps(settings), strict=True)
@@ -63,7 +64,7 @@ def thermostats(study: Study, settings: Settings, slower: int) -> tuple[Run, NDA
 
 def measure(study: Study) -> dict[str, Any]:
     """Path, thermostats, autocorrelation and temperature."""
-    target, first, n_steps = mixtures.three_on_a_line(), SETTLED // EVERY, study.size(1_000_000, 200_000)
+    target, first, n_steps = mixtures.three_on_a_line(), SETTLED // EVERY, study.size(1_000_000, 100_000)
     (run, s), (_, finer) = thermostats(study, SETTINGS, 1), thermostats(study, FINER, SLOWER)
     late = np.stack([s, finer])[..., first:]
     long = study.sample(
@@ -71,7 +72,8 @@ def measure(study: Study) -> dict[str, Any]:
         thin=SETTINGS.keep_every,
     )  # fmt: skip
     draws = kept(long)[..., 0]
-    away = (draws - target.truth.mean[0]) / target.truth.covariance[0, 0] ** 0.5
+    truth = truth_of(target)
+    away = (draws - truth.mean[0]) / truth.covariance[0, 0] ** 0.5
     return {
         "path": draws[0, :1400],
         "averages": running_average(s)[:, :, 199::200],
@@ -81,11 +83,6 @@ def measure(study: Study) -> dict[str, Any]:
         "correlations": [(away[:, : away.shape[1] - k] * away[:, k:]).mean(axis=1) for k in range(LAGS + 1)],
         "temperatures": effective_temperature(run)[0, 0, first:][: int(300.0 / time_steps(SETTINGS)[0]) // EVERY],
     }
-
-
-def over_chains(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean over chains and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
 
 
 def draw(data: Data) -> Figure:
@@ -111,7 +108,7 @@ def draw(data: Data) -> Figure:
     histograms[0].set_ylabel("density")
     histograms[0].legend(loc="upper right", handlelength=1.8, borderaxespad=0.0)
     lags, heat = lower.subplots(1, 2)
-    values = np.array([over_chains(row) for row in data["correlations"]])
+    values = np.array([mean_and_error(row) for row in data["correlations"]])
     lags.bar(np.arange(LAGS + 1), values[:, 0], yerr=2.0 * values[:, 1], color="0.7", error_kw={"linewidth": 0.8})
     lags.axhline(0.0, color="black", linewidth=0.6)
     lags.set(xlabel="lag, draws that count", ylabel=r"$\rho$", title="(e) autocorrelation")
@@ -125,10 +122,13 @@ def draw(data: Data) -> Figure:
 def draw_path(path: NDArray[np.float64], panel: Any, beside: Any) -> None:
     """The draws one after the other, and their histogram beside the truth."""
     panel.plot(path, ".", color=style.MEDIUM, markersize=2)
-    panel.set(xlabel="draw", ylabel=r"$\theta$", ylim=(-20, 20), title="(a) draws of one chain that count, in their order")
+    panel.set(
+        xlabel="draw", ylabel=r"$\theta$", ylim=(-20, 20), title="(a) draws of one chain that count, in their order"
+    )
     at = np.linspace(-20.0, 20.0, 401)
     beside.hist(path, np.linspace(-20.0, 20.0, 81), density=True, orientation="horizontal", color="0.78")
-    beside.plot(np.exp(mixtures.three_on_a_line().truth.log_density(at[:, None])), at, color=style.MEDIUM, linewidth=1.0)
+    truth = np.exp(truth_of(mixtures.three_on_a_line()).log_density(at[:, None]))
+    beside.plot(truth, at, color=style.MEDIUM, linewidth=1.0)
     beside.set(xlabel="density")
 
 
@@ -137,11 +137,11 @@ def table(data: Data) -> list[dict[str, Any]]:
     rows = []
     for (k, settings), (i, name) in product(enumerate((SETTINGS, FINER)), enumerate(("s_theta", "s_xi"))):
         for quantity, law in zip(("mean", "deviation"), laws(settings)[i], strict=True):
-            mean, error = over_chains(data[f"{quantity}s"][k, i])
+            mean, error = mean_and_error(data[f"{quantity}s"][k, i])
             label = f"{quantity} of {name}, step size {settings.step_size:g}"
             rows.append({"quantity": label, "ours": mean, "standard_error": error, "law": float(law)})
     for lag, row in enumerate(data["correlations"]):
-        mean, error = over_chains(row)
+        mean, error = mean_and_error(row)
         rows.append({"quantity": f"autocorrelation at lag {lag}", "ours": mean, "standard_error": error, "law": np.nan})
     return rows
 
@@ -151,12 +151,12 @@ def compare(data: Data) -> list[Claim]:
     claims, why = [], "Theorem 1 is for time steps of no length; at a quarter of ours the means are 2 and 4 % off."
     for i, name in enumerate(("θ", "ξ")):
         for quantity, law in zip(("mean", "deviation"), laws(SETTINGS)[i], strict=True):
-            ours = over_chains(data[f"{quantity}s"][0, i])
+            ours = mean_and_error(data[f"{quantity}s"][0, i])
             what = f"{quantity} of the thermostat s of {name}, beside theorem 1"
             claims.append(Claim(what, float(law), *ours, float(law), source="derived", why=why))
     time = 1.0 + 2.0 * data["correlations"][1:].sum(axis=0)
     claims.append(
-        Claim("autocorrelation time up to lag 30, in draws that count", 1e5 / 2.1096e4, *over_chains(time), "lower",
+        Claim("autocorrelation time up to lag 30, in draws that count", 1e5 / 2.1096e4, *mean_and_error(time), "lower",
               source="derived")
     )  # fmt: skip
     return claims

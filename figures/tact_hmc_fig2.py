@@ -1,14 +1,14 @@
 """TACT-HMC (2018), figure 2: two targets in the plane × truth, TACT-HMC, its two ablations.
 
-The paper shows two mixtures and prints no numbers. Ours: five Gaussians of variance 0.5 at the origin (weight 0.2) and
-(±5, ±5) (0.1, 0.2, 0.2, 0.3); six of equal weight on the circle of radius 6, with standard deviations 1.2 along the
-radius and 0.4 across. Settings of figure 1a, but η = 0.01 for θ and 0.001 for ξ, as modes are narrower; noise of standard
-deviation 3 on each coordinate of the gradient and on the energy. 256 chains, all from one mode, at the origin above and
-at (6, 0) below, 10⁵ gradient evaluations each after 2 · 10⁴.
+The paper shows two mixtures and prints no numbers. Ours: five Gaussians of variance 0.5 at the origin (weight 0.2)
+and (±5, ±5) (0.1, 0.2, 0.2, 0.3); six of equal weight on the circle of radius 6, with standard deviations 1.2 along
+the radius and 0.4 across. Settings of figure 1a, but η = 0.01 for θ and 0.001 for ξ, as modes are narrower; noise of
+standard deviation 3 on each coordinate of the gradient and on the energy. 256 chains, all from one mode, at the
+origin above and at (6, 0) below, 10⁵ gradient evaluations each after 2 · 10⁴.
 
-Densities of the draws that count, all chains, on one scale in each row. The last column is our addition, replica exchange
-under thermostats at the same number of gradient evaluations. Below each: Σ |weights of modes − true ones|, and the
-variances within modes over the true ones, mean over modes ± standard error.
+Densities of the draws that count, all chains, on one scale in each row. The last column is our addition, replica
+exchange under thermostats at the same number of gradient evaluations. Below each: Σ |weights of modes − true ones|,
+and the variances within modes over the true ones, mean over modes ± standard error.
 """
 
 from typing import Any
@@ -19,7 +19,16 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, density, run_script, style
-from figures.tempering_ablations import LABELS, Settings, all_samplers, equal_cost, in_errors, mode_rows, modes
+from figures.tempering_ablations import (
+    LABELS,
+    Settings,
+    all_samplers,
+    equal_cost,
+    in_errors,
+    mode_rows,
+    modes,
+    truth_of,
+)
 from targets import mixtures
 from toolkit.diagnostics import cell_counts
 
@@ -36,16 +45,17 @@ def measure(study: Study) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for name, (make, start) in TARGETS.items():
         target, masses, tables, numbers = make(), [], [], []
+        truth = truth_of(target)
         for label, sampler in all_samplers(SETTINGS).items():
             plan = equal_cost(sampler, n_steps, burn_in, SETTINGS.keep_every)
             run = study.sample(f"{label}, {name}", target, sampler, n_chains=n_chains, init=start, **plan)
             draws = run.draws[run.weights > 0.0]
             masses.append(cell_counts(draws, EDGES[name], EDGES[name]) / len(draws))
-            tables.append(modes(run, target.truth))
+            tables.append(modes(run, truth))
             numbers.append(len(draws))
         data |= {f"{name}.masses": masses, f"{name}.modes": tables, f"{name}.draws": numbers}
-        data[f"{name}.truth"] = target.truth.cell_masses(EDGES[name], EDGES[name])
-        data[f"{name}.weights"] = target.truth.weights
+        data[f"{name}.truth"] = truth.cell_masses(EDGES[name], EDGES[name])
+        data[f"{name}.weights"] = truth.weights
         data[f"{name}.evaluations"] = n_steps * n_chains
     return data
 

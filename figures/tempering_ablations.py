@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from targets.mixture_truth import MixtureTruth
 from toolkit import Run, dynamics, samplers, tempering
+from toolkit.problem import Target
 from toolkit.samplers import Sampler
 
 Array = NDArray[np.float64]
@@ -72,7 +74,9 @@ def all_samplers(settings: Settings) -> dict[str, Sampler]:
     alone = samplers.sgnht(
         settings.step_size, friction=settings.friction, inertia=settings.inertia, gradient_noise=settings.noise
     )
-    return dict(zip(LABELS, (tact(settings), tact(settings, thermostats=False), alone, exchange(settings)), strict=True))
+    return dict(
+        zip(LABELS, (tact(settings), tact(settings, thermostats=False), alone, exchange(settings)), strict=True)
+    )
 
 
 def equal_cost(sampler: Sampler, n_steps: int, burn_in: int, keep_every: int) -> Mapping[str, Any]:
@@ -88,7 +92,18 @@ def kept(run: Run) -> Array:
     return np.stack([draws[where][:fewest] for draws, where in zip(run.draws, counts, strict=True)])
 
 
-def modes(run: Run, truth: Any) -> Array:
+def truth_of(target: Target) -> MixtureTruth:
+    """The truth of a mixture."""
+    assert isinstance(target.truth, MixtureTruth)
+    return target.truth
+
+
+def mean_and_error(values: Array) -> tuple[float, float]:
+    """Mean of independent ``values`` and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
+
+
+def modes(run: Run, truth: MixtureTruth) -> Array:
     """Weights and variances of the modes over the true ones, (2, mode, 2): each with its standard error over chains.
 
     A variance is the mean of (x − μ)ᵀ Σ⁻¹ (x − μ) / dim, weighted with the mode's membership. Where fewer than FEW
@@ -99,15 +114,16 @@ def modes(run: Run, truth: Any) -> Array:
     points, chain = run.draws[counts], np.repeat(np.arange(run.n_chains), counts.sum(axis=1))
     shares = truth.memberships(points)
     away = points[:, None] - truth.means
-    squares = np.einsum("nki,kij,nkj->nk", away, np.linalg.inv(truth.covariances), away, optimize=True) / points.shape[1]
+    squares = np.einsum("nki,kij,nkj->nk", away, np.linalg.inv(truth.covariances), away, optimize=True)
     found, spread = (
-        np.stack([np.bincount(chain, column, run.n_chains) for column in columns.T], axis=1)
-        for columns in (shares, shares * squares)
+        np.stack([np.bincount(chain, column, run.n_chains) for column in columns.T], axis=1).astype(np.float64)
+        for columns in (shares, shares * squares / points.shape[1])
     )
     whole = found.sum(axis=1, keepdims=True)
     weights = ratio(found, whole)
     inside, outside = ((share > 1.0).sum(axis=0) for share in (found, whole - found))
-    weights[:, 1] = np.where(np.minimum(inside, outside) < FEW, np.maximum(weights[:, 1], 1.0 / len(found)), weights[:, 1])
+    least = np.where(np.minimum(inside, outside) < FEW, 1.0 / len(found), 0.0)
+    weights[:, 1] = np.maximum(weights[:, 1], least)
     variances = np.where(inside[:, None] < FEW, np.nan, ratio(spread, found))
     return np.stack([weights / truth.weights[:, None], variances])
 
