@@ -3,6 +3,7 @@
 import base64
 import math
 from html.parser import HTMLParser
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -154,3 +155,8 @@ def test_a_folder_is_read_back(tmp_path):
 def test_nothing_to_report_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="no figure has been produced"):
         write_report(tmp_path)
+
+
+def test_the_readme_names_every_script():
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert [name for name in names() if f"`{name}`" not in readme] == []
