@@ -20,7 +20,7 @@ from .claims import Claim, check_claim
 from .output import OUT, QUICK, save
 from .sources import digest
 from .study import Data, Study
-from .style import STYLE
+from .style import paper_style
 
 HERE = Path(__file__).resolve().parent
 PAPERS = {
@@ -138,7 +138,7 @@ def produce(
 def write(found: Script, data: Data, out: Path) -> list[Path]:
     """Draw without a screen, in the project's style; the paths of the picture and the table."""
     matplotlib.use("Agg")
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
+    with paper_style():
         figure: Figure = found.module.draw(data)
         table: Sequence[dict[str, Any]] = found.module.table(data)
         return save(figure, table, out, found.name)
