@@ -37,7 +37,7 @@ def test_each_script_measures_the_same_arrays_again(produced, name):
 @pytest.mark.parametrize("name", names())
 def test_each_script_says_what_it_shows_and_keeps_its_data_small(produced, name):
     product = produced(name)
-    assert product.script.title.endswith(".")
+    assert product.script.module.__doc__.partition("\n")[0] == f"{product.script.title}."
     assert product.script.differs.endswith(".") or product.script.paper == "gallery"
     assert sum(array.nbytes for array in product.measured.data.values()) < 5e6
     product.script.compare(product.measured.data)
