@@ -8,20 +8,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Data, Study, run_script, style
+from figures.flat_target import FLAT
 from targets import domains
-from toolkit import Problem, Sampler, Target, boundaries, dynamics
+from toolkit import Problem, Sampler, boundaries, dynamics
 
 COLUMNS = 5
 SEED = 21
 ANGLES = 2.0 * np.pi * np.arange(12) / 12
-
-
-def flat_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
-    """No energy anywhere."""
-    for lane in range(position.shape[1]):
-        energy[lane] = 0.0
-        gradient[0, lane] = 0.0
-        gradient[1, lane] = 0.0
 
 
 def regions_drawn() -> list[Any]:
@@ -41,14 +34,14 @@ def billiard(study: Study, region: Any, start: NDArray[np.float64]) -> NDArray[n
     sampler = Sampler(
         step_sizes=(length**2,), dynamics=dynamics.underdamped_langevin(friction=1e-12), boundary=boundaries.reflect()
     )
-    problem = Problem(Target("flat", 2, flat_block), region.domain)
+    problem = Problem(FLAT, region.domain)
     run = study.sample(region.name, problem, sampler, n_steps=study.size(160, 60), init=start)
     return np.asarray(run.draws[0])
 
 
 def measure(study: Study) -> dict[str, Any]:
     """Distances on a grid, and a path, in each domain."""
-    cells = study.size(240, 60)
+    cells = study.size(240, 40)
     data: dict[str, Any] = {}
     for region in regions_drawn():
         centre, half = frame(region)

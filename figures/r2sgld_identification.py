@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sysid import Identification, identify, likelihoods, marginal_modes, model_of, systems
 from sysid.data import simulate
 from sysid.model import model_of_system
+from sysid.series import Series
 from sysid.system import System
 from toolkit import Run, boundaries, samplers, schedules
 from toolkit.samplers import Sampler
@@ -75,14 +76,18 @@ def system_of(name: str) -> System:
 
 
 @cache
+def data_of(name: str) -> Series:
+    """Exact states and velocities on [0, 100], every 0.01."""
+    return simulate(system_of(name), np.arange(10_001) * 0.01, seed=0)
+
+
+@cache
 def problem_of(name: str, *, reflected: bool, free: str = "named", batch_size: int | None = BATCH) -> Identification:
     """The paper's posterior."""
-    system = system_of(name)
-    data = simulate(system, np.arange(10_001) * 0.01, seed=0)
-    named = model_of_system(system)
+    named = model_of_system(system_of(name))
     model = named if free == "named" else model_of(named.library, name=name)
     energy = likelihoods.derivative(noise="mean", batch_size=batch_size, batches="windows")
-    return identify(data, model, likelihood=energy, constraints=CONSTRAINTS[name, free] if reflected else None)
+    return identify(data_of(name), model, likelihood=energy, constraints=CONSTRAINTS[name, free] if reflected else None)
 
 
 def named_parameters(problem: Identification, draws: Any) -> Array:

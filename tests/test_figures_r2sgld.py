@@ -5,7 +5,9 @@ import importlib
 import numpy as np
 import pytest
 
-from figures.nine_samplers import NINE, nine_samplers
+from figures import produce, script
+from figures.gallery_targets import SLOW
+from figures.nine_samplers import COMPOSITION, NINE, nine_samplers
 from figures.r2sgld_fig5_flower import RELEASED
 from targets import catalogue
 
@@ -22,14 +24,13 @@ def test_flower_numbers(produced):
     table = table_of(produced, "r2sgld_fig5_flower")
     last = {row["method"]: row for row in table if int(row["draws"]) == 2_000}
     kl = {method: float(row["kl_nats"]) for method, row in last.items()}
-    assert len(kl) == 11
+    assert len(kl) == 12
     for reflected, penalised, free in (
         ("R-SGLD", "P-SGLD", "SGLD"), ("R-cycSGLD", "P-cycSGLD", "cycSGLD"), ("r2SGLD", "P-reSGLD", "reSGLD")
     ):  # fmt: skip
         assert kl[reflected] < kl[free]
         assert kl[reflected] < kl[penalised] * 1.25  # they part with more draws
-    nine = {k: v for k, v in kl.items() if k not in ("independent draws", "r2SGLD (released swap)")}
-    assert min(nine, key=nine.get) == "r2SGLD"
+    assert min(NINE, key=kl.get) == "r2SGLD"
     floor = float(last["r2SGLD"]["kl_of_independent_draws"])
     assert floor == pytest.approx(kl["independent draws"], rel=0.05)
     assert floor < kl["r2SGLD"] < 1.2 * floor
@@ -68,6 +69,61 @@ def test_independent_draws_differ_between_chains(produced):
     assert all(float(r["kl_half_width_95"]) > 0 for r in table)
 
 
+def test_domains_numbers(produced):
+    """r2SGLD and the composition are near the floor on every domain; penalised exchange, near it too, leaves them."""
+    table = table_of(produced, "r2sgld_fig10_domains")
+    for domain in ("heart", "octagon", "cross"):
+        last = {row["method"]: row for row in table if row["domain"] == domain and row["draws"] == 2_000}
+        kl = {method: row["kl_nats"] for method, row in last.items()}
+        floor = last["r2SGLD"]["kl_of_independent_draws"]
+        assert kl["independent draws"] == pytest.approx(floor, rel=0.05)
+        assert all(0.9 * floor < kl[method] < 1.2 * floor for method in ("r2SGLD", COMPOSITION))
+        assert all(kl[method] > 1.05 * kl["r2SGLD"] for method in NINE if method not in ("r2SGLD", "P-reSGLD"))
+        for method, row in last.items():
+            within = method.startswith(("R-", "r2", "independent"))
+            assert row["share_outside"] == 0.0 if within else row["share_outside"] > 0.001
+    claims = produced("r2sgld_fig10_domains").script.compare(produced("r2sgld_fig10_domains").measured.data)
+    assert len(claims) == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["r2sgld_fig5_flower", "r2sgld_fig10_domains"])
+def test_r2sgld_is_the_best_of_nine_at_full_size(name, tmp_path):
+    product = produce(script(name), out=tmp_path, quick=False)
+    ranks = [claim for claim in product.script.compare(product.measured.data) if "rank" in claim.what]
+    assert [claim.ours for claim in ranks] == [1.0] * len(ranks)
+
+
+def test_diameter_numbers(produced):
+    """The flat octagon relaxes as 1/diameter², at the rate of the Laplacian; of equal areas, a disc is the fastest."""
+    table = table_of(produced, "r2sgld_fig11_diameter")
+    assert [row["modes"] for row in table] == [9, 9, 13, 13, 21, 25]
+    assert table[0]["exponent_of_flat"] == pytest.approx(1.0, abs=0.15)
+    disc = 1.8411838**2 / (np.sqrt(8.0) / np.pi)  # the first zero of J1', and an octagon's area over π radius²
+    rates = np.array([row["flat_rate_per_unit_time"] * row["circumradius"] ** 2 for row in table])
+    assert rates.mean() == pytest.approx(disc, rel=0.06)
+    kl = [row["kl_nats"] for row in table]
+    assert all(row["kl_nats"] > 1.3 * row["kl_of_independent_draws"] for row in table)
+    assert kl[0] < kl[2] < kl[4] < kl[5]
+
+
+def test_even_odd_numbers(produced):
+    """Even–odd swaps make more round trips than random ones, neither more than swaps without memory would."""
+    table = {(row["scheme"], row["replicas"]): row for row in table_of(produced, "r2sgld_fig13_deo_paths")}
+    assert len(table) == 8
+    for row in table.values():
+        ratio = row["round_trips_per_attempt"] / row["expected_if_independent"]
+        assert 0.6 < ratio < 1.0 + 4.5 * row["standard_error"] / row["expected_if_independent"]
+    trips = {key: row["round_trips_per_attempt"] for key, row in table.items()}
+    assert trips["deo", 2] == trips["seo", 2]  # one pair, tried every time
+    for n, gain in ((4, 1.5), (8, 3.0), (16, 6.0)):
+        assert trips["deo", n] > gain * trips["seo", n]
+    walkers = produced("r2sgld_fig13_deo_paths").measured.data["walkers"]
+    assert (np.sort(walkers, axis=1) == np.arange(8)[None, :, None]).all()
+    steps = np.abs(np.diff(np.argsort(walkers, axis=1), axis=-1))
+    assert steps.max() == 1  # a walker moves by one temperature at a time
+
+
 def test_trajectory_numbers(produced):
     table = table_of(produced, "r2sgld_fig1_trajectory")
     assert len(table) == 400
@@ -81,7 +137,7 @@ def test_trajectory_numbers(produced):
 
 def test_gallery_numbers(produced):
     known = {row["target"]: row for row in table_of(produced, "gallery_targets")}
-    assert list(known) == [target.name for target in catalogue()]
+    assert list(known) == [target.name for target in catalogue() if not target.name.startswith(SLOW)]
     assert float(known["unequal_pair"]["log_normaliser"]) == 0.0
     assert float(known["unequal_pair"]["lightest_mode"]) == 0.4
     assert int(known["gaussian_grid25"]["modes"]) == 25
@@ -90,7 +146,7 @@ def test_gallery_numbers(produced):
     assert float(gaussian["log_normaliser"]) == pytest.approx(np.log(2 * np.pi * np.sqrt(1 - 0.95**2)), rel=1e-5)
     regions = {row["domain"]: row for row in table_of(produced, "gallery_domains")}
     assert float(regions["flower"]["area"]) == pytest.approx(np.pi * (2 / 3.5) ** 2 * 9.5, rel=1e-5)
-    assert float(regions["box"]["largest_distance"]) == pytest.approx(1.0, abs=0.06)  # on a grid of 60 points
+    assert float(regions["box"]["largest_distance"]) == pytest.approx(1.0, abs=0.06)  # on a grid of 40 points
     assert {float(row["share_of_path_outside"]) for row in regions.values()} == {0.0}
 
 
