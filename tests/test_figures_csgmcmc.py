@@ -65,12 +65,12 @@ def test_modes_are_counted_as_mode_coverage_counts_them(centre):
 
 
 def test_table4_numbers(produced):
-    """Against 400 chains: 17.44 and 17.95 modes of cSGLD, each with a deviation of 1.7 over chains."""
+    """Against 400 chains: 17.44 and 17.83 modes of cSGLD, each with a deviation of 1.7 over chains."""
     data = produced("csgmcmc_table4").measured.data
     single, parallel = (dict(zip(gaussian_grid.LABELS, data[key], strict=True)) for key in ("single", "parallel"))
     assert (single["SGLD"] == 1).all()
     assert single["SGLD, released"].mean() < 1.5
-    for label, expected in (("cSGLD", 17.44), ("cSGLD, released", 17.95)):
+    for label, expected in (("cSGLD", 17.44), ("cSGLD, released", 17.83)):
         assert abs(single[label].mean() - expected) < 4.0 * 1.7 / np.sqrt(single[label].size)
         assert parallel[label].mean() > 24.4
     assert (parallel["SGLD"] <= 4).all()
