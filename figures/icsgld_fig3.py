@@ -137,9 +137,7 @@ def compare(data: Data) -> list[Claim]:
     ]  # fmt: skip
 
 
-WORSE = {
-    "reSGLD×P5": "on one domain and at equal cost replica exchange changes modes faster than a flattened energy does"
-}
+WORSE = {"reSGLD×P5": "on one domain and at equal cost replica exchange changes modes faster than a flattened energy"}
 
 
 if __name__ == "__main__":
