@@ -1382,6 +1382,7 @@ def run(mutant: Mutant) -> tuple[Mutant, str, float]:
             return mutant, "does not apply", 0.0
         path.write_text(source.replace(mutant.old, mutant.new), encoding="utf-8")
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder) / "cache"), "PYTHONPATH": str(copy)}
+        environment["ALL_CASES"] = "1"
         command = [
             sys.executable,
             "-m",
