@@ -79,7 +79,7 @@ def draw(data: Data) -> Figure:
     draw_path(panels[0], data["steps"], data["sgld"], np.ones(len(data["steps"])))
     points = draw_path(panels[1], data["steps"], data["csgld"], data["multiplier"])
     panels[1].sharey(panels[0])
-    panels[0].set(title="(a) SGLD", ylabel="$x$", ylim=(-10.5, 13.0))
+    panels[0].set(title="(a) SGLD", ylabel="$x$", ylim=(-13.0, 16.0))
     panels[1].set(title="(b) CSGLD")
     figure.colorbar(points, ax=panels[1], label="gradient multiplier", pad=0.02, extend="both")
     draw_bins(panels[2], data)
@@ -110,7 +110,7 @@ def draw_bins(axes: Axes, data: Data) -> None:
     mean, error = data["bin_multiplier"].mean(axis=0), data["bin_multiplier"].std(axis=0, ddof=1)
     axes.errorbar(middles, mean, error / np.sqrt(len(data["visits"])), fmt="o", color=style.MEDIUM, markersize=3,
                   elinewidth=0.8, label="multiplier, CSGLD")  # fmt: skip
-    axes.set(xlabel="energy, nats", title="(c) by bins of energy", ylim=(-0.42, 1.55))
+    axes.set(xlabel="energy, nats", ylabel="share; multiplier", title="(c) by bins of energy", ylim=(-0.42, 2.1))
     axes.legend(loc="upper right", handlelength=1.2)
 
 
