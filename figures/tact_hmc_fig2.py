@@ -33,7 +33,10 @@ from targets import mixtures
 from toolkit.diagnostics import cell_counts
 
 SEED = 2018
-DIFFERS = "Both targets, the noise and the step sizes are ours, as the paper shows pictures and prints no numbers."
+DIFFERS = (
+    "Both targets, the noise and the step sizes are ours, as the paper shows pictures and prints no numbers. "
+    "TACT-HMC's modes are 1 to 2 % too narrow on the six petals at this step size, which the picture does not show."
+)
 SETTINGS = Settings(step_size=0.01)
 TARGETS = {"five_spots": (mixtures.five_spots, (0.0, 0.0)), "six_petals": (mixtures.six_petals, (6.0, 0.0))}
 EDGES = {"five_spots": np.linspace(-8.0, 8.0, 65), "six_petals": np.linspace(-10.0, 10.0, 65)}
@@ -103,6 +106,10 @@ def compare(data: Data) -> list[Claim]:
             for quantity, z in zip(("weight", "variance"), in_errors(errors), strict=True):
                 what = f"{name}, {label}: largest error of a mode's {quantity}, in standard errors"
                 claims.append(Claim(what, np.nan, float(np.nanmax(np.abs(z))), 1.0, "lower"))
+            _, mean, error = summary(errors, data[f"{name}.weights"])
+            claims.append(
+                Claim(f"{name}, {label}: mean variance within modes, over the true one", np.nan, mean, error, 1.0)
+            )
     return claims
 
 
