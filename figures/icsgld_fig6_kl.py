@@ -10,8 +10,9 @@ CSGLD, ICSGLD and the truth in the box; of draws without a box 19.5 % are outsid
 0.217. (d) Nobody in a box, against the truth without one, on [−5, 5]².
 
 reSGHMC×P2 is our composition: two rungs, T = (1, 5), h = (0.001, 0.005), friction 0.1, swaps at every step; the best
-of some 25 with 2 to 4 rungs, with and without momentum, that keep one draw per 20 evaluations. Seconds are of one core
-of the machine that drew this, a method's repeats side by side: the only numbers that differ between two runs.
+of some 25 with 2 to 4 rungs, with and without momentum, that keep one draw per 20 evaluations. Seconds are by the
+clock, of one core of the machine that drew this, a method's repeats side by side, and longer where it had other work to
+do: the only numbers that differ between two runs.
 """
 
 from typing import Any
@@ -40,9 +41,9 @@ from toolkit.diagnostics import equivalent_draws, expected_kl, kl_path
 SEED = 2022
 DIFFERS = (
     "The paper's order, ICSGLD first, needs the box for CSGLD, ICSGLD and the truth alone, panel (c); on one domain "
-    "ICSGLD ends below SGLD, cycSGLD and CSGLD, and replica exchange is below ICSGLD all along. Our replica exchange "
-    "swaps with the correction that fits the noise, not one that begins at 30; our KL is over cells, the paper's by "
-    "nearest neighbours."
+    "ICSGLD ends below SGLD and cycSGLD, and in the box below CSGLD, and replica exchange is below ICSGLD all along. "
+    "Our replica exchange swaps with the correction that fits the noise, not one that begins at 30; our KL is over "
+    "cells, the paper's by nearest neighbours."
 )
 LINES: dict[str, dict[str, Any]] = {
     "SGLD×P5": {"color": style.LIGHT, "linestyle": (0, (1, 1))},
