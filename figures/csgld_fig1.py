@@ -6,7 +6,7 @@ of the chains). (b) θ, mean and two standard deviations over the chains, beside
 bands of one standard error.
 
 The poster prints no settings. Step size 0.1, ω = 1/(k^0.6 + 100), Δu = 1 and the start at 0 are those of ICSGLD (2022),
-D.5; gradient noise 0.1 and a partition from 1.42, just under the lowest energy, are our choice. 64 chains of 10⁶ steps
+D.5; gradient noise 0.1 and a partition from 1.42, just under the lowest energy, are our choice. 32 chains of 10⁶ steps
 (16 of 10⁵ in the quick version). Two more lines: θ learned in the first tenth and then at rest, and, ours, replica
 exchange at temperatures 1 and 12, step sizes 0.1 and 0.5, for the same number of gradient evaluations.
 """
@@ -52,7 +52,7 @@ SHADES = ((style.LIGHT, (0, (1, 1.2))), (style.MEDIUM, "-"), (style.FOURTH, (0, 
 
 def measure(study: Study) -> dict[str, Any]:
     """θ (ζ, chain, bin) and its truth; weights of the left mode (method, chain, checkpoint); crossings in 10⁶ steps."""
-    chains, steps = study.size((64, 1_000_000), (16, 100_000))
+    chains, steps = study.size((32, 1_000_000), (16, 100_000))
     checkpoints = np.unique(np.geomspace(steps // 1_000, steps, 25).astype(int))
     hot = samplers.resgld((STEP_SIZE, 0.5), temperatures=(1.0, 12.0), gradient_noise=NOISE)
     jobs = {"SGLD": samplers.sgld(STEP_SIZE, gradient_noise=NOISE), "CSGLD": contour_sampler(0.75)}
