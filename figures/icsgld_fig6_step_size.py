@@ -17,9 +17,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script, style
-from figures.rugged_box import BOXED, CELLS, PARTITION, Method, methods, run_method, true_masses, with_step_sizes
+from figures.rugged_box import (
+    BOXED,
+    CELLS,
+    PARTITION,
+    Method,
+    box_energies,
+    box_masses,
+    methods,
+    run_method,
+    with_step_sizes,
+)
 from toolkit import boundaries
-from toolkit.diagnostics import energy_histogram, energy_probabilities, expected_kl, kl_path
+from toolkit.diagnostics import energy_histogram, expected_kl, kl_path
 from toolkit.tempering import Partition, contour
 
 SEED = 2023
@@ -58,7 +68,7 @@ def everyone() -> dict[str, Method]:
 def measure(study: Study) -> dict[str, Any]:
     """KL (method, factor, repeat); ICSGLD's shares of energies and multipliers, (factor, bin)."""
     n_chains, share = study.size((24, 1.0), (4, 0.1))
-    masses, found = true_masses(BOXED, CELLS), everyone()
+    masses, found = box_masses(CELLS), everyone()
     kl, shares, low, multipliers = [], [], [], []
     for name in LINES:
         scaled = with_step_sizes(found[name], np.repeat(FACTORS, n_chains))
@@ -77,9 +87,9 @@ def measure(study: Study) -> dict[str, Any]:
         "kl": kl,
         "floor": expected_kl(masses, run.draws.shape[1]),
         "shares": shares,
-        "true_shares": energy_probabilities(BOXED.truth, ENERGIES),
+        "true_shares": box_energies(ENERGIES),
         "low": low,
-        "true_low": energy_probabilities(BOXED.truth, LOWEST)[0],
+        "true_low": box_energies(LOWEST)[0],
         "multipliers": multipliers,
     }
 

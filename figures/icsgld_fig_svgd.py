@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, density, kl_curve, run_script, style
-from figures.rugged_box import BOXED, EVALUATIONS, FREE, true_masses
+from figures.rugged_box import EVALUATIONS, FREE, box_masses
 from toolkit import samplers
 from toolkit.diagnostics import equivalent_draws, expected_kl, kl_path
 
@@ -38,8 +38,8 @@ LINES: dict[str, dict[str, Any]] = {
 
 def measure(study: Study) -> dict[str, Any]:
     """Particles (500, 2) of one repeat at the end, KL (repeat, checkpoint) and gradient evaluations, by grouping."""
-    masses = true_masses(BOXED, MODES)
-    found: dict[str, Any] = {"masses": masses, "fine": true_masses(BOXED, FINE)}
+    masses = box_masses(MODES)
+    found: dict[str, Any] = {"masses": masses, "fine": box_masses(FINE)}
     steps = study.size((10_000, 1_500), (400, 100))
     for (name, particles), n_steps in zip(GROUPS.items(), steps, strict=True):
         shape = (4 * 500 // particles, particles, 2)

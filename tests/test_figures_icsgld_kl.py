@@ -5,7 +5,7 @@ import pytest
 
 from figures import icsgld_fig7_theta, rugged_box
 from toolkit import boundaries
-from toolkit.diagnostics import expected_kl
+from toolkit.diagnostics import energy_probabilities, expected_kl
 
 
 def test_every_method_costs_the_same_and_keeps_as_many_draws():
@@ -32,6 +32,21 @@ def test_every_method_costs_the_same_and_keeps_as_many_draws():
         assert tempering.partition == rugged_box.PARTITION
     doubled = rugged_box.with_step_sizes(found["reSGLD×P5"], np.array([1.0, 2.0])).sampler
     np.testing.assert_allclose(doubled.step_sizes, np.outer([1.0, 2.0], [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]))
+
+
+def test_probabilities_in_the_box_are_those_of_its_truth():
+    cells = rugged_box.CELLS
+    np.testing.assert_allclose(
+        rugged_box.box_masses(cells), rugged_box.BOXED.truth.cell_masses(cells, cells), atol=1e-8, rtol=1e-5
+    )
+    assert rugged_box.WIDE_CELLS[[12, 37]] == pytest.approx([-2.5, 2.5], abs=1e-12)
+
+
+@pytest.mark.slow
+def test_energies_in_the_box_are_those_of_its_truth():
+    edges = np.arange(-4.0, 2.01, 0.25)
+    expected = energy_probabilities(rugged_box.BOXED.truth, edges)
+    np.testing.assert_allclose(rugged_box.box_energies(edges), expected, atol=3e-4)
 
 
 def test_kl_on_one_domain(produced):
