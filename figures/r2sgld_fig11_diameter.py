@@ -206,8 +206,8 @@ def compare(data: Data) -> list[Claim]:
               source=theory,
               why=f"Independent draws have {floor_power(data):.2f} too, for larger octagons have more cells to fill."),
         Claim(f"{power} what a draw of r2SGLD is worth, 25 modes", 1.0, worth.exponent, worth.error, 1.0, source=theory,
-              why=f"With the number of cells left out, a draw in the largest octagon is worth {share:.2f} of one in the "
-              "smallest."),
+              why=f"With the number of cells left out, a draw in the largest octagon is worth {share:.2f} of one in "
+              "the smallest."),
     ]  # fmt: skip
 
 
