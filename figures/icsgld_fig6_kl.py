@@ -41,7 +41,7 @@ from toolkit.diagnostics import equivalent_draws, expected_kl, kl_path
 SEED = 2022
 DIFFERS = (
     "The paper's order, ICSGLD first, needs the box for CSGLD, ICSGLD and the truth alone, panel (c); on one domain "
-    "ICSGLD ends below SGLD and cycSGLD, and in the box below CSGLD, and replica exchange is below ICSGLD all along. "
+    "ICSGLD ends below SGLD, cycSGLD and CSGLD at these step sizes, and replica exchange is below ICSGLD all along. "
     "Our replica exchange swaps with the correction that fits the noise, not one that begins at 30; our KL is over "
     "cells, the paper's by nearest neighbours."
 )
