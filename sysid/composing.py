@@ -10,6 +10,7 @@ from typing import Any
 from toolkit.compiling import kernel
 from toolkit.maths import exp, fma, log, select
 
+from .batches import use_batch
 from .prior_kernels import add_priors
 from .quadratic import use_quadratic
 
@@ -20,9 +21,11 @@ LARGEST = 700.0  # of a logarithm: beyond it exp overflows
 
 
 @kernel
-def enter(position, theta, parameters):
-    """θ of every lane from its position."""
+def enter(position, parameters, scratch):
+    """θ of every lane from its position, room for dU/dθ, and the likelihood's numbers and room."""
     q, lanes = position.shape
+    rows = scratch.shape[0] - 2 * q
+    theta = scratch[rows : rows + q]
     if parameters[SCALED] == 0.0:
         for k in range(q):
             for lane in range(lanes):
@@ -43,12 +46,14 @@ def enter(position, theta, parameters):
             out = theta[k]
             for lane in range(lanes):
                 out[lane] = exp(select(out[lane] > LARGEST, LARGEST, out[lane]))
+    return theta, scratch[rows + q :], parameters[int(parameters[LIKELIHOOD]) :], scratch[:rows]
 
 
 @kernel
 def leave(energy, gradient, theta, slope, parameters):
-    """The energy as that of positions, and its gradient in them, from dU/dθ in ``slope``."""
+    """The energy with the priors as that of positions, and its gradient in them, from dU/dθ in ``slope``."""
     q, lanes = theta.shape
+    add_priors(theta, energy, slope, parameters[int(parameters[PRIORS]) :])
     for k in range(q):
         if parameters[N_HEADER + k] != 0.0:
             chain_logarithm(theta[k], energy, slope[k])
@@ -75,30 +80,30 @@ def chain_logarithm(theta, energy, slope):
         energy[lane] -= log(theta[lane])
 
 
+# These two stand at the top of a module: of a function inside another, machine code is not kept on disk.
 def quadratic_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
     """Energy and gradient where the likelihood is quadratic in θ."""
-    q = position.shape[0]
-    rows = scratch.shape[0] - 2 * q
-    theta, slope = scratch[rows : rows + q], scratch[rows + q :]
-    enter(position, theta, parameters)
-    use_quadratic(theta, energy, slope, parameters[int(parameters[LIKELIHOOD]) :], scratch)
-    add_priors(theta, energy, slope, parameters[int(parameters[PRIORS]) :])
+    theta, slope, numbers, work = enter(position, parameters, scratch)
+    use_quadratic(theta, energy, slope, numbers, work)
+    leave(energy, gradient, theta, slope, parameters)
+
+
+def batch_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
+    """Energy and gradient of minibatches of such a likelihood."""
+    theta, slope, numbers, work = enter(position, parameters, scratch)
+    use_batch(theta, energy, slope, numbers, work)
     leave(energy, gradient, theta, slope, parameters)
 
 
 @functools.cache
 def block_of(likelihood: Any) -> Any:
     """The block function with the kernel ``likelihood`` of a ``Prepared``; one and the same for the same kernel."""
-    if likelihood is use_quadratic:
-        return quadratic_block
+    if likelihood in (use_quadratic, use_batch):
+        return quadratic_block if likelihood is use_quadratic else batch_block
 
     def block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
-        q = position.shape[0]
-        rows = scratch.shape[0] - 2 * q
-        theta, slope = scratch[rows : rows + q], scratch[rows + q :]
-        enter(position, theta, parameters)
-        likelihood(theta, energy, slope, parameters[int(parameters[LIKELIHOOD]) :], scratch[:rows])
-        add_priors(theta, energy, slope, parameters[int(parameters[PRIORS]) :])
+        theta, slope, numbers, work = enter(position, parameters, scratch)
+        likelihood(theta, energy, slope, numbers, work)
         leave(energy, gradient, theta, slope, parameters)
 
     return block

@@ -142,6 +142,7 @@ CASES = [
         {"target": SQUARE, "sampler": samplers.sgld(4.0, boundary=boundaries.reflect(max_bounces=1))},
         "moves were still outside after 1 reflections and were given up",
     ),
+    ({"target": SQUARE, "sampler": samplers.mala(0.5)}, "The sampler ignores the domain, and its draws may lie"),
     ({"target": SQUARE, "sampler": samplers.sgld(4.0, boundary=boundaries.reflect())}, "A replica meets the wall"),
     ({"sampler": samplers.mala(5.0)}, r"\d+% of the moves are accepted, and about 57% is best; make the step size sm"),
     ({"sampler": samplers.mala(0.01)}, r"\d+% of the moves are accepted, and about 57% is best; make the step size la"),

@@ -115,7 +115,12 @@ def untempered(run: Run) -> Iterator[str]:
 
 
 def overshooting(run: Run) -> Iterator[str]:
-    """Step sizes that the walls or the Metropolis test find wrong."""
+    """A domain that is ignored, and step sizes that the walls or the Metropolis test find wrong."""
+    if run.problem.domain is not None and run.sampler.boundary.kind == "ignore":
+        yield (
+            "The sampler ignores the domain, and its draws may lie outside; give boundary=boundaries.reflect(), or use "
+            "those that problem.contains."
+        )
     lost = int(run.reflection_fallbacks.sum())
     if lost:
         yield (
