@@ -70,7 +70,7 @@ def methods(overdamped: float, underdamped: float, n_steps: int) -> tuple[Sample
 
 def measure(study: Study) -> dict[str, Any]:
     """Medians over coordinates, (data, batch, method, chain): ESS, the same over all lags, E (x − μ)² / σ²."""
-    n_steps, n_chains = study.size(10_000, 1_000), study.size(32, 8)
+    n_steps, n_chains = study.size(10_000, 1_000), study.size(16, 8)
     results = np.empty((3, len(DATA), len(BATCHES), len(METHODS) + 2, n_chains))
     for i, (name, load, overdamped, underdamped) in enumerate(DATA):
         data = load()

@@ -41,7 +41,7 @@ def billiard(study: Study, region: Any, start: NDArray[np.float64]) -> NDArray[n
 
 def measure(study: Study) -> dict[str, Any]:
     """Distances on a grid, and a path, in each domain."""
-    cells = study.size(240, 30)
+    cells = study.size(140, 30)
     data: dict[str, Any] = {}
     for region in regions_drawn():
         centre, half = frame(region)

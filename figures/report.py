@@ -1,6 +1,7 @@
 """The report: every figure that has been produced, the papers' numbers beside ours, and what each run cost."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,9 +97,9 @@ def number(value: float) -> str:
 
 
 def with_error(value: float, error: float) -> str:
-    """``value ± error``, with two digits of the error; the bare value where there is none."""
-    if not error > 0.0:
-        return number(value)
+    """``value ± error``, with two digits of the error; the bare value where there is next to none."""
+    if not error > 1e-6 * abs(value):
+        return f"{value:.6g}"
     exponent = math.floor(math.log10(max(abs(value), error)))
     if abs(exponent) >= 5:
         return f"({with_error(value / 10.0**exponent, error / 10.0**exponent)})·10^{exponent}"
@@ -136,14 +137,17 @@ def settings(entry: Entry) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return head, rows
 
 
-def comparison(entries: list[Entry], *, named: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and rows of the table of numbers; with the figure's name in front where ``named``."""
+def comparison(
+    entries: list[Entry], *, named: bool = False, verdicts: Sequence[str] = VERDICTS
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of the table of numbers with one of ``verdicts``; ``named``: the figure's name in front."""
     head = ("number", "printed", "ours ± standard error", "ratio", "verdict", "why")
     rows = [
         (*((entry.script.name,) if named else ()), claim.what, printed(claim), with_error(claim.ours, claim.error),
          number(claim.ratio), claim.verdict, claim.why)
         for entry in entries
         for claim in entry.claims
+        if claim.verdict in verdicts
     ]  # fmt: skip
     return (("figure", *head) if named else head), rows
 

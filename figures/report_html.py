@@ -4,6 +4,7 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
+from .claims import VERDICTS
 from .report import ABOUT, Contents, Entry, comparison, cost, notes, settings
 from .script import PAPERS
 
@@ -20,14 +21,15 @@ figure { margin: 0; } figure img { max-width: 100%; height: auto; display: block
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid #ddd; }
 th { border-bottom: 1px solid #555; white-space: nowrap; } td.number { white-space: nowrap; }
-td.why { min-width: 16rem; }
+td.what, td.why { min-width: 16rem; } td.printed { min-width: 8rem; }
 .differs { border-left: 4px solid #e69f00; padding: .2rem .8rem; margin: .8rem 0; }
 .cost, summary { color: #555; font-size: .85rem; }
 .better, .equal, .worse { white-space: nowrap; font-weight: 600; }
 .better { color: #00578a; } .equal { color: #1a1a1a; } .worse { color: #a03c00; }
 """
 MARKS = {"better": "▲ ", "equal within error": "= ", "worse": "▼ "}
-NUMBERS = {"printed", "ours ± standard error", "ratio", "gradient evaluations", "seconds"}
+NUMBERS = {"ours ± standard error", "ratio", "gradient evaluations", "seconds"}
+WORDS = {"number": "what", "why": "why", "printed": "printed"}
 
 
 def page(contents: Contents) -> str:
@@ -42,7 +44,11 @@ def page(contents: Contents) -> str:
         f"<h1>Five papers, printed and computed</h1>\n<p>{escape(ABOUT)}</p>\n{said}"
         f"<p class='cost'>{escape(contents.machine)}.</p>\n{navigation(contents)}\n"
         f"<h2 id='numbers'>All numbers</h2>\n<p>Of {sum(contents.verdicts.values())}: {escape(counts)}.</p>\n"
-        f"{table(*comparison(contents.entries, named=True))}\n" + "\n".join(parts) + "\n</body>\n</html>\n"
+        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:3]))}\n"
+        "<details><summary>Numbers of ours that the papers do not print</summary>"
+        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[3:]))}</details>\n"
+        + "\n".join(parts)
+        + "\n</body>\n</html>\n"
     )
 
 
@@ -76,7 +82,7 @@ def figure(entry: Entry) -> str:
     differs = f"<p class='differs'>{escape(known.differs)}</p>" if known.differs else ""
     head, rows = settings(entry)
     runs = f"<details><summary>The runs</summary>{table(head, rows)}</details>" if rows else ""
-    numbers = table(*comparison([entry], named=False)) if entry.claims else ""
+    numbers = table(*comparison([entry])) if entry.claims else ""
     return (
         f"<section id='{known.name}'>\n<h3>{escape(known.title)}</h3>\n"
         f"<figure><img alt='{escape(known.title, quote=True)}' src='data:image/png;base64,{source}'>"
@@ -99,5 +105,5 @@ def cell(column: str, text: str) -> str:
         return f"<td class='{text.split()[0]}'>{MARKS[text]}{escape(text)}</td>"
     if column == "figure":
         return f"<td><a href='#{text}'>{escape(text)}</a></td>"
-    kind = " class='number'" if column in NUMBERS else (" class='why'" if column == "why" else "")
-    return f"<td{kind}>{escape(text)}</td>"
+    kind = "number" if column in NUMBERS else WORDS.get(column, "")
+    return f"<td class='{kind}'>{escape(text)}</td>" if kind else f"<td>{escape(text)}</td>"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from .claims import VERDICTS
 from .report import ABOUT, Contents, Entry, comparison, cost, notes, settings
 from .script import PAPERS
 
@@ -16,7 +17,9 @@ def markdown(contents: Contents) -> str:
         f"{contents.machine}.",
         "## All numbers",
         f"Of {sum(contents.verdicts.values())}: {counts}.",
-        table(*comparison(contents.entries, named=True)),
+        table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:3])),
+        "Numbers of ours that the papers do not print:",
+        table(*comparison(contents.entries, named=True, verdicts=VERDICTS[3:])),
     ]
     for paper, title in PAPERS.items():
         entries = contents.of_paper(paper)
@@ -29,7 +32,7 @@ def figure(entry: Entry) -> str:
     known = entry.script
     parts = [f"### {known.title}", f"![{known.title}]({entry.picture.name})", known.caption]
     parts += [f"> {known.differs}"] if known.differs else []
-    parts += [table(*comparison([entry], named=False))] if entry.claims else []
+    parts += [table(*comparison([entry]))] if entry.claims else []
     parts += [cost(entry)]
     parts += [table(*settings(entry))] if entry.measured.records else []
     return "\n\n".join(part for part in parts if part)

@@ -49,7 +49,9 @@ class Study:
         return run
 
     def note(self, label: str, run: Run) -> None:
-        """Note a run made otherwise, the last chunk of a stream say."""
+        """Note a run made otherwise, the last chunk of a stream say. Ctrl-C, which ends a run early, ends the study."""
+        if run.interrupted:
+            raise KeyboardInterrupt
         self.records.append(
             Record(label, run.sampler.name, run.problem.name, len(run.init), run.sampler.n_replicas, run.n_steps,
                    run.burn_in, run.thin, run.seed, run.gradient_evaluations, run.elapsed)

@@ -84,12 +84,13 @@ def test_the_page_is_whole_and_loads_nothing(contents):
 
 
 def test_numbers_stand_beside_each_other(contents):
-    numbers = [row for row in Page(page(contents)).rows if len(row) == 7]
+    numbers = [row for row in Page(page(contents)).rows if row[:1] in (["figure"], ["r2sgld_fig99"])]
     assert numbers[0] == ["figure", "number", "printed", "ours ± standard error", "ratio", "verdict", "why"]
     assert numbers[1][2:6] == ["0.5", "0.250 ± 0.010", "0.5", "▲ better"]
     assert numbers[2][2:6] == ["9.92", "10.02 ± 0.15", "1.01", "= equal within error"]
     assert numbers[3][2:7] == ["18.00 ± 0.20 (table 4)", "17.00 ± 0.10", "0.9444", "▼ worse", "because"]
-    assert numbers[4][2:6] == ["–", "21234 ± 310", "–", "not printed"]
+    assert numbers[5][1:6] == ["ESS", "–", "21234 ± 310", "–", "not printed"]
+    assert len(numbers) == 6  # two tables: printed, and not printed
     text = page(contents)
     assert "Of 4: 1 better, 1 equal within error, 1 worse, 1 not printed." in text
     assert "2 runs, 634,000 gradient evaluations, seed 7" in text
@@ -109,7 +110,7 @@ def test_both_say_what_is_old_small_or_missing(contents):
 def test_tables_of_markdown_are_rectangular(contents):
     lines = [line.replace("\\|", "") for line in markdown(contents).splitlines()]
     widths = {line.count("|") for line in lines if line.startswith("|")}
-    assert widths == {8, 7}  # seven columns with the figure's name, or of runs; six without
+    assert widths == {8, 7}  # seven columns with the figure's name, or of runs, or six
     assert "![r2SGLD (2024), figure 99: A < B" in markdown(contents)
 
 
@@ -123,6 +124,7 @@ def test_tables_of_markdown_are_rectangular(contents):
         (3.0, 0.0, "3"),
         (-0.5, 0.25, "-0.50 ± 0.25"),
         (0.0, 0.02, "0.000 ± 0.020"),
+        (3.0, 1e-43, "3"),
     ],
 )
 def test_errors_keep_two_digits(value, error, said):

@@ -1,5 +1,6 @@
 """What makes figures: what is measured anew and what is read back, verdicts, and the command line; on small scripts."""
 
+import dataclasses
 import importlib
 import json
 import math
@@ -14,6 +15,8 @@ from figures import cached, script, sources
 from figures.cached import Measured, as_data, keep, load, read
 from figures.claims import VERDICTS, Claim, check_claim
 from figures.study import Record, Study
+from targets import mixtures
+from toolkit import samplers
 
 # Digests.
 
@@ -439,3 +442,13 @@ def test_a_script_by_itself_is_produced(scripts, capsys, monkeypatch, tmp_path):
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"there is no figure 'x'; there are: csgld_fig1, csgld_fig2, csgld_fig10"):
         script("x")
+
+
+def test_an_interrupted_run_ends_the_study_and_leaves_no_data():
+    """Its draws are fewer than were asked for, and must not be kept as if they were all."""
+    study = Study(seed=3)
+    run = study.sample("whole", mixtures.unequal_pair(), samplers.sgld(0.1), n_steps=10)
+    assert [record.label for record in study.records] == ["whole"]
+    with pytest.raises(KeyboardInterrupt):
+        study.note("part", dataclasses.replace(run, interrupted=True))
+    assert len(study.records) == 1
