@@ -79,7 +79,7 @@ def draw(data: Data) -> Figure:
     draw_path(panels[0], data["steps"], data["sgld"], np.ones(len(data["steps"])))
     points = draw_path(panels[1], data["steps"], data["csgld"], data["multiplier"])
     panels[1].sharey(panels[0])
-    panels[0].set(title="(a) SGLD", ylabel="$x$", ylim=(-13.0, 16.0))
+    panels[0].set(title="(a) SGLD", ylabel="$x$", ylim=(-15.5, 16.5))
     panels[1].set(title="(b) CSGLD")
     figure.colorbar(points, ax=panels[1], label="gradient multiplier", pad=0.02, extend="both")
     draw_bins(panels[2], data)

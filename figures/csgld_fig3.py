@@ -166,9 +166,9 @@ def compare(data: Data) -> list[Claim]:
         ]
         claims += [Claim(f"modes' weights, L1, {name}, CSGLD", np.nan, *l1["CSGLD, weights"], "lower")]
         claims += [
-            Claim(f"modes' weights, L1, {name}: {label} over CSGLD", 1.0,
+            Claim(f"modes' weights, L1, {name}: {label} over CSGLD (CSGLD ahead: above 1)", 1.0,
                   *ratio_and_error(l1[label], l1["CSGLD, weights"]), "higher",
-                  source="derived: CSGLD ahead is above 1", why=why)
+                  source="the poster's message", why=why, in_words=True)
             for label, why in (("SGLD", ""), ("cycSGLD", ""), ("reSGLD", SWAPS))
         ]  # fmt: skip
         ours = ratio_and_error(l1["CSGLD, weights"], l1["reSGLD (ours)"])

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Data, Study, density, kl_curve, style
+from figures.chain_statistics import mean_and_error
 from figures.kl_curve import interval
 from targets import constrained, domains, mixtures
 from toolkit import samplers, schedules
@@ -149,4 +150,4 @@ def table_group(data: Data) -> list[dict[str, Any]]:
 
 def standard_error(values: NDArray[Any]) -> float:
     """Of the mean of independent values."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    return mean_and_error(values)[1]

@@ -6,7 +6,8 @@ Ours: replica exchange with momentum, temperatures 1 and 5. Settings as in figur
 each; SVGD has 5 × 100 particles, which start uniformly in the box and make 800 steps of size 3·10⁻³ with exact
 gradients (dots). All methods stay in the box: moves out of it are taken back. Below each panel: KL(truth ‖ draws) in
 nats over cells of side 0.2, and the L1 error of the 25 weights, means of 32 repeats (4 with a tenth of the
-steps in the quick version) with standard errors; below the truth, those of as many independent draws as SGLD keeps.
+steps in the quick version) with standard errors; below the truth, those of as many independent draws as SGLD keeps,
+19,750. SVGD's KL is of 500 particles: that of 500 independent draws is 0.32.
 """
 
 from typing import Any
@@ -118,10 +119,9 @@ def table(data: Data) -> list[dict[str, Any]]:
 def compare(data: Data) -> list[Claim]:
     """The order that the text states for (b)–(g), as ratios of the modes' L1 errors; and what the text sees in (f)."""
     l1 = {name: mean_and_error(values) for name, values in zip(PANELS, data["l1"][:-1], strict=True)}
-    above = "derived: “most accurate” is above 1"
     claims = [
         Claim(f"modes' weights, L1: {name} over ICSGLD×P5", 1.0, *ratio_and_error(l1[name], l1["ICSGLD×P5"]), "higher",
-              source=above, why=WORSE.get(name, ""))
+              source="“most accurate”", why=WORSE.get(name, ""), in_words=True)
         for name in PANELS[:5]
     ]  # fmt: skip
     left = data["left"][PANELS.index("CSGLD×T5")]

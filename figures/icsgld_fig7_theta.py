@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script, style, theta_spectrum
+from figures.chain_statistics import mean_and_error
 from figures.rugged_box import Array
 from targets import mixtures
 from toolkit import Sampler
@@ -160,8 +161,7 @@ def compare(data: Data) -> list[Claim]:
     for name in METHODS:
         each = np.abs(data[f"whole theta {name}"] - data["truth"]).sum(axis=1)
         what = f"Σ |probability of a bin by θ − truth|, one repeat, {name}, the paper's length"
-        error_of_mean = float(each.std(ddof=1) / len(each) ** 0.5)
-        claims.append(Claim(what, np.nan, float(each.mean()), error_of_mean, "lower", source="no truth in the paper"))
+        claims.append(Claim(what, np.nan, *mean_and_error(each), "lower", source="no truth in the paper"))
     return claims
 
 

@@ -17,6 +17,7 @@ from toolkit import boundaries, samplers
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
 from toolkit.samplers import Sampler
 
+from .chain_statistics import mean_and_error, ratio_and_error
 from .claims import Claim
 from .study import Data, Study
 
@@ -98,21 +99,15 @@ def measure_samplers(
 
 def best_of_nine(data: Data, domain: str) -> list[Claim]:
     """r2SGLD against the best of the other eight, against independent draws, and our composition against r2SGLD."""
-    methods, last = data["methods"].tolist(), data["kl"][:, :, -1]
-    mean = dict(zip(methods, last.mean(axis=1).tolist(), strict=True))
-    relative = dict(zip(methods, last.std(axis=1, ddof=1) / last.mean(axis=1) / last.shape[1] ** 0.5, strict=True))
-    runner_up = min((method for method in NINE if method != "r2SGLD"), key=mean.__getitem__)
-    floor = float(data["floor"][-1])
-
-    def ratio(what: str, above: str, below: str, aim: str) -> Claim:
-        value = mean[above] / mean[below]
-        return Claim(f"{domain}: {what}", np.nan, value, value * float(np.hypot(relative[above], relative[below])), aim)
-
+    last = dict(zip(data["methods"].tolist(), map(mean_and_error, data["kl"][:, :, -1]), strict=True))
+    runner_up = min((method for method in NINE if method != "r2SGLD"), key=last.__getitem__)
+    rank = 1.0 + sum(last[method][0] < last["r2SGLD"][0] for method in NINE)
     return [
-        Claim(f"{domain}: rank of r2SGLD's KL among the nine", 1.0, 1.0 + sum(mean[m] < mean["r2SGLD"] for m in NINE),
-              0.0, "lower", source="the paper's text"),
-        ratio(f"KL of {runner_up}, best of the others, over r2SGLD's (target: > 1)", runner_up, "r2SGLD", "higher"),
+        Claim(f"{domain}: rank of r2SGLD's KL among the nine", 1.0, rank, 0.0, "lower", source="the paper's text"),
+        Claim(f"{domain}: KL of {runner_up}, best of the others, over r2SGLD's", 1.0,
+              *ratio_and_error(last[runner_up], last["r2SGLD"]), "higher", source="the paper's text", in_words=True),
         Claim(f"{domain}: KL of r2SGLD over that of as many independent draws (target: 1)", np.nan,
-              mean["r2SGLD"] / floor, mean["r2SGLD"] / floor * float(relative["r2SGLD"]), "lower"),
-        ratio("KL of r2SGHMC, our composition, over r2SGLD's (target: < 1)", COMPOSITION, "r2SGLD", "lower"),
+              *ratio_and_error(last["r2SGLD"], (float(data["floor"][-1]), 0.0)), "lower"),
+        Claim(f"{domain}: KL of r2SGHMC, our composition, over r2SGLD's (target: < 1)", np.nan,
+              *ratio_and_error(last[COMPOSITION], last["r2SGLD"]), "lower"),
     ]  # fmt: skip

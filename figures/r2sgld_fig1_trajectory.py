@@ -36,7 +36,7 @@ def measure(study: Study) -> dict[str, Any]:
 def draw(data: Data) -> Figure:
     """Two panels, one for each replica, over the energy."""
     paths, swapped = data["paths"], data["swapped"]
-    figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.3), sharex=True, sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.5), sharex=True, sharey=True)
     edges = np.linspace(-2.5, 2.5, 301)
     grid = np.stack(np.meshgrid(edges, edges, indexing="ij"), axis=-1).reshape(-1, 2)
     energy = np.where(SHAPE.contains(grid), mixtures.cosine25().evaluate(grid)[0], np.nan).reshape(301, 301)

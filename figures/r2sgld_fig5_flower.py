@@ -1,13 +1,14 @@
 """r2SGLD (2024), figure 5: nine samplers on 25 modes in a flower, their densities and KL(truth ‖ draws).
 
-Equal cost: every method makes 20 gradient evaluations per kept draw, after a fifth of all of them for burn-in.
+Equal cost: every method makes 20 gradient evaluations per kept draw, after a fifth as many for burn-in.
 From the paper and its released code: step sizes 5e-4 (SGLD), 1e-3 in 5 cycles with floor 1e-4 and noise always on
 (cycSGLD), 5e-4 and 1.5e-3 at temperatures 1 and 10 (reSGLD); gradient and energy noise 0.05. Our choices: chains
 start at uniform random points of the flower; penalty λ = 10, as the paper gives none; swaps by u < S with the
 correction that fits the noise. The released rule (swap wherever S ≥ 3e-4, correction 9.5) is one more curve. Being
 biased towards a flatter law, it fills rare cells sooner than independent draws of the right one, lies below their
 curve at first, and then stays where its bias is. Our composition is reflected replica exchange with momentum (r2SGHMC)
-at r2SGLD's step sizes, temperatures and cost, friction 0.1.
+at r2SGLD's step sizes, temperatures and cost, friction 0.1: the best of nine variants that were tried on the flower and
+the heart.
 """
 
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, density, kl_curve, run_script, style
+from figures.chain_statistics import mean_and_error, ratio_and_error
 from figures.kl_curve import interval
 from figures.nine_samplers import COMPOSITION, EVALUATIONS, best_of_nine, composition, measure_samplers, nine_samplers
 from targets import shapes
@@ -109,13 +111,12 @@ def table(data: Data) -> list[dict[str, Any]]:
 def compare(data: Data) -> list[Claim]:
     """The paper's order of the nine, and the distance to independent draws."""
     last = dict(zip(data["methods"].tolist(), data["kl"][:, :, -1], strict=True))
-    order = last["R-SGLD"].mean() / last["R-cycSGLD"].mean()
-    errors = [np.std(kl, ddof=1) / kl.mean() / len(kl) ** 0.5 for kl in (last["R-SGLD"], last["R-cycSGLD"])]
+    order = ratio_and_error(*(mean_and_error(last[method]) for method in ("R-SGLD", "R-cycSGLD")))
     return [
         *best_of_nine(data, "flower"),
         Claim(
-            "flower: KL of R-SGLD over that of R-cycSGLD (the paper's text: > 1)", np.nan, float(order),
-            float(order * np.hypot(*errors)), "higher",
+            "flower: KL of R-SGLD over that of R-cycSGLD", 1.0, *order, "higher",
+            source="the paper's text", in_words=True,
             why="The released code, run at this length, has R-SGLD ahead as well (0.0049 and 0.0053 in its units).",
         ),
     ]  # fmt: skip

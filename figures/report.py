@@ -14,7 +14,9 @@ from .script import Script, names, script
 ABOUT = (
     "Every low-dimensional figure and table of five papers, computed by this project. Printed numbers stand beside "
     "ours with one standard error; the verdict is 'equal within error' where they differ by at most two standard "
-    "errors of the difference. KL is KL(truth ‖ draws) in nats over cells whose probabilities come from quadrature."
+    "errors of the difference. Where a paper claims an order in words alone, the bound that this sets stands in place "
+    "of a printed number, and the verdict is 'as claimed' or 'not as claimed'. KL is KL(truth ‖ draws) in nats over "
+    "cells whose probabilities come from quadrature."
 )
 
 
@@ -112,6 +114,8 @@ def printed(claim: Claim) -> str:
     if math.isnan(claim.printed):
         return "–"
     text = with_error(claim.printed, claim.printed_error)
+    if claim.in_words:
+        text = f"{'above' if claim.aim == 'higher' else 'below'} {text}"
     return text if claim.source == "printed" else f"{text} ({claim.source})"
 
 

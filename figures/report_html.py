@@ -24,10 +24,10 @@ th { border-bottom: 1px solid #555; white-space: nowrap; } td.number { white-spa
 td.what, td.why { min-width: 16rem; } td.printed { min-width: 8rem; }
 .differs { border-left: 4px solid #e69f00; padding: .2rem .8rem; margin: .8rem 0; }
 .cost, summary { color: #555; font-size: .85rem; }
-.better, .equal, .worse { white-space: nowrap; font-weight: 600; }
-.better { color: #00578a; } .equal { color: #1a1a1a; } .worse { color: #a03c00; }
+.better, .equal, .worse, .as, .not { white-space: nowrap; font-weight: 600; }
+.better, .as { color: #00578a; } .equal { color: #1a1a1a; } .worse, .not { color: #a03c00; }
 """
-MARKS = {"better": "▲ ", "equal within error": "= ", "worse": "▼ "}
+MARKS = {"better": "▲ ", "equal within error": "= ", "worse": "▼ ", "as claimed": "✓ ", "not as claimed": "✗ "}
 NUMBERS = {"ours ± standard error", "ratio", "gradient evaluations", "seconds"}
 WORDS = {"number": "what", "why": "why", "printed": "printed"}
 
@@ -44,9 +44,9 @@ def page(contents: Contents) -> str:
         f"<h1>Five papers, printed and computed</h1>\n<p>{escape(ABOUT)}</p>\n{said}"
         f"<p class='cost'>{escape(contents.machine)}.</p>\n{navigation(contents)}\n"
         f"<h2 id='numbers'>All numbers</h2>\n<p>Of {sum(contents.verdicts.values())}: {escape(counts)}.</p>\n"
-        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:3]))}\n"
+        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:-1]))}\n"
         "<details><summary>Numbers of ours that the papers do not print</summary>"
-        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[3:]))}</details>\n"
+        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[-1:]))}</details>\n"
         + "\n".join(parts)
         + "\n</body>\n</html>\n"
     )

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script, style
+from figures.chain_statistics import ratio_and_error
 from figures.tempering_ablations import (
     EXCHANGE,
     TACT,
@@ -118,8 +119,7 @@ def measure(study: Study) -> dict[str, Any]:
 
 def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> tuple[float, float]:
     """Ratio of the means of two sets of groups, with its standard error to first order."""
-    (a, a_error), (b, b_error) = mean_and_error(above), mean_and_error(below)
-    return a / b, a / b * float(np.hypot(a_error / a, b_error / b))
+    return ratio_and_error(mean_and_error(above), mean_and_error(below))
 
 
 def draw(data: Data) -> Figure:

@@ -30,8 +30,8 @@ def test_each_script_measures_the_same_arrays_again(produced, name):
     first = produced(name).measured.data
     again = figures.cached.as_data(script(name).module.measure(Study(quick=True, seed=script(name).module.SEED)))
     assert first.keys() == again.keys()
-    for key, values in first.items():
-        np.testing.assert_array_equal(again[key], values, err_msg=key)
+    for key in first.keys() - {"seconds"}:  # which are by the clock
+        np.testing.assert_array_equal(again[key], first[key], err_msg=key)
 
 
 @pytest.mark.parametrize("name", names())

@@ -67,8 +67,9 @@ def test_kl_on_one_domain(produced):
     assert (data["mixed"][:, :, -1] > 0.2174).all()
     claims = product.script.compare(data)
     assert len(claims) == 12
-    behind = {claim.what.split()[2] for claim in claims if claim.verdict == "worse"}
-    assert behind >= {"reSGLD×P5", "reSGHMC×P2"}
+    behind = [claim.what.split()[2] for claim in claims if claim.verdict == "not as claimed"]
+    assert behind.count("reSGLD×P5") == 2
+    assert all(claim.ours < 0.8 for claim in claims if "reSGHMC×P2" in claim.what)
 
 
 def test_step_sizes_that_are_too_large_miss_low_energies(produced):
@@ -140,5 +141,5 @@ def test_particles_do_not_find_the_weights_of_modes(produced):
         assert abs(kl[:, 0].mean() - uniform.mean()) < 4.0 * uniform.std() / len(kl) ** 0.5
         assert (kl[:, -1] > 1.5 * floor).all()
     for claim in product.script.compare(data):
-        assert claim.verdict == "worse"
+        assert claim.ours + 2.0 * claim.error < 500.0
         assert claim.why

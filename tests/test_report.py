@@ -62,6 +62,7 @@ def contents(tmp_path):
         Claim("σ of Lorenz", 9.92, 10.02, 0.15, 10.0, why="seed noise | no more"),
         Claim("modes", 18.0, 17.0, 0.1, "higher", printed_error=0.2, source="table 4", why="because"),
         Claim("ESS", math.nan, 21_234.0, 310.0, "higher"),
+        Claim("KL of A over B's", 1.0, 0.8, 0.02, "higher", source="the text", in_words=True),
     ]
     record = Record("R-SGLD", "sgld", "cosine25 in flower", 10, 1, 60_000, 10_000, 20, 7, 600_000, 1.25)
     measured = Measured({}, [record, record._replace(label="r2SGLD", gradient_evaluations=34_000)], 2.5)
@@ -89,10 +90,11 @@ def test_numbers_stand_beside_each_other(contents):
     assert numbers[1][2:6] == ["0.5", "0.250 ± 0.010", "0.5", "▲ better"]
     assert numbers[2][2:6] == ["9.92", "10.02 ± 0.15", "1.01", "= equal within error"]
     assert numbers[3][2:7] == ["18.00 ± 0.20 (table 4)", "17.00 ± 0.10", "0.9444", "▼ worse", "because"]
-    assert numbers[5][1:6] == ["ESS", "–", "21234 ± 310", "–", "not printed"]
-    assert len(numbers) == 6  # two tables: printed, and not printed
+    assert numbers[4][2:6] == ["above 1 (the text)", "0.800 ± 0.020", "–", "✗ not as claimed"]
+    assert numbers[6][1:6] == ["ESS", "–", "21234 ± 310", "–", "not printed"]
+    assert len(numbers) == 7  # two tables: printed, and not printed
     text = page(contents)
-    assert "Of 4: 1 better, 1 equal within error, 1 worse, 1 not printed." in text
+    assert "Of 5: 1 better, 1 equal within error, 1 worse, 1 not as claimed, 1 not printed." in text
     assert "2 runs, 634,000 gradient evaluations, seed 7" in text
 
 

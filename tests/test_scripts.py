@@ -264,6 +264,10 @@ def test_data_are_numbers_booleans_or_text(value):
         (Claim("KL", math.nan, 0.5, 0.01, "lower"), "not printed", math.nan),
         (Claim("swaps", 0.0, 0.5, 0.01, "higher"), "better", math.nan),
         (Claim("modes", 25.0, 25.0, 0.0, "higher"), "equal within error", 1.0),
+        (Claim("ratio", 1.0, 1.5, 0.1, "higher", in_words=True), "as claimed", math.nan),
+        (Claim("ratio", 1.0, 0.5, 0.1, "higher", in_words=True), "not as claimed", math.nan),
+        (Claim("ratio", 1.0, 0.5, 0.1, "lower", in_words=True), "as claimed", math.nan),
+        (Claim("ratio", 1.0, 1.1, 0.1, "higher", in_words=True), "equal within error", math.nan),
     ],
 )
 def test_verdicts(claim, verdict, ratio):
@@ -277,7 +281,15 @@ GOOD = Claim("KL", 0.5, 0.25, 0.01, "lower")
 
 @pytest.mark.parametrize(
     "change",
-    [{"what": ""}, {"aim": "more"}, {"aim": math.nan}, {"ours": math.nan}, {"error": math.inf}, {"error": -0.1}],
+    [
+        {"what": ""},
+        {"aim": "more"},
+        {"aim": math.nan},
+        {"ours": math.nan},
+        {"error": math.inf},
+        {"error": -0.1},
+        {"aim": 0.5, "in_words": True},
+    ],
 )
 def test_claims_that_say_nothing_are_refused(change):
     with pytest.raises(ValueError, match="must be"):
