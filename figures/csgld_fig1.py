@@ -180,8 +180,8 @@ def compare(data: Data) -> list[Claim]:
               source="derived: the target's"),
         Claim("crossings in 10⁶ steps, CSGLD, ζ = 0.75", np.nan, *crossed["CSGLD"], "higher"),
         Claim("crossings in 10⁶ steps, SGLD", np.nan, *crossed["SGLD"], "higher"),
-        Claim("RMS error of the left weight, SGLD's over CSGLD's (“much faster”: above 1)", np.nan,
-              *ratio_and_error(roots["SGLD"], roots["CSGLD"]), "higher"),
+        Claim("RMS error of the left weight, SGLD's over CSGLD's", 1.0,
+              *ratio_and_error(roots["SGLD"], roots["CSGLD"]), "higher", source="“much faster”", in_words=True),
         Claim("RMS error of the left weight, CSGLD's over that of reSGLD (ours)", np.nan,
               *ratio_and_error(roots["CSGLD"], roots["reSGLD (ours)"]), "higher"),
     ]  # fmt: skip

@@ -141,11 +141,11 @@ def compare(data: Data) -> list[Claim]:
     """Bounces, the multiplier where it is smallest, and crossings."""
     second, third = expected_multiplier(data)[1:3]
     return [
-        Claim("multiplier in the second bin, the lowest that has one below it", float(second),
-              *mean_and_error(data["bin_multiplier"][:, 1]), float(second), source="derived: θ by quadrature",
+        Claim(f"multiplier in the second bin, the lowest with one below it ({second:.3f} by quadrature)", np.nan,
+              *mean_and_error(data["bin_multiplier"][:, 1]), float(second),
               why="θ grows in the bin where the chain is, and so does the multiplier while it stays there"),
-        Claim("multiplier in the third bin", float(third), *mean_and_error(data["bin_multiplier"][:, 2]), float(third),
-              source="derived: θ by quadrature", why="as in the second"),
+        Claim(f"multiplier in the third bin ({third:.3f} by quadrature)", np.nan,
+              *mean_and_error(data["bin_multiplier"][:, 2]), float(third), why="as in the second"),
         Claim("share of CSGLD's steps that are bounces (text: “smaller or even negative”)", np.nan,
               *mean_and_error(data["negative"]), "higher"),
         Claim("crossings between the modes in 10⁶ steps, CSGLD", np.nan, *mean_and_error(data["crossings"][1]),

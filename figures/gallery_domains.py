@@ -77,7 +77,8 @@ def draw_domain(region: Any, axes: Any, distance: NDArray[np.float32], path: NDA
     edge = region.nearest(centre + half * np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1))
     normals = region.normal(edge + 0.02 * half * (edge - centre))
     axes.quiver(*edge.T, *normals.T, color=style.LIGHT, scale=12, width=0.012)
-    axes.set(aspect="equal", title=region.name)
+    (left, right), (low, high) = ((c - 1.12 * half, c + 1.12 * half) for c in centre)  # room for the arrows
+    axes.set(aspect="equal", title=region.name, xlim=(left, right), ylim=(low, high))
     axes.set_axis_off()
 
 

@@ -1,10 +1,10 @@
 """r2SGLD (2024), figure 10: 25 modes in a heart, an octagon and a cross, by the truth and three reflected samplers.
 
 Settings and equal cost as in figure 5 (figures/nine_samplers.py), every domain of radius 2. Densities are of one chain
-of 50,000 draws, on cells of side 0.05; white: the edge. Right: KL(truth ‖ draws) of the paper's nine samplers and of
-our composition, reflected replica exchange with momentum (r2SGHMC: the same step sizes and temperatures, friction 0.1,
-the best of nine variants that were tried on the flower and the heart), mean and 95 % interval over ten chains; the grey
-line is what as many independent draws have on average.
+of 50,000 draws, on cells of side 0.05, a row on one scale; white: the edge. Right: KL(truth ‖ draws) of the paper's
+nine samplers (blue: reflected) and of our composition, reflected replica exchange with momentum (r2SGHMC: the same step
+sizes and temperatures, friction 0.1, the best of nine variants that were tried on the flower and the heart), mean and
+95 % interval over ten chains; the grey line is what as many independent draws have on average.
 """
 
 from typing import Any
@@ -67,7 +67,7 @@ def of_shape(data: Data, name: str) -> Data:
 
 def draw(data: Data) -> Figure:
     """A row per domain: four densities and the numbers."""
-    figure, rows = plt.subplots(3, 5, figsize=(style.WIDTH, 4.7), width_ratios=[1, 1, 1, 1, 0.9])
+    figure, rows = plt.subplots(3, 5, figsize=(style.WIDTH, 5.4), width_ratios=[1, 1, 1, 1, 0.9])
     letters = iter("abcdefghijklmno")
     for row, (name, shape) in zip(rows, SHAPES.items(), strict=True):
         own, (x, y) = of_shape(data, name), edges_of(shape)
@@ -77,7 +77,7 @@ def draw(data: Data) -> Figure:
             density(cells, panel, x_edges=x, y_edges=y, shape=shape, highest=highest)
             panel.set_title(f"({next(letters)}) {title}")
             panel.set(xticks=[-2, 0, 2], yticks=[-2, 0, 2])
-            panel.tick_params(labelleft=panel is row[0], labelbottom=row is rows[-1])
+            panel.tick_params(labelleft=panel is row[0])
         row[0].set_ylabel("$x_2$")
         draw_numbers(row[4], own, next(letters))
     for panel in rows[-1][:4]:

@@ -17,9 +17,9 @@ def markdown(contents: Contents) -> str:
         f"{contents.machine}.",
         "## All numbers",
         f"Of {sum(contents.verdicts.values())}: {counts}.",
-        table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:3])),
+        table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:-1])),
         "Numbers of ours that the papers do not print:",
-        table(*comparison(contents.entries, named=True, verdicts=VERDICTS[3:])),
+        table(*comparison(contents.entries, named=True, verdicts=VERDICTS[-1:])),
     ]
     for paper, title in PAPERS.items():
         entries = contents.of_paper(paper)
