@@ -168,7 +168,7 @@ def compare(data: Data) -> list[Claim]:
         claims += [
             Claim(f"modes' weights, L1, {name}: {label} over CSGLD (CSGLD ahead: above 1)", 1.0,
                   *ratio_and_error(l1[label], l1["CSGLD, weights"]), "higher",
-                  source="the poster's message", why=why, in_words=True)
+                  source="as the poster's picture suggests", why=why, in_words=True)
             for label, why in (("SGLD", ""), ("cycSGLD", ""), ("reSGLD", SWAPS))
         ]  # fmt: skip
         ours = ratio_and_error(l1["CSGLD, weights"], l1["reSGLD (ours)"])
