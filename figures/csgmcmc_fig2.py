@@ -8,7 +8,8 @@ empty cell, which weighs less and less beside those in the modes it is in.
 from typing import Any
 
 from figures import Claim, Data, Study, run_script
-from figures.gaussian_grid import TOGETHER, draw_group, measure_group, standard_error, table_group
+from figures.chain_statistics import mean_and_error
+from figures.gaussian_grid import TOGETHER, draw_group, measure_group, table_group
 
 SEED = 2
 DIFFERS = (
@@ -27,7 +28,7 @@ draw, table = draw_group, table_group
 
 def compare(data: Data) -> list[Claim]:
     """Modes covered at the end, and KL."""
-    found = [(float(values.mean()), standard_error(values)) for values in (*data["modes"], *data["kl"][:, :, -1])]
+    found = [mean_and_error(values) for values in (*data["modes"], *data["kl"][:, :, -1])]
     nan = float("nan")
     return [
         Claim("modes of 25, four chains of SGLD", 4.0, *found[0], "higher",

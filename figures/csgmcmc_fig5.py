@@ -11,7 +11,8 @@ of 0.25 with half a draw added to each; its floor is that of as many independent
 from typing import Any
 
 from figures import Claim, Data, Study, run_script
-from figures.gaussian_grid import draw_group, measure_group, standard_error, table_group
+from figures.chain_statistics import mean_and_error
+from figures.gaussian_grid import draw_group, measure_group, table_group
 
 SEED = 25
 DIFFERS = (
@@ -29,8 +30,7 @@ draw, table = draw_group, table_group
 
 def compare(data: Data) -> list[Claim]:
     """Modes covered at the end."""
-    modes, kl = data["modes"], data["kl"][:, :, -1]
-    found = [(values.mean(), standard_error(values)) for values in (*modes, *kl)]
+    found = [mean_and_error(values) for values in (*data["modes"], *data["kl"][:, :, -1])]
     nan = float("nan")
     return [
         Claim("modes of 25, one chain of SGLD", 1.0, *found[0], "higher"),

@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script, style
+from figures.chain_statistics import mean_and_error
 from figures.gaussian_grid import (
     EVALUATIONS,
     LABELS,
@@ -31,7 +32,6 @@ from figures.gaussian_grid import (
     methods,
     mode_counts,
     problem,
-    standard_error,
     starts,
 )
 from toolkit import stream
@@ -100,9 +100,9 @@ def table(data: Data) -> list[dict[str, Any]]:
             "printed_error": PRINTED.get((label, group), nan)[1],
             "printed_rows_exchanged": EXCHANGED.get((label, group), nan)[0],
             "ours_first_10": float(modes[i, :AS_PRINTED].mean()),
-            "error_first_10": standard_error(modes[i, :AS_PRINTED]),
+            "error_first_10": mean_and_error(modes[i, :AS_PRINTED])[1],
             "ours": float(modes[i].mean()),
-            "error": standard_error(modes[i]),
+            "error": mean_and_error(modes[i])[1],
             "repeats": modes.shape[1],
             "least": int(modes[i].min()),
             "most": int(modes[i].max()),

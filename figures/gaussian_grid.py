@@ -140,14 +140,9 @@ def table_group(data: Data) -> list[dict[str, Any]]:
             "kl_nats": float(mean),
             "kl_half_width_95": float(half_width),
             "kl_of_independent_draws": float(floor),
-            "modes_at_the_end": float(modes.mean()),
-            "modes_standard_error": standard_error(modes),
+            "modes_at_the_end": mean_and_error(modes)[0],
+            "modes_standard_error": mean_and_error(modes)[1],
         }
         for label, path, modes in zip(SHOWN, data["kl"], data["modes"], strict=True)
         for at, mean, half_width, floor in zip(data["evaluations"], *interval(path), data["floor"], strict=True)
     ]
-
-
-def standard_error(values: NDArray[Any]) -> float:
-    """Of the mean of independent values."""
-    return mean_and_error(values)[1]

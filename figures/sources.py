@@ -32,7 +32,7 @@ def follow(module: str, name: str, parts: dict[str, str]) -> None:
     if key in parts:
         return
     nodes = top_level(module).get(name, [])
-    parts[key] = "\n".join(ast.dump(node) for node in nodes)
+    parts[key] = "\n".join(text_of(node, name) for node in nodes)
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             follow_import(module, name, node, parts)
@@ -45,9 +45,22 @@ def follow(module: str, name: str, parts: dict[str, str]) -> None:
                 follow(module, inner.id, parts)
 
 
+def text_of(node: ast.stmt, name: str) -> str:
+    """A statement that binds ``name``, as text; of an import what concerns ``name``, and not what else it binds."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        source = f"{'.' * node.level}{node.module or ''}" if isinstance(node, ast.ImportFrom) else ""
+        return f"{source} {alias_of(node, name).name}"
+    return ast.dump(node)
+
+
+def alias_of(node: ast.Import | ast.ImportFrom, name: str) -> ast.alias:
+    """The part of an import that binds ``name``."""
+    return next(alias for alias in node.names if (alias.asname or alias.name.partition(".")[0]) == name)
+
+
 def follow_import(module: str, name: str, node: ast.Import | ast.ImportFrom, parts: dict[str, str]) -> None:
     """Add what the import of ``name`` brings: text of this package, a stamp of the others of this distribution."""
-    alias = next(alias for alias in node.names if (alias.asname or alias.name.partition(".")[0]) == name)
+    alias = alias_of(node, name)
     if isinstance(node, ast.ImportFrom):
         source = importlib.util.resolve_name("." * node.level + (node.module or ""), package_of(module))
     else:

@@ -20,7 +20,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script, style
-from figures.tempering_ablations import TACT, Settings, kept, mean_and_error, tact, truth_of
+from figures.chain_statistics import mean_and_error
+from figures.tempering_ablations import TACT, Settings, kept, tact, truth_of
 from targets import mixtures
 from toolkit import Run
 from toolkit.thermostats import coupling_thermostat_law, effective_temperature, running_average, thermostat_law

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script, style
-from figures.chain_statistics import ratio_and_error
+from figures.chain_statistics import mean_and_error, ratio_and_error
 from figures.tempering_ablations import (
     EXCHANGE,
     TACT,
@@ -31,7 +31,6 @@ from figures.tempering_ablations import (
     equal_cost,
     exchange,
     kept,
-    mean_and_error,
     modes,
     tact,
     truth_of,

@@ -98,11 +98,6 @@ def truth_of(target: Target) -> MixtureTruth:
     return target.truth
 
 
-def mean_and_error(values: Array) -> tuple[float, float]:
-    """Mean of independent ``values`` and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
-
-
 def modes(run: Run, truth: MixtureTruth) -> Array:
     """Weights and variances of the modes over the true ones, (2, mode, 2): each with its standard error over chains.
 

@@ -9,6 +9,7 @@ from laws import SIGMAS
 
 from figures import produce, script
 from figures import tempering_ablations as ablations
+from figures.chain_statistics import mean_and_error
 from figures.tempering_ablations import EXCHANGE, LABELS, NO_TEMPERING, NO_THERMOSTATS, TACT, Settings
 from targets import mixtures
 from toolkit import DivergenceError, sample
@@ -59,15 +60,15 @@ def test_thermostats_and_memory(produced):
     below = []
     for k, settings in enumerate((module.SETTINGS, module.FINER)):
         for i, (mean, deviation) in enumerate(module.laws(settings)):
-            ours, error = ablations.mean_and_error(data["means"][k, i])
+            ours, error = mean_and_error(data["means"][k, i])
             assert 0.8 * mean < ours < mean + SIGMAS * error
-            spread, spread_error = ablations.mean_and_error(data["deviations"][k, i])
+            spread, spread_error = mean_and_error(data["deviations"][k, i])
             assert abs(spread - deviation) < 0.08 * deviation + SIGMAS * spread_error
             below.append((mean - ours, error))
     for (coarse, a), (fine, b) in zip(below[:2], below[2:], strict=True):
         assert abs(fine) < coarse + SIGMAS * np.hypot(a, b)
     assert module.laws(module.SETTINGS) == pytest.approx(module.laws(module.FINER), rel=1e-12)
-    rho = np.array([ablations.mean_and_error(row) for row in data["correlations"]])
+    rho = np.array([mean_and_error(row) for row in data["correlations"]])
     assert abs(rho[0, 0] - 1.0) < SIGMAS * rho[0, 1]
     assert (np.diff(rho[:5, 0]) < 0.0).all()
     assert (np.abs(rho[15:, 0]) < SIGMAS * rho[15:, 1]).all()
@@ -79,9 +80,7 @@ def test_effective_sample_sizes(produced):
     product = produced("tact_hmc_table_ess")
     data, module = product.measured.data, product.script.module
     names = list(module.baselines())
-    across, own = (
-        {n: ablations.mean_and_error(r) for n, r in zip(names, data["ess"][:, k], strict=True)} for k in (0, 1)
-    )
+    across, own = ({n: mean_and_error(r) for n, r in zip(names, data["ess"][:, k], strict=True)} for k in (0, 1))
     assert across[TACT][0] + SIGMAS * across[TACT][1] > 2.1096e4
     for trapped in ("SGHMC, noise known", "SGNHT"):
         assert own[trapped][0] > 7e4

@@ -75,6 +75,7 @@ LEAVES = [  # file, what is there, what is put in its place
     ("a_fig1", "SIZE = 100", "SIZE = 100  # chains"), ("a_fig1", "0.5 * x", "(0.5\n            * x)"),
     ("a_fig1", '"""A figure."""', '"""Another."""'), ("style", "#000000", "#111111"),
     ("rates", "UNUSED = 1", "UNUSED = 2"), ("sysid/__init__", "3", "4"),
+    ("a_fig1", "import RATE, ROWS, TABLE, speed", "import RATE, ROWS, TABLE, UNUSED, speed"),
 ]  # fmt: skip
 CHANGES = [
     ("a_fig1", "np.zeros", "np.ones"), ("a_fig1", "SIZE = 100", "SIZE = 101"), ("a_fig1", "0.5 * x", "0.6 * x"),
@@ -82,6 +83,8 @@ CHANGES = [
     ("rates", "TABLE['a'] = 1", "TABLE['a'] = 2"), ("rates", "append(3)", "append(4)"), ("fast", "9", "8"),
     ("study", "sample = sample", "sample = None"), ("toolkit/__init__", "1", "2"), ("toolkit/table.npz", "1", "2"),
     ("targets/__init__", "2", "3"), ("targets/table.csv", "1,2", "1,3"),
+    ("a_fig1", "from targets import pair", "from toolkit import sample as pair"),
+    ("a_fig1", "import RATE, ROWS, TABLE, speed", "import UNUSED as RATE, ROWS, TABLE, speed"),
 ]  # fmt: skip
 
 
