@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
-from cycler import cycler
+from matplotlib.rcsetup import cycler
 
 WIDTH = 6.75  # inches: the text width of common two-column layouts
 COLUMN = 3.25  # inches: the width of one of their columns
