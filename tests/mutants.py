@@ -1367,6 +1367,41 @@ MUTANTS = [
         "whole",
         "tests/test_compare.py",
     ),
+    Mutant(
+        "figures: data of other sources are read back",
+        "figures/cached.py",
+        "return found[1] if found and found[0] == key else None",
+        "return found[1] if found else None",
+        "tests/test_scripts.py",
+    ),
+    Mutant(
+        "figures: a digest of the function alone",
+        "figures/sources.py",
+        "elif isinstance(inner, ast.Name) and inner.id in top_level(module):",
+        "elif isinstance(inner, ast.Name) and inner.id in ():",
+        "tests/test_scripts.py",
+    ),
+    Mutant(
+        "figures: an interrupted run's draws are kept",
+        "figures/study.py",
+        "if run.interrupted:",
+        "if False:",
+        "tests/test_scripts.py",
+    ),
+    Mutant(
+        "figures: lower is better where higher is",
+        "figures/claims.py",
+        'is_met = (difference > 0.0) == (self.aim == "higher")',
+        'is_met = (difference > 0.0) == (self.aim == "lower")',
+        "tests/test_scripts.py",
+    ),
+    Mutant(
+        "figures: nearer the paper's number is better than nearer the truth",
+        "figures/claims.py",
+        'return "better" if abs(self.ours - self.aim) < abs(self.printed - self.aim) else "worse"',
+        'return "worse"',
+        "tests/test_scripts.py",
+    ),
 ]
 
 
