@@ -9,19 +9,21 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from toolkit.checks import check_instance, check_text, is_sequence
+from toolkit.checks import check_flag, check_instance, check_text, is_sequence
 
 OUT = Path(__file__).resolve().parent / "out"
 QUICK = os.environ.get("QUICK", "0") not in ("", "0")
 
 
-def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str) -> list[Path]:
+def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str, *, pdf: bool = True) -> list[Path]:
     """Write ``figure`` as ``name``.png and .pdf and ``table``, one dict per row, as ``name``.csv; the paths.
 
+    pdf=False leaves the PDF out, which takes as long as the rest.
     The same numbers give the same bytes: no date goes into the files. Raises TypeError or ValueError naming the
     argument where something is off.
     """
     check_instance("figure", figure, Figure)
+    check_flag("pdf", pdf)
     check_instance("out", out, Path)
     if check_text("name", name)[:1] in ("", ".") or Path(name).name != name or "\0" in name or len(name) > 200:
         raise ValueError(f"name must be the name of a file, without folders, got {name!r:.80}")
@@ -32,12 +34,13 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str) -> 
     ):
         raise ValueError(f"table must be a sequence of dicts with the same keys, got {table!r:.80}")
     out.mkdir(parents=True, exist_ok=True)
-    paths = [out / f"{name}.{kind}" for kind in ("png", "pdf", "csv")]
+    paths = [out / f"{name}.{kind}" for kind in (("png", "pdf", "csv") if pdf else ("png", "csv"))]
     figure.savefig(paths[0], metadata={"Software": None})
     figure.set_layout_engine("none")  # laid out by now, and as slow as drawing
-    figure.savefig(paths[1], metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    if pdf:
+        figure.savefig(paths[1], metadata={"CreationDate": None, "Creator": None, "Producer": None})
     plt.close(figure)
-    with paths[2].open("w", newline="", encoding="utf-8") as file:
+    with paths[-1].open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(table[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in table)

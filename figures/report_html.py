@@ -83,11 +83,12 @@ def figure(entry: Entry) -> str:
     head, rows = settings(entry)
     runs = f"<details><summary>The runs</summary>{table(head, rows)}</details>" if rows else ""
     numbers = table(*comparison([entry])) if entry.claims else ""
+    kinds = "" if entry.small else ".pdf, "
     return (
         f"<section id='{known.name}'>\n<h3>{escape(known.title)}</h3>\n"
         f"<figure><img alt='{escape(known.title, quote=True)}' src='data:image/png;base64,{source}'>"
         f"<figcaption>{caption}</figcaption></figure>\n{differs}{numbers}"
-        f"<p class='cost'>{escape(cost(entry))} Files: {known.name}.png, .pdf, .csv.</p>{runs}\n</section>"
+        f"<p class='cost'>{escape(cost(entry))} Files: {known.name}.png, {kinds}.csv.</p>{runs}\n</section>"
     )
 
 

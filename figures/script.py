@@ -119,8 +119,8 @@ def produce(
 ) -> Product:
     """Measure ``found``, or read back what is still valid, draw it and write its files.
 
-    out: None for figures/out, or figures/out/quick for a quick version, which never replaces a full one. seed: None for
-    the script's own. fresh: measure in any case.
+    out: None for figures/out, or figures/out/quick for a quick version, which never replaces a full one and has no
+    PDF. seed: None for the script's own. fresh: measure in any case.
     """
     out = out or (OUT / "quick" if quick else OUT)
     study = Study(quick=quick, seed=found.module.SEED if seed is None else seed, backend=backend)
@@ -132,16 +132,16 @@ def produce(
         data = as_data(found.module.measure(study))
         measured = Measured(data, study.records, time.perf_counter() - started)
         cached.keep(path, key, measured)
-    return Product(found, measured, write(found, measured.data, out), reused)
+    return Product(found, measured, write(found, measured.data, out, pdf=not quick), reused)
 
 
-def write(found: Script, data: Data, out: Path) -> list[Path]:
+def write(found: Script, data: Data, out: Path, *, pdf: bool = True) -> list[Path]:
     """Draw without a screen, in the project's style; the paths of the picture and the table."""
     matplotlib.use("Agg")
     with paper_style():
         figure: Figure = found.module.draw(data)
         table: Sequence[dict[str, Any]] = found.module.table(data)
-        return save(figure, table, out, found.name)
+        return save(figure, table, out, found.name, pdf=pdf)
 
 
 def run_script(file: str) -> None:

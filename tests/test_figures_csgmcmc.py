@@ -196,7 +196,7 @@ def test_claims_and_files(produced, name):
     claims = product.script.compare(product.measured.data)
     assert len(claims) >= 3
     assert all(claim.why for claim in claims if claim.verdict == "worse")
-    assert [path.suffix for path in product.paths] == [".png", ".pdf", ".csv"]
+    assert [path.suffix for path in product.paths] == [".png", ".csv"]
     assert product.script.differs
     assert product.script.caption
 
