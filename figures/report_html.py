@@ -11,7 +11,7 @@ from .script import PAPERS
 STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 68rem; margin: 0 auto;
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 74rem; margin: 0 auto;
   padding: 1rem; overflow-wrap: break-word; }
 h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 2px solid #0072b2; } h3 { margin: 2.5rem 0 .5rem; }
 a { color: #00578a; }
@@ -21,7 +21,7 @@ figure { margin: 0; } figure img { max-width: 100%; height: auto; display: block
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid #ddd; }
 th { border-bottom: 1px solid #555; white-space: nowrap; } td.number { white-space: nowrap; }
-td.what, td.why { min-width: 16rem; } td.printed { min-width: 8rem; }
+td.what, td.why { min-width: 11rem; } td.printed { min-width: 7rem; }
 .differs { border-left: 4px solid #e69f00; padding: .2rem .8rem; margin: .8rem 0; }
 .cost, summary { color: #555; font-size: .85rem; }
 .better, .equal, .worse, .as, .not { white-space: nowrap; font-weight: 600; }
