@@ -14,7 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .cached import read
-from .output import OUT, QUICK
+from .output import QUICK, folder_of
 from .script import Product, names, produce, script
 
 EXPECTED = 20.0  # seconds of a script that has not been run here
@@ -83,14 +83,9 @@ def report_on(folder: Path) -> list[str]:
     return []
 
 
-def folder_of(options: argparse.Namespace) -> Path:
-    """Where the files are."""
-    return options.out or (OUT / "quick" if options.quick else OUT)
-
-
 def seconds_before(name: str, options: argparse.Namespace) -> float:
     """Seconds a script took the last time, by which the bar reckons the time left."""
-    found = read(folder_of(options) / "data" / f"{name}.npz")
+    found = read(folder_of(options.out, options.quick) / "data" / f"{name}.npz")
     return found[1].seconds if found else EXPECTED
 
 
@@ -112,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             whole.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
         failed = run_all(options.names or names(), options)
     if options.command in ("report", "all"):
-        failed += report_on(folder_of(options))
+        failed += report_on(folder_of(options.out, options.quick))
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))

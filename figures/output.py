@@ -15,12 +15,16 @@ OUT = Path(__file__).resolve().parent / "out"
 QUICK = os.environ.get("QUICK", "0") not in ("", "0")
 
 
+def folder_of(out: Path | None, quick: bool) -> Path:
+    """``out``, or where it is None figures/out, and for quick versions, which never replace full ones, quick in it."""
+    return out or (OUT / "quick" if quick else OUT)
+
+
 def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str, *, pdf: bool = True) -> list[Path]:
     """Write ``figure`` as ``name``.png and .pdf and ``table``, one dict per row, as ``name``.csv; the paths.
 
-    pdf=False leaves the PDF out, which takes as long as the rest.
-    The same numbers give the same bytes: no date goes into the files. Raises TypeError or ValueError naming the
-    argument where something is off.
+    pdf=False leaves the PDF out. The same numbers give the same bytes: no date goes into the files. Raises TypeError
+    or ValueError naming the argument where something is off.
     """
     check_instance("figure", figure, Figure)
     check_flag("pdf", pdf)

@@ -17,7 +17,7 @@ from toolkit.digests import PYTHON
 from . import cached
 from .cached import Measured, as_data
 from .claims import Claim, check_claim
-from .output import OUT, QUICK, save
+from .output import QUICK, folder_of, save
 from .sources import digest
 from .study import Data, Study
 from .style import paper_style
@@ -119,10 +119,10 @@ def produce(
 ) -> Product:
     """Measure ``found``, or read back what is still valid, draw it and write its files.
 
-    out: None for figures/out, or figures/out/quick for a quick version, which never replaces a full one and has no
-    PDF. seed: None for the script's own. fresh: measure in any case.
+    out: a folder, or None as in ``folder_of``. A quick version has no PDF. seed: None for the script's own. fresh:
+    measure in any case.
     """
-    out = out or (OUT / "quick" if quick else OUT)
+    out = folder_of(out, quick)
     study = Study(quick=quick, seed=found.module.SEED if seed is None else seed, backend=backend)
     path, key = out / "data" / f"{found.name}.npz", found.key(study)
     measured = None if fresh else cached.load(path, key)

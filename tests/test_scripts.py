@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import figures.__main__ as command_line
-from figures import cached, script, sources
+from figures import cached, output, script, sources
 from figures.cached import Measured, as_data, keep, load, read
 from figures.claims import VERDICTS, Claim, check_claim
 from figures.study import Record, Study
@@ -416,9 +416,7 @@ def test_one_that_fails_does_not_stop_the_others(scripts, capsys):
 
 def test_all_and_report_say_at_the_end_what_failed(scripts, capsys, monkeypatch):
     out, _ = scripts
-    monkeypatch.setattr(command_line, "OUT", out)
-    module = importlib.import_module("figures.script")
-    monkeypatch.setattr(module, "OUT", out)
+    monkeypatch.setattr(output, "OUT", out)
     assert command_line.main([]) == 1
     assert capsys.readouterr().err.rstrip().endswith("failed: csgld_fig2")
     assert (out / "report.html").exists()
@@ -448,7 +446,7 @@ def test_what_is_not_there_is_said_before_anything_runs(scripts, capsys, argumen
 def test_a_script_by_itself_is_produced(scripts, capsys, monkeypatch, tmp_path):
     out, _ = scripts
     module = importlib.import_module("figures.script")
-    monkeypatch.setattr(module, "OUT", out)
+    monkeypatch.setattr(output, "OUT", out)
     module.run_script(str(tmp_path / "figures" / "csgld_fig1.py"))
     assert capsys.readouterr().out.split() == [str(out / f"csgld_fig1.{kind}") for kind in ("png", "pdf", "csv")]
     found = script("csgld_fig1")
