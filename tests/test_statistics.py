@@ -87,7 +87,7 @@ def test_tallies_end_at_the_largest_int32():
     state.bounces[:] = 2**40
     state.exchange.accepted[:] = 2**40
     tallies = np.zeros((2, 2, 1, 3), np.int32)
-    signature = types.void(STATE, types.int64, types.int64, types.int64, TALLIES)
-    compile_part(record_statistics.py_func, signature)(state, 2, 2, 0, tallies)
+    signature = types.void(STATE, types.int64, types.int64, types.int64, types.int64, TALLIES)
+    compile_part(record_statistics.py_func, signature)(state, 2, 2, 2, 0, tallies)
     assert_array_equal(tallies[..., 0], [[[0], [1]], [[0], [1]]])
     assert_array_equal(tallies[..., 1:], np.full((2, 2, 1, 2), LARGEST_TALLY))

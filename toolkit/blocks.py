@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ from .state import (
 )
 from .stein import Stein, distances_room
 from .tempers import TEMPERS
+
+if TYPE_CHECKING:
+    from .job import Job
 
 Floats = NDArray[np.float64]
 
@@ -130,19 +133,14 @@ def continuous_state(tempering: object, temperature: Floats) -> ContinuousState:
 
 
 class Engine:
-    """The compiled engine with one run's parts and numbers, ready to advance blocks."""
+    """The compiled engine with one run's parts and numbers, ready to advance its blocks."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        sampler: Sampler,
-        *,
-        seed: int,
-        burn_in: int,
-        keeps_energies: bool,
-        keeps_statistics: bool,
-    ) -> None:
-        dynamics, boundary = sampler.dynamics, sampler.boundary
+    counts_by_chunk = True  # a chunk may be broken off, so what was counted before it is kept
+    may_have_diverged = True
+
+    def __init__(self, job: "Job") -> None:
+        problem, sampler = job.problem, job.sampler
+        dynamics = sampler.dynamics
         self._advance = compile_part(advance, ADVANCE)
         self._target = FunctionPointer(problem.target.compiled())
         self._move = FunctionPointer(dynamics.compiled())
@@ -151,42 +149,24 @@ class Engine:
         if self._callback is not None:
             self._target_parameters = self._callback.parameters
         self._move_parameters = np.array(dynamics.parameters, np.float64)
-        kind, self._tempering_parameters = tempering_numbers(sampler, burn_in)
+        kind, self._tempering_parameters = tempering_numbers(sampler, job.burn_in)
         self._temper = FunctionPointer(compile_part(TEMPERS[kind], TEMPER))
         self._propose = FunctionPointer(compile_part(propose if dynamics.leapfrogs else propose_nothing, PROPOSE))
         domain = problem.domain or no_domain(problem.target.dim)
         self._look, self._real, self._whole = FunctionPointer(domain.look), domain.real, domain.whole
-        self._numbers = Numbers(
-            n_chains=0,
-            n_replicas=sampler.n_replicas,
-            seed=np.uint64(seed),
-            burn_in=burn_in,
-            tempering=kind,
-            gradient_noise=float(sampler.gradient_noise),
-            energy_noise=float(sampler.energy_noise),
-            penalty=boundary.coefficient,
-            max_bounces=boundary.max_bounces,
-            rejects=boundary.kind == "reject",
-            draws_batches=problem.target.stochastic,
-            draws_noise=dynamics.draws_noise,
-            needs_curvature=dynamics.needs_curvature,
-            n_thermostats=sum(name.startswith("thermostat") for name, _ in dynamics.memory_rows(problem.target.dim)),
-            leapfrogs=dynamics.leapfrogs,
-            is_mala=dynamics.name == "mala",
-            keeps_energies=keeps_energies,
-            keeps_weights=sampler.is_weighted,
-            keeps_statistics=keeps_statistics,
-        )
+        self._numbers = engine_numbers(job)
+        self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads)
+        self.threads = min(job.threads, len(self.blocks))
 
     def run(
-        self, pool: Executor | None, threads: int, blocks: list[Block], first: int, factors: Factors,
-        slots: NDArray[np.int64], trace_slots: NDArray[np.int64], outputs: Outputs,
+        self, pool: Executor | None, first: int, factors: Factors, slots: NDArray[np.int64],
+        trace_slots: NDArray[np.int64], outputs: Outputs,
     ) -> None:  # fmt: skip
-        """Advance all blocks by ``slots.size`` steps from step ``first`` on the pool's ``threads``, or on this one.
+        """Advance all blocks by ``slots.size`` steps from step ``first`` on the pool's threads, or on this one.
 
         outputs: arrays of all chains, filled at ``slots`` and ``trace_slots``.
         """
-        waiting = deque(blocks)
+        waiting = deque(self.blocks)
 
         def work() -> None:
             for block in taken(waiting):
@@ -202,9 +182,40 @@ class Engine:
             work()
         else:
             with all_arrive(waiting, self._callback) as tasks:
-                tasks += [pool.submit(work) for _ in range(threads)]
+                tasks += [pool.submit(work) for _ in range(self.threads)]
         if self._callback is not None:
             self._callback.raise_error()
+
+
+def engine_numbers(job: "Job") -> Numbers:
+    """What the engine needs to know of a run besides its arrays; n_chains is each block's own."""
+    problem, sampler = job.problem, job.sampler
+    dynamics, boundary = sampler.dynamics, sampler.boundary
+    memory = [name for name, _ in dynamics.memory_rows(problem.target.dim)]
+    return Numbers(
+        n_chains=0,
+        n_replicas=sampler.n_replicas,
+        seed=np.uint64(job.seed),
+        burn_in=job.burn_in,
+        tempering=tempering_numbers(sampler, job.burn_in)[0],
+        gradient_noise=float(sampler.gradient_noise),
+        energy_noise=float(sampler.energy_noise),
+        penalty=boundary.coefficient,
+        max_bounces=boundary.max_bounces,
+        rejects=boundary.kind == "reject",
+        draws_batches=problem.target.stochastic,
+        draws_noise=dynamics.draws_noise,
+        needs_curvature=dynamics.needs_curvature,
+        n_thermostats=sum(name.startswith("thermostat") for name in memory),
+        leapfrogs=dynamics.leapfrogs,
+        is_mala=dynamics.name == "mala",
+        keeps_energies=job.records_energies,
+        keeps_weights=sampler.is_weighted,
+        keeps_statistics=job.keep_statistics,
+        keeps_trace=job.trace_every is not None,
+        n_kept=job.n_kept,
+        n_traced_memory=sum(not name.startswith("_") for name in memory),
+    )
 
 
 def taken(waiting: deque[Block]) -> Iterator[Block]:

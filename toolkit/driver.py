@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Engine, all_arrive, make_blocks
+from .blocks import Block, Engine, all_arrive
 from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .counting import Counts, count, with_theta
 from .describing import environment
@@ -32,30 +32,22 @@ class Finished(NamedTuple):
     draws: int
     traced: int
     elapsed: float
-    counts: Counts
+    counts: Counts | None
 
 
 class Driver:
     """Advances a job chunk by chunk; a context manager that gives its threads and progress bar back."""
 
-    def __init__(self, job: Job, progress: bool | None) -> None:
+    def __init__(self, job: Job, progress: bool | None, wants_draws: bool = True) -> None:
         self.job = job
-        self.blocks = make_blocks(job.problem, job.sampler, job.init, job.layout, job.threads)
-        self._engine = Engine(
-            job.problem,
-            job.sampler,
-            seed=job.seed,
-            burn_in=job.burn_in,
-            keeps_energies=job.records_energies,
-            keeps_statistics=job.keep_statistics,
-        )
-        self._finished = Finished(0, 0, 0, 0.0, count(self.blocks, job.sampler))
+        self._engine = make_engine(job, wants_draws)
+        self._finished = Finished(0, 0, 0, 0.0, self._count())
         self.accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
         self.is_whole = True  # blocks and accumulators stand where the last whole chunk has left them
-        self._threads = min(job.threads, len(self.blocks))
         # A Python function runs off the main thread, which is then free to hear Ctrl-C.
-        is_threaded = self._threads > 1 or job.calls_python
-        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="toolkit") if is_threaded else None
+        threads = self._engine.threads
+        is_threaded = threads > 1 or job.calls_python
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if is_threaded else None
         self._bar = progress_bar(job, progress)
 
     def __enter__(self) -> "Driver":
@@ -66,6 +58,22 @@ class Driver:
             self._pool.shutdown()
         if self._bar is not None:
             self._bar.close()
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks, as they stand after the last whole chunk."""
+        blocks: list[Block] = self._engine.blocks
+        return blocks
+
+    def _count(self) -> Counts | None:
+        """What the blocks have counted; None where it can be counted when it is asked for."""
+        return count(self.blocks, self.job.sampler) if self._engine.counts_by_chunk else None
+
+    @property
+    def _counts(self) -> Counts:
+        """What had been counted after the last whole chunk."""
+        counts = self._finished.counts
+        return count(self.blocks, self.job.sampler) if counts is None else counts
 
     @property
     def done(self) -> int:
@@ -89,7 +97,7 @@ class Driver:
 
     def resume(self, steps: int, draws: int, traced: int, elapsed: float) -> None:
         """Go on after ``steps``, with blocks and accumulators that have been brought there."""
-        self._finished = Finished(steps, draws, traced, elapsed, count(self.blocks, self.job.sampler))
+        self._finished = Finished(steps, draws, traced, elapsed, self._count())
         if self._bar is not None:
             self._bar.initial = steps
             self._bar.update(steps - self._bar.n)
@@ -130,12 +138,13 @@ class Driver:
         slots, trace_slots = np.full(last - first, -1, np.int64), np.full(last - first, -1, np.int64)
         slots[kept - first] = offset + np.arange(kept.size)
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
-        self._engine.run(self._pool, self._threads, self.blocks, first, factors, slots, trace_slots, outputs)
+        self._engine.run(self._pool, first, factors, slots, trace_slots, outputs)
         with held():  # what the accumulators have taken in is counted as done
             self._accumulate(outputs, offset, kept)
             elapsed = self._finished.elapsed + time.perf_counter() - started
-            counts = count(self.blocks, self.job.sampler)
-            self._finished = Finished(last, self.n_draws + kept.size, self.n_traced + traced.size, elapsed, counts)
+            self._finished = Finished(
+                last, self.n_draws + kept.size, self.n_traced + traced.size, elapsed, self._count()
+            )
             self.is_whole = True
         if self._bar is not None:
             self._bar.update(last - self._bar.n)
@@ -190,7 +199,7 @@ class Driver:
             energies=outputs.energies if job.keep_energies else None,
             replica_weights=outputs.weights if job.sampler.is_weighted else None,
             statistics=Statistics(*np.moveaxis(outputs.statistics, 3, 0)) if job.keep_statistics else None,
-            counts=with_theta(finished.counts, self.blocks),
+            counts=with_theta(self._counts, self.blocks),
             sampling_steps=sampling,
             trace=trace,
             gradient_evaluations=job.pilot_gradients + finished.steps * len(job.init) * job.sampler.gradients_per_step,
@@ -202,7 +211,9 @@ class Driver:
 
     def raise_divergence(self, outputs: Outputs, steps: Integers, trace_steps: Integers) -> None:
         """Raise DivergenceError for the first lane that diverged, if any did."""
-        status = self._finished.counts.status
+        if not self._engine.may_have_diverged:
+            return
+        status = self._counts.status
         if not status.any():
             return
         step = int(status[status > 0].min()) - 1
@@ -239,6 +250,15 @@ class Driver:
         if not far and not np.isfinite(gradient).all():
             return "The gradient is not finite there though the energy is: the target's gradient is at fault."
         return "Step size times gradient overshoots: make the step size smaller."
+
+
+def make_engine(job: Job, wants_draws: bool) -> Any:
+    """The engine of the job's backend; wants_draws: whether draws leave it."""
+    if job.backend == "cpu":
+        return Engine(job)
+    from .device_engine import DeviceEngine
+
+    return DeviceEngine(job, wants_draws)
 
 
 def progress_bar(job: Job, progress: bool | None) -> Any:

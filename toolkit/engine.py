@@ -50,19 +50,27 @@ def advance(
     step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
     lanes = position.shape[1]
     slot = -1
-    for k in range(slots.size):
-        step = first_step + k
-        samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
-        if k == 0 or step_factors[k] != step_factors[k - 1] or temperature_factors[k] != temperature_factors[k - 1]:
-            for lane in range(lanes):
-                step_size[lane] = state.base_step_size[lane] * step_factors[k]
-                temperature[lane] = state.base_temperature[lane] * temperature_factors[k]
-        if step == 0:
-            start_momenta(state, numbers)
+    for k in range(slots.size + 1):
+        step, is_last = first_step + k, k == slots.size
+        if not is_last:
+            at_start = k == 0
+            if (
+                at_start
+                or step_factors[k] != step_factors[k - 1]
+                or temperature_factors[k] != temperature_factors[k - 1]
+            ):
+                for lane in range(lanes):
+                    step_size[lane] = state.base_step_size[lane] * step_factors[k]
+                    temperature[lane] = state.base_temperature[lane] * temperature_factors[k]
+            if step == 0:
+                start_momenta(state, numbers)
 
         look_at_energies(
             target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, slot, outputs
         )
+        if is_last:
+            break
+        samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
         if numbers.needs_curvature:
             fill_normals(noise, numbers.seed, state.chain, state.replica, step, PROBE)
             set_probe(position, state.previous, noise, state.base_step_size)
@@ -75,9 +83,7 @@ def advance(
             divide_differences(position, state.previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
             fill_normals(noise, numbers.seed, state.chain, state.replica, step, GRADIENT_NOISE)
-            for d in range(position.shape[0]):
-                for lane in range(lanes):
-                    gradient[d, lane] = fma(numbers.gradient_noise, noise[d, lane], gradient[d, lane])
+            add_noise(gradient, numbers.gradient_noise, noise)
         if numbers.tempering != NO_TEMPERING:
             temper(state, numbers, tempering_parameters, step, samples)
 
@@ -107,20 +113,16 @@ def advance(
 
         slot = slots[k]
         if slot >= 0:
-            record(position, state.status, numbers.n_chains, slot, outputs.draws)
+            record(position, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.draws)
             if numbers.keeps_statistics:
-                record_statistics(state, numbers.n_chains, numbers.n_replicas, slot, outputs.statistics)
-        if trace_slots[k] >= 0:
+                record_statistics(state, numbers.n_chains, numbers.n_replicas, numbers.n_kept, slot, outputs.statistics)
+        if numbers.keeps_trace and trace_slots[k] >= 0:
             record_trace(state, numbers, trace_slots[k], outputs.trace)
             if numbers.tempering == CONTOUR:
                 record_theta(state.contour, trace_slots[k], outputs.theta)
-    # The last positions have not been evaluated: a place of non-finite energy must not pass for a draw.
-    last = first_step + slots.size
-    look_at_energies(
-        target, look, state, numbers, target_parameters, tempering_parameters, real, whole, last, slot, outputs
-    )
+    # The last positions have been evaluated too: a place of non-finite energy must not pass for a draw.
     check_finite(state, rows[ALIVE], numbers.tempering == CONTINUOUS)
-    hold_diverged(position, position, rows[ALIVE], state.status, last)
+    hold_diverged(position, position, rows[ALIVE], state.status, first_step + slots.size)
 
 
 @kernel
@@ -150,22 +152,35 @@ def look_at_energies(
             noisy_energy[lane] = energy[lane]
         if numbers.energy_noise > 0.0:
             fill_normals(state.noise[:1], numbers.seed, state.chain, state.replica, step, ENERGY_NOISE)
-            for lane in range(energy.size):
-                noisy_energy[lane] = fma(numbers.energy_noise, state.noise[0, lane], energy[lane])
+            add_noise(rows[NOISY_ENERGY : NOISY_ENERGY + 1], numbers.energy_noise, state.noise[:1])
     if numbers.tempering == CONTOUR:
         flatten_block(noisy_energy, rows[MULTIPLIER], state, numbers, tempering_parameters)
     if slot < 0:
         return
     if numbers.keeps_energies:
-        record_row(energy, state.status, numbers.n_chains, slot, outputs.energies)
+        record_row(energy, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.energies)
     if numbers.keeps_weights:
-        weight, log_weight = rows[WEIGHT], rows[LOG_WEIGHT]
+        weight = rows[WEIGHT]
         if numbers.tempering == CONTOUR:
-            for lane in range(energy.size):
-                weight[lane] = exp(tempering_parameters[ZETA] * log_weight[lane])
+            raise_to(weight, rows[LOG_WEIGHT], tempering_parameters[ZETA])
         else:
             weight = state.continuous.rows[COUNTS]
-        record_row(weight, state.status, numbers.n_chains, slot, outputs.weights)
+        record_row(weight, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.weights)
+
+
+@inlined
+def add_noise(values, deviation, noise):
+    """values (row, lane) ← values + deviation · noise."""
+    for d in range(values.shape[0]):
+        for lane in range(values.shape[1]):
+            values[d, lane] = fma(deviation, noise[d, lane], values[d, lane])
+
+
+@inlined
+def raise_to(weight, log_weight, zeta):
+    """weight (lane) ← exp(ζ log_weight)."""
+    for lane in range(weight.size):
+        weight[lane] = exp(zeta * log_weight[lane])
 
 
 @inlined

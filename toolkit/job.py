@@ -51,6 +51,7 @@ class Job:
     checkpoint_every: float  # seconds
     asked: Sampler  # as it was given, where a pilot has found its partition since
     pilot_gradients: int  # gradient evaluations of that pilot
+    backend: str = "cpu"
 
     @property
     def n_kept(self) -> int:
@@ -185,7 +186,7 @@ def make_job(
             "give constrained(target, shape), or boundary=boundaries.ignore()"
         )
     check_minibatches(problem, sampler)
-    check_choice("backend", backend, ["cpu"])
+    check_backend(backend, problem)
     n_steps = check_count("n_steps", n_steps, at_least=1, below=MAX_STEPS)
     n_chains = check_count("n_chains", n_chains, at_least=1, below=MAX_CHAINS)
     burn_in = check_count("burn_in", burn_in, at_least=0, below=n_steps)
@@ -217,10 +218,24 @@ def make_job(
     start = check_start(problem, sampler, n_chains, init)
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
-        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0,
+        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
     return job
+
+
+def check_backend(backend: Any, problem: Problem) -> None:
+    """Raise ValueError for an unknown backend, or one that the problem cannot run on; CudaError without a device."""
+    check_choice("backend", backend, ["cpu", "cuda"])
+    if backend == "cpu":
+        return
+    if problem.target.callback is not None:
+        raise ValueError(
+            f"backend must be 'cpu' for {problem.name!r}, a Python function of arrays that no GPU can call; got 'cuda'"
+        )
+    from .device import check_available
+
+    check_available()
 
 
 def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:

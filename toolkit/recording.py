@@ -13,9 +13,9 @@ LARGEST_TALLY = 2**31 - 1
 
 
 @kernel
-def record(position, status, n_chains, slot, draws):
+def record(position, status, n_chains, n_kept, slot, draws):
     """Copy the kept replicas of every chain into ``draws``; a diverged lane leaves nan."""
-    for r in range(draws.shape[1]):
+    for r in range(n_kept):
         for c in range(n_chains):
             lane = r * n_chains + c
             for d in range(position.shape[0]):
@@ -23,9 +23,9 @@ def record(position, status, n_chains, slot, draws):
 
 
 @kernel
-def record_row(row, status, n_chains, slot, out):
+def record_row(row, status, n_chains, n_kept, slot, out):
     """Copy a row (lane) of the kept replicas of every chain into ``out``; a lane that diverges leaves nan."""
-    for r in range(out.shape[1]):
+    for r in range(n_kept):
         for c in range(n_chains):
             lane = r * n_chains + c
             holds = status[lane] == 0 and row[lane] - row[lane] == 0.0
@@ -33,9 +33,9 @@ def record_row(row, status, n_chains, slot, out):
 
 
 @kernel
-def record_statistics(state, n_chains, n_replicas, slot, statistics):
+def record_statistics(state, n_chains, n_replicas, n_kept, slot, statistics):
     """Copy walker, and swaps and reflections so far, of the kept replicas of every chain; they stop at 2³¹ − 1."""
-    n_kept, exchange = statistics.shape[1], state.exchange
+    exchange = state.exchange
     n_pairs, swaps = exchange.accepted.shape[0], exchange.walker.size > 0
     for r in range(n_kept):
         for c in range(n_chains):
@@ -61,8 +61,8 @@ def record_trace(state, numbers, slot, trace):
     """Copy energy, multiplier and walker, then the dynamics' memory, then ξ, its momentum and its thermostat."""
     memory, rows = state.memory, state.continuous.rows
     n_coupled = min(rows.shape[0], N_TRACED_COUPLING)
-    n_memory = trace.shape[3] - N_TRACED - n_coupled  # the rest is scratch
-    for r in range(trace.shape[1]):
+    n_memory = numbers.n_traced_memory  # the rest is scratch
+    for r in range(numbers.n_replicas):
         for c in range(numbers.n_chains):
             lane = r * numbers.n_chains + c
             trace[c, r, slot, 0] = state.rows[ENERGY, lane]

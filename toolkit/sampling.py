@@ -83,7 +83,7 @@ def sample(
         saved = stack.enter_context(Checkpoint(job, "sample" if keep_draws else "sample without draws"))
         job = saved.complete(job)
         outputs = job.room(steps.size, trace_steps.size)
-        driver = stack.enter_context(Driver(job, progress))
+        driver = stack.enter_context(Driver(job, progress, keep_draws))
         saved.restore(driver, outputs)
         try:
             for first, last in driver.growing_chunks(LONGEST_CHUNK if keep_draws else job.chunk_length):

@@ -82,6 +82,9 @@ class Numbers(NamedTuple):
     keeps_energies: bool
     keeps_weights: bool
     keeps_statistics: bool
+    keeps_trace: bool
+    n_kept: int  # replicas whose draws are recorded, from the coldest
+    n_traced_memory: int  # rows of the dynamics' memory that a trace shows, from the first
 
 
 class Outputs(NamedTuple):
@@ -124,7 +127,8 @@ NUMBERS = types.NamedTuple(
     + (types.int64,)
     + (types.boolean,) * 4
     + (types.int64,) * 2
-    + (types.boolean,) * 4,
+    + (types.boolean,) * 5
+    + (types.int64,) * 2,
     Numbers,
 )
 OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TALLIES, s.TESSERACT, s.CUBE), Outputs)

@@ -1,0 +1,193 @@
+"""The one door to ``numba.cuda``: whether it is there, kernels compiled exactly, arrays and streams of the device.
+
+What a thread does is in ``chain_kernel`` and ``device_kernels``, which take ``cuda`` from here, as the simulator wants
+it among a kernel's globals; what the host does is in ``device_engine``. No product is fused with a sum but by our own
+``fma``: the compiler is told so, and what it wrote is read (``contracts``), so that bits are those of the CPU.
+"""
+
+import contextlib
+import importlib.util
+import re
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numba import config, cuda, types
+from numba.core.errors import NumbaError
+from numpy.typing import NDArray
+
+from .compiling import inlined
+from .pointwise import reason
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+CONTRACTIBLE = re.compile(r"\b(?:add|sub|mul)\.f(?:32|64)\b")  # without ".rn", which an assembler may fuse
+CALLS = re.compile(r"\bcall(?:\.uni)?\b")
+
+Array = NDArray[Any]
+__all__ = ["cuda"]  # for the modules of kernels
+
+
+class CudaError(RuntimeError):
+    """The CUDA backend is asked for and cannot run here; the message says what to install, or what to use."""
+
+
+def check_available() -> None:
+    """Raise CudaError where kernels cannot be compiled, or there is no device to run them on."""
+    if SIMULATED:
+        return
+    if importlib.util.find_spec("numba_cuda") is None:
+        raise CudaError('backend "cuda" needs numba-cuda: pip install "manymodes[cuda]"; or use backend="cpu"')
+    if not cuda.is_available():
+        raise CudaError(
+            'backend "cuda" needs an NVIDIA GPU and its driver, and none is found; use backend="cpu", or set '
+            "NUMBA_ENABLE_CUDASIM=1 before Python starts to try a small run in Numba's simulator"
+        )
+
+
+def free_memory() -> int:
+    """Bytes free on the device; as good as endless in the simulator, which has the host's."""
+    return 2**62 if SIMULATED else int(cuda.current_context().get_memory_info().free)
+
+
+@contextlib.contextmanager
+def unfused() -> Iterator[None]:
+    """Kernels compiled meanwhile keep products and sums apart, of which Numba has no option of its own."""
+    modules = [module for module in (getattr(cuda, "dispatcher", None), getattr(cuda, "compiler", None)) if module]
+    plain = {module: module.compile_cuda for module in modules if hasattr(module, "compile_cuda")}
+
+    def exactly(compile_cuda: Callable[..., Any]) -> Callable[..., Any]:
+        def compiled(*arguments: Any, **options: Any) -> Any:
+            options["nvvm_options"] = {**(options.get("nvvm_options") or {}), "fma": False}
+            return compile_cuda(*arguments, **options)
+
+        return compiled
+
+    for module, compile_cuda in plain.items():
+        module.compile_cuda = exactly(compile_cuda)
+    try:
+        yield
+    finally:
+        for module, compile_cuda in plain.items():
+            module.compile_cuda = compile_cuda
+
+
+def contracts(ptx: str) -> bool:
+    """Whether an assembler may fuse operations of ``ptx`` as it likes."""
+    return CONTRACTIBLE.search(ptx) is not None
+
+
+def compile_kernel(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Any:
+    """``function`` as a kernel, compiled where there is a device for arguments of these types (``types_of``)."""
+    kernel = cuda.jit(function)
+    if not SIMULATED:
+        with unfused():
+            kernel.compile(kinds)
+    return kernel
+
+
+def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Numba's types of a kernel's arguments; none in the simulator, which compiles nothing."""
+    if SIMULATED:
+        return ()
+    from numba.core.typing.typeof import Purpose, typeof
+
+    return tuple(typeof(argument, Purpose.argument) for argument in arguments)
+
+
+def ptx_of(function: Callable[..., Any], signature: Any, capability: tuple[int, int]) -> str:
+    """``function`` as PTX for a device of ``capability``, such as (9, 0); no such device need be there."""
+    from types import SimpleNamespace
+
+    module: Any = cuda.dispatcher
+    there = module.get_current_device
+    module.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    try:
+        with unfused():
+            return str(cuda.compile_ptx(function, types.void(*signature), cc=capability)[0])
+    finally:
+        module.get_current_device = there
+
+
+def why_not(function: Callable[..., Any], signature: Any, capability: tuple[int, int]) -> str | None:
+    """What in ``function``, a part, CUDA cannot compile, with its line; None where it can."""
+    compiled = lazily(function)
+
+    def call(*arguments: Any) -> None:
+        compiled(*arguments)
+
+    try:
+        ptx_of(call, signature, capability)
+    except (NumbaError, TypeError, ValueError, NotImplementedError) as error:
+        return reason(error)
+    return None
+
+
+def lazily(function: Callable[..., Any]) -> Any:
+    """A part that CUDA kernels can call: uncompiled by the CPU, so that each device compiles its own."""
+    from numba import njit
+
+    return njit(error_model="numpy", _nrt=False)(getattr(function, "py_func", function))
+
+
+def interpreted(function: Callable[..., Any], inner: tuple[str, ...]) -> Any:
+    """``function`` as Python runs it, as also those it calls that ``inner`` names; what these call is compiled.
+
+    For the simulator, which is Python: compiling the engine's whole loop for it would take a minute.
+    """
+    plain: Any = getattr(function, "py_func", function)
+    called = {name: interpreted(plain.__globals__[name], ()) for name in inner}
+    return FunctionType(plain.__code__, {**plain.__globals__, **called}, plain.__name__)
+
+
+if SIMULATED:
+
+    def bare(array: Any) -> Any:
+        """The NumPy array behind one of the simulator's, which compiled functions take."""
+        return array._item._ary
+
+else:
+
+    @inlined
+    def bare(array: Any) -> Any:
+        """The array itself; the simulator has another meaning."""
+        return array
+
+
+def device_array(shape: Any, dtype: Any) -> Any:
+    """An array on the device, of at least one element, uninitialised."""
+    return cuda.device_array(tuple(max(1, n) for n in np.atleast_1d(shape)), dtype)
+
+
+def to_device(array: Array) -> Any:
+    """A copy of ``array`` on the device; one element where it has none."""
+    given = np.ascontiguousarray(array)
+    return cuda.to_device(given if given.size else np.zeros([max(1, n) for n in given.shape], given.dtype))
+
+
+def pinned_array(shape: Any, dtype: Any) -> Array:
+    """An array on the host to which the device copies while it computes."""
+    return np.asarray(cuda.pinned_array(tuple(max(1, n) for n in np.atleast_1d(shape)), dtype))
+
+
+def stream() -> Any:
+    """A queue of work for the device."""
+    return cuda.stream()
+
+
+def event() -> Any:
+    """A mark in a stream to wait for."""
+    return cuda.event()
+
+
+def n_processors() -> int:
+    """Multiprocessors of the device."""
+    return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def blocks_of(n_threads: int) -> tuple[int, int]:
+    """Blocks, and threads in each, for ``n_threads``: small blocks where large ones would leave processors idle."""
+    if SIMULATED:
+        return n_threads, 1
+    size = 128 if n_threads >= 4 * 128 * n_processors() else 32
+    return -(-n_threads // size), size

@@ -1,0 +1,287 @@
+"""The engine on a CUDA device: the state goes there once, chunks run there in pieces, and what is wanted comes home."""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import device
+from .blocks import Block, Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
+from .chain_kernel import (
+    Parts,
+    Shape,
+    argument_types,
+    chain_kernel,
+    compiled_chain_kernel,
+    float_columns,
+    integer_columns,
+    settled,
+)
+from .device_exports import Export, Piece, pieces_of, room_for
+from .proposals import propose, propose_nothing
+from .recording import STATISTICS
+from .schedules import Factors
+from .snapshots import by_chain
+from .state import Outputs
+from .tempers import TEMPERS
+
+if TYPE_CHECKING:
+    from .job import Job
+
+Array = NDArray[Any]
+Integers = NDArray[np.int64]
+
+PIECES = 4  # of a chunk whose draws go home: those of one travel while the next runs
+LOCAL_SCRATCH = 64  # floats of a target's scratch that a thread keeps to itself
+
+
+def local_shape(block: Block, n_replicas: int) -> Shape:
+    """The sizes of one chain's state, from the host's block of all chains."""
+    state = block.state
+    scratch = state.scratch.shape[0]
+    return Shape(
+        dim=state.position.shape[0],
+        replicas=n_replicas,
+        momenta=state.momentum.shape[0],
+        memory=state.memory.shape[0],
+        curvature=state.curvature.shape[0],
+        pairs=state.exchange.attempted.shape[0],
+        walkers=n_replicas if state.exchange.walker.size else 0,
+        bins=state.contour.table.shape[1] // 2,
+        coupling=state.continuous.rows.shape[0],
+        coupling_bins=state.continuous.bias.shape[0],
+        scratch=scratch,
+        distances=state.distances.size,
+        scratch_is_local=scratch * n_replicas <= LOCAL_SCRATCH,
+    )
+
+
+def parts_of(job: "Job") -> Parts:
+    """The functions that a run is made of."""
+    problem, sampler = job.problem, job.sampler
+    return Parts(
+        problem.target.energy_gradient,
+        sampler.dynamics.move,
+        look_nowhere if problem.domain is None else problem.domain.look.py_func,
+        TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
+        propose if sampler.dynamics.leapfrogs else propose_nothing,
+    )
+
+
+def chain_ptx(job: "Job", capability: tuple[int, int], real: Any = np.float64) -> str:
+    """The kernel of a run as PTX for devices of ``capability``, such as (9, 0); no device is needed."""
+    (block,) = make_blocks(job.problem, job.sampler, job.init[:1], Layout(lanes=2**62), 1)
+    shape = local_shape(block, job.sampler.n_replicas)
+    kernel = chain_kernel(parts_of(job), shape, settled(engine_numbers(job)), real)
+    return device.ptx_of(kernel, argument_types(real), capability)
+
+
+class DeviceEngine:
+    """The compiled kernel with one run's parts, numbers and state, ready to advance all chains at once.
+
+    wants_draws: whether draws go home. Raises TypeError where a part does not compile for CUDA, ValueError where the
+    state does not fit into the device's memory.
+    """
+
+    counts_by_chunk = False
+    threads = 1
+
+    def __init__(self, job: "Job", wants_draws: bool) -> None:
+        problem, sampler = job.problem, job.sampler
+        self._n_replicas, self._wants_draws = sampler.n_replicas, wants_draws
+        self.n_chains = len(job.init)
+        (self._block,) = make_blocks(problem, sampler, job.init, Layout(lanes=2**62), 1)
+        self._shape = local_shape(self._block, sampler.n_replicas)
+        self._real = np.float64
+        self._check_room(job)
+        tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
+        numbers = engine_numbers(job)
+        self._floats = device.device_array((total(float_columns(self._shape)), self.n_chains), self._real)
+        self._integers = device.device_array((total(integer_columns(self._shape)), self.n_chains), np.int64)
+        shape, n = self._shape, self.n_chains
+        self._theta = device.device_array((4 * shape.bins, n if shape.bins else 1), self._real)
+        has_bias, far_scratch = shape.coupling_bins > 0, shape.scratch > 0 and not shape.scratch_is_local
+        self._bias = device.device_array((2 * shape.coupling_bins, shape.replicas, n if has_bias else 1), self._real)
+        self._scratch = device.device_array((shape.scratch, shape.replicas, n if far_scratch else 1), self._real)
+        distances = device.device_array((shape.distances, n if shape.distances else 1), self._real)
+        self._diverged = device.to_device(np.zeros(1, np.int64))
+        self.may_have_diverged = False
+        self._is_there = False  # the state is on the device
+        self._is_home = True  # and the host's is the same
+        domain = problem.domain
+        scalars = (
+            numbers.seed, np.int64(numbers.burn_in), self._real(numbers.gradient_noise),
+            self._real(numbers.energy_noise), self._real(numbers.penalty), np.int64(numbers.max_bounces),
+            np.int64(numbers.leapfrogs),
+        )  # fmt: skip
+        tables = (np.zeros(0), np.zeros(0, np.int32)) if domain is None else (domain.real, domain.whole)
+        given = (problem.target.parameters, np.array(sampler.dynamics.parameters, np.float64), tempering_parameters)
+        arrays: list[Array] = [*(values.astype(self._real) for values in given), *tables]
+        self._given = (*scalars, *(device.to_device(values) for values in arrays))
+        self._states = (self._floats, self._integers, self._theta, self._bias, self._scratch, distances)
+        self._exports = self._make_exports(job)
+        self._kernel = compiled_chain_kernel(parts_of(job), shape, numbers, self._real)
+        self._compute, self._copies = device.stream(), device.stream()
+        self._events = [(device.event(), device.event()) for _ in range(2)]
+
+    def _check_room(self, job: "Job") -> None:
+        """Raise ValueError where the chains' state does not fit into the device's memory."""
+        shape = self._shape
+        reals = (
+            total(float_columns(shape)) + 4 * shape.bins + 2 * shape.coupling_bins * shape.replicas + shape.distances
+        )
+        reals += 0 if shape.scratch_is_local else shape.scratch * shape.replicas
+        size = np.dtype(self._real).itemsize
+        need = self.n_chains * (size * (reals + job.n_kept * shape.dim) + 8 * total(integer_columns(shape)))
+        free = device.free_memory()
+        if need > free:
+            raise ValueError(
+                f"n_chains must be < {self.n_chains * free // need} for the device's {free / 1e9:.3g} GB, got "
+                f"{self.n_chains}, whose state takes {need / 1e9:.3g} GB"
+            )
+
+    def _make_exports(self, job: "Job") -> tuple[Export, ...]:
+        """What the kernel fills, in the order of ``Outputs``."""
+        n, kept, replicas, sampler = self.n_chains, job.n_kept, self._n_replicas, job.sampler
+        traces = job.trace_every is not None
+        return (
+            Export(self._shape.dim, kept, n, self._real),
+            Export(int(job.records_energies), kept, n, self._real),
+            Export(int(sampler.is_weighted), kept, n, self._real),
+            Export(len(STATISTICS) * job.keep_statistics, kept, n, np.int32),
+            Export(len(job.trace_fields) * traces, replicas, n, self._real),
+            Export(self._shape.bins * traces, 1, n, self._real),
+        )
+
+    def _arguments(self, first: int, plan: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The kernel's arguments for steps from ``first`` on; plan: two factors and two slots of each."""
+        raws = (export.raw for export in self._exports)
+        return (*self._given, np.int64(first), *plan, *self._states, *raws, self._diverged)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All chains in one block, as they stand after the last chunk."""
+        if not self._is_home:
+            self._fetch()
+        return [self._block]
+
+    def run(
+        self, pool: Executor | None, first: int, factors: Factors, slots: Integers, trace_slots: Integers,
+        outputs: Outputs,
+    ) -> None:  # fmt: skip
+        """As ``blocks.Engine.run``."""
+        if not self._is_there:
+            self._send()
+        goes_home = self._wants_draws
+        draws, moments = self._exports[:4], self._exports[4:]
+        longest = -(-slots.size // PIECES) if goes_home and (slots >= 0).any() else slots.size
+        pieces = pieces_of(slots, trace_slots, longest, room_for(draws), room_for(moments))
+        for export in draws:
+            export.make_room(max(piece.n_draws for piece in pieces), goes_home)
+        for export in moments:
+            export.make_room(max(piece.n_moments for piece in pieces), True)
+        own_slots, own_moments = slots.copy(), trace_slots.copy()
+        for piece in pieces:
+            steps = slice(piece.first, piece.last)
+            own_slots[steps] -= np.where(slots[steps] >= 0, piece.draw, 0)
+            own_moments[steps] -= np.where(trace_slots[steps] >= 0, piece.moment, 0)
+        plan = [
+            device.to_device(values)
+            for values in (
+                factors.step_size.astype(self._real), factors.temperature.astype(self._real), own_slots, own_moments,
+            )
+        ]  # fmt: skip
+        self._is_home = False
+        under_way: tuple[int, Piece] | None = None
+        for number, piece in enumerate(pieces):
+            self._launch(first, piece, plan)
+            self._leave(number % 2, piece, goes_home)
+            if under_way is not None:
+                self._arrive(*under_way, outputs, goes_home)
+            under_way = (number % 2, piece)
+        if under_way is not None:
+            self._arrive(*under_way, outputs, goes_home)
+        self._compute.synchronize()
+        self.may_have_diverged = bool(self._diverged.copy_to_host()[0])
+
+    def _launch(self, first: int, piece: Piece, plan: list[Any]) -> None:
+        """Begin a piece."""
+        own = tuple(values[piece.first : piece.last] for values in plan)
+        blocks, threads = device.blocks_of(self.n_chains)
+        self._kernel[blocks, threads, self._compute](*self._arguments(first + piece.first, own))
+
+    def _leave(self, turn: int, piece: Piece, goes_home: bool) -> None:
+        """Send home what a piece will have filled."""
+        computed, copied = self._events[turn]
+        counts = [piece.n_draws * goes_home] * 4 + [piece.n_moments] * 2
+        for export, n in zip(self._exports, counts, strict=True):
+            export.leave(turn, n, self._compute)
+        computed.record(self._compute)
+        computed.wait(self._copies)
+        for export, n in zip(self._exports, counts, strict=True):
+            export.travel(turn, n, self._copies)
+        copied.record(self._copies)
+
+    def _arrive(self, turn: int, piece: Piece, outputs: Outputs, goes_home: bool) -> None:
+        """Wait for what a piece has sent home, and put it where it belongs."""
+        self._events[turn][1].synchronize()
+        n, m = piece.n_draws * goes_home, piece.n_moments
+        draws, moments = slice(piece.draw, piece.draw + n), slice(piece.moment, piece.moment + m)
+        targets: tuple[Array, ...] = (
+            outputs.draws[:, :, draws], outputs.energies[:, :, draws, None], outputs.weights[:, :, draws, None],
+            outputs.statistics[:, :, draws], outputs.trace[:, :, moments], outputs.theta[:, None, moments],
+        )  # fmt: skip
+        for export, target, count in zip(self._exports, targets, [n] * 4 + [m] * 2, strict=True):
+            export.arrive(turn, count, target)
+
+    def _columns(self) -> Iterator[tuple[int, str, slice]]:
+        """Number of the state's array, name and rows of every field of a chain."""
+        for number, places in enumerate((float_columns(self._shape), integer_columns(self._shape))):
+            for name, column in places.items():
+                if column.size:
+                    yield number, name, slice(column.first, column.first + column.size)
+
+    def _by_chain(self, name: str) -> Array:
+        """A view of a field of the host's state, chains first."""
+        return by_chain(self._block.state, name, self.n_chains, self._n_replicas)
+
+    def _tables(self) -> Iterator[tuple[int, str, slice]]:
+        """Number of the state's array, name and rows of every large field."""
+        shape = self._shape
+        if shape.bins:
+            yield 2, "contour.table", slice(0, 2 * shape.bins)
+            yield 2, "contour.late", slice(2 * shape.bins, 3 * shape.bins)
+            yield 2, "contour.early", slice(3 * shape.bins, 4 * shape.bins)
+        if shape.coupling_bins:
+            yield 3, "continuous.bias", slice(0, shape.coupling_bins)
+            yield 3, "continuous.visits", slice(shape.coupling_bins, 2 * shape.coupling_bins)
+        if shape.scratch and not shape.scratch_is_local:
+            yield 4, "scratch", slice(0, shape.scratch)
+
+    def _send(self) -> None:
+        """The host's state to the device."""
+        hosts = [np.zeros(array.shape, array.dtype) for array in self._states[:5]]
+        for number, name, rows in self._columns():
+            hosts[number][rows] = self._by_chain(name).reshape(self.n_chains, -1).T
+        for number, name, rows in self._tables():
+            hosts[number][rows] = np.moveaxis(self._by_chain(name), 0, -1)
+        for array, host in zip(self._states, hosts, strict=False):
+            array.copy_to_device(host)
+        self._is_there = True
+
+    def _fetch(self) -> None:
+        """The device's state to the host."""
+        hosts = [array.copy_to_host() for array in self._states[:5]]
+        for number, name, rows in self._columns():
+            values = self._by_chain(name)
+            values[...] = hosts[number][rows].T.reshape(values.shape)
+        for number, name, rows in self._tables():
+            self._by_chain(name)[...] = np.moveaxis(hosts[number][rows], -1, 0)
+        self._is_home = True
+
+
+def total(columns: dict[str, Any]) -> int:
+    """Numbers in a chain's column."""
+    return sum(int(column.size) for column in columns.values())
