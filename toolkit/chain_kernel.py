@@ -7,13 +7,14 @@ neighbouring threads read and write neighbouring places.
 """
 
 import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 
-from .compiling import inlined
+from .compiling import cache_stamp, inlined
 from .contour import ContourState
 from .device import SIMULATED, bare, compile_kernel, cuda, interpreted, lazily
 from .engine import advance
@@ -352,4 +353,15 @@ def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, real: An
 @functools.lru_cache(maxsize=256)
 def compiled(parts: Parts, shape: Shape, constants: Numbers, real: Any) -> Any:
     """The kernel. Raises TypeError that says which part does not compile for CUDA, and why."""
-    return compile_kernel(chain_kernel(parts, shape, constants, real), argument_types(real))
+    stamp = kernel_stamp(parts, shape, constants, real)
+    return compile_kernel(chain_kernel(parts, shape, constants, real), argument_types(real), stamp)
+
+
+def kernel_stamp(parts: Parts, shape: Shape, constants: Numbers, real: Any) -> str | None:
+    """Hash of all that a kernel is made of; None where a part is of a script or a notebook."""
+    stamps = [cache_stamp(part) for part in (*parts, advance)]
+    known = [stamp for stamp in stamps if stamp is not None]
+    if len(known) < len(stamps):
+        return None
+    made_for = (tuple(shape), tuple(float(number) for number in constants), np.dtype(real).name)
+    return hashlib.sha256(repr((known, made_for)).encode()).hexdigest()

@@ -6,6 +6,7 @@ it among a kernel's globals; what the host does is in ``device_engine``. No prod
 """
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Callable, Iterator
@@ -77,13 +78,31 @@ def contracts(ptx: str) -> bool:
     return CONTRACTIBLE.search(ptx) is not None
 
 
-def compile_kernel(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Any:
-    """``function`` as a kernel, compiled where there is a device for arguments of these types (``types_of``)."""
+def compile_kernel(function: Callable[..., Any], kinds: tuple[Any, ...], stamp: str | None = None) -> Any:
+    """``function`` as a kernel, compiled where there is a device for arguments of these types (``types_of``).
+
+    stamp: a hash of all that it is made of, under which it is kept on disk; None: it is not.
+    """
     kernel = cuda.jit(function)
     if not SIMULATED:
+        with contextlib.suppress(RuntimeError):  # no folder to keep it in
+            kernel._cache = stamped_cache(function, stamp) if stamp is not None else kernel._cache
         with unfused():
             kernel.compile(kinds)
     return kernel
+
+
+def stamped_cache(function: Callable[..., Any], stamp: str) -> Any:
+    """Numba's cache of a kernel on disk, by ``stamp``: its own key holds addresses, which another process has not."""
+    from numba.cuda.dispatcher import CUDACache
+
+    class StampedCache(CUDACache):  # type: ignore[misc]
+        """The cache of one kernel."""
+
+        def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+            return (sig, codegen.magic_tuple(), importlib.metadata.version("numba-cuda"), stamp)
+
+    return StampedCache(function)
 
 
 def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
