@@ -21,6 +21,9 @@ from .engine import advance
 from .exchange import ExchangeState
 from .state import ENGINE_ROWS, LAMBDA, ContinuousState, Numbers, Outputs, State
 
+# Called by the engine with the whole state, for every new type of which the simulator would compile them anew.
+INTERPRETED = ("look_at_energies", "start_momenta", "check_finite", "record_statistics", "record_trace")
+
 
 class Shape(NamedTuple):
     """The sizes of one chain's state, which the kernel is compiled for."""
@@ -158,7 +161,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, real: Any = np.
     numbers do not recompile it; 0 means that a feature is not there, and leaves its code out.
     """
     target, move, look, temper, propose = map(lazy, parts)
-    run = interpreted(advance, ("look_at_energies",)) if SIMULATED else lazy(advance)
+    run = interpreted(advance, INTERPRETED) if SIMULATED else lazy(advance)
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
     coupled, coupling_bins, distances_size = shape.coupling, shape.coupling_bins, shape.distances

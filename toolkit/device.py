@@ -7,8 +7,8 @@ it among a kernel's globals; what the host does is in ``device_engine``. No prod
 
 import contextlib
 import importlib.metadata
-import importlib.util
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -19,6 +19,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from .compiling import inlined
+from .errors import CudaError
 from .pointwise import reason
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -29,26 +30,32 @@ Array = NDArray[Any]
 __all__ = ["cuda"]  # for the modules of kernels
 
 
-class CudaError(RuntimeError):
-    """The CUDA backend is asked for and cannot run here; the message says what to install, or what to use."""
-
-
 def check_available() -> None:
     """Raise CudaError where kernels cannot be compiled, or there is no device to run them on."""
     if SIMULATED:
         return
-    if importlib.util.find_spec("numba_cuda") is None:
-        raise CudaError('backend "cuda" needs numba-cuda: pip install "manymodes[cuda]"; or use backend="cpu"')
+    from numba.cuda.cudadrv import nvvm
+
+    if not nvvm.is_available():
+        raise CudaError('backend "cuda" needs NVIDIA\'s compiler: pip install "manymodes[cuda]"; or use backend="cpu"')
     if not cuda.is_available():
         raise CudaError(
             'backend "cuda" needs an NVIDIA GPU and its driver, and none is found; use backend="cpu", or set '
             "NUMBA_ENABLE_CUDASIM=1 before Python starts to try a small run in Numba's simulator"
         )
+    try:
+        cuda.current_context().get_memory_info()
+    except Exception as error:  # of the driver's own kinds: a fork of a process that has used it, a device in use, …
+        raise CudaError(f'backend "cuda" cannot use the GPU ({error}); use backend="cpu"') from error
 
 
 def free_memory() -> int:
     """Bytes free on the device; as good as endless in the simulator, which has the host's."""
-    return 2**62 if SIMULATED else int(cuda.current_context().get_memory_info().free)
+    if SIMULATED:
+        return 2**62
+    context = cuda.current_context()
+    context.deallocations.clear()  # what earlier runs have left is given back late
+    return int(context.get_memory_info().free)
 
 
 @contextlib.contextmanager
@@ -83,13 +90,22 @@ def compile_kernel(function: Callable[..., Any], kinds: tuple[Any, ...], stamp: 
 
     stamp: a hash of all that it is made of, under which it is kept on disk; None: it is not.
     """
-    kernel = cuda.jit(function)
-    if not SIMULATED:
-        with contextlib.suppress(RuntimeError):  # no folder to keep it in
-            kernel._cache = stamped_cache(function, stamp) if stamp is not None else kernel._cache
-        with unfused():
-            kernel.compile(kinds)
+    if SIMULATED:
+        return cuda.jit(function)
+    kernel = cuda.jit(function, lto=False)  # optimised again while it is linked, it would fuse what we keep apart
+    with contextlib.suppress(RuntimeError):  # no folder to keep it in
+        kernel._cache = stamped_cache(function, stamp) if stamp is not None else kernel._cache
+    with unfused():
+        kernel.compile(kinds)
     return kernel
+
+
+def launch(kernel: Any, blocks: Any, threads: Any, stream: Any, arguments: tuple[Any, ...]) -> None:
+    """Queue a compiled kernel; few blocks, of which Numba would warn, are what few chains make."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        configured = kernel[blocks, threads, stream]
+    configured(*arguments)
 
 
 def stamped_cache(function: Callable[..., Any], stamp: str) -> Any:

@@ -210,7 +210,7 @@ class DeviceEngine:
         """Begin a piece."""
         own = tuple(values[piece.first : piece.last] for values in plan)
         blocks, threads = device.blocks_of(self.n_chains)
-        self._kernel[blocks, threads, self._compute](*self._arguments(first + piece.first, own))
+        device.launch(self._kernel, blocks, threads, self._compute, self._arguments(first + piece.first, own))
 
     def _leave(self, turn: int, piece: Piece, goes_home: bool) -> None:
         """Send home what a piece will have filled."""

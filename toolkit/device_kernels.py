@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .device import SIMULATED, compile_kernel, cuda, types_of
+from .device import SIMULATED, compile_kernel, cuda, launch, types_of
 
 TILE = 4 if SIMULATED else 32  # the side of a tile, which TILE_ROWS rows of threads copy
 TILE_ROWS = 2 if SIMULATED else 8
@@ -24,7 +24,8 @@ def transposition(dtype: Any) -> Callable[..., None]:
         tile = cuda.shared.array((side, padded), dtype)
         fields, replicas, chains = source.shape[0], source.shape[2], source.shape[3]
         rows = fields * replicas * n_draws
-        chain, row = cuda.blockIdx.x * side, cuda.blockIdx.y * side
+        across = (chains + side - 1) // side
+        chain, row = cuda.blockIdx.x % across * side, cuda.blockIdx.x // across * side
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
         for k in range(y, side, height):
             if row + k < rows and chain + x < chains:
@@ -52,5 +53,5 @@ def transpose(source: Any, target: Any, n_draws: int, stream: Any) -> None:
     fields, _, replicas, chains = source.shape
     arguments = (source, target, np.int64(n_draws))
     kernel = compiled_transposition(source.dtype.type, types_of(arguments))
-    blocks = (-(-chains // TILE), -(-(fields * replicas * n_draws) // TILE))
-    kernel[blocks, (TILE, TILE_ROWS), stream](*arguments)
+    blocks = -(-chains // TILE) * -(-(fields * replicas * n_draws) // TILE)  # in one row: columns are 65,535 at most
+    launch(kernel, blocks, (TILE, TILE_ROWS), stream, arguments)

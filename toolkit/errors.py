@@ -36,6 +36,10 @@ class CheckpointWarning(UserWarning):
     """A checkpoint could not be written, or the last one was damaged and the one before was used."""
 
 
+class CudaError(RuntimeError):
+    """``backend="cuda"`` cannot run here; the message says what to install, or what to use."""
+
+
 class InterruptedWarning(UserWarning):
     """A run was stopped by the keyboard and holds fewer draws than were asked for."""
 

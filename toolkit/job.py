@@ -11,6 +11,7 @@ from .accumulators import Accumulator, check_accumulators
 from .blocks import Layout, available_threads
 from .checks import check_array, check_choice, check_count, check_flag, check_number
 from .exchange import AdaptedCorrection, EstimatedCorrection
+from .extras import optional
 from .memory import check_room
 from .philox import MAX_CHAINS, MAX_STEPS
 from .problem import Problem, as_problem
@@ -225,7 +226,7 @@ def make_job(
 
 
 def check_backend(backend: Any, problem: Problem) -> None:
-    """Raise ValueError for an unknown backend, or one that the problem cannot run on; CudaError without a device."""
+    """Raise ValueError for a backend unknown, or no good for the problem; ImportError or CudaError without CUDA."""
     check_choice("backend", backend, ["cpu", "cuda"])
     if backend == "cpu":
         return
@@ -233,6 +234,7 @@ def check_backend(backend: Any, problem: Problem) -> None:
         raise ValueError(
             f"backend must be 'cpu' for {problem.name!r}, a Python function of arrays that no GPU can call; got 'cuda'"
         )
+    optional("numba_cuda", "cuda")
     from .device import check_available
 
     check_available()
