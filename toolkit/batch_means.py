@@ -8,7 +8,8 @@ from numba import types
 from numpy.typing import NDArray
 
 from .checks import check_count
-from .compiling import compile_part, kernel
+from .compiling import kernel
+from .gathering import Gathering, Gathers
 from .moments import ANY_DRAWS, ANY_WEIGHTS
 from .signatures import CUBE, FLOATS, INTEGERS, MATRIX
 
@@ -36,7 +37,7 @@ class BatchMeansSoFar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BatchMeans:
+class BatchMeans(Gathers):
     """The accumulator of ``batch_means``."""
 
     n_batches: int
@@ -62,18 +63,10 @@ class BatchMeans:
         draws, length = state["draws"], state["length"]
         return bool((draws >= 0).all() and (length >= 1).all() and (draws // length <= 2 * self.n_batches).all())
 
-    def update(
-        self,
-        state: dict[str, NDArray[Any]],
-        draws: Floats,
-        weights: Floats | None,
-        energies: Floats | None,
-        steps: Integers,
-    ) -> None:
-        """Add ``draws`` to their batches, one after the other; what is not finite is left out."""
-        given = np.zeros((0, 0)) if weights is None else weights
-        names = ("draws", "length", "weight", "origin", "mean", "scatter", "loads", "sums")
-        compile_part(add_to_batches, ADD)(draws, given, *(state[name] for name in names))
+    def gathering(self, dim: int) -> Gathering:
+        """Draws go to their batches."""
+        own = ("draws", "length", "weight", "origin", "mean", "scatter", "loads", "sums")
+        return Gathering(add_to_batches, ADD, ("draws", "weights"), (), own)
 
     def result(self, state: dict[str, NDArray[Any]]) -> BatchMeansSoFar:
         """Means and errors as they stand; the batch under way counts by its share of the weight."""

@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .compiling import compile_part
+from .gathering import Gathering, Gathers
 from .grids import cell_of, cells_per_unit
 from .kl import check_edges
 from .moments import ANY_DRAWS, ANY_WEIGHTS
@@ -40,7 +40,7 @@ class EnergiesSoFar(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EnergyHistogram:
+class EnergyHistogram(Gathers):
     """The accumulator of ``energy_histogram``."""
 
     edges: Floats
@@ -55,18 +55,10 @@ class EnergyHistogram:
             "counts": np.zeros((n_chains, self.edges.size - 1)), "draws": np.zeros(n_chains, np.int64), "sums": sums,
         }  # fmt: skip
 
-    def update(
-        self,
-        state: dict[str, NDArray[Any]],
-        draws: Floats,
-        weights: Floats | None,
-        energies: Floats | None,
-        steps: Integers,
-    ) -> None:
-        """Add the energies to their bins, one after the other; what is not finite is left out."""
-        given = np.zeros((0, 0)) if weights is None else weights
-        own = (state["counts"], state["draws"], state["sums"])
-        compile_part(tally_energies, TALLY)(energies, given, self.edges, *own)
+    def gathering(self, dim: int) -> Gathering:
+        """Energies go to their bins."""
+        own = ("counts", "draws", "sums")
+        return Gathering(tally_energies, TALLY, ("energies", "weights"), (self.edges,), own)
 
     def result(self, state: dict[str, NDArray[Any]]) -> EnergiesSoFar:
         """The energies as they stand."""
@@ -106,7 +98,7 @@ class BestPoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Best:
+class Best(Gathers):
     """The accumulator of ``best_point``."""
 
     needs_energies = True
@@ -119,18 +111,10 @@ class Best:
             "step": np.full(n_chains, -1),
         }
 
-    def update(
-        self,
-        state: dict[str, NDArray[Any]],
-        draws: Floats,
-        weights: Floats | None,
-        energies: Floats | None,
-        steps: Integers,
-    ) -> None:
-        """Keep a draw that is better than all before; of equal ones the first."""
-        replicas = draws.shape[1] // max(1, steps.size)
-        own = (state["energy"], state["position"], state["step"])
-        compile_part(keep_best, KEEP_BEST)(draws, energies, steps, replicas, *own)
+    def gathering(self, dim: int) -> Gathering:
+        """A draw that is better than all before is kept; of equal ones the first."""
+        own = ("energy", "position", "step")
+        return Gathering(keep_best, KEEP_BEST, ("draws", "energies", "steps", "replicas"), (), own)
 
     def result(self, state: dict[str, NDArray[Any]]) -> BestPoint:
         """The best points so far."""
@@ -161,8 +145,10 @@ def tally_energies(energies: Any, weights: Any, edges: Any, counts: Any, count: 
             if w > 0.0:
                 sums[c, WEIGHT] += w
                 sums[c, MEAN] += w / sums[c, WEIGHT] * (energy - sums[c, MEAN])
-                sums[c, MINIMUM] = min(sums[c, MINIMUM], energy)
-                sums[c, MAXIMUM] = max(sums[c, MAXIMUM], energy)
+                if energy < sums[c, MINIMUM]:  # not min, which tells −0 from 0 otherwise on a device
+                    sums[c, MINIMUM] = energy
+                if energy > sums[c, MAXIMUM]:
+                    sums[c, MAXIMUM] = energy
                 cell = cell_of(energy, edges, scale)
                 if cell >= 0:
                     counts[c, cell] += w

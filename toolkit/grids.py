@@ -8,7 +8,8 @@ from numba import types
 from numpy.typing import NDArray
 
 from .checks import check_count
-from .compiling import compile_part, kernel
+from .compiling import kernel
+from .gathering import Gathering, Gathers
 from .kl import check_edges
 from .moments import ANY_DRAWS, ANY_WEIGHTS
 from .signatures import FLOATS, INTEGERS, MATRIX
@@ -36,7 +37,7 @@ class HistogramSoFar(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram:
+class Histogram(Gathers):
     """The accumulator of ``histogram``."""
 
     x_edges: Floats
@@ -64,20 +65,11 @@ class Histogram:
             "draws": np.zeros(n_chains, np.int64),
         }
 
-    def update(
-        self,
-        state: dict[str, NDArray[Any]],
-        draws: Floats,
-        weights: Floats | None,
-        energies: Floats | None,
-        steps: Integers,
-    ) -> None:
-        """Add ``draws`` to their cells, one after the other; what is not finite is left out."""
+    def gathering(self, dim: int) -> Gathering:
+        """Draws go to their cells."""
         x, y = self.coordinates if self.y_edges is not None else (self.coordinates[0],) * 2
         edges = (self.x_edges, NOWHERE if self.y_edges is None else self.y_edges)
-        given = np.zeros((0, 0)) if weights is None else weights
-        own = (state["counts"], state["beyond"], state["draws"])
-        compile_part(tally, TALLY)(draws, given, x, y, *edges, *own)
+        return Gathering(tally, TALLY, ("draws", "weights"), (x, y, *edges), ("counts", "beyond", "draws"))
 
     def result(self, state: dict[str, NDArray[Any]]) -> HistogramSoFar:
         """The histogram as it stands."""

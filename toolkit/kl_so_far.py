@@ -1,6 +1,7 @@
 """KL against a truth at given steps, of draws as they come."""
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import check_array, check_count, check_number
+from .gathering import Gathering, Gathers
 from .grids import Histogram, histogram
 from .kl import expected_kl, kl_divergence
 
@@ -30,7 +32,7 @@ class KlSoFar(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kl:
+class Kl(Gathers):
     """The accumulator of ``kl``."""
 
     grid: Histogram
@@ -54,26 +56,20 @@ class Kl:
         """Whether a saved state has come to one of the steps of ``at``, or to none or all."""
         return bool(((state["reached"] >= 0) & (state["reached"] <= self.at.size)).all())
 
-    def update(
-        self,
-        state: dict[str, NDArray[Any]],
-        draws: Floats,
-        weights: Floats | None,
-        energies: Floats | None,
-        steps: Integers,
-    ) -> None:
-        """Add ``draws`` to their cells, and look at the cells where a step of ``at`` has come."""
-        replicas, begin = draws.shape[1] // max(1, steps.size), 0
-        while begin < draws.shape[1]:
+    def gathering(self, dim: int) -> Gathering:
+        """Draws go to their cells."""
+        return self.grid.gathering(dim)
+
+    def parts(self, state: dict[str, NDArray[Any]], steps: Integers) -> Iterator[tuple[int, int, bool]]:
+        """Up to each step of ``at`` that has come, where the cells are looked at."""
+        begin = 0
+        while begin < steps.size:
             i = int(state["reached"][0])
-            end = draws.shape[1] if i == self.at.size else int(np.searchsorted(steps, self.at[i])) * replicas
-            part = slice(begin, end)
-            own_weights = None if weights is None else weights[:, part]
-            self.grid.update(state, draws[:, part], own_weights, None, steps)
-            if i < self.at.size and steps[-1] >= self.at[i] - 1:
+            end = steps.size if i == self.at.size else int(np.searchsorted(steps, self.at[i]))
+            looks = i < self.at.size and bool(steps[-1] >= self.at[i] - 1)
+            yield begin, end, looks
+            if looks:
                 self._look(state, i)
-            elif end == draws.shape[1]:
-                return
             begin = end
 
     def _look(self, state: dict[str, NDArray[Any]], i: int) -> None:

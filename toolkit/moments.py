@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .compiling import compile_part
+from .gathering import Gathering, Gathers
 from .signatures import CUBE, FLOATS, INTEGERS, MATRIX
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ class MomentsSoFar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Gathers):
     """The accumulator of ``moments``."""
 
     needs_energies = False
@@ -57,21 +57,12 @@ class Moments:
             "scatter": np.zeros((n_chains, dim, dim)),
         }
 
-    def update(
-        self,
-        state: dict[str, NDArray[Any]],
-        draws: Floats,
-        weights: Floats | None,
-        energies: Floats | None,
-        steps: Integers,
-    ) -> None:
-        """Take in ``draws``, one after the other; what is not finite is left out."""
-        own = (state[name] for name in ("draws", "weight", "unevenness", "origin", "mean", "scatter"))
-        given = np.zeros((0, 0)) if weights is None else weights
-        if draws.shape[2] <= 2:
-            compile_part(take_in_plane, IN_PLANE)(draws, given, *own)
-        else:
-            compile_part(take_in, TAKE_IN)(draws, given, *own, np.empty(draws.shape[2]))
+    def gathering(self, dim: int) -> Gathering:
+        """By sums in registers in the plane."""
+        given, own = ("draws", "weights"), ("draws", "weight", "unevenness", "origin", "mean", "scatter")
+        if dim <= 2:
+            return Gathering(take_in_plane, IN_PLANE, given, (), own)
+        return Gathering(take_in, TAKE_IN, given, (), own, scratch=dim)
 
     def result(self, state: dict[str, NDArray[Any]]) -> MomentsSoFar:
         """The moments as they stand."""
