@@ -158,6 +158,9 @@ class Engine:
         self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads)
         self.threads = min(job.threads, len(self.blocks))
 
+    def fetch_accumulated(self) -> None:
+        """Nothing is elsewhere: accumulators take in draws on the host."""
+
     def run(
         self, pool: Executor | None, first: int, factors: Factors, slots: NDArray[np.int64],
         trace_slots: NDArray[np.int64], outputs: Outputs,

@@ -9,7 +9,7 @@ import contextlib
 import importlib.metadata
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -187,6 +187,16 @@ else:
     def bare(array: Any) -> Any:
         """The array itself; the simulator has another meaning."""
         return array
+
+
+def inside(function: Callable[..., Any]) -> Any:
+    """``function`` as kernels call it: compiled with them, or in the simulator as Python runs it."""
+    return function if SIMULATED else lazily(function)
+
+
+def together(arrays: Iterable[Any]) -> tuple[Any, ...]:
+    """Arrays of the device as one argument of a kernel, who sees them bare, as the simulator would not."""
+    return tuple(array._ary if SIMULATED and not np.isscalar(array) else array for array in arrays)
 
 
 def device_array(shape: Any, dtype: Any) -> Any:

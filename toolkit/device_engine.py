@@ -19,7 +19,9 @@ from .chain_kernel import (
     integer_columns,
     settled,
 )
-from .device_exports import Export, Piece, pieces_of, room_for
+from .device_exports import ROOM, Export, Piece, pieces_of, room_for
+from .device_gathering import DeviceGathering
+from .gathering import State as AccumulatorState
 from .proposals import propose, propose_nothing
 from .recording import STATISTICS
 from .schedules import Factors
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Integers = NDArray[np.int64]
 
+SHARE = 8  # of the device's free memory, for draws that do not go home
 PIECES = 4  # of a chunk whose draws go home: those of one travel while the next runs
 LOCAL_SCRATCH = 64  # floats of a target's scratch that a thread keeps to itself
 
@@ -81,20 +84,22 @@ def chain_ptx(job: "Job", capability: tuple[int, int], real: Any = np.float64) -
 class DeviceEngine:
     """The compiled kernel with one run's parts, numbers and state, ready to advance all chains at once.
 
-    wants_draws: whether draws go home. Raises TypeError where a part does not compile for CUDA, ValueError where the
-    state does not fit into the device's memory.
+    wants_draws: whether draws go home. states: of the job's accumulators, on the host. Raises TypeError where a part
+    does not compile for CUDA, ValueError where the state, or those of accumulators, do not fit into the device's
+    memory.
     """
 
     counts_by_chunk = False
     threads = 1
 
-    def __init__(self, job: "Job", wants_draws: bool) -> None:
+    def __init__(self, job: "Job", wants_draws: bool, states: dict[str, AccumulatorState]) -> None:
         problem, sampler = job.problem, job.sampler
         self._n_replicas, self._wants_draws = sampler.n_replicas, wants_draws
         self.n_chains = len(job.init)
         (self._block,) = make_blocks(problem, sampler, job.init, Layout(lanes=2**62), 1)
         self._shape = local_shape(self._block, sampler.n_replicas)
         self._real = np.float64
+        self._gathering = DeviceGathering(job, states, self._real)
         self._check_room(job)
         tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
         numbers = engine_numbers(job)
@@ -122,6 +127,7 @@ class DeviceEngine:
         self._given = (*scalars, *(device.to_device(values) for values in arrays))
         self._states = (self._floats, self._integers, self._theta, self._bias, self._scratch, distances)
         self._exports = self._make_exports(job)
+        self._free = device.free_memory() - self._gathering.n_bytes
         self._kernel = compiled_chain_kernel(parts_of(job), shape, numbers, self._real)
         self._compute, self._copies = device.stream(), device.stream()
         self._events = [(device.event(), device.event()) for _ in range(2)]
@@ -135,7 +141,7 @@ class DeviceEngine:
         reals += 0 if shape.scratch_is_local else shape.scratch * shape.replicas
         size = np.dtype(self._real).itemsize
         need = self.n_chains * (size * (reals + job.n_kept * shape.dim) + 8 * total(integer_columns(shape)))
-        free = device.free_memory()
+        free = device.free_memory() - self._gathering.n_bytes
         if need > free:
             raise ValueError(
                 f"n_chains must be < {self.n_chains * free // need} for the device's {free / 1e9:.3g} GB, got "
@@ -167,6 +173,10 @@ class DeviceEngine:
             self._fetch()
         return [self._block]
 
+    def fetch_accumulated(self) -> None:
+        """Bring the host's states of accumulators up to date."""
+        self._gathering.fetch(self._compute)
+
     def run(
         self, pool: Executor | None, first: int, factors: Factors, slots: Integers, trace_slots: Integers,
         outputs: Outputs,
@@ -177,7 +187,9 @@ class DeviceEngine:
         goes_home = self._wants_draws
         draws, moments = self._exports[:4], self._exports[4:]
         longest = -(-slots.size // PIECES) if goes_home and (slots >= 0).any() else slots.size
-        pieces = pieces_of(slots, trace_slots, longest, room_for(draws), room_for(moments))
+        room = ROOM if goes_home else max(ROOM, self._free // SHARE)
+        pieces = pieces_of(slots, trace_slots, longest, room_for(draws, room), room_for(moments, ROOM))
+        kept = first + np.flatnonzero(slots >= 0)
         for export in draws:
             export.make_room(max(piece.n_draws for piece in pieces), goes_home)
         for export in moments:
@@ -194,9 +206,12 @@ class DeviceEngine:
             )
         ]  # fmt: skip
         self._is_home = False
+        raws, filled = (draws[0].raw, draws[1].raw, draws[2].raw), 0
         under_way: tuple[int, Piece] | None = None
         for number, piece in enumerate(pieces):
             self._launch(first, piece, plan)
+            self._gathering.take_in(raws, kept[filled : filled + piece.n_draws], self._compute)
+            filled += piece.n_draws
             self._leave(number % 2, piece, goes_home)
             if under_way is not None:
                 self._arrive(*under_way, outputs, goes_home)

@@ -11,7 +11,7 @@ from .device_kernels import transpose
 Array = NDArray[Any]
 Integers = NDArray[np.int64]
 
-ROOM = 2**28  # bytes of draws, and of what is kept beside them, of a piece
+ROOM = 2**28  # bytes of draws, and of what is kept beside them, of a piece that goes home
 
 
 class Piece(NamedTuple):
@@ -88,6 +88,6 @@ class Export:
             target[...] = self._buffers[turn][1][:size].reshape(chains, replicas, n, fields)
 
 
-def room_for(exports: tuple[Any, ...]) -> int:
-    """Moments of these that a piece has room for."""
-    return int(max(1, ROOM // max(1, sum(export.moment_bytes for export in exports))))
+def room_for(exports: tuple[Any, ...], room: int) -> int:
+    """Moments of these for which ``room`` bytes are enough; one in any case."""
+    return int(max(1, room // max(1, sum(export.moment_bytes for export in exports))))

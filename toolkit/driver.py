@@ -17,6 +17,7 @@ from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .counting import Counts, count, with_theta
 from .describing import environment
 from .errors import DivergenceError
+from .gathering import State, brings_draws, names_on_device
 from .interrupts import held
 from .job import FEWEST_STEPS, Floats, Integers, Job
 from .result import Run, Statistics, Trace, fold
@@ -38,11 +39,13 @@ class Finished(NamedTuple):
 class Driver:
     """Advances a job chunk by chunk; a context manager that gives its threads and progress bar back."""
 
-    def __init__(self, job: Job, progress: bool | None, wants_draws: bool = True) -> None:
+    def __init__(self, job: Job, progress: bool | None, keep_draws: bool = True) -> None:
         self.job = job
-        self._engine = make_engine(job, wants_draws)
+        self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
+        elsewhere = names_on_device(job)
+        self._on_host = {name: a for name, a in job.accumulators.items() if name not in elsewhere}
+        self._engine = make_engine(job, brings_draws(job, keep_draws), self._accumulated)
         self._finished = Finished(0, 0, 0, 0.0, self._count())
-        self.accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
         self.is_whole = True  # blocks and accumulators stand where the last whole chunk has left them
         # A Python function runs off the main thread, which is then free to hear Ctrl-C.
         threads = self._engine.threads
@@ -64,6 +67,12 @@ class Driver:
         """The blocks, as they stand after the last whole chunk."""
         blocks: list[Block] = self._engine.blocks
         return blocks
+
+    @property
+    def accumulated(self) -> dict[str, State]:
+        """The accumulators' states, as they stand after the last whole chunk."""
+        self._engine.fetch_accumulated()
+        return self._accumulated
 
     def _count(self) -> Counts | None:
         """What the blocks have counted; None where it can be counted when it is asked for."""
@@ -150,8 +159,8 @@ class Driver:
             self._bar.update(last - self._bar.n)
 
     def _accumulate(self, outputs: Outputs, offset: int, kept: Integers) -> None:
-        """Hand a chunk's draws to the accumulators."""
-        if not self.job.accumulators or kept.size == 0:
+        """Hand a chunk's draws to the accumulators that take them in on the host."""
+        if not self._on_host or kept.size == 0:
             return
         chunk, targets = slice(offset, offset + kept.size), self.job.sampler.n_target_replicas
         draws = fold(outputs.draws[:, :targets, chunk])
@@ -162,11 +171,11 @@ class Driver:
         threads = min(self.job.threads, len(draws))
         ends = [len(draws) * i // threads for i in range(threads + 1)]
         with all_arrive(deque(), None) as tasks:
-            for name, accumulator in self.job.accumulators.items():
+            for name, accumulator in self._on_host.items():
                 for first, last in itertools.pairwise(ends):
                     work = functools.partial(
                         accumulator.update,
-                        {field: values[first:last] for field, values in self.accumulated[name].items()},
+                        {field: values[first:last] for field, values in self._accumulated[name].items()},
                         draws[first:last],
                         None if weights is None else weights[first:last],
                         None if energies is None else energies[first:last],
@@ -252,13 +261,13 @@ class Driver:
         return "Step size times gradient overshoots: make the step size smaller."
 
 
-def make_engine(job: Job, wants_draws: bool) -> Any:
-    """The engine of the job's backend; wants_draws: whether draws leave it."""
+def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
+    """The engine of the job's backend; wants_draws: whether draws leave it; states: of accumulators, by name."""
     if job.backend == "cpu":
         return Engine(job)
     from .device_engine import DeviceEngine
 
-    return DeviceEngine(job, wants_draws)
+    return DeviceEngine(job, wants_draws, states)
 
 
 def progress_bar(job: Job, progress: bool | None) -> Any:

@@ -15,6 +15,7 @@ from .checks import check_flag
 from .driver import LONGEST_CHUNK, Driver
 from .errors import DivergenceError, InterruptedWarning
 from .footprint import check_footprint
+from .gathering import brings_draws
 from .job import Integers, Job, make_job
 from .result import Run
 from .sampler import Sampler
@@ -78,6 +79,7 @@ def sample(
     check_footprint(job, keep_draws=keep_draws, keep_trace=True)
     steps = job.kept_steps() if keep_draws else next(job.kept_pieces())[:0].copy()  # a view would hold all of them
     trace_steps = job.traced(0, job.n_steps)
+    has_room = keep_draws or not brings_draws(job, keep_draws)  # for all draws that leave the engine
     interrupted = False
     with contextlib.ExitStack() as stack:
         saved = stack.enter_context(Checkpoint(job, "sample" if keep_draws else "sample without draws"))
@@ -86,8 +88,8 @@ def sample(
         driver = stack.enter_context(Driver(job, progress, keep_draws))
         saved.restore(driver, outputs)
         try:
-            for first, last in driver.growing_chunks(LONGEST_CHUNK if keep_draws else job.chunk_length):
-                room = outputs if keep_draws else job.room_of_chunk(first, last, outputs)
+            for first, last in driver.growing_chunks(LONGEST_CHUNK if has_room else job.chunk_length):
+                room = outputs if has_room else job.room_of_chunk(first, last, outputs)
                 offset = driver.n_draws if keep_draws else 0
                 driver.advance(first, last, room, offset=offset, trace_offset=driver.n_traced)
                 driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
