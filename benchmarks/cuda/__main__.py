@@ -1,0 +1,65 @@
+"""``python -m benchmarks.cuda [stage …] [--small] [--tiny] [--dry] [--cases …] [--out folder] [--minutes m]``."""
+
+import argparse
+import importlib
+import time
+from pathlib import Path
+
+from toolkit import device
+
+from .cases import MAKERS
+from .measure import Plan
+
+STAGES = ("floors", "equality", "speed", "cold", "layout", "jax", "float32", "sanitizer", "counters")
+MODULES = {"jax": "rivals"}
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cuda", description=__doc__)
+    parser.add_argument("stages", nargs="*", choices=STAGES, help="none: all, in this order")
+    parser.add_argument("--cases", nargs="+", choices=MAKERS, default=list(MAKERS))
+    parser.add_argument("--small", action="store_true", help="10³ to 10⁵ chains, 3 rounds")
+    parser.add_argument("--tiny", action="store_true", help="few chains and steps, on the device")
+    parser.add_argument("--dry", action="store_true", help="the same without a device, to try the script itself")
+    parser.add_argument("--out", type=Path, help="a folder for the tables, as Markdown and CSV")
+    parser.add_argument("--minutes", type=float, default=9.0, help="begin nothing more after so many, for each call")
+    return parser.parse_args(arguments)
+
+
+def plan_of(given: argparse.Namespace) -> Plan:
+    """How much is measured."""
+    sizes = (10**3, 10**4, 10**5, 10**6, 10**7)
+    tiny = given.dry or given.tiny or device.SIMULATED
+    return Plan(
+        names=tuple(given.cases),
+        sizes=(2, 3) if tiny else sizes[:3] if given.small else sizes,
+        rounds=1 if tiny else 3 if given.small else 5,
+        seconds=0.1 if given.small else 0.3,
+        deadline=time.monotonic() + 60.0 * given.minutes,
+        folder=given.out,
+        is_dry=tiny,
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Run the stages, or say that there is no device."""
+    given = parsed(arguments)
+    try:
+        device.check_available()
+    except device.CudaError as error:
+        wanted = [stage for stage in given.stages if stage == "floors" and given.dry]
+        if not wanted:
+            print(f"nothing measured: {error}")
+            return
+    plan = plan_of(given)
+    for stage in given.stages or STAGES:
+        module = importlib.import_module(f"benchmarks.cuda.{MODULES.get(stage, stage)}")
+        print(f"\n### {module.__doc__.splitlines()[0]}\n", flush=True)
+        module.main(plan)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

@@ -1,0 +1,94 @@
+"""Runs, their rates, and rounds in which all that is compared runs once."""
+
+import inspect
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from toolkit import Run, accumulators, sample
+from toolkit.job import Job, make_job
+
+from toolkit.problem import as_problem
+
+from .cases import Case
+
+THIN = 10  # steps between draws, where draws are kept or gathered
+MOST_BYTES = 2**31  # of draws kept in a run
+WHAT = ("nothing", "moments", "draws")  # what is kept
+
+
+class Plan(NamedTuple):
+    """How much is measured.
+
+    sizes: numbers of chains. seconds: of one timed run, about. deadline: when to begin nothing more, by
+    ``time.monotonic``. folder: where tables go; None: nowhere. is_dry: to see that the script works, not for its times.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    rounds: int
+    seconds: float
+    deadline: float
+    folder: Path | None
+    is_dry: bool
+
+    def is_late(self, what: str) -> bool:
+        """Whether time is up, in which case it is said that ``what`` is left out."""
+        late = time.monotonic() > self.deadline
+        if late:
+            print(f"left out, as time is up: {what}")
+        return late
+
+
+def run(case: Case, backend: str, n_chains: int, n_steps: int, keeps: str = "nothing", **options: Any) -> Run:
+    """A run that keeps ``keeps``, without the warnings that short runs deserve; options: of ``sample``."""
+    gathered = {"moments": accumulators.moments()} if keeps == "moments" else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sample(
+            case.problem, case.sampler, n_steps=n_steps, n_chains=n_chains, init=case.init, seed=1, backend=backend,
+            thin=n_steps if keeps == "nothing" else min(THIN, n_steps), keep_draws=keeps == "draws",
+            accumulators=gathered, progress=False, **options,
+        )  # fmt: skip
+
+
+def rate(*arguments: Any, **options: Any) -> float:
+    """Chain-steps per second of ``run``: gradient evaluations over the time from the first step to the last."""
+    done = run(*arguments, **options)
+    return done.gradient_evaluations / done.elapsed
+
+
+def steps_for(case: Case, backend: str, n_chains: int, plan: Plan, keeps: str = "nothing", **options: Any) -> int:
+    """Steps of a run of about ``plan.seconds``, by shorter ones; the first of these compiles."""
+    if plan.is_dry:
+        return 2 * THIN
+    dim = len(np.atleast_1d(case.sampler.step_sizes)) * as_problem(case.problem).target.dim
+    most = max(THIN, MOST_BYTES * THIN // (8 * dim * n_chains)) if keeps == "draws" else 2**22
+    n_steps = min(most, 256)
+    run(case, backend, n_chains, n_steps, keeps, **options)
+    while True:
+        elapsed = run(case, backend, n_chains, n_steps, keeps, **options).elapsed
+        if elapsed > 0.3 * plan.seconds or n_steps == most:
+            return n_steps
+        n_steps = int(min(most, n_steps * min(16.0, max(2.0, 0.6 * plan.seconds / max(elapsed, 1e-6)))))
+
+
+def rounds_of(plan: Plan, **timed: Callable[[], float]) -> dict[str, list[float]]:
+    """What each of ``timed`` returns, once a round, one after the other."""
+    seen: dict[str, list[float]] = {name: [] for name in timed}
+    for _ in range(plan.rounds):
+        for name, call in timed.items():
+            seen[name].append(call())
+    return seen
+
+
+def job_of(case: Case) -> Job:
+    """The checked arguments of a run of one chain, for what is read off a kernel."""
+    given = {"n_steps": 1000, "seed": 0, "thin": 1000, "init": case.init}
+    asked = inspect.signature(make_job).parameters
+    usual = {name: one.default for name, one in inspect.signature(sample).parameters.items() if name in asked}
+    return make_job(**{**usual, "problem": case.problem, "sampler": case.sampler, **given})

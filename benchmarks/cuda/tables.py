@@ -1,0 +1,45 @@
+"""Tables to the screen and, row by row, to a folder as Markdown and CSV, so that a command cut short leaves its rows."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.markdown import head_lines, line
+
+
+class Table:
+    """A table that grows; ``folder`` None: on the screen alone."""
+
+    def __init__(self, folder: Path | None, name: str, *columns: str) -> None:
+        self._folder, self._name = folder, name
+        self._write(head_lines(columns), columns, "w")
+
+    def row(self, *cells: Any) -> None:
+        """One line."""
+        self._write(line(cells), cells, "a")
+
+    def _write(self, text: str, cells: Sequence[Any], mode: str) -> None:
+        """To the screen, and to both files."""
+        print(text, flush=True)
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with open(self._folder / f"{self._name}.md", mode, encoding="utf-8") as file:
+                file.write(text + "\n")
+            with open(self._folder / f"{self._name}.csv", mode, encoding="utf-8", newline="") as file:
+                csv.writer(file).writerow(cells)
+
+
+def ratio_cells(ours: Sequence[float], others: Sequence[float]) -> tuple[str, str]:
+    """Median of the ratios of interleaved rounds, and the smallest and largest; dashes where there is no rival."""
+    if not others:
+        return "–", "–"
+    ratios = np.divide(ours, others)
+    return f"{np.median(ratios):.3g}", f"{ratios.min():.3g} – {ratios.max():.3g}"
+
+
+def rate_cell(rates: Sequence[float]) -> str:
+    """Median of chain-steps per second, in 10⁶."""
+    return f"{np.median(rates) / 1e6:.4g}" if len(rates) else "–"
