@@ -52,9 +52,7 @@ def lorenz() -> Case:
     return Case("lorenz", problem, samplers.sgld(5e-6), problem.prepared.start)
 
 
-MAKERS: dict[str, Callable[[], Case]] = {
-    maker.__name__: maker for maker in (sgld, r2sgld, icsgld, tact_hmc, lorenz)
-}
+MAKERS: dict[str, Callable[[], Case]] = {maker.__name__: maker for maker in (sgld, r2sgld, icsgld, tact_hmc, lorenz)}
 
 
 @functools.cache

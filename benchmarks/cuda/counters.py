@@ -1,4 +1,4 @@
-"""Stage counters: instructions that the device says it executed for each chain-step, where ncu may read its counters."""
+"""Stage counters: instructions executed for each chain-step as the device itself counts them, where ncu may look."""
 
 import csv
 import subprocess
@@ -40,7 +40,9 @@ def main(plan: Plan) -> None:
     if program is None or plan.is_dry:
         print("counters: nothing done, as this is a dry run" if program else "counters: ncu not found")
         return
-    table = Table(plan.folder, "counters", "case", *(f"{what}, each chain-step" for what in METRICS), "float64 operations")
+    table = Table(
+        plan.folder, "counters", "case", *(f"{what}, each chain-step" for what in METRICS), "float64 operations"
+    )
     for name in (name for name in MAKERS if name in plan.names):
         if plan.is_late(name):
             continue

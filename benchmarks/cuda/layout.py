@@ -10,7 +10,7 @@ from toolkit.device_exports import Export
 
 from .cases import case_of
 from .measure import Plan, rate, rounds_of, steps_for
-from .tables import Table, ratio_cells, rate_cell
+from .tables import Table, rate_cell, ratio_cells
 
 BLOCKS, PIECES, CHUNKS = (32, 64, 128, 256), (1, 2, 4, 8, 16), (128, 1024, 8192)
 
@@ -92,7 +92,7 @@ def main(plan: Plan) -> None:
     print()
     table = Table(plan.folder, "layout", "case", "chains", "layout", "beside as it is", "spread", "10⁶/s")
     for name in (name for name in ("sgld", "icsgld") if name in plan.names):
-        for n_chains in (plan.sizes[-1:] if plan.is_dry else (10_000, 1_000_000)):
+        for n_chains in plan.sizes[-1:] if plan.is_dry else (10_000, 1_000_000):
             if plan.is_late(f"{name}, {n_chains} chains"):
                 continue
             timed = variants(plan, name, n_chains)

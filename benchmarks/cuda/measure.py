@@ -11,7 +11,6 @@ import numpy as np
 
 from toolkit import Run, accumulators, sample
 from toolkit.job import Job, make_job
-
 from toolkit.problem import as_problem
 
 from .cases import Case

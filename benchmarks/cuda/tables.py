@@ -1,4 +1,4 @@
-"""Tables to the screen and, row by row, to a folder as Markdown and CSV, so that a command cut short leaves its rows."""
+"""Tables to the screen and, row by row, to a folder as Markdown and CSV: a command cut short leaves its rows."""
 
 import csv
 from collections.abc import Sequence
