@@ -82,7 +82,7 @@ class Operations(NamedTuple):
 
 def parse(text: str) -> tuple[list[Instruction], dict[str, int]]:
     """Instructions of PTX or SASS in their order, and the places of labels."""
-    is_ptx = ".visible .entry" in text or ".target sm" in text
+    is_ptx = ".entry" in text
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     for line in text.splitlines():
