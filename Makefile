@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: figures test test-slow mutants bench lint clean
+.PHONY: figures test test-slow mutants bench bench-cuda lint clean
 
 figures: .venv/installed
 	$(BIN)/python -m figures
@@ -19,6 +19,9 @@ mutants: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
+
+bench-cuda: .venv/installed
+	$(BIN)/python -m benchmarks.cuda --out benchmarks/out/cuda --minutes 120
 
 lint: .venv/installed
 	$(BIN)/ruff check .

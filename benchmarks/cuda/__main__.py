@@ -23,7 +23,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tiny", action="store_true", help="few chains and steps, on the device")
     parser.add_argument("--dry", action="store_true", help="the same without a device, to try the script itself")
     parser.add_argument("--out", type=Path, help="a folder for the tables, as Markdown and CSV")
-    parser.add_argument("--minutes", type=float, default=9.0, help="begin nothing more after so many, for each call")
+    parser.add_argument("--minutes", type=float, default=8.0, help="begin no row after so many")
     given = parser.parse_args(arguments)
     if unknown := set(given.stages) - set(STAGES):
         parser.error(f"stages must be of {', '.join(STAGES)}, got {sorted(unknown)}")
