@@ -21,8 +21,11 @@ from .engine import advance
 from .exchange import ExchangeState
 from .state import ENGINE_ROWS, LAMBDA, ContinuousState, Numbers, Outputs, State
 
-# Called by the engine with the whole state, for every new type of which the simulator would compile them anew.
-INTERPRETED = ("look_at_energies", "start_momenta", "check_finite", "record_statistics", "record_trace")
+# What takes the whole state, for every new type of which the simulator would compile it anew.
+INTERPRETED = (
+    "look_at_energies", "start_momenta", "check_finite", "record_statistics", "record_trace", "flatten_block",
+    "scale_gradients", "renew_momenta", "temper_potential",
+)  # fmt: skip
 
 
 class Shape(NamedTuple):
@@ -154,14 +157,27 @@ def lazy(part: Callable[..., None]) -> Any:
     return lazily(part)
 
 
+def whole_state(part: Callable[..., None]) -> Any:
+    """A part that takes the whole state, for a kernel to call."""
+    if not SIMULATED:
+        return lazy(part)
+    plain = interpreted(part, INTERPRETED)
+
+    def quietly(*arguments: Any) -> None:
+        with np.errstate(all="ignore"):
+            plain(*arguments)
+
+    return quietly
+
+
 def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, real: Any = np.float64) -> Callable[..., None]:
     """The kernel of a run, uncompiled. constants: numbers it is compiled for.
 
     Of these, seed, burn_in and every float and count that is not 0 are taken from the arguments instead, so that other
     numbers do not recompile it; 0 means that a feature is not there, and leaves its code out.
     """
-    target, move, look, temper, propose = map(lazy, parts)
-    run = interpreted(advance, INTERPRETED) if SIMULATED else lazy(advance)
+    target, move, look = lazy(parts.target), lazy(parts.move), lazy(parts.look)
+    run, temper, propose = (whole_state(part) for part in (advance, parts.temper, parts.propose))
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
     coupled, coupling_bins, distances_size = shape.coupling, shape.coupling_bins, shape.distances

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import config, cuda, types
 from numba.core.errors import NumbaError
+from numba.core.extending import _Intrinsic
 from numpy.typing import NDArray
 
 from .compiling import inlined
@@ -171,8 +172,19 @@ def interpreted(function: Callable[..., Any], inner: tuple[str, ...]) -> Any:
     For the simulator, which is Python: compiling the engine's whole loop for it would take a minute.
     """
     plain: Any = getattr(function, "py_func", function)
-    called = {name: interpreted(plain.__globals__[name], ()) for name in inner}
+    known = {name: plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__}
+    called = {name: interpreted(value, inner) for name, value in known.items() if name in inner}
+    called |= {name: compiled_call(value) for name, value in known.items() if isinstance(value, _Intrinsic)}
     return FunctionType(plain.__code__, {**plain.__globals__, **called}, plain.__name__)
+
+
+def compiled_call(function: Any) -> Any:
+    """An intrinsic as Python can call it."""
+
+    def call(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return lazily(call)
 
 
 if SIMULATED:

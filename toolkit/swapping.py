@@ -40,10 +40,10 @@ def swap_replicas(
     window = np.int64(parameters[WINDOW])
     scheme = np.int64(parameters[SCHEME])
     if attempt % window == 0 and parameters[GATED] != 0.0:
-        for pair in range(state.rests.shape[0]):
+        for gate in range(state.rests.shape[0]):
             for c in range(n_chains):
-                state.rests[pair, c] = 0.0
-    pair = 0
+                state.rests[gate, c] = 0.0
+    pair = np.int64(0)  # a literal 0 would have Numba compile ``attempt_pair`` for it, too
     for cold in range(n_replicas - 1):
         last = n_replicas if scheme == ALL_PAIRS else cold + 2
         for hot in range(cold + 1, last):

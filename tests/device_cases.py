@@ -1,0 +1,394 @@
+"""Short runs that a device must make as the CPU does, to the last bit: of every constructor, and of every feature."""
+
+import functools
+import inspect
+import os
+import signal
+import tempfile
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from targets import constrained, domains, mixtures, regression, shapes
+from toolkit import (
+    DivergenceError,
+    Layout,
+    Sampler,
+    Target,
+    accumulators,
+    boundaries,
+    dynamics,
+    sample,
+    samplers,
+    schedules,
+    stream,
+    target,
+    tempering,
+)
+from toolkit.bit_checks import arrays_of, joined
+from toolkit.contour import Partition
+
+COSINE = mixtures.cosine25()
+PARTITION = Partition(-4.0, 0.5, 12)
+# What constructors are given, by the names of their arguments: a new one that takes these is a case by itself.
+GIVEN = {
+    "step_size": 0.02, "step_sizes": (0.01, 0.03), "temperatures": (1.0, 3.0), "partition": PARTITION, "n_cycles": 3,
+    "n_leapfrogs": 3, "n_replicas": 3, "resample_every": 4,
+}  # fmt: skip
+CONSTRUCTORS = [name for name in samplers.__all__ if name != "Sampler"]
+PAIR = {"step_sizes": (0.01, 0.03), "temperatures": (1.0, 3.0)}
+THREE = {"step_sizes": (0.01, 0.02, 0.04), "temperatures": (1.0, 2.0, 4.0)}
+FEATURES = np.random.default_rng(5).standard_normal((30, 2))
+EDGES = np.linspace(-2.5, 2.5, 6)
+EVERYTHING = {"keep_replicas": True, "keep_energies": True, "trace_every": 3, "layout": Layout(chunk_steps=13)}
+
+
+def made(name, **own):
+    """The sampler of a constructor."""
+    wanted = inspect.signature(getattr(samplers, name)).parameters
+    return getattr(samplers, name)(**{key: value for key, value in {**GIVEN, **own}.items() if key in wanted})
+
+
+@functools.cache
+def flower():
+    return constrained(COSINE, shapes.flower())
+
+
+@functools.cache
+def heart():
+    return constrained(COSINE, shapes.heart())
+
+
+@functools.cache
+def box():
+    return constrained(mixtures.gaussian_mixture([[0.0, 0.0]], 1.0), domains.box([-1.0, -0.5], [0.5, 1.0]))
+
+
+@target(dim=2)
+def banana(x):
+    """A target as a user writes it."""
+    bend = x[1] - x[0] * x[0]
+    return 0.5 * x[0] * x[0] + 2.0 * bend * bend, (x[0] - 8.0 * x[0] * bend, 4.0 * bend)
+
+
+def quartic_block(position, energy, gradient, parameters, scratch):
+    """U = x⁴, which SGLD overshoots from afar."""
+    for lane in range(position.shape[1]):
+        x = position[0, lane]
+        energy[lane] = x * x * x * x
+        gradient[0, lane] = 4.0 * x * x * x
+
+
+def rough_block(position, energy, gradient, parameters, scratch):
+    """A target of many rows of scratch, more than a thread keeps to itself."""
+    for lane in range(position.shape[1]):
+        total = 0.0
+        for row in range(scratch.shape[0]):
+            scratch[row, lane] = position[row % 2, lane] * (1.0 + row)
+        for row in range(scratch.shape[0]):
+            total += scratch[row, lane]
+        energy[lane] = 0.5 * (position[0, lane] * position[0, lane] + position[1, lane] * position[1, lane])
+        energy[lane] += 1e-9 * total * total
+        gradient[0, lane] = position[0, lane] + 1e-9 * total
+        gradient[1, lane] = position[1, lane] - 1e-9 * total
+
+
+@dataclass(frozen=True)
+class Pressing:
+    """Counts draws, and presses Ctrl-C at the second chunk's."""
+
+    needs_energies: bool = False
+
+    def start(self, problem, n_chains):
+        return {"n": np.zeros(n_chains, np.int64)}
+
+    def update(self, state, draws, weights, energies, steps):
+        if (state["n"] > 0).all() and (state["n"] < 20).all():
+            os.kill(os.getpid(), signal.SIGINT)
+        state["n"] += draws.shape[1]
+
+    def result(self, state):
+        return Counted(state["n"].copy())
+
+
+class Counted(tuple):
+    """Draws of each chain."""
+
+    def __new__(cls, n):
+        return super().__new__(cls, (n,))
+
+    def _asdict(self):
+        return {"n": self[0]}
+
+
+def start_of(problem, sampler, n_chains):
+    """Places at which chains and replicas begin, all different."""
+    dim = getattr(problem, "target", problem).dim
+    return np.random.default_rng(7).uniform(-0.4, 0.4, (n_chains, sampler.n_replicas, dim))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run; build: its problem, sampler and options beside ``EVERYTHING``. slow: too long for every time."""
+
+    build: object
+    slow: bool = False
+
+    def arguments(self):
+        problem, sampler, own = self.build()
+        given = {"n_steps": 20, "burn_in": 5, "thin": 2, "n_chains": 3, "seed": 2**63 + 5, "progress": False}
+        given |= EVERYTHING | own
+        given.setdefault("init", start_of(problem, sampler, given["n_chains"]))
+        return problem, sampler, given
+
+    def arrays(self, backend, folder):
+        """All that the run computes."""
+        problem, sampler, given = self.arguments()
+        return arrays_of(sample(problem, sampler, backend=backend, **given))
+
+
+class Streamed(Case):
+    """In chunks of its own."""
+
+    def arrays(self, backend, folder):
+        problem, sampler, given = self.arguments()
+        return joined(list(stream(problem, sampler, backend=backend, **given | {"layout": Layout(chunk_steps=6)})))
+
+
+class Crowded(Case):
+    """With room for a single draw, so that every draw is a piece."""
+
+    def arrays(self, backend, folder):
+        from toolkit import device_exports
+
+        room, device_exports.ROOM = device_exports.ROOM, 1
+        try:
+            return super().arrays(backend, folder)
+        finally:
+            device_exports.ROOM = room
+
+
+class Diverging(Case):
+    """What its error tells, and the run that it holds."""
+
+    def arrays(self, backend, folder):
+        problem, sampler, given = self.arguments()
+        try:
+            sample(problem, sampler, backend=backend, **given)
+        except DivergenceError as error:
+            told = {"message": np.array(str(error)), "where": np.array([error.chain, error.replica, error.step])}
+            return arrays_of(error.run) | told | {"state": error.state}
+        raise AssertionError("it does not diverge")
+
+
+class Interrupted(Case):
+    """What is there after Ctrl-C."""
+
+    def arrays(self, backend, folder):
+        problem, sampler, given = self.arguments()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = sample(problem, sampler, backend=backend, threads=1, **given)
+        return arrays_of(run) | {"interrupted": np.array([run.interrupted, run.n_steps])}
+
+
+class Continued(Case):
+    """Begun by one backend and ended by the other, from a checkpoint; by the CPU alone, without one."""
+
+    first = "cpu"
+
+    def begin(self, folder):
+        """The first half, by ``first``, before the other's."""
+        problem, sampler, given = self.arguments()
+        sample(problem, sampler, backend=self.first, checkpoint=self.file(folder), **given | {"n_steps": 9})
+
+    def file(self, folder):
+        return Path(folder) / f"{self.first}.ckpt"
+
+    def end(self, backend, folder):
+        """The second half."""
+        problem, sampler, given = self.arguments()
+        return arrays_of(sample(problem, sampler, backend=backend, checkpoint=self.file(folder), **given))
+
+    def arrays(self, backend, folder):
+        if backend == "cpu":
+            return super().arrays(backend, folder)
+        if self.first == "cuda":
+            self.begin(folder)
+            return {}  # the rest is for the CPU
+        return self.end(backend, folder)
+
+
+class ContinuedByTheCpu(Continued):
+    first = "cuda"
+
+
+def sgld(**own):
+    return lambda: (COSINE, samplers.sgld(0.02), own)
+
+
+def walled(name, problem):
+    """A constructor with a wall; a Metropolis test has moves rejected there."""
+    boundary = boundaries.reject() if name in ("hmc", "mala") else boundaries.reflect()
+    return lambda: (problem(), made(name, boundary=boundary), {})
+
+
+def derivative():
+    """Identification from velocities."""
+    from sysid import data, identify, likelihoods, systems
+
+    series = data.simulate(systems.lorenz(), np.arange(0.0, 2.0, 0.05), seed=1)
+    problem = identify(series, systems.lorenz(), likelihood=likelihoods.derivative(noise=50.0)).scaled()
+    return problem, samplers.sgld(0.05), {"init": problem.starts(3, seed=1)}
+
+
+def trajectory():
+    """Identification from states."""
+    from sysid import data, identify, likelihoods, systems
+
+    series = data.simulate(systems.lotka_volterra(), np.arange(0.0, 3.0, 0.5), errors="lognormal", noise=0.1, seed=2)
+    likelihood = likelihoods.trajectory(errors="lognormal", noise=0.1)
+    problem = identify(series, systems.lotka_volterra(), likelihood=likelihood).scaled()
+    return problem, samplers.sgld(1e-4), {"init": problem.starts(3, seed=1), "n_steps": 12}
+
+
+def minibatches():
+    problem = regression.linear_regression(
+        features=FEATURES, response=FEATURES @ [1.0, -1.0] + 0.3, noise=1.0, prior=2.0, batch_size=4
+    )
+    return problem, samplers.sgld(0.005), {}
+
+
+def gathering():
+    return COSINE, samplers.csgld(0.02, partition=PARTITION), {
+        "accumulators": {
+            "moments": accumulators.moments(), "histogram": accumulators.histogram(EDGES, EDGES),
+            "energies": accumulators.energy_histogram(np.linspace(-5.0, 5.0, 9)), "best": accumulators.best_point(),
+        },
+    }  # fmt: skip
+
+
+def gathering_alone():
+    problem, sampler, own = gathering()
+    return problem, sampler, own | {"keep_draws": False}
+
+
+def under_contour():
+    sampler = Sampler("m", (0.1,), (1.0,), dynamics.mala(), tempering=tempering.contour(partition=PARTITION))
+    return COSINE, sampler, {}
+
+
+def exchanging(**own):
+    return lambda: (COSINE, Sampler("e", *THREE.values(), tempering=tempering.replica_exchange(**own)), {})
+
+
+CASES = {name: Case(lambda name=name: (COSINE, made(name), {})) for name in CONSTRUCTORS if name[:2] != "r2"}
+CASES |= {name: Case(lambda name=name: (flower(), made(name), {})) for name in CONSTRUCTORS if name[:2] == "r2"}
+CASES |= {
+    f"{name} in {where.__name__}": Case(walled(name, where), slow=(name, where.__name__) not in EVERY_TIME)
+    for EVERY_TIME in [{("sgld", "heart"), ("hmc", "box")}]
+    for name in CONSTRUCTORS if name != "svgd"
+    for where in (flower, heart, box)
+}  # fmt: skip
+CASES |= {
+    "in pieces": Crowded(sgld(thin=1)),
+    "streamed": Streamed(lambda: (flower(), made("r2sgld"), {})),
+    "one chain": Case(sgld(n_chains=1)),
+    "seventy chains": Case(sgld(n_chains=70, n_steps=6, burn_in=0)),
+    "of little": Case(sgld(keep_replicas=False, keep_energies=False, trace_every=None, thin=1, burn_in=0)),
+    "of chains": Case(lambda: (COSINE, samplers.sgld([0.01, 0.02, 0.03], temperature=[0.5, 1.0, 2.0]), {})),
+    "of rungs and chains": Case(
+        lambda: (flower(), samplers.r2sgld([[0.01, 0.02]] * 3, temperatures=[[1.0, t] for t in (2.0, 3.0, 4.0)]), {})
+    ),
+    "with gradient noise": Case(lambda: (COSINE, samplers.sgld(0.02, gradient_noise=0.3), {})),
+    "with energy noise": Case(lambda: (COSINE, samplers.resgld(**PAIR, energy_noise=0.5), {})),
+    "with energy noise under contour": Case(lambda: (COSINE, made("csgld", energy_noise=0.2), {}), slow=True),
+    "decaying": Case(lambda: (COSINE, samplers.sgld(0.05, schedule=schedules.exponential_decay(0.9, every=3)), {})),
+    "own schedule": Case(
+        lambda: (COSINE, samplers.sgld(0.02, schedule=schedules.custom(1.0 / np.arange(1.0, 41.0),
+                 keep=np.arange(40) % 5 < 3)), {})
+    ),
+    "user's target": Case(lambda: (banana, samplers.sgld(0.02), {})),
+    "far scratch": Case(lambda: (Target("rough", 2, rough_block, scratch_rows=70), samplers.sgld(0.02), {})),
+    "bounces run out": Case(lambda: (flower(), samplers.sgld(0.3, boundary=boundaries.reflect(max_bounces=1)), {})),
+    "penalty": Case(lambda: (flower(), samplers.sgld(0.02, boundary=boundaries.penalise(3.0)), {})),
+    "adapted correction": Case(
+        lambda: (COSINE, samplers.resgld(**PAIR, correction=tempering.adapted_correction(0.4)), {})
+    ),
+    "estimated correction": Case(
+        lambda: (COSINE, samplers.resgld(**PAIR, energy_noise=0.5,
+                 correction=tempering.estimated_correction(every=5)), {})
+    ),
+    "seo": Case(exchanging(scheme="seo"), slow=True),
+    "all pairs": Case(exchanging(scheme="all_pairs"), slow=True),
+    "one swap per window": Case(exchanging(window=4, one_swap_per_window=True), slow=True),
+    "frozen contour": Case(lambda: (COSINE, made("icsgld", freezes=True), {})),
+    "mala under contour": Case(under_contour, slow=True),
+    "metadynamics": Case(lambda: (COSINE, made("tact_hmc", bias="metadynamics"), {})),
+    "pilot": Case(lambda: (COSINE, samplers.csgld(0.02), {}), slow=True),
+    "minibatches": Case(minibatches, slow=True),
+    "derivative": Case(derivative, slow=True),
+    "trajectory": Case(trajectory, slow=True),
+    "accumulators": Case(gathering, slow=True),
+    "accumulators alone": Case(gathering_alone, slow=True),
+    "diverging": Diverging(lambda: (
+        Target("quartic", 1, quartic_block), samplers.sgld(0.02),
+        {"init": [[0.1], [5.0], [0.2]], "burn_in": 0, "thin": 1},
+    )),
+    "interrupted": Interrupted(sgld(n_steps=60, accumulators={"pressing": Pressing()})),
+    "continued on the device": Continued(lambda: (flower(), made("r2sgld"), {})),
+    "continued by the cpu": ContinuedByTheCpu(lambda: (flower(), made("r2sgld"), {})),
+}  # fmt: skip
+
+
+@contextmanager
+def planted(fault):
+    """A fault of the backend: what a chain carries is put elsewhere, or what goes home is another's."""
+    from toolkit import chain_kernel, device_engine, device_exports
+
+    where, name = {
+        "column": (chain_kernel, "float_columns"),
+        "replicas": (device_engine, "by_chain"),
+        "turn": (device_exports.Export, "arrive"),
+    }[fault]
+    right = getattr(where, name)
+
+    def shifted_column(shape):
+        columns = right(shape)
+        return columns | {"position": columns["position"]._replace(first=columns["position"].first + 1)}
+
+    def turned_replicas(state, name, n_chains, n_replicas):
+        values = right(state, name, n_chains, n_replicas)
+        return values[..., ::-1] if name == "position" else values
+
+    def other_turn(self, turn, n, target):
+        return right(self, 1 - turn, n, target)
+
+    wrong = {"column": shifted_column, "replicas": turned_replicas, "turn": other_turn}[fault]
+    setattr(where, name, wrong)
+    chain_kernel.compiled.cache_clear()
+    try:
+        yield
+    finally:
+        setattr(where, name, right)
+        chain_kernel.compiled.cache_clear()
+
+
+FAULTS = ("column", "replicas", "turn")
+
+
+def arrays(name, backend, folder=None):
+    """What the case ``name`` computes; ``name`` may be a planted fault's."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as own:
+            return arrays(name, backend, own)
+    if name in FAULTS:
+        faulty = CASES["r2sgld"]
+        if backend == "cpu":
+            return faulty.arrays(backend, folder)
+        with planted(name):
+            return faulty.arrays(backend, folder)
+    return CASES[name].arrays(backend, folder)

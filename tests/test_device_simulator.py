@@ -1,0 +1,71 @@
+"""In Numba's simulator of CUDA every sampler and every feature gives the CPU's bits, and a planted fault does not.
+
+``python -m pytest -m "slow or not slow" tests/test_device_simulator.py`` runs all cases; ``tests/test_device.py`` runs
+them on a GPU.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from device_cases import CASES, CONSTRUCTORS, FAULTS, Continued, arrays
+
+from toolkit.bit_checks import first_difference
+
+pytest.importorskip("numba_cuda")
+TESTS = Path(__file__).resolve().parent
+pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
+EVERY_CASE = [pytest.param(name, marks=[pytest.mark.slow] * case.slow) for name, case in CASES.items()]
+
+
+@pytest.fixture(scope="module")
+def simulated(request, tmp_path_factory):
+    """The arrays of every case that this session has chosen, and of every fault, made by one process."""
+    here = [item for item in request.session.items if item.path == request.path and hasattr(item, "callspec")]
+    asked = {item.callspec.params["name"] for item in here}
+    names = [name for name in (*CASES, *FAULTS) if name in asked]
+    folder = tmp_path_factory.mktemp("simulated")
+    for name in names:
+        if isinstance(CASES.get(name), Continued) and CASES[name].first == "cpu":
+            CASES[name].begin(folder)
+    environment = {
+        **os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
+    }  # fmt: skip
+    command = [sys.executable, str(TESTS / "simulator_worker.py"), str(folder), *names]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    found = {}
+    for number, name in enumerate(names):
+        with np.load(folder / f"{number}.npz", allow_pickle=False) as file:
+            found[name] = dict(file)
+        if name == "continued by the cpu" and "error" not in found[name]:
+            found[name] = CASES[name].end("cpu", folder)
+    return found
+
+
+def difference(simulated, name):
+    """The first number of a case that differs from the CPU's."""
+    assert "error" not in simulated[name], str(simulated[name]["error"])
+    expected = arrays(name, "cpu")
+    words = [given.pop("message", None) for given in (expected, simulated[name])]
+    assert str(words[0]) == str(words[1])
+    return first_difference(expected, simulated[name], np.arange(100))
+
+
+@pytest.mark.parametrize("name", EVERY_CASE)
+def test_the_simulator_gives_the_cpus_bits(simulated, name):
+    assert difference(simulated, name) is None
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(simulated, name):
+    assert difference(simulated, name) is not None
+
+
+def test_every_constructor_is_a_case():
+    assert set(CONSTRUCTORS) <= {name for name, case in CASES.items() if not case.slow}
