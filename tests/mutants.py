@@ -877,6 +877,20 @@ MUTANTS = [
         "tests/test_accumulators.py -k batch",
     ),
     Mutant(
+        "accumulators on a device: every temperature taken for the target's",
+        "toolkit/device_gathering.py",
+        "kept // targets",
+        "1",
+        "tests/test_device_gathering.py -k coldest",
+    ),
+    Mutant(
+        "accumulators on a device: looked at before they are home",
+        "toolkit/device_gathering.py",
+        "            if looks:\n                self.fetch(stream)\n",
+        "",
+        "tests/test_device_gathering.py -k hosts",
+    ),
+    Mutant(
         "accumulators: all steps kept though no draw is",
         "toolkit/sampling.py",
         "next(job.kept_pieces())[:0].copy()",
