@@ -81,8 +81,8 @@ MUTANTS = [
     Mutant(
         "gradient noise left out",
         "toolkit/engine.py",
-        "fma(numbers.gradient_noise, noise[d, lane], gradient[d, lane])",
-        "gradient[d, lane]",
+        "add_noise(gradient, numbers.gradient_noise, noise)",
+        "add_noise(gradient, 0.0, noise)",
         "tests/test_dynamics.py",
     ),
     Mutant(
@@ -368,7 +368,7 @@ MUTANTS = [
     Mutant(
         "contour: weights without ζ",
         "toolkit/engine.py",
-        "exp(tempering_parameters[ZETA] * log_weight[lane])",
+        "exp(zeta * log_weight[lane])",
         "exp(log_weight[lane])",
         "tests/test_contour_laws.py",
     ),
@@ -606,8 +606,8 @@ MUTANTS = [
     Mutant(
         "callables on the main thread",
         "toolkit/driver.py",
-        "is_threaded = self._threads > 1 or job.calls_python",
-        "is_threaded = self._threads > 1",
+        "is_threaded = threads > 1 or job.calls_python",
+        "is_threaded = threads > 1",
         "tests/test_callables.py -k one_thread",
     ),
     Mutant(
