@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: figures test test-slow mutants bench bench-cuda lint clean
+.PHONY: figures test test-slow test-cuda mutants bench bench-cuda lint clean
 
 figures: .venv/installed
 	$(BIN)/python -m figures
@@ -13,6 +13,9 @@ test: .venv/installed
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
+
+test-cuda: .venv/installed
+	$(BIN)/python -m pytest -m cuda
 
 mutants: .venv/installed
 	$(BIN)/python tests/mutants.py
