@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from toolkit.signatures import MATRIX
+from toolkit.lanes import array_like
 
 
 def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]]:
@@ -33,37 +33,41 @@ def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]
     def access(role: str) -> tuple[Any, Any]:
         """``read`` and ``write`` of a role."""
         rows = roles[role]
-        kind = types.UniTuple(types.float64, rows) if rows else types.Tuple(())
 
         @intrinsic
         def read(typing_context, matrix, first, lane):
+            whole = array_like(matrix, 2)
+            kind = types.UniTuple(whole.dtype, rows) if rows else types.Tuple(())
+
             def generate(context, builder, signature, arguments):
-                values = [builder.load(pointer) for pointer in pointers(context, builder, arguments, rows)]
+                values = [builder.load(pointer) for pointer in pointers(context, builder, whole, arguments, rows)]
                 for d, value in enumerate(values):
                     promise(builder.module, value, (role, d))
                 return context.make_tuple(builder, kind, values)
 
-            return kind(MATRIX, types.intp, types.intp), generate
+            return kind(whole, types.intp, types.intp), generate
 
         @intrinsic
         def write(typing_context, matrix, first, lane, x):
+            whole = array_like(matrix, 2)
+
             def generate(context, builder, signature, arguments):
-                for d, pointer in enumerate(pointers(context, builder, arguments, rows)):
+                for d, pointer in enumerate(pointers(context, builder, whole, arguments, rows)):
                     number = builder.extract_value(arguments[3], d)
-                    number = context.cast(builder, number, signature.args[3][d], types.float64)
+                    number = context.cast(builder, number, signature.args[3][d], whole.dtype)
                     promise(builder.module, builder.store(number, pointer), (role, d))
                 return context.get_dummy_value()
 
-            return types.void(MATRIX, types.intp, types.intp, x), generate
+            return types.void(whole, types.intp, types.intp, x), generate
 
         return read, write
 
     return {role: access(role) for role in roles}
 
 
-def pointers(context: Any, builder: Any, arguments: Any, rows: int) -> list[Any]:
-    """Pointers to ``matrix[first + d, lane]`` for every d."""
-    matrix = context.make_array(MATRIX)(context, builder, arguments[0])
+def pointers(context: Any, builder: Any, kind: Any, arguments: Any, rows: int) -> list[Any]:
+    """Pointers to ``matrix[first + d, lane]`` for every d, the matrix being of type ``kind``."""
+    matrix = context.make_array(kind)(context, builder, arguments[0])
     lanes, word = builder.extract_value(matrix.shape, 1), arguments[1].type
     out = []
     for d in range(rows):

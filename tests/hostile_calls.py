@@ -61,6 +61,7 @@ NO_FILES = ["", ".", "/", "\0", "a\0b", "nowhere/run", "/dev/null/run", "x" * 50
 COMMON: dict[str, Kind] = {
     "accumulators": or_none(kind(lambda v: isinstance(v, dict) and not v)),
     "backend": choice("cpu"),
+    "dtype": choice("float64"),
     "batch_size": or_none(count(1, 2**17)),
     "bandwidth": or_none(POSITIVE),
     "boundary": instance(boundaries.Boundary),

@@ -47,7 +47,11 @@ BAD_CALLS = {
     "seed negative": ({"seed": -1}, ValueError, "seed must be ≥ 0"),
     "seed too large": ({"seed": 2**64}, ValueError, "seed must be ≥ 0 and < 18446744073709551616"),
     "seed None": ({"seed": None}, TypeError, "seed must be an integer, got None"),
-    "backend": ({"backend": "gpu"}, ValueError, "backend must be one of 'cpu', got 'gpu'"),
+    "backend": ({"backend": "gpu"}, ValueError, "backend must be one of 'cpu', 'cuda', got 'gpu'"),
+    "dtype": ({"dtype": "float16"}, ValueError, "dtype must be one of 'float64', 'float32', got 'float16'"),
+    "dtype without a device": (
+        {"dtype": "float32"}, ValueError, "dtype must be 'float64' for backend 'cpu', got 'float32'; float32 needs"
+    ),
     "threads": ({"threads": 0}, ValueError, "threads must be ≥ 1"),
     "init shape": ({"init": [0.0, 1.0]}, ValueError, r"init must have shape \(dim,\) = \(1,\)"),
     "init nan": ({"init": [np.nan]}, ValueError, "init must be finite, got nan"),

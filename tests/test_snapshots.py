@@ -54,7 +54,7 @@ def spoil(driver):
             elif field not in snapshots.STORED and field not in MADE_ANEW:
                 value[:] = np.nan
                 state_has_rows.add(field)
-    assert state_has_rows == {"previous", "gradient", "curvature", "noise", "foot", "distances"}
+    assert state_has_rows == {"previous", "gradient", "curvature", "noise", "foot", "distances", "masses"}
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from .state import (
     ENGINE_ROWS,
     EXCHANGE,
     LAMBDA,
+    MASSES,
     NO_TEMPERING,
     PROPOSE,
     STEIN,
@@ -121,6 +122,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         foot=np.empty((dim, lanes)),
         distances=np.empty(distances_room(n_replicas) if isinstance(tempering, Stein) else 0),
         rows=rows,
+        masses=np.empty((MASSES if isinstance(tempering, Contour) else 0, lanes)),
         scratch=np.zeros((problem.target.scratch_rows, lanes)),
     )
 

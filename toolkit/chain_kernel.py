@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
+from numba.np.numpy_support import from_dtype
 
+from .blocks import look_nowhere
 from .compiling import cache_stamp, inlined
 from .contour import ContourState
 from .device import SIMULATED, bare, compile_kernel, cuda, interpreted, lazily
 from .engine import advance
 from .exchange import ExchangeState
-from .state import ENGINE_ROWS, LAMBDA, ContinuousState, Numbers, Outputs, State
+from .single import twin
+from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, Numbers, Outputs, State
 
 # What takes the whole state, for every new type of which the simulator would compile it anew.
 INTERPRETED = (
@@ -44,6 +47,14 @@ class Shape(NamedTuple):
     scratch: int  # rows
     distances: int
     scratch_is_local: bool
+
+
+class Kinds(NamedTuple):
+    """What a kernel computes with and writes, each float64 or float32; what 24 bits cannot hold is float64 always."""
+
+    real: Any = np.float64
+    target: Any = np.float64  # its parameters and scratch
+    draws: Any = np.float64  # and their energies and weights, where it writes them
 
 
 class Column(NamedTuple):
@@ -157,11 +168,16 @@ def lazy(part: Callable[..., None]) -> Any:
     return lazily(part)
 
 
-def whole_state(part: Callable[..., None]) -> Any:
+def part_in(real: Any, part: Callable[..., None]) -> Any:
+    """A part that kernels can call, which computes in ``real``. Raises PrecisionError where it cannot."""
+    return lazy(part) if real is np.float64 else twin(part)
+
+
+def whole_state(real: Any, part: Callable[..., None]) -> Any:
     """A part that takes the whole state, for a kernel to call."""
     if not SIMULATED:
-        return lazy(part)
-    plain = interpreted(part, INTERPRETED)
+        return part_in(real, part)
+    plain = interpreted(part_in(real, part), INTERPRETED)
 
     def quietly(*arguments: Any) -> None:
         with np.errstate(all="ignore"):
@@ -170,14 +186,15 @@ def whole_state(part: Callable[..., None]) -> Any:
     return quietly
 
 
-def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, real: Any = np.float64) -> Callable[..., None]:
+def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = Kinds()) -> Callable[..., None]:
     """The kernel of a run, uncompiled. constants: numbers it is compiled for.
 
     Of these, seed, burn_in and every float and count that is not 0 are taken from the arguments instead, so that other
     numbers do not recompile it; 0 means that a feature is not there, and leaves its code out.
     """
-    target, move, look = lazy(parts.target), lazy(parts.move), lazy(parts.look)
-    run, temper, propose = (whole_state(part) for part in (advance, parts.temper, parts.propose))
+    real, working = kinds.real, kinds.target
+    target, move, look = part_in(working, parts.target), part_in(real, parts.move), lazy(parts.look)
+    run, temper, propose = (whole_state(real, part) for part in (advance, parts.temper, parts.propose))
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
     coupled, coupling_bins, distances_size = shape.coupling, shape.coupling_bins, shape.distances
@@ -204,7 +221,10 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, real: Any = np.
     ) = constants  # fmt: skip
     has_gradient_noise, has_energy_noise, has_penalty = gradient_noise != 0.0, energy_noise != 0.0, penalty != 0.0
     has_bounces, has_leapfrogs = max_bounces != 0, leapfrogs != 0
-    engine_rows, whole_one = ENGINE_ROWS, LAMBDA
+    engine_rows, whole_one, masses_rows, zero = ENGINE_ROWS, LAMBDA, MASSES if bins else 1, real(0.0)
+    of_foot = (
+        real if parts.look is look_nowhere else np.float64
+    )  # as the domain's tables are, or rounding crosses edges
 
     def kernel(
         seed, burn_in, noise_of_gradients, noise_of_energies, coefficient, most_bounces, n_leapfrogs,
@@ -234,17 +254,18 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, real: Any = np.
         walker = cuda.local.array(replicas, np.int64)[:walkers]
         last_end = cuda.local.array(replicas, np.int64)[:walkers]
         round_trips = cuda.local.array(1, np.int64)[: min(1, walkers)]
-        scale = cuda.local.array(1, real)[:marks]
+        scale = cuda.local.array(1, np.float64)[:marks]
         outside = cuda.local.array((3, 1), np.int64)[: 3 * marks]
         mark = cuda.local.array(1, np.int64)[:marks]
-        coupling = cuda.local.array((some_coupled, replicas), real)[:coupled]
-        own_scratch = cuda.local.array((some_scratch, replicas), real)[:local_scratch]
+        coupling = cuda.local.array((some_coupled, replicas), np.float64)[:coupled]
+        own_scratch = cuda.local.array((some_scratch, replicas), working)[:local_scratch]
         previous = cuda.local.array((dim, replicas), real)
         gradient = cuda.local.array((dim, replicas), real)
         curvature = cuda.local.array((some_curvature, replicas), real)[:curvature_rows]
         noise = cuda.local.array((dim, replicas), real)
-        foot = cuda.local.array((dim, replicas), real)
+        foot = cuda.local.array((dim, replicas), of_foot)
         rows = cuda.local.array((engine_rows, replicas), real)
+        masses = cuda.local.array((masses_rows, replicas), np.float64)
         for r in range(replicas):
             chain[r] = thread
             replica[r] = r
@@ -285,14 +306,14 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, real: Any = np.
                 theta_table[:, 3 * bins : 4 * bins], outside, mark,
             ),
             ContinuousState(coupling, bias[:coupling_bins], bias[coupling_bins : 2 * coupling_bins]),
-            previous, gradient, curvature, noise, foot, pair_distances, rows,
+            previous, gradient, curvature, noise, foot, pair_distances, rows, masses,
             choose(own_scratch, far_scratch),
         )  # fmt: skip
         numbers = Numbers(
             1, replicas, seed, burn_in, tempering,
-            noise_of_gradients if has_gradient_noise else 0.0,
-            noise_of_energies if has_energy_noise else 0.0,
-            coefficient if has_penalty else 0.0,
+            noise_of_gradients if has_gradient_noise else zero,
+            noise_of_energies if has_energy_noise else zero,
+            coefficient if has_penalty else zero,
             most_bounces if has_bounces else 0,
             rejects, draws_batches, draws_noise, needs_curvature, n_thermostats,
             n_leapfrogs if has_leapfrogs else 0,
@@ -347,40 +368,40 @@ def settled(numbers: Numbers) -> Numbers:
     )
 
 
-def argument_types(real: Any) -> tuple[Any, ...]:
-    """Numba's types of the kernel's arguments, for state in ``real``, float64 or float32."""
-    number = types.float64 if real is np.float64 else types.float32
-    integer, whole = types.int64, types.int32
+def argument_types(kinds: Kinds) -> tuple[Any, ...]:
+    """Numba's types of the kernel's arguments."""
+    exact, integer, whole = types.float64, types.int64, types.int32
+    number, working, drawn = (from_dtype(np.dtype(kind)) for kind in kinds)
 
     def array(kind: Any, n: int) -> Any:
         return types.Array(kind, n, "C")
 
     return (
-        types.uint64, integer, number, number, number, integer, integer, array(number, 1), array(number, 1),
-        array(number, 1), array(types.float64, 1), array(whole, 1), integer, array(number, 1), array(number, 1),
-        array(integer, 1), array(integer, 1), array(number, 2), array(integer, 2), array(number, 2), array(number, 3),
-        array(number, 3), array(number, 2), array(number, 4), array(number, 4), array(number, 4), array(whole, 4),
-        array(number, 4), array(number, 4), array(integer, 1),
+        types.uint64, integer, number, number, number, integer, integer, array(working, 1), array(number, 1),
+        array(exact, 1), array(exact, 1), array(whole, 1), integer, array(number, 1), array(number, 1),
+        array(integer, 1), array(integer, 1), array(exact, 2), array(integer, 2), array(exact, 2), array(exact, 3),
+        array(working, 3), array(number, 2), array(drawn, 4), array(drawn, 4), array(drawn, 4), array(whole, 4),
+        array(number, 4), array(exact, 4), array(integer, 1),
     )  # fmt: skip
 
 
-def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, real: Any) -> Any:
+def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, kinds: Kinds) -> Any:
     """``chain_kernel`` compiled, once for all runs that differ only in numbers that it takes as arguments."""
-    return compiled(parts, shape, settled(numbers), real)
+    return compiled(parts, shape, settled(numbers), kinds)
 
 
 @functools.lru_cache(maxsize=256)
-def compiled(parts: Parts, shape: Shape, constants: Numbers, real: Any) -> Any:
+def compiled(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> Any:
     """The kernel. Raises TypeError that says which part does not compile for CUDA, and why."""
-    stamp = kernel_stamp(parts, shape, constants, real)
-    return compile_kernel(chain_kernel(parts, shape, constants, real), argument_types(real), stamp)
+    stamp = kernel_stamp(parts, shape, constants, kinds)
+    return compile_kernel(chain_kernel(parts, shape, constants, kinds), argument_types(kinds), stamp)
 
 
-def kernel_stamp(parts: Parts, shape: Shape, constants: Numbers, real: Any) -> str | None:
+def kernel_stamp(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> str | None:
     """Hash of all that a kernel is made of; None where a part is of a script or a notebook."""
     stamps = [cache_stamp(part) for part in (*parts, advance)]
     known = [stamp for stamp in stamps if stamp is not None]
     if len(known) < len(stamps):
         return None
-    made_for = (tuple(shape), tuple(float(number) for number in constants), np.dtype(real).name)
+    made_for = (tuple(shape), tuple(float(number) for number in constants), [np.dtype(kind).name for kind in kinds])
     return hashlib.sha256(repr((known, made_for)).encode()).hexdigest()

@@ -25,6 +25,7 @@ def asked_for(job: "Job", kind: str) -> Description:
     return {
         "toolkit": {"version": __version__, "sources": OWN_STAMP},
         "called": kind,
+        "dtype": job.dtype,
         "seed": job.seed,
         "n_chains": len(job.init),
         "burn_in": job.burn_in,

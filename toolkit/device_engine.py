@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from . import device
 from .blocks import Block, Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
 from .chain_kernel import (
+    Kinds,
     Parts,
     Shape,
     argument_types,
@@ -22,6 +24,7 @@ from .chain_kernel import (
 from .device_exports import ROOM, Export, Piece, pieces_of, room_for
 from .device_gathering import DeviceGathering
 from .gathering import State as AccumulatorState
+from .gathering import names_on_device
 from .proposals import propose, propose_nothing
 from .recording import STATISTICS
 from .schedules import Factors
@@ -73,12 +76,24 @@ def parts_of(job: "Job") -> Parts:
     )
 
 
-def chain_ptx(job: "Job", capability: tuple[int, int], real: Any = np.float64) -> str:
-    """The kernel of a run as PTX for devices of ``capability``, such as (9, 0); no device is needed."""
+def kinds_of(job: "Job") -> Kinds:
+    """What a run's kernel computes with; targets that draw minibatches, and draws for accumulators, stay float64."""
+    real: Any = np.dtype(job.dtype).type
+    return Kinds(
+        real, np.float64 if job.problem.target.stochastic else real, np.float64 if names_on_device(job) else real
+    )
+
+
+def chain_ptx(job: "Job", capability: tuple[int, int], real: Any = None) -> str:
+    """The kernel of a run as PTX for devices of ``capability``, such as (9, 0); no device is needed.
+
+    real: float32 or float64; None for the job's own.
+    """
+    kinds = kinds_of(job if real is None else replace(job, dtype=np.dtype(real).name))
     (block,) = make_blocks(job.problem, job.sampler, job.init[:1], Layout(lanes=2**62), 1)
     shape = local_shape(block, job.sampler.n_replicas)
-    kernel = chain_kernel(parts_of(job), shape, settled(engine_numbers(job)), real)
-    return device.ptx_of(kernel, argument_types(real), capability)
+    kernel = chain_kernel(parts_of(job), shape, settled(engine_numbers(job)), kinds)
+    return device.ptx_of(kernel, argument_types(kinds), capability)
 
 
 class DeviceEngine:
@@ -98,18 +113,19 @@ class DeviceEngine:
         self.n_chains = len(job.init)
         (self._block,) = make_blocks(problem, sampler, job.init, Layout(lanes=2**62), 1)
         self._shape = local_shape(self._block, sampler.n_replicas)
-        self._real = np.float64
-        self._gathering = DeviceGathering(job, states, self._real)
+        kinds = kinds_of(job)
+        self._real, self._drawn = kinds.real, kinds.draws
+        self._gathering = DeviceGathering(job, states, self._drawn)
         self._check_room(job)
         tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
         numbers = engine_numbers(job)
-        self._floats = device.device_array((total(float_columns(self._shape)), self.n_chains), self._real)
+        self._floats = device.device_array((total(float_columns(self._shape)), self.n_chains), np.float64)
         self._integers = device.device_array((total(integer_columns(self._shape)), self.n_chains), np.int64)
         shape, n = self._shape, self.n_chains
-        self._theta = device.device_array((4 * shape.bins, n if shape.bins else 1), self._real)
+        self._theta = device.device_array((4 * shape.bins, n if shape.bins else 1), np.float64)
         has_bias, far_scratch = shape.coupling_bins > 0, shape.scratch > 0 and not shape.scratch_is_local
-        self._bias = device.device_array((2 * shape.coupling_bins, shape.replicas, n if has_bias else 1), self._real)
-        self._scratch = device.device_array((shape.scratch, shape.replicas, n if far_scratch else 1), self._real)
+        self._bias = device.device_array((2 * shape.coupling_bins, shape.replicas, n if has_bias else 1), np.float64)
+        self._scratch = device.device_array((shape.scratch, shape.replicas, n if far_scratch else 1), kinds.target)
         distances = device.device_array((shape.distances, n if shape.distances else 1), self._real)
         self._diverged = device.to_device(np.zeros(1, np.int64))
         self.may_have_diverged = False
@@ -122,13 +138,13 @@ class DeviceEngine:
             np.int64(numbers.leapfrogs),
         )  # fmt: skip
         tables = (np.zeros(0), np.zeros(0, np.int32)) if domain is None else (domain.real, domain.whole)
-        given = (problem.target.parameters, np.array(sampler.dynamics.parameters, np.float64), tempering_parameters)
-        arrays: list[Array] = [*(values.astype(self._real) for values in given), *tables]
+        own = problem.target.parameters.astype(kinds.target), np.array(sampler.dynamics.parameters, self._real)
+        arrays: list[Array] = [*own, tempering_parameters, *tables]
         self._given = (*scalars, *(device.to_device(values) for values in arrays))
         self._states = (self._floats, self._integers, self._theta, self._bias, self._scratch, distances)
         self._exports = self._make_exports(job)
         self._free = device.free_memory() - self._gathering.n_bytes
-        self._kernel = compiled_chain_kernel(parts_of(job), shape, numbers, self._real)
+        self._kernel = compiled_chain_kernel(parts_of(job), shape, numbers, kinds)
         self._compute, self._copies = device.stream(), device.stream()
         self._events = [(device.event(), device.event()) for _ in range(2)]
 
@@ -139,8 +155,7 @@ class DeviceEngine:
             total(float_columns(shape)) + 4 * shape.bins + 2 * shape.coupling_bins * shape.replicas + shape.distances
         )
         reals += 0 if shape.scratch_is_local else shape.scratch * shape.replicas
-        size = np.dtype(self._real).itemsize
-        need = self.n_chains * (size * (reals + job.n_kept * shape.dim) + 8 * total(integer_columns(shape)))
+        need = self.n_chains * 8 * (reals + job.n_kept * shape.dim + total(integer_columns(shape)))
         free = device.free_memory() - self._gathering.n_bytes
         if need > free:
             raise ValueError(
@@ -153,12 +168,12 @@ class DeviceEngine:
         n, kept, replicas, sampler = self.n_chains, job.n_kept, self._n_replicas, job.sampler
         traces = job.trace_every is not None
         return (
-            Export(self._shape.dim, kept, n, self._real),
-            Export(int(job.records_energies), kept, n, self._real),
-            Export(int(sampler.is_weighted), kept, n, self._real),
+            Export(self._shape.dim, kept, n, self._drawn),
+            Export(int(job.records_energies), kept, n, self._drawn),
+            Export(int(sampler.is_weighted), kept, n, self._drawn),
             Export(len(STATISTICS) * job.keep_statistics, kept, n, np.int32),
             Export(len(job.trace_fields) * traces, replicas, n, self._real),
-            Export(self._shape.bins * traces, 1, n, self._real),
+            Export(self._shape.bins * traces, 1, n, np.float64),
         )
 
     def _arguments(self, first: int, plan: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -160,12 +160,12 @@ def look_at_energies(
     if numbers.keeps_energies:
         record_row(energy, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.energies)
     if numbers.keeps_weights:
-        weight = rows[WEIGHT]
         if numbers.tempering == CONTOUR:
-            raise_to(weight, rows[LOG_WEIGHT], tempering_parameters[ZETA])
+            raise_to(rows[WEIGHT], rows[LOG_WEIGHT], tempering_parameters[ZETA])
+            record_row(rows[WEIGHT], state.status, numbers.n_chains, numbers.n_kept, slot, outputs.weights)
         else:
-            weight = state.continuous.rows[COUNTS]
-        record_row(weight, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.weights)
+            counts = state.continuous.rows[COUNTS]
+            record_row(counts, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.weights)
 
 
 @inlined

@@ -8,8 +8,8 @@ from .state import BIN, BOTTOM, LOG_PSI, LOG_WEIGHT, PLACE, TEMPERATURE, TOP
 @inlined
 def flatten_block(energy, multiplier, state, numbers, parameters):
     """``multiplier`` and the rows that go with it, (lane), at ``energy``; inlined, as a block is large to pass."""
-    rows = state.rows
+    rows, masses = state.rows, state.masses
     flatten(
-        energy, rows[TEMPERATURE], rows[PLACE], rows[BIN], rows[TOP], rows[BOTTOM], multiplier, rows[LOG_PSI],
+        energy, rows[TEMPERATURE], rows[PLACE], rows[BIN], masses[TOP], masses[BOTTOM], multiplier, rows[LOG_PSI],
         rows[LOG_WEIGHT], state.contour, parameters, numbers.n_chains, numbers.n_replicas,
     )  # fmt: skip

@@ -53,6 +53,7 @@ class Job:
     asked: Sampler  # as it was given, where a pilot has found its partition since
     pilot_gradients: int  # gradient evaluations of that pilot
     backend: str = "cpu"
+    dtype: str = "float64"  # of what the engine computes with; draws are float64 always
 
     @property
     def n_kept(self) -> int:
@@ -167,6 +168,7 @@ def make_job(
     thin: Any,
     init: Any,
     backend: Any,
+    dtype: Any,
     threads: Any,
     keep_replicas: Any,
     keep_energies: Any,
@@ -188,6 +190,7 @@ def make_job(
         )
     check_minibatches(problem, sampler)
     check_backend(backend, problem)
+    check_dtype(dtype, backend, problem, sampler)
     n_steps = check_count("n_steps", n_steps, at_least=1, below=MAX_STEPS)
     n_chains = check_count("n_chains", n_chains, at_least=1, below=MAX_CHAINS)
     burn_in = check_count("burn_in", burn_in, at_least=0, below=n_steps)
@@ -219,7 +222,7 @@ def make_job(
     start = check_start(problem, sampler, n_chains, init)
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
-        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend,
+        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
     return job
@@ -238,6 +241,34 @@ def check_backend(backend: Any, problem: Problem) -> None:
     from .device import check_available
 
     check_available()
+
+
+def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) -> None:
+    """Raise ValueError for an unknown dtype, or one in which the backend or a part cannot compute."""
+    check_choice("dtype", dtype, ["float64", "float32"])
+    if dtype == "float64":
+        return
+    if backend != "cuda":
+        raise ValueError(
+            f"dtype must be 'float64' for backend {backend!r}, got {dtype!r}; float32 needs backend='cuda'"
+        )
+    if sampler.dynamics.needs_curvature:
+        raise ValueError(
+            f"dtype must be 'float64' for dynamics {sampler.dynamics.name!r} with their drift correction, which is a "
+            "difference of two gradients a thousandth of a step apart; got 'float32'"
+        )
+    from .single import to_singles
+
+    numbers = {
+        f"the parameters of {problem.name!r}": () if problem.target.stochastic else problem.target.parameters,
+        f"the numbers of {sampler.dynamics.name!r}": sampler.dynamics.parameters,
+        "step sizes": sampler.step_sizes,
+        "temperatures": sampler.temperatures,
+        "noises": (sampler.gradient_noise, sampler.energy_noise),
+        "the boundary's coefficient": (sampler.boundary.coefficient,),
+    }
+    for name, values in numbers.items():
+        to_singles(values, name)
 
 
 def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:

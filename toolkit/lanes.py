@@ -10,8 +10,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .signatures import FLOATS, MATRIX
-
 
 def promise(module: Any, instruction: Any, scope: int) -> None:
     """Mark an access of row number ``scope`` (0: rows that are only read) as meeting none of a smaller number."""
@@ -27,38 +25,48 @@ def lane_access(dim: int) -> tuple[Any, Any]:
 
     @intrinsic
     def load(typing_context, position, lane):
-        kind = types.UniTuple(types.float64, dim)
+        matrix = array_like(position, 2)
+        kind = types.UniTuple(matrix.dtype, dim)
 
         def generate(context, builder, signature, arguments):
-            values = [builder.load(p) for p in row_pointers(context, builder, arguments[0], arguments[1], dim)]
+            pointers = row_pointers(context, builder, matrix, arguments[0], arguments[1], dim)
+            values = [builder.load(pointer) for pointer in pointers]
             for value in values:
                 promise(builder.module, value, 0)
             return context.make_tuple(builder, kind, values)
 
-        return kind(MATRIX, types.intp), generate
+        return kind(matrix, types.intp), generate
 
     @intrinsic
     def store(typing_context, energy, gradient, lane, value, slope):
+        row, matrix = array_like(energy, 1), array_like(gradient, 2)
+
         def generate(context, builder, signature, arguments):
             kinds = list(signature.args[4]) if isinstance(signature.args[4], types.BaseTuple) else [signature.args[4]]
             is_tuple = isinstance(signature.args[4], types.BaseTuple)
-            for d, pointer in enumerate(row_pointers(context, builder, arguments[1], arguments[2], dim)):
+            for d, pointer in enumerate(row_pointers(context, builder, matrix, arguments[1], arguments[2], dim)):
                 element = builder.extract_value(arguments[4], d) if is_tuple else arguments[4]
-                number = context.cast(builder, element, kinds[d], types.float64)
+                number = context.cast(builder, element, kinds[d], matrix.dtype)
                 promise(builder.module, builder.store(number, pointer), d + 1)
-            number = context.cast(builder, arguments[3], signature.args[3], types.float64)
-            pointer = builder.gep(context.make_array(FLOATS)(context, builder, arguments[0]).data, [arguments[2]])
+            number = context.cast(builder, arguments[3], signature.args[3], row.dtype)
+            pointer = builder.gep(context.make_array(row)(context, builder, arguments[0]).data, [arguments[2]])
             promise(builder.module, builder.store(number, pointer), dim + 1)
             return context.get_dummy_value()
 
-        return types.void(FLOATS, MATRIX, types.intp, value, slope), generate
+        return types.void(row, matrix, types.intp, value, slope), generate
 
     return load, store
 
 
-def row_pointers(context: Any, builder: Any, array: Any, lane: Any, dim: int) -> list[Any]:
-    """Pointers to ``array[d, lane]`` for every d."""
-    matrix = context.make_array(MATRIX)(context, builder, array)
+def array_like(array: Any, dim: int) -> Any:
+    """The type of a contiguous array of ``array``'s floats, float64 where it has none."""
+    kind = array.dtype if isinstance(array, types.Array) and isinstance(array.dtype, types.Float) else types.float64
+    return types.Array(kind, dim, "C")
+
+
+def row_pointers(context: Any, builder: Any, kind: Any, array: Any, lane: Any, dim: int) -> list[Any]:
+    """Pointers to ``array[d, lane]`` for every d, the array being of type ``kind``."""
+    matrix = context.make_array(kind)(context, builder, array)
     lanes = builder.extract_value(matrix.shape, 1)
     word = lane.type
     return [builder.gep(matrix.data, [builder.add(builder.mul(ir.Constant(word, d), lanes), lane)]) for d in range(dim)]

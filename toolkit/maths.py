@@ -29,16 +29,23 @@ HALF_PI_HIGH, HALF_PI_MIDDLE, HALF_PI_LOW = 1.5707963267948966, 6.12323399573676
 SINCOS_RANGE = 2.0**30
 
 
+def kind_of(*given):
+    """float32 where the floats among these types are float32, else float64."""
+    floats = {kind for kind in given if isinstance(kind, types.Float)}
+    return types.float32 if floats == {types.float32} else types.float64
+
+
 @intrinsic
 def fma(typing_context, a, b, c):
-    """a · b + c with one rounding (float64)."""
+    """a · b + c with one rounding; of float32 where all floats among them are."""
+    kind = kind_of(a, b, c)
 
     def generate(context, builder, signature, arguments):
-        kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()] * 3)
-        function = builder.module.declare_intrinsic("llvm.fma", [ir.DoubleType()], kind)
+        number = context.get_value_type(kind)
+        function = builder.module.declare_intrinsic("llvm.fma", [number], ir.FunctionType(number, [number] * 3))
         return builder.call(function, arguments)
 
-    return types.float64(types.float64, types.float64, types.float64), generate
+    return kind(kind, kind, kind), generate
 
 
 @intrinsic
@@ -63,12 +70,15 @@ def from_bits(typing_context, value):
 
 @intrinsic
 def select(typing_context, condition, if_true, if_false):
-    """``if_true if condition else if_false`` without a branch; both are evaluated, and both float64 or both int64."""
+    """``if_true if condition else if_false`` without a branch; both are evaluated, and become of one type.
+
+    That is int64 where both are, float32 where the floats among them are, else float64.
+    """
 
     def generate(context, builder, signature, arguments):
         return builder.select(*arguments)
 
-    kind = types.int64 if if_true == types.int64 and if_false == types.int64 else types.float64
+    kind = types.int64 if if_true == types.int64 and if_false == types.int64 else kind_of(if_true, if_false)
     return kind(types.boolean, kind, kind), generate
 
 

@@ -34,6 +34,7 @@ def sample(
     thin: int = 1,
     init: Any = None,
     backend: str = "cpu",
+    dtype: str = "float64",
     threads: int | None = None,
     progress: bool | None = None,
     keep_replicas: bool = False,
@@ -70,7 +71,7 @@ def sample(
     """
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
+        backend=backend, dtype=dtype, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
         keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators,
         checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
     )  # fmt: skip
@@ -145,6 +146,7 @@ def stream(
     thin: int = 1,
     init: Any = None,
     backend: str = "cpu",
+    dtype: str = "float64",
     threads: int | None = None,
     progress: bool | None = None,
     keep_replicas: bool = False,
@@ -165,7 +167,7 @@ def stream(
     """
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
+        backend=backend, dtype=dtype, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
         keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators,
         checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
     )  # fmt: skip

@@ -46,6 +46,7 @@ class State(NamedTuple):
     foot: Floats  # scratch (dim, lane)
     distances: Floats  # scratch of Stein's particles
     rows: Floats  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
+    masses: Floats  # scratch (MASSES or 0, lane): contour's, of float64 always
     scratch: Floats  # scratch (rows, lane): the target's own
 
 
@@ -53,9 +54,11 @@ class State(NamedTuple):
 # (contour), or by the coupling λ (continuous tempering), which is 1 elsewhere; PROPOSED is MULTIPLIER on the way to a
 # Metropolis test. WEIGHT is that of the last draw.
 (
-    ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, MULTIPLIER, LAMBDA, WEIGHT, PLACE, BIN, TOP, BOTTOM,
+    ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, MULTIPLIER, LAMBDA, WEIGHT, PLACE, BIN,
     LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, PROPOSED, ENGINE_ROWS,
-) = range(20)  # fmt: skip
+) = range(18)  # fmt: skip
+
+TOP, BOTTOM, SHARE, MASSES = range(4)  # θ at the two ends of a bin, and the share of a step that teaches it
 
 NO_TEMPERING, EXCHANGE, CONTOUR, CONTINUOUS, STEIN = range(5)
 
@@ -118,7 +121,7 @@ STATE = types.NamedTuple(
     + (EXCHANGE_STATE, CONTOUR_STATE, CONTINUOUS_STATE)
     + (s.MATRIX,) * 5
     + (s.FLOATS,)
-    + (s.MATRIX,) * 2,
+    + (s.MATRIX,) * 3,
     State,
 )
 NUMBERS = types.NamedTuple(

@@ -24,6 +24,7 @@ from .state import (
     NOISY_ENERGY,
     PLACE,
     POTENTIAL,
+    SHARE,
     STEIN,
     STEP_SIZE,
     TEMPERATURE,
@@ -67,8 +68,8 @@ def temper_by_contour(state, numbers, parameters, step, samples):
         for lane in range(place.size):
             place[lane] = select(state.status[lane] == 0, place[lane], math.nan)  # the diverged teach nothing
         learn(
-            rows[BIN], place, rows[TOP], rows[LOG_WEIGHT], rows[WEIGHT], state.contour, parameters, step,
-            numbers.n_chains, numbers.n_replicas,
+            rows[BIN], place, state.masses[TOP], rows[LOG_WEIGHT], state.masses[SHARE], state.contour, parameters,
+            step, numbers.n_chains, numbers.n_replicas,
         )  # fmt: skip
     if numbers.leapfrogs > 0:  # the Metropolis test compares energies that one θ has flattened
         flatten_block(rows[NOISY_ENERGY], rows[MULTIPLIER], state, numbers, parameters)

@@ -31,8 +31,9 @@ ROOM = 2**25  # numbers of the draws in memory at a time
 BIT_CHAINS, BIT_STEPS = 13, 240
 N_EXACT = 20_000
 PLAIN: dict[str, Any] = {
-    "backend": "cpu", "threads": None, "keep_replicas": False, "keep_energies": False, "keep_statistics": False,
-    "trace_every": None, "accumulators": None, "checkpoint": None, "checkpoint_every": 60.0, "layout": Layout(),
+    "backend": "cpu", "dtype": "float64", "threads": None, "keep_replicas": False, "keep_energies": False,
+    "keep_statistics": False, "trace_every": None, "accumulators": None, "checkpoint": None, "checkpoint_every": 60.0,
+    "layout": Layout(),
 }  # fmt: skip
 MARKS = {True: "passed", False: "FAILED", None: "not checked"}
 
