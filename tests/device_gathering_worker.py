@@ -167,6 +167,26 @@ def what_travels(name):
     return np.array([str(sum(sent)), "it fits"])
 
 
+def watch_types():
+    """Let a launch fail whose arguments are not of the types compiled for: a device would compile anew, and fuse."""
+    from numba import typeof
+
+    from toolkit import device_gathering
+
+    compiled, launch, kinds_of = device_gathering.compiled_gathering, device_gathering.launch, {}
+
+    def noted(form, kinds):
+        kernel = compiled(form, kinds)
+        kinds_of[id(kernel)] = kinds
+        return kernel
+
+    def watched(kernel, blocks, threads, stream, arguments):
+        assert tuple(map(typeof, arguments)) == kinds_of[id(kernel)]
+        launch(kernel, blocks, threads, stream, arguments)
+
+    device_gathering.compiled_gathering, device_gathering.launch = noted, watched
+
+
 def calm():
     """The simulator's wait for its threads, which sleeps, as these otherwise compile beside a loop that never rests."""
     from numba.cuda.simulator.kernel import BlockThread
@@ -181,6 +201,7 @@ def calm():
 if __name__ == "__main__":
     assert os.environ["NUMBA_ENABLE_CUDASIM"] == "1"
     calm()
+    watch_types()
     folder = Path(sys.argv[1])
     for title in sys.argv[2:]:
         if title in SAMPLERS:

@@ -22,7 +22,7 @@ from tests.device_gathering_worker import (
     job_of,
     raws_of,
 )
-from toolkit import sample
+from toolkit import Layout, sample
 
 pytest.importorskip("numba_cuda", reason="needs the cuda extra")
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")
@@ -115,6 +115,22 @@ def test_no_draw_travels_and_what_does_not_fit_is_refused(few):
     assert sent == "0"
     assert message.startswith("accumulators must fit into the device's 5e-06 GB, got ")
     assert "n_chains=3" in message
+
+
+@pytest.mark.parametrize(("chosen", "is_refused"), [(every(), False), ({**every(), "own": Spans()}, True)])
+def test_the_host_needs_room_for_draws_of_its_own_accumulators_alone(monkeypatch, chosen, is_refused):
+    from toolkit import footprint
+
+    monkeypatch.setattr("toolkit.device.check_available", lambda: None)
+    monkeypatch.setattr(footprint, "check_room", lambda name, value, n_bytes, **more: needed.append(n_bytes))
+    needed = []
+    monkeypatch.setattr("toolkit.sampling.Checkpoint", lambda *given: 1 / 0)  # nothing is to run
+    with pytest.raises(ZeroDivisionError):
+        sample(
+            COSINE, SAMPLERS["sgld"], keep_draws=False, backend="cuda", layout=Layout(chunk_steps=10_000),
+            n_steps=20_000, n_chains=1_000, seed=0, accumulators=chosen,
+        )  # fmt: skip
+    assert (max(needed) > 8 * 2 * 1_000 * 10_000) == is_refused
 
 
 def check_ptx(name, dim, weighted, capability, real=np.float64):

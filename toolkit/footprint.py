@@ -11,12 +11,15 @@ LOOKS = 4096  # steps at which a schedule is asked whether it keeps them
 GOLDEN = 0.6180339887498949  # its multiples, modulo 1, lie evenly and in step with no period
 
 
-def check_footprint(job: Job, *, keep_draws: bool, keep_trace: bool) -> None:
-    """Raise ValueError where the draws, or the trace, of a run, or else of a chunk of it, do not fit into memory."""
+def check_footprint(job: Job, *, keep_draws: bool, keep_trace: bool, has_draws: bool = True) -> None:
+    """Raise ValueError where the draws, or the trace, of a run, or else of a chunk of it, do not fit into memory.
+
+    has_draws: whether there are any on the host.
+    """
     chains, replicas, dim = job.init.shape
     chunk = min(job.chunk_length, job.n_steps)
     numbers = dim + job.records_energies + job.sampler.is_weighted + 0.5 * len(STATISTICS) * job.keep_statistics
-    draws = expected_draws(job) if keep_draws else -(-chunk // job.thin)
+    draws = expected_draws(job) if keep_draws else has_draws * -(-chunk // job.thin)
     got = f"{job.n_steps} with n_chains={chains}, thin={job.thin} and layout.chunk_steps={job.layout.chunk_steps}"
     hint = "; give a larger thin, or accumulators with keep_draws=False, or use stream"
     check_room("n_steps", got, 8.0 * draws * (1 + chains * job.n_kept * numbers) + 40.0 * chunk, hint=hint)

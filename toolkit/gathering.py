@@ -69,11 +69,8 @@ class Gathers(ABC):
 
 
 def names_on_device(job: "Job") -> list[str]:
-    """Names of the accumulators that take in draws where a device writes them.
-
-    None where only some of several kept replicas sample the target: their draws lie at no one distance.
-    """
-    if job.backend == "cpu" or job.sampler.n_target_replicas not in (1, job.n_kept):
+    """Names of the accumulators that take in draws where a device writes them."""
+    if job.backend == "cpu":
         return []
     return [name for name, accumulator in job.accumulators.items() if isinstance(accumulator, Gathers)]
 

@@ -77,10 +77,11 @@ def sample(
     )  # fmt: skip
     check_progress(progress)
     check_flag("keep_draws", keep_draws)
-    check_footprint(job, keep_draws=keep_draws, keep_trace=True)
+    has_draws = brings_draws(job, keep_draws)
+    check_footprint(job, keep_draws=keep_draws, keep_trace=True, has_draws=has_draws)
     steps = job.kept_steps() if keep_draws else next(job.kept_pieces())[:0].copy()  # a view would hold all of them
     trace_steps = job.traced(0, job.n_steps)
-    has_room = keep_draws or not brings_draws(job, keep_draws)  # for all draws that leave the engine
+    has_room = keep_draws or not has_draws
     interrupted = False
     with contextlib.ExitStack() as stack:
         saved = stack.enter_context(Checkpoint(job, "sample" if keep_draws else "sample without draws"))
