@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from .cases import MAKERS, case_of
-from .kernels import tool
+from .kernels import tools
 from .measure import Plan
 from .tables import Table
 
@@ -36,9 +36,9 @@ def summed(text: str) -> dict[str, float]:
 
 def main(plan: Plan) -> None:
     """Print the table, where ncu is found and counts."""
-    program = tool("ncu")
-    if program is None or plan.is_dry:
-        print("counters: nothing done, as this is a dry run" if program else "counters: ncu not found")
+    found = tools("ncu")
+    if not found or plan.is_dry:
+        print("counters: nothing done, as this is a dry run" if found else "counters: ncu not found")
         return
     table = Table(
         plan.folder, "counters", "case", *(f"{what}, each chain-step" for what in METRICS), "float64 operations"
@@ -47,7 +47,7 @@ def main(plan: Plan) -> None:
         if plan.is_late(name):
             continue
         call = CALL.format(name=name, chains=N_CHAINS, steps=N_STEPS)
-        command = [program, "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS.values())]
+        command = [found[0], "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS.values())]
         done = subprocess.run([*command, sys.executable, "-c", call], capture_output=True, text=True, check=False)
         sums = summed(done.stdout)
         if not set(METRICS.values()) <= set(sums):

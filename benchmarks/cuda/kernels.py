@@ -1,6 +1,7 @@
 """Kernels of the cases as text, and their operations: PTX always; SASS where ptxas and a disassembler are found."""
 
 import importlib.util
+import itertools
 import shutil
 import subprocess
 import tempfile
@@ -16,37 +17,28 @@ from .measure import job_of
 from .operations import Operations, count_operations
 
 
-def tool(name: str) -> str | None:
-    """Where a program of CUDA's is: on PATH, or beside NVIDIA's Python packages; None where it is not."""
-    if found := shutil.which(name):
-        return found
+def tools(name: str) -> list[str]:
+    """Where a program of CUDA's is: beside NVIDIA's Python packages, which are the compiler's age, and on PATH."""
     parent = importlib.util.find_spec("nvidia")
-    folders = parent.submodule_search_locations if parent else None
-    for folder in folders or ():
-        for path in sorted(Path(folder).glob(f"*/bin/{name}")):
-            return str(path)
-    return None
+    folders = [Path(folder) for folder in (parent.submodule_search_locations if parent else None) or ()]
+    found = [str(path) for folder in folders for path in sorted(folder.glob(f"*/bin/{name}"))]
+    on_path = shutil.which(name)
+    return [*found, on_path] if on_path else found
 
 
 def sass_of(ptx: str, capability: tuple[int, int]) -> str | None:
-    """``ptx`` assembled and disassembled; None where the programs for it are not there, or fail."""
-    assembler, disassembler = tool("ptxas"), tool("nvdisasm")
-    if assembler is None or disassembler is None:
-        return None
+    """``ptx`` assembled and disassembled; None where the programs for it are not there, or too old for it."""
     with tempfile.TemporaryDirectory() as folder:
         source, code = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
-        commands = [
-            [assembler, f"-arch=sm_{capability[0]}{capability[1]}", str(source), "-o", str(code)],
-            [disassembler, "-c", str(code)],
-        ]
-        said = ""
-        for command in commands:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                return None
-            said = done.stdout
-    return said
+        for assembler, disassembler in itertools.product(tools("ptxas"), tools("nvdisasm")):
+            assemble = [assembler, f"-arch=sm_{capability[0]}{capability[1]}", str(source), "-o", str(code)]
+            done = subprocess.run(assemble, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                done = subprocess.run([disassembler, "-c", str(code)], capture_output=True, text=True, check=False)
+                if done.returncode == 0:
+                    return done.stdout
+    return None
 
 
 def operations_of(case: Case, capability: tuple[int, int], real: Any = np.float64) -> Operations:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from .kernels import tool
+from .kernels import tools
 from .measure import Plan
 from .tables import Table
 
@@ -12,15 +12,15 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 def main(plan: Plan) -> None:
     """Print the table, where compute-sanitizer is found and the kernels run on a device."""
-    program = tool("compute-sanitizer")
-    if program is None or plan.is_dry:
-        print("sanitizer: nothing done, as this is a dry run" if program else "sanitizer: compute-sanitizer not found")
+    found = tools("compute-sanitizer")
+    if not found or plan.is_dry:
+        print("sanitizer: nothing done, as this is a dry run" if found else "sanitizer: compute-sanitizer not found")
         return
     table = Table(plan.folder, "sanitizer", "tool", "exit status", "what it said last")
     for name in TOOLS:
         if not plan.is_late(name):
             check = [sys.executable, "-m", "benchmarks.cuda", "equality", "--tiny"]
-            command = [program, "--tool", name, "--error-exitcode", "9", *check]
+            command = [found[0], "--tool", name, "--error-exitcode", "9", *check]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             last = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("=====")][-1:]
             table.row(name, done.returncode, *(last or ["nothing"]))
