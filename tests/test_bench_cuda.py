@@ -99,6 +99,20 @@ def test_operations_of_sass():
     assert counted.flops == 3
 
 
+@pytest.mark.slow
+def test_two_replicas_that_move_alike_cost_twice_the_float64_of_one():
+    pytest.importorskip("numba_cuda")
+    from benchmarks.cuda.cases import case_of
+    from benchmarks.cuda.measure import job_of
+    from toolkit.device_engine import chain_ptx
+
+    one, two = (count_operations(chain_ptx(job_of(case_of(name)), (9, 0))) for name in ("sgld", "r2sgld"))
+    assert one.source == two.source == "PTX"
+    assert 100 < one.count(FLOAT64) < 200
+    assert two.count(FLOAT64) == pytest.approx(2 * one.count(FLOAT64), rel=0.02)
+    assert one.kinds["wide multiply"] >= 17  # ten rounds of Philox, two products each, less those of constants
+
+
 def test_the_step_loop_is_the_longest_and_must_be_there():
     instructions, labels = parse(PTX)
     first, last = step_loop(instructions, labels)
