@@ -23,7 +23,7 @@ mutants: .venv/installed
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
 
-bench-cuda: .venv/installed
+bench-cuda: test-cuda
 	$(BIN)/python -m benchmarks.cuda --out benchmarks/out/cuda --minutes 120
 
 lint: .venv/installed

@@ -15,6 +15,7 @@ COLUMNS = (
     "share of the floor", "limit", "device, 10⁶/s", "one core, 10⁶/s", "all cores, 10⁶/s", "steps",
 )  # fmt: skip
 CPU_CHAINS = 1024  # for each core
+MANY = 10**7  # chains whose state takes the host many seconds to lay out
 
 
 def shares(case: Case, floor: Floor | None, rates: list[float]) -> tuple[str, str, str]:
@@ -42,7 +43,7 @@ def main(plan: Plan) -> None:
                     continue
                 n_steps = steps_for(case, "cuda", n_chains, plan, keeps)
                 seen = rounds_of(
-                    plan,
+                    plan if n_chains < MANY else plan._replace(rounds=min(2, plan.rounds)),
                     device=lambda at=(n_chains, n_steps, keeps), case=case: rate(case, "cuda", *at),
                     one=lambda case=case, n=cpu_steps: rate(case, "cpu", chains, n, threads=1),
                     all=lambda case=case, n=cpu_steps: rate(case, "cpu", chains * cores, n, threads=cores),
