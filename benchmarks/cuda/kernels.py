@@ -17,6 +17,9 @@ from .measure import job_of
 from .operations import Operations, count_operations
 
 
+LINKING = ((), ("-c",))  # whole, or to be linked with what Numba has in other files
+
+
 def tools(name: str) -> list[str]:
     """Where a program of CUDA's is: beside NVIDIA's Python packages, which are the compiler's age, and on PATH."""
     parent = importlib.util.find_spec("nvidia")
@@ -31,8 +34,8 @@ def sass_of(ptx: str, capability: tuple[int, int]) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         source, code = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
-        for assembler, disassembler in itertools.product(tools("ptxas"), tools("nvdisasm")):
-            assemble = [assembler, f"-arch=sm_{capability[0]}{capability[1]}", str(source), "-o", str(code)]
+        for options, assembler, disassembler in itertools.product(LINKING, tools("ptxas"), tools("nvdisasm")):
+            assemble = [assembler, *options, f"-arch=sm_{capability[0]}{capability[1]}", str(source), "-o", str(code)]
             done = subprocess.run(assemble, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 done = subprocess.run([disassembler, "-c", str(code)], capture_output=True, text=True, check=False)
