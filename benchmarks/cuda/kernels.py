@@ -16,7 +16,6 @@ from .cases import Case
 from .measure import job_of
 from .operations import Operations, count_operations
 
-
 LINKING = ((), ("-c",))  # whole, or to be linked with what Numba has in other files
 
 
