@@ -6,8 +6,6 @@ python -m tests.device_gathering_worker FOLDER RUN …: states of ``gathered`` a
 import itertools
 import os
 import sys
-import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -15,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from targets import mixtures
+from tests.simulator_worker import rest
 from toolkit import Layout, Target, accumulators, sample, samplers, stream
 from toolkit.contour import Partition
 from toolkit.problem import Problem
@@ -187,20 +186,9 @@ def watch_types():
     device_gathering.compiled_gathering, device_gathering.launch = noted, watched
 
 
-def calm():
-    """The simulator's wait for its threads, which sleeps, as these otherwise compile beside a loop that never rests."""
-    from numba.cuda.simulator.kernel import BlockThread
-
-    def is_alive(thread):
-        time.sleep(1e-4)
-        return threading.Thread.is_alive(thread)
-
-    BlockThread.is_alive = is_alive
-
-
 if __name__ == "__main__":
     assert os.environ["NUMBA_ENABLE_CUDASIM"] == "1"
-    calm()
+    rest()
     watch_types()
     folder = Path(sys.argv[1])
     for title in sys.argv[2:]:

@@ -13,16 +13,21 @@ import warnings
 from pathlib import Path
 
 
-def main(folder, names):
-    """Run them; one that raises leaves its words."""
+def rest():
+    """Let the simulator rest before it asks whether a thread is alive: it would keep others from compiling."""
     from numba.cuda.simulator import kernel
 
     def is_alive(thread):
-        """As before, but after a rest: the simulator asks without pause, and keeps others from compiling."""
+        """As before, but after a rest."""
         time.sleep(1e-4)
         return threading.Thread.is_alive(thread)
 
     kernel.BlockThread.is_alive = is_alive
+
+
+def main(folder, names):
+    """Run them; one that raises leaves its words."""
+    rest()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("ignore")
     import numpy as np

@@ -38,7 +38,8 @@ class Accumulator(Protocol):
     """What ``sample`` and ``stream`` need of an accumulator.
 
     Where numbers of its state are places in memory or end a loop, it also has ``is_possible(state) -> bool``, which a
-    checkpoint asks before it goes on with a state from a file.
+    checkpoint asks before it goes on with a state from a file. On a GPU the toolkit's own take in draws where these
+    are written; any other runs on the host, to which draws are then brought.
     """
 
     @property
