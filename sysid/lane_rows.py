@@ -8,6 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from toolkit.lanes import array_like
@@ -36,7 +37,7 @@ def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]
 
         @intrinsic
         def read(typing_context, matrix, first, lane):
-            whole = array_like(matrix, 2)
+            whole = matrix_like(matrix)
             kind = types.UniTuple(whole.dtype, rows) if rows else types.Tuple(())
 
             def generate(context, builder, signature, arguments):
@@ -49,7 +50,7 @@ def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]
 
         @intrinsic
         def write(typing_context, matrix, first, lane, x):
-            whole = array_like(matrix, 2)
+            whole = matrix_like(matrix)
 
             def generate(context, builder, signature, arguments):
                 for d, pointer in enumerate(pointers(context, builder, whole, arguments, rows)):
@@ -65,12 +66,22 @@ def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]
     return {role: access(role) for role in roles}
 
 
+def matrix_like(matrix: Any) -> Any:
+    """The type of ``matrix`` where its rows lie apart, as those of one chain on a device, else of a contiguous one."""
+    return matrix if isinstance(matrix, types.Array) and matrix.layout == "A" else array_like(matrix, 2)
+
+
 def pointers(context: Any, builder: Any, kind: Any, arguments: Any, rows: int) -> list[Any]:
-    """Pointers to ``matrix[first + d, lane]`` for every d, the matrix being of type ``kind``."""
+    """Pointers to ``matrix[first + d, lane]`` for every d; kind: the matrix's type."""
     matrix = context.make_array(kind)(context, builder, arguments[0])
-    lanes, word = builder.extract_value(matrix.shape, 1), arguments[1].type
-    out = []
+    word, out = arguments[1].type, []
     for d in range(rows):
-        row = builder.mul(builder.add(arguments[1], ir.Constant(word, d)), lanes)
-        out.append(builder.gep(matrix.data, [builder.add(row, arguments[2])]))
+        row = builder.add(arguments[1], ir.Constant(word, d))
+        if kind.layout == "C":
+            place = builder.mul(row, builder.extract_value(matrix.shape, 1))
+            out.append(builder.gep(matrix.data, [builder.add(place, arguments[2])]))
+        else:
+            down, along = (builder.extract_value(matrix.strides, i) for i in range(2))
+            offset = builder.add(builder.mul(row, down), builder.mul(arguments[2], along))
+            out.append(cgutils.pointer_add(builder, matrix.data, offset, matrix.data.type))
     return out
