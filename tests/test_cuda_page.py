@@ -10,12 +10,7 @@ import pytest
 
 from benchmarks.cuda.__main__ import STAGES
 
-# The simulator asks without pause whether its threads live, and keeps others from compiling.
-RESTS = """
-import threading, time
-from numba.cuda.simulator import kernel
-kernel.BlockThread.is_alive = lambda thread: (time.sleep(1e-4), threading.Thread.is_alive(thread))[1]
-"""
+RESTS = "from tests.simulator_worker import rest; rest()\n"
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "cuda.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
