@@ -10,7 +10,7 @@ import numpy as np
 TABLES = [
     "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
     "doors", "samplers", "accumulators", "layout", "start", "memory", "storage", "checkpoint",
-    "diagnostics", "long", "verify", "identification", "lorenz", "trajectory", "calibration", "cuda",
+    "diagnostics", "long", "verify", "identification", "lorenz", "trajectory", "calibration", "float32", "cuda",
 ]  # fmt: skip
 
 wanted = [word for word in sys.argv[1:] if word != "--small"] or TABLES

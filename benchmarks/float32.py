@@ -2,13 +2,15 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+from numba import njit
 
-from toolkit import driver, job
+from targets import constrained, mixtures, shapes
+from toolkit import Sampler, driver, hyperbolic, job, maths, sample, samplers, tempering, trigonometry
 from toolkit.blocks import Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
 from toolkit.chain_kernel import INTERPRETED
 from toolkit.device import interpreted
@@ -16,6 +18,9 @@ from toolkit.engine import advance
 from toolkit.proposals import propose, propose_nothing
 from toolkit.single import twin
 from toolkit.tempers import TEMPERS
+
+from .markdown import head, row
+from .sampler_laws import NORMAL, second_moment
 
 Single = np.float32
 KEPT = ("contour", "continuous", "masses")  # parts of a state that stay float64
@@ -47,6 +52,9 @@ class TwinEngine:
         kept = (*KEPT, *(["scratch"] if problem.target.stochastic else []), *(["foot"] if problem.domain else []))
         self.blocks = [block._replace(state=single(block.state, kept)) for block in blocks]
 
+    def fetch_accumulated(self) -> None:
+        """Accumulators are the host's."""
+
     def run(self, pool: Any, first: int, factors: Any, slots: Any, trace_slots: Any, outputs: Any) -> None:
         """As ``blocks.Engine.run``."""
         sizes, temperatures = factors.step_size.astype(Single), factors.temperature.astype(Single)
@@ -65,8 +73,6 @@ class TwinEngine:
 @functools.cache
 def lazily(function: Any) -> Any:
     """``function`` for arguments of any types."""
-    from numba import njit
-
     return njit(error_model="numpy", _nrt=False)(function)
 
 
@@ -87,3 +93,130 @@ def twins_on_this_processor() -> Iterator[None]:
     """``sample(..., backend="cuda", dtype="float32")`` runs here meanwhile, in ``TwinEngine``."""
     with mock.patch.object(driver, "make_engine", TwinEngine), mock.patch.object(job, "check_backend"):
         yield
+
+
+class Function(NamedTuple):
+    """One of our functions of float32, what it should give, and the arguments for which it should."""
+
+    name: str
+    ours: Any
+    exact: Callable[[Any], Any]
+    low: float = -np.inf
+    high: float = np.inf
+    is_absolute: bool = False
+
+
+def sine_of_turns(t: Any) -> Any:
+    """sin 2πt."""
+    return np.sin(2.0 * np.pi * (t - np.round(t)))
+
+
+FUNCTIONS = (
+    Function("exp", maths.exp, np.exp),
+    Function("exp_share", maths.exp_share, np.exp, -86.0, 80.0),
+    Function("log", maths.log, np.log),
+    Function("expm1", hyperbolic.expm1, np.expm1),
+    Function("log1p", hyperbolic.log1p, np.log1p),
+    Function("sinh", hyperbolic.sinh, np.sinh, -88.7, 88.7),
+    Function("cosh", hyperbolic.cosh, np.cosh, -88.7, 88.7),
+    Function("tanh", hyperbolic.tanh, np.tanh),
+    Function("asinh", hyperbolic.asinh, np.arcsinh, -1.7e38, 1.7e38),
+    Function("acosh", hyperbolic.acosh, np.arccosh, -np.inf, 1.7e38),
+    Function("atanh", hyperbolic.atanh, np.arctanh),
+    Function("atan", trigonometry.atan, np.arctan),
+    Function("asin", trigonometry.asin, np.arcsin),
+    Function("acos", trigonometry.acos, np.arccos),
+    Function("sin", trigonometry.sin, np.sin, -(2.0**18), 2.0**18, True),
+    Function("cos", trigonometry.cos, np.cos, -(2.0**18), 2.0**18, True),
+    Function("sincos_turns, sine", maths.sincos_turns, sine_of_turns, -(2.0**20), 2.0**20, True),
+)
+
+
+def every_float32(stride: int) -> Any:
+    """Every ``stride``-th float32 by its bits, infinities and nans included."""
+    return np.arange(0, 2**32, stride, dtype=np.uint64).astype(np.uint32).view(Single)
+
+
+def error_of(function: Function, arguments: Any) -> float:
+    """Largest error, in ulp of float32, or absolute in units of 2⁻²⁴; inf where an infinity or nan is wrong."""
+    call, takes_first = twin(function.ours), function.ours is maths.sincos_turns
+
+    @njit(error_model="numpy")  # type: ignore[untyped-decorator]
+    def loop(x):  # type: ignore[no-untyped-def]
+        out = np.empty_like(x)
+        for i in range(x.size):
+            value = call(x[i])
+            out[i] = value[0] if takes_first else value
+        return out
+
+    with np.errstate(all="ignore"):
+        x = arguments[~((arguments < function.low) | (arguments > function.high))]
+        found, wanted = loop(x), function.exact(x.astype(np.float64))
+        rounded = wanted.astype(Single)
+        size = np.spacing(np.maximum(np.abs(rounded), np.finfo(Single).tiny)).astype(np.float64)
+        error = np.abs(found - wanted) / (2.0**-24 if function.is_absolute else size)
+        finite = np.isfinite(rounded)
+        right = (found == rounded) | (np.isnan(found) & np.isnan(rounded)) | (finite & np.isfinite(found))
+    return float(error[finite].max()) if right.all() else float("inf")
+
+
+FLOWER = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))
+SAMPLERS: dict[str, tuple[Any, Sampler]] = {
+    "SGLD": (mixtures.cosine25(), samplers.sgld(1e-3)),
+    "SGNHT": (mixtures.cosine25(), samplers.sgnht(1e-3)),
+    "r2SGLD in the flower": (FLOWER, samplers.r2sgld(step_sizes=(1e-3, 3e-3), temperatures=(1.0, 10.0))),
+    "ICSGLD": (mixtures.cosine25(), samplers.icsgld(1e-3, partition=tempering.Partition(-4.0, 0.5, 32))),
+    "TACT-HMC": (mixtures.cosine25(), samplers.tact_hmc(1e-3)),
+    "MALA": (mixtures.cosine25(), samplers.mala(5e-3)),
+}
+
+
+def in_float32(*arguments: Any, **options: Any) -> Any:
+    """``sample`` in float32."""
+    with twins_on_this_processor():
+        return sample(*arguments, backend="cuda", dtype="float32", **options)
+
+
+def starts(problem: Any, n_chains: int) -> Any:
+    """Exact draws as float32, for both to begin at the same places."""
+    return problem.truth.independent_draws(n_chains, seed=1).astype(Single).astype(np.float64)
+
+
+def main() -> None:
+    """Print the tables."""
+    head("function", "arguments", "largest error", "unit")
+    arguments = every_float32(97)
+    for function in FUNCTIONS:
+        unit = "2⁻²⁴, absolute" if function.is_absolute else "ulp"
+        row(function.name, f"{function.low:g} … {function.high:g}", error_of(function, arguments), unit)
+
+    print()
+    head("sampler", "relative distance from float64 after 1 step: median", "largest", "after 100: median", "largest")
+    for name, (problem, sampler) in SAMPLERS.items():
+        options = {"n_steps": 100, "n_chains": 2000, "seed": 2, "init": starts(problem, 2000), "progress": False}
+        runs = in_float32(problem, sampler, **options), sample(problem, sampler, **options)
+        ours, theirs = (run.replica_draws[:, 0] for run in runs)
+        apart = np.linalg.norm(ours - theirs, axis=2) / np.linalg.norm(theirs, axis=2)
+        row(name, *(float(f(apart[:, i])) for i in (0, -1) for f in (np.median, np.max)))
+
+    print()
+    head("law", "float32", "standard error", "theory", "off by, σ", "float64", "float32 − float64", "its error")
+    for h, temperature in ((0.1, 1.0), (0.5, 1.0), (0.1, 0.01), (0.1, 100.0)):
+        options = {"n_steps": 300, "burn_in": 299, "n_chains": 200_000, "seed": 3}
+        sampler = samplers.sgld(h, temperature=temperature)
+        compare(f"SGLD on N(0, 1), h = {h:g}, T = {temperature:g}: E x²", NORMAL, sampler,
+                temperature / (1.0 - 0.5 * h), options)  # fmt: skip
+    for name, (problem, sampler) in SAMPLERS.items():
+        options = {"n_steps": 3000, "burn_in": 500, "thin": 5, "n_chains": 2000, "seed": 4}
+        law = float(problem.truth.covariance[0, 0] + problem.truth.mean[0] ** 2)
+        compare(f"{name}: E x₁²", problem, sampler, law, {**options, "init": starts(problem, 2000)})
+
+
+def compare(name: str, problem: Any, sampler: Sampler, law: float, options: dict[str, Any]) -> None:
+    """One row of the table of laws."""
+    with twins_on_this_processor():
+        ours = second_moment(problem, sampler, backend="cuda", dtype="float32", progress=False, **options)
+    theirs = second_moment(problem, sampler, **options)
+    error, apart = (float(np.std(values, ddof=1) / np.sqrt(values.size)) for values in (ours, ours - theirs))
+    mean = float(ours.mean())
+    row(name, mean, error, law, (mean - law) / error, float(theirs.mean()), mean - float(theirs.mean()), apart)

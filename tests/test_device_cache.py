@@ -65,7 +65,7 @@ def test_another_process_finds_a_kernel_by_its_stamp_alone(tmp_path):
 
 def test_the_stamp_knows_parts_sizes_and_features():
     pytest.importorskip("numba_cuda", reason="needs the cuda extra")
-    from toolkit.chain_kernel import Parts, Shape, kernel_stamp, settled
+    from toolkit.chain_kernel import Kinds, Parts, Shape, kernel_stamp, settled
     from toolkit.state import Numbers
 
     target, other = mixtures.cosine25(), mixtures.gaussian_grid25()
@@ -74,14 +74,14 @@ def test_the_stamp_knows_parts_sizes_and_features():
     dynamics = samplers.sgld(1e-3).dynamics
     parts = Parts(target.energy_gradient, dynamics.move, temper_not, temper_not, propose_nothing)
 
-    def stamp(parts=parts, shape=shape, numbers=numbers, real=np.float64):
-        return kernel_stamp(parts, shape, settled(numbers), real)
+    def stamp(parts=parts, shape=shape, numbers=numbers, kinds=Kinds()):
+        return kernel_stamp(parts, shape, settled(numbers), kinds)
 
     others = [
         stamp(parts._replace(target=other.energy_gradient)),
         stamp(parts._replace(move=samplers.sghmc(1e-3).dynamics.move)),
         *(stamp(shape=shape._replace(**{field: 1})) for field in Shape._fields),
-        stamp(real=np.float32),
+        *(stamp(kinds=Kinds()._replace(**{field: np.float32})) for field in Kinds._fields),
         stamp(numbers=numbers._replace(tempering=1)),
         stamp(numbers=numbers._replace(gradient_noise=0.5)),
     ]

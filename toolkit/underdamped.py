@@ -71,7 +71,7 @@ def heat_thermostat(momentum, thermostat, total, step_size, temperature, couplin
             total[lane] = fma(momentum[d, lane], momentum[d, lane], total[lane])
     for lane in range(lanes):
         square = coupling[lane] * coupling[lane]
-        excess = (1.0 - 0.5 * square * thermostat[lane]) * total[lane] / dim - temperature[lane]
+        excess = (1.0 - 0.5 * square * thermostat[lane]) * total[lane] / float(dim) - temperature[lane]
         moved = fma(0.5 * square * step_size[lane] / inertia, excess, thermostat[lane])
         thermostat[lane] = select(temperature[lane] > 0.0, moved, thermostat[lane])
 
