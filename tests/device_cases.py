@@ -288,8 +288,7 @@ def exchanging(**own):
 CASES = {name: Case(lambda name=name: (COSINE, made(name), {})) for name in CONSTRUCTORS if name[:2] != "r2"}
 CASES |= {name: Case(lambda name=name: (flower(), made(name), {})) for name in CONSTRUCTORS if name[:2] == "r2"}
 CASES |= {
-    f"{name} in {where.__name__}": Case(walled(name, where), slow=(name, where.__name__) not in EVERY_TIME)
-    for EVERY_TIME in [{("sgld", "heart"), ("hmc", "box")}]
+    f"{name} in {where.__name__}": Case(walled(name, where), slow=True)
     for name in CONSTRUCTORS if name != "svgd"
     for where in (flower, heart, box)
 }  # fmt: skip
