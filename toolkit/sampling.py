@@ -53,6 +53,7 @@ def sample(
     every replica of every chain. seed: 0 to 2⁶⁴ − 1, all bits count; the same seed gives the same bits for any
     number of threads, other chains or layout. Every ``thin``-th step after ``burn_in`` is kept, where the schedule
     allows. init: start of shape (dim,), (n_chains, dim) or (n_chains, n_replicas, dim); None: the origin.
+    dtype: "float32" (backend "cuda" alone) computes with 24 bits, which the run's arrays hold as float64.
     threads: None for all processors. progress: a bar on stderr; None: only on a terminal. keep_replicas: keep draws of
     all temperatures. keep_energies: keep the draws' energies. keep_statistics: keep ``run.statistics``, where there is
     anything to count. trace_every: also record ``run.trace``, what the sampler knows of itself (energies, thermostats,
