@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
-from numba.cpython.unsafe.tuple import tuple_setitem
 from numpy.typing import NDArray
 
 from toolkit.compiling import compile_part, inlined
-from toolkit.maths import exp
+from toolkit.lanes import with_item
+from toolkit.maths import exp, larger, smaller
 from toolkit.polygons import Domain
 from toolkit.signatures import DOMAIN
 
@@ -44,10 +44,10 @@ def implicit_domain(
     real = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
     real = np.concatenate([real, offsets, normals.ravel()])
     label = "constraints of " + ", ".join(getattr(f, "__name__", "a function") for f in functions)
-    look: Any = None
+    beyond: Any = None
     for function in functions:
-        look = look_of(function, q, len(offsets) if look is None else 0, look)
-    return Domain(label, q, compile_part(look, DOMAIN, allocates=True), real, np.zeros(0, np.int32))
+        beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
+    return Domain(label, q, compile_part(look_of(beyond), DOMAIN, allocates=True), real, np.zeros(0, np.int32))
 
 
 def check_compiles(function: Any, q: int) -> None:
@@ -68,11 +68,24 @@ def check_compiles(function: Any, q: int) -> None:
             )
 
 
-def look_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
-    """The look of one function, after ``before``'s (None: after the linear walls)."""
+def look_of(beyond: Any) -> Any:
+    """The look of a domain, of how far a lane is beyond its farthest wall."""
+
+    def look(position, foot, outside, real, whole):
+        for lane in range(outside.size):
+            if outside[lane] != 0.0:
+                outside[lane] = 1.0 if beyond(position, foot, lane, real) != 0.0 else 0.0
+
+    return look
+
+
+def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
+    """How far a lane is beyond one function's wall, after those of ``before`` (None: after the linear walls).
+
+    It writes the nearest point of the wall that the lane is farthest beyond to ``foot``, and is 0 inside.
+    """
     compiled = njit(error_model="numpy")(function)
     floats, complexes = (0.0,) * q, (0j,) * q
-    look_before = None if before is None else njit(error_model="numpy")(before)
 
     @inlined
     def value(u, real):
@@ -82,7 +95,7 @@ def look_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
             v = real[q + k]
             for j in range(q):
                 v += real[(2 + k) * q + j] * u[j]
-            theta = tuple_setitem(theta, k, exp(min(v, 700.0)) if real[k] != 0.0 else v)
+            theta = with_item(theta, k, exp(smaller(v, 700.0)) if real[k] != 0.0 else v)
         return compiled(theta)
 
     @inlined
@@ -94,61 +107,59 @@ def look_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
             for j in range(q):
                 v += real[(2 + k) * q + j] * u[j]
             v += 1j * (TINY * real[(2 + k) * q + along])
-            theta = tuple_setitem(theta, k, cmath.exp(v) if real[k] != 0.0 else v)
+            theta = with_item(theta, k, cmath.exp(v) if real[k] != 0.0 else v)
         return compiled(theta).imag / TINY
 
-    def look(position, foot, outside, real, whole):
-        table = (2 + q) * q
-        if look_before is not None:
-            asked = outside.copy()
-            look_before(position, foot, outside, real, whole)
-        for lane in range(outside.size):
-            farthest = 0.0
-            if look_before is not None:
-                if asked[lane] == 0.0:
-                    continue
-                if outside[lane] != 0.0:
-                    for k in range(q):
-                        farthest += (position[k, lane] - foot[k, lane]) ** 2
-                    farthest = math.sqrt(farthest)
-            elif outside[lane] == 0.0:
-                continue
-            for w in range(n_walls):
-                excess = -real[table + w]
-                for k in range(q):
-                    excess += real[table + n_walls + w * q + k] * position[k, lane]
-                if excess > farthest:
-                    farthest = excess
-                    for k in range(q):
-                        foot[k, lane] = position[k, lane] - excess * real[table + n_walls + w * q + k]
-            x = floats
+    @inlined
+    def nearest(x, real):
+        """The wall's nearest point to positions x, and how far it is."""
+        y, distance = x, 0.0
+        for _ in range(ROUNDS):
+            g, steepness, gap = value(y, real), 0.0, 0.0
+            n = floats
             for k in range(q):
-                x = tuple_setitem(x, k, position[k, lane])
-            here = value(x, real)
-            if not here >= 0.0:
-                y, distance = x, 0.0
-                for _ in range(ROUNDS):
-                    g, steepness, gap = value(y, real), 0.0, 0.0
-                    n = floats
-                    for k in range(q):
-                        n = tuple_setitem(n, k, slope(y, k, real))
-                        steepness += n[k] * n[k]
-                    for k in range(q):
-                        gap += (y[k] - x[k]) * n[k]
-                    reach = (gap - g) / steepness
-                    moved = 0.0
-                    for k in range(q):
-                        new = x[k] + reach * n[k]
-                        moved = max(moved, abs(new - y[k]) / (1.0 + abs(new)))
-                        y = tuple_setitem(y, k, new)
-                    distance = abs(reach) * math.sqrt(steepness)
-                    if not moved > CLOSE:
-                        break
-                if not distance <= farthest:
-                    farthest = distance
-                    for k in range(q):
-                        foot[k, lane] = y[k]
-                farthest = max(farthest, 1e-300)
-            outside[lane] = 1.0 if farthest != 0.0 else 0.0
+                n = with_item(n, k, slope(y, k, real))
+                steepness += n[k] * n[k]
+            for k in range(q):
+                gap += (y[k] - x[k]) * n[k]
+            reach = (gap - g) / steepness
+            moved = 0.0
+            for k in range(q):
+                new = x[k] + reach * n[k]
+                moved = larger(moved, abs(new - y[k]) / (1.0 + abs(new)))
+                y = with_item(y, k, new)
+            distance = abs(reach) * math.sqrt(steepness)
+            if not moved > CLOSE:
+                break
+        return y, distance
 
-    return look
+    @njit(error_model="numpy")
+    def beyond(position, foot, lane, real):
+        table = (2 + q) * q
+        farthest = 0.0
+        if before is not None and before(position, foot, lane, real) != 0.0:
+            for k in range(q):
+                apart = position[k, lane] - foot[k, lane]
+                farthest += apart * apart  # a power of a float is CUDA's own function
+            farthest = math.sqrt(farthest)
+        for w in range(n_walls):
+            excess = -real[table + w]
+            for k in range(q):
+                excess += real[table + n_walls + w * q + k] * position[k, lane]
+            if excess > farthest:
+                farthest = excess
+                for k in range(q):
+                    foot[k, lane] = position[k, lane] - excess * real[table + n_walls + w * q + k]
+        x = floats
+        for k in range(q):
+            x = with_item(x, k, position[k, lane])
+        if not value(x, real) >= 0.0:
+            y, distance = nearest(x, real)
+            if not distance <= farthest:
+                farthest = distance
+                for k in range(q):
+                    foot[k, lane] = y[k]
+            farthest = larger(farthest, 1e-300)
+        return farthest
+
+    return beyond

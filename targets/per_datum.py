@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
-from numba.cpython.unsafe.tuple import tuple_setitem
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_count, check_scale, check_text
 from toolkit.compiling import inlined
+from toolkit.lanes import with_item
 from toolkit.problem import Target, Truth
 
 from .minibatch import (
@@ -170,7 +170,7 @@ def adders(function: Function, dim: int, compiler: Any) -> tuple[Any, Any]:
     def point(position, lane):
         x = zeros
         for d in range(dim):
-            x = tuple_setitem(x, d, position[d, lane])
+            x = with_item(x, d, position[d, lane])
         return x
 
     @compiler

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .checks import check_choice, check_count, check_flag, check_number
 from .compiling import inlined, kernel
-from .maths import fma, select
+from .maths import fma, select, smaller
 
 Floats = NDArray[np.float64]
 BIASES = ("none", "abf", "metadynamics")
@@ -216,7 +216,7 @@ def push_and_learn(rows, bias, visits, noisy_energy, temperature, kind, height):
             force[lane] = -side * (bias[upper, lane] - bias[lower, lane]) * n_bins
             if moves:
                 deposits[lane] += 1.0
-                added = temperature[lane] * min(height, n_bins / deposits[lane])
+                added = temperature[lane] * smaller(height, n_bins / deposits[lane])
                 share = place - 0.5 - centre
                 bias[lower, lane] += (1.0 - share) * added
                 bias[upper, lane] += share * added

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import signatures as s
 from .checks import check_choice, check_count, check_flag, check_number
 from .compiling import kernel
-from .maths import exp, fma, log, power, select
+from .maths import exp, fma, larger, log, power, select, smaller
 
 FIELDS = ("theta_zeta", "theta")
 
@@ -204,7 +204,7 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
     Only the visited entries and the common scale change, so the cost does not grow with the number of bins.
     """
     omega = parameters[OMEGA_GAIN] / (power(float(step + 1), parameters[OMEGA_EXPONENT]) + parameters[OMEGA_OFFSET])
-    omega = min(omega, parameters[OMEGA_CAP]) / n_replicas
+    omega = smaller(omega, parameters[OMEGA_CAP]) / n_replicas
     zeta, rest, n_bins = parameters[ZETA], parameters[FIELD_POWER], state.table.shape[1] // 2
     beyond = float(n_bins)
     learns = step < parameters[LEARN_UNTIL]
@@ -231,7 +231,7 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
                 state.outside[0, c] += int(place[lane] < 0.0)
                 state.outside[1, c] += int(place[lane] >= beyond)
                 state.outside[2, c] += 1
-        state.scale[c] *= max(1.0 - total, SMALLEST_REST)
+        state.scale[c] *= larger(1.0 - total, SMALLEST_REST)
         for r in range(n_replicas):
             lane = r * n_chains + c
             if share[lane] > 0.0:
@@ -239,7 +239,7 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
         if state.scale[c] < SMALLEST_SCALE:
             for j in range(n_bins):
                 if state.table[c, 2 * j + 1] > 0.0:
-                    state.table[c, 2 * j] = max(state.scale[c] * state.table[c, 2 * j], SMALLEST_THETA)
+                    state.table[c, 2 * j] = larger(state.scale[c] * state.table[c, 2 * j], SMALLEST_THETA)
             state.scale[c] = 1.0
     sampled = step + 1 - np.int64(parameters[COUNT_FROM])
     if sampled >= state.mark[0]:  # the first step that learns since then

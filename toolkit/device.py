@@ -7,10 +7,9 @@ it among a kernel's globals; what the host does is in ``device_engine``. No prod
 
 import contextlib
 import importlib.metadata
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,14 @@ from numba.core.extending import _Intrinsic
 from numpy.typing import NDArray
 
 from .compiling import inlined
+from .device_code import Code, contracts, functions_called
 from .errors import CudaError
-from .pointwise import reason
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
-CONTRACTIBLE = re.compile(r"\b(?:add|sub|mul)\.f(?:32|64)\b")  # without ".rn", which an assembler may fuse
-CALLS = re.compile(r"\bcall(?:\.uni)?\b")
+REFUSALS = (NumbaError, TypeError, ValueError, NotImplementedError)  # of what cannot be compiled
 
 Array = NDArray[Any]
-__all__ = ["cuda"]  # for the modules of kernels
+__all__ = ["contracts", "cuda"]  # for the modules of kernels
 
 
 def check_available() -> None:
@@ -60,30 +58,31 @@ def free_memory() -> int:
 
 
 @contextlib.contextmanager
-def unfused() -> Iterator[None]:
-    """Kernels compiled meanwhile keep products and sums apart, of which Numba has no option of its own."""
+def unfused() -> Iterator[list[Any]]:
+    """Kernels compiled meanwhile keep products and sums apart, of which Numba has no option of its own.
+
+    Yields the libraries of what is compiled, in the order of their ends: a kernel's comes after those it calls.
+    """
+    libraries: list[Any] = []
     modules = [module for module in (getattr(cuda, "dispatcher", None), getattr(cuda, "compiler", None)) if module]
     plain = {module: module.compile_cuda for module in modules if hasattr(module, "compile_cuda")}
 
     def exactly(compile_cuda: Callable[..., Any]) -> Callable[..., Any]:
         def compiled(*arguments: Any, **options: Any) -> Any:
             options["nvvm_options"] = {**(options.get("nvvm_options") or {}), "fma": False}
-            return compile_cuda(*arguments, **options)
+            result = compile_cuda(*arguments, **options)
+            libraries.append(result.library)
+            return result
 
         return compiled
 
     for module, compile_cuda in plain.items():
         module.compile_cuda = exactly(compile_cuda)
     try:
-        yield
+        yield libraries
     finally:
         for module, compile_cuda in plain.items():
             module.compile_cuda = compile_cuda
-
-
-def contracts(ptx: str) -> bool:
-    """Whether an assembler may fuse operations of ``ptx`` as it likes."""
-    return CONTRACTIBLE.search(ptx) is not None
 
 
 def compile_kernel(function: Callable[..., Any], kinds: tuple[Any, ...], stamp: str | None = None) -> Any:
@@ -133,30 +132,45 @@ def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def ptx_of(function: Callable[..., Any], signature: Any, capability: tuple[int, int]) -> str:
     """``function`` as PTX for a device of ``capability``, such as (9, 0); no such device need be there."""
-    from types import SimpleNamespace
+    return codes_of(function, signature, (capability,))[0].ptx
 
+
+def codes_of(
+    function: Callable[..., Any], signature: Any, capabilities: tuple[tuple[int, int], ...]
+) -> tuple[Code, ...]:
+    """``function`` as code for devices of ``capabilities``, of which none need be there; Numba's part is done once."""
     module: Any = cuda.dispatcher
     there = module.get_current_device
-    module.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    module.get_current_device = lambda: SimpleNamespace(compute_capability=capabilities[0])
     try:
-        with unfused():
-            return str(cuda.compile_ptx(function, types.void(*signature), cc=capability)[0])
+        with unfused() as libraries:
+            cuda.compile_ptx(function, types.void(*signature), cc=capabilities[0])
     finally:
         module.get_current_device = there
+    called = functions_called(libraries[-1].get_llvm_str())
+    return tuple(Code("".join(libraries[-1].get_asm_strs(cc=capability)), called) for capability in capabilities)
 
 
-def why_not(function: Callable[..., Any], signature: Any, capability: tuple[int, int]) -> str | None:
-    """What in ``function``, a part, CUDA cannot compile, with its line; None where it can."""
-    compiled = lazily(function)
+def code_of(kernel: Any, kinds: tuple[Any, ...]) -> Code | None:
+    """The code of a compiled kernel; None in the simulator, which has none."""
+    if SIMULATED:
+        return None
+    library = kernel.overloads[kinds].library
+    return Code(library.get_asm_str(), functions_called(library.get_llvm_str()))
 
-    def call(*arguments: Any) -> None:
-        compiled(*arguments)
 
+def why_not(function: Callable[..., Any], signature: Any) -> Exception | None:
+    """What Numba says where CUDA cannot compile ``function``, a part, by itself; None where it can."""
     try:
-        ptx_of(call, signature, capability)
-    except (NumbaError, TypeError, ValueError, NotImplementedError) as error:
-        return reason(error)
+        ptx_of(getattr(function, "py_func", function), signature, (8, 0))
+    except REFUSALS as error:
+        return error
     return None
+
+
+def strided(n: int) -> Any:
+    """Numba's type of an array of ``n`` dimensions with the chain as last index, as a thread sees its part of it."""
+    return types.Array(types.float64, n, "A")
 
 
 def lazily(function: Callable[..., Any]) -> Any:

@@ -16,11 +16,12 @@ from .chain_kernel import (
     Shape,
     argument_types,
     chain_kernel,
-    compiled_chain_kernel,
     float_columns,
     integer_columns,
     settled,
 )
+from .device_causes import chain_kernel_of
+from .device_code import Code
 from .device_exports import ROOM, Export, Piece, pieces_of, room_for
 from .device_gathering import DeviceGathering
 from .gathering import State as AccumulatorState
@@ -29,7 +30,7 @@ from .proposals import propose, propose_nothing
 from .recording import STATISTICS
 from .schedules import Factors
 from .snapshots import by_chain
-from .state import Outputs
+from .state import Numbers, Outputs
 from .tempers import TEMPERS
 
 if TYPE_CHECKING:
@@ -84,16 +85,26 @@ def kinds_of(job: "Job") -> Kinds:
     )
 
 
-def chain_ptx(job: "Job", capability: tuple[int, int], real: Any = None) -> str:
-    """The kernel of a run as PTX for devices of ``capability``, such as (9, 0); no device is needed.
+def kernel_of(job: "Job", real: Any = None) -> tuple[Parts, Shape, Numbers, Kinds]:
+    """What a run's kernel is compiled for: runs with the same share it. real: as in ``chain_codes``."""
+    kinds = kinds_of(job if real is None else replace(job, dtype=np.dtype(real).name))
+    (block,) = make_blocks(job.problem, job.sampler, job.init[:1], Layout(lanes=2**62), 1)
+    return parts_of(job), local_shape(block, job.sampler.n_replicas), settled(engine_numbers(job)), kinds
+
+
+def chain_codes(job: "Job", capabilities: tuple[tuple[int, int], ...], real: Any = None) -> tuple[Code, ...]:
+    """The kernel of a run as code for devices of ``capabilities``, such as (9, 0); no device is needed.
 
     real: float32 or float64; None for the job's own.
     """
-    kinds = kinds_of(job if real is None else replace(job, dtype=np.dtype(real).name))
-    (block,) = make_blocks(job.problem, job.sampler, job.init[:1], Layout(lanes=2**62), 1)
-    shape = local_shape(block, job.sampler.n_replicas)
-    kernel = chain_kernel(parts_of(job), shape, settled(engine_numbers(job)), kinds)
-    return device.ptx_of(kernel, argument_types(kinds), capability)
+    made_for = kernel_of(job, real)
+    return device.codes_of(chain_kernel(*made_for), argument_types(made_for[-1]), capabilities)
+
+
+def chain_ptx(job: "Job", capability: tuple[int, int], real: Any = None) -> str:
+    """The kernel of a run as PTX for devices of ``capability``; real: as in ``chain_codes``."""
+    (code,) = chain_codes(job, (capability,), real)
+    return code.ptx
 
 
 class DeviceEngine:
@@ -119,6 +130,7 @@ class DeviceEngine:
         self._check_room(job)
         tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
         numbers = engine_numbers(job)
+        self._kernel = chain_kernel_of(job, parts_of(job), self._shape, numbers, kinds)
         self._floats = device.device_array((total(float_columns(self._shape)), self.n_chains), np.float64)
         self._integers = device.device_array((total(integer_columns(self._shape)), self.n_chains), np.int64)
         shape, n = self._shape, self.n_chains
@@ -144,7 +156,6 @@ class DeviceEngine:
         self._states = (self._floats, self._integers, self._theta, self._bias, self._scratch, distances)
         self._exports = self._make_exports(job)
         self._free = device.free_memory() - self._gathering.n_bytes
-        self._kernel = compiled_chain_kernel(parts_of(job), shape, numbers, kinds)
         self._compute, self._copies = device.stream(), device.stream()
         self._events = [(device.event(), device.event()) for _ in range(2)]
 

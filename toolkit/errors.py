@@ -44,6 +44,10 @@ class InterruptedWarning(UserWarning):
     """A run was stopped by the keyboard and holds fewer draws than were asked for."""
 
 
+class CudaWarning(UserWarning):
+    """A run on a device may differ from a CPU's in its last bits; the message says why. Without it, bits are equal."""
+
+
 class ContourWarning(UserWarning):
     """A contour run's weights should not be trusted yet; the message says why and what to do."""
 

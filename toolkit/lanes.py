@@ -8,6 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import alloca_once
 from numba.extending import intrinsic
 
 
@@ -18,6 +19,20 @@ def promise(module: Any, instruction: Any, scope: int) -> None:
     instruction.set_metadata("alias.scope", module.add_metadata(scopes[-1:]))
     if scope:
         instruction.set_metadata("noalias", module.add_metadata(scopes[:-1]))
+
+
+@intrinsic
+def with_item(typing_context, values, place, value):
+    """The tuple ``values`` of floats with ``value`` at ``place``, which must be one of its places."""
+
+    def generate(context, builder, signature, arguments):
+        tuple_type = arguments[0].type
+        room = alloca_once(builder, tuple_type)
+        builder.store(arguments[0], room)
+        builder.store(arguments[2], builder.gep(room, [arguments[1].type(0), arguments[1]], inbounds=True))
+        return builder.load(room)
+
+    return values(values, types.intp, values.dtype), generate
 
 
 def lane_access(dim: int) -> tuple[Any, Any]:

@@ -83,6 +83,18 @@ def select(typing_context, condition, if_true, if_false):
 
 
 @inlined
+def smaller(a, b):
+    """The smaller of two floats, ``a`` where they are alike or one is nan: as Python's ``min``, and not as CUDA's."""
+    return select(b < a, b, a)
+
+
+@inlined
+def larger(a, b):
+    """The larger of two floats, ``a`` where they are alike or one is nan."""
+    return select(b > a, b, a)
+
+
+@inlined
 def exp_reduced(x):
     """(eʳ − 1, m) where x = k ln 2 + r with |r| ≤ ½ ln 2, and k is held in the low bits of m, in two's complement."""
     shifted = fma(x, LOG2_E, ROUNDER)

@@ -21,7 +21,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from .compiling import compile_part, inlined, kernel
-from .maths import fma, from_bits, select, to_bits
+from .maths import fma, from_bits, larger, select, smaller, to_bits
 from .signatures import DOMAIN, FLOATS, MATRIX, TABLE
 
 LEVELS = 9  # the grid has 2⁹ × 2⁹ cells
@@ -126,7 +126,7 @@ def nearest_points(domain: Domain, points: NDArray[np.float64]) -> tuple[NDArray
 @inlined
 def segment_distance(x, y, ax, ay, dx, dy, inverse):
     """Squared distance of (x, y) to a segment, and the place of the nearest point along it in [0, 1]."""
-    along = min(max(fma(x - ax, dx, (y - ay) * dy) * inverse, 0.0), 1.0)
+    along = smaller(larger(fma(x - ax, dx, (y - ay) * dy) * inverse, 0.0), 1.0)
     away_x, away_y = x - fma(along, dx, ax), y - fma(along, dy, ay)
     return fma(away_x, away_x, away_y * away_y), along
 

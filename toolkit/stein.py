@@ -6,7 +6,7 @@ import numpy as np
 
 from .checks import check_number
 from .compiling import kernel
-from .maths import exp, fma, log, select
+from .maths import exp, fma, larger, log, select, smaller
 
 SMALLEST = 1e-300  # a bandwidth below it has no finite reciprocal to speak of
 
@@ -165,7 +165,7 @@ def smallest_but(values, rank):
     first, last = 0, values.size
     while True:
         a, b, c = values[first], values[(first + last) // 2], values[last - 1]
-        pivot = max(min(a, b), min(max(a, b), c))
+        pivot = larger(smaller(a, b), smaller(larger(a, b), c))
         bound = partition(values, first, last, pivot, False)
         if rank < bound:
             last = bound

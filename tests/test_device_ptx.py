@@ -1,0 +1,205 @@
+"""What is compiled for CUDA, without a GPU: nothing fused but on purpose, nothing called, nothing spilled; refusals.
+
+Bits are a CPU's only where no assembler may fuse a product and a sum, and no function is CUDA's own. Each check has a
+wrong code beside it, in which it finds what is wrong.
+"""
+
+import dataclasses
+import importlib.util
+import inspect
+import math
+import warnings
+
+import numpy as np
+import pytest
+from numba import config
+
+from targets import from_sympy, mixtures, per_datum, shapes
+from toolkit import CudaWarning, Problem, boundaries, dynamics, samplers, target
+from toolkit import signatures as s
+
+if importlib.util.find_spec("numba_cuda") is None or config.ENABLE_CUDASIM:
+    pytest.skip("needs numba-cuda, and not its simulator", allow_module_level=True)
+
+from benchmarks import kernels, ptx
+from toolkit import device, device_causes, device_code, device_engine
+
+ASSEMBLES = importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
+
+
+def code_of(part, signature):
+    """The code of a part by itself."""
+    return device.codes_of(part, signature.args, ((9, 0),))[0]
+
+
+def faults(code):
+    """What is wrong with code that is to give a CPU's bits."""
+    calls = device_code.CALLED.findall(code.ptx)
+    return [*(["fused"] if device_code.contracts(code.ptx) else []), *calls, *code.functions]
+
+
+def test_code_is_read():
+    assert device_code.contracts("add.f64 %fd1, %fd2, %fd3;")
+    assert device_code.contracts("mul.f32 %f1, %f2, %f3;")
+    assert not device_code.contracts("add.rn.f64 %fd1, %fd2, %fd3; fma.rn.f64 %fd1; add.s64 %rd1; mul.wide.u32 %rd2;")
+    assert device_code.CALLED.findall("call.uni (retval0), \n__internal_x, \n(param0);") == ["__internal_x"]
+    assert device_code.CALLED.findall("call foo, (x);\n// .globl callable") == ["foo"]
+    ir = 'call double @__nv_sqrt(double %1)\n call double @"__nv_erf"(double %1)\ndeclare double @__nv_exp(double)'
+    assert device_code.functions_called(ir) == ("erf",)
+
+
+def test_products_and_sums_are_kept_apart_but_by_our_own_fma(monkeypatch):
+    block = mixtures.cosine25().energy_gradient
+    kept = code_of(block, s.TARGET)
+    assert not faults(kept)
+    assert "fma.rn.f64" in kept.ptx
+    nvvm = device.cuda.cudadrv.nvvm
+    compile_ir = nvvm.compile_ir
+    monkeypatch.setattr(nvvm, "compile_ir", lambda ir, **options: compile_ir(ir, **{**options, "fma": True}))
+    assert faults(code_of(block, s.TARGET)) == ["fused"]
+
+
+def by_erf(x):
+    return math.erf(x[0]) + math.gamma(2.0 + x[0] * x[0]), (abs(x[0]) ** 2.5,)
+
+
+def by_ours(x):
+    return math.exp(x[0]) + math.sqrt(abs(x[0])) + x[0] * x[0], (math.floor(x[0]) + math.atan2(x[0], 2.0) % 3.0,)
+
+
+def test_functions_that_are_cudas_own_are_found():
+    assert not faults(code_of(target(dim=1)(by_ours).energy_gradient, s.TARGET))
+    assert faults(code_of(target(dim=1)(by_erf).energy_gradient, s.TARGET)) == ["erf", "pow", "tgamma"]
+
+
+def datum(x, row):
+    return 0.5 * (x[0] - row[0]) * (x[0] - row[0]), (x[0] - row[0],)
+
+
+def test_parts_by_themselves_are_clean():
+    """One of each kind that has been refused before, or that has code of its own; all of them: the slow test."""
+    import sympy
+
+    x, y = sympy.symbols("x y")
+    parts = [
+        mixtures.five_spots().energy_gradient, per_datum.posterior(datum, np.arange(3.0), 1).energy_gradient,
+        from_sympy(sympy.log(sympy.cosh(x)) + y**4, (x, y)).energy_gradient,
+        identified().target.energy_gradient,
+    ]  # fmt: skip
+    for part in parts:
+        assert not faults(code_of(part, s.TARGET)), part
+    assert not faults(code_of(shapes.flower().domain.look.py_func, s.DOMAIN))
+    assert not faults(code_of(identified().domain.look.py_func, s.DOMAIN)), "two functions, without logarithms"
+    for name in dynamics.__all__:
+        if name.islower():
+            assert not faults(code_of(kernels.made(getattr(dynamics, name)).move, s.DYNAMICS)), name
+
+
+def identified():
+    """Lotka–Volterra within two walls that are functions."""
+    from sysid import identify, likelihoods, systems
+
+    chosen = likelihoods.derivative(velocities="spline")
+    within = [lambda theta: theta[0] * theta[0] + 1.0, lambda theta: 40.0 - theta[0]]
+    return identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen, constraints=within, log=[])
+
+
+@pytest.fixture
+def compiles(monkeypatch):
+    """``chain_kernel_of`` for a job, with code for a device that is not there in place of a kernel."""
+
+    def compile_kernel(kernel, kinds, stamp=None):
+        return device.codes_of(kernel, kinds, ((8, 0),))[0]
+
+    monkeypatch.setattr("toolkit.chain_kernel.compile_kernel", compile_kernel)
+    monkeypatch.setattr("toolkit.chain_kernel.kernel_stamp", lambda *_: None)
+    monkeypatch.setattr(device, "code_of", lambda kernel, kinds: kernel)
+
+    def compiled(problem, sampler):
+        job = kernels.Case(
+            "test", "", problem, sampler, {"init": np.zeros(getattr(problem, "target", problem).dim)}
+        ).job()
+        return device_causes.chain_kernel_of(job, *device_engine.kernel_of(job))
+
+    return compiled
+
+
+def makes_arrays(x):
+    a = np.zeros(2)
+    a[0] = x[0]
+    return 0.5 * a[0] * a[0], (a[0],)
+
+
+def line_of(function, text):
+    """The number of the line of ``function`` that holds ``text``."""
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def without_room(position, foot, outside, real, whole):
+    places = [position[0, 0], 1.0]
+    outside[:] = places[0] - places[0]
+
+
+def test_what_cuda_lacks_is_told_with_its_line(monkeypatch, compiles):
+    """Before anything runs: the part by name, the user's own line, and the feature."""
+
+    def refuses(kernel, kinds, stamp=None):  # as the whole kernel does, some seconds later
+        raise TypeError("No implementation of function Function(<function lacking>) found for signature:")
+
+    monkeypatch.setattr("toolkit.chain_kernel.compile_kernel", refuses)
+    line = line_of(makes_arrays, "np.zeros")
+    with pytest.raises(TypeError, match=rf"'cpu' for target 'makes_arrays'.*zeros.*line {line} of test_device_ptx.py"):
+        compiles(target(dim=1)(makes_arrays), samplers.sgld(0.1))
+    region = shapes.flower().domain
+    problem = Problem(mixtures.cosine25(), region)
+    object.__setattr__(problem, "domain", dataclasses.replace(region, name="cramped"))
+    job = kernels.Case("test", "", problem, samplers.sgld(0.1, boundary=boundaries.reflect())).job()
+    parts, shape, *_ = device_engine.kernel_of(job)
+    line = line_of(without_room, "places =")
+    told = device_causes.cause(job, parts._replace(look=without_room), shape, TypeError("whole"))
+    assert "domain 'cramped', of which CUDA lacks something: arrays, lists" in told
+    assert told.endswith(f"in line {line} of test_device_ptx.py")
+    assert "by 'sgld', whose kernel CUDA refuses: whole" in device_causes.cause(job, parts, shape, TypeError("whole"))
+
+
+def test_bits_that_may_differ_are_told(compiles):
+    problem = target(dim=1)(by_erf)
+    with pytest.warns(CudaWarning, match="'by_erf' by 'sgld'.*calls erf, gamma, pow .*which CUDA has of its own"):
+        code = compiles(problem, samplers.sgld(0.1))
+    job = kernels.Case("test", "", problem, samplers.sgld(0.1)).job()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        device_causes.warn_of_bits(job, code._replace(functions=()))
+    with pytest.warns(CudaWarning, match="fused"):
+        device_causes.warn_of_bits(job, device_code.Code(code.ptx.replace("add.rn.f64", "add.f64"), ()))
+
+
+@pytest.mark.skipif(not ASSEMBLES, reason="needs nvJitLink, which numba-cuda[cu13] brings")
+def test_sgld_keeps_its_state_in_registers():
+    """And one with more numbers than there are registers does not: the assembler would say so."""
+    code = device_engine.chain_codes(
+        kernels.Case("test", "", mixtures.cosine25(), samplers.sgld(1e-3)).job(), ((8, 0),)
+    )[0]
+    found = ptx.assembled(code.ptx, (8, 0))
+    assert not faults(code)
+    assert (found.stack, found.spill_stores, found.spill_loads) == (0, 0, 0)
+    assert found.registers < 128
+    cramped = ptx.assembled(code.ptx, (8, 0), most_registers=24)
+    assert cramped.spill_stores > 0
+
+
+COMMON = ("sgld", "sgld, flower", "r2sgld, flower", "psgld", "sghmc", "tact_hmc", "csgld", "resgld", "mala", "hmc")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", kernels.GROUPS, ids=lambda group: group.__name__)
+def test_every_kernel_is_clean(group):
+    """All of the catalogue, for both architectures; the common ones without a spill."""
+    for case, job in ptx.unlike(group()):
+        codes = device_engine.chain_codes(job, ptx.CAPABILITIES)
+        for capability, code in zip(ptx.CAPABILITIES, codes, strict=True):
+            allowed = kernels.OWN_FUNCTIONS.get(case.name, ())
+            assert set(faults(code)) <= set(allowed), (case.name, faults(code))
+            if case.group == "sampler" and case.name in COMMON and ASSEMBLES:
+                assert ptx.assembled(code.ptx, capability).spill_stores == 0, case.name
