@@ -4,7 +4,6 @@ Bits are a CPU's only where no assembler may fuse a product and a sum, and no fu
 wrong code beside it, in which it finds what is wrong.
 """
 
-import dataclasses
 import importlib.util
 import inspect
 import math
@@ -69,27 +68,33 @@ def by_ours(x):
 
 def test_functions_that_are_cudas_own_are_found():
     assert not faults(code_of(target(dim=1)(by_ours).energy_gradient, s.TARGET))
-    assert faults(code_of(target(dim=1)(by_erf).energy_gradient, s.TARGET)) == ["erf", "pow", "tgamma"]
+    code = code_of(target(dim=1)(by_erf).energy_gradient, s.TARGET)
+    assert code.functions == ("erf", "pow", "tgamma")
+    assert "__internal_accurate_pow" in faults(code)
 
 
 def datum(x, row):
     return 0.5 * (x[0] - row[0]) * (x[0] - row[0]), (x[0] - row[0],)
 
 
+def test_parts_that_were_refused_once_are_clean():
+    assert not faults(code_of(per_datum.posterior(datum, np.arange(3.0), 1).energy_gradient, s.TARGET))
+    assert not faults(code_of(kernels.made(dynamics.nose_hoover).move, s.DYNAMICS))
+
+
+@pytest.mark.slow
 def test_parts_by_themselves_are_clean():
-    """One of each kind that has been refused before, or that has code of its own; all of them: the slow test."""
+    """Walls that are functions call CUDA's own, for their complex step."""
     import sympy
 
+    walls = code_of(identified().domain.look.py_func, s.DOMAIN)
+    assert set(walls.functions) <= {"cos", "exp", "sin"}
+    assert not device_code.contracts(walls.ptx)
     x, y = sympy.symbols("x y")
-    parts = [
-        mixtures.five_spots().energy_gradient, per_datum.posterior(datum, np.arange(3.0), 1).energy_gradient,
-        from_sympy(sympy.log(sympy.cosh(x)) + y**4, (x, y)).energy_gradient,
-        identified().target.energy_gradient,
-    ]  # fmt: skip
-    for part in parts:
+    formula = from_sympy(sympy.log(sympy.cosh(x)) + y**4, (x, y))
+    for part in (mixtures.five_spots().energy_gradient, formula.energy_gradient, identified().target.energy_gradient):
         assert not faults(code_of(part, s.TARGET)), part
     assert not faults(code_of(shapes.flower().domain.look.py_func, s.DOMAIN))
-    assert not faults(code_of(identified().domain.look.py_func, s.DOMAIN)), "two functions, without logarithms"
     for name in dynamics.__all__:
         if name.islower():
             assert not faults(code_of(kernels.made(getattr(dynamics, name)).move, s.DYNAMICS)), name
@@ -104,30 +109,15 @@ def identified():
     return identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen, constraints=within, log=[])
 
 
-@pytest.fixture
-def compiles(monkeypatch):
-    """``chain_kernel_of`` for a job, with code for a device that is not there in place of a kernel."""
-
-    def compile_kernel(kernel, kinds, stamp=None):
-        return device.codes_of(kernel, kinds, ((8, 0),))[0]
-
-    monkeypatch.setattr("toolkit.chain_kernel.compile_kernel", compile_kernel)
-    monkeypatch.setattr("toolkit.chain_kernel.kernel_stamp", lambda *_: None)
-    monkeypatch.setattr(device, "code_of", lambda kernel, kinds: kernel)
-
-    def compiled(problem, sampler):
-        job = kernels.Case(
-            "test", "", problem, sampler, {"init": np.zeros(getattr(problem, "target", problem).dim)}
-        ).job()
-        return device_causes.chain_kernel_of(job, *device_engine.kernel_of(job))
-
-    return compiled
-
-
 def makes_arrays(x):
     a = np.zeros(2)
     a[0] = x[0]
     return 0.5 * a[0] * a[0], (a[0],)
+
+
+def run_of(problem, sampler):
+    """A run, checked."""
+    return kernels.Case("test", "", problem, sampler, {"init": np.zeros(problem.dim)}).job()
 
 
 def line_of(function, text):
@@ -141,7 +131,7 @@ def without_room(position, foot, outside, real, whole):
     outside[:] = places[0] - places[0]
 
 
-def test_what_cuda_lacks_is_told_with_its_line(monkeypatch, compiles):
+def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     """Before anything runs: the part by name, the user's own line, and the feature."""
 
     def refuses(kernel, kinds, stamp=None):  # as the whole kernel does, some seconds later
@@ -149,11 +139,13 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch, compiles):
 
     monkeypatch.setattr("toolkit.chain_kernel.compile_kernel", refuses)
     line = line_of(makes_arrays, "np.zeros")
+    job = run_of(target(dim=1)(makes_arrays), samplers.sgld(0.1))
+    kernel = device_engine.kernel_of(job)
     with pytest.raises(TypeError, match=rf"'cpu' for target 'makes_arrays'.*zeros.*line {line} of test_device_ptx.py"):
-        compiles(target(dim=1)(makes_arrays), samplers.sgld(0.1))
+        device_causes.chain_kernel_of(job, *kernel)
     region = shapes.flower().domain
     problem = Problem(mixtures.cosine25(), region)
-    object.__setattr__(problem, "domain", dataclasses.replace(region, name="cramped"))
+    object.__setattr__(problem, "domain", region._replace(name="cramped"))
     job = kernels.Case("test", "", problem, samplers.sgld(0.1, boundary=boundaries.reflect())).job()
     parts, shape, *_ = device_engine.kernel_of(job)
     line = line_of(without_room, "places =")
@@ -163,11 +155,16 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch, compiles):
     assert "by 'sgld', whose kernel CUDA refuses: whole" in device_causes.cause(job, parts, shape, TypeError("whole"))
 
 
-def test_bits_that_may_differ_are_told(compiles):
+def test_bits_that_may_differ_are_told(monkeypatch):
+    """With every run, though its kernel is compiled once; and not where there is nothing to tell."""
     problem = target(dim=1)(by_erf)
-    with pytest.warns(CudaWarning, match="'by_erf' by 'sgld'.*calls erf, gamma, pow .*which CUDA has of its own"):
-        code = compiles(problem, samplers.sgld(0.1))
-    job = kernels.Case("test", "", problem, samplers.sgld(0.1)).job()
+    job = run_of(problem, samplers.sgld(0.1))
+    code = code_of(problem.energy_gradient, s.TARGET)
+    monkeypatch.setattr("toolkit.chain_kernel.compile_kernel", lambda kernel, kinds, stamp=None: code)
+    monkeypatch.setattr(device, "code_of", lambda kernel, kinds: kernel)
+    for _ in range(2):
+        with pytest.warns(CudaWarning, match="'by_erf' by 'sgld'.*calls erf, gamma, pow .*which CUDA has of its own"):
+            device_causes.chain_kernel_of(job, *device_engine.kernel_of(job))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         device_causes.warn_of_bits(job, code._replace(functions=()))
