@@ -75,7 +75,7 @@ def places_of(error: Exception) -> Iterator[tuple[str, str]]:
     """Files and lines that Numba was at, the innermost first, where its message does not tell them."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     for frame in reversed(frames):
-        place = getattr(frame.f_locals.get("self"), "loc", None)
+        place: Any = getattr(frame.f_locals.get("self"), "loc", None)
         if hasattr(place, "filename"):
             yield str(place.filename), str(place.line)
 
