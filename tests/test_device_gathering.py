@@ -134,14 +134,14 @@ def test_the_host_needs_room_for_draws_of_its_own_accumulators_alone(monkeypatch
 
 
 def check_ptx(name, dim, weighted, capability, real=np.float64):
-    from toolkit import device
+    from toolkit import device_code
     from toolkit.device_gathering import gathering_ptx
 
     accumulator = every()[name]
     state = accumulator.start(job_of(CASES["weighted pairs"]._replace(dim=dim)).problem, 1)
     ptx = gathering_ptx(accumulator.gathering(dim), state, bool(weighted), capability, real)
-    assert not device.contracts(ptx)
-    assert not device.CALLS.findall(ptx)
+    assert not device_code.contracts(ptx)
+    assert not device_code.CALLED.findall(ptx)
     assert ".visible .entry" in ptx
 
 
