@@ -32,12 +32,13 @@ class Assembled(NamedTuple):
     spill_loads: int
 
 
-def assembled(ptx: str, capability: tuple[int, int], most_registers: int = 255) -> Assembled:
+def assembled(ptx: str, capability: tuple[int, int], most_registers: int | None = None) -> Assembled:
     """``ptx`` assembled by nvJitLink, which needs no device."""
     from cuda.bindings import nvjitlink
 
     code = ptx.encode()
-    options = [f"-arch=sm_{capability[0]}{capability[1]}", "-verbose", f"-maxrregcount={most_registers}"]
+    options = [f"-arch=sm_{capability[0]}{capability[1]}", "-verbose"]
+    options += [] if most_registers is None else [f"-maxrregcount={most_registers}"]
     handle = nvjitlink.create(len(options), options)
     try:
         nvjitlink.add_data(handle, nvjitlink.InputType.PTX, code, len(code), "kernel")
