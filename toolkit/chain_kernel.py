@@ -16,7 +16,18 @@ from numba import types
 from numba.np.numpy_support import from_dtype
 
 from .blocks import look_nowhere
-from .compiling import cache_stamp, inlined
+from .chain_columns import (
+    Shape,
+    first_of,
+    float_columns,
+    integer_columns,
+    put,
+    put_row,
+    second_of,
+    take,
+    take_row,
+)
+from .compiling import cache_stamp
 from .contour import ContourState
 from .device import SIMULATED, bare, compile_kernel, cuda, interpreted, lazily
 from .engine import advance
@@ -31,125 +42,12 @@ INTERPRETED = (
 )  # fmt: skip
 
 
-class Shape(NamedTuple):
-    """The sizes of one chain's state, which the kernel is compiled for."""
-
-    dim: int
-    replicas: int
-    momenta: int  # rows: dim, or 0 without a momentum
-    memory: int  # rows
-    curvature: int  # rows: dim, or 0
-    pairs: int
-    walkers: int  # replicas, or 0 without replica exchange
-    bins: int  # of contour
-    coupling: int  # rows of continuous tempering
-    coupling_bins: int
-    scratch: int  # rows
-    distances: int
-    scratch_is_local: bool
-
-
 class Kinds(NamedTuple):
     """What a kernel computes with and writes, each float64 or float32; what 24 bits cannot hold is float64 always."""
 
     real: Any = np.float64
     target: Any = np.float64  # its parameters and scratch
     draws: Any = np.float64  # and their energies and weights, where it writes them
-
-
-class Column(NamedTuple):
-    """Where a field of a chain's state begins in its column, and how many numbers it has."""
-
-    first: int
-    size: int
-
-
-# Fields of a chain in the columns of floats and of integers, in their order, with their sizes.
-def float_columns(shape: Shape) -> dict[str, Column]:
-    """Floats of a chain, by the names of ``snapshots``, and the two that the sampler gives."""
-    replicas = shape.replicas
-    return columns(
-        {
-            "position": shape.dim * replicas,
-            "momentum": shape.momenta * replicas,
-            "memory": shape.memory * replicas,
-            "exchange.correction": shape.pairs,
-            "exchange.rests": shape.pairs,
-            "contour.scale": 1 if shape.bins else 0,
-            "continuous.rows": shape.coupling * replicas,
-            "scratch": shape.scratch * replicas if shape.scratch_is_local else 0,
-            "base_step_size": replicas,
-            "base_temperature": replicas,
-        }
-    )
-
-
-def integer_columns(shape: Shape) -> dict[str, Column]:
-    """Integers of a chain, by the names of ``snapshots``, and its status."""
-    replicas, walkers = shape.replicas, shape.walkers
-    return columns(
-        {
-            "status": replicas,
-            "bounces": replicas,
-            "fallbacks": replicas,
-            "accepted": replicas,
-            "exchange.walker": walkers,
-            "exchange.last_end": walkers,
-            "exchange.attempted": shape.pairs,
-            "exchange.accepted": shape.pairs,
-            "exchange.round_trips": 1 if shape.walkers else 0,
-            "contour.outside": 3 if shape.bins else 0,
-            "contour.mark": 1 if shape.bins else 0,
-        }
-    )
-
-
-def columns(sizes: dict[str, int]) -> dict[str, Column]:
-    """``sizes`` one after the other."""
-    firsts = np.cumsum([0, *sizes.values()])
-    return {name: Column(int(first), size) for (name, size), first in zip(sizes.items(), firsts, strict=False)}
-
-
-@inlined
-def take(local, source, first, thread):
-    """Copy a matrix out of a chain's column."""
-    for i in range(local.shape[0]):
-        for j in range(local.shape[1]):
-            local[i, j] = source[first + i * local.shape[1] + j, thread]
-
-
-@inlined
-def take_row(local, source, first, thread):
-    """Copy a row out of a chain's column."""
-    for j in range(local.shape[0]):
-        local[j] = source[first + j, thread]
-
-
-@inlined
-def put(local, target, first, thread):
-    """Copy a matrix into a chain's column."""
-    for i in range(local.shape[0]):
-        for j in range(local.shape[1]):
-            target[first + i * local.shape[1] + j, thread] = local[i, j]
-
-
-@inlined
-def put_row(local, target, first, thread):
-    """Copy a row into a chain's column."""
-    for j in range(local.shape[0]):
-        target[first + j, thread] = local[j]
-
-
-@inlined
-def first_of(a, b):
-    """The first of two, where a kernel is compiled for one of them."""
-    return a
-
-
-@inlined
-def second_of(a, b):
-    """The second of two."""
-    return b
 
 
 class Parts(NamedTuple):
@@ -222,9 +120,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     has_gradient_noise, has_energy_noise, has_penalty = gradient_noise != 0.0, energy_noise != 0.0, penalty != 0.0
     has_bounces, has_leapfrogs = max_bounces != 0, leapfrogs != 0
     engine_rows, whole_one, masses_rows, zero = ENGINE_ROWS, LAMBDA, MASSES if bins else 1, real(0.0)
-    of_foot = (
-        real if parts.look is look_nowhere else np.float64
-    )  # as the domain's tables are, or rounding crosses edges
+    of_foot = real if parts.look is look_nowhere else np.float64  # as the domain's tables, or rounding crosses edges
 
     def kernel(
         seed, burn_in, noise_of_gradients, noise_of_energies, coefficient, most_bounces, n_leapfrogs,
@@ -245,8 +141,6 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         moves = cuda.local.array(replicas, np.int64)
         chain = cuda.local.array(replicas, np.uint64)
         replica = cuda.local.array(replicas, np.uint64)
-        step_size = cuda.local.array(replicas, real)
-        temperature = cuda.local.array(replicas, real)
         attempted = cuda.local.array((some_pairs, 1), np.int64)[:pairs]
         accepted = cuda.local.array((some_pairs, 1), np.int64)[:pairs]
         correction = cuda.local.array((some_pairs, 1), real)[:pairs]
@@ -280,8 +174,9 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         take_row(scale, floats, at_scale, thread)
         take(coupling, floats, at_coupling, thread)
         take(own_scratch, floats, at_scratch, thread)
-        take_row(step_size, floats, at_step_size, thread)
-        take_row(temperature, floats, at_temperature, thread)
+        # Read where a schedule moves, and so left where they are.
+        step_size = floats[at_step_size : at_step_size + replicas, thread]
+        temperature = floats[at_temperature : at_temperature + replicas, thread]
         take_row(status, integers, at_status, thread)
         take_row(bounces, integers, at_bounces, thread)
         take_row(fallbacks, integers, at_fallbacks, thread)

@@ -12,7 +12,8 @@ import numba
 from . import device
 from . import signatures as s
 from .blocks import tempering_numbers
-from .chain_kernel import Kinds, Parts, Shape, argument_types, compiled_chain_kernel
+from .chain_columns import Shape
+from .chain_kernel import Kinds, Parts, argument_types, compiled_chain_kernel
 from .device_code import Code
 from .errors import CudaWarning
 from .pointwise import reason

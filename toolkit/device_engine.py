@@ -10,16 +10,8 @@ from numpy.typing import NDArray
 
 from . import device
 from .blocks import Block, Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
-from .chain_kernel import (
-    Kinds,
-    Parts,
-    Shape,
-    argument_types,
-    chain_kernel,
-    float_columns,
-    integer_columns,
-    settled,
-)
+from .chain_columns import Shape, float_columns, integer_columns
+from .chain_kernel import Kinds, Parts, argument_types, chain_kernel, settled
 from .device_causes import chain_kernel_of
 from .device_code import Code
 from .device_exports import ROOM, Export, Piece, pieces_of, room_for
@@ -126,6 +118,7 @@ class DeviceEngine:
         self._shape = local_shape(self._block, sampler.n_replicas)
         kinds = kinds_of(job)
         self._real, self._drawn = kinds.real, kinds.draws
+        self.made_with = {"backend": "cuda", "dtype": job.dtype, "device": device.name()}
         self._gathering = DeviceGathering(job, states, self._drawn)
         self._check_room(job)
         tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
