@@ -27,7 +27,7 @@ def pretend(monkeypatch):
         ctypes.memmove(int(target), int(source), n_bytes)
 
     here = SimpleNamespace(
-        device=SimpleNamespace(compute_capability=(9, 0), id=0, MULTIPROCESSOR_COUNT=132),
+        device=SimpleNamespace(compute_capability=(9, 0), name=b"pretended", id=0, MULTIPROCESSOR_COUNT=132),
         memalloc=memory,
         memhostalloc=lambda n_bytes: np.zeros(n_bytes, np.uint8),
         create_stream=lambda: driver.Stream(driver.binding.CUstream(next(count))),

@@ -1,12 +1,13 @@
 """Bits: what makes a run depend on its layout is found, named with the first number that differs, and explained."""
 
 import os
+import warnings
 
 import numpy as np
 import pytest
 
 from targets import mixtures
-from toolkit import Target, from_callable, sample, samplers, schedules
+from toolkit import CudaError, CudaWarning, Target, from_callable, sample, samplers, schedules
 from toolkit.bit_causes import likely_cause
 from toolkit.bit_checks import Case, Difference, arrays_of, check_bits, first_difference, joined
 from toolkit.contour import Partition
@@ -176,3 +177,35 @@ def test_all_that_a_run_computed_is_compared():
     assert {"weights", "trace.theta", "counts.theta", "counts.visits"} <= set(flat)
     chunks = [case.run(), case.run()]
     assert joined(chunks)["draws"].shape[2] == 2 * arrays["draws"].shape[2]
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(("gpu", "passed", "said"), [
+    ({}, True, "equal with a GPU"),
+    ({"seed": 8}, False, "with a GPU, draws in chain 0"),
+    (CudaError("out of memory"), None, "not checked: out of memory"),
+    (CudaWarning("pow is CUDA's own"), None, "not checked: pow is CUDA's own"),
+])  # fmt: skip
+def test_a_gpu_is_held_to_the_same_bits_where_there_is_one(monkeypatch, gpu, passed, said):
+    """The GPU is played by the CPU, as it should be, with other numbers, or refusing."""
+    plain = Case.run
+
+    def run(case, backend="cpu", **changes):
+        if backend == "cuda" and isinstance(gpu, CudaWarning):
+            warnings.warn(gpu, stacklevel=1)
+        if backend == "cuda" and isinstance(gpu, Exception):
+            raise gpu
+        return plain(case, **changes, **(gpu if backend == "cuda" else {}))
+
+    monkeypatch.setattr(Case, "run", run)
+    monkeypatch.setattr("toolkit.bit_checks.has_gpu", lambda: True)
+    verdict = dict(check_bits(case_of(NORMAL, SGLD), likely_cause))["GPU"]
+    assert verdict.passed is passed
+    assert said in verdict.words
+
+
+@pytest.mark.usefixtures("alone")
+def test_no_gpu_is_asked_for_a_python_function(monkeypatch):
+    monkeypatch.setattr("toolkit.bit_checks.has_gpu", lambda: True)
+    python = from_callable(lambda points: (0.5 * (points**2).sum(axis=1), points), dim=2)
+    assert "GPU" not in dict(check_bits(case_of(python, SGLD), likely_cause))

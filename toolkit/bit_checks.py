@@ -1,6 +1,8 @@
 """Bits: the same run laid out otherwise, and the first number in which it differs."""
 
+import importlib.util
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from .accumulators import best_point, moments
 from .blocks import Layout, available_threads
 from .elsewhere import NotSentError, run_elsewhere
-from .errors import CheckpointError
+from .errors import CheckpointError, CudaError, CudaWarning
 from .problem import Problem
 from .result import Run
 from .sampler import Sampler
@@ -165,6 +167,27 @@ def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:
     ))  # fmt: skip
     yield "resumed", f"a stop after a third of the steps, resumed by {many} threads", lambda: resumed(case, many)
     yield "another process", "another Python process", lambda: elsewhere.result()[0]
+    if case.problem.target.callback is None and has_gpu():
+        yield "GPU", "a GPU", lambda: arrays_of(on_gpu(case))
+
+
+def has_gpu() -> bool:
+    """Whether the CUDA backend can be used here."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return False
+    from .device import is_here
+
+    return is_here()
+
+
+def on_gpu(case: Case) -> Run:
+    """The run on a GPU. Raises NotSentError where it is refused there, or where its bits may rightly be others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CudaWarning)
+        try:
+            return case.run(backend="cuda")
+        except (CudaError, CudaWarning, TypeError, ValueError) as error:
+            raise NotSentError(str(error)) from error
 
 
 def resumed(case: Case, threads: int) -> Arrays:

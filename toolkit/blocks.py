@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +139,7 @@ class Engine:
 
     counts_by_chunk = True  # a chunk may be broken off, so what was counted before it is kept
     may_have_diverged = True
+    made_with: ClassVar[dict[str, str]] = {}  # besides what any run is made with
 
     def __init__(self, job: "Job") -> None:
         problem, sampler = job.problem, job.sampler

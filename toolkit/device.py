@@ -48,6 +48,23 @@ def check_available() -> None:
         raise CudaError(f'backend "cuda" cannot use the GPU ({error}); use backend="cpu"') from error
 
 
+def is_here() -> bool:
+    """Whether there is a GPU that can be used; the simulator is none."""
+    try:
+        check_available()
+    except CudaError:
+        return False
+    return not SIMULATED
+
+
+def name() -> str:
+    """What the device calls itself."""
+    if SIMULATED:
+        return "simulator"
+    called = cuda.get_current_device().name
+    return called.decode() if isinstance(called, bytes) else str(called)
+
+
 def free_memory() -> int:
     """Bytes free on the device; as good as endless in the simulator, which has the host's."""
     if SIMULATED:

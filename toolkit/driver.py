@@ -133,9 +133,10 @@ class Driver:
     def advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
         """Run one chunk, writing its draws from ``offset`` on, and its trace from ``trace_offset`` on.
 
-        Ctrl-C waits for its end, but where the target is a Python function, which may take its time.
+        Ctrl-C waits for its end, but where the target is a Python function, which may take its time; a second one waits
+        for a device alone, whose chunk cannot be broken off.
         """
-        with contextlib.nullcontext() if self.job.calls_python else held():
+        with contextlib.nullcontext() if self.job.calls_python else held(firmly=not self._engine.counts_by_chunk):
             self._advance(first, last, outputs, offset=offset, trace_offset=trace_offset)
 
     def _advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
@@ -215,7 +216,7 @@ class Driver:
             elapsed=finished.elapsed,
             interrupted=interrupted,
             accumulated={name: a.result(self.accumulated[name]) for name, a in job.accumulators.items()},
-            made_with=environment(),
+            made_with=environment() | self._engine.made_with,
         )
 
     def raise_divergence(self, outputs: Outputs, steps: Integers, trace_steps: Integers) -> None:

@@ -8,11 +8,11 @@ from types import FrameType
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def held(firmly: bool = False) -> Iterator[None]:
     """Let what is inside come to its end where Ctrl-C is pressed, and only then raise KeyboardInterrupt.
 
-    A second Ctrl-C raises at once. Elsewhere than in the main thread, or under another handler of SIGINT, nothing is
-    held.
+    A second Ctrl-C raises at once, unless it is held ``firmly``. Elsewhere than in the main thread, or under another
+    handler of SIGINT, nothing is held.
     """
     is_ours = threading.current_thread() is threading.main_thread()
     if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -22,7 +22,7 @@ def held() -> Iterator[None]:
 
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
-        if pressed:
+        if pressed and not firmly:
             raise KeyboardInterrupt
         pressed = True
 

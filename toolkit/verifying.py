@@ -90,9 +90,9 @@ def verify(
     """Try on ``problem`` and ``sampler`` what the toolkit promises: bits that depend on the seed alone, and the law.
 
     Bits: short runs, on other numbers of threads, blocks, chunks and chains, streamed, from a checkpoint where there
-    are some, and in another Python process (which a fresh interpreter is started for, and the problem sent to), are
-    compared bit for bit in all they compute. A check that fails names the first number that differs, and its cause
-    where it is the target or the schedule. Gradient: ``check_gradient``. Domain: draws inside.
+    are some, in another Python process (which a fresh interpreter is started for, and the problem sent to), and on a
+    GPU where there is one, are compared bit for bit in all they compute. A check that fails names the first number that
+    differs, and its cause where it is the target or the schedule. Gradient: ``check_gradient``. Domain: draws inside.
     Laws: ``n_chains`` chains (None: 256, or 64 with contour; runs are repeated where the sampler's arrays set a smaller
     number) of ``n_steps`` (None: 50,000, or 200,000), from ``init``, or exact draws of the truth, or the origin;
     moments, weights of modes, cells and energies against ``problem.truth``, where there is one, and Stein's identities
