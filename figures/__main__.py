@@ -13,6 +13,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from toolkit import CudaError
+from toolkit.job import check_cuda
+
 from .cached import read
 from .output import QUICK, folder_of
 from .script import Product, names, produce, script
@@ -89,6 +92,15 @@ def seconds_before(name: str, options: argparse.Namespace) -> float:
     return found[1].seconds if found else EXPECTED
 
 
+def why_no_gpu() -> str | None:
+    """Why no figure can be measured on a GPU; None where they can be."""
+    try:
+        check_cuda()
+    except (ImportError, CudaError) as error:
+        return str(error)
+    return None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit status."""
     whole = parser()
@@ -105,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         unknown = sorted(set(options.names) - set(names()))
         if unknown:
             whole.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
+        if options.backend == "cuda" and (refusal := why_no_gpu()):
+            whole.error(refusal)
         failed = run_all(options.names or names(), options)
     if options.command in ("report", "all"):
         failed += report_on(folder_of(options.out, options.quick))

@@ -16,7 +16,7 @@ from figures.cached import Measured, as_data, keep, load, read
 from figures.claims import VERDICTS, Claim, check_claim
 from figures.study import Record, Study
 from targets import mixtures
-from toolkit import samplers
+from toolkit import CudaError, samplers
 
 # Digests.
 
@@ -381,7 +381,21 @@ def test_one_is_run_and_then_read_back(scripts, capsys):
     assert len(measured()) == 2
 
 
-def test_seed_size_and_backend_reach_the_script(scripts):
+def test_without_a_gpu_no_figure_is_begun(scripts, monkeypatch, capsys):
+    def none_is_found():
+        raise CudaError("none is found")
+
+    out, _ = scripts
+    monkeypatch.setattr(command_line, "check_cuda", none_is_found)
+    with pytest.raises(SystemExit) as ended:
+        run(out, "csgld_fig1", "--backend", "cuda")
+    assert ended.value.code == 2
+    assert "error: none is found" in capsys.readouterr().err
+    assert not out.exists() or not list(out.glob("*.png"))
+
+
+def test_seed_size_and_backend_reach_the_script(scripts, monkeypatch):
+    monkeypatch.setattr(command_line, "check_cuda", lambda: None)
     out, measured = scripts
     assert run(out, "csgld_fig1", "--seed", "77", "--quick") == 0
     assert run(out, "csgld_fig1", "--seed", "0", "--backend", "cuda") == 0

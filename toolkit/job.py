@@ -228,6 +228,14 @@ def make_job(
     return job
 
 
+def check_cuda() -> None:
+    """Raise ImportError without numba-cuda, CudaError without a GPU that can be used."""
+    optional("numba_cuda", "cuda")
+    from .device import check_available
+
+    check_available()
+
+
 def check_backend(backend: Any, problem: Problem) -> None:
     """Raise ValueError for a backend unknown, or no good for the problem; ImportError or CudaError without CUDA."""
     check_choice("backend", backend, ["cpu", "cuda"])
@@ -237,10 +245,7 @@ def check_backend(backend: Any, problem: Problem) -> None:
         raise ValueError(
             f"backend must be 'cpu' for {problem.name!r}, a Python function of arrays that no GPU can call; got 'cuda'"
         )
-    optional("numba_cuda", "cuda")
-    from .device import check_available
-
-    check_available()
+    check_cuda()
 
 
 def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) -> None:
