@@ -31,6 +31,11 @@ FLOWER = constrained(mixtures.cosine25(), shapes.flower())
 # numbers, of which there are none of ours.
 OWN_FUNCTIONS = {
     "damped_pendulum, trajectory": ("cos", "cosh", "sin", "sinh"),
+    **{
+        f"constraints by {name}": ("cos", "exp", "sin")
+        for kinds in ("function", "functions", "functions and text")
+        for name in (kinds, f"{kinds}, logarithms")
+    },
 }
 
 

@@ -7,6 +7,7 @@ wrong code beside it, in which it finds what is wrong.
 import importlib.util
 import inspect
 import math
+import textwrap
 import warnings
 
 import numpy as np
@@ -43,8 +44,17 @@ def test_code_is_read():
     assert not device_code.contracts("add.rn.f64 %fd1, %fd2, %fd3; fma.rn.f64 %fd1; add.s64 %rd1; mul.wide.u32 %rd2;")
     assert device_code.CALLED.findall("call.uni (retval0), \n__internal_x, \n(param0);") == ["__internal_x"]
     assert device_code.CALLED.findall("call foo, (x);\n// .globl callable") == ["foo"]
-    ir = 'call double @__nv_sqrt(double %1)\n call double @"__nv_erf"(double %1)\ndeclare double @__nv_exp(double)'
-    assert device_code.functions_called(ir) == ("erf",)
+    ir = """
+    define i32 @part(double %1) {
+      call double @__nv_sqrt(double %1)
+      call double @"__nv_erf"(double %1)
+    }
+    declare double @__nv_exp(double)
+    """
+    assert device_code.functions_called(textwrap.dedent(ir)) == ("erf",)
+    of_integers = 'define i32 @"int_power_impl"(double %1) {\n call double @__nv_pow(double %1)\n}\n'
+    assert device_code.functions_called(of_integers) == ()
+    assert device_code.functions_called(of_integers.replace("int_power_impl", "other")) == ("pow",)
 
 
 def test_products_and_sums_are_kept_apart_but_by_our_own_fma(monkeypatch):
@@ -63,7 +73,8 @@ def by_erf(x):
 
 
 def by_ours(x):
-    return math.exp(x[0]) + math.sqrt(abs(x[0])) + x[0] * x[0], (math.floor(x[0]) + math.atan2(x[0], 2.0) % 3.0,)
+    slope = math.floor(x[0]) + math.atan2(x[0], 2.0) % 3.0
+    return math.exp(x[0]) + math.sqrt(abs(x[0])) + x[0] ** 2 - x[0] ** -3, (slope,)
 
 
 def test_functions_that_are_cudas_own_are_found():

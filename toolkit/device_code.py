@@ -7,6 +7,8 @@ CONTRACTIBLE = re.compile(r"\b(?:add|sub|mul)\.f(?:32|64)\b")  # without ".rn", 
 CALLED = re.compile(r"\bcall(?:\.uni)?\s+(?:\([^)]*\),\s*)?([^\s,;]+)")
 LOCAL = re.compile(r"\b(?:ld|st)\.local\b")
 OWN = re.compile(r"\bcall\b[^@\n]*@\"?__nv_(\w+)")
+DEFINED = re.compile(r"^define [^\n]*(.*?)^}", re.M | re.S)
+POWER = "int_power_impl"  # Numba's products for integer exponents, a CPU's too; only those above 65,536 are left to pow
 # Those of CUDA's functions that have one right result: the one that a CPU has.
 EXACT = frozenset(
     name + suffix
@@ -30,4 +32,5 @@ def contracts(ptx: str) -> bool:
 
 def functions_called(ir: str) -> tuple[str, ...]:
     """CUDA's own functions that ``ir`` calls, without those that are exact, whose bits may not be a CPU's."""
-    return tuple(sorted(set(OWN.findall(ir)) - EXACT))
+    bodies = (found.group(1) for found in DEFINED.finditer(ir) if POWER not in found.group().partition("\n")[0])
+    return tuple(sorted({name for body in bodies for name in OWN.findall(body)} - EXACT))
