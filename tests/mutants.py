@@ -256,15 +256,15 @@ MUTANTS = [
     Mutant(
         "thermostat: dimensions not averaged",
         "toolkit/underdamped.py",
-        "* total[lane] / dim - temperature[lane]",
+        "* total[lane] / float(dim) - temperature[lane]",
         "* total[lane] - temperature[lane]",
         "tests/test_underdamped.py",
     ),
     Mutant(
         "thermostat: temperature forgotten",
         "toolkit/underdamped.py",
-        "* total[lane] / dim - temperature[lane]",
-        "* total[lane] / dim - 1.0",
+        "* total[lane] / float(dim) - temperature[lane]",
+        "* total[lane] / float(dim) - 1.0",
         "tests/test_underdamped.py",
     ),
     Mutant(
@@ -354,8 +354,8 @@ MUTANTS = [
     Mutant(
         "contour: replicas learn P times too fast",
         "toolkit/contour.py",
-        "omega = min(omega, parameters[OMEGA_CAP]) / n_replicas",
-        "omega = min(omega, parameters[OMEGA_CAP])",
+        "omega = smaller(omega, parameters[OMEGA_CAP]) / n_replicas",
+        "omega = smaller(omega, parameters[OMEGA_CAP])",
         "tests/test_contour.py tests/test_contour_laws.py",
     ),
     Mutant(
@@ -877,6 +877,41 @@ MUTANTS = [
         "tests/test_accumulators.py -k batch",
     ),
     Mutant(
+        "device: products fused with sums",
+        "toolkit/device.py",
+        '"fma": False}',
+        '"fma": True}',
+        "tests/test_device_ptx.py -k kept_apart",
+    ),
+    Mutant(
+        "device: optimised again when it is linked",
+        "toolkit/device.py",
+        "cuda.jit(function, lto=False)",
+        "cuda.jit(function)",
+        "tests/test_device_use.py -k what_was_read",
+    ),
+    Mutant(
+        "device: replicas of a chain with one stream of random numbers",
+        "toolkit/chain_kernel.py",
+        "replica[r] = r",
+        "replica[r] = 0",
+        "tests/test_device_simulator.py -k resgld",
+    ),
+    Mutant(
+        "device: a kernel on disk known by its sizes alone",
+        "toolkit/chain_kernel.py",
+        "repr((known, made_for))",
+        "repr(made_for)",
+        "tests/test_device_cache.py -k stamp",
+    ),
+    Mutant(
+        "device: the last piece's draws taken for the first's",
+        "toolkit/device_engine.py",
+        "draws, moments = slice(piece.draw, piece.draw + n)",
+        "draws, moments = slice(0, n)",
+        "tests/test_device_simulator.py -k pieces",
+    ),
+    Mutant(
         "accumulators on a device: every temperature taken for the target's",
         "toolkit/device_gathering.py",
         "kept // targets",
@@ -1314,8 +1349,8 @@ MUTANTS = [
     Mutant(
         "identification: a curved wall's mirror at the tangent of the point",
         "sysid/implicit.py",
-        "y = tuple_setitem(y, k, new)",
-        "y = tuple_setitem(y, k, y[k])",
+        "y = with_item(y, k, new)",
+        "y = with_item(y, k, y[k])",
         "tests/test_identify.py",
     ),
     Mutant(
