@@ -53,5 +53,9 @@ def pretend(monkeypatch):
         launches.append((tuple(config.grid), tuple(config.block), int(stream.handle), arguments))
 
     monkeypatch.setattr(cuda.dispatcher, "launch", launch)
-    monkeypatch.setattr(codegen.CUDACodeLibrary, "get_cufunc", lambda self: SimpleNamespace(kernel=None))
+    monkeypatch.setattr(
+        codegen.CUDACodeLibrary,
+        "get_cufunc",
+        lambda self: SimpleNamespace(kernel=None, attrs=SimpleNamespace(local=64)),
+    )
     return launches

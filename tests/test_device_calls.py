@@ -114,6 +114,16 @@ def test_a_device_without_room_is_told_before_anything_runs(launches, monkeypatc
     assert launches == []
 
 
+def test_many_replicas_are_refused_where_their_threads_do_not_fit(launches, monkeypatch):
+    from toolkit import device
+
+    context = device.cuda.current_context()
+    monkeypatch.setattr(context, "get_memory_info", lambda: SimpleNamespace(free=10**7, total=10**9))
+    with pytest.raises(ValueError, match=r"'cpu' for chains of 1 replicas in 1 dim.* takes 0.0173 GB, of 0.01 GB"):
+        sample(LINE, samplers.sgld(0.1), n_steps=3, seed=3, backend="cuda")
+    assert launches == []
+
+
 def test_a_device_that_fails_is_told(launches, monkeypatch):
     from toolkit import device
 

@@ -23,6 +23,7 @@ from .device_code import Code, contracts, functions_called
 from .errors import CudaError
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
+MOST_THREADS = 2048  # that a multiprocessor holds at a time
 REFUSALS = (NumbaError, TypeError, ValueError, NotImplementedError)  # of what cannot be compiled
 
 Array = NDArray[Any]
@@ -271,6 +272,14 @@ def event() -> Any:
 def n_processors() -> int:
     """Multiprocessors of the device."""
     return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def memory_of_threads(kernel: Any) -> int:
+    """Bytes that the device sets aside for what a kernel's threads keep in memory, all that can be there at a time."""
+    if SIMULATED:
+        return 0
+    (compiled,) = kernel.overloads.values()
+    return int(compiled.local_mem_per_thread) * n_processors() * MOST_THREADS
 
 
 def blocks_of(n_threads: int) -> tuple[int, int]:

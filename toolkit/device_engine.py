@@ -124,6 +124,7 @@ class DeviceEngine:
         tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
         numbers = engine_numbers(job)
         self._kernel = chain_kernel_of(job, parts_of(job), self._shape, numbers, kinds)
+        check_threads(job, self._kernel)
         self._floats = device.device_array((total(float_columns(self._shape)), self.n_chains), np.float64)
         self._integers = device.device_array((total(integer_columns(self._shape)), self.n_chains), np.int64)
         shape, n = self._shape, self.n_chains
@@ -314,6 +315,17 @@ class DeviceEngine:
         for number, name, rows in self._tables():
             self._by_chain(name)[...] = np.moveaxis(hosts[number][rows], -1, 0)
         self._is_home = True
+
+
+def check_threads(job: "Job", kernel: Any) -> None:
+    """Raise ValueError where what threads keep besides their registers does not fit into the device's memory."""
+    need, free = device.memory_of_threads(kernel), device.free_memory()
+    if need > free:
+        n, dim = job.sampler.n_replicas, job.problem.target.dim
+        raise ValueError(
+            f"backend must be 'cpu' for chains of {n} replicas in {dim} dimensions: what a GPU's threads keep takes "
+            f"{need / 1e9:.3g} GB, of {free / 1e9:.3g} GB that are free"
+        )
 
 
 def total(columns: dict[str, Any]) -> int:
