@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -31,6 +31,7 @@ class TwinEngine:
 
     counts_by_chunk = True
     may_have_diverged = True
+    made_with: ClassVar[dict[str, str]] = {}
     threads = 1
 
     def __init__(self, asked: Any, wants_draws: bool, states: Any) -> None:
