@@ -52,8 +52,8 @@ class Job:
     checkpoint_every: float  # seconds
     asked: Sampler  # as it was given, where a pilot has found its partition since
     pilot_gradients: int  # gradient evaluations of that pilot
-    backend: str = "cpu"
-    dtype: str = "float64"  # of what the engine computes with; draws are float64 always
+    backend: str
+    dtype: str  # of what the engine computes with; draws are float64 always
 
     @property
     def n_kept(self) -> int:

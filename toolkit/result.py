@@ -61,7 +61,7 @@ class Run:
     n_steps: steps done, of the ``total_steps`` asked for. sampling_steps: those of them after burn-in.
     init: (chain, replica, dim), the start. trace: where asked for. accumulated: what came of each accumulator.
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
-    elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions and machine, at the time.
+    elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
     """
 
     problem: Problem

@@ -53,22 +53,23 @@ def sample(
     every replica of every chain. seed: 0 to 2⁶⁴ − 1, all bits count; the same seed gives the same bits for any
     number of threads, other chains or layout. Every ``thin``-th step after ``burn_in`` is kept, where the schedule
     allows. init: start of shape (dim,), (n_chains, dim) or (n_chains, n_replicas, dim); None: the origin.
-    dtype: "float32" (backend "cuda" alone) computes with 24 bits, which the run's arrays hold as float64.
-    threads: None for all processors. progress: a bar on stderr; None: only on a terminal. keep_replicas: keep draws of
-    all temperatures. keep_energies: keep the draws' energies. keep_statistics: keep ``run.statistics``, where there is
-    anything to count. trace_every: also record ``run.trace``, what the sampler knows of itself (energies, thermostats,
-    θ, walkers, …), after every so many steps, burn-in included. accumulators: name → what to gather from the draws
-    (``accumulators``), which ``run.accumulated`` holds. keep_draws=False keeps none of them: memory does not grow with
-    n_steps, but for a trace. checkpoint: a file in which the run is saved every ``checkpoint_every`` > 0 seconds of
-    sampling, and at its end; called again the run goes on from there (docs/resume.md), with more n_steps too, and gives
-    the bits of one that was never stopped.
+    backend: "cpu", or "cuda" for an NVIDIA GPU (docs/cuda.md). dtype: "float32" (backend "cuda" alone) computes with 24
+    bits, which the run's arrays hold as float64. threads: None for all processors. progress: a bar on stderr; None:
+    only on a terminal. keep_replicas: keep draws of all temperatures. keep_energies: keep the draws' energies.
+    keep_statistics: keep ``run.statistics``, where there is anything to count. trace_every: also record ``run.trace``,
+    what the sampler knows of itself (energies, thermostats, θ, walkers, …), after every so many steps, burn-in
+    included. accumulators: name → what to gather from the draws (``accumulators``), which ``run.accumulated`` holds.
+    keep_draws=False keeps none of them: memory does not grow with n_steps, but for a trace. checkpoint: a file in which
+    the run is saved every ``checkpoint_every`` > 0 seconds of sampling, and at its end; called again the run goes on
+    from there (docs/resume.md), with more n_steps too, and gives the bits of one that was never stopped.
 
     Ctrl-C ends the run after the chunk under way and returns the draws so far, with an ``InterruptedWarning``; a second
-    one does not wait. A run with a checkpoint is saved first, as far as it has come in whole chunks.
-    Raises TypeError or ValueError before anything runs, naming the argument, its value and what is allowed;
-    CheckpointError where a checkpoint is another run's, in use or damaged beyond use; DivergenceError, with the run so
-    far attached, where a position or energy stops being finite; what a target made by ``from_callable`` raises, with
-    the run so far as its attribute ``run``.
+    one does not wait, unless for a GPU. A run with a checkpoint is saved first, as far as it has come in whole chunks.
+    Raises TypeError or ValueError before anything runs, naming the argument, its value and what is allowed; ImportError
+    or CudaError where there is no numba-cuda or no GPU for backend "cuda"; CudaWarning where its bits may not be a
+    CPU's; CheckpointError where a checkpoint is another run's, in use or damaged beyond use; DivergenceError, with the
+    run so far attached, where a position or energy stops being finite; what a target made by ``from_callable`` raises,
+    with the run so far as its attribute ``run``.
     """
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
