@@ -162,13 +162,13 @@ class Crowded(Case):
     """With room for a single draw, so that every draw is a piece."""
 
     def arrays(self, backend, folder):
-        from toolkit import device_exports
+        from toolkit import device_engine
 
-        room, device_exports.ROOM = device_exports.ROOM, 1
+        room, device_engine.ROOM = device_engine.ROOM, 1
         try:
             return super().arrays(backend, folder)
         finally:
-            device_exports.ROOM = room
+            device_engine.ROOM = room
 
 
 class Diverging(Case):

@@ -111,7 +111,8 @@ def gathered(case):
         if first in (0, CUTS[-1]):
             gathering = DeviceGathering(job, states, np.float64)
         room = [device.to_device(raw[:, first : last + 1]) for raw in raws]  # of one draw more than there are
-        gathering.take_in(tuple(room), STEPS[first:last], flow)
+        steps = STEPS[first:last]
+        gathering.take_in(tuple(room), steps, device.to_device(steps), flow)
         if last >= CUTS[-1]:
             gathering.fetch(flow)
     return {f"{name}.{key}": array for name, state in states.items() for key, array in state.items()}

@@ -1,6 +1,7 @@
 """What the host does with a device, through numba-cuda itself, on a driver that pretends: no call of it is refused."""
 
 import inspect
+import threading
 import warnings
 from types import SimpleNamespace
 
@@ -10,29 +11,38 @@ from device_cases import box, made
 from pretended_device import pretend
 
 from targets import mixtures
-from toolkit import CudaError, Layout, sample, samplers
+from toolkit import CudaError, Layout, accumulators, sample, samplers
 
 pytest.importorskip("numba_cuda")
 LINE = mixtures.gaussian_mixture([[0.0]], 1.0)
 
 
-@pytest.fixture
-def launches(monkeypatch):
-    """The launches on a device of which each kernel takes the arguments of a real one, and does nothing."""
-    from toolkit import chain_kernel
+def idle(real):
+    """A maker of kernels that take the arguments of those that ``real`` makes, and do nothing."""
 
-    real = chain_kernel.chain_kernel
-
-    def idle(*given):
+    def make(*given):
         found = {}
         exec(f"def kernel({', '.join(inspect.signature(real(*given)).parameters)}):\n    pass", found)
         return found["kernel"]
 
-    monkeypatch.setattr(chain_kernel, "chain_kernel", idle)
+    return make
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """The launches on a device whose kernels are idle, and none of them kept on disk."""
+    from toolkit import chain_kernel, device_gathering
+
+    monkeypatch.setattr(chain_kernel, "chain_kernel", idle(chain_kernel.chain_kernel))
     monkeypatch.setattr(chain_kernel, "kernel_stamp", lambda *given: None)
-    chain_kernel.compiled.cache_clear()
+    monkeypatch.setattr(device_gathering, "gathering_kernel", idle(device_gathering.gathering_kernel))
+    monkeypatch.setattr(device_gathering, "cache_stamp", lambda function: None)
+    caches = chain_kernel.compiled, device_gathering.compiled_gathering
+    for cache in caches:
+        cache.cache_clear()
     yield pretend(monkeypatch)
-    chain_kernel.compiled.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
 
 
 def of_chains(launches):
@@ -67,6 +77,66 @@ def test_the_kernel_is_compiled_once(launches):
     assert chain_kernel.compiled.cache_info().currsize == 1
     engine = engine_of(LINE, samplers.sgld(0.1), 5)
     assert len(engine._kernel.overloads) == 1
+
+
+def test_accumulators_are_launched_with_what_they_are_compiled_for(launches, monkeypatch):
+    """Other types would be compiled anew where they are launched, and fused."""
+    from toolkit import device_gathering
+
+    compiled, kernels = device_gathering.compiled_gathering, []
+
+    def noted(*given):
+        kernels.append(compiled(*given))
+        return kernels[-1]
+
+    monkeypatch.setattr(device_gathering, "compiled_gathering", noted)
+    edges = np.linspace(-1.0, 1.0, 4)
+    chosen = {
+        "moments": accumulators.moments(), "cells": accumulators.histogram(edges), "best": accumulators.best_point(),
+        "energies": accumulators.energy_histogram(edges), "batches": accumulators.batch_means(4),
+    }  # fmt: skip
+    run = sample(LINE, samplers.sgld(0.1), n_steps=6, n_chains=5, burn_in=2, seed=3, backend="cuda", keep_draws=False,
+                 accumulators=chosen, layout=Layout(chunk_steps=2))  # fmt: skip
+    assert set(run.accumulated) == set(chosen)
+    assert [len(kernel.overloads) for kernel in kernels] == [1] * len(chosen)
+    assert len(launches) == 3 + 2 * len(chosen)  # chunks, of which two have draws
+
+
+class Heard:
+    """An accumulator of the host that knows which threads have called it."""
+
+    needs_energies = False
+
+    def __init__(self):
+        self.threads = set()
+
+    def start(self, problem, n_chains):
+        return {"n": np.zeros(n_chains, np.int64)}
+
+    def update(self, state, draws, weights, energies, steps):
+        self.threads.add(threading.current_thread().name)
+        state["n"] += draws.shape[1]
+
+    def result(self, state):
+        return state["n"].copy()
+
+
+@pytest.mark.parametrize(("threads", "names"), [(1, "MainThread"), (2, "toolkit_")])
+def test_accumulators_of_the_host_have_its_threads(launches, threads, names):
+    heard = Heard()
+    run = sample(LINE, samplers.sgld(0.1), n_steps=6, n_chains=4, seed=3, backend="cuda", keep_draws=False,
+                 accumulators={"heard": heard}, threads=threads)  # fmt: skip
+    assert run.accumulated["heard"].tolist() == [6] * 4
+    assert {name[: len(names)] for name in heard.threads} == {names}
+
+
+def test_what_is_not_asked_for_takes_no_room(launches):
+    """Energies, weights, statistics: one number of each, whatever the draws of a piece."""
+    from toolkit.device_exports import Export
+
+    export = Export(0, 2, 3, np.float64)
+    export.make_room(1000, True)
+    assert export.raw.shape == (1, 1, 2, 3)
 
 
 def engine_of(problem, sampler, n_chains):

@@ -14,7 +14,7 @@ from .chain_columns import Shape, float_columns, integer_columns
 from .chain_kernel import Kinds, Parts, argument_types, chain_kernel, settled
 from .device_causes import chain_kernel_of
 from .device_code import Code
-from .device_exports import ROOM, Export, Piece, pieces_of, room_for
+from .device_exports import Export, Piece, pieces_of, room_for
 from .device_gathering import DeviceGathering
 from .gathering import State as AccumulatorState
 from .gathering import names_on_device
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Integers = NDArray[np.int64]
 
-SHARE = 8  # of the device's free memory, for draws that do not go home
+ROOM = 2**28  # bytes, at most, of what goes home of a piece: draws with what is beside them, or the trace
+SHARE = 8  # of the device's free memory, for a piece's draws
 PIECES = 4  # of a chunk whose draws go home: those of one travel while the next runs
 LOCAL_SCRATCH = 64  # floats of a target's scratch that a thread keeps to itself
 
@@ -108,12 +109,12 @@ class DeviceEngine:
     """
 
     counts_by_chunk = False
-    threads = 1
 
     def __init__(self, job: "Job", wants_draws: bool, states: dict[str, AccumulatorState]) -> None:
         problem, sampler = job.problem, job.sampler
         self._n_replicas, self._wants_draws = sampler.n_replicas, wants_draws
         self.n_chains = len(job.init)
+        self.threads = job.threads  # for accumulators on the host
         (self._block,) = make_blocks(problem, sampler, job.init, Layout(lanes=2**62), 1)
         self._shape = local_shape(self._block, sampler.n_replicas)
         kinds = kinds_of(job)
@@ -160,7 +161,8 @@ class DeviceEngine:
             total(float_columns(shape)) + 4 * shape.bins + 2 * shape.coupling_bins * shape.replicas + shape.distances
         )
         reals += 0 if shape.scratch_is_local else shape.scratch * shape.replicas
-        need = self.n_chains * 8 * (reals + job.n_kept * shape.dim + total(integer_columns(shape)))
+        draw = (3 if self._wants_draws else 1) * job.n_kept * shape.dim  # and its two buffers on the way home
+        need = self.n_chains * 8 * (reals + draw + total(integer_columns(shape)))
         free = device.free_memory() - self._gathering.n_bytes
         if need > free:
             raise ValueError(
@@ -207,8 +209,10 @@ class DeviceEngine:
         goes_home = self._wants_draws
         draws, moments = self._exports[:4], self._exports[4:]
         longest = -(-slots.size // PIECES) if goes_home and (slots >= 0).any() else slots.size
-        room = ROOM if goes_home else max(ROOM, self._free // SHARE)
-        pieces = pieces_of(slots, trace_slots, longest, room_for(draws, room), room_for(moments, ROOM))
+        most = self._free // SHARE
+        home = min(ROOM, most)
+        most_draws, most_moments = room_for(draws, home if goes_home else most), room_for(moments, home)
+        pieces = pieces_of(slots, trace_slots, longest, most_draws, most_moments)
         kept = first + np.flatnonzero(slots >= 0)
         for export in draws:
             export.make_room(max(piece.n_draws for piece in pieces), goes_home)
@@ -225,13 +229,16 @@ class DeviceEngine:
                 factors.step_size.astype(self._real), factors.temperature.astype(self._real), own_slots, own_moments,
             )
         ]  # fmt: skip
+        device_kept = device.to_device(kept)
         self._is_home = False
         raws, filled = (draws[0].raw, draws[1].raw, draws[2].raw), 0
         under_way: tuple[int, Piece] | None = None
         for number, piece in enumerate(pieces):
             self._launch(first, piece, plan)
-            self._gathering.take_in(raws, kept[filled : filled + piece.n_draws], self._compute)
-            filled += piece.n_draws
+            if piece.n_draws:
+                own = slice(filled, filled + piece.n_draws)
+                self._gathering.take_in(raws, kept[own], device_kept[own], self._compute)
+                filled = own.stop
             self._leave(number % 2, piece, goes_home)
             if under_way is not None:
                 self._arrive(*under_way, outputs, goes_home)

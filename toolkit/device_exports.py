@@ -11,8 +11,6 @@ from .device_kernels import transpose
 Array = NDArray[Any]
 Integers = NDArray[np.int64]
 
-ROOM = 2**28  # bytes of draws, and of what is kept beside them, of a piece that goes home
-
 
 class Piece(NamedTuple):
     """Steps ``first`` … ``last − 1`` of a chunk, and the draws and moments of the trace that fall to them."""
@@ -57,9 +55,9 @@ class Export:
         self._buffers: list[tuple[Any, Array]] = []
 
     def make_room(self, moments: int, goes_home: bool) -> None:
-        """Room for so many moments."""
+        """Room for so many moments, where there is anything of a moment."""
         fields, replicas, chains = self._shape
-        if moments > self._moments:
+        if moments > self._moments and self.moment_bytes:
             self._moments, self._buffers = moments, []
             self.raw = device.device_array((fields, moments, replicas, chains), self._dtype)
         if goes_home and self.moment_bytes and not self._buffers:

@@ -218,12 +218,12 @@ class DeviceGathering:
             assert isinstance(accumulator, Gathers)
             self._states.append(DeviceState(accumulator, states[name], dim, is_weighted, real))
 
-    def take_in(self, raws: tuple[Any, Any, Any], steps: Integers, stream: Any) -> None:
-        """Take in the draws of ``steps`` from draws, energies and weights, each (field, draw, replica, chain)."""
-        if not self._states or steps.size == 0:
-            return
+    def take_in(self, raws: tuple[Any, Any, Any], steps: Integers, device_steps: Any, stream: Any) -> None:
+        """Take in the draws of ``steps`` from draws, energies and weights, each (field, draw, replica, chain).
+
+        device_steps: the same steps, on the device.
+        """
         flat: Any = tuple(raw.reshape(raw.shape[0], raw.shape[1] * raw.shape[2], raw.shape[3]) for raw in raws)
-        device_steps = device.to_device(steps)
         for state in self._states:
             state.take_in(Folded(flat, self._kept, self._targets), steps, device_steps, stream)
 
