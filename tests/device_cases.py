@@ -28,7 +28,7 @@ from toolkit import (
     target,
     tempering,
 )
-from toolkit.bit_checks import arrays_of, joined
+from toolkit.bit_checks import arrays_of, first_difference, joined
 from toolkit.contour import Partition
 
 COSINE = mixtures.cosine25()
@@ -391,3 +391,10 @@ def arrays(name, backend, folder=None):
         with planted(name):
             return faulty.arrays(backend, folder)
     return CASES[name].arrays(backend, folder)
+
+
+def what_differs(expected, got):
+    """The first number in which what two backends computed differs; what their errors say must be the same."""
+    words = [given.pop("message", None) for given in (expected, got)]
+    assert str(words[0]) == str(words[1])
+    return first_difference(expected, got, np.arange(100))
