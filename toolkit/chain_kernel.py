@@ -287,7 +287,7 @@ def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, kinds: K
 
 @functools.lru_cache(maxsize=256)
 def compiled(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> Any:
-    """The kernel. Raises TypeError that says which part does not compile for CUDA, and why."""
+    """The kernel. Raises what Numba does where it does not compile; ``device_causes`` says which part it is."""
     stamp = kernel_stamp(parts, shape, constants, kinds)
     return compile_kernel(chain_kernel(parts, shape, constants, kinds), argument_types(kinds), stamp)
 

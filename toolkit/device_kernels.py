@@ -1,4 +1,4 @@
-"""Kernels beside that of the chains: draws brought into the host's order, and accumulators that take them in."""
+"""The kernel that brings draws, and what is kept beside them, into the host's order."""
 
 import functools
 from collections.abc import Callable
