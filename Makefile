@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: figures test test-slow test-cuda mutants bench bench-cuda lint clean
+.PHONY: figures test test-slow test-cuda mutants bench bench-compare bench-all bench-cuda lint clean
 
 figures: .venv/installed
 	$(BIN)/python -m figures
@@ -20,7 +20,13 @@ test-cuda: .venv/installed
 mutants: .venv/installed
 	$(BIN)/python tests/mutants.py
 
-bench: .venv/installed
+bench: .venv/installed .venv-peers/installed
+	$(BIN)/python -m benchmarks.side_by_side --out benchmarks/out/side_by_side
+
+bench-compare: .venv/installed
+	$(BIN)/python -m benchmarks.side_by_side.compare
+
+bench-all: .venv/installed
 	$(BIN)/python -m benchmarks
 
 bench-cuda: test-cuda
@@ -37,6 +43,11 @@ lint: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
 	@touch $@
 
+# Other packages, pinned, that the tables of `make bench` compare with; one that does not install is listed as such.
+.venv-peers/installed: benchmarks/peers/pins.txt
+	$(PYTHON) -m benchmarks.peers.install
+	@touch $@
+
 clean:
-	rm -rf .venv figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,7 +10,7 @@ from benchmarks.cuda.__main__ import STAGES, main, parsed, plan_of
 from benchmarks.cuda.counters import METRICS, summed
 from benchmarks.cuda.floor import H200, Card, floor_of
 from benchmarks.cuda.operations import FLOAT64, Operations, count_operations, parse, step_loop
-from benchmarks.cuda.tables import Table, rate_cell, ratio_cells
+from benchmarks.tables import Table, rate_cell, ratio_cells
 from toolkit import device
 
 # A loop of one step, with an inner loop, a rare way and a shorter one, between a prologue and an epilogue.

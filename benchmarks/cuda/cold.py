@@ -9,9 +9,10 @@ import sys
 import tempfile
 import time
 
+from benchmarks.tables import Table
+
 from .cases import MAKERS
 from .measure import Plan
-from .tables import Table
 
 CALL = (
     "import time; started = time.perf_counter(); from benchmarks.cuda.measure import run; "

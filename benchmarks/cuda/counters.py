@@ -4,10 +4,11 @@ import csv
 import subprocess
 import sys
 
+from benchmarks.tables import Table
+
 from .cases import MAKERS, case_of
 from .kernels import tools
 from .measure import Plan
-from .tables import Table
 
 N_CHAINS, N_STEPS = 8192, 256
 METRICS = {

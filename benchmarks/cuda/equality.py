@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.tables import Table
 from toolkit import Run
 
 from .cases import MAKERS, case_of
 from .measure import Plan, run
-from .tables import Table
 
 FULL = {"keep_statistics": True, "keep_energies": True, "keep_replicas": True, "trace_every": 5}
 

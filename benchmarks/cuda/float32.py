@@ -6,11 +6,12 @@ chaos takes over; medians and largest over chains. Law: E x² of the first coord
 
 import numpy as np
 
+from benchmarks.tables import Table, rate_cell, ratio_cells
+
 from .cases import MAKERS, case_of
 from .floors import floor_here
 from .measure import Plan, rate, rounds_of, run, steps_for
 from .speed import shares
-from .tables import Table, rate_cell, ratio_cells
 
 TIMES = (1, 10, 100, 1000)  # steps after which twins are compared
 

@@ -1,5 +1,6 @@
 """Stage floors: operations of a step as counted, and the chain-steps per second that the card could do at most."""
 
+from benchmarks.tables import Table
 from toolkit.device import SIMULATED
 
 from .cases import MAKERS, case_of
@@ -7,7 +8,6 @@ from .floor import H200, Floor, card_here, floor_of
 from .kernels import operations_of
 from .measure import Plan
 from .operations import FLOAT64
-from .tables import Table
 
 
 def main(plan: Plan) -> None:

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.tables import Table, rate_cell, ratio_cells
 from toolkit import Layout, device, device_engine
 from toolkit.device_exports import Export
 
 from .cases import case_of
 from .measure import Plan, rate, rounds_of, steps_for
-from .tables import Table, rate_cell, ratio_cells
 
 BLOCKS, PIECES, CHUNKS = (32, 64, 128, 256), (1, 2, 4, 8, 16), (128, 1024, 8192)
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.tables import Table, rate_cell, ratio_cells
 from toolkit.problem import as_problem
 
 from .cases import case_of
 from .measure import THIN, Plan, rate, rounds_of, steps_for
-from .tables import Table, rate_cell, ratio_cells
 
 Array = NDArray[np.float64]
 CHAINS, TIMES = 2048, {"sgld": 2000, "r2sgld": 1000, "icsgld": 20_000, "lorenz": 2000}  # of the check

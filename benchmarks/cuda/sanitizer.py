@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
+from benchmarks.tables import Table
+
 from .kernels import tools
 from .measure import Plan
-from .tables import Table
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 

@@ -4,11 +4,12 @@ import os
 
 import numpy as np
 
+from benchmarks.tables import Table, rate_cell, ratio_cells
+
 from .cases import MAKERS, Case, case_of
 from .floor import Floor
 from .floors import floor_here
 from .measure import WHAT, Plan, rate, rounds_of, run, steps_for
-from .tables import Table, rate_cell, ratio_cells
 
 COLUMNS = (
     "case", "chains", "kept", "beside one core", "spread", "beside all cores", "spread", "share of the float64 floor",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.markdown import head_lines, line
+from .markdown import head_lines, line
 
 
 class Table:

@@ -1,0 +1,48 @@
+"""Time the runs of one module of peers, on one core, as asked on standard input: a line of JSON in, a line out.
+
+``{"case": name, "numbers": {…}}`` makes a run, ready and compiled, and says what it took; ``{"run": index}`` runs one
+made before, and says its seconds and what it returned; either answers ``{"error": …}`` where it fails.
+"""
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def answer(asked: dict[str, Any], cases: dict[str, Callable[..., Callable[[], Any]]], made: list[Any]) -> Any:
+    """What is said to one question."""
+    wall, processor = time.perf_counter(), time.process_time()
+    if "case" in asked:
+        made.append(cases[asked["case"]](**asked["numbers"]))
+        made[-1]()
+        index, value = len(made) - 1, None
+    else:
+        index = asked["run"]
+        value = made[index]()
+    seconds, of_processor = time.perf_counter() - wall, time.process_time() - processor
+    return {"index": index, "seconds": seconds, "processor_seconds": of_processor, "value": value}
+
+
+def main(module: str, core: int) -> None:
+    """Answer until there are no more questions."""
+    if core >= 0 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    talks = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what packages print goes to standard error
+    cases = importlib.import_module(f"benchmarks.peers.{module}").CASES
+    made: list[Any] = []
+    for asked in map(json.loads, sys.stdin):
+        try:
+            said = answer(asked, cases, made)
+        except Exception as error:
+            said = {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+        print(json.dumps(said), file=talks, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,115 @@
+"""The tables of `make bench`: their regression file, interleaving, and questions to a peer's process."""
+
+import csv
+import io
+import json
+import sys
+
+import pytest
+
+from benchmarks.peers import host, install, worker
+from benchmarks.side_by_side.__main__ import TABLES, parsed
+from benchmarks.side_by_side.compare import fallen, main
+from benchmarks.side_by_side.plan import interleaved, ratio, repeats_for
+
+HEAD = ("case", "chains", "× JAX", "× ceiling", "spread")
+
+
+def write(folder, *rows):
+    folder.mkdir(exist_ok=True)
+    with (folder / "engine.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([HEAD, *rows])
+
+
+def test_compare_flags_what_fell_and_nothing_else(tmp_path, capsys):
+    committed, new = tmp_path / "committed", tmp_path / "new"
+    write(committed, ("sgld", "1", "10", "0.8", "9 – 11"), ("sgld", "64", "20", "–", "a"), ("hmc", "1", "5", "1", "b"))
+    write(new, ("sgld", "1", "8.6", "0.9", "c"), ("sgld", "64", "16.9", "–", "d"), ("mala", "1", "1", "1", "e"))
+    flagged, compared = fallen(new, committed)
+    assert flagged == ["engine: sgld, 64: × JAX 20 → 16.9", "engine: hmc, 1: the row is gone"]
+    assert compared == 3
+    assert main([str(new), str(committed)]) == 1
+    assert "2 flagged" in capsys.readouterr().out
+    assert main([str(committed), str(committed)]) == 0
+    assert main([str(tmp_path / "none"), str(committed)]) == 2
+
+
+def test_a_ratio_that_is_no_number_any_more_and_a_table_that_is_gone_are_flagged(tmp_path):
+    write(tmp_path / "committed", ("sgld", "1", "10", "0.8", "9 – 11"))
+    write(tmp_path / "new", ("sgld", "1", "failed", "0.8", ""))
+    assert fallen(tmp_path / "new", tmp_path / "committed") == (["engine: sgld, 1: × JAX 10 → nothing"], 2)
+    (tmp_path / "new" / "engine.csv").unlink()
+    assert fallen(tmp_path / "new", tmp_path / "committed") == (["engine: the table is gone"], 0)
+
+
+def test_rounds_run_each_once_and_begin_with_each_in_turn():
+    order = []
+
+    def timed(name):
+        def call():
+            order.append(name)
+            return float(len(order))
+
+        return call
+
+    seen = interleaved(2, {name: timed(name) for name in "abc"})
+    assert "".join(order) == "abcbca"
+    assert seen == {"a": [1.0, 6.0], "b": [2.0, 4.0], "c": [3.0, 5.0]}
+    assert ratio([2.0, 8.0, 3.0], [1.0, 2.0, 1.0]) == ("3", "2 – 4")
+
+
+def test_steps_grow_until_a_run_takes_long_enough_or_there_are_no_more():
+    assert 0.3 <= repeats_for(lambda n: 1e-3 * n, 1.0, 10**9) * 1e-3 <= 1.0
+    assert repeats_for(lambda n: 1e-9 * n, 1.0, 500) == 500
+
+
+def test_the_worker_answers_with_seconds_or_the_error():
+    made = []
+    cases = {"sum": lambda n: lambda: sum(range(n)), "bad": lambda n: lambda: 1 / n}
+    said = worker.answer({"case": "sum", "numbers": {"n": 10}}, cases, made)
+    assert said["index"] == 0
+    assert worker.answer({"run": 0}, cases, made)["value"] == 45
+    with pytest.raises(ZeroDivisionError):
+        worker.answer({"case": "bad", "numbers": {"n": 0}}, cases, made)
+
+
+def test_a_peer_is_asked_through_a_process(monkeypatch, tmp_path):
+    """The modules of runs that there are import nothing of this project, so any Python can be asked for what is bad."""
+    monkeypatch.setattr(host, "PYTHON", tmp_path / "none")
+    with pytest.raises(host.PeerError, match="no peers are installed"):
+        host.Peer("absent_runs")
+    monkeypatch.setattr(host, "PYTHON", install.Path(sys.executable))
+    peer = host.Peer("absent_runs")
+    with pytest.raises(host.PeerError, match="exit status"):
+        peer.make("sgld")
+    peer.close()
+
+
+def test_pins_are_pinned():
+    assert set(install.IMPORTED) <= set(install.pinned())
+    assert all(version[0].isdigit() for version in install.pinned().values())
+
+
+def test_the_command_line_names_what_it_knows(capsys):
+    assert parsed(["engine", "--small"]).tables == ["engine"]
+    with pytest.raises(SystemExit):
+        parsed(["engines"])
+    told = capsys.readouterr().err
+    assert all(name in told for name in TABLES)
+    with pytest.raises(SystemExit):
+        parsed(["--rounds", "0"])
+
+
+def test_questions_and_answers_are_lines_of_json(monkeypatch, capfd, tmp_path):
+    (tmp_path / "benchmarks" / "peers").mkdir(parents=True)
+    module = type(sys)("benchmarks.peers.made_up")
+    module.CASES = {"sum": lambda n: lambda: sum(range(n))}
+    monkeypatch.setitem(sys.modules, "benchmarks.peers.made_up", module)
+    monkeypatch.setattr(
+        sys, "stdin", io.StringIO('{"case": "sum", "numbers": {"n": 3}}\n{"case": "none", "numbers": {}}\n')
+    )
+    worker.main("made_up", -1)
+    first, second = map(json.loads, capfd.readouterr().out.splitlines())
+    assert first["index"] == 0
+    assert first["seconds"] >= 0.0
+    assert second["error"].startswith("KeyError")
