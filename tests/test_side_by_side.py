@@ -1,8 +1,8 @@
 """The tables of `make bench`: their regression file, interleaving, and questions to a peer's process."""
 
 import csv
-import io
 import json
+import subprocess
 import sys
 
 import pytest
@@ -100,16 +100,20 @@ def test_the_command_line_names_what_it_knows(capsys):
         parsed(["--rounds", "0"])
 
 
-def test_questions_and_answers_are_lines_of_json(monkeypatch, capfd, tmp_path):
-    (tmp_path / "benchmarks" / "peers").mkdir(parents=True)
-    module = type(sys)("benchmarks.peers.made_up")
-    module.CASES = {"sum": lambda n: lambda: sum(range(n))}
-    monkeypatch.setitem(sys.modules, "benchmarks.peers.made_up", module)
-    monkeypatch.setattr(
-        sys, "stdin", io.StringIO('{"case": "sum", "numbers": {"n": 3}}\n{"case": "none", "numbers": {}}\n')
-    )
-    worker.main("made_up", -1)
-    first, second = map(json.loads, capfd.readouterr().out.splitlines())
-    assert first["index"] == 0
-    assert first["seconds"] >= 0.0
-    assert second["error"].startswith("KeyError")
+def test_questions_and_answers_are_lines_of_json():
+    """What a package prints does not come between."""
+    lines = """
+import sys, types
+from benchmarks.peers import worker
+module = types.ModuleType("made_up")
+module.CASES = {"sum": lambda n: lambda: (print("a package prints"), sum(range(n)))[1]}
+sys.modules["benchmarks.peers.made_up"] = module
+worker.main("made_up", -1)
+"""
+    asked = "".join(json.dumps(one) + "\n" for one in ({"case": "sum", "numbers": {"n": 3}}, {"run": 0}, {"run": 1}))
+    told = subprocess.run([sys.executable, "-c", lines], input=asked, capture_output=True, text=True, check=True).stdout
+    made, ran, absent = map(json.loads, told.splitlines())
+    assert made["index"] == 0
+    assert ran["value"] == 3
+    assert ran["seconds"] >= 0.0
+    assert absent["error"].startswith("IndexError")
