@@ -1,0 +1,14 @@
+"""What a sampler could cost at best: hand-fused kernels of the toolkit's own arithmetic, each for one case alone.
+
+``FUSED[sampler, target]`` is (n_chains, n_steps) → last positions (chain, 2), on one core, the sampler being that of
+``benchmarks.samplers.cases``. Each begins at the origin with seed 1, as ``sample`` does, and ends on the same bits
+(``tests/test_fused.py``), which shows that it does the same work. It leaves out what a general engine must do besides:
+energies that nobody reads, divergence, records, domains, schedules that do not change, parts behind pointers.
+"""
+
+from .fused_overdamped import sgld_runs
+from .fused_points import Run
+
+CASES: dict[str, dict[str, Run]] = {"sgld": sgld_runs()}
+
+FUSED: dict[tuple[str, str], Run] = {(name, point): run for name, runs in CASES.items() for point, run in runs.items()}

@@ -1,0 +1,76 @@
+"""Langevin dynamics by hand: SGLD, of many chains and of one."""
+
+import math
+
+import numpy as np
+from numba import uint64
+
+from toolkit.maths import fma
+from toolkit.philox import MOVE, normal_pair
+
+from .fused_points import POINTS, SEED, WIDTH, Array, H, Kernel, Run, fused, in_blocks
+
+AHEAD = 64  # steps of one chain whose noise is drawn together
+
+
+def sgld_kernel(target) -> Kernel:
+    """SGLD of up to WIDTH chains: a loop for the noise and one for the rest."""
+    kick, first_noise, second_noise = math.sqrt(2.0 * H), 2 * WIDTH, 3 * WIDTH
+
+    @fused
+    def run(room, lanes, first, n_steps, numbers):
+        for lane in range(lanes):
+            room[lane] = 0.0
+            room[WIDTH + lane] = 0.0
+        for step in range(n_steps):
+            for lane in range(lanes):
+                room[first_noise + lane], room[second_noise + lane] = normal_pair(
+                    SEED, first + uint64(lane), uint64(0), uint64(step), uint64(MOVE), uint64(0)
+                )
+            for lane in range(lanes):
+                x, y = room[lane], room[WIDTH + lane]
+                _, slope_x, slope_y = target(x, y)
+                room[lane] = fma(-H, slope_x, fma(kick, room[first_noise + lane], x))
+                room[WIDTH + lane] = fma(-H, slope_y, fma(kick, room[second_noise + lane], y))
+
+    return run
+
+
+def one_chain_sgld_kernel(target) -> Kernel:
+    """SGLD of chain 0: the noise of many steps in one loop, whose lanes are the steps."""
+    kick = math.sqrt(2.0 * H)
+
+    @fused
+    def run(last, noise, n_steps):
+        x, y = 0.0, 0.0
+        for start in range(0, n_steps, AHEAD):
+            for i in range(AHEAD):
+                noise[i], noise[AHEAD + i] = normal_pair(
+                    SEED, uint64(0), uint64(0), uint64(start) + uint64(i), uint64(MOVE), uint64(0)
+                )
+            for i in range(min(AHEAD, n_steps - start)):
+                _, slope_x, slope_y = target(x, y)
+                x = fma(-H, slope_x, fma(kick, noise[i], x))
+                y = fma(-H, slope_y, fma(kick, noise[AHEAD + i], y))
+        last[0], last[1] = x, y
+
+    return run
+
+
+def sgld_runs() -> dict[str, Run]:
+    """SGLD on each target."""
+    many = in_blocks(sgld_kernel, 4)
+    return {name: either(one_chain_sgld_kernel(POINTS[name]), many[name]) for name in POINTS}
+
+
+def either(one: Kernel, many: Run) -> Run:
+    """``one`` for a single chain, and ``many`` for more."""
+
+    def run(n_chains: int, n_steps: int) -> Array:
+        if n_chains > 1:
+            return many(n_chains, n_steps)
+        last = np.empty((1, 2))
+        one(last[0], np.empty(2 * AHEAD), n_steps)
+        return last
+
+    return run

@@ -1,0 +1,70 @@
+"""Energy and gradient of the two mixtures at one point, and blocks of chains, for the hand-fused kernels."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from targets.combs import comb
+from toolkit.compiling import inlined
+from toolkit.maths import fma, select, sincos_turns
+
+Array = NDArray[np.float64]
+
+H, SEED, WIDTH = 1e-3, np.uint64(1), 64
+
+fused = njit(nogil=True, error_model="numpy", _nrt=False)
+
+
+@inlined
+def cosine25(x, y):
+    """Energy and gradient of ``mixtures.cosine25``."""
+    sin_x, cos_x = sincos_turns(x)
+    sin_y, cos_y = sincos_turns(y)
+    squared = fma(x, x, y * y)
+    beyond = squared > 20.0
+    energy = fma(0.2, squared, fma(-2.0, cos_x + cos_y, select(beyond, squared - 20.0, 0.0)))
+    pull = select(beyond, 2.4, 0.4)
+    return energy, fma(pull, x, 12.566370614359172 * sin_x), fma(pull, y, 12.566370614359172 * sin_y)
+
+
+@inlined
+def gaussian_grid25(x, y):
+    """Energy and gradient of ``mixtures.gaussian_grid25``."""
+    energy_x, slope_x = comb(x)
+    energy_y, slope_y = comb(y)
+    return energy_x + energy_y, slope_x, slope_y
+
+
+POINTS: dict[str, Any] = {"cosine25": cosine25, "gaussian_grid25": gaussian_grid25}
+
+# A kernel of one target, (room, lanes, first chain, steps, numbers), leaves the last positions of ``lanes`` chains in
+# rows 0 and 1 of ``room``, whose rows are WIDTH long: LLVM sees that no two of them overlap.
+Kernel = Callable[..., None]
+Run = Callable[[int, int], Array]
+
+
+def in_blocks(make: Callable[[Any], Kernel], rows: int, numbers: Callable[[int], Any] = float) -> dict[str, Run]:
+    """For each target (n_chains, n_steps) → last positions (chain, 2), by blocks of up to WIDTH chains.
+
+    make: a kernel of a target, which is compiled where it first runs. numbers: of n_steps, for the kernel.
+    """
+
+    def run_of(point: Any) -> Run:
+        kernel = functools.cache(lambda: make(point))
+
+        def run(n_chains: int, n_steps: int) -> Array:
+            room, given = np.zeros(rows * WIDTH), numbers(n_steps)
+            last = np.empty((n_chains, 2))
+            for first in range(0, n_chains, WIDTH):
+                used = min(WIDTH, n_chains - first)
+                kernel()(room, -(-used // 8) * 8, np.uint64(first), n_steps, given)
+                last[first : first + used] = room[: 2 * WIDTH].reshape(2, WIDTH)[:, :used].T
+            return last
+
+        return run
+
+    return {name: run_of(point) for name, point in POINTS.items()}

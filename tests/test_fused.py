@@ -1,0 +1,33 @@
+"""The hand-fused kernels of the benchmarks do the samplers' own work: they end on the same bits."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from benchmarks.samplers import cases
+from benchmarks.side_by_side.fused import FUSED
+from targets import mixtures
+from toolkit import ContourWarning, sample
+
+SAMPLERS = {name: sampler for name, sampler, _ in cases()}
+IN_CI = {("sgld", "cosine25", 1), ("sgld", "cosine25", 67)}
+CASES = [(*case, n_chains) for case in FUSED for n_chains in (1, 67)]
+
+
+def last_positions(name: str, target: str, n_chains: int, n_steps: int) -> np.ndarray:
+    """Where ``sample`` ends, of the coldest replica, (chain, 2)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ContourWarning)
+        run = sample(
+            getattr(mixtures, target)(), SAMPLERS[name], n_steps=n_steps, thin=n_steps, n_chains=n_chains, seed=1
+        )
+    return run.replica_draws[:, 0, -1]
+
+
+@pytest.mark.parametrize("case", [c if c in IN_CI else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
+def test_a_fused_kernel_ends_on_the_bits_of_sample(case: tuple[str, str, int]) -> None:
+    name, target, n_chains = case
+    fused = FUSED[name, target](n_chains, 131)
+    assert np.array_equal(fused, last_positions(name, target, n_chains, 131))
+    assert not np.array_equal(fused, last_positions(name, target, n_chains, 130))
