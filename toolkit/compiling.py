@@ -21,11 +21,12 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.typing.templates import Signature
 
 from .unavailable import Unavailable
+from .vectors import WideCompiler
 
 # Decorators of the functions that parts call. Without reference counts on arrays, whose atomic increments would cost
 # more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
-kernel = njit(error_model="numpy", _nrt=False)
-inlined = njit(forceinline=True, error_model="numpy", _nrt=False)
+kernel = njit(error_model="numpy", _nrt=False, pipeline_class=WideCompiler)
+inlined = njit(forceinline=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)
 
 
 @functools.cache
@@ -122,7 +123,7 @@ def compile_part(function: Callable[..., Any], signature: Signature, *, allocate
     """
     if isinstance(function, Unavailable):
         function()
-    dispatcher = njit(nogil=True, error_model="numpy", _nrt=allocates)(function)
+    dispatcher = njit(nogil=True, error_model="numpy", _nrt=allocates, pipeline_class=WideCompiler)(function)
     stamp = cache_stamp(function)
     if stamp is not None:
         dispatcher._cache = StampedCache(function, stamp)

@@ -1,0 +1,46 @@
+"""Vectors as wide as the processor has them, in the functions of this package alone.
+
+LLVM by itself keeps to vectors of 256 bits on Intel's processors that have 512, for the sake of programs that use few
+vectors. Ours do little else. Not a bit depends on the width: nothing here may be reordered.
+"""
+
+from typing import Any
+
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
+
+WIDTH = '"prefer-vector-width"="512"'
+
+
+class WideLower(Lower):  # type: ignore[misc]
+    """Numba's translation of one function into LLVM's language, with the wish for wide vectors."""
+
+    def setup_function(self, fndesc: Any) -> None:
+        """Ask for them where the function begins."""
+        super().setup_function(fndesc)
+        set.add(self.function.attributes, WIDTH)  # its own ``add`` knows of attributes without a value only
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class WideLowering(NativeLowering):  # type: ignore[misc]
+    """The pass that does so."""
+
+    _name = "wide_lowering"
+
+    @property
+    def lowering_class(self) -> type[WideLower]:
+        """What the pass translates with."""
+        return WideLower
+
+
+class WideCompiler(CompilerBase):  # type: ignore[misc]
+    """Numba's compiler with ``WideLowering`` in place of its own pass."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Numba's one pipeline, with one pass exchanged."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [(WideLowering if p is NativeLowering else p, told) for p, told in passes.passes]
+        passes.finalize()
+        return [passes]
