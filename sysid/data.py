@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 from numba import types
 from numpy.typing import NDArray
-from scipy.integrate import solve_ivp
 
 from toolkit.checks import (
     check_array,
@@ -136,7 +136,9 @@ def exact_states(system: System, times: Array, parameters: Array, start: Array, 
 
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # LSODA warns of what its status says
-        found = solve_ivp(rhs, (times[0], times[-1]), start, method=method, t_eval=times, rtol=RTOL, atol=ATOL)
+        found = scipy.integrate.solve_ivp(
+            rhs, (times[0], times[-1]), start, method=method, t_eval=times, rtol=RTOL, atol=ATOL
+        )
     if not found.success or not np.isfinite(found.y).all():
         last = found.t[-1] if found.t.size else times[0]
         raise ArithmeticError(f"{system.name} was not solved after t = {last:.6g}: {found.message}")

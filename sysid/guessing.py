@@ -4,8 +4,8 @@ import functools
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import make_lsq_spline, make_smoothing_spline
 
 from .conditioning import descend
 from .model import Model
@@ -45,13 +45,13 @@ def smooth_curve(t: Array, known: Array) -> Any:
     if t.size < FEW:
         return functools.partial(np.interp, xp=t, fp=known)
     if t.size <= MANY:
-        return make_smoothing_spline(t, known)
+        return scipy.interpolate.make_smoothing_spline(t, known)
     curves: list[tuple[float, int, Any]] = []
     for (
         apart
     ) in SPACINGS:  # of knots: fewer of them are smoother, and cost n, where a smoothing spline's choice costs more
         knots = np.concatenate([np.full(4, t[0]), t[apart:-apart:apart], np.full(4, t[-1])])
-        curve = make_lsq_spline(t, known, knots)
+        curve = scipy.interpolate.make_lsq_spline(t, known, knots)
         misfit = float(((curve(t) - known) ** 2).sum())
         curves.append((misfit / (1.0 - (knots.size - 4) / t.size) ** 2, len(curves), curve))
     return min(curves)[2]

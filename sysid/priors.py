@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from toolkit.checks import check_array, check_number, check_scale
 
@@ -74,7 +74,12 @@ class Prior:
             return np.ones(x.shape)
         scales = np.array(self.scales)
         exponents = np.log(np.array(self.weights) / scales) - 0.5 * (x[..., None] / scales) ** 2
-        return np.asarray(np.exp(logsumexp(exponents[..., self.spikes :], axis=-1) - logsumexp(exponents, axis=-1)))
+        return np.asarray(
+            np.exp(
+                scipy.special.logsumexp(exponents[..., self.spikes :], axis=-1)
+                - scipy.special.logsumexp(exponents, axis=-1)
+            )
+        )
 
 
 def flat() -> Prior:

@@ -4,8 +4,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import CubicHermiteSpline
 
 from toolkit.checks import check_array
 
@@ -192,6 +192,6 @@ def worth(tracked: Tracked, model: Model, parameters: Array, noise: Array, price
 def refined(tracked: Tracked, substeps: int, model: Model, parameters: Array) -> Tracked:
     """The same path with more nodes, by cubic Hermite interpolation."""
     velocity = model.library.evaluate(tracked.path) @ model.coefficients(parameters)
-    spline = CubicHermiteSpline(tracked.grid.times, tracked.path, velocity)
+    spline = scipy.interpolate.CubicHermiteSpline(tracked.grid.times, tracked.path, velocity)
     grid = grid_of(tracked.series.times, substeps)
     return Tracked(tracked.series, grid, np.asarray(spline(grid.times)))

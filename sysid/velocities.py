@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import make_smoothing_spline
 
 from toolkit.checks import check_count
 
@@ -63,7 +63,7 @@ def velocities_of(series: Series, method: str, window: int | None = None) -> Mov
         return Moving(np.asarray(smooth), np.asarray(slope))
     if len(series) < 5:
         raise ValueError(f"velocities='spline' needs at least 5 times, got {len(series)}")
-    curves = [make_smoothing_spline(times, column) for column in values.T]
+    curves = [scipy.interpolate.make_smoothing_spline(times, column) for column in values.T]
     both = [(curve(times), curve.derivative()(times)) for curve in curves]
     return Moving(np.stack([b[0] for b in both], axis=1), np.stack([b[1] for b in both], axis=1))
 

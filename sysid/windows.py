@@ -10,8 +10,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_banded, solveh_banded
 
 from .libraries import Library, column_of
 from .series import Series
@@ -77,7 +77,7 @@ def smooth(series: Series, times: Array) -> tuple[Array, Array]:
             banded = weight * bend
             banded[-1] += weights
             try:
-                smoothed = solveh_banded(banded, right, check_finite=False)
+                smoothed = scipy.linalg.solveh_banded(banded, right, check_finite=False)
             except np.linalg.LinAlgError:
                 continue
             freedom = weights.sum() - np.mean(np.sum(right[:, 1:] * smoothed[:, 1:], axis=0))
@@ -152,5 +152,7 @@ def solve(grid: Grid, weights: Array, jacobian: Array, pull: Array, targets: Arr
     right = np.zeros((size, many))
     right[at_node] = pull
     right[at_window] = targets
-    solution = solve_banded((width, width), band, right, overwrite_ab=True, overwrite_b=True, check_finite=False)
+    solution = scipy.linalg.solve_banded(
+        (width, width), band, right, overwrite_ab=True, overwrite_b=True, check_finite=False
+    )
     return solution[at_node], solution[at_window]

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 from toolkit.checks import check_array
 from toolkit.polygons import Domain, is_inside
@@ -151,8 +151,10 @@ class Convex:
             return np.inf, 0.0
         if not len(self.radii) and self.dim <= HULL_DIM:
             normals, offsets = self.walls
-            corners = HalfspaceIntersection(np.column_stack([normals, -offsets]), self.interior).intersections
-            return float(ConvexHull(corners).volume), 0.0
+            corners = scipy.spatial.HalfspaceIntersection(
+                np.column_stack([normals, -offsets]), self.interior
+            ).intersections
+            return float(scipy.spatial.ConvexHull(corners).volume), 0.0
         held, volume = self._proposals()
         share = float(self.contains(held(TRIALS, np.random.default_rng(0))).mean())
         return volume * share, volume * float(np.sqrt(share * (1.0 - share) / TRIALS))

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from toolkit.checks import check_count, check_number, check_scale
 from toolkit.maths import exp, fma, select
@@ -68,7 +68,7 @@ class RingTruth:
     def log_normaliser(self) -> float:
         """log of π √2π 2 R w Φ(R / 2w)."""
         constant = np.pi * np.sqrt(2.0 * np.pi) * 2.0 * self.radius * self.width
-        return float(np.log(constant) + np.log(ndtr(self.cut)))
+        return float(np.log(constant) + np.log(scipy.special.ndtr(self.cut)))
 
     @property
     def mean(self) -> Array:
@@ -78,7 +78,7 @@ class RingTruth:
     @property
     def covariance(self) -> Array:
         """½ E‖x‖² I."""
-        hazard = np.exp(-0.5 * self.cut**2) / np.sqrt(2.0 * np.pi) / ndtr(self.cut)
+        hazard = np.exp(-0.5 * self.cut**2) / np.sqrt(2.0 * np.pi) / scipy.special.ndtr(self.cut)
         return np.asarray(np.eye(2) * (0.5 * self.radius**2 + self.radius * self.width * hazard))
 
     @property
@@ -94,7 +94,10 @@ class RingTruth:
         """Quantiles of U = ½ z², z normal and cut off at −R / 2w."""
 
         def below(root: Array) -> Array:
-            return np.asarray((ndtr(root) - ndtr(-np.minimum(root, self.cut))) / ndtr(self.cut))
+            return np.asarray(
+                (scipy.special.ndtr(root) - scipy.special.ndtr(-np.minimum(root, self.cut)))
+                / scipy.special.ndtr(self.cut)
+            )
 
         return 0.5 * rising_root(below, check_probabilities(probabilities), 0.0, 38.0) ** 2
 
@@ -113,7 +116,7 @@ class RingTruth:
         """Exact draws (n, 2): ‖x‖² by its quantile function, the angle uniform."""
         rng = generator(seed)
         share, turns = rng.random((2, check_draws(n, 2)))
-        normal = -ndtri((1.0 - share) * ndtr(self.cut))  # above −cut, without cancellation
+        normal = -scipy.special.ndtri((1.0 - share) * scipy.special.ndtr(self.cut))  # above −cut, without cancellation
         distance = np.sqrt(np.maximum(self.radius**2 + 2.0 * self.radius * self.width * normal, 0.0))
         return np.stack([distance * np.cos(2.0 * np.pi * turns), distance * np.sin(2.0 * np.pi * turns)], axis=1)
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from toolkit.problem import Target
 
@@ -33,7 +33,7 @@ def energy_law(
     for shift in range(SHIFTS):
         points = qmc.Sobol(target.dim + 1, scramble=False).random_base2(log_points)
         shares = np.clip((points + generator(shift).random(target.dim + 1)) % 1.0, 1e-15, 1.0 - 1e-15)
-        normals = ndtri(shares[:, 1:])
+        normals = scipy.special.ndtri(shares[:, 1:])
         away = normals * (radius(shares[:, 0]) / np.linalg.norm(normals, axis=1))[:, None]
         found.append([target.evaluate(place(away))[0] for place in places])
     energies = np.concatenate(found, axis=1)

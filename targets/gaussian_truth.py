@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtr
 
 from toolkit.problem import Modes, check_points
 
@@ -40,7 +40,9 @@ class GaussianTruth:
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of ``lowest`` + ½ χ²(dim)."""
-        return np.asarray(self.lowest + gammaincinv(0.5 * self.mean.size, check_probabilities(probabilities)))
+        return np.asarray(
+            self.lowest + scipy.special.gammaincinv(0.5 * self.mean.size, check_probabilities(probabilities))
+        )
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell in the first two coordinates, shape (nx, ny); in one dimension (nx,)."""
@@ -61,13 +63,13 @@ def gaussian_cells(mean: Array, covariance: Array, edges: list[Array]) -> Array:
     """Probability of N(mean, covariance) in each cell of its first one or two coordinates; 1e-10 where correlated."""
     scale = np.sqrt(np.diag(covariance))
     if len(edges) == 1 or covariance[0, 1] == 0.0:
-        strips = [np.diff(ndtr((e - m) / s)) for e, m, s in zip(edges, mean, scale, strict=False)]
+        strips = [np.diff(scipy.special.ndtr((e - m) / s)) for e, m, s in zip(edges, mean, scale, strict=False)]
         return strips[0] if len(edges) == 1 else np.outer(*strips)
     slope = covariance[0, 1] / covariance[0, 0]
     rest = np.sqrt(covariance[1, 1] - slope * covariance[0, 1])
     return strip_masses(
         *edges,
         density=lambda x: np.exp(-0.5 * ((x - mean[0]) / scale[0]) ** 2) / (np.sqrt(2.0 * np.pi) * scale[0]),
-        below=lambda x, y: ndtr((y - mean[1] - slope * (x - mean[0])) / rest),
+        below=lambda x, y: scipy.special.ndtr((y - mean[1] - slope * (x - mean[0])) / rest),
         window=(mean[0] - REACH * scale[0], mean[0] + REACH * scale[0]),
     )

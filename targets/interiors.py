@@ -3,8 +3,8 @@
 import itertools
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog, minimize
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def outer_bounds(walls: tuple[Array, Array], ends: Array, centres: Array, radii:
     room = offsets - normals @ interior
     size = float(room.min())
     for d, sign in itertools.product(range(len(interior)), (1.0, -1.0)):
-        found = linprog(sign * np.eye(len(interior))[d], normals, room / size, bounds=(None, None))
+        found = scipy.optimize.linprog(sign * np.eye(len(interior))[d], normals, room / size, bounds=(None, None))
         if found.status == 0:
             end = interior[d] + sign * size * found.fun
             if sign > 0.0:
@@ -86,7 +86,7 @@ def innermost(normals: Array, offsets: Array, centres: Array, radii: Array) -> t
         tangents = (trial - centres)[clear] / away[clear, None]
         rows = np.vstack([rows, tangents])
         limits = np.append(limits, (tangents * centres[clear]).sum(axis=1) + radii[clear])
-        solution = linprog(aim, np.column_stack([rows, np.ones(len(rows))]), limits, bounds=free)
+        solution = scipy.optimize.linprog(aim, np.column_stack([rows, np.ones(len(rows))]), limits, bounds=free)
         trial, bound = solution.x[:dim], float(solution.x[dim])
     return point, depth, bound
 
@@ -103,7 +103,7 @@ def deepest(normals: Array, offsets: Array, centres: Array, radii: Array) -> Arr
         "jac": lambda y: np.column_stack([2.0 * (centres - y[:-1]), 2.0 * (y[-1] - radii)]),
     }
     aim = np.append(np.zeros(len(start)), -1.0)
-    found = minimize(
+    found = scipy.optimize.minimize(
         lambda y: -y[-1], np.append(start, depth), jac=lambda y: aim, method="SLSQP",
         bounds=[(None, None)] * len(start) + [(None, min(1.0, float(radii.min())))],
         constraints=[walls, balls] if len(normals) else [balls], options={"ftol": 1e-14, "maxiter": 200},

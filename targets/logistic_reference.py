@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.special import gammaln
 
 from toolkit import sample, samplers, schedules
 from toolkit.problem import Target
@@ -53,15 +52,19 @@ class Envelope(NamedTuple):
     def log_density(self, points: Array) -> Array:
         """Log density (n,) at ``points`` (n, dim)."""
         dim = self.centre.size
-        whitened = solve_triangular(self.root, (points - self.centre).T, lower=True)
-        constant = gammaln((FREEDOM + dim) / 2.0) - gammaln(FREEDOM / 2.0) - 0.5 * dim * np.log(FREEDOM * np.pi)
+        whitened = scipy.linalg.solve_triangular(self.root, (points - self.centre).T, lower=True)
+        constant = (
+            scipy.special.gammaln((FREEDOM + dim) / 2.0)
+            - scipy.special.gammaln(FREEDOM / 2.0)
+            - 0.5 * dim * np.log(FREEDOM * np.pi)
+        )
         constant -= np.log(np.diag(self.root)).sum()
         return np.asarray(constant - 0.5 * (FREEDOM + dim) * np.log1p((whitened**2).sum(axis=0) / FREEDOM))
 
     def log_density_gradient(self, point: Array) -> Array:
         """Gradient of the log density at one point."""
-        whitened = solve_triangular(self.root, point - self.centre, lower=True)
-        pull = solve_triangular(self.root, whitened, lower=True, trans="T")
+        whitened = scipy.linalg.solve_triangular(self.root, point - self.centre, lower=True)
+        pull = scipy.linalg.solve_triangular(self.root, whitened, lower=True, trans="T")
         return np.asarray(-(FREEDOM + point.size) / (FREEDOM + whitened @ whitened) * pull)
 
 

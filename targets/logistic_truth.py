@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaincinv
 
 from toolkit.problem import Modes, Target, check_points
 
@@ -109,9 +109,9 @@ class LogisticTruth:
         """
         half, wanted = 0.5 * self.target.dim, check_probabilities(probabilities)
         lowest = self.target.evaluate(self.mode_and_hessian[0][None])[0][0]
-        across = np.concatenate([[0.0], gammaincinv(half, PROBABILITIES)])
+        across = np.concatenate([[0.0], scipy.special.gammaincinv(half, PROBABILITIES)])
         energies = np.concatenate([[lowest], self.reference.energies])
-        place = gammaincinv(half, wanted)
+        place = scipy.special.gammaincinv(half, wanted)
         slope = (energies[-1] - energies[-2]) / (across[-1] - across[-2])
         beyond = energies[-1] + slope * (place - across[-1])
         return np.asarray(np.where(place > across[-1], beyond, np.interp(place, across, energies)))

@@ -5,8 +5,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, logsumexp
 
 from toolkit.checks import check_array
 from toolkit.problem import Modes, Target, check_points
@@ -83,18 +83,20 @@ class MixtureTruth:
 
     def log_density(self, points: Any) -> Array:
         """Log density at ``points`` (n, dim): an oracle for the block function."""
-        return np.asarray(logsumexp(self.log_densities(points), axis=1))
+        return np.asarray(scipy.special.logsumexp(self.log_densities(points), axis=1))
 
     def memberships(self, points: Any) -> Array:
         """Posterior probability of each component at ``points`` (n, dim); shape (n, components)."""
         log_densities = self.log_densities(points)
-        return np.asarray(np.exp(log_densities - logsumexp(log_densities, axis=1, keepdims=True)))
+        return np.asarray(np.exp(log_densities - scipy.special.logsumexp(log_densities, axis=1, keepdims=True)))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Energies u with P(U ≤ u) = p."""
         shares = check_probabilities(probabilities)
         if len(self.weights) == 1:
-            return np.asarray(-self.log_density(self.means)[0] + gammaincinv(0.5 * self.target.dim, shares))
+            return np.asarray(
+                -self.log_density(self.means)[0] + scipy.special.gammaincinv(0.5 * self.target.dim, shares)
+            )
         energies, below = self._energy_law
         return np.asarray(np.interp(shares, below, energies))
 
@@ -103,7 +105,7 @@ class MixtureTruth:
         """Energies in order, and the probability up to the middle of each."""
 
         def radius(shares: Array) -> Array:
-            return np.asarray(np.sqrt(2.0 * gammaincinv(0.5 * self.target.dim, shares)))
+            return np.asarray(np.sqrt(2.0 * scipy.special.gammaincinv(0.5 * self.target.dim, shares)))
 
         def place(mean: Array, root: Array, away: Array) -> Array:
             return np.asarray(mean + away @ root.T)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq, nnls
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def onto_polytope(point: Array, normals: Array, offsets: Array) -> Array:
         return point
     aim = np.zeros(len(point) + 1)
     aim[-1] = 1.0
-    multipliers, _ = nnls(np.vstack([-normals.T, excess / largest]), aim)
+    multipliers, _ = scipy.optimize.nnls(np.vstack([-normals.T, excess / largest]), aim)
     holding = normals[multipliers > 0.0]
     return np.asarray(point - np.linalg.lstsq(holding, excess[multipliers > 0.0], rcond=None)[0])
 
@@ -52,7 +52,7 @@ def onto_part(point: Array, project: Callable[[Array], Array], centres: Array, r
             high = 1.0
             while beyond(high, ball, nested) > 0.0 and high < 1e18:
                 high *= 8.0
-            root = brentq(beyond, 0.0, high, (ball, nested), xtol=1e-300, rtol=1e-15, maxiter=500)
+            root = scipy.optimize.brentq(beyond, 0.0, high, (ball, nested), xtol=1e-300, rtol=1e-15, maxiter=500)
             beyond(root, ball, nested)
 
     for ball in range(len(radii)):  # where one ball alone decides, as where others touch it from outside

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammainc, ndtr
 
 from toolkit.problem import Modes, check_points
 
@@ -109,7 +109,9 @@ class RidgeTruth:
         share = share[share > 1e-15]
 
         def below(u: Array) -> Array:
-            return np.array([share @ gammainc(0.5 * (self.dim - 1), np.maximum(v - level, 0.0)) for v in u])
+            return np.array(
+                [share @ scipy.special.gammainc(0.5 * (self.dim - 1), np.maximum(v - level, 0.0)) for v in u]
+            )
 
         low, high = float(level.min()), float(level.max()) + 50.0 + self.dim
         return rising_root(below, check_probabilities(probabilities), low, high)
@@ -121,7 +123,7 @@ class RidgeTruth:
             x_edges,
             y_edges,
             density=lambda x: np.exp(self.log_density(x) - constant),
-            below=lambda x, y: ndtr((y - self.centre(x)) / self.width(x)),
+            below=lambda x, y: scipy.special.ndtr((y - self.centre(x)) / self.width(x)),
             window=self.window,
             breaks=self.breaks,
         )

@@ -7,8 +7,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaincinv, gammaln, stdtr
 
 from toolkit.checks import check_number, check_scale, check_text
 from toolkit.maths import exp_share, fma, log, select
@@ -84,7 +84,11 @@ def student_mixture(
     centres, shares = check_components(means, weights)
     scale, degrees = check_scale("scale", scale), check_number("degrees", degrees, at_least=LEAST_DEGREES)
     components, dim = centres.shape
-    log_peak = gammaln(0.5 * (degrees + dim)) - gammaln(0.5 * degrees) - 0.5 * dim * np.log(np.pi * degrees * scale**2)
+    log_peak = (
+        scipy.special.gammaln(0.5 * (degrees + dim))
+        - scipy.special.gammaln(0.5 * degrees)
+        - 0.5 * dim * np.log(np.pi * degrees * scale**2)
+    )
     rows = np.hstack([(-log_peak - np.log(shares))[:, None], centres])
     numbers = np.concatenate([[1.0 / (degrees * scale**2), 0.5 * (degrees + dim)], rows.ravel()])
     name = check_text("name", name) or f"student_mixture({components} in {dim}-D, {degrees:g} degrees)"
@@ -154,7 +158,7 @@ class StudentTruth:
 
         def radius(shares: Array) -> Array:
             """‖x − μ‖² / (ν s²) = 1/b − 1, b of the beta law of (ν/2, dim/2)."""
-            stretch = betaincinv(0.5 * self.degrees, 0.5 * target.dim, shares)
+            stretch = scipy.special.betaincinv(0.5 * self.degrees, 0.5 * target.dim, shares)
             return np.asarray(self.scale * np.sqrt(self.degrees * (1.0 - stretch) / stretch))
 
         return energy_law(target, self.weights, radius, [partial(np.add, mean) for mean in self.means])
@@ -166,17 +170,17 @@ class StudentTruth:
         """
         if self.means.shape[1] == 1:
             x = checked_edges(x_edges, y_edges, 1)[0]
-            below_x = stdtr(self.degrees, (x[:, None] - self.means[:, 0]) / self.scale)
+            below_x = scipy.special.stdtr(self.degrees, (x[:, None] - self.means[:, 0]) / self.scale)
             return np.asarray(np.diff(below_x, axis=0) @ self.weights)
         x, y = checked_edges(x_edges, y_edges, 2)
         nu = self.degrees
-        log_peak = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
+        log_peak = scipy.special.gammaln(0.5 * (nu + 1.0)) - scipy.special.gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
 
         def density(r: Array) -> Array:
             return np.asarray(np.exp(log_peak - 0.5 * (nu + 1.0) * np.log1p(np.sinh(r) ** 2 / nu)) * np.cosh(r))
 
         def below(r: Array, y: Array) -> Array:
-            return np.asarray(stdtr(nu + 1.0, y * np.sqrt((nu + 1.0) / (nu + np.sinh(r) ** 2))))
+            return np.asarray(scipy.special.stdtr(nu + 1.0, y * np.sqrt((nu + 1.0) / (nu + np.sinh(r) ** 2))))
 
         total = np.zeros((x.size - 1, y.size - 1))
         for mean, weight in zip(self.means, self.weights, strict=True):

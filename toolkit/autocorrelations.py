@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
 from .checks import check_array, check_choice, check_count, check_number
 from .given_draws import check_draw_weights, check_draws, near_one
@@ -20,15 +20,15 @@ AT_ONCE = 2**22  # numbers transformed at a time
 def autocovariance(values: Array, *, centred: bool = True) -> Array:
     """Sums over t of x_t x_{t+lag} / n, (chain, draw) → mean over chains, (draw,); about each chain's own mean."""
     chains, n = values.shape
-    size = next_fast_len(2 * n, real=True)
+    size = scipy.fft.next_fast_len(2 * n, real=True)
     power = np.zeros(size // 2 + 1)
     for start in range(0, chains, max(1, AT_ONCE // size)):
         part = values[start : start + max(1, AT_ONCE // size)]
         if centred:
             part = part - part.mean(axis=1, keepdims=True)
-        spectrum = rfft(part, n=size, axis=1)
+        spectrum = scipy.fft.rfft(part, n=size, axis=1)
         power += (spectrum.real**2 + spectrum.imag**2).sum(axis=0)
-    return np.asarray(irfft(power, n=size, overwrite_x=True)[:n] / (n * chains))
+    return np.asarray(scipy.fft.irfft(power, n=size, overwrite_x=True)[:n] / (n * chains))
 
 
 def autocorrelation(draws: Any, *, n_lags: int | None = None) -> Array:

@@ -1,8 +1,8 @@
 """Why a gradient is off: the usual mistakes, recognised by what got and expected slopes have in common."""
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 Array = NDArray[np.float64]
 
@@ -78,5 +78,5 @@ def exchange(expected: Array, got: Array, clear: NDArray[np.bool_], allowed: Arr
     x, y, room = expected[rows], got[rows], allowed[rows]
     apart = np.abs(y[:, :, None] - x[:, None, :]) / np.maximum(room[:, :, None] + room[:, None, :], 1e-300)
     distance = np.minimum(apart.max(axis=0), 1e6)
-    mine, theirs = linear_sum_assignment(distance)
+    mine, theirs = scipy.optimize.linear_sum_assignment(distance)
     return theirs if distance[mine, theirs].max() <= 1.0 else None

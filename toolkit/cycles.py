@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import chdtr, logsumexp
 
 from .checks import check_array, check_choice, check_count, check_number
 
@@ -81,7 +81,7 @@ def combine_cycles(
             where = f"the group of cycles {', '.join(map(str, np.unique(labels[own])))} in chain {chain}"
             log_mass = log_truncated_mass(x[own], u[own], where) if method == "truncated" else log_harmonic_mean(u[own])
             log_weights[chain, own] = log_mass - np.log(own.sum())
-    return np.asarray(np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True)))
+    return np.asarray(np.exp(log_weights - scipy.special.logsumexp(log_weights, axis=1, keepdims=True)))
 
 
 def check_cycles(draws: Any, energies: Any, cycles: Any) -> tuple[Floats, Floats, Integers]:
@@ -139,15 +139,16 @@ def log_truncated_mass(draws: Floats, energies: Floats, where: str) -> float:
         root = np.linalg.cholesky(covariance)
         squared = (np.linalg.solve(root, (draws - mean).T) ** 2).sum(axis=0)
         limit = float(np.median(squared[first::2]))
-        log_normaliser = 0.5 * dim * np.log(2.0 * np.pi) + np.log(np.diag(root)).sum() + np.log(chdtr(dim, limit))
+        log_share = np.log(scipy.special.chdtr(dim, limit))
+        log_normaliser = 0.5 * dim * np.log(2.0 * np.pi) + np.log(np.diag(root)).sum() + log_share
         log_ratio = (energies - 0.5 * squared - log_normaliser)[second::2]
         terms.append(log_ratio[squared[second::2] <= limit])
     ratios = np.concatenate(terms)
     if ratios.size == 0:
         raise ValueError(f"{where} has too few draws in {dim} dimensions: {len(draws)}, none of them near their middle")
-    return float(np.log(len(draws)) - logsumexp(ratios))
+    return float(np.log(len(draws)) - scipy.special.logsumexp(ratios))
 
 
 def log_harmonic_mean(energies: Floats) -> float:
     """Logarithm of the harmonic mean of exp(−U)."""
-    return float(np.log(energies.size) - logsumexp(energies))
+    return float(np.log(energies.size) - scipy.special.logsumexp(energies))

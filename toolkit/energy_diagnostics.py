@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 
 from .batches import batch_numbers, cell_sums, ratio
 from .checks import check_array
@@ -70,7 +70,7 @@ def energy_probabilities(truth: Any, edges: Any) -> Array:
     if levels.size < 2:
         bin_of_all = cell_numbers(levels[:, None], [bounds])
         return np.asarray(np.arange(bounds.size - 1) == bin_of_all, np.float64)
-    below = PchipInterpolator(levels, SHARES[first])(np.clip(bounds, levels[0], levels[-1]))
+    below = scipy.interpolate.PchipInterpolator(levels, SHARES[first])(np.clip(bounds, levels[0], levels[-1]))
     below = np.where(bounds < levels[0], 0.0, np.where(bounds > levels[-1], 1.0, below))
     return np.asarray(np.diff(below))
 

@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from .checks import check_array, check_choice, check_number, check_numbers
 
@@ -84,8 +84,8 @@ def log_normaliser_ratio(energies: Any, temperatures: Any) -> LogNormaliserRatio
         )
     chains, _, draws = energy.shape
     drop = (1.0 / ladder[:-1] - 1.0 / ladder[1:])[:, None]
-    log_means = logsumexp(-drop * energy[:, 1:], axis=2) - np.log(draws)
-    pooled = logsumexp(log_means, axis=0) - np.log(chains)
+    log_means = scipy.special.logsumexp(-drop * energy[:, 1:], axis=2) - np.log(draws)
+    pooled = scipy.special.logsumexp(log_means, axis=0) - np.log(chains)
     influence = np.expm1(log_means - pooled).sum(axis=1)
     error = float(influence.std(ddof=1) / np.sqrt(chains)) if chains > 1 else np.nan
     return LogNormaliserRatio(np.asarray(log_means.sum(axis=1)), float(pooled.sum()), error)

@@ -4,9 +4,8 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
-from scipy.special import xlog1py
 
 from .checks import check_array, check_count, check_number, check_scale
 from .given_draws import check_draw_weights, check_draws, check_sample
@@ -160,7 +159,7 @@ def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> floa
         most = n * p[some][-1]
         k = np.arange(min(float(n), most + 15.0 * math.sqrt(most) + 40.0) // 1 + 1)  # more come with less than 1e-25
         choices = np.append(0.0, np.cumsum(np.log((n - k[:-1]) / k[1:])))
-        chance = np.exp(choices + np.outer(np.log(p[some]), k) + xlog1py(n - k, -p[some, None]))
+        chance = np.exp(choices + np.outer(np.log(p[some]), k) + scipy.special.xlog1py(n - k, -p[some, None]))
         expected_log[some] = chance @ np.log(k + a)
     m, q = n * p[few:] + a, 1.0 - p[few:]
     variance = n * p[few:] * q
@@ -194,5 +193,5 @@ def equivalent_draws(kl: Any, masses: Any, *, pseudo_count: float = 0.5) -> Arra
             f"masses must spread over cells so that more draws help, got {np.shape(masses)} cells and "
             f"pseudo_count={pseudo_count}"
         )
-    inverse = PchipInterpolator(np.log(table[::-1]), np.log(numbers[::-1]))
+    inverse = scipy.interpolate.PchipInterpolator(np.log(table[::-1]), np.log(numbers[::-1]))
     return np.asarray(np.exp(inverse(np.log(np.clip(values, table[-1], table[0])))))

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 
 from .checks import check_count, check_instance, check_number
 from .exchange import ReplicaExchange
@@ -103,7 +103,7 @@ def with_equal_parts(sampler: Sampler, tries: Floats, swaps: Floats) -> Sampler:
     log_temperature = np.log(ladder)
     barrier = np.concatenate([[0.0], np.cumsum(rejections)])
     level = np.linspace(0.0, barrier[-1], barrier.size)[1:-1]
-    moved = PchipInterpolator(barrier, log_temperature)(level)
+    moved = scipy.interpolate.PchipInterpolator(barrier, log_temperature)(level)
     log_sizes = np.interp(moved, log_temperature, np.log(sizes))
     temperatures = np.concatenate([ladder[:1], np.exp(moved), ladder[-1:]])
     step_sizes = np.concatenate([sizes[:1], np.exp(log_sizes), sizes[-1:]])

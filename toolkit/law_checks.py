@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from .bit_checks import Verdict
 from .convergence import r_hat
@@ -200,7 +200,7 @@ def judge(setting: Setting, group: Group, i: int, at_h: Measured, at_half: Measu
     floor = floor_of(group, setting, at_h)
     error_at_h = np.maximum(error_of(values), floor)
     error = np.maximum(error_of(limit), floor if at_half is None else np.sqrt(5.0) * floor)
-    quantile = float(stdtrit(len(values) - 1, 1.0 - 0.5 * FALSE_ALARM / len(group.labels)))
+    quantile = float(scipy.special.stdtrit(len(values) - 1, 1.0 - 0.5 * FALSE_ALARM / len(group.labels)))
     away = np.abs(limit.mean(axis=0) - group.expected)
     allowed = quantile * error + REMAINS * np.abs(bias) + group.slack
     worst = int(np.argmax(away / allowed))

@@ -1,8 +1,8 @@
 """Ranks, quantiles and normal scores of values with weights of mean 1; None are equal ones, which give the usual."""
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def ranks(values: Array, weights: Array | None) -> Array:
 
 def normal_scores(values: Array, weights: Array | None) -> Array:
     """Φ⁻¹((rank − 3/8) / (n + 1/4)). Source: Blom (1958); Vehtari et al. (2021), eq. 14."""
-    return np.asarray(ndtri((ranks(values, weights) - 0.375) / (values.size + 0.25)))
+    return np.asarray(scipy.special.ndtri((ranks(values, weights) - 0.375) / (values.size + 0.25)))
 
 
 def quantile(values: Array, weights: Array | None, probability: float) -> float:
