@@ -9,7 +9,7 @@ import numpy as np
 
 TABLES = [
     "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
-    "doors", "samplers", "accumulators", "layout", "start", "memory", "storage", "checkpoint",
+    "doors", "samplers", "accumulators", "layout", "storage", "checkpoint",
     "diagnostics", "long", "verify", "identification", "lorenz", "trajectory", "calibration", "float32", "cuda",
 ]  # fmt: skip
 
