@@ -80,6 +80,7 @@ def names_in(code: python_types.CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
+@functools.cache
 def raises(code: python_types.CodeType | None) -> bool:
     """Whether ``code`` (None: of no Python function) or a function inside it has a statement that raises."""
     if code is None:
