@@ -1,0 +1,165 @@
+"""NUTS of BlackJAX on the problems of `quality` without walls and noise, with its window adaptation, in float64.
+
+Chains run one after the other, each until its share of the gradient evaluations is spent, warm-up included; a gradient
+evaluation is a leapfrog step. Draws are not kept: they are counted in cells, or added to sums, as they come.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import blackjax
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+
+jax.config.update("jax_enable_x64", True)
+
+CHAINS, WARM_UP = 4, 300  # WARM_UP: steps of the window adaptation
+MULLER_BROWN = ((-200.0, -1.0, 0.0, -10.0, 1.0, 0.0), (-100.0, -1.0, 0.0, -10.0, 0.0, 0.5),
+                (-170.0, -6.5, 5.5, -6.5, -0.5, 1.5), (15.0, 0.7, 0.3, 0.7, -1.0, 1.0))  # fmt: skip
+
+
+def cosine25(x: Any) -> Any:
+    """25 modes by cosines in a bowl."""
+    squared = jnp.sum(x * x)
+    return 0.2 * squared - 2.0 * jnp.sum(jnp.cos(2.0 * jnp.pi * x)) + jnp.where(squared > 20.0, squared - 20.0, 0.0)
+
+
+def gaussian_grid25(x: Any) -> Any:
+    """25 Gaussians, as the product of two mixtures of five."""
+    away = x[:, None] - jnp.arange(-4.0, 5.0, 2.0)
+    return -jnp.sum(logsumexp(-(away**2) / 0.06, axis=1))
+
+
+def five_spots(x: Any) -> Any:
+    """Five Gaussians of variance 0.5."""
+    means = jnp.array([[0.0, 0.0], [-5.0, -5.0], [-5.0, 5.0], [5.0, -5.0], [5.0, 5.0]])
+    weights = jnp.array([0.2, 0.1, 0.2, 0.2, 0.3])
+    return -logsumexp(-jnp.sum((x - means) ** 2, axis=1) + jnp.log(weights))
+
+
+def muller_brown(x: Any) -> Any:
+    """Three wells along a bent path."""
+    energy = 0.0
+    for height, a, b, c, x_centre, y_centre in MULLER_BROWN:
+        dx, dy = x[0] - x_centre, x[1] - y_centre
+        energy += 0.05 * height * jnp.exp(jnp.minimum(a * dx * dx + 2.0 * b * dx * dy + c * dy * dy, 300.0))
+    return energy
+
+
+def banana(x: Any) -> Any:
+    """A normal law bent along a parabola."""
+    return x[0] ** 2 / 200.0 + 0.5 * (x[1] + 0.03 * (x[0] ** 2 - 100.0)) ** 2
+
+
+def funnel(x: Any) -> Any:
+    """Neal's funnel, with scale 3."""
+    return x[0] ** 2 / 18.0 + 0.5 * (x.size - 1) * x[0] + 0.5 * jnp.exp(-x[0]) * jnp.sum(x[1:] ** 2)
+
+
+def correlated(x: Any) -> Any:
+    """Gaussian with correlation 0.95 of neighbours."""
+    return 0.5 * x[0] ** 2 + 0.5 * jnp.sum((x[1:] - 0.95 * x[:-1]) ** 2) / (1.0 - 0.95**2)
+
+
+def double_well(x: Any) -> Any:
+    """Two wells in every coordinate."""
+    return jnp.sum(4.0 * (x * x - 1.0) ** 2 + 0.5 * x)
+
+
+def linear_regression(x: Any, features: Any, labels: Any) -> Any:
+    """Noise 0.5, prior 1; from sufficient statistics."""
+    precision = features.T @ features / 0.25 + jnp.eye(x.size)
+    return 0.5 * x @ precision @ x - x @ (features.T @ labels) / 0.25
+
+
+ENERGIES: dict[str, tuple[int, Callable[..., Any]]] = {
+    "cosine25": (2, cosine25),
+    "gaussian_grid25": (2, gaussian_grid25),
+    "five_spots": (2, five_spots),
+    "muller_brown": (2, muller_brown),
+    "banana": (2, banana),
+    "funnel, 10-D": (10, funnel),
+    "correlated, 16-D": (16, correlated),
+    "double well, 10-D": (10, double_well),
+    "linear regression": (14, linear_regression),
+}
+
+
+def energy_of(name: str, data: Any) -> tuple[int, Callable[[Any], Any]]:
+    """Dimension and energy of a problem, with its data where it has some."""
+    dim, function = ENERGIES[name]
+    return dim, partial(function, **{key: jnp.asarray(value, jnp.float64) for key, value in data.items()})
+
+
+def add_to_cells(edges: list[Any], counts: Any, x: Any) -> Any:
+    """One more draw in its cell; in the last where it is in none."""
+    cell, inside = 0, True
+    for d, edge in enumerate(edges):
+        place = jnp.searchsorted(edge, x[d], side="right") - 1
+        inside &= (place >= 0) & (place < edge.size - 1)
+        cell = cell * (edge.size - 1) + place
+    return counts.at[jnp.where(inside, cell, counts.size - 1)].add(1.0)
+
+
+def nuts(name: str, plan: list[list[int]], spread: float, edges: Any = None, data: Any = None) -> Callable[[], Any]:
+    """Runs of (gradient evaluations, seed) as ``plan`` lists them, one a call; the first call compiles, for a warm-up.
+
+    Each gives counts by cell of its draws (edges given) or Σx, Σx² and n, gradient evaluations and processor seconds.
+    """
+    dim, energy = energy_of(name, data or {})
+    grid = [jnp.asarray(one) for one in edges or []]
+    cells = 1
+    for edge in grid:
+        cells *= edge.size - 1
+
+    def log_density(x: Any) -> Any:
+        return -energy(x)
+
+    adaptation = blackjax.window_adaptation(blackjax.nuts, log_density)
+
+    def gather(sums: Any, x: Any) -> Any:
+        return add_to_cells(grid, sums, x) if grid else sums + jnp.concatenate([x, x * x, jnp.ones(1)])
+
+    @jax.jit
+    def run(key: Any, budget: Any) -> Any:
+        def chain(key: Any) -> Any:
+            start, warm, walk = jax.random.split(key, 3)
+            begin = 0.1 * spread * jax.random.normal(start, (dim,))
+            (state, tuned), info = adaptation.run(warm, begin, WARM_UP)
+            spent = info.info.num_integration_steps.sum()
+            step = blackjax.nuts(log_density, **tuned).step
+
+            def go(carry: Any) -> Any:
+                state, sums, spent, key = carry
+                key, own = jax.random.split(key)
+                state, info = step(own, state)
+                return state, gather(sums, state.position), spent + info.num_integration_steps, key
+
+            nothing = jnp.zeros(cells + 1 if grid else 2 * dim + 1)
+            _, sums, spent, _ = jax.lax.while_loop(lambda c: c[2] < budget, go, (state, nothing, spent, walk))
+            return sums, spent
+
+        sums, spent = jax.lax.map(chain, jax.random.split(key, CHAINS))
+        return sums.sum(axis=0), spent.sum()
+
+    runs = iter([(0, 0), *plan])
+
+    def call() -> Any:
+        gradients, seed = next(runs)
+        started = time.process_time()
+        sums, spent = jax.block_until_ready(run(jax.random.key(seed), gradients // CHAINS))
+        return {"sums": sums.tolist(), "gradients": int(spent), "seconds": time.process_time() - started}
+
+    return call
+
+
+def energies(name: str, points: Any, data: Any = None) -> Callable[[], Any]:
+    """Energies at ``points``, to be compared with ours."""
+    _, energy = energy_of(name, data or {})
+    return lambda: jax.vmap(energy)(jnp.asarray(points)).tolist()
+
+
+CASES = {"nuts": nuts, "energies": energies}
