@@ -63,14 +63,19 @@ class Peer:
 
 
 class PeerRun:
-    """A run that a peer has made. first_seconds: what making it and running it once took."""
+    """A run that a peer has made. first_seconds: what making it and running it once took.
+
+    processor_seconds: processor time of the last run, of all threads.
+    """
 
     def __init__(self, peer: Peer, index: int, first_seconds: float) -> None:
         self._peer, self._index, self.first_seconds = peer, index, first_seconds
         self.value: Any = None
+        self.processor_seconds = 0.0
 
     def seconds(self) -> float:
         """Wall time of one run more, by the peer's own clock; what it returned is then in ``value``."""
         said = self._peer._ask(run=self._index)
         self.value = said["value"]
+        self.processor_seconds = float(said["processor_seconds"])
         return float(said["seconds"])

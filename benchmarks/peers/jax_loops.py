@@ -1,0 +1,86 @@
+"""A step of all chains, looped: to be timed, to keep draws, and to look at them, so that their law can be checked."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import lax
+
+
+class Loop(NamedTuple):
+    """Chains of a package that may be begun and advanced.
+
+    start: (points (chain, replica, 2), key) → state. advance: (state, key, first step, steps, all steps) → state, in
+    compiled code that serves any number of steps that ``unit`` divides. draws: state → (points (draw, 2), weights).
+    """
+
+    start: Callable[..., Any]
+    advance: Callable[..., Any]
+    draws: Callable[[Any], tuple[Any, Any]]
+    replicas: int
+    unit: int = 1
+
+
+def stepped(step: Callable[[Any, Any, Any, Any], Any]) -> Callable[..., Any]:
+    """``advance`` of a step of all chains, (state, key of the step, step, all steps) → state."""
+
+    @jax.jit
+    def advance(state: Any, key: Any, first: Any, n_steps: Any, n_all: Any) -> Any:
+        def body(k: Any, now: Any) -> Any:
+            return step(now, jax.random.fold_in(key, first + k), first + k, n_all)
+
+        return lax.fori_loop(0, n_steps, body, state)
+
+    return advance
+
+
+def run_of(
+    loop: Loop,
+    n_chains: int,
+    n_steps: int,
+    starts: list[list[float]] | None,
+    looks: int,
+    keeps: bool,
+    impl: str = "threefry2x32",
+) -> Callable[[], Any]:
+    """The function that the worker times: ``n_steps`` from ``starts`` (chain · replica, 2), None: from the origin.
+
+    looks: how often in all, ``n_steps`` apart, the draws are looked at and returned. keeps: the draws of the coldest
+    replica after each step are kept, in memory, as an array.
+    """
+    key = jax.random.key(1, impl=impl)
+    shape = (n_chains, loop.replicas, 2)
+    points = np.zeros(shape) if starts is None else np.reshape(starts, shape)
+    state = loop.start(jax.numpy.asarray(points), key)
+
+    def run() -> None:
+        jax.block_until_ready(loop.advance(state, key, 0, n_steps, n_steps))
+
+    def kept() -> None:
+        np.asarray(keeping(loop, n_steps)(state, key))
+
+    def looked() -> list[Any]:
+        now, seen = state, []
+        for look in range(looks):
+            now = loop.advance(now, key, look * n_steps, n_steps, looks * n_steps)
+            seen.append([np.asarray(values).tolist() for values in loop.draws(now)])
+        return seen
+
+    return looked if looks else kept if keeps else run
+
+
+@functools.cache
+def keeping(loop: Loop, n_steps: int) -> Callable[..., Any]:
+    """The same steps as a scan that keeps every draw."""
+
+    @jax.jit
+    def scanned(state: Any, key: Any) -> Any:
+        def body(now: Any, k: Any) -> tuple[Any, Any]:
+            now = loop.advance(now, key, loop.unit * k, loop.unit, n_steps)
+            return now, loop.draws(now)[0]
+
+        return lax.scan(body, state, jax.numpy.arange(n_steps // loop.unit))[1]
+
+    return scanned

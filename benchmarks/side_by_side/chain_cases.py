@@ -1,0 +1,121 @@
+"""What the tables of speed run: samplers by name, ours, as a plain scalar loop, and as other packages have them."""
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.samplers import LADDER, PARTITION, H, cases
+from targets import mixtures
+from toolkit import ContourWarning, Layout, Sampler, sample
+
+from .scalar_loops import processor_seconds, scalar_run
+
+TARGETS = {"cosine25": mixtures.cosine25(), "gaussian_grid25": mixtures.gaussian_grid25()}
+VARIANTS = (
+    "psgld, no Γ", "sgnht by coordinate", "resgld × 5, seo", "resgld × 5, adjacent", "resgld × 5, all pairs",
+    "svgd × 40",
+)  # fmt: skip
+SAMPLERS = {name: sampler for name, sampler, _ in cases() if name not in VARIANTS}
+
+BINS = {"u_min": PARTITION.u_min, "width": PARTITION.width, "bins": PARTITION.n_bins}
+TWO = {"h": (H, 2 * H), "temperatures": (1.0, 3.0)}
+FIVE = {"h": LADDER["step_sizes"], "temperatures": LADDER["temperatures"]}
+DOMAINLESS = {"h": (5e-4, 1.5e-3), "temperatures": (1.0, 10.0)}
+
+
+class Rival(NamedTuple):
+    """A peer's case: the module of runs, the case, its numbers, and how many steps a run's must be a multiple of."""
+
+    module: str
+    case: str
+    numbers: dict[str, Any]
+    unit: int = 1
+
+    @property
+    def package(self) -> str:
+        """The package's name, as a table has it."""
+        return {"jax_runs": "JAX by hand", "blackjax_runs": "BlackJAX", "tfp_runs": "TFP"}[self.module]
+
+
+def by_hand(case: str, **numbers: Any) -> Rival:
+    """The case in JAX by hand."""
+    return Rival("jax_runs", case, numbers, 64)
+
+
+def blackjax(case: str, unit: int = 1, **numbers: Any) -> Rival:
+    """BlackJAX's."""
+    return Rival("blackjax_runs", case, numbers, unit)
+
+
+RIVALS = {
+    "sgld": [by_hand("sgld", h=H), blackjax("sgld", h=H)],
+    "cyclical_sgld": [by_hand("cyclical_sgld", h=H, cycles=30)],
+    "sghmc": [by_hand("sghmc", h=H, friction=0.5), blackjax("sghmc", 64, h=H, friction=0.5)],
+    "sgnht": [by_hand("sgnht", h=H, friction=0.05), blackjax("sgnht", h=H, friction=0.05)],
+    "csgld": [by_hand("contour", h=H, replicas=1, rest=0.0, **BINS), blackjax("contour", h=H, **BINS)],
+    "icsgld × 5": [by_hand("contour", h=H, replicas=5, rest=0.25, **BINS)],
+    "resgld × 2": [by_hand("resgld", **TWO), Rival("tfp_runs", "resgld", TWO)],
+    "resgld × 5": [by_hand("resgld", **FIVE)],
+    "r2sgld without a domain": [by_hand("resgld", **DOMAINLESS)],
+    "mala": [blackjax("mala", h=H)],
+    "hmc, 10 leapfrogs": [blackjax("hmc", h=0.03, leapfrogs=10)],
+    "svgd × 10": [blackjax("svgd", h=3e-3, replicas=10)],
+}
+SCALAR: dict[str, tuple[Any, ...]] = {
+    "sgld": ("sgld", H),
+    "cyclical_sgld": ("cyclical_sgld", H, 30),
+    "sghmc": ("sghmc", H, 0.5),
+    "sgnht": ("sgnht", H, 0.05),
+    "csgld": ("contour", H, 1, *BINS.values()),
+    "icsgld × 5": ("contour", H, 5, *BINS.values()),
+    "resgld × 2": ("resgld", *TWO.values()),
+    "resgld × 5": ("resgld", *FIVE.values()),
+    "r2sgld without a domain": ("resgld", *DOMAINLESS.values()),
+    "mala": ("hmc", math.sqrt(2.0 * H), 1),
+    "hmc, 10 leapfrogs": ("hmc", 0.03, 10),
+}
+
+
+def our_seconds(
+    target: str, sampler: Sampler, n_chains: int, n_steps: int, keeps: bool = False, layout: Layout | None = None
+) -> float:
+    """Processor time of one call of ``sample`` from the origin (particles: spread out), threads=1."""
+    init = None
+    if sampler.name == "svgd":
+        init = np.random.default_rng(1).uniform(-2.0, 2.0, (n_chains, sampler.n_replicas, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ContourWarning)
+        return processor_seconds(
+            lambda: sample(
+                TARGETS[target], sampler, n_steps=n_steps, thin=1 if keeps else n_steps, n_chains=n_chains,
+                init=init, seed=1, threads=1, layout=layout or Layout(),
+            )
+        )  # fmt: skip
+
+
+def scalar_seconds(name: str, target: str) -> Callable[..., float] | None:
+    """(chains, steps, keeps=False) → seconds of the plain scalar loop, where there is one."""
+    if name not in SCALAR:
+        return None
+    loop, *numbers = SCALAR[name]
+    return scalar_run(loop, target, *numbers)
+
+
+@contextmanager
+def one_core() -> Iterator[int]:
+    """Bind this process to one core, whose number it gives, till the end."""
+    if not hasattr(os, "sched_getaffinity"):
+        yield 0
+        return
+    before = os.sched_getaffinity(0)
+    core = min(before)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield core
+    finally:
+        os.sched_setaffinity(0, before)

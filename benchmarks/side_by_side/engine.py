@@ -1,0 +1,158 @@
+"""Engine: replica-steps per second on one core, every constructor, beside peers, a scalar loop and a ceiling.
+
+A replica-step is one step of one replica of one chain (of MALA and HMC a whole transition), in float64, draws not kept
+but the last. Seconds are of processor time on one core, to which all are bound; rounds are interleaved. Peers are
+BlackJAX, loops written by hand in JAX, and TensorFlow Probability's replica exchange, with the same formulas, step
+sizes and precision. Those count whose draws have the right moments (of squares, and of squared distances to the nearest
+mode), and the fastest of these is the best peer. The scalar loop is plain Numba, chain by chain. The ceiling is a
+kernel fused by hand for that one case. Where no peer has a sampler there is no ratio; NumPyro has none of them.
+"""
+
+import importlib.util
+import statistics
+from collections.abc import Callable, Sequence
+
+from benchmarks.peers.host import Peer, PeerError
+from benchmarks.tables import Table, rate_cell
+from toolkit import Sampler
+
+from .chain_cases import SAMPLERS, TARGETS, one_core, our_seconds, scalar_seconds
+from .plan import Plan, interleaved, ratio
+from .rivals import Best, Peers, Timed
+from .scalar_loops import processor_seconds
+
+CHAINS = (1, 64, 1000, 10_000)
+MOST_LANES = 50_000
+SMALL = ("sgld", "csgld", "resgld × 2")
+MOST_STEPS = 10_000_000
+AIMS = (  # (column, number of chains fits, ratio that is the aim)
+    ("× best peer", lambda chains: chains >= 64, 10.0),
+    ("× best peer", lambda chains: chains == 1, 3.0),
+    ("× ceiling", lambda chains: chains == 64, 0.75),
+)
+
+
+def fused_run(name: str, target: str) -> Callable[[int, int], object] | None:
+    """The hand-fused kernel, where there is one."""
+    if importlib.util.find_spec("benchmarks.side_by_side.fused") is None:
+        return None
+    fused = importlib.import_module("benchmarks.side_by_side.fused").FUSED
+    run: Callable[[int, int], object] | None = fused.get((name, target))
+    return run
+
+
+def timed(call: Callable[[int], float], seconds: float, work: int) -> Callable[[], float]:
+    """Rate of a run of about ``seconds``; call: (steps) → seconds, work: replica-steps in a step."""
+    call(64)  # compiles
+    n_steps = 64
+    while (took := call(n_steps)) < 0.5 * seconds and n_steps < MOST_STEPS:
+        n_steps = int(min(MOST_STEPS, n_steps * min(16.0, max(2.0, 0.9 * seconds / max(took, 1e-6)))))
+    return lambda: work * n_steps / call(n_steps)
+
+
+def our_rate(target: str, sampler: Sampler, n_chains: int, seconds: float) -> Callable[[], float]:
+    """Ours."""
+    return timed(lambda n: our_seconds(target, sampler, n_chains, n), seconds, n_chains * sampler.n_replicas)
+
+
+def rates(
+    plan: Plan, peers: Peers, name: str, sampler: Sampler, target: str, n_chains: int
+) -> tuple[dict[str, list[float]], Best | str]:
+    """Rates of a row's rounds, and its best peer."""
+    seconds, work = plan.seconds / 3.0, n_chains * sampler.n_replicas
+    calls = {"ours": our_rate(target, sampler, n_chains, 2.0 * seconds)}
+    best = peers.best(name, target, n_chains)
+    if isinstance(best, Best):
+        calls["peer"] = lambda: work * best.timed.n_steps / best.timed.seconds()
+    if scalar := scalar_seconds(name, target):
+        few = min(n_chains, 64)
+        calls["scalar"] = timed(lambda n: scalar(few, n), 0.6 * seconds, few * sampler.n_replicas)
+    if fused := fused_run(name, target):
+        calls["ceiling"] = timed(lambda n: processor_seconds(lambda: fused(n_chains, n)), seconds, work)
+    return interleaved(plan.rounds, calls), best
+
+
+def ratio_and_spread(ours: Sequence[float], others: Sequence[float] | None) -> tuple[str, str]:
+    """Median of the rounds' ratios and their ends, or dashes."""
+    return ratio(ours, others) if others else ("–", "–")
+
+
+def main(plan: Plan) -> None:
+    """Print the tables."""
+    with one_core() as core:
+        peers = Peers(core, plan.seconds / 3.0, plan.is_small)
+        try:
+            sampler_table(plan, peers)
+            ensemble_table(plan, core)
+        finally:
+            peers.close()
+
+
+def sampler_table(plan: Plan, peers: Peers) -> None:
+    """Every sampler on both targets."""
+    table = Table(
+        plan.folder, "engine", "sampler", "target", "chains", "× best peer", "× scalar loop", "× ceiling",
+        "spread, peer", "spread, scalar", "spread, ceiling", "ours, 10⁶/s", "best peer, 10⁶/s", "scalar loop, 10⁶/s",
+        "ceiling, 10⁶/s", "best peer", "remark",
+    )  # fmt: skip
+    ratios: list[tuple[int, dict[str, str]]] = []
+    for name, sampler in SAMPLERS.items():
+        for target in TARGETS:
+            for n_chains in CHAINS:
+                small = name in SMALL and n_chains == 64 and target == "cosine25"
+                if n_chains * sampler.n_replicas > MOST_LANES or (plan.is_small and not small):
+                    continue
+                seen, best = rates(plan, peers, name, sampler, target, n_chains)
+                cells = [ratio_and_spread(seen["ours"], seen.get(key)) for key in ("peer", "scalar", "ceiling")]
+                medians, spreads = zip(*cells, strict=True)
+                absolute = [rate_cell(seen.get(key, [])) for key in ("ours", "peer", "scalar", "ceiling")]
+                words = (best.name, told(best)) if isinstance(best, Best) else ("–", best)
+                table.row(name, target, n_chains, *medians, *spreads, *absolute, *words)
+                ratios.append(
+                    (n_chains, dict(zip(("× best peer", "× scalar loop", "× ceiling"), medians, strict=True)))
+                )
+    print("\nAims:\n")
+    for column, fits, least in AIMS:
+        values = [float(row[column]) for chains, row in ratios if fits(chains) and row[column] != "–"]
+        print(aim(column, least, values, "1 chain" if fits(1) else "64 chains" if not fits(1000) else "≥ 64 chains"))
+
+
+def told(best: Best) -> str:
+    """What was seen of all peers at first, and what is wrong with those that are out."""
+    return "; ".join(part for part in (f"at first, 10⁶/s: {best.seen}", best.remark) if part)
+
+
+def aim(column: str, least: float, values: Sequence[float], chains: str) -> str:
+    """A line on how many rows reach an aim."""
+    if not values:
+        return f"- {column} ≥ {least:g}, {chains}: no rows"
+    reached = sum(value >= least for value in values)
+    ends = f"{min(values):.3g} at least, {statistics.median(values):.3g} in the middle"
+    return f"- {column} ≥ {least:g}, {chains}: {reached} of {len(values)} rows; {ends}"
+
+
+def ensemble_table(plan: Plan, core: int) -> None:
+    """emcee beside SGLD."""
+    print("\nemcee's ensemble, walker-steps beside SGLD's chain-steps: without gradients, and mixing otherwise\n")
+    table = Table(
+        plan.folder, "engine_emcee", "target", "chains or walkers", "× emcee", "spread", "ours, 10⁶/s", "emcee, 10⁶/s",
+        "remark",
+    )  # fmt: skip
+    for target in TARGETS:
+        for n_chains in (64,) if plan.is_small else CHAINS[1:]:
+            ours = our_rate(target, SAMPLERS["sgld"], n_chains, plan.seconds / 2.0)
+            try:
+                peer = Peer("emcee_runs", core)
+                emcee = walker_rate(peer, target, n_chains, max(4, int(plan.seconds * 5e5 / n_chains)))
+            except PeerError as error:
+                table.row(target, n_chains, "–", "–", rate_cell([ours()]), "–", str(error))
+                continue
+            seen = interleaved(plan.rounds, {"ours": ours, "emcee": emcee})
+            peer.close()
+            table.row(target, n_chains, *ratio(*seen.values()), *(rate_cell(one) for one in seen.values()), "")
+
+
+def walker_rate(peer: Peer, target: str, n_walkers: int, n_steps: int) -> Callable[[], float]:
+    """Walker-steps per second of emcee. Raises PeerError."""
+    timed_run = Timed(peer.make("stretch", target=target, n_chains=n_walkers, n_steps=n_steps), n_steps)
+    return lambda: n_walkers * n_steps / timed_run.seconds()

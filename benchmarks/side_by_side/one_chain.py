@@ -1,0 +1,122 @@
+"""One chain: processor seconds for 10⁶ steps (--small: 12,800) of 1 to 16 chains, beside others; and block widths.
+
+All are bound to one core; draws are kept in memory, or not. A step of one chain waits for the one before, so vectors
+help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Rivals run a tenth of the
+steps, and their seconds are multiplied by ten. The peers are those of the table "engine", right draws alone. The second
+table is the rate by lanes in a block (``Layout(lanes=…)``), relative to the default of 128.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.peers.host import PeerError, PeerRun
+from benchmarks.tables import Table
+from toolkit import Layout
+
+from .chain_cases import RIVALS, SAMPLERS, TARGETS, Rival, one_core, our_seconds, scalar_seconds
+from .plan import Plan, interleaved, ratio
+from .rivals import Peers, Timed
+
+NAMES = ("sgld", "sghmc", "csgld", "resgld × 2", "resgld × 5")
+CHAINS = {"sgld": (1, 2, 4, 8, 16)}
+FEW = (1, 4, 16)  # chains of the other samplers
+WIDTHS = (8, 16, 32, 64, 128, 256, 512)
+PACKAGES = ("JAX by hand", "BlackJAX")
+
+
+def rows(is_small: bool) -> list[tuple[str, str, int, bool]]:
+    """Sampler, target, chains, and whether draws are kept."""
+    if is_small:
+        return [("sgld", "cosine25", 1, False), ("sgld", "cosine25", 1, True), ("resgld × 5", "cosine25", 1, False)]
+    named = [(name, target, chains) for name in NAMES for target in TARGETS for chains in CHAINS.get(name, FEW)]
+    return [(*row, keeps) for row in named for keeps in (False, True) if not keeps or row[2] == 1]
+
+
+def main(plan: Plan) -> None:
+    """Print the tables."""
+    n_steps = 12_800 if plan.is_small else 1_000_000
+    with one_core() as core:
+        peers = Peers(core, plan.seconds, plan.is_small)
+        try:
+            latency_table(plan, peers, n_steps)
+        finally:
+            peers.close()
+        width_table(plan)
+
+
+def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
+    """Few chains for many steps."""
+    table = Table(
+        plan.folder, "one_chain", "sampler", "target", "chains", "draws", "× best peer", "× scalar loop",
+        "spread, peer", "spread, scalar", "ours, s", "ns a replica-step", "scalar loop, s", "JAX by hand, s",
+        "BlackJAX, s", "remark",
+    )  # fmt: skip
+    rounds = min(plan.rounds, 3)
+    for name, target, n_chains, keeps in rows(plan.is_small):
+        calls = {"ours": ours(name, target, n_chains, n_steps, keeps)}
+        if scalar := scalar_seconds(name, target):
+            calls["scalar"] = scalar_call(scalar, n_chains, n_steps, keeps)
+        remarks = []
+        for rival in RIVALS[name]:
+            if rival.package in PACKAGES:
+                try:
+                    if peers.law(rival, target) >= 1.0:
+                        remarks.append(f"{rival.package}: wrong draws")
+                        continue
+                    calls[rival.package] = peer_call(peers, rival, target, n_chains, n_steps, keeps)
+                except PeerError as error:
+                    remarks.append(f"{rival.package}: {error}")
+        seen = interleaved(rounds, calls)
+        middle = {key: sorted(values)[rounds // 2] for key, values in seen.items()}
+        fastest = min((key for key in PACKAGES if key in middle), key=lambda key: middle[key], default=None)
+        compared = [ratio(seen[key], seen["ours"]) if key else ("–", "–") for key in (fastest, "scalar")]
+        absolute = [f"{middle[key]:.3g}" if key in middle else "–" for key in ("scalar", *PACKAGES)]
+        nanoseconds = 1e9 * middle["ours"] / (n_steps * n_chains * SAMPLERS[name].n_replicas)
+        table.row(
+            name, target, n_chains, "kept" if keeps else "not", *(one for one, _ in compared),
+            *(spread for _, spread in compared), f"{middle['ours']:.3g}", f"{nanoseconds:.0f}", *absolute,
+            "; ".join(remarks),
+        )  # fmt: skip
+
+
+def ours(name: str, target: str, n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
+    """Our seconds, compiled."""
+    our_seconds(target, SAMPLERS[name], n_chains, 64, keeps)
+    return lambda: our_seconds(target, SAMPLERS[name], n_chains, n_steps, keeps)
+
+
+def scalar_call(scalar: Callable[..., float], n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
+    """The scalar loop's seconds for ``n_steps``, of a tenth of them."""
+    return lambda: 10.0 * scalar(n_chains, n_steps // 10, keeps)
+
+
+def peer_call(peers: Peers, rival: Rival, target: str, n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
+    """A peer's seconds for ``n_steps``, of about a tenth of them. Raises PeerError."""
+    fewer = n_steps // 10 // 64 * 64
+    extra: dict[str, Any] = {**peers.ways(rival, n_chains), **({"keeps": True} if keeps else {})}
+    run: PeerRun = peers.make(rival, target, n_chains, fewer, **extra)
+    timed = Timed(run, fewer)
+    return lambda: timed.seconds() * n_steps / fewer
+
+
+def width_table(plan: Plan) -> None:
+    """Rate by the width of a block."""
+    print("\nLanes in a block\n")
+    widths = (64, 128) if plan.is_small else WIDTHS
+    table = Table(
+        plan.folder, "one_chain_widths", "sampler", "target", "chains", *(f"× with {width} lanes" for width in widths),
+        "best width",
+    )  # fmt: skip
+    for name in ("sgld",) if plan.is_small else ("sgld", "resgld × 5"):
+        for target in TARGETS:
+            for n_chains in (64,) if plan.is_small else (8, 64, 512, 4096):
+                n_steps = max(64, int(plan.seconds * 1e7 / (n_chains * SAMPLERS[name].n_replicas)))
+                calls = {width: width_call(name, target, n_chains, n_steps, width) for width in widths}
+                seen = interleaved(plan.rounds, {str(width): call for width, call in calls.items()})
+                cells = {width: ratio(seen["128"], seen[str(width)])[0] for width in widths}
+                table.row(name, target, n_chains, *cells.values(), max(cells, key=lambda width: float(cells[width])))
+
+
+def width_call(name: str, target: str, n_chains: int, n_steps: int, width: int) -> Callable[[], float]:
+    """Seconds with blocks of ``width`` lanes."""
+    return lambda: our_seconds(target, SAMPLERS[name], n_chains, n_steps, layout=Layout(lanes=width))

@@ -1,0 +1,196 @@
+"""Peers' chains: whether their draws have the right law, and the fastest of those that have, ready to be timed."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.peers.host import Peer, PeerError, PeerRun
+
+from .chain_cases import RIVALS, TARGETS, Rival
+
+Array = NDArray[np.float64]
+WAYS = ("a key each", "one key", "one key, rbg", "ahead", "ahead, rbg")  # of ``jax_runs``
+ALLOWED, BIAS = 5.0, 0.06  # standard errors, and beside these a share of the moment, for the step size
+SPACING = {"cosine25": 1.0, "gaussian_grid25": 2.0}  # of the modes
+NOT_CHECKED = ("cyclical_sgld", "svgd")  # draws of steps that shrink, and points that are no draws
+
+
+class Best(NamedTuple):
+    """The fastest right peer of a row, and what was seen of all of them."""
+
+    name: str
+    timed: "Timed"
+    seen: str
+    remark: str
+
+
+def statistics_of(target: str, points: Array) -> Array:
+    """Squares, and squared distances to the nearest mode, of points (…, 2)."""
+    space = SPACING[target]
+    nearest = space * np.clip(np.round(points / space), -4.0 / space, 4.0 / space)
+    return np.stack([(points**2).mean(-1), ((points - nearest) ** 2).mean(-1)], axis=-1)
+
+
+@functools.cache
+def exact_draws(target: str) -> Array:
+    """Independent draws (n, 2) of the truth."""
+    truth = TARGETS[target].truth
+    assert truth is not None
+    return np.asarray(truth.independent_draws(100_000, seed=7))
+
+
+def deviation(target: str, points: Array, weights: Array) -> float:
+    """The largest |estimate − truth| / allowed of points (look, chain, 2) with weights (look, chain); right below 1."""
+    values = statistics_of(target, points)
+    sums, totals = (weights[..., None] * values).sum(0), weights.sum(0)[:, None]
+    estimate = sums.sum(0) / totals.sum(0)
+    error = np.std(sums - estimate * totals, axis=0) / totals.mean() / np.sqrt(len(sums))
+    exact = statistics_of(target, exact_draws(target))
+    truth, more = exact.mean(0), exact.std(0) / np.sqrt(len(exact))
+    found = np.abs(estimate - truth) / (ALLOWED * np.hypot(error, more) + BIAS * truth)
+    return float(found.max()) if np.isfinite(found).all() else np.inf
+
+
+class Timed(NamedTuple):
+    """A run ready to be timed, and its steps."""
+
+    run: PeerRun
+    n_steps: int
+
+    def seconds(self) -> float:
+        """Processor seconds of one run more."""
+        self.run.seconds()
+        return self.run.processor_seconds
+
+
+def sized(make: Callable[[int], PeerRun], seconds: float, unit: int, n_chains: int) -> Timed:
+    """A run of about ``seconds``."""
+    timed = Timed(make(max(unit, 64 // n_chains)), max(unit, 64 // n_chains))
+    while (took := timed.seconds()) < 0.4 * seconds:
+        n_steps = unit * int(np.ceil(timed.n_steps / unit * min(0.8 * seconds / max(took, 1e-6), 200.0)))
+        timed = Timed(make(n_steps), n_steps)
+    return timed
+
+
+class Peers:
+    """The peers' processes on one core, begun when asked for; what fails is told in ``remarks`` and is out."""
+
+    def __init__(self, core: int, seconds: float, is_small: bool) -> None:
+        self._core, self._seconds, self._is_small = core, seconds, is_small
+        self._processes: dict[str, Peer] = {}
+        self._gone: dict[str, str] = {}
+        self._laws: dict[tuple[str, str, str], float] = {}
+        self._ways: dict[int, str] = {}
+
+    def close(self) -> None:
+        """End all of them."""
+        for process in self._processes.values():
+            process.close()
+
+    def peer(self, module: str) -> Peer:
+        """The process that knows ``module``; one that has ended is begun once more."""
+        if module not in self._processes:
+            self._processes[module] = Peer(module, self._core)
+        return self._processes[module]
+
+    def make(self, rival: Rival, target: str, n_chains: int, n_steps: int, **more: Any) -> PeerRun:
+        """The rival's run. Raises PeerError."""
+        if rival.module in self._gone:
+            raise PeerError(self._gone[rival.module])
+        try:
+            process = self.peer(rival.module)
+            return process.make(
+                rival.case, target=target, n_chains=n_chains, n_steps=n_steps, **rival.numbers, **more
+            )  # fmt: skip
+        except PeerError as error:
+            if "ended" in str(error) or "no peers" in str(error):
+                self._gone[rival.module] = str(error)
+            raise
+
+    def way(self, n_chains: int) -> str:
+        """How JAX draws random numbers for so many chains: the fastest for SGLD on cosine25."""
+        if self._is_small:
+            return "ahead"
+        if n_chains not in self._ways:
+            rates = {}
+            for way in WAYS:
+                timed = self._sized(RIVALS["sgld"][0], "cosine25", n_chains, way=way)
+                rates[way] = timed.n_steps / min(timed.seconds() for _ in range(3))
+            self._ways[n_chains] = max(rates, key=lambda way: rates[way])
+        return self._ways[n_chains]
+
+    def ways(self, rival: Rival, n_chains: int) -> dict[str, str]:
+        """The argument that JAX's cases take besides."""
+        return {"way": self.way(n_chains)} if rival.module == "jax_runs" else {}
+
+    def law(self, rival: Rival, target: str) -> float:
+        """``deviation`` of its chains, which begin at modes of exact draws and are looked at as they go on."""
+        name = (rival.module, rival.case + str(rival.numbers), target)
+        if rival.case in NOT_CHECKED:
+            return 0.0
+        if name not in self._laws:
+            learns = rival.case == "contour"
+            n_chains = 64 if self._is_small or learns else 1000
+            looks = 2 if rival.case == "hmc" else 16
+            replicas = len(rival.numbers["h"]) if rival.case == "resgld" else rival.numbers.get("replicas", 1)
+            space = SPACING[target]
+            starts = space * np.round(exact_draws(target)[: n_chains * replicas] / space)
+            run = self.make(
+                rival, target, n_chains, 1024 if learns else 128, starts=starts.tolist(), looks=looks,
+                **self.ways(rival, n_chains),
+            )  # fmt: skip
+            run.seconds()
+            points, weights = (np.array(one) for one in zip(*run.value, strict=True))
+            late = slice(looks // 2, None)
+            chains = points.reshape(looks, n_chains, -1, 2)[late].swapaxes(1, 2).reshape(-1, n_chains, 2)
+            shares = weights.reshape(looks, n_chains, -1)[late].swapaxes(1, 2).reshape(-1, n_chains)
+            self._laws[name] = deviation(target, chains, shares)
+        return self._laws[name]
+
+    def best(self, name: str, target: str, n_chains: int) -> Best | str:
+        """The fastest right peer of sampler ``name``, or why there is none."""
+        found: list[tuple[float, str, Timed]] = []
+        seen, remarks = [], []
+        for rival in candidates(name, target, n_chains):
+            try:
+                deviates = self.law(rival, target)
+                timed = self._sized(rival, target, n_chains)
+                rate = n_chains * timed.n_steps * replicas_of(rival) / min(timed.seconds() for _ in range(2))
+            except PeerError as error:
+                remarks.append(f"{rival.package}: {error}")
+                continue
+            seen.append(f"{rival.package} {rate / 1e6:.3g}")
+            if deviates < 1.0:
+                found.append((rate, rival.package, timed))
+            else:
+                remarks.append(f"{rival.package}: wrong draws, {deviates:.2g} of the allowed deviation; not compared")
+        if not found:
+            return "; ".join(remarks + seen) or "no peer has it"
+        _, package, timed = max(found, key=lambda one: one[0])
+        return Best(package, timed, ", ".join(seen), "; ".join(remarks))
+
+    def _sized(self, rival: Rival, target: str, n_chains: int, **more: Any) -> Timed:
+        """A run of about ``seconds``."""
+        arguments = more or self.ways(rival, n_chains)
+        return sized(
+            lambda n_steps: self.make(rival, target, n_chains, n_steps, **arguments),
+            self._seconds,
+            rival.unit,
+            n_chains,
+        )
+
+
+def candidates(name: str, target: str, n_chains: int) -> list[Rival]:
+    """Who is timed; TFP, which compiles for long and is the slowest, on one target and two sizes only."""
+    costly = target != "cosine25" or n_chains not in (64, 1000)
+    too_many = name.startswith("svgd") and n_chains > 64
+    return [] if too_many else [one for one in RIVALS.get(name, []) if one.package != "TFP" or not costly]
+
+
+def replicas_of(rival: Rival) -> int:
+    """Replicas of a chain."""
+    sizes = rival.numbers.get("h")
+    return len(sizes) if isinstance(sizes, tuple) else int(rival.numbers.get("replicas", 1))
