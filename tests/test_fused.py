@@ -28,6 +28,6 @@ def last_positions(name: str, target: str, n_chains: int, n_steps: int) -> np.nd
 @pytest.mark.parametrize("case", [c if c in IN_CI else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
 def test_a_fused_kernel_ends_on_the_bits_of_sample(case: tuple[str, str, int]) -> None:
     name, target, n_chains = case
-    fused = FUSED[name, target](n_chains, 131)
-    assert np.array_equal(fused, last_positions(name, target, n_chains, 131))
-    assert not np.array_equal(fused, last_positions(name, target, n_chains, 130))
+    fused = FUSED[name, target](n_chains, 150)
+    assert np.array_equal(fused, last_positions(name, target, n_chains, 150))
+    assert not np.array_equal(fused, last_positions(name, target, n_chains, 149))

@@ -6,9 +6,16 @@
 energies that nobody reads, divergence, records, domains, schedules that do not change, parts behind pointers.
 """
 
-from .fused_overdamped import sgld_runs
+from .fused_overdamped import cyclical_sgld_runs, sgld_runs
 from .fused_points import Run
+from .fused_preconditioned import preconditioned_runs
+from .fused_underdamped import underdamped_runs
 
-CASES: dict[str, dict[str, Run]] = {"sgld": sgld_runs()}
+CASES: dict[str, dict[str, Run]] = {
+    "sgld": sgld_runs(),
+    "cyclical_sgld": cyclical_sgld_runs(),
+    **underdamped_runs(),
+    **preconditioned_runs(),
+}
 
 FUSED: dict[tuple[str, str], Run] = {(name, point): run for name, runs in CASES.items() for point, run in runs.items()}

@@ -1,5 +1,6 @@
 """Langevin dynamics by hand: SGLD, of many chains and of one."""
 
+import functools
 import math
 
 import numpy as np
@@ -7,31 +8,30 @@ from numba import uint64
 
 from toolkit.maths import fma
 from toolkit.philox import MOVE, normal_pair
+from toolkit.schedules import cosine_cycles
 
-from .fused_points import POINTS, SEED, WIDTH, Array, H, Kernel, Run, fused, in_blocks
+from .fused_points import POINTS, SEED, WIDTH, Array, H, Kernel, Run, fill_noise, fused, in_blocks, schedule_of
 
+NOISE = 2 * WIDTH
 AHEAD = 64  # steps of one chain whose noise is drawn together
 
 
-def sgld_kernel(target) -> Kernel:
-    """SGLD of up to WIDTH chains: a loop for the noise and one for the rest."""
-    kick, first_noise, second_noise = math.sqrt(2.0 * H), 2 * WIDTH, 3 * WIDTH
+def sgld_kernel(target, cycles: bool = False) -> Kernel:
+    """SGLD of many chains, a loop for the noise and one for the rest; ``cycles``: by the step sizes in ``numbers``."""
 
     @fused
     def run(room, lanes, first, n_steps, numbers):
-        for lane in range(lanes):
-            room[lane] = 0.0
-            room[WIDTH + lane] = 0.0
+        h, kick = H, math.sqrt(2.0 * H)
         for step in range(n_steps):
-            for lane in range(lanes):
-                room[first_noise + lane], room[second_noise + lane] = normal_pair(
-                    SEED, first + uint64(lane), uint64(0), uint64(step), uint64(MOVE), uint64(0)
-                )
+            if cycles:
+                h = numbers[0, step]
+                kick = math.sqrt(2.0 * h * numbers[1, step])
+            fill_noise(room, NOISE, lanes, first, 0, step, MOVE)
             for lane in range(lanes):
                 x, y = room[lane], room[WIDTH + lane]
                 _, slope_x, slope_y = target(x, y)
-                room[lane] = fma(-H, slope_x, fma(kick, room[first_noise + lane], x))
-                room[WIDTH + lane] = fma(-H, slope_y, fma(kick, room[second_noise + lane], y))
+                room[lane] = fma(-h, slope_x, fma(kick, room[NOISE + lane], x))
+                room[WIDTH + lane] = fma(-h, slope_y, fma(kick, room[NOISE + WIDTH + lane], y))
 
     return run
 
@@ -61,6 +61,11 @@ def sgld_runs() -> dict[str, Run]:
     """SGLD on each target."""
     many = in_blocks(sgld_kernel, 4)
     return {name: either(one_chain_sgld_kernel(POINTS[name]), many[name]) for name in POINTS}
+
+
+def cyclical_sgld_runs() -> dict[str, Run]:
+    """Cyclical SGLD on each target."""
+    return in_blocks(functools.partial(sgld_kernel, cycles=True), 4, schedule_of(cosine_cycles(30, exploration=0.25)))
 
 
 def either(one: Kernel, many: Run) -> Run:

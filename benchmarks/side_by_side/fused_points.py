@@ -5,18 +5,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 from numpy.typing import NDArray
 
 from targets.combs import comb
 from toolkit.compiling import inlined
 from toolkit.maths import fma, select, sincos_turns
+from toolkit.philox import normal_pair
+from toolkit.schedules import Schedule, evaluate
+from toolkit.vectors import WideCompiler
 
 Array = NDArray[np.float64]
 
-H, SEED, WIDTH = 1e-3, np.uint64(1), 64
+H, SEED, WIDTH = 1e-3, np.uint64(1), 128
 
-fused = njit(nogil=True, error_model="numpy", _nrt=False)
+fused = njit(nogil=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)
 
 
 @inlined
@@ -47,8 +50,10 @@ Kernel = Callable[..., None]
 Run = Callable[[int, int], Array]
 
 
-def in_blocks(make: Callable[[Any], Kernel], rows: int, numbers: Callable[[int], Any] = float) -> dict[str, Run]:
-    """For each target (n_chains, n_steps) → last positions (chain, 2), by blocks of up to WIDTH chains.
+def in_blocks(
+    make: Callable[[Any], Kernel], rows: int, numbers: Callable[[int], Any] = float, width: int = WIDTH
+) -> dict[str, Run]:
+    """For each target (n_chains, n_steps) → last positions (chain, 2), by blocks of up to ``width`` chains.
 
     make: a kernel of a target, which is compiled where it first runs. numbers: of n_steps, for the kernel.
     """
@@ -57,10 +62,9 @@ def in_blocks(make: Callable[[Any], Kernel], rows: int, numbers: Callable[[int],
         kernel = functools.cache(lambda: make(point))
 
         def run(n_chains: int, n_steps: int) -> Array:
-            room, given = np.zeros(rows * WIDTH), numbers(n_steps)
-            last = np.empty((n_chains, 2))
-            for first in range(0, n_chains, WIDTH):
-                used = min(WIDTH, n_chains - first)
+            given, last = numbers(n_steps), np.empty((n_chains, 2))
+            for first in range(0, n_chains, width):
+                room, used = np.zeros(rows * WIDTH), min(width, n_chains - first)
                 kernel()(room, -(-used // 8) * 8, np.uint64(first), n_steps, given)
                 last[first : first + used] = room[: 2 * WIDTH].reshape(2, WIDTH)[:, :used].T
             return last
@@ -68,3 +72,22 @@ def in_blocks(make: Callable[[Any], Kernel], rows: int, numbers: Callable[[int],
         return run
 
     return {name: run_of(point) for name, point in POINTS.items()}
+
+
+@fused
+def fill_noise(room, row, lanes, first, replica, step, purpose):
+    """Two rows of standard normals of one replica of ``lanes`` chains, from place ``row`` of ``room`` on."""
+    for lane in range(lanes):
+        room[row + lane], room[row + WIDTH + lane] = normal_pair(
+            SEED, first + uint64(lane), uint64(replica), uint64(step), uint64(purpose), uint64(0)
+        )
+
+
+def schedule_of(schedule: Schedule) -> Callable[[int], Array]:
+    """n_steps → step sizes and temperatures of each step, (2, steps), of base H and 1."""
+
+    def numbers(n_steps: int) -> Array:
+        factors = evaluate(schedule, np.arange(n_steps), n_steps)
+        return np.stack([H * factors.step_size, factors.temperature])
+
+    return numbers
