@@ -24,7 +24,7 @@ from .scalar_loops import processor_seconds
 CHAINS = (1, 64, 1000, 10_000)
 MOST_LANES = 50_000
 SMALL = ("sgld", "csgld", "resgld × 2")
-MOST_STEPS = 10_000_000
+UNIT, MOST_STEPS = 60, 10_000_000  # 30 cycles of two steps, the last of which is kept
 AIMS = (  # (column, number of chains fits, ratio that is the aim)
     ("× best peer", lambda chains: chains >= 64, 10.0),
     ("× best peer", lambda chains: chains == 1, 3.0),
@@ -43,10 +43,11 @@ def fused_run(name: str, target: str) -> Callable[[int, int], object] | None:
 
 def timed(call: Callable[[int], float], seconds: float, work: int) -> Callable[[], float]:
     """Rate of a run of about ``seconds``; call: (steps) → seconds, work: replica-steps in a step."""
-    call(64)  # compiles
-    n_steps = 64
+    n_steps = UNIT
+    call(n_steps)  # compiles
     while (took := call(n_steps)) < 0.5 * seconds and n_steps < MOST_STEPS:
-        n_steps = int(min(MOST_STEPS, n_steps * min(16.0, max(2.0, 0.9 * seconds / max(took, 1e-6)))))
+        more = min(16.0, max(2.0, 0.9 * seconds / max(took, 1e-6)))
+        n_steps = UNIT * int(min(MOST_STEPS, n_steps * more) // UNIT)
     return lambda: work * n_steps / call(n_steps)
 
 
