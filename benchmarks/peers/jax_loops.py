@@ -13,14 +13,16 @@ class Loop(NamedTuple):
     """Chains of a package that may be begun and advanced.
 
     start: (points (chain, replica, 2), key) → state. advance: (state, key, first step, steps, all steps) → state, in
-    compiled code that serves any number of steps that ``unit`` divides. draws: state → (points (draw, 2), weights).
+    compiled code that serves any number of steps. draws: state → (points (draw, 2), weights). keep: (state, key,
+    steps) → all draws, where that is not a scan over single steps; each: so many steps are one to the package.
     """
 
     start: Callable[..., Any]
     advance: Callable[..., Any]
     draws: Callable[[Any], tuple[Any, Any]]
     replicas: int
-    unit: int = 1
+    keep: Callable[..., Any] | None = None
+    each: int = 1
 
 
 def stepped(step: Callable[[Any, Any, Any, Any], Any]) -> Callable[..., Any]:
@@ -75,12 +77,13 @@ def run_of(
 def keeping(loop: Loop, n_steps: int) -> Callable[..., Any]:
     """The same steps as a scan that keeps every draw."""
 
-    @jax.jit
     def scanned(state: Any, key: Any) -> Any:
         def body(now: Any, k: Any) -> tuple[Any, Any]:
-            now = loop.advance(now, key, loop.unit * k, loop.unit, n_steps)
+            now = loop.advance(now, key, k, loop.each, n_steps)
             return now, loop.draws(now)[0]
 
-        return lax.scan(body, state, jax.numpy.arange(n_steps // loop.unit))[1]
+        if loop.keep is not None:
+            return loop.keep(state, key, n_steps)
+        return lax.scan(body, state, jax.numpy.arange(0, n_steps, loop.each))[1]
 
-    return scanned
+    return jax.jit(scanned)

@@ -147,20 +147,32 @@ def loop_of(chain: Chain, way: str, n_chains: int) -> Loop:
         normals = jax.random.normal(one, (*shape, chain.replicas, 2))
         return normals, jax.random.uniform(other, (*shape, chain.uniforms)) if chain.uniforms else normals[..., 0, :0]
 
+    def drawn(key: Any, k: Any) -> tuple[Any, Any]:
+        if way != WAYS[0]:
+            return random(jax.random.fold_in(key, k), unit, n_chains)
+        own = jax.vmap(lambda one: jax.random.fold_in(one, k))(jax.random.split(key, n_chains))
+        return jax.tree.map(lambda values: values[None], jax.vmap(random)(own))
+
     @jax.jit
     def advance(states: Any, key: Any, first: Any, n_steps: Any, n_all: Any) -> Any:
-        keys = jax.random.split(key, n_chains) if way == WAYS[0] else None
-
         def stretch(block: Any, now: Any) -> Any:
             k = first + unit * block
-            if keys is not None:
-                return together(now, *jax.vmap(lambda own: random(jax.random.fold_in(own, k)))(keys), k, n_all)
-            if unit == 1:
-                return together(now, *random(jax.random.fold_in(key, k), n_chains), k, n_all)
-            normals, uniforms = random(jax.random.fold_in(key, k), unit, n_chains)
+            normals, uniforms = drawn(key, k)
             return lax.fori_loop(0, unit, lambda i, s: together(s, normals[i], uniforms[i], k + i, n_all), now)
 
         return lax.fori_loop(0, n_steps // unit, stretch, states)
+
+    def keep(states: Any, key: Any, n_steps: int) -> Any:
+        def stretch(now: Any, k: Any) -> Any:
+            normals, uniforms = drawn(key, k)
+
+            def one(s: Any, i: Any) -> Any:
+                s = together(s, normals[i], uniforms[i], k + i, n_steps)
+                return s, jax.vmap(chain.draws)(s)[0]
+
+            return lax.scan(one, now, jnp.arange(unit))
+
+        return lax.scan(stretch, states, jnp.arange(0, n_steps, unit))[1]
 
     def start(points: Any, key: Any) -> Any:
         return jax.vmap(chain.start)(points)
@@ -169,7 +181,7 @@ def loop_of(chain: Chain, way: str, n_chains: int) -> Loop:
         points, weights = jax.vmap(chain.draws)(states)
         return points.reshape(-1, 2), weights.reshape(-1)
 
-    return Loop(start, advance, draws, chain.replicas, unit)
+    return Loop(start, advance, draws, chain.replicas, keep)
 
 
 @functools.cache

@@ -2,8 +2,9 @@
 
 All are bound to one core; draws are kept in memory, or not. A step of one chain waits for the one before, so vectors
 help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Rivals run a tenth of the
-steps, and their seconds are multiplied by ten. The peers are those of the table "engine", right draws alone. The second
-table is the rate by lanes in a block (``Layout(lanes=…)``), relative to the default of 128.
+steps, and their seconds are multiplied by ten; BlackJAX's SGHMC gives back one draw of 64. The peers are those of the
+table "engine", right draws alone. The second table is the rate by lanes in a block (``Layout(lanes=…)``), relative to
+the default of 128.
 """
 
 from collections.abc import Callable
