@@ -52,9 +52,7 @@ class Search:
             shot, rows = self._shot(segments, gap)
             if segments != count:
                 starts = self.states[rows[self.first is not None :]].ravel()
-                guesses = (parameters, self.parameters, self.system.usual, np.zeros(parameters.size))
-                places = np.array([np.concatenate([p, starts, noise if free else []]) for p in guesses])
-                theta = places[np.argmax(np.isfinite(shot.evaluate(places)[0]))]
+                theta = self._first_finite(shot, parameters, np.concatenate([starts, noise if free else []]))
             count = segments
             floor = np.zeros(theta.size)
             if free:
@@ -68,6 +66,12 @@ class Search:
                 )
             parameters = theta[: self.system.n_parameters]
         return shot, theta
+
+    def _first_finite(self, shot: Shot, parameters: Array, rest: Array) -> Array:
+        """A θ of finite energy with ``parameters`` or else others that are to hand; where none has it, the first."""
+        guesses = (parameters, self.parameters, self.system.usual, np.zeros(parameters.size))
+        places = [np.concatenate([guess, rest]) for guess in guesses]
+        return next((place for place in places if is_finite(shot, place)), places[0])
 
     def _stages(self) -> list[tuple[int, float | None]]:
         """Segments and gaps, from many and wide (None: as wide as the noise) to those asked for."""
@@ -151,3 +155,11 @@ class Search:
                 return 2.0 * step
             step *= 0.5
         return float(np.diff(self.times).min()) / 10.0
+
+
+def is_finite(shot: Shot, theta: Array) -> bool:
+    """Whether the energy is finite; not where the right-hand side divides by a complex 0, at which Numba raises."""
+    try:
+        return bool(np.isfinite(shot.evaluate(theta)[0][0]))
+    except ZeroDivisionError:
+        return False

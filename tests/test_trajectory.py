@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 
 from sysid.libraries import fourier, functions, polynomial
 from sysid.model import model_of
+from sysid.searching import Search, is_finite
 from sysid.sensitivities import pullback_of_model, pullback_of_system
 from sysid.series import Series
 from sysid.shots import equations_of
@@ -385,3 +386,40 @@ def test_what_is_prepared_is_what_was_shot():
     assert prepared.names == ("a", "b", "c", "d", "prey(0)", "predator(0)", "sd(prey)", "sd(predator)")
     assert prepared.positive == (False,) * 4 + (True,) * 4
     assert prepared.start.shape == (8,)
+
+
+def relaxing(t, x, p):
+    return ((p[1] - x[0]) / p[0],)
+
+
+@pytest.mark.slow  # compiling complex steps of one more system
+def test_a_system_that_divides_by_a_parameter_is_started_though_none_can_be_0():
+    """Where all else fails a start at 0 is tried, and at a complex 0 Numba's division raises."""
+    system = System("relaxing", ("x",), ("tau", "level"), relaxing, [2.0, 1.0], [5.0])
+    times = np.linspace(0.0, 6.0, 13)
+    data = Series(times, 1.0 + 4.0 * np.exp(-times / 2.0)[:, None], ("x",))
+    shot, start = trajectory(noise=0.1, step=0.25).shot(data, system)
+    np.testing.assert_allclose(start, [2.0, 1.0, 5.0], rtol=1e-4)
+    assert is_finite(shot, start)
+    assert not is_finite(shot, np.array([0.0, 1.0, 5.0]))
+    with pytest.raises(ZeroDivisionError):
+        shot.evaluate(np.array([0.0, 1.0, 5.0]))
+
+
+class Divides:
+    """In place of a shot: Numba's division by a complex 0, and energies that are finite from 2 on."""
+
+    def evaluate(self, theta):
+        if theta[0] == 0.0:
+            raise ZeroDivisionError("complex division by zero")
+        return np.array([np.inf if theta[0] < 2.0 else 1.0]), np.zeros((1, theta.size))
+
+
+def test_the_first_start_of_finite_energy_is_taken_and_one_that_divides_by_0_is_not_finite():
+    at = [is_finite(Divides(), np.array([value])) for value in (0.0, 1.0, 3.0)]
+    assert at == [False, False, True]
+    search = Search.__new__(Search)
+    search.system, search.parameters = System("one", ("x",), ("tau",), decay, [3.0], [1.0]), np.array([1.0])
+    np.testing.assert_array_equal(search._first_finite(Divides(), np.zeros(1), np.array([7.0])), [3.0, 7.0])
+    search.system = System("one", ("x",), ("tau",), decay, [1.5], [1.0])
+    np.testing.assert_array_equal(search._first_finite(Divides(), np.zeros(1), np.array([7.0])), [0.0, 7.0])
