@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from targets.writing import written
 from toolkit.checks import check_array, check_instance, check_number
 
 from .libraries import Library, Term, polynomial
 from .system import System, check_names
-from .writing import written
 
 Array = NDArray[np.float64]
 MOST_DEGREE = 6
@@ -105,7 +105,7 @@ def right_hand_side(model: Model) -> Any:
                 parts.append(f"({' + '.join(factors)})*v{k}")
         sums.append(" + ".join(parts) or "0.0*x[0]")
     source = "\n".join([*lines, f"    return ({', '.join(sums)},)", ""])
-    return written("model", source, space)
+    return written("model", "rhs", source, space)
 
 
 def compiled(function: Any) -> Any:

@@ -7,12 +7,12 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from targets.writing import written
 from toolkit.extras import optional
 from toolkit.rebinding import raises
 
 from .slopes import checked_rhs
 from .system import System
-from .writing import written
 
 Array = NDArray[np.float64]
 STEP = 1e-40
@@ -141,7 +141,7 @@ def from_sympy(
         words[symbol] = f"v{k}"
     slopes = "".join(f"{text_of(sympy, formula, words)}, " for formula in reduced)
     text = "\n".join([*lines, f"    return ({slopes.strip()})", ""])
-    rhs = written("system", text, {"np": np, "__name__": "generated"})
+    rhs = written("system", "rhs", text, {"np": np, "__name__": "generated"})
     return own(
         rhs, states=[str(s) for s in expressions], parameters=[str(s) for s in given], usual=usual,
         start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,

@@ -6,8 +6,6 @@ SymPy's own work takes as long: together 0.4 s for ``cosine25``, 1.5 s for 25 Ga
 """
 
 import functools
-import hashlib
-import linecache
 import math
 from collections.abc import Callable
 from types import FunctionType
@@ -19,6 +17,7 @@ from toolkit.lanes import lane_access
 from .choosing import in_pairs
 from .lowering import Lowering
 from .printing import write_block
+from .writing import written
 
 NAMESPACE = {
     **{
@@ -41,12 +40,9 @@ def block_of(energy: Any, dim: int) -> Callable[..., None]:
 @functools.cache
 def function_of(source: str, dim: int) -> Callable[..., None]:
     """The function that ``source`` defines; tracebacks and ``inspect`` find its lines."""
-    file = f"<from_sympy {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     load, store = lane_access(dim)
     space = {**NAMESPACE, "load": load, "store": store, "__name__": "generated"}
-    exec(compile(source, file, "exec"), space)  # our own text, made of numbers and the names above
-    function = space["energy_and_gradient"]
+    function = written("from_sympy", "energy_and_gradient", source, space)
     assert isinstance(function, FunctionType)
     return function
 
