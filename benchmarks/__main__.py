@@ -10,7 +10,7 @@ import numpy as np
 TABLES = [
     "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
     "doors", "samplers", "accumulators", "layout", "storage", "checkpoint",
-    "diagnostics", "long", "verify", "identification", "lorenz", "trajectory", "calibration", "float32", "cuda",
+    "diagnostics", "long", "verify", "weak", "calibration", "float32", "cuda",
 ]  # fmt: skip
 
 BY_NAME_ONLY = ["ptx"]  # half an hour

@@ -1,0 +1,170 @@
+"""SGLD on energies of dynamical systems in JAX, all chains at once; trajectories by a scan and by diffrax.
+
+Cases: ``sgld`` runs as many steps as take ``seconds`` and returns their number, and how far the
+chains went; ``gradient`` returns the gradient of all data at given points.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .jax_trajectories import diffrax_gradient, scan_gradient
+
+jax.config.update("jax_enable_x64", True)
+
+AHEAD = 64  # steps whose normals are drawn at once, for few chains
+
+
+class Energy(NamedTuple):
+    """gradient: (points (chain, q), key) → (chain, q), of a minibatch where ``draws``; exact: (points), of all data."""
+
+    gradient: Callable[[Any, Any], Any]
+    exact: Callable[[Any], Any]
+    draws: bool
+
+
+def without_draws(exact: Callable[[Any], Any]) -> Energy:
+    """An energy of all data."""
+    return Energy(lambda x, key: exact(x), exact, draws=False)
+
+
+def quadratic(precision: Any, pull: Any) -> Energy:
+    """precision · x − pull, of least squares or of the weak form."""
+    matrix, side = jnp.asarray(precision), jnp.asarray(pull)
+    return without_draws(lambda x: x @ matrix - side)
+
+
+def windows(features: Any, rest: Any, batch_size: int) -> Energy:
+    """Minibatches that are neighbours in a random order, with the normal equations of every window tabulated."""
+    features, rest = np.asarray(features), np.asarray(rest)
+    order = np.random.default_rng(0).permutation(len(rest))
+    tables = []
+    for values in (np.einsum("nsi,nsj->nij", features, features), np.einsum("nsi,ns->ni", features, rest)):
+        twice = np.concatenate([values[order], values[order]])
+        sums = np.concatenate([np.zeros_like(values[:1]), np.cumsum(twice, axis=0)])
+        tables.append(jnp.asarray((sums[batch_size : batch_size + len(rest)] - sums[: len(rest)]) / batch_size))
+    matrices, sides = tables
+
+    def gradient(x: Any, key: Any) -> Any:
+        k = jax.random.randint(key, x.shape[:1], 0, len(sides))
+        return jnp.einsum("cij,cj->ci", matrices[k], x) - sides[k]
+
+    return Energy(gradient, lambda x: x @ matrices.mean(0) - sides.mean(0), draws=True)
+
+
+def independent_terms(features: Any, rest: Any, batch_size: int) -> Energy:
+    """Minibatches drawn with replacement: residuals of their data."""
+    design, side = jnp.asarray(features), jnp.asarray(rest)
+
+    def of(x: Any, picks: Any) -> Any:
+        rows = design[picks]
+        return jnp.einsum("nsi,ns->i", rows, rows @ x - side[picks]) / len(picks)
+
+    def gradient(x: Any, key: Any) -> Any:
+        return jax.vmap(of)(x, jax.random.randint(key, (len(x), batch_size), 0, len(side)))
+
+    return Energy(gradient, jax.vmap(lambda x: of(x, jnp.arange(len(side)))), draws=True)
+
+
+def independent_rows(features: Any, rest: Any, batch_size: int) -> Energy:
+    """The same by sums of the data's normal equations."""
+    features, rest = np.asarray(features), np.asarray(rest)
+    q = features.shape[2]
+    products = np.einsum("nsi,nsj->nij", features, features).reshape(len(rest), q * q)
+    table = jnp.asarray(np.concatenate([products, np.einsum("nsi,ns->ni", features, rest)], axis=1))
+
+    def of(x: Any, picks: Any) -> Any:
+        sums = table[picks].sum(0) / len(picks)
+        return sums[: q * q].reshape(q, q) @ x - sums[q * q :]
+
+    def gradient(x: Any, key: Any) -> Any:
+        return jax.vmap(of)(x, jax.random.randint(key, (len(x), batch_size), 0, len(rest)))
+
+    return Energy(gradient, jax.vmap(lambda x: of(x, jnp.arange(len(rest)))), draws=True)
+
+
+ENERGIES: dict[str, Callable[..., Energy]] = {
+    "quadratic": quadratic,
+    "windows": windows,
+    "independent terms": independent_terms,
+    "independent rows": independent_rows,
+    "scan": lambda **numbers: without_draws(scan_gradient(**numbers)),
+    "diffrax": lambda **numbers: without_draws(diffrax_gradient(**numbers)),
+}
+
+
+def stepper(energy: Energy, step_size: float) -> Callable[[Any, Any, Any], Any]:
+    """(points (chain, q), key, n) → points after n steps, compiled; for few chains normals of many steps at once."""
+    kick = math.sqrt(2.0 * step_size)
+
+    def one(x: Any, key: Any, normals: Any) -> Any:
+        return x - step_size * energy.gradient(x, key) + kick * normals
+
+    @jax.jit
+    def single(x: Any, key: Any, n: Any) -> Any:
+        def body(k: Any, x: Any) -> Any:
+            batch, noise = jax.random.split(jax.random.fold_in(key, k))
+            return one(x, batch, jax.random.normal(noise, x.shape))
+
+        return lax.fori_loop(0, n, body, x)
+
+    @jax.jit
+    def many(x: Any, key: Any, n: Any) -> Any:
+        def stretch(k: Any, x: Any) -> Any:
+            batch, noise = jax.random.split(jax.random.fold_in(key, k))
+            keys = jax.random.split(batch, AHEAD) if energy.draws else jnp.zeros(AHEAD)
+            normals = jax.random.normal(noise, (AHEAD, *x.shape))
+            return lax.scan(lambda now, given: (one(now, *given), None), x, (keys, normals))[0]
+
+        return lax.fori_loop(0, n // AHEAD, stretch, x)
+
+    return single, many
+
+
+def key_of(way: str) -> Any:
+    """A key of the generator that ``way`` names first."""
+    return jax.random.key(0, impl=way.split(",")[0])
+
+
+def advancing(energy: str, numbers: Any, start: Any, step_size: float, way: str) -> Callable[[int], Any]:
+    """(n) → points (chain, q) after n steps from ``start``, a multiple of AHEAD where ``way`` says "ahead"."""
+    single, many = stepper(ENERGIES[energy](**numbers), step_size)
+    run, key, x = many if way.endswith("ahead") else single, key_of(way), jnp.asarray(start)
+    return lambda n: run(x, key, n).block_until_ready()
+
+
+def sgld(
+    energy: str, numbers: Any, start: Any, step_size: float, way: str, seconds: float
+) -> Callable[[], dict[str, Any]]:
+    """About ``seconds`` of SGLD; its number of steps, and mean squares (q,) of how far from ``start`` chains are."""
+    advance = advancing(energy, numbers, start, step_size, way)
+    unit = n_steps = AHEAD if way.endswith("ahead") else 1
+    advance(n_steps)
+    for _ in range(12):
+        began = time.perf_counter()
+        advance(n_steps)
+        took = time.perf_counter() - began
+        if took > 0.5 * seconds:
+            break
+        n_steps = unit * math.ceil(n_steps * min(32.0, 0.8 * seconds / max(took, 1e-6)) / unit)
+
+    def run() -> dict[str, Any]:
+        away = advance(n_steps) - jnp.asarray(start)
+        return {"steps": n_steps, "squares": (away * away).mean(0).tolist()}
+
+    return run
+
+
+def gradient(energy: str, numbers: Any, points: Any) -> Callable[[], Any]:
+    """The gradient of all data at ``points`` (n, q)."""
+    exact = jax.jit(ENERGIES[energy](**numbers).exact)
+    return lambda: exact(jnp.asarray(points)).tolist()
+
+
+CASES = {"sgld": sgld, "gradient": gradient}
