@@ -7,10 +7,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from benchmarks.peers.host import PeerError
-from benchmarks.side_by_side import by_numpy
-from benchmarks.side_by_side.agreement import check_squares, checked
-from benchmarks.side_by_side.energies import Case
-from benchmarks.side_by_side.fits import TRUE, error
+from benchmarks.side_by_side import identification_numpy as by_numpy
+from benchmarks.side_by_side.identification_agreement import check_squares, checked
+from benchmarks.side_by_side.identification_cases import Case
+from benchmarks.side_by_side.identification_fits import TRUE, error
 from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 

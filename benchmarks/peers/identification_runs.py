@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .jax_trajectories import diffrax_gradient, scan_gradient
+from .identification_trajectories import diffrax_gradient, scan_gradient
 
 jax.config.update("jax_enable_x64", True)
 

@@ -19,10 +19,12 @@ from benchmarks.peers.host import Peer, PeerError
 from benchmarks.tables import Table
 from toolkit import sample, samplers
 
-from . import by_numpy, fits
-from .agreement import Checked, check_squares, checked, plain
-from .energies import cases
-from .fits import one_core, opened
+from . import identification_fits as fits
+from . import identification_numpy as by_numpy
+from .chain_cases import one_core
+from .identification_agreement import Checked, check_squares, checked, plain
+from .identification_cases import cases
+from .identification_fits import opened
 from .plan import Plan, interleaved, ratio, repeats_for, wall
 
 Rate = Callable[[], float]
@@ -120,8 +122,8 @@ def main(plan: Plan) -> None:
         plan.folder, "identification", "likelihood", "system", "data", "chains", *(f"× {name}" for name in RIVALS),
         *spreads, *columns, "largest difference of gradients", "remark",
     )  # fmt: skip
-    with one_core():
-        peer, absent = opened("identification_runs")
+    with one_core() as core:
+        peer, absent = opened("identification_runs", core)
         rates = Rates(plan, peer)
         for case in cases(("lorenz",) if plan.is_small else ("lorenz", "lotka_volterra")):
             found = checked(case, peer)
@@ -130,4 +132,4 @@ def main(plan: Plan) -> None:
         if peer:
             peer.close()
         print(absent)
-        fits.main(plan)
+        fits.main(plan, core)

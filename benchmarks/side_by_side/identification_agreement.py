@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from benchmarks.peers.host import Peer, PeerError
 
-from . import by_numpy
-from .energies import Case
+from . import identification_numpy as by_numpy
+from .identification_cases import Case
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from sysid.libraries import polynomial
 
-from . import by_numpy
+from . import identification_numpy as by_numpy
 
 SD, STEPS = 0.1, 10  # of a trajectory's data; steps from one datum to the next
 ENDS = {"lorenz": 1.0, "lotka_volterra": 10.0}
@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
 
 def of_velocities(name: str) -> Iterator[Case]:
-    """Exact velocities, as the r2SGLD paper has them; the rivals' equations are written out in ``by_numpy``."""
+    """Exact velocities, as in the r2SGLD paper; rivals' equations are written out in ``identification_numpy``."""
     system, data = systems.catalogue()[name], data_of(name)
     problem = identify(data, system, likelihood=likelihoods.derivative(noise="mean"))
     features, known = by_numpy.EQUATIONS[name](data.values)

@@ -4,9 +4,7 @@ Lorenz, 10 time units in steps of 0.002, all 30 coefficients of its quadratic te
 PySINDy's fits give coefficients alone, with one threshold that was told to them; ours draws and their intervals.
 """
 
-import contextlib
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,24 +27,10 @@ THRESHOLD = 0.1
 TRUE = {"x": (-10, 28, 0), "y": (10, -1, 0), "z": (0, 0, -8 / 3), "xz": (0, -1, 0), "xy": (0, 0, 1)}
 
 
-@contextlib.contextmanager
-def one_core() -> Iterator[None]:
-    """Keep to the first core, where the system has that."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {0})
+def opened(module: str, core: int) -> tuple[Peer | None, str]:
+    """A peer's process on a core, or why there is none."""
     try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def opened(module: str) -> tuple[Peer | None, str]:
-    """A peer's process, or why there is none."""
-    try:
-        return Peer(module, core=0), ""
+        return Peer(module, core), ""
     except PeerError as error:
         return None, f"\n{error}"
 
@@ -114,14 +98,14 @@ def row_of(data: Series, ours: str, theirs: str, peer: Peer | None, rounds: int)
     return times, spread, float(np.median(seen["ours"])), f"{n_draws} by {kind}", found, *other, remark
 
 
-def main(plan: Plan) -> None:
+def main(plan: Plan, core: int) -> None:
     """Print the table."""
     print(f"\n{__doc__}")
     table = Table(
         plan.folder, "identification_fits", "noise", "ours", "PySINDy's", "× PySINDy", "spread", "ours, s", "draws",
         "error", "PySINDy, s", "its error", "remark",
     )  # fmt: skip
-    peer, absent = opened("pysindy_runs")
+    peer, absent = opened("pysindy_runs", core)
     times = np.linspace(0.0, 10.0, 1001 if plan.is_small else 5001)
     for noise in (0.01, 0.05):
         data = simulate(systems.lorenz(), times, noise=noise, seed=1)
