@@ -6,6 +6,8 @@
 energies that nobody reads, divergence, records, domains, schedules that do not change, parts behind pointers.
 """
 
+from .fused_exchange import exchange_runs
+from .fused_metropolis import metropolis_runs
 from .fused_overdamped import cyclical_sgld_runs, sgld_runs
 from .fused_points import Run
 from .fused_preconditioned import preconditioned_runs
@@ -16,6 +18,8 @@ CASES: dict[str, dict[str, Run]] = {
     "cyclical_sgld": cyclical_sgld_runs(),
     **underdamped_runs(),
     **preconditioned_runs(),
+    **exchange_runs(),
+    **metropolis_runs(),
 }
 
 FUSED: dict[tuple[str, str], Run] = {(name, point): run for name, runs in CASES.items() for point, run in runs.items()}

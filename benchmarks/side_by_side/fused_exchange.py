@@ -1,0 +1,102 @@
+"""Replica exchange of Langevin dynamics by hand; the lane of (replica r, chain c) is r · width + c."""
+
+import functools
+
+import numpy as np
+from numba import uint64
+
+from toolkit.compiling import inlined
+from toolkit.maths import exp, fma, select
+from toolkit.philox import MOVE, SWAP, normal_pair, uniform_pair
+
+from .fused_points import SEED, WIDTH, H, Kernel, Run, fused, in_blocks
+
+SLOPE, ENERGY = 2 * WIDTH, 4 * WIDTH
+DEO, SEO, ADJACENT, ALL_PAIRS = range(4)
+
+
+@inlined
+def exchanged(room, first, second, swaps):
+    """Exchange two places of ``room`` where ``swaps``."""
+    a, b = room[first], room[second]
+    room[first], room[second] = select(swaps, b, a), select(swaps, a, b)
+
+
+def swap_kernel(gap: int) -> Kernel:
+    """Swaps of one pair of rungs in every chain, whose lanes are ``gap`` apart: a constant, so that the loop is SIMD."""
+
+    @fused
+    def swap(room, lanes, first, step, pair, slope, coin_side):
+        for lane in range(lanes):
+            a, b = lane, gap + lane
+            u = uniform_pair(SEED, first + uint64(lane), uint64(pair), uint64(step), uint64(SWAP), uint64(0))[0]
+            swaps = exp(slope * (room[ENERGY + a] - room[ENERGY + b])) >= u
+            if coin_side >= 0:
+                coin = uniform_pair(SEED, first + uint64(lane), uint64(0), uint64(step), uint64(SWAP), uint64(1))[0]
+                swaps = swaps & ((coin < 0.5) == (coin_side == 0))
+            exchanged(room, a, b, swaps)
+            exchanged(room, WIDTH + a, WIDTH + b, swaps)
+            exchanged(room, SLOPE + a, SLOPE + b, swaps)
+            exchanged(room, SLOPE + WIDTH + a, SLOPE + WIDTH + b, swaps)
+            exchanged(room, ENERGY + a, ENERGY + b, swaps)
+
+    return swap
+
+
+def exchange_kernel(target, sizes: tuple[float, ...], temperatures: tuple[float, ...], scheme: int) -> Kernel:
+    """Langevin dynamics of a ladder, with a swap of each pair that ``scheme`` tries before every step but the first."""
+    rungs = len(sizes)
+    width = WIDTH // rungs // 8 * 8
+    swap = swap_kernel(width)
+    swap_second, swap_third, swap_fourth = swap_kernel(2 * width), swap_kernel(3 * width), swap_kernel(4 * width)
+    kicks = tuple(float(np.sqrt(2.0 * h * t)) for h, t in zip(sizes, temperatures, strict=True))
+
+    @fused
+    def run(room, lanes, first, n_steps, numbers):
+        for step in range(n_steps):
+            for lane in range(rungs * width):
+                room[ENERGY + lane], room[SLOPE + lane], room[SLOPE + WIDTH + lane] = target(
+                    room[lane], room[WIDTH + lane]
+                )
+            pair = np.int64(0)
+            for cold in range(rungs - 1):
+                for hot in range(cold + 1, rungs if scheme == ALL_PAIRS else cold + 2):
+                    if step > 0 and (scheme != DEO or rungs == 2 or cold % 2 == step % 2):
+                        slope = 1.0 / temperatures[cold] - 1.0 / temperatures[hot]
+                        side = np.int64(cold % 2 if scheme == SEO else -1)
+                        own = room[cold * width :]
+                        if hot == cold + 1:
+                            swap(own, lanes, first, step, pair, slope, side)
+                        elif hot == cold + 2:
+                            swap_second(own, lanes, first, step, pair, slope, side)
+                        elif hot == cold + 3:
+                            swap_third(own, lanes, first, step, pair, slope, side)
+                        else:
+                            swap_fourth(own, lanes, first, step, pair, slope, side)
+                    pair += 1
+            for rung in range(rungs):
+                h, kick, own = sizes[rung], kicks[rung], room[rung * width :]
+                for lane in range(lanes):
+                    a, b = normal_pair(SEED, first + uint64(lane), uint64(rung), uint64(step), uint64(MOVE), uint64(0))
+                    own[lane] = fma(-h, own[SLOPE + lane], fma(kick, a, own[lane]))
+                    own[WIDTH + lane] = fma(-h, own[SLOPE + WIDTH + lane], fma(kick, b, own[WIDTH + lane]))
+
+    return run
+
+
+def exchange_runs() -> dict[str, dict[str, Run]]:
+    """The samplers of this module, by name, on each target."""
+
+    def ladder(sizes: tuple[float, ...], temperatures: tuple[float, ...], scheme: int = DEO) -> dict[str, Run]:
+        make = functools.partial(exchange_kernel, sizes=sizes, temperatures=temperatures, scheme=scheme)
+        return in_blocks(make, 5, width=WIDTH // len(sizes) // 8 * 8)
+
+    five = (H,) * 5, (1.0, 2.0, 3.0, 4.0, 5.0)
+    return {
+        "resgld × 2": ladder((H, 2 * H), (1.0, 3.0)),
+        "resgld × 5": ladder(*five),
+        "resgld × 5, seo": ladder(*five, SEO),
+        "resgld × 5, adjacent": ladder(*five, ADJACENT),
+        "resgld × 5, all pairs": ladder(*five, ALL_PAIRS),
+        "r2sgld without a domain": ladder((5e-4, 1.5e-3), (1.0, 10.0)),
+    }
