@@ -89,6 +89,8 @@ def test_the_search_spends_what_it_may_and_finds_the_valley():
     assert len(tried) == len(set(tried)) == 30
     assert best["a"] == pytest.approx(20.0, rel=0.2)
     assert best["b"] == 0.5
+    steep = search(lambda values: math.inf if values["a"] > 0.05 else values["a"] + values["b"], knobs, 12)
+    assert steep["a"] < 0.05  # from where all is infinite, and so are all neighbours
 
 
 def test_settings_are_of_the_families_and_problems_that_there_are():

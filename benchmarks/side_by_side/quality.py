@@ -34,7 +34,8 @@ from .quality_settings import SETTINGS
 
 BUDGETS = (100_000, 1_000_000, 10_000_000)
 MIDDLE = 1_000_000  # of which ratios are
-LONGEST = 6.0  # seconds of one run; longer ones are left out
+LONGEST = 3.0  # seconds of one run at 10⁷; longer ones are left out
+NUTS_SEEDS = 2  # its 10⁶ gradients take 5 s
 COLUMNS = (
     "problem", "sampler", "× independent draws, per gradient", "× NUTS, per gradient", "× NUTS, per second",
     "worth, spread", "error at 10⁵", "10⁶", "10⁷", "worth at 10⁵ ", "10⁶ ", "10⁷ ", "seconds at 10⁶",
@@ -45,11 +46,11 @@ Results = dict[int, list[Measured]]  # by gradient evaluations asked for, one fo
 
 
 def results_of(case: Case, family: str, values: Values, budgets: tuple[int, ...], seeds: int) -> Results:
-    """Runs of a sampler on a problem; none where a run would take too long."""
+    """Runs of a sampler on a problem; none at 10⁷ where one would take too long, or draws are worth nothing at 10⁶."""
     results: Results = {}
     rate = 0.0
     for budget in budgets:
-        if rate * budget > LONGEST:
+        if budget > MIDDLE and (rate * budget > LONGEST or not any(worths(case, results[MIDDLE]))):
             break
         some = seeds if budget <= MIDDLE else 1
         results[budget] = [measure(case, family, values, budget, seed) for seed in range(1, some + 1)]
@@ -113,7 +114,7 @@ def rows(name: str, case: Case, peer: Peer | None, plan: Plan, table: Table) -> 
     budgets = BUDGETS[:1] if plan.is_small else BUDGETS
     seeds = min(plan.rounds, 3)
     named: dict[str, Results] = {}
-    nuts, remark = nuts_runs(name, case, peer, [b for b in budgets if b <= MIDDLE], seeds)
+    nuts, remark = nuts_runs(name, case, peer, [b for b in budgets if b <= MIDDLE], min(seeds, NUTS_SEEDS))
     for family in FAMILIES:
         values = settings_of(name, family)
         if values is None:

@@ -2,7 +2,8 @@
 
 Every sampler gets the same effort on a problem: ``TRIALS`` runs of as many gradient evaluations as the case says, all
 with one seed that the table does not use. One knob after the other is multiplied and divided by its factor, the better
-is kept, and factors shrink to their roots where nothing is better.
+is kept, and factors shrink to their roots where nothing is better. Where the first values diverge, the first knob (the
+step size) is lowered until they do not.
 """
 
 import json
@@ -30,6 +31,9 @@ def search(loss: Callable[[Values], float], knobs: dict[str, Knob], trials: int)
         return tried[key]
 
     best: Values = {name: knob.start for name, knob in knobs.items()}
+    first, knob = next(iter(knobs.items()))
+    while lossy(best) == np.inf and len(tried) < trials // 2 and best[first] > knob.low:
+        best = {**best, first: max(best[first] / knob.factor, knob.low)}
     stride, rounds = 1.0, 0
     while len(tried) < trials and rounds < 8 * trials:
         before, rounds = best, rounds + 1

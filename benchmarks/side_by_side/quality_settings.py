@@ -15,7 +15,7 @@ SETTINGS: dict[str, dict[str, tuple[float, ...]]] = {
         "sgld": (1.5,), "psgld": (1.8, 3.95), "sghmc": (1.8, 0.684), "sgnht": (0.2, 0.228),
         "cyclical_sgld": (1.8, 90.0, 0.9), "cyclical_sghmc": (1.8, 100.0, 0.9, 0.9), "csgld": (1.8, 1.02),
         "icsgld": (1.8, 1.5, 6.4), "icsghmc": (1.8, 1.5, 2.5, 0.3), "resgld, r2sgld": (0.2, 12.6, 2.5),
-        "r2sghmc": (0.2, 8.0, 2.5, 0.3), "tact_hmc": (0.6, 7.14, 0.05), "svgd": (0.486,), "mala": (0.197,),
+        "r2sghmc": (0.2, 8.0, 2.5, 0.3), "tact_hmc": (0.6, 6.0, 0.15), "svgd": (0.486,), "mala": (0.197,),
         "hmc": (0.2, 64.0), "mala × exchange": (0.6, 20.0, 6.4), "hmc × exchange": (0.2, 3.0, 20.0, 4.0),
     },
     "five_spots": {
@@ -23,7 +23,7 @@ SETTINGS: dict[str, dict[str, tuple[float, ...]]] = {
         "cyclical_sgld": (1.8, 30.0, 0.0333), "cyclical_sghmc": (0.346, 10.0, 0.3, 0.3),
         "csgld": (1.04, 1.38), "icsgld": (0.6, 1.5, 13.0), "icsghmc": (0.6, 1.5, 6.4, 1.0),
         "resgld, r2sgld": (0.115, 8.0, 2.5), "r2sghmc": (0.0667, 20.0, 2.5, 0.9),
-        "tact_hmc": (0.2, 6.0, 0.05), "svgd": (0.349,), "mala": (2.97,), "hmc": (2.62, 64.0),
+        "tact_hmc": (0.0222, 6.0, 0.15), "svgd": (0.349,), "mala": (2.97,), "hmc": (2.62, 64.0),
         "mala × exchange": (0.2, 10.1, 4.0), "hmc × exchange": (0.0667, 3.0, 20.0, 2.5),
     },
     "muller_brown": {
@@ -37,7 +37,7 @@ SETTINGS: dict[str, dict[str, tuple[float, ...]]] = {
         "sgld": (0.476,), "psgld": (0.456, 2.28), "sghmc": (0.6, 0.01), "sgnht": (0.263, 0.0577),
         "cyclical_sgld": (0.6, 30.0, 1.0), "cyclical_sghmc": (0.6, 10.0, 0.9, 0.1), "csgld": (0.6, 0.408),
         "icsgld": (0.6, 0.333, 6.4), "icsghmc": (0.346, 0.919, 3.16, 0.3), "resgld, r2sgld": (0.2, 8.0, 2.5),
-        "r2sghmc": (0.2, 3.2, 2.5, 0.3), "tact_hmc": (0.2, 6.0, 0.05), "svgd": (0.167,), "mala": (1.08,),
+        "r2sghmc": (0.2, 3.2, 2.5, 0.3), "tact_hmc": (0.0222, 6.0, 0.05), "svgd": (0.167,), "mala": (1.08,),
         "hmc": (0.688, 6.0), "mala × exchange": (0.6, 3.2, 2.5), "hmc × exchange": (1.8, 1.5, 20.0, 2.5),
     },
     "funnel, 10-D": {
