@@ -10,6 +10,7 @@ from toolkit.compiling import kernel
 from toolkit.evaluation import COUNTER_ROWS, MODE
 from toolkit.maths import fma
 
+from .lane_rows import own_number, set_own_number
 from .quadratic import N_NUMBERS, use_quadratic
 
 # After the numbers of ``use_quadratic``: data, data drawn, whether these are windows; then the rows, each A_kᵀ A_l
@@ -29,24 +30,24 @@ def use_batch(theta, energy, slope, numbers, work):
     counts, rows = numbers[first : first + N_COUNTS], numbers[first + N_COUNTS :]
     width = row_width(q)
     picks = work[COUNTER_ROWS:FIRST_SUMS]
-    sums = work[FIRST_SUMS : FIRST_SUMS + width].reshape(width * lanes)
     n_data, n_drawn = int(counts[N_DATA]), int(counts[N_DRAWN])
     if counts[IS_WINDOW] != 0.0:
         draw_pair(picks, work, 0, n_data)
         for lane in range(lanes):
-            take_window(sums[width * lane : width * (lane + 1)], rows, int(picks[0, lane]), n_drawn, n_data)
+            take_window(work, width, lane, rows, int(picks[0, lane]), n_drawn, n_data)
     else:
-        for i in range(sums.size):
-            sums[i] = 0.0
+        for row in range(FIRST_SUMS, FIRST_SUMS + width):
+            for lane in range(lanes):
+                work[row, lane] = 0.0
         for pair in range((n_drawn + 1) // 2):
             draw_pair(picks, work, pair, n_data)
             for i in range(min(2, n_drawn - 2 * pair)):
                 for lane in range(lanes):
                     begin = width * int(picks[i, lane])
-                    add_row(sums[width * lane : width * (lane + 1)], rows[begin : begin + width])
+                    add_row(work, width, lane, rows[begin : begin + width])
     scale = float(n_data) / float(n_drawn)
     for lane in range(lanes):
-        finish(theta, energy, slope, numbers, sums[width * lane : width * (lane + 1)], scale, lane)
+        finish(theta, energy, slope, numbers, work, width, scale, lane)
 
 
 @kernel
@@ -56,29 +57,29 @@ def row_width(q):
 
 
 @kernel
-def add_row(total, row):
-    """total ← total + row."""
-    for i in range(total.size):
-        total[i] += row[i]
+def add_row(work, width, lane, row):
+    """Add a datum's row to a lane's sums."""
+    for i in range(width):
+        set_own_number(work, FIRST_SUMS, width, lane, i, own_number(work, FIRST_SUMS, width, lane, i) + row[i])
 
 
 @kernel
-def take_window(total, sums, begin, n_drawn, n_data):
-    """total ← the sum of ``n_drawn`` rows from ``begin`` on, after the last of which comes the first."""
-    width, end = total.size, begin + n_drawn
+def take_window(work, width, lane, sums, begin, n_drawn, n_data):
+    """A lane's sums ← the sum of ``n_drawn`` rows from ``begin`` on, after the last of which comes the first."""
+    end = begin + n_drawn
     low = sums[width * begin : width * (begin + 1)]
     if end <= n_data:
         high = sums[width * end : width * (end + 1)]
         for i in range(width):
-            total[i] = high[i] - low[i]
+            set_own_number(work, FIRST_SUMS, width, lane, i, high[i] - low[i])
     else:
         high, last = sums[width * (end - n_data) : width * (end - n_data + 1)], sums[width * n_data :]
         for i in range(width):
-            total[i] = (last[i] - low[i]) + high[i]
+            set_own_number(work, FIRST_SUMS, width, lane, i, (last[i] - low[i]) + high[i])
 
 
 @kernel
-def finish(theta, energy, slope, numbers, total, scale, lane):
+def finish(theta, energy, slope, numbers, work, width, scale, lane):
     """Energy and gradient of one lane from its batch's normal equations, about the mean in ``numbers``."""
     q = theta.shape[0]
     for k in range(q):
@@ -87,14 +88,16 @@ def finish(theta, energy, slope, numbers, total, scale, lane):
     for k in range(q):
         gap = theta[k, lane] - numbers[N_NUMBERS + k]
         for j in range(k + 1):
-            slope[k, lane] = fma(total[entry], theta[j, lane] - numbers[N_NUMBERS + j], slope[k, lane])
+            total = own_number(work, FIRST_SUMS, width, lane, entry)
+            slope[k, lane] = fma(total, theta[j, lane] - numbers[N_NUMBERS + j], slope[k, lane])
             if j < k:
-                slope[j, lane] = fma(total[entry], gap, slope[j, lane])
+                slope[j, lane] = fma(total, gap, slope[j, lane])
             entry += 1
-    value = 0.5 * total[entry + q]
+    value = 0.5 * own_number(work, FIRST_SUMS, width, lane, entry + q)
     for k in range(q):
         gap = theta[k, lane] - numbers[N_NUMBERS + k]
-        value = fma(gap, fma(0.5, slope[k, lane], -total[entry]), value)
-        slope[k, lane] = scale * (slope[k, lane] - total[entry])
+        total = own_number(work, FIRST_SUMS, width, lane, entry)
+        value = fma(gap, fma(0.5, slope[k, lane], -total), value)
+        slope[k, lane] = scale * (slope[k, lane] - total)
         entry += 1
     energy[lane] = scale * value

@@ -67,14 +67,18 @@ def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]
 
 
 def matrix_like(matrix: Any) -> Any:
-    """The type of ``matrix`` where its rows lie apart, as those of one chain on a device, else of a contiguous one."""
-    return matrix if isinstance(matrix, types.Array) and matrix.layout == "A" else array_like(matrix, 2)
+    """The type of ``matrix`` where it is one row, or its rows lie apart, as on a device, else of a contiguous one."""
+    is_own = isinstance(matrix, types.Array) and (matrix.ndim == 1 or matrix.layout == "A")
+    return matrix if is_own else array_like(matrix, 2)
 
 
 def pointers(context: Any, builder: Any, kind: Any, arguments: Any, rows: int) -> list[Any]:
-    """Pointers to ``matrix[first + d, lane]`` for every d; kind: the matrix's type."""
+    """Pointers to ``matrix[first + d, lane]`` for every d, or to ``matrix[lane]`` of one row; kind: its type."""
     matrix = context.make_array(kind)(context, builder, arguments[0])
     word, out = arguments[1].type, []
+    if kind.ndim == 1:
+        offset = builder.mul(arguments[2], builder.extract_value(matrix.strides, 0))
+        return [cgutils.pointer_add(builder, matrix.data, offset, matrix.data.type)]
     for d in range(rows):
         row = builder.add(arguments[1], ir.Constant(word, d))
         if kind.layout == "C":
@@ -85,3 +89,41 @@ def pointers(context: Any, builder: Any, kind: Any, arguments: Any, rows: int) -
             offset = builder.add(builder.mul(row, down), builder.mul(arguments[2], along))
             out.append(cgutils.pointer_add(builder, matrix.data, offset, matrix.data.type))
     return out
+
+
+def own_place(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+    """A pointer to number ``i`` of a lane's own; arguments: work, first, width, lane, i."""
+    work = context.make_array(kind)(context, builder, arguments[0])
+    first, width, lane, i = arguments[1:5]
+    if kind.layout == "C":
+        begin = builder.mul(first, builder.extract_value(work.shape, 1))
+        return builder.gep(work.data, [builder.add(begin, builder.add(builder.mul(width, lane), i))])
+    down, along = (builder.extract_value(work.strides, k) for k in range(2))
+    offset = builder.add(builder.mul(builder.add(first, i), down), builder.mul(lane, along))
+    return cgutils.pointer_add(builder, work.data, offset, work.data.type)
+
+
+@intrinsic
+def own_number(typing_context, work, first, width, lane, i):
+    """Number ``i`` of the ``width`` that a lane has in the rows of ``work`` from ``first`` on.
+
+    A lane's are neighbours in memory where the rows are; where these lie apart, as on a device, they are its column.
+    """
+    kind = matrix_like(work)
+
+    def generate(context, builder, signature, arguments):
+        return builder.load(own_place(context, builder, kind, arguments))
+
+    return kind.dtype(kind, types.intp, types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
+def set_own_number(typing_context, work, first, width, lane, i, value):
+    """Write what ``own_number`` reads."""
+    kind = matrix_like(work)
+
+    def generate(context, builder, signature, arguments):
+        builder.store(arguments[5], own_place(context, builder, kind, arguments))
+        return context.get_dummy_value()
+
+    return types.void(kind, types.intp, types.intp, types.intp, types.intp, kind.dtype), generate

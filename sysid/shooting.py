@@ -169,7 +169,6 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
     def shoot(theta, energy, slope, numbers, work):
         rows, logarithmic, lanes = int(numbers[N_ROWS]), numbers[LOGARITHMIC] != 0.0, energy.size
         table, width = N_HEAD + (FIRST + 1) * dim, N_ROW + 2 * dim
-        energies = energy.reshape(1, lanes)
         for lane in range(lanes):
             energy[lane] = 0.0
         for k in range(slope.shape[0]):
@@ -194,7 +193,7 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
             h = row[STEP]
             for j in range(int(row[N_STEPS])):
                 path += dim
-                advance(theta, work, STATE * dim, path, energies, row[TIME] + j * h, h, numbers[LIMIT])
+                advance(theta, work, STATE * dim, path, energy, row[TIME] + j * h, h, numbers[LIMIT])
         for d in range(dim):
             for lane in range(lanes):
                 work[PULL * dim + d, lane] = 0.0

@@ -245,6 +245,21 @@ def derivative():
     return problem, samplers.sgld(0.05), {"init": problem.starts(3, seed=1)}
 
 
+def identified_by_batches(batches):
+    """Identification from velocities, a few data at a time."""
+
+    def make():
+        from sysid import data, identify, likelihoods, systems
+
+        series = data.simulate(systems.lorenz(), np.arange(0.0, 2.0, 0.05), seed=1)
+        likelihood = likelihoods.derivative(noise=50.0, batch_size=7, batches=batches)
+        problem = identify(series, systems.lorenz(), likelihood=likelihood)
+        exchange = samplers.resgld((1e-3, 2e-3), temperatures=(1.0, 3.0))
+        return problem, exchange, {"init": np.broadcast_to(problem.starts(3, seed=1)[:, None], (3, 2, problem.dim))}
+
+    return make
+
+
 def trajectory():
     """Identification from states."""
     from sysid import data, identify, likelihoods, systems
@@ -331,6 +346,8 @@ CASES |= {
     "minibatches": Case(minibatches, slow=True),
     "derivative": Case(derivative, slow=True),
     "trajectory": Case(trajectory, slow=True),
+    "data drawn": Case(identified_by_batches("independent"), slow=True),
+    "windows of data": Case(identified_by_batches("windows"), slow=True),
     "accumulators": Case(gathering, slow=True),
     "accumulators alone": Case(gathering_alone, slow=True),
     "diverging": Diverging(lambda: (

@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numba import config
+from numba import config, types
 
 from targets import from_sympy, mixtures, per_datum, shapes
 from toolkit import CudaWarning, Problem, boundaries, dynamics, samplers, target
@@ -91,6 +91,32 @@ def datum(x, row):
 def test_parts_that_were_refused_once_are_clean():
     assert not faults(code_of(per_datum.posterior(datum, np.arange(3.0), 1).energy_gradient, s.TARGET))
     assert not faults(code_of(kernels.made(dynamics.nose_hoover).move, s.DYNAMICS))
+
+
+def as_on_a_device(signature):
+    """The types of a part's arguments where a chain's numbers lie apart from each other."""
+    return [kind.copy(layout="A") if isinstance(kind, types.Array) else kind for kind in signature.args]
+
+
+def reshapes(position, energy, gradient, parameters, scratch):
+    flat = gradient.reshape(gradient.size)
+    for lane in range(energy.size):
+        energy[lane] = 0.5 * position[0, lane] * position[0, lane]
+        flat[lane] = position[0, lane]
+
+
+@pytest.mark.parametrize("kind", ["trajectory", "independent", "windows"])
+def test_identification_calls_nothing_where_numbers_lie_apart(kind):
+    """Reshaping calls a function that no device has."""
+    from sysid import identify, likelihoods, systems
+
+    chosen = (
+        likelihoods.trajectory(step=0.1, method="rk4") if kind == "trajectory"
+        else likelihoods.derivative(velocities="spline", batch_size=8, batches=kind)
+    )  # fmt: skip
+    part = identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen).target.energy_gradient
+    assert not faults(device.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
+    assert faults(code_of(reshapes, s.TARGET)) == ["numba_attempt_nocopy_reshape"]
 
 
 @pytest.mark.slow
