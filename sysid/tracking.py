@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_array
 
-from .derivative import minimiser
 from .model import Model
+from .normal_equations import minimiser
 from .series import Series
 from .windows import INTEGRAL, Grid, by_windows, defects, grid_of, slopes, smooth, solve
 
