@@ -254,7 +254,7 @@ def identified_by_batches(batches):
         series = data.simulate(systems.lorenz(), np.arange(0.0, 2.0, 0.05), seed=1)
         likelihood = likelihoods.derivative(noise=50.0, batch_size=7, batches=batches)
         problem = identify(series, systems.lorenz(), likelihood=likelihood)
-        exchange = samplers.resgld((1e-3, 2e-3), temperatures=(1.0, 3.0))
+        exchange = samplers.resgld((1e-3, 2e-3), temperatures=(1.0, 3.0), correction=0.5)
         return problem, exchange, {"init": np.broadcast_to(problem.starts(3, seed=1)[:, None], (3, 2, problem.dim))}
 
     return make
