@@ -1321,8 +1321,8 @@ MUTANTS = [
     Mutant(
         "identification: batches are not scaled to all data",
         "sysid/batches.py",
-        "slope[k, lane] = scale * (slope[k, lane] - total[entry])",
-        "slope[k, lane] = slope[k, lane] - total[entry]",
+        "slope[k, lane] = scale * (slope[k, lane] - total)",
+        "slope[k, lane] = slope[k, lane] - total",
         "tests/test_identify.py",
     ),
     Mutant(
