@@ -1,10 +1,11 @@
 """Memory: peak resident size of whole processes, and bytes per chain.
 
-Each run is a process of its own, launched twice, of which the smaller peak counts: the first may compile. "× JAX" is
-JAX's peak over ours. Bytes per chain are the slope between two numbers of chains: what a run holds for each chain that
-keeps one draw. "Last" keeps the last draw of 100 steps, "all" those of 1,000 steps, which are 16 bytes each.
+Each run is a process of its own, after one of 8 chains that may compile. "× JAX" is JAX's peak over ours. Bytes per
+chain are the slope between two numbers of chains: what a run holds for each chain that keeps one draw. "Last" keeps the
+last draw of 100 steps, "all" those of 1,000 steps, which are 16 bytes each.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -43,30 +44,44 @@ THEIRS = ("import", "sgld", "sgld, all draws")  # what JAX runs, too
 Peak = Callable[[str, str, int], int | None]
 
 
-def peak(who: str, case: str, chains: int) -> int | None:
-    """Bytes of a process of ``who``, the smaller of two; None where it has no such run, is not there or fails."""
-    command = [sys.executable, "-P", str(OURS), case, str(chains)]
-    if who != "ours":
-        if case not in THEIRS or not PYTHON.exists():
-            return None
-        command = [str(PYTHON), "-P", str(JAX), who, case, str(chains)]
+@functools.cache
+def compiled(case: str) -> None:
+    """Our functions for ``case`` are on disk; elsewhere it would be compiling that takes memory."""
+    ours(case, 8)
+
+
+def ours(case: str, chains: int) -> int:
+    """Bytes of a process of ours."""
+    return launched([sys.executable, "-P", str(OURS), case, str(chains)])
+
+
+def launched(command: list[str]) -> int:
+    """What a process prints. Raises RuntimeError with its last words where it fails."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    said = []
-    for _ in range(2):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode and who == "ours":
-            raise RuntimeError(f"{case}, {chains} chains: {done.stderr}")
-        if done.returncode:
-            print(f"{who}, {case}, {chains} chains: {done.stderr.strip().splitlines()[-1:]}")
-            return None
-        said.append(int(done.stdout))
-    return min(said)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[3:])}: {done.stderr.strip().splitlines()[-1:]}")
+    return int(done.stdout)
 
 
-def cells(ours: float, theirs: list[float | None], unit: float) -> tuple[list[str], list[str]]:
+def peak(who: str, case: str, chains: int) -> int | None:
+    """Bytes of a process of ``who``; None of a peer that has no such run, is not there or fails."""
+    if who == "ours":
+        compiled(case)
+        return ours(case, chains)
+    if case not in THEIRS or not PYTHON.exists():
+        return None
+    try:
+        return launched([str(PYTHON), "-P", str(JAX), who, case, str(chains)])
+    except RuntimeError as error:
+        print(error)
+        return None
+
+
+def cells(own: float, theirs: list[float | None], unit: float) -> tuple[list[str], list[str]]:
     """The ratios, and the numbers of all in ``unit``; dashes where there are none."""
-    ratios = ["–" if their is None else f"{their / ours:.3g}" for their in theirs]
-    return ratios, ["–" if value is None else f"{value / unit:.4g}" for value in (ours, *theirs)]
+    ratios = ["–" if their is None else f"{their / own:.3g}" for their in theirs]
+    return ratios, ["–" if value is None else f"{value / unit:.4g}" for value in (own, *theirs)]
 
 
 def main(plan: Plan, of: Peak = peak) -> None:
@@ -82,9 +97,9 @@ def main(plan: Plan, of: Peak = peak) -> None:
     names = ("× BlackJAX", "× JAX", "ours", "BlackJAX", "JAX")
     table = Table(plan.folder, "memory", "run", *names[:2], *(f"{name}, MiB" for name in names[2:]))
     for words, case, chains in RUNS:
-        ours = known("ours", case, chains) if chains <= most and not (plan.is_small and case == "stream") else None
-        if ours is not None:
-            ratios, peaks = cells(ours, [known(who, case, chains) for who in ("blackjax", "jax")], 2**20)
+        own = known("ours", case, chains) if chains <= most and not (plan.is_small and case == "stream") else None
+        if own is not None:
+            ratios, peaks = cells(own, [known(who, case, chains) for who in ("blackjax", "jax")], 2**20)
             table.row(words, *ratios, *peaks)
     print()
     table = Table(plan.folder, "memory_per_chain", "run", *names[:2], *(f"{name}, bytes" for name in names[2:]))
