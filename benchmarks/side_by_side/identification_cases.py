@@ -36,6 +36,10 @@ class Case(NamedTuple):
     chains: tuple[int, ...] = CHAINS
 
 
+# Of minibatches drawn independently, whose cost is that of their rows, whatever draws the normals.
+MANY_DRAWS: dict[str, Any] = {"generators": ("threefry2x32", "unsafe_rbg"), "chains": CHAINS[:2]}
+
+
 def of_velocities(name: str) -> Iterator[Case]:
     """Exact velocities, as in the r2SGLD paper; rivals' equations are written out in ``identification_numpy``."""
     system, data = systems.catalogue()[name], data_of(name)
@@ -54,7 +58,7 @@ def of_velocities(name: str) -> Iterator[Case]:
         yield Case(
             "derivative", name, f"{batches}, {BATCH} of {len(data)}", identify(data, system, likelihood=energy),
             (batches, numbers), {"JAX": [(way, numbers) for way in ways]},
-            chains=CHAINS if batches == "windows" else CHAINS[:2],
+            **(MANY_DRAWS if batches == "independent" else {}),
         )  # fmt: skip
 
 
