@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from toolkit.device_code import CALLED, CONTRACTIBLE, LOCAL
-from toolkit.device_engine import chain_codes, kernel_of
+from toolkit.job_kernels import chain_codes, kernel_of
 
 from .kernels import Case, every
 from .markdown import head, row

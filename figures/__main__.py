@@ -14,7 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from toolkit import CudaError
-from toolkit.job import check_cuda
+from toolkit.job_checks import check_cuda
 
 from .cached import read
 from .output import QUICK, folder_of

@@ -363,11 +363,11 @@ CASES |= {
 @contextmanager
 def planted(fault):
     """A fault of the backend: what a chain carries is put elsewhere, or what goes home is another's."""
-    from toolkit import chain_kernel, device_engine, device_exports
+    from toolkit import chain_kernel, device_exports, device_state
 
     where, name = {
         "column": (chain_kernel, "float_columns"),
-        "replicas": (device_engine, "by_chain"),
+        "replicas": (device_state, "by_chain"),
         "turn": (device_exports.Export, "arrive"),
     }[fault]
     right = getattr(where, name)

@@ -104,7 +104,7 @@ def test_two_replicas_that_move_alike_cost_twice_the_float64_of_one():
     pytest.importorskip("numba_cuda")
     from benchmarks.cuda.cases import case_of
     from benchmarks.cuda.measure import job_of
-    from toolkit.device_engine import chain_ptx
+    from toolkit.job_kernels import chain_ptx
 
     one, two = (count_operations(chain_ptx(job_of(case_of(name)), (9, 0))) for name in ("sgld", "r2sgld"))
     assert one.source == two.source == "PTX"

@@ -9,7 +9,7 @@ from numba import types
 from numpy.testing import assert_allclose, assert_array_equal
 
 from targets import mixtures
-from toolkit import Layout, Sampler, contour, sample, samplers, schedules, signatures, tempering
+from toolkit import Layout, Sampler, contour, flattening, sample, samplers, schedules, signatures, tempering
 from toolkit.compiling import compile_part
 from toolkit.contour import FIELDS, Partition, contour_state, step_decay, theta_of, visits_of
 
@@ -20,13 +20,13 @@ UNSETTLED = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs
 
 
 def flatten_once(energy, temperature, place, bins, top, bottom, multiplier, log_psi, weight, state, numbers, replicas):
-    contour.flatten(
+    flattening.flatten(
         energy, temperature, place, bins, top, bottom, multiplier, log_psi, weight, state, numbers, 1, replicas
     )  # fmt: skip
 
 
 def learn_once(bins, place, top, log_weight, share, state, numbers, step, replicas):
-    contour.learn(bins, place, top, log_weight, share, state, numbers, step, 1, replicas)
+    flattening.learn(bins, place, top, log_weight, share, state, numbers, step, 1, replicas)
 
 
 class Kernels:

@@ -165,10 +165,10 @@ def test_a_state_comes_home_as_it_went(launches, name):
     for field, view in views.items():
         view[...] = np.arange(count, count + view.size).reshape(view.shape)
         sent[field], count = view.copy(), count + view.size
-    engine._send()
+    engine._state.send()
     for view in views.values():
         view[...] = 0
-    engine._fetch()
+    engine._state.fetch()
     assert count > 100
     for field, view in views.items():
         np.testing.assert_array_equal(view, sent[field], err_msg=field)

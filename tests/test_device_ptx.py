@@ -22,7 +22,7 @@ if importlib.util.find_spec("numba_cuda") is None or config.ENABLE_CUDASIM:
     pytest.skip("needs numba-cuda, and not its simulator", allow_module_level=True)
 
 from benchmarks import kernels, ptx
-from toolkit import device, device_causes, device_code, device_engine
+from toolkit import device, device_causes, device_code, job_kernels
 
 ASSEMBLES = importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
 
@@ -177,14 +177,14 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     monkeypatch.setattr("toolkit.chain_kernel.compile_kernel", refuses)
     line = line_of(makes_arrays, "np.zeros")
     job = run_of(target(dim=1)(makes_arrays), samplers.sgld(0.1))
-    kernel = device_engine.kernel_of(job)
+    kernel = job_kernels.kernel_of(job)
     with pytest.raises(TypeError, match=rf"'cpu' for target 'makes_arrays'.*zeros.*line {line} of test_device_ptx.py"):
         device_causes.chain_kernel_of(job, *kernel)
     region = shapes.flower().domain
     problem = Problem(mixtures.cosine25(), region)
     object.__setattr__(problem, "domain", region._replace(name="cramped"))
     job = kernels.Case("test", "", problem, samplers.sgld(0.1, boundary=boundaries.reflect())).job()
-    parts, shape, *_ = device_engine.kernel_of(job)
+    parts, shape, *_ = job_kernels.kernel_of(job)
     line = line_of(without_room, "places =")
     told = device_causes.cause(job, parts._replace(look=without_room), shape, TypeError("whole"))
     assert "domain 'cramped', of which CUDA lacks something: arrays, lists" in told
@@ -201,7 +201,7 @@ def test_bits_that_may_differ_are_told(monkeypatch):
     monkeypatch.setattr(device, "code_of", lambda kernel, kinds: kernel)
     for _ in range(2):
         with pytest.warns(CudaWarning, match="'by_erf' by 'sgld'.*calls erf, gamma, pow .*which CUDA has of its own"):
-            device_causes.chain_kernel_of(job, *device_engine.kernel_of(job))
+            device_causes.chain_kernel_of(job, *job_kernels.kernel_of(job))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         device_causes.warn_of_bits(job, code._replace(functions=()))
@@ -212,9 +212,9 @@ def test_bits_that_may_differ_are_told(monkeypatch):
 @pytest.mark.skipif(not ASSEMBLES, reason="needs nvJitLink, which numba-cuda[cu13] brings")
 def test_sgld_keeps_its_state_in_registers():
     """And one with more numbers than there are registers does not: the assembler would say so."""
-    code = device_engine.chain_codes(
-        kernels.Case("test", "", mixtures.cosine25(), samplers.sgld(1e-3)).job(), ((8, 0),)
-    )[0]
+    code = job_kernels.chain_codes(kernels.Case("test", "", mixtures.cosine25(), samplers.sgld(1e-3)).job(), ((8, 0),))[
+        0
+    ]
     found = ptx.assembled(code.ptx, (8, 0))
     assert not faults(code)
     assert (found.stack, found.spill_stores, found.spill_loads) == (0, 0, 0)
@@ -231,7 +231,7 @@ COMMON = ("sgld", "sgld, flower", "r2sgld, flower", "psgld", "sghmc", "tact_hmc"
 def test_every_kernel_is_clean(group):
     """All of the catalogue, for both architectures; the common ones without a spill."""
     for case, job in ptx.unlike(group()):
-        codes = device_engine.chain_codes(job, ptx.CAPABILITIES)
+        codes = job_kernels.chain_codes(job, ptx.CAPABILITIES)
         for capability, code in zip(ptx.CAPABILITIES, codes, strict=True):
             allowed = kernels.OWN_FUNCTIONS.get(case.name, ())
             assert set(faults(code)) <= set(allowed), (case.name, faults(code))

@@ -8,8 +8,9 @@ import pytest
 from benchmarks.faults import BOX, NORMAL, PAIR, RIGHT, WRONG
 from toolkit import boundaries, samplers, schedules
 from toolkit.contour import Partition
-from toolkit.law_checks import check_laws, excuse_of
+from toolkit.law_checks import check_laws
 from toolkit.law_runs import by_chain, halved, pooled
+from toolkit.law_verdicts import excuse_of
 from toolkit.problem import as_problem
 from toolkit.schedules import evaluate
 from toolkit.tempering import continuous_tempering

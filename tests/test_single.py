@@ -148,7 +148,7 @@ def test_samplers_keep_the_law_they_have_in_float64(name):
 @pytest.mark.parametrize("sampler", [samplers.sgld(1e-3), samplers.sgnht(1e-3), samplers.mala(5e-3)])
 def test_kernels_have_no_arithmetic_in_float64(sampler):
     from toolkit import device
-    from toolkit.device_engine import chain_ptx
+    from toolkit.job_kernels import chain_ptx
 
     with twins_on_this_processor():
         job = job_of(mixtures.cosine25(), sampler, backend="cuda", dtype="float32")

@@ -1,62 +1,28 @@
 """A run that is saved as it goes, and goes on where it was saved; ``docs/resume.md`` says what is promised."""
 
 import contextlib
-import io
 import os
 import time
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .comparing import asked_for, check_extension, compare_with
+from .checkpoint_parts import Kept, Position, rows_of, segment, state_arrays
+from .checkpoint_reading import load_saved
+from .comparing import asked_for, compare_with
 from .contour import Partition
 from .describing import environment, to_json
 from .errors import CheckpointError, CheckpointWarning
 from .interrupts import held
 from .journal import BEGINNING, Journal, LockedError, Mark
 from .partitions import with_partition
-from .records import KINDS, MAGIC, DamagedError, Record, Stored, little, read_array, read_into, read_record, runs, store
-from .snapshots import are_possible, stored_names, views
+from .records import KINDS, MAGIC, DamagedError, Record, Stored, little, read_array, store
 from .state_file import write_state
 
 if TYPE_CHECKING:
     from .driver import Driver
     from .job import Job
     from .state import Outputs
-
-Array = NDArray[Any]
-
-
-class Position(NamedTuple):
-    """How far a saved run is, of how many steps, and the journal that goes with it."""
-
-    steps: int
-    draws: int
-    traced: int
-    elapsed: float
-    n_steps: int
-    journal: Mark
-
-    def as_info(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**self._asdict(), "journal": [*self.journal[:2], self.journal.digest.hex()]}
-
-    @classmethod
-    def of_info(cls, info: dict[str, Any]) -> "Position":
-        """From JSON. Raises DamagedError where it is none."""
-        try:
-            length, records, digest = info["journal"]
-            mark = Mark(int(length), int(records), bytes.fromhex(digest))
-            steps, draws, traced, n_steps = (int(info[name]) for name in ("steps", "draws", "traced", "n_steps"))
-            if not 0 < steps <= n_steps:
-                raise ValueError(f"{steps} of {n_steps} steps")
-            return cls(steps, draws, traced, float(info["elapsed"]), n_steps, mark)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DamagedError(f"cannot be read: {error!r}") from None
 
 
 class Checkpoint:
@@ -73,8 +39,7 @@ class Checkpoint:
         if job.checkpoint is None:
             return
         self._paths = job.checkpoint
-        self._keeps_draws = kind == "sample"
-        self._keeps_trace = kind != "stream"
+        self._kept = Kept(draws=kind == "sample", trace=kind != "stream")
         self._asked = asked_for(job, kind)
         self._journal = self._open()
         try:
@@ -159,7 +124,7 @@ class Checkpoint:
         if self._head is None:
             self._begin(driver)
         else:
-            self._load(driver, outputs)
+            self._keeps_last = load_saved(self._paths, self._journal, self._kept, driver, outputs)
         self._saved = self._position(driver)
         self._looked = time.monotonic()
 
@@ -181,93 +146,12 @@ class Checkpoint:
         except OSError as error:
             raise CheckpointError(f"checkpoint {self._paths.state!r} cannot be written: {error}") from error
 
-    def _load(self, driver: "Driver", outputs: "Outputs") -> None:
-        """Read the last state and its draws, or where they are damaged the previous ones."""
-        reasons: list[str] = []
-        for path in (self._paths.state, self._paths.previous):
-            try:
-                self._load_state(path, driver, outputs)
-            except FileNotFoundError:
-                continue  # one that was killed between its two changes of names
-            except (DamagedError, OSError) as error:
-                reasons.append(f"{path!r} {error}")
-                continue
-            if reasons:
-                self._keeps_last = False
-                warnings.warn(
-                    f"{reasons[0]}; the run goes on from {path!r}, saved after step {driver.done}",
-                    CheckpointWarning,
-                    stacklevel=4,
-                )
-            return
-        raise CheckpointError(
-            f"checkpoint {self._paths.state!r} cannot be used: {'; '.join(reasons)}; give another path, or remove the "
-            f"files {self._paths.state + '*'!r} to begin anew"
-        )
-
-    def _load_state(self, path: str, driver: "Driver", outputs: "Outputs") -> None:
-        """Read one state and its draws. Raises DamagedError or OSError where they cannot be used."""
-        with io.FileIO(path) as file:
-            record = read_record(file, 0, os.fstat(file.fileno()).st_size)
-            position = Position.of_info(record.info)
-            check_extension(driver.job, self._paths, position.steps, position.n_steps)
-            if (position.draws, position.traced) != driver.job.counts_before(position.steps):
-                raise DamagedError("cannot be read: its steps have other draws")
-            names = stored_names(driver.blocks, driver.job.sampler.n_replicas)
-            accumulated = accumulated_arrays(driver)
-            for name in names:
-                first = next(views(driver.blocks, name, driver.job.sampler.n_replicas))
-                check_fit(record, name, (len(driver.job.init), *first.shape[1:]), first.dtype)
-            for name, array in accumulated.items():
-                check_fit(record, name, array.shape, array.dtype)
-            self._read_draws(position, outputs)
-            for name in names:
-                read_into(file, record.arrays[name], views(driver.blocks, name, driver.job.sampler.n_replicas))
-            for name, array in accumulated.items():
-                read_into(file, record.arrays[name], [array])
-        if not are_possible(driver.blocks) or not all(
-            accumulator.is_possible(driver.accumulated[name])
-            for name, accumulator in driver.job.accumulators.items()
-            if hasattr(accumulator, "is_possible")
-        ):
-            raise DamagedError("cannot be read: its values are impossible")
-        driver.resume(position.steps, position.draws, position.traced, position.elapsed)
-
-    def _read_draws(self, position: Position, outputs: "Outputs") -> None:
-        """Read the journal into the outputs, up to the saved position. Raises DamagedError where it does not fit."""
-        assert self._journal is not None
-        done = Position(0, 0, 0, 0.0, position.n_steps, BEGINNING)
-        try:
-            for mark, record in self._journal.records():
-                if mark.records > 1:
-                    done = self._read_segment(done, record, outputs)
-                if mark.length >= position.journal.length:
-                    break
-        except DamagedError as error:
-            raise DamagedError(f"cannot be used, as {self._paths.journal!r}, which holds its draws, {error}") from None
-        expected = (position.draws if self._keeps_draws else 0, position.traced if self._keeps_trace else 0)
-        if self._journal.mark != position.journal or (done.draws, done.traced) != expected:
-            raise DamagedError(f"does not belong to {self._paths.journal!r}, or that is torn")
-
-    def _read_segment(self, done: Position, record: Record, outputs: "Outputs") -> Position:
-        """Read one record of the journal into the outputs, and return how far they are filled."""
-        assert self._journal is not None
-        try:
-            draws, traced = int(record.info["draws"]), int(record.info["traced"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DamagedError(f"cannot be read: {error!r}") from None
-        parts = segment(outputs, (done.draws, draws), (done.traced, traced))
-        for name, part in parts.items():
-            check_fit(record, name, part.shape, part.dtype)
-            read_into(self._journal.file, record.arrays[name], [part])
-        return done._replace(draws=draws, traced=traced)
-
     def after_chunk(self, driver: "Driver", outputs: "Outputs") -> None:
         """Save where it is time to."""
         if self._journal is None:
             return
         if driver.job.calls_python:  # what it raises breaks a chunk off, and the state with it
-            self._noted = self._position(driver), self._arrays(driver, copies=True)
+            self._noted = self._position(driver), state_arrays(driver, copies=True)
         if time.monotonic() - self._looked >= self._every:
             self.save(driver, outputs)
 
@@ -275,7 +159,7 @@ class Checkpoint:
         """Save the run as it stands after its last whole chunk, where that is known; warn where the disk refuses."""
         if self._journal is None or (not driver.is_whole and self._noted is None):
             return
-        position, arrays = self._noted or (self._position(driver), self._arrays(driver, copies=False))
+        position, arrays = self._noted or (self._position(driver), state_arrays(driver, copies=False))
         if position.steps == self._saved.steps:
             return
         try:
@@ -306,9 +190,7 @@ class Checkpoint:
         self._journal.check_place(self._paths.journal)
         saved = self._saved
         self._journal.go_to(saved.journal)
-        draws = position.draws if self._keeps_draws else 0
-        traced = position.traced if self._keeps_trace else 0
-        first_draw, first_traced = (saved.draws if self._keeps_draws else 0), (saved.traced if self._keeps_trace else 0)
+        (first_draw, first_traced), (draws, traced) = self._kept.of(saved), self._kept.of(position)
         if draws > first_draw or traced > first_traced:
             parts = segment(outputs, (first_draw, draws), (first_traced, traced))
             arrays = {name: Stored(part.dtype, part.shape, rows_of(part)) for name, part in parts.items()}
@@ -322,47 +204,8 @@ class Checkpoint:
             driver.done, driver.n_draws, driver.n_traced, driver.elapsed, driver.job.n_steps, self._journal.mark
         )
 
-    def _arrays(self, driver: "Driver", *, copies: bool) -> dict[str, Stored]:
-        """The state's arrays, read from the blocks as they are written, or copied now."""
-        n_chains, n_replicas = len(driver.job.init), driver.job.sampler.n_replicas
-        arrays = {}
-        for name in stored_names(driver.blocks, n_replicas):
-            first = next(views(driver.blocks, name, n_replicas))
-            pieces = views(driver.blocks, name, n_replicas)
-            shape = (n_chains, *first.shape[1:])
-            arrays[name] = Stored(first.dtype, shape, [np.concatenate(list(pieces))] if copies else pieces)
-        for name, array in accumulated_arrays(driver).items():
-            arrays[name] = store(array.copy() if copies else array)
-        return arrays
-
 
 def is_ours(journal: Journal) -> bool:
     """Whether a journal without a state is the beginning of one of ours, which a kill has left."""
     journal.file.seek(0)
     return MAGIC.startswith(journal.file.read(len(MAGIC)))
-
-
-def accumulated_arrays(driver: "Driver") -> dict[str, Array]:
-    """The accumulators' arrays by names that no two of them share."""
-    states = driver.accumulated.items()
-    return {f"accumulators[{name!r}][{key!r}]": array for name, state in states for key, array in state.items()}
-
-
-def segment(outputs: "Outputs", draws: tuple[int, int], traced: tuple[int, int]) -> dict[str, Array]:
-    """The outputs' views between two draws, and between two moments of the trace."""
-    drawn, times = slice(*draws), slice(*traced)
-    parts = {name: getattr(outputs, name)[:, :, drawn] for name in ("draws", "energies", "weights", "statistics")}
-    parts |= {"trace": outputs.trace[:, :, times], "theta": outputs.theta[:, times]}
-    return {name: part for name, part in parts.items() if part.size}
-
-
-def rows_of(part: Array) -> Iterator[Array]:
-    """Chains of ``part``, some at a time."""
-    return runs(part, part.nbytes // len(part))
-
-
-def check_fit(record: Record, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise DamagedError where a record has no array ``name`` of this shape and kind."""
-    placed = record.arrays.get(name)
-    if placed is None or placed.shape != shape or placed.dtype != little(dtype):
-        raise DamagedError(f"cannot be read: it has no {name} of shape {shape} and kind {dtype}")

@@ -1,29 +1,22 @@
 """The engine on a CUDA device: the state goes there once, chunks run there in pieces, and what is wanted comes home."""
 
-from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import device
-from .blocks import Block, Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
-from .chain_columns import Shape, float_columns, integer_columns
-from .chain_kernel import Kinds, Parts, argument_types, chain_kernel, settled
+from .blocks import Block, tempering_numbers
 from .device_causes import chain_kernel_of
-from .device_code import Code
 from .device_exports import Export, Piece, pieces_of, room_for
 from .device_gathering import DeviceGathering
+from .device_state import StateOnDevice, state_size
 from .gathering import State as AccumulatorState
-from .gathering import names_on_device
-from .proposals import propose, propose_nothing
+from .job_kernels import made_of, one_block
 from .recording import STATISTICS
 from .schedules import Factors
-from .snapshots import by_chain
-from .state import Numbers, Outputs
-from .tempers import TEMPERS
+from .state import Outputs
 
 if TYPE_CHECKING:
     from .job import Job
@@ -34,70 +27,6 @@ Integers = NDArray[np.int64]
 ROOM = 2**28  # bytes, at most, of what goes home of a piece: draws with what is beside them, or the trace
 SHARE = 8  # of the device's free memory, for a piece's draws
 PIECES = 4  # of a chunk whose draws go home: those of one travel while the next runs
-LOCAL_SCRATCH = 64  # floats of a target's scratch that a thread keeps to itself
-
-
-def local_shape(block: Block, n_replicas: int) -> Shape:
-    """The sizes of one chain's state, from the host's block of all chains."""
-    state = block.state
-    scratch = state.scratch.shape[0]
-    return Shape(
-        dim=state.position.shape[0],
-        replicas=n_replicas,
-        momenta=state.momentum.shape[0],
-        memory=state.memory.shape[0],
-        curvature=state.curvature.shape[0],
-        pairs=state.exchange.attempted.shape[0],
-        walkers=n_replicas if state.exchange.walker.size else 0,
-        bins=state.contour.table.shape[1] // 2,
-        coupling=state.continuous.rows.shape[0],
-        coupling_bins=state.continuous.bias.shape[0],
-        scratch=scratch,
-        distances=state.distances.size,
-        scratch_is_local=scratch * n_replicas <= LOCAL_SCRATCH,
-    )
-
-
-def parts_of(job: "Job") -> Parts:
-    """The functions that a run is made of."""
-    problem, sampler = job.problem, job.sampler
-    return Parts(
-        problem.target.energy_gradient,
-        sampler.dynamics.move,
-        look_nowhere if problem.domain is None else problem.domain.look.py_func,
-        TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
-        propose if sampler.dynamics.leapfrogs else propose_nothing,
-    )
-
-
-def kinds_of(job: "Job") -> Kinds:
-    """What a run's kernel computes with; targets that draw minibatches, and draws for accumulators, stay float64."""
-    real: Any = np.dtype(job.dtype).type
-    return Kinds(
-        real, np.float64 if job.problem.target.stochastic else real, np.float64 if names_on_device(job) else real
-    )
-
-
-def kernel_of(job: "Job", real: Any = None) -> tuple[Parts, Shape, Numbers, Kinds]:
-    """What a run's kernel is compiled for: runs with the same share it. real: as in ``chain_codes``."""
-    kinds = kinds_of(job if real is None else replace(job, dtype=np.dtype(real).name))
-    (block,) = make_blocks(job.problem, job.sampler, job.init[:1], Layout(lanes=2**62), 1)
-    return parts_of(job), local_shape(block, job.sampler.n_replicas), settled(engine_numbers(job)), kinds
-
-
-def chain_codes(job: "Job", capabilities: tuple[tuple[int, int], ...], real: Any = None) -> tuple[Code, ...]:
-    """The kernel of a run as code for devices of ``capabilities``, such as (9, 0); no device is needed.
-
-    real: float32 or float64; None for the job's own.
-    """
-    made_for = kernel_of(job, real)
-    return device.codes_of(chain_kernel(*made_for), argument_types(made_for[-1]), capabilities)
-
-
-def chain_ptx(job: "Job", capability: tuple[int, int], real: Any = None) -> str:
-    """The kernel of a run as PTX for devices of ``capability``; real: as in ``chain_codes``."""
-    (code,) = chain_codes(job, (capability,), real)
-    return code.ptx
 
 
 class DeviceEngine:
@@ -115,29 +44,18 @@ class DeviceEngine:
         self._n_replicas, self._wants_draws = sampler.n_replicas, wants_draws
         self.n_chains = len(job.init)
         self.threads = job.threads  # for accumulators on the host
-        (self._block,) = make_blocks(problem, sampler, job.init, Layout(lanes=2**62), 1)
-        self._shape = local_shape(self._block, sampler.n_replicas)
-        kinds = kinds_of(job)
+        self._block = one_block(job, self.n_chains)
+        parts, self._shape, numbers, kinds = made_of(job, self._block)
         self._real, self._drawn = kinds.real, kinds.draws
         self.made_with = {"backend": "cuda", "dtype": job.dtype, "device": device.name()}
         self._gathering = DeviceGathering(job, states, self._drawn)
         self._check_room(job)
         tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
-        numbers = engine_numbers(job)
-        self._kernel = chain_kernel_of(job, parts_of(job), self._shape, numbers, kinds)
+        self._kernel = chain_kernel_of(job, parts, self._shape, numbers, kinds)
         check_threads(job, self._kernel)
-        self._floats = device.device_array((total(float_columns(self._shape)), self.n_chains), np.float64)
-        self._integers = device.device_array((total(integer_columns(self._shape)), self.n_chains), np.int64)
-        shape, n = self._shape, self.n_chains
-        self._theta = device.device_array((4 * shape.bins, n if shape.bins else 1), np.float64)
-        has_bias, far_scratch = shape.coupling_bins > 0, shape.scratch > 0 and not shape.scratch_is_local
-        self._bias = device.device_array((2 * shape.coupling_bins, shape.replicas, n if has_bias else 1), np.float64)
-        self._scratch = device.device_array((shape.scratch, shape.replicas, n if far_scratch else 1), kinds.target)
-        distances = device.device_array((shape.distances, n if shape.distances else 1), self._real)
+        self._state = StateOnDevice(self._block, self._shape, kinds, self.n_chains)
         self._diverged = device.to_device(np.zeros(1, np.int64))
         self.may_have_diverged = False
-        self._is_there = False  # the state is on the device
-        self._is_home = True  # and the host's is the same
         domain = problem.domain
         scalars = (
             numbers.seed, np.int64(numbers.burn_in), self._real(numbers.gradient_noise),
@@ -148,7 +66,6 @@ class DeviceEngine:
         own = problem.target.parameters.astype(kinds.target), np.array(sampler.dynamics.parameters, self._real)
         arrays: list[Array] = [*own, tempering_parameters, *tables]
         self._given = (*scalars, *(device.to_device(values) for values in arrays))
-        self._states = (self._floats, self._integers, self._theta, self._bias, self._scratch, distances)
         self._exports = self._make_exports(job)
         self._free = device.free_memory() - self._gathering.n_bytes
         self._compute, self._copies = device.stream(), device.stream()
@@ -156,13 +73,8 @@ class DeviceEngine:
 
     def _check_room(self, job: "Job") -> None:
         """Raise ValueError where the chains' state does not fit into the device's memory."""
-        shape = self._shape
-        reals = (
-            total(float_columns(shape)) + 4 * shape.bins + 2 * shape.coupling_bins * shape.replicas + shape.distances
-        )
-        reals += 0 if shape.scratch_is_local else shape.scratch * shape.replicas
-        draw = (3 if self._wants_draws else 1) * job.n_kept * shape.dim  # and its two buffers on the way home
-        need = self.n_chains * 8 * (reals + draw + total(integer_columns(shape)))
+        draw = (3 if self._wants_draws else 1) * job.n_kept * self._shape.dim  # and its two buffers on the way home
+        need = self.n_chains * 8 * (state_size(self._shape) + draw)
         free = device.free_memory() - self._gathering.n_bytes
         if need > free:
             raise ValueError(
@@ -186,13 +98,13 @@ class DeviceEngine:
     def _arguments(self, first: int, plan: tuple[Any, ...]) -> tuple[Any, ...]:
         """The kernel's arguments for steps from ``first`` on; plan: two factors and two slots of each."""
         raws = (export.raw for export in self._exports)
-        return (*self._given, np.int64(first), *plan, *self._states, *raws, self._diverged)
+        return (*self._given, np.int64(first), *plan, *self._state.arrays, *raws, self._diverged)
 
     @property
     def blocks(self) -> list[Block]:
         """All chains in one block, as they stand after the last chunk."""
-        if not self._is_home:
-            self._fetch()
+        if not self._state.is_home:
+            self._state.fetch()
         return [self._block]
 
     def fetch_accumulated(self) -> None:
@@ -204,8 +116,8 @@ class DeviceEngine:
         outputs: Outputs,
     ) -> None:  # fmt: skip
         """As ``blocks.Engine.run``."""
-        if not self._is_there:
-            self._send()
+        if not self._state.is_there:
+            self._state.send()
         goes_home = self._wants_draws
         draws, moments = self._exports[:4], self._exports[4:]
         longest = -(-slots.size // PIECES) if goes_home and (slots >= 0).any() else slots.size
@@ -230,7 +142,7 @@ class DeviceEngine:
             )
         ]  # fmt: skip
         device_kept = device.to_device(kept)
-        self._is_home = False
+        self._state.is_home = False
         raws, filled = (draws[0].raw, draws[1].raw, draws[2].raw), 0
         under_way: tuple[int, Piece] | None = None
         for number, piece in enumerate(pieces):
@@ -278,51 +190,6 @@ class DeviceEngine:
         for export, target, count in zip(self._exports, targets, [n] * 4 + [m] * 2, strict=True):
             export.arrive(turn, count, target)
 
-    def _columns(self) -> Iterator[tuple[int, str, slice]]:
-        """Number of the state's array, name and rows of every field of a chain."""
-        for number, places in enumerate((float_columns(self._shape), integer_columns(self._shape))):
-            for name, column in places.items():
-                if column.size:
-                    yield number, name, slice(column.first, column.first + column.size)
-
-    def _by_chain(self, name: str) -> Array:
-        """A view of a field of the host's state, chains first."""
-        return by_chain(self._block.state, name, self.n_chains, self._n_replicas)
-
-    def _tables(self) -> Iterator[tuple[int, str, slice]]:
-        """Number of the state's array, name and rows of every large field."""
-        shape = self._shape
-        if shape.bins:
-            yield 2, "contour.table", slice(0, 2 * shape.bins)
-            yield 2, "contour.late", slice(2 * shape.bins, 3 * shape.bins)
-            yield 2, "contour.early", slice(3 * shape.bins, 4 * shape.bins)
-        if shape.coupling_bins:
-            yield 3, "continuous.bias", slice(0, shape.coupling_bins)
-            yield 3, "continuous.visits", slice(shape.coupling_bins, 2 * shape.coupling_bins)
-        if shape.scratch and not shape.scratch_is_local:
-            yield 4, "scratch", slice(0, shape.scratch)
-
-    def _send(self) -> None:
-        """The host's state to the device."""
-        hosts = [np.zeros(array.shape, array.dtype) for array in self._states[:5]]
-        for number, name, rows in self._columns():
-            hosts[number][rows] = self._by_chain(name).reshape(self.n_chains, -1).T
-        for number, name, rows in self._tables():
-            hosts[number][rows] = np.moveaxis(self._by_chain(name), 0, -1)
-        for array, host in zip(self._states, hosts, strict=False):
-            array.copy_to_device(host)
-        self._is_there = True
-
-    def _fetch(self) -> None:
-        """The device's state to the host."""
-        hosts = [array.copy_to_host() for array in self._states[:5]]
-        for number, name, rows in self._columns():
-            values = self._by_chain(name)
-            values[...] = hosts[number][rows].T.reshape(values.shape)
-        for number, name, rows in self._tables():
-            self._by_chain(name)[...] = np.moveaxis(hosts[number][rows], -1, 0)
-        self._is_home = True
-
 
 def check_threads(job: "Job", kernel: Any) -> None:
     """Raise ValueError where what threads keep besides their registers does not fit into the device's memory."""
@@ -333,8 +200,3 @@ def check_threads(job: "Job", kernel: Any) -> None:
             f"backend must be 'cpu' for chains of {n} replicas in {dim} dimensions: what a GPU's threads keep takes "
             f"{need / 1e9:.3g} GB, of {free / 1e9:.3g} GB that are free"
         )
-
-
-def total(columns: dict[str, Any]) -> int:
-    """Numbers in a chain's column."""
-    return sum(int(column.size) for column in columns.values())

@@ -1,47 +1,30 @@
 """Laws: what a sampler's draws say of a problem, judged against its truth and Stein's identity.
 
-Dynamics without a Metropolis test are biased by their step size, and documented to be. They run at h and at h/2, for
-the same time, and the two are extrapolated to step size 0, where a right sampler is unbiased; what remains there may be
-``REMAINS`` of the bias so found. From exact draws a right sampler stays exact, whether or not it has time to mix.
+Dynamics without a Metropolis test are biased by their step size, and documented to be, so they run at h and at h/2, for
+the same time (``law_verdicts``). From exact draws a right sampler stays exact, whether or not it has time to mix.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from .bit_checks import Verdict
 from .convergence import r_hat
 from .errors import DivergenceError
-from .law_runs import Measured, Plan, at_half_pace, halved, measure
+from .law_runs import Measured, Setting, at_half_pace, halved, measure
 from .law_statistics import Group, Unknown, stein_group, truth_groups
-from .problem import Problem, Truth
+from .law_verdicts import judge
+from .problem import Truth
 from .sampler import Sampler
 from .schedules import evaluate
 from .tempering import ContinuousTempering, Contour, Stein
 
 Floats = NDArray[np.float64]
 
-FALSE_ALARM = 1e-4  # of a right sampler, for each check, its comparisons together
-REMAINS = 0.25  # of the bias between step sizes h and 0 may be left by the extrapolation
-COARSE = 0.25  # an allowed deviation of so many standard deviations of the value says too little
-DRIFTS, BIASED = 3.0, 3.0  # standard errors from which a drift, or a bias, is spoken of
 MIXED = 1.1  # R-hat above which a run from other than exact draws is not judged
 LIKELY = 10.0  # chains that must begin in a mode, on average, for its weight to be judged
-
-
-class Setting(NamedTuple):
-    """What is judged, and how."""
-
-    problem: Problem  # without its domain, where the sampler ignores it
-    given: Problem
-    sampler: Sampler
-    plan: Plan
-    starts_exact: bool  # from independent draws of the truth
-    exact: Floats | None  # independent draws of the truth (n, dim)
 
 
 def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
@@ -188,97 +171,3 @@ def edge_verdicts(setting: Setting, measured: Measured) -> Iterator[tuple[str, V
     if kind == "reflect":
         said += f"; reflection gave up and stayed {measured.fallbacks} times"
     yield "domain", Verdict(outside == 0, said)
-
-
-def judge(setting: Setting, group: Group, i: int, at_h: Measured, at_half: Measured | None) -> Verdict:
-    """The verdict on one group of means."""
-    values = at_h.values[i]
-    if not np.isfinite(values).all() or not np.isfinite(at_half.values[i] if at_half else 0.0).all():
-        return Verdict(None, "not judged: some chains have no draw with a weight; give more steps")
-    limit = values if at_half is None else 2.0 * at_half.values[i] - values
-    bias = values.mean(axis=0) - limit.mean(axis=0)
-    floor = floor_of(group, setting, at_h)
-    error_at_h = np.maximum(error_of(values), floor)
-    error = np.maximum(error_of(limit), floor if at_half is None else np.sqrt(5.0) * floor)
-    quantile = float(scipy.special.stdtrit(len(values) - 1, 1.0 - 0.5 * FALSE_ALARM / len(group.labels)))
-    away = np.abs(limit.mean(axis=0) - group.expected)
-    allowed = quantile * error + REMAINS * np.abs(bias) + group.slack
-    worst = int(np.argmax(away / allowed))
-    said = f"{group.labels[worst]} is {limit[:, worst].mean():.5g} ± {error[worst]:.2g}"
-    said += "" if at_half is None else " at step size → 0"
-    said += f", and should be {group.expected[worst]:.5g}"
-    if away[worst] > allowed[worst]:
-        said += (
-            f": {away[worst] / error[worst]:.1f} standard errors off" if error[worst] > 0.0 else ", without any spread"
-        )
-        excuse = excuse_of(setting, [m.drifts[i][:, worst] for m in (at_h, at_half) if m], at_h.doubts)
-        return Verdict(None, f"not judged: {said}, but {excuse}") if excuse else Verdict(False, said)
-    if group.name == "mode weights" and at_h.hops < 1.0:
-        return Verdict(
-            None,
-            f"not judged: a chain changed its mode {at_h.hops:.2g} times on average, and the weights are those of the "
-            "exact draws it began at; give more steps",
-        )
-    coarse = float(np.max(quantile * error / group.scale))
-    if coarse > COARSE:
-        k = int(np.argmax(quantile * error / group.scale))
-        return Verdict(
-            None,
-            f"not judged: too few effective draws, {group.labels[k]} is known to ± {error[k]:.2g} alone; give more "
-            "steps or chains",
-        )
-    number = len(group.labels)
-    parts = [f"{number} compared: {said}, the farthest" if number > 1 else said]
-    parts += [in_words(group, values, error_at_h)] if at_half is not None else []
-    return Verdict(True, "; ".join(part for part in (*parts, group.remark) if part))
-
-
-def floor_of(group: Group, setting: Setting, measured: Measured) -> Floats:
-    """The least standard error: that of independent draws, or of as many modes as chains have met."""
-    independent = group.scale / np.sqrt(measured.n_draws)
-    if group.name not in ("mode weights", "cells") or not np.isfinite(measured.hops):
-        return np.asarray(independent)
-    met = len(setting.plan.init) * (1.0 + measured.hops)
-    return np.asarray(np.maximum(independent, group.scale / np.sqrt(met)))
-
-
-def error_of(values: Floats) -> Floats:
-    """Standard error of the mean over chains."""
-    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
-
-
-def excuse_of(setting: Setting, drifts: Sequence[Floats], doubts: Sequence[str]) -> str:
-    """Why a deviation is no failure: contour's own doubts, or a run that was not at its law yet; else nothing."""
-    if doubts:
-        return "contour's weights are not to be trusted yet"
-    for drift in drifts if not stays_exact(setting) else ():
-        if abs(drift.mean()) > DRIFTS * drift.std(ddof=1) / np.sqrt(len(drift)):
-            return (
-                f"it still moves, by {-drift.mean():.2g} from the first half of the draws to the second; give a longer "
-                "burn_in or more steps"
-            )
-    return ""
-
-
-def stays_exact(setting: Setting) -> bool:
-    """Whether a run begins at its law in all it remembers, so that nothing excuses a drift."""
-    dynamics = setting.sampler.dynamics
-    remembers = dynamics.has_momentum or bool(dynamics.memory) or setting.sampler.tempering is not None
-    return setting.starts_exact and not remembers
-
-
-def in_words(group: Group, values: Floats, error: Floats) -> str:
-    """The largest bias at the step size itself that stands out of the noise."""
-    bias = values.mean(axis=0) - group.expected
-    sure = np.abs(bias) > BIASED * error + group.slack
-    if not sure.any():
-        return "no bias of the step size stands out"
-    k = int(np.argmax(np.where(sure, np.abs(bias) / group.scale, 0.0)))
-    size, direction = abs(bias[k]), "large" if bias[k] > 0.0 else "small"
-    if group.unit == "share" and group.expected[k] != 0.0:
-        amount = f"{size / abs(group.expected[k]):.1%} too {direction}"
-    elif group.unit == "probability":
-        amount = f"{size:.2g} too {direction}"
-    else:
-        amount = f"{size / group.scale[k]:.2g} of the spread too {direction}"
-    return f"at this step size {group.labels[k]} is {amount}"

@@ -48,6 +48,17 @@ class Measured(NamedTuple):
     run: Run  # the last
 
 
+class Setting(NamedTuple):
+    """What is judged, and how."""
+
+    problem: Problem  # without its domain, where the sampler ignores it
+    given: Problem
+    sampler: Sampler
+    plan: Plan
+    starts_exact: bool  # from independent draws of the truth
+    exact: Floats | None  # independent draws of the truth (n, dim)
+
+
 def halved(sampler: Sampler) -> Sampler:
     """``sampler`` with half its step sizes, its schedule stretched over twice the steps."""
     steps = (0.5 * sampler.arrays["step_sizes"]).tolist()

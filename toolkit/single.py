@@ -16,14 +16,14 @@ import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
-from . import continuous, contour, evaluation, hyperbolic, maths, philox, single_maths, swapping, trigonometry
+from . import continuous, evaluation, flattening, hyperbolic, maths, philox, single_maths, swapping, trigonometry
 from .rebinding import names_in
 
 Function = python_types.FunctionType
 Single = np.float32
 
 KEPT = {
-    contour.flatten, contour.learn, contour.open_bin, contour.nearest_visited, continuous.coupling,
+    flattening.flatten, flattening.learn, flattening.open_bin, flattening.nearest_visited, continuous.coupling,
     continuous.temper_continuously, continuous.push_and_learn, evaluation.set_counters, swapping.estimate_corrections,
 }  # fmt: skip
 NAMESAKES: dict[Any, Any] = {

@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 from .compiling import kernel
 from .continuous import RENEWED, temper_continuously
-from .contour import learn
 from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY
-from .flattening import flatten_block
+from .flattening import flatten_block, learn
 from .maths import select
 from .philox import COUPLING, REFRESH, fill_normals
 from .state import (

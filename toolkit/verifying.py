@@ -15,8 +15,8 @@ from .checks import check_count
 from .errors import ContourWarning, DivergenceError
 from .gradient_check import GradientError, check_gradient
 from .job import make_job
-from .law_checks import Setting, check_laws
-from .law_runs import Plan
+from .law_checks import check_laws
+from .law_runs import Plan, Setting
 from .problem import Problem, as_problem
 from .sampler import Sampler
 from .tempering import Contour

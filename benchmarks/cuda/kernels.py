@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.device_engine import chain_ptx
+from toolkit.job_kernels import chain_ptx
 
 from .cases import Case
 from .measure import job_of
