@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .boundaries import Boundary, ignore
-from .checks import check_deviation, check_numbers, check_text, is_sequence
+from .checks import check_deviation, check_number, check_numbers, check_text, is_sequence
 from .dynamics import Dynamics, langevin
 from .philox import MAX_REPLICAS
 from .schedules import Schedule, constant
 from .tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
 from .underdamped import move_underdamped
 
+Number = float | Sequence[float] | NDArray[np.float64]  # one value, or one for every chain
 Values = Sequence[Any] | NDArray[np.float64]
 
 
@@ -101,6 +102,15 @@ class Sampler:
         """``step_sizes`` or ``temperatures`` of the lanes whose chains and replicas are given."""
         values = self.arrays[name]
         return np.asarray(values[replica] if values.ndim == 1 else values[chain, replica])
+
+
+def shared(name: str, value: Any, n_replicas: int = 1) -> Values:
+    """One value for all replicas: (R,) of a number, (chain, R) of an array (chain,)."""
+    if is_sequence(value) or (isinstance(value, np.ndarray) and value.ndim > 0):
+        if len(value) == 0:
+            raise ValueError(f"{name} must be a number, or one for every chain, got {value!r}")
+        return tuple((v,) * n_replicas for v in check_numbers(name, value, above=0.0))
+    return (check_number(name, value, above=0.0),) * n_replicas
 
 
 def check_values(name: str, values: Any) -> tuple[Any, ...]:

@@ -1,0 +1,58 @@
+"""The constructor with continuous tempering, TACT-HMC, and its two ablations."""
+
+from . import dynamics as moves
+from . import tempering as temper
+from .boundaries import Boundary, ignore
+from .checks import check_flag
+from .sampler import Number, Sampler, shared
+from .schedules import Schedule, constant
+
+
+def tact_hmc(
+    step_size: Number,
+    *,
+    top_temperature: float = 6.0,
+    friction: float = 0.05,
+    inertia: float = 1.0,
+    bias: str = "abf",
+    resample_every: int = 50,
+    thermostat: bool = True,
+    tempers: bool = True,
+    temperature: Number = 1.0,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+    gradient_noise: float = 0.0,
+    energy_noise: float = 0.0,
+) -> Sampler:
+    """Thermostat-assisted continuously tempered HMC: Nosé–Hoover × continuous tempering.
+
+    step_size, friction and inertia serve position and ξ alike (η, c, γ); give ``tempering.continuous_tempering`` to
+    ``Sampler`` to set them apart. A draw counts where ``run.weights`` is 1, which is where λ = 1.
+    thermostat=False and tempers=False are the paper's two ablations: friction c that does not adapt, for position
+    and ξ; and Nosé–Hoover dynamics alone, which look at no energy and ignore energy_noise. Law, bias and
+    numbers: ``dynamics.nose_hoover``, ``tempering.continuous_tempering``.
+    Source: TACT-HMC (2018), algorithm 1; η is not printed for its synthetic targets, c, γ and K as for its networks.
+    """
+    frictional = moves.underdamped_langevin(friction=friction)
+    return Sampler(
+        "tact_hmc",
+        shared("step_size", step_size),
+        shared("temperature", temperature),
+        dynamics=moves.nose_hoover(friction=friction, inertia=inertia)
+        if check_flag("thermostat", thermostat)
+        else frictional,
+        schedule=schedule,
+        tempering=temper.continuous_tempering(
+            top_temperature=top_temperature,
+            friction=friction,
+            inertia=inertia,
+            bias=bias,
+            thermostat=thermostat,
+            resample_every=resample_every,
+        )
+        if check_flag("tempers", tempers)
+        else None,
+        boundary=boundary,
+        gradient_noise=gradient_noise,
+        energy_noise=energy_noise if tempers else 0.0,
+    )

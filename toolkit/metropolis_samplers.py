@@ -1,0 +1,49 @@
+"""Constructors with a Metropolis test: exact yardsticks for the others."""
+
+from . import dynamics as moves
+from .boundaries import Boundary, ignore
+from .sampler import Number, Sampler, shared
+from .schedules import Schedule, constant
+
+
+def mala(
+    step_size: Number,
+    *,
+    temperature: Number = 1.0,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+) -> Sampler:
+    """Metropolis-adjusted Langevin, an exact yardstick with SGLD's step size; ``boundaries.reject()`` keeps a domain.
+
+    Law: ``dynamics.mala``. Source: Roberts & Tweedie (1996).
+    """
+    return Sampler(
+        "mala",
+        shared("step_size", step_size),
+        shared("temperature", temperature),
+        dynamics=moves.mala(),
+        schedule=schedule,
+        boundary=boundary,
+    )
+
+
+def hmc(
+    step_size: Number,
+    *,
+    n_leapfrogs: int = 10,
+    temperature: Number = 1.0,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+) -> Sampler:
+    """Hamiltonian Monte Carlo, an exact yardstick; ``step_size`` is the leapfrog's ε.
+
+    Law and n_leapfrogs: ``dynamics.hmc``. Source: Duane et al. (1987); Neal (2011).
+    """
+    return Sampler(
+        "hmc",
+        shared("step_size", step_size),
+        shared("temperature", temperature),
+        dynamics=moves.hmc(n_leapfrogs=n_leapfrogs),
+        schedule=schedule,
+        boundary=boundary,
+    )
