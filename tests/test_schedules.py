@@ -73,6 +73,15 @@ def test_arrays_and_functions_of_ones_own_are_the_same(given):
     assert not np.array_equal(runs[0].draws, plain.draws)
 
 
+def test_the_name_of_ones_own_says_what_is_given_and_which_function():
+    def melting(steps):
+        return 1.0 / (1.0 + steps)
+
+    assert schedules.custom().name == "custom()"
+    assert schedules.custom(np.ones(5), temperature=melting).name == "custom(step_size, temperature=melting)"
+    assert schedules.custom(keep=lambda steps: steps > 3).name == "custom(keep)"
+
+
 def test_an_array_of_ones_own_is_copied():
     values = np.ones(10)
     schedule = schedules.custom(values)

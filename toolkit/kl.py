@@ -113,7 +113,8 @@ def kl_path(
 
     draws: (chain, draw, 2), or 1 with y_edges None; masses: (nx, ny), or (nx,), on the grid of the edges; checkpoints:
     increasing numbers of draws, 1 to all (None: all). weights: (chain, draw); those of the first draws are scaled to
-    sum to their number, and the KL is nan where they are all 0. Raises TypeError or ValueError otherwise.
+    sum to their number, and the KL is nan where they are all 0. pseudo_count: of ``kl_divergence``. Raises TypeError
+    or ValueError otherwise.
     """
     edges = check_grid(x_edges, y_edges)
     points = check_draws(draws, dim=len(edges))
@@ -143,8 +144,8 @@ def kl_path(
 def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> float:
     """Mean of ``kl_divergence`` for ``n_draws`` independent exact draws, with an error below 1e-6 nats.
 
-    masses: as ``kl_divergence`` takes them; n_draws ≥ 1. E log(count + a) is summed over the
-    binomial law where its mean is below 150, and expanded about the mean above.
+    masses, pseudo_count: as ``kl_divergence`` takes them; n_draws ≥ 1. E log(count + a) is summed over the binomial law
+    where its mean is below 150, and expanded about the mean above. Raises TypeError or ValueError where out of range.
     """
     p = check_masses(masses)
     n = check_count("n_draws", n_draws, at_least=1)
@@ -178,10 +179,11 @@ def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> floa
 def equivalent_draws(kl: Any, masses: Any, *, pseudo_count: float = 0.5) -> Array:
     """The numbers of independent exact draws whose expected KL is ``kl``: what draws with that KL are worth.
 
-    kl: any shape, which is the result's. ``expected_kl`` is tabled at 64 numbers of draws from 1 to 10⁷ and
-    interpolated in between, to about 0.1 %; the ends are returned for a ``kl`` beyond them. Where the pseudo-count
-    makes very few draws look better than a few more, the table begins at its maximum. The number says how good the
-    cells' frequencies are, and nothing of draws whose law is biased: these can look good for a while.
+    kl: in nats, any shape, which is the result's. masses, pseudo_count: those it is of. ``expected_kl`` is tabled at 64
+    numbers of draws from 1 to 10⁷ and interpolated in between, to about 0.1 %; the ends are returned for a ``kl``
+    beyond them. Where the pseudo-count makes very few draws look better than a few more, the table begins at its
+    maximum. The number says how good the cells' frequencies are, and nothing of draws whose law is biased: these can
+    look good for a while. Raises ValueError where masses lie in so few cells that more draws would not help.
     """
     values = check_array("kl", kl)
     numbers = np.unique(np.geomspace(1, 1e7, 64).round().astype(int))

@@ -10,6 +10,9 @@ from .signatures import DYNAMICS
 class Dynamics(NamedTuple):
     """A way to move: its block function (``signatures.DYNAMICS``), its numbers, and what it needs from the engine.
 
+    parameters: as the block function takes them; others do not recompile it. has_momentum: of the shape of the
+    position. needs_curvature: the Hessian's diagonal, which the engine estimates from the gradient at one probe.
+    draws_noise: whether a step takes normals.
     memory: names of what it keeps from step to step; one that ends in ``[]`` has one row per coordinate, any other
     one row in all. Each row begins at the value in ``memory_start``. Those that begin with ``_``, which come last, are
     scratch, and no trace shows them. gradients: gradient evaluations per step.

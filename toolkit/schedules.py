@@ -167,8 +167,9 @@ def cosine_cycles(n_cycles: int, *, exploration: float = 0.0, floor: float = 0.0
 def custom(step_size: Own = None, *, temperature: Own = None, keep: Own = None) -> Schedule:
     """The user's own multiples of the base step size and temperature, and whether a draw may be kept.
 
-    Each an array with one value for every step of the run, or a function of the steps, int64 (steps,) → (steps,),
-    whose value at a step must depend on that step alone; None: 1, and every step kept. Numbers ≥ 0; ``keep`` booleans.
+    Each an array (n_steps,) with one value for every step of the run, or a function of the steps, int64 (steps,) →
+    (steps,), whose value at a step must depend on that step alone; None: 1, and every step kept. Numbers ≥ 0; ``keep``
+    booleans.
     Raises TypeError or ValueError for a bad array here, for a short one or a bad function where the run begins.
     """
     given = {"step_size": step_size, "temperature": temperature, "keep": keep}
@@ -187,8 +188,14 @@ def custom(step_size: Own = None, *, temperature: Own = None, keep: Own = None) 
                 values.append(source[steps])
         return Factors(*values)
 
-    label = ", ".join(name for name, value in own.items() if value is not None)
+    label = ", ".join(label_of(name, value) for name, value in own.items() if value is not None)
     return Schedule(f"custom({label})", factors, keeps_all=keep is None, made_by=("custom", own))
+
+
+def label_of(name: str, value: Any) -> str:
+    """An argument as a schedule's name tells it: with a function's own name, where it has one."""
+    called = getattr(value, "__name__", "")
+    return f"{name}={called}" if called.isidentifier() else name
 
 
 def check_own(name: str, value: Any) -> Any:

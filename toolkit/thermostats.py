@@ -88,7 +88,7 @@ def coupling_histogram(run: Run, n_bins: int = 20) -> tuple[Array, Array]:
 
 
 def running_average(values: Any) -> Array:
-    """Mean of the first 1, 2, 3, … ``values`` along their last axis."""
+    """Mean of the first 1, 2, 3, … ``values`` along their last axis; of their shape. Raises ValueError for a number."""
     array = check_array("values", values)
     if array.ndim == 0:
         raise ValueError(f"values must have an axis, got the number {array}")
