@@ -244,6 +244,10 @@ BAD_SAMPLERS |= {
         "tempering must be None or one of ReplicaExchange, Contour, ContinuousTempering, Stein, got 'contour'",
     ),
     "dynamics": (lambda: Sampler("x", [0.1], dynamics="langevin"), "dynamics must be a Dynamics, got 'langevin'"),
+    "memory without a start": (
+        lambda: Sampler("x", [0.1], dynamics=dynamics.langevin()._replace(memory=("a", "b"), memory_start=(0.0,))),
+        r"memory_start of dynamics 'langevin' must have one value for each of memory \('a', 'b'\), got \(0.0,\)",
+    ),
     "Stein that is shaken": (
         lambda: Sampler("x", [0.1], tempering=tempering.stein()), "tempering by stein and .*got dynamics 'langevin'",
     ),

@@ -90,6 +90,9 @@ def test_few_even_cells():
     assert d.expected_kl([1.0], 10) == 0.0
     even = np.full(4, 0.25)
     assert d.equivalent_draws(d.expected_kl(even, 1000), even) == pytest.approx(1000, rel=2e-3)
+    other = d.expected_kl(even, 1000, pseudo_count=3.0)
+    assert d.equivalent_draws(other, even, pseudo_count=3.0) == pytest.approx(1000, rel=2e-3)
+    assert d.equivalent_draws(other, even) != pytest.approx(1000, rel=2e-3)
 
 
 def test_kl_path_is_kl_of_every_prefix(flower, masses):

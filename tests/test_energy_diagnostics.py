@@ -91,6 +91,17 @@ def test_theta_against_the_truth(runs, field):
     assert d.theta_error(wrong).pooled > 0.06
 
 
+def test_theta_against_a_truth_that_is_given(runs):
+    """That of another target, whose energies lie higher, by its own probabilities of the bins."""
+    other = mixtures.gaussian_mixture([[0.0, 0.0]], 1.5)
+    found = d.theta_error(runs["theta"], truth=other.truth)
+    lowest = float(other.evaluate(np.zeros((1, 2)))[0][0]) - LOWEST
+    inside = np.diff(stats.expon.cdf(0.5 * np.arange(9.0) - lowest))
+    np.testing.assert_allclose(found.true, inside / inside.sum(), atol=1e-4)
+    assert d.theta_error(runs["theta"], truth=NORMAL.truth).pooled == d.theta_error(runs["theta"]).pooled
+    assert found.pooled > 0.1
+
+
 def test_theta_needs_contour_at_temperature_1_with_exact_energies(runs):
     run = runs["theta"]
 

@@ -93,6 +93,33 @@ def test_grid_kl_is_kl_divergence_of_all_chains():
     assert d.grid_kl(many, problem.truth, edges, edges).kl > 0.0
 
 
+@pytest.mark.parametrize("pseudo_count", [0.05, 4.0])
+def test_the_pseudo_count_is_that_of_kl_divergence(pseudo_count):
+    """In ``kl`` and ``expected`` of a grid, and all along a path; with its default they are others."""
+    draws, _ = independent(np.random.default_rng(26))
+    found = d.grid_kl(draws, MASSES, EDGES, pseudo_count=pseudo_count, n_effective=4000)
+    counts = d.cell_counts(draws.reshape(-1, 1), EDGES)
+    kl = d.kl_divergence(counts, MASSES, total=4000, pseudo_count=pseudo_count)
+    expected = d.expected_kl(MASSES, 4000, pseudo_count=pseudo_count)
+    np.testing.assert_allclose(found, [kl, 4000, expected, kl - expected], rtol=1e-12)
+    plain = np.array(d.grid_kl(draws, MASSES, EDGES, n_effective=4000))
+    assert (abs(plain / found - 1.0)[[0, 2, 3]] > 1e-3).all()
+    path = d.kl_path(draws, MASSES, EDGES, checkpoints=[50, 1000], pseudo_count=pseudo_count)
+    first = d.cell_counts(draws[2, :50], EDGES)
+    assert path[2, 0] == pytest.approx(d.kl_divergence(first, MASSES, total=50, pseudo_count=pseudo_count), rel=1e-12)
+    assert (abs(path / d.kl_path(draws, MASSES, EDGES, checkpoints=[50, 1000]) - 1.0) > 1e-3).all()
+
+
+def test_cell_ess_of_weighted_draws():
+    """That of ``grid_kl``; of weights that are all one number, that of none."""
+    draws, weights = weighted(np.random.default_rng(27))
+    number = d.cell_ess(draws, MASSES, EDGES, weights=weights)
+    assert number == d.grid_kl(draws, MASSES, EDGES, weights=weights).n_effective
+    plain = d.cell_ess(draws, MASSES, EDGES)
+    assert d.cell_ess(draws, MASSES, EDGES, weights=np.full((4, 1000), 3.0)) == pytest.approx(plain, rel=1e-12)
+    assert number < 0.95 * plain
+
+
 def test_weighted_counts_are_numpy_s():
     rng = np.random.default_rng(24)
     x, w = rng.standard_normal((500, 2)), rng.random(500)

@@ -68,6 +68,19 @@ def test_step_sizes_move_with_their_temperatures():
     assert adapted_ladder(gaussian(2), sampler, n_steps=200, n_chains=16, seed=2, n_rounds=2) != moved
 
 
+def test_the_first_round_begins_at_init():
+    """A start far up a hill of equal energies decides all swaps of a short round; the later ones forget it."""
+    sampler = samplers.resgld((1e-6,) * 3, temperatures=(1.0, 2.0, 9.0))
+
+    def moved(init):
+        return adapted_ladder(gaussian(1), sampler, n_steps=4, n_chains=8, seed=1, n_rounds=1, init=init).temperatures
+
+    places = np.zeros((8, 3, 1))
+    assert moved(None) == moved([0.0]) == moved(places)
+    places[:, 2] = 50.0
+    assert moved(places)[1] > moved(None)[1]
+
+
 def test_pairs_that_always_or_never_swap_leave_a_ladder_that_increases():
     sampler = samplers.resgld((0.1,) * 4, temperatures=(1.0, 1.0 + 1e-9, 1.0 + 2e-9, 1e6))
     moved = adapted_ladder(gaussian(2), sampler, n_steps=100, n_chains=8, seed=1, n_rounds=3)

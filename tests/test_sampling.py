@@ -90,6 +90,23 @@ def test_a_stream_joins_to_the_sample(chunk_steps):
     assert [c.n_steps for c in chunks][-1] == 150
 
 
+def test_a_stream_keeps_what_a_sample_keeps():
+    """Replicas, statistics and trace too; and not what it is told not to."""
+    arguments = {"n_steps": 90, "n_chains": 2, "seed": 4, "threads": 1, "layout": Layout(chunk_steps=40)}
+    kept = {"keep_replicas": True, "trace_every": 7}
+    chunks = list(stream(FLOWER, R2SGLD, **arguments, **kept))
+    whole = sample(FLOWER, R2SGLD, **arguments, **kept)
+    np.testing.assert_array_equal(np.concatenate([c.replica_draws for c in chunks], axis=2), whole.replica_draws)
+    for name in whole.statistics._fields:
+        parts = [getattr(c.statistics, name) for c in chunks]
+        np.testing.assert_array_equal(np.concatenate(parts, axis=2), getattr(whole.statistics, name))
+    assert whole.statistics.swaps.max() > 0
+    np.testing.assert_array_equal(np.concatenate([c.trace.steps for c in chunks]), whole.trace.steps)
+    (bare, *_) = stream(FLOWER, R2SGLD, keep_statistics=False, **arguments)
+    assert bare.statistics is bare.trace is None
+    assert bare.replica_draws.shape == (2, 1, 40, 2)
+
+
 def test_a_stream_does_not_grow():
     """Arrays handed out are of the chunk's size, whatever the number of steps."""
     sizes = set()

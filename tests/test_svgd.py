@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from targets import mixtures
-from toolkit import DivergenceError, Target, sample, samplers
+from toolkit import DivergenceError, Sampler, Target, dynamics, sample, samplers, tempering
 
 MIXTURE = mixtures.gaussian_mixture([[-2.0, 0.0], [2.0, 1.0], [0.0, -2.0]], 0.5, [0.5, 0.3, 0.2])
 
@@ -26,7 +26,9 @@ def mixture_gradient(x):
     return (share[:, :, None] * away).sum(axis=1) / share.sum(axis=1)[:, None] / truth.covariances[0, 0, 0]
 
 
-def svgd_in_numpy(x, n_steps, step_size, *, temperature=1.0, bandwidth=None, decay=0.9, rmsprop=True, fresh=True):
+def svgd_in_numpy(
+    x, n_steps, step_size, *, temperature=1.0, bandwidth=None, decay=0.9, floor=1e-6, rmsprop=True, fresh=True
+):
     """Liu & Wang (2016), algorithm 1, on one chain's particles (n, dim); fresh=False keeps the first bandwidth."""
     x, square = x.copy(), np.zeros_like(x)
     for step in range(n_steps):
@@ -39,7 +41,7 @@ def svgd_in_numpy(x, n_steps, step_size, *, temperature=1.0, bandwidth=None, dec
         push = (kernel[:, :, None] * apart).sum(axis=1) * 2.0 * temperature / b
         descent = (kernel @ mixture_gradient(x) - push) / len(x)
         square = decay * square + (1.0 - decay) * descent**2
-        x -= step_size * (descent / (1e-6 + np.sqrt(square)) if rmsprop else descent)
+        x -= step_size * (descent / (floor + np.sqrt(square)) if rmsprop else descent)
     return x
 
 
@@ -66,6 +68,16 @@ def test_fifty_particles_step_by_step(temperature, bandwidth, rmsprop):
         assert abs(svgd_in_numpy(start[chain], 99, step_size, **options) - found).max() > 1e-5
     assert run.draws.shape == (3, 50, 2)
     np.testing.assert_array_equal(run.draws, run.replica_draws[:, :, 0])
+
+
+@pytest.mark.parametrize("numbers", [{"decay": 0.5}, {"floor": 0.3}, {"decay": 0.0, "floor": 2.0}])
+def test_the_numbers_of_the_descent(numbers):
+    way = Sampler("svgd", (0.05,) * 8, (1.0,) * 8, dynamics=dynamics.descent(**numbers), tempering=tempering.stein())
+    start = particles((1, 8, 2), seed=8, scale=0.5)
+    found = sample(MIXTURE, way, n_steps=20, burn_in=19, init=start, seed=0).replica_draws[0, :, 0]
+    np.testing.assert_allclose(found, svgd_in_numpy(start[0], 20, 0.05, **numbers), rtol=0, atol=1e-9)
+    for wrong in ({}, {**numbers, "decay": 0.51}, {**numbers, "floor": 0.31}):
+        assert abs(svgd_in_numpy(start[0], 20, 0.05, **wrong) - found).max() > 1e-5
 
 
 @pytest.mark.parametrize("temperature", [0.25, 1.0, 4.0])
