@@ -42,7 +42,7 @@ LEFT_OUT = (
 
 # Of the cases of these, so many run every time, evenly spread over their list.
 SOME_CASES = {
-    "test_accumulators.py::test_moments_of_hard_data": 2,
+    "test_moments.py::test_moments_of_hard_data": 2,
     "test_accumulators.py::test_runs_gather_what_stored_draws_give": 1,
     "test_billiards.py::test_a_billiard_fills_its_domain_and_a_clamped_one_does_not": 1,
     "test_billiards.py::test_squared_momentum_keeps_to_rounding": 6,
@@ -100,7 +100,7 @@ SOME_CASES = {
     "test_posterior.py::test_minibatches_have_their_mean_and_covariance": 2,
     "test_product.py::test_every_point_is_refused_or_obeys_its_law": 30,
     "test_regression.py::test_tempering_with_minibatches_of_less_variance": 1,
-    "test_saving.py::test_an_edited_file_never_gives_another_run": 2,
+    "test_saved_files.py::test_an_edited_file_never_gives_another_run": 2,
     "test_saving.py::test_every_constructors_run_comes_back_from_every_format": 7,
     "test_steppers.py::test_one_step_of_a_linear_system_is_the_methods_polynomial": 2,
     "test_symbolic.py::test_energy_and_gradient_are_those_of_sympy": 6,
@@ -161,3 +161,9 @@ def produced(tmp_path_factory):
         return products[name]
 
     return product
+
+
+@pytest.fixture
+def unflushed(monkeypatch):
+    """Leave it to the system when to write saved runs to the disk, which tests need not wait for."""
+    monkeypatch.setattr("toolkit.saving.flush", lambda *_, **__: None)

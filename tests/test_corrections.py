@@ -82,9 +82,6 @@ def test_an_estimated_correction_keeps_the_cold_law():
     assert pvalues(run_noisy(ladder, 44, correction=0.0, **options))[0] < WRONG
 
 
-# --- Adapted to a rate.
-
-
 def flat_block(position, energy, gradient, parameters, scratch):
     for lane in range(position.shape[1]):
         energy[lane] = 0.0

@@ -171,9 +171,6 @@ def test_momenta_keep_their_law_on_every_rung():
         assert stats.kstest(unscaled[0, here] / np.sqrt(temperature), "norm").pvalue < WRONG
 
 
-# --- Independent swaps: with step size 1 on N(0, 1), x' = x − x + √(2T) ξ forgets all, and U = T ξ² is fresh each step.
-
-
 def swap_chance(cold, hot):
     """E min(1, exp(δ (T_a ξ² − T_b ζ²))), the radius integrated in closed form, the angle by quadrature."""
     slope = 1.0 / cold - 1.0 / hot

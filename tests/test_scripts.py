@@ -1,254 +1,19 @@
-"""What makes figures: what is measured anew and what is read back, verdicts, and the command line; on small scripts."""
+"""Verdicts on claims, and the command line that makes figures; on small scripts."""
 
 import dataclasses
 import importlib
-import json
 import math
-import random
 import sys
 
-import numpy as np
 import pytest
 
 import figures.__main__ as command_line
-from figures import cached, output, script, sources
-from figures.cached import Measured, as_data, keep, load, read
+from figures import output, script
+from figures.cached import read
 from figures.claims import VERDICTS, Claim, check_claim
-from figures.study import Record, Study
+from figures.study import Study
 from targets import mixtures
 from toolkit import CudaError, samplers
-
-# Digests.
-
-PACKAGE = {
-    "figures/study.py": "from toolkit import sample\nclass Study:\n    sample = sample\n",
-    "figures/style.py": 'DARK = "#000000"\n',
-    "figures/rates.py": """from .deeper import DEEP
-RATE = 0.5 * DEEP
-UNUSED = 1
-TABLE = {}
-TABLE['a'] = 1
-ROWS = []
-ROWS.append(3)
-try:
-    from .fast import speed
-except ImportError:
-    speed = 1
-""",
-    "figures/deeper.py": "DEEP = 3\n",
-    "figures/fast.py": "speed = 9\n",
-    "figures/late.py": "def late():\n    return 4\n",
-    "figures/other.py": "import numpy as np\nWIDTH = 5\ndef unused():\n    return 7\n",
-    "figures/a_fig1.py": '''"""A figure."""
-import numpy as np
-from figures import Data, other, style
-from figures.rates import RATE, ROWS, TABLE, speed
-from targets import pair
-COLOUR = "red"
-SIZE = 100
-
-
-def chosen(x):
-    """Half of it."""
-    return 0.5 * x
-
-
-def measure(study):
-    """Runs."""
-    from .late import late
-    return {"x": np.zeros(SIZE) + RATE + chosen(other.WIDTH) + late() + TABLE["a"] + len(ROWS) + speed + pair}
-
-
-def draw(data):
-    return style.DARK, COLOUR
-''',
-    "figures/__init__.py": "from .study import Study as Data\n",
-    "toolkit/__init__.py": "sample = 1\n",
-    "toolkit/table.npz": "1",
-    "targets/__init__.py": "pair = 2\n",
-    "targets/table.csv": "1,2\n",
-    "sysid/__init__.py": "system = 3\n",
-}
-LEAVES = [  # file, what is there, what is put in its place
-    ("a_fig1", 'COLOUR = "red"', 'COLOUR = "blue"'), ("a_fig1", "return style.DARK, COLOUR", "return COLOUR"),
-    ("a_fig1", '"""Half of it."""', '"""A half of x."""'), ("a_fig1", '    """Runs."""\n', ""),
-    ("a_fig1", "SIZE = 100", "SIZE = 100  # chains"), ("a_fig1", "0.5 * x", "(0.5\n            * x)"),
-    ("a_fig1", '"""A figure."""', '"""Another."""'), ("style", "#000000", "#111111"),
-    ("rates", "UNUSED = 1", "UNUSED = 2"), ("sysid/__init__", "3", "4"),
-    ("a_fig1", "import RATE, ROWS, TABLE, speed", "import RATE, ROWS, TABLE, UNUSED, speed"),
-]  # fmt: skip
-CHANGES = [
-    ("a_fig1", "np.zeros", "np.ones"), ("a_fig1", "SIZE = 100", "SIZE = 101"), ("a_fig1", "0.5 * x", "0.6 * x"),
-    ("rates", "0.5", "0.6"), ("deeper", "3", "4"), ("late", "4", "5"), ("other", "WIDTH = 5", "WIDTH = 6"),
-    ("rates", "TABLE['a'] = 1", "TABLE['a'] = 2"), ("rates", "append(3)", "append(4)"), ("fast", "9", "8"),
-    ("study", "sample = sample", "sample = None"), ("toolkit/__init__", "1", "2"), ("toolkit/table.npz", "1", "2"),
-    ("targets/__init__", "2", "3"), ("targets/table.csv", "1,2", "1,3"),
-    ("a_fig1", "from targets import pair", "from toolkit import sample as pair"),
-    ("a_fig1", "import RATE, ROWS, TABLE, speed", "import UNUSED as RATE, ROWS, TABLE, speed"),
-]  # fmt: skip
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """A small distribution, and its digest."""
-    for name, text in PACKAGE.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(sources, "HERE", tmp_path / "figures")
-
-    def digest():
-        sources.top_level.cache_clear()
-        sources.stamp.cache_clear()
-        sources.source_stamp.cache_clear()
-        return sources.digest("a_fig1", "measure")
-
-    yield tmp_path, digest
-    sources.top_level.cache_clear()
-    sources.stamp.cache_clear()
-
-
-def edit(folder, name, old, new):
-    path = folder / (name if "/" in name else f"figures/{name}")
-    path = path if path.suffix else path.with_suffix(".py")
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-@pytest.mark.parametrize(("name", "old", "new"), LEAVES)
-def test_look_and_words_leave_the_digest(package, name, old, new):
-    folder, digest = package
-    before = digest()
-    edit(folder, name, old, new)
-    assert digest() == before
-
-
-@pytest.mark.parametrize(("name", "old", "new"), CHANGES)
-def test_whatever_numbers_are_made_of_changes_the_digest(package, name, old, new):
-    folder, digest = package
-    before = digest()
-    edit(folder, name, old, new)
-    assert digest() != before
-
-
-def test_versions_of_what_computes_are_in_it(package, monkeypatch):
-    _, digest = package
-    before = digest()
-    for package_of_others in ("numba", "numpy", "scipy"):
-        monkeypatch.setattr(sources, "version", lambda name, p=package_of_others: "9" if name == p else version(name))
-        assert digest() != before
-    monkeypatch.setattr(sources, "version", lambda name: "9" if name == "matplotlib" else version(name))
-    assert digest() == before
-
-
-version = sources.version
-
-
-def test_the_key_of_real_scripts_is_of_their_engine_and_settings(monkeypatch):
-    found = script("r2sgld_fig1_trajectory")
-    keys = {found.key(Study(quick=quick, seed=seed, backend=backend))
-            for quick in (True, False) for seed in (0, 1) for backend in ("cpu", "cuda")}  # fmt: skip
-    assert len(keys) == 8
-    monkeypatch.setattr(sources, "stamp", lambda package: f"other {package}")
-    assert found.key(Study()) not in keys
-    parts = {}
-    sources.follow("figures.r2sgld_fig1_trajectory", "measure", parts)
-    assert {"toolkit", "targets", "figures.r2sgld_fig1_trajectory.SHAPE"} <= parts.keys()
-    assert not any("style" in name or name.endswith(".draw") for name in parts)
-
-
-# Data on disk.
-
-RECORD = Record("a", "sgld", "pair", 4, 1, 1_000, 100, 10, 7, 4_000, 0.5)
-DATA = as_data({"numbers": np.arange(12.0).reshape(3, 4), "flag": True, "names": ["a", "β"], "n": 3})
-MEASURED = Measured(DATA, [RECORD], 1.25)
-
-
-def same(one, other):
-    return one.records == other.records and one.seconds == other.seconds and all(
-        one.data[name].dtype == array.dtype and (one.data[name] == array).all() for name, array in other.data.items()
-    )  # fmt: skip
-
-
-def test_data_come_back_as_they_were(tmp_path):
-    path = tmp_path / "data" / "x.npz"
-    keep(path, "key", MEASURED)
-    assert same(load(path, "key"), MEASURED)
-    assert load(path, "other key") is None
-    assert load(tmp_path / "nowhere.npz", "key") is None
-    assert [file.name for file in path.parent.iterdir()] == ["x.npz"]
-
-
-def foreign(path, kind):
-    """Something else in the file's place."""
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "array":
-        with path.open("wb") as file:
-            np.save(file, np.zeros(3))
-    elif kind in ("empty", "text"):
-        path.write_text("" if kind == "empty" else "not a zip file")
-    else:
-        about = {"no about": None, "no JSON": "{", "a list": "[]", "no key": "{}",
-                 "odd records": json.dumps({"key": "key", "records": [[1]], "seconds": 1.0})}[kind]  # fmt: skip
-        np.savez(path, **({"x": np.zeros(2)} if about is None else {"about": np.array(about)}))
-
-
-@pytest.mark.parametrize(
-    "kind", ["folder", "array", "empty", "text", "no about", "no JSON", "a list", "no key", "odd records"]
-)
-def test_a_foreign_file_is_no_data(tmp_path, kind):
-    path = tmp_path / "x.npz"
-    foreign(path, kind)
-    assert load(path, "key") is None
-
-
-def test_objects_are_not_unpickled(tmp_path):
-    path = tmp_path / "x.npz"
-    np.savez(path, about=np.array(json.dumps({"key": "key", "records": [], "seconds": 1.0})), x=np.array([{}], object))
-    assert load(path, "key") is None
-
-
-def test_a_damaged_file_is_no_data_or_whole(tmp_path):
-    """Every tenth byte changed or the file cut there: never an error, and never other numbers."""
-    path = tmp_path / "x.npz"
-    keep(path, "key", MEASURED)
-    whole, rng, lost = path.read_bytes(), random.Random(0), 0
-    for place in range(0, len(whole), 10):
-        cut = whole[:place]
-        for damaged in (cut, cut + bytes([whole[place] ^ rng.randrange(1, 256)]) + whole[place + 1 :]):
-            path.write_bytes(damaged)
-            found = load(path, "key")
-            lost += found is None
-            assert found is None or same(found, MEASURED)
-    assert lost > len(whole) // 10  # cut files are, at least
-
-
-@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
-def test_what_fails_to_be_written_leaves_what_was_there(tmp_path, monkeypatch, error):
-    path = tmp_path / "x.npz"
-    keep(path, "key", MEASURED)
-    before = path.read_bytes()
-
-    def half(file, **arrays):
-        file.write(b"half")
-        raise error
-
-    monkeypatch.setattr(cached.np, "savez_compressed", half)
-    with pytest.raises(type(error)):
-        keep(path, "new key", MEASURED)
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["x.npz"]
-
-
-@pytest.mark.parametrize("value", [None, {"a": 1}, [1, "a", None], 1j, np.datetime64("2020-01-01")])
-def test_data_are_numbers_booleans_or_text(value):
-    with pytest.raises(TypeError, match="x must be an array of numbers, booleans or text"):
-        as_data({"x": value})
-
-
-# Claims.
 
 
 @pytest.mark.parametrize(
@@ -298,8 +63,6 @@ def test_claims_that_say_nothing_are_refused(change):
     with pytest.raises(ValueError, match="must be"):
         check_claim(GOOD._replace(**change))
 
-
-# The command line.
 
 SCRIPT = '''"""Small figure {name}.
 

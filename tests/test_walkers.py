@@ -16,9 +16,6 @@ SCHEMES = exchange.SCHEMES
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 
 
-# --- Walkers: on a flat target with steps of 1e-12 a position names its walker for good.
-
-
 def flat_block(position, energy, gradient, parameters, scratch):
     for lane in range(position.shape[1]):
         energy[lane] = 0.0
@@ -110,9 +107,6 @@ def test_seo_tosses_a_fair_coin_for_all_pairs_at_once():
     assert abs((turns[1:] * turns[:-1]).mean()) > spread
 
 
-# --- Momenta in the engine.
-
-
 def underdamped_law(step_size, friction):
     """Covariance of (x, p) of SGHMC on N(0, 1) at temperature 1, by the discrete Lyapunov equation."""
     root = np.sqrt(step_size)
@@ -164,9 +158,6 @@ def test_underdamped_replicas_keep_position_and_momentum():
     wrong = misfits(ladder_in_numpy(ladder, start, h, friction, n_steps, False))
     assert wrong[0, 0] > SIGMAS
     assert (wrong[1] > SIGMAS).all()
-
-
-# --- Normalising constants.
 
 
 def test_log_normaliser_of_a_mixture():
