@@ -117,7 +117,7 @@ def test_cell_ess_of_weighted_draws():
     assert number == d.grid_kl(draws, MASSES, EDGES, weights=weights).n_effective
     plain = d.cell_ess(draws, MASSES, EDGES)
     assert d.cell_ess(draws, MASSES, EDGES, weights=np.full((4, 1000), 3.0)) == pytest.approx(plain, rel=1e-12)
-    assert number < 0.95 * plain
+    assert abs(number / plain - 1.0) > 0.2
 
 
 def test_weighted_counts_are_numpy_s():
