@@ -9,6 +9,7 @@ from toolkit import (
     Problem,
     Sampler,
     Target,
+    accumulators,
     boundaries,
     dynamics,
     sample,
@@ -106,6 +107,17 @@ BAD_CALLS = {
     "rejects what has no edge": (
         {"sampler": samplers.sgld(0.1, boundary=boundaries.reject())}, ValueError, "boundary 'reject' needs a problem",
     ),
+    "accumulators in a list": (
+        {"accumulators": [accumulators.moments()]}, TypeError, "accumulators must be a mapping from names to",
+    ),
+    "an accumulator without a name": (
+        {"accumulators": {1: accumulators.moments()}}, TypeError, "accumulators must have names that are words, got 1",
+    ),
+    "no accumulator": (
+        {"accumulators": {"x": accumulators.moments}}, TypeError, r"accumulators\['x'\] must be an accumulator, got",
+    ),
+    "keep_energies": ({"keep_energies": 1}, TypeError, "keep_energies must be True or False, got 1"),
+    "keep_statistics": ({"keep_statistics": None}, TypeError, "keep_statistics must be True or False, got None"),
     "lanes": ({"layout": Layout(lanes=0)}, ValueError, "layout.lanes must be ≥ 1"),
     "chunk_steps": ({"layout": Layout(chunk_steps=0)}, ValueError, "layout.chunk_steps must be ≥ 1"),
 }  # fmt: skip
