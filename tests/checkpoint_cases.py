@@ -33,6 +33,8 @@ ANCHORED = regression.linear_regression(**REGRESSION, batch_size=4, refresh_ever
 DRAWN = regression.linear_regression(**REGRESSION, batch_size=4)
 N_STEPS = 400
 EDGES = np.linspace(-2.5, 2.5, 6)
+SGLD = samplers.sgld(0.02)
+RUN = {"n_steps": 100, "seed": 3, "n_chains": 2, "layout": Layout(chunk_steps=10)}
 
 
 def bowl(points):

@@ -986,7 +986,7 @@ MUTANTS = [
         "toolkit/comparing.py",
         '"seed": job.seed,',
         '"seed": 0,',
-        "tests/test_checkpoint.py -k seed",
+        "tests/test_checkpoint_differences.py -k seed",
     ),
     Mutant(
         "checkpoint: cycles are extended as they are",
