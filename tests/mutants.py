@@ -46,8 +46,8 @@ MUTANTS = [
     Mutant(
         "langevin: drift doubled",
         "toolkit/overdamped.py",
-        "fma(-h, gradient[d, lane], fma(kick",
-        "fma(-2.0 * h, gradient[d, lane], fma(kick",
+        "fma(-h, gradient[0, lane], fma(kick",
+        "fma(-2.0 * h, gradient[0, lane], fma(kick",
         "tests/test_dynamics.py",
     ),
     Mutant(

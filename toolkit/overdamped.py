@@ -10,12 +10,16 @@ from .moving import Dynamics
 def move_langevin(
     position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
 ):  # fmt: skip
-    """x ← x − h ∇U + √(2 h T) ξ for every lane."""
-    for d in range(position.shape[0]):
+    """x ← x − h ∇U + √(2hT) ξ for every lane. Leaves the noise its row 0 as √(2hT), taken once for all coordinates."""
+    for lane in range(position.shape[1]):
+        h = step_size[lane]
+        kick = math.sqrt(2.0 * h * temperature[lane])
+        position[0, lane] = fma(-h, gradient[0, lane], fma(kick, noise[0, lane], position[0, lane]))
+        noise[0, lane] = kick
+    for d in range(1, position.shape[0]):
         for lane in range(position.shape[1]):
-            h = step_size[lane]
-            kick = math.sqrt(2.0 * h * temperature[lane])
-            position[d, lane] = fma(-h, gradient[d, lane], fma(kick, noise[d, lane], position[d, lane]))
+            kicked = fma(noise[0, lane], noise[d, lane], position[d, lane])
+            position[d, lane] = fma(-step_size[lane], gradient[d, lane], kicked)
 
 
 def langevin() -> Dynamics:

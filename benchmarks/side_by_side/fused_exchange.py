@@ -23,7 +23,7 @@ def exchanged(room, first, second, swaps):
 
 
 def swap_kernel(gap: int) -> Kernel:
-    """Swaps of one pair of rungs in every chain, whose lanes are ``gap`` apart: a constant, so that the loop is SIMD."""
+    """Swaps of one pair of rungs in every chain, whose lanes are ``gap`` apart: a constant, which SIMD needs."""
 
     @fused
     def swap(room, lanes, first, step, pair, slope, coin_side):
