@@ -1,7 +1,8 @@
 """NUTS of BlackJAX on the problems of `quality` without walls and noise, with its window adaptation, in float64.
 
 Chains run one after the other, each until its share of the gradient evaluations is spent, warm-up included; a gradient
-evaluation is a leapfrog step. Draws are not kept: they are counted in cells, or added to sums, as they come.
+evaluation is a leapfrog step. Draws are not kept: they are counted in cells, or added to sums, as they come, and all
+chains count alike.
 """
 
 import time
@@ -104,6 +105,13 @@ def add_to_cells(edges: list[Any], counts: Any, x: Any) -> Any:
     return counts.at[jnp.where(inside, cell, counts.size - 1)].add(1.0)
 
 
+def alike(sums: Any, draws: Any) -> Any:
+    """Sums (chain, …) over chains that count alike: short trees give a badly adapted chain many draws per gradient."""
+    some = draws > 0.0
+    share = jnp.where(some, draws.sum() / jnp.maximum(some.sum(), 1) / jnp.where(some, draws, 1.0), 0.0)
+    return share @ sums
+
+
 def nuts(name: str, plan: list[list[int]], spread: float, edges: Any = None, data: Any = None) -> Callable[[], Any]:
     """Runs of (gradient evaluations, seed) as ``plan`` lists them, one a call; the first call compiles, for a warm-up.
 
@@ -143,7 +151,7 @@ def nuts(name: str, plan: list[list[int]], spread: float, edges: Any = None, dat
             return sums, spent
 
         sums, spent = jax.lax.map(chain, jax.random.split(key, CHAINS))
-        return sums.sum(axis=0), spent.sum()
+        return alike(sums, sums.sum(axis=1) if grid else sums[:, -1]), spent.sum()
 
     runs = iter([(0, 0), *plan])
 

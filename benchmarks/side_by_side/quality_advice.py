@@ -58,7 +58,10 @@ def geometric(some: Rates, sampler: str) -> float:
 def print_advice(plan: Plan, measured: Measurements, untuned: Measurements) -> None:
     """One row for each kind."""
     budget = 1_000_000
-    print("\nWhich sampler to use when, by independent draws a second at 10⁶ gradient evaluations (geometric means):\n")
+    print(
+        "\nWhich sampler to use when, by independent draws a second at 10⁶ gradient evaluations (geometric means), of"
+    )
+    print("samplers with their settings searched for; the best is picked by the very runs that its numbers are of.\n")
     table = Table(
         plan.folder, "quality_advice", "kind of problem", "× SGLD, per second", "× NUTS, per second", "sampler to use",
         "independent draws a second", "per 10³ gradients", "next", "its share", "best per gradient", "measured on",
