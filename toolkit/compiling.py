@@ -19,6 +19,7 @@ from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.typing.templates import Signature
+from numba.extending import typeof_impl
 
 from .unavailable import Unavailable
 from .vectors import WideCompiler
@@ -139,6 +140,7 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
         (result,) = compiled.overloads.values()
         self._keeps_alive = compiled
         self._signature = result.signature
+        self.type = types.FunctionType(result.signature)
         self._address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
     def __wrapper_address__(self) -> int:
@@ -147,3 +149,9 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
     def signature(self) -> Signature:
         """Numba's signature of the function."""
         return self._signature
+
+
+@typeof_impl.register(FunctionPointer)  # type: ignore[untyped-decorator]
+def type_of_pointer(pointer: FunctionPointer, context: Any) -> types.FunctionType:
+    """The pointer's type, which Numba would make anew for every block that is advanced."""
+    return pointer.type
