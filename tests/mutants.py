@@ -51,6 +51,20 @@ MUTANTS = [
         "tests/test_dynamics.py",
     ),
     Mutant(
+        "noise ahead: a step late",
+        "toolkit/ahead.py",
+        "step + later[i], purpose",
+        "step + later[i] + uint64(1), purpose",
+        "tests/test_ahead.py",
+    ),
+    Mutant(
+        "noise ahead: that of the first step, again and again",
+        "toolkit/engine.py",
+        "place += lanes",
+        "place += 0",
+        "tests/test_ahead.py",
+    ),
+    Mutant(
         "noise shared between coordinates",
         "toolkit/philox.py",
         "step, purpose, uint64(pair))",
@@ -74,8 +88,8 @@ MUTANTS = [
     Mutant(
         "gradient noise is the move's noise",
         "toolkit/engine.py",
-        "step, GRADIENT_NOISE)",
-        "step, MOVE)",
+        "GRADIENT_NOISE, position.shape[0], place)",
+        "MOVE, 0, place)",
         "tests/test_engine.py tests/test_dynamics.py",
     ),
     Mutant(
@@ -1089,8 +1103,8 @@ MUTANTS = [
     Mutant(
         "hostile: nan alone is finite",
         "toolkit/checks.py",
-        "if bad.any():",
-        "if bad.ndim and bad.any():",
+        "if not np.isfinite(array).all():",
+        "if array.ndim and not np.isfinite(array).all():",
         "tests/test_found_inputs.py",
     ),
     Mutant(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .ahead import room_ahead
 from .compiling import FunctionPointer, compile_part
 from .continuous import ContinuousTempering
 from .contour import Contour, contour_state
@@ -97,6 +98,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
     step_size[used:] = 0.0
     temperature = sampler.per_chain("temperatures", first_chain + chain, replica)
     rows = np.zeros((ENGINE_ROWS, lanes))
+    names = ((first_chain + chain).astype(np.uint64), replica.astype(np.uint64))
     rows[LAMBDA] = 1.0
     memory = np.array([value for _, value in dynamics.memory_rows(dim)])
     exchange = tempering if isinstance(tempering, ReplicaExchange) else None
@@ -108,8 +110,8 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         bounces=np.zeros(lanes, np.int64),
         fallbacks=np.zeros(lanes, np.int64),
         accepted=np.zeros(lanes, np.int64),
-        chain=(first_chain + chain).astype(np.uint64),
-        replica=replica.astype(np.uint64),
+        chain=names[0],
+        replica=names[1],
         base_step_size=step_size,
         base_temperature=temperature,
         exchange=exchange_state(exchange, n_replicas, replica, sampler.energy_noise, n_chains),
@@ -124,6 +126,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         rows=rows,
         masses=np.empty((MASSES if isinstance(tempering, Contour) else 0, lanes)),
         scratch=np.zeros((problem.target.scratch_rows, lanes)),
+        ahead=room_ahead(dim, *names),
     )
 
 

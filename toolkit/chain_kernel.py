@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 from numba.np.numpy_support import from_dtype
 
+from .ahead import Ahead
 from .blocks import look_nowhere
 from .chain_columns import (
     Shape,
@@ -38,7 +39,7 @@ from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, Numbers, Output
 # What takes the whole state, for every new type of which the simulator would compile it anew.
 INTERPRETED = (
     "look_at_energies", "start_momenta", "check_finite", "record_statistics", "record_trace", "flatten_block",
-    "scale_gradients", "renew_momenta", "temper_potential",
+    "scale_gradients", "renew_momenta", "temper_potential", "draw_ahead", "fill_noise",
 )  # fmt: skip
 
 
@@ -202,7 +203,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             ),
             ContinuousState(coupling, bias[:coupling_bins], bias[coupling_bins : 2 * coupling_bins]),
             previous, gradient, curvature, noise, foot, pair_distances, rows, masses,
-            choose(own_scratch, far_scratch),
+            choose(own_scratch, far_scratch), Ahead(noise[:0], chain[:0], replica[:0], chain[:0]),
         )  # fmt: skip
         numbers = Numbers(
             1, replicas, seed, burn_in, tempering,

@@ -117,8 +117,7 @@ def check_real_array(name: str, values: Any) -> NDArray[np.float64]:
 def check_array(name: str, values: Any) -> NDArray[np.float64]:
     """``values`` as a float64 array. Raises TypeError where they are no numbers, ValueError where not finite."""
     array = check_real_array(name, values)
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(np.argwhere(bad)[0])
+    if not np.isfinite(array).all():
+        first = tuple(np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite, got {array[first]} at [{', '.join(map(str, first))}]")
     return array

@@ -23,7 +23,7 @@ from .job import FEWEST_STEPS, Floats, Integers, Job
 from .result import Run, Statistics, Trace, fold
 from .state import Outputs
 
-LONGEST_CHUNK = 2**18  # steps: the schedule's arrays of a chunk stay below 10 MB
+LONGEST_CHUNK = 2**16  # steps: the schedule's arrays of a chunk stay in a processor's cache
 
 
 class Finished(NamedTuple):

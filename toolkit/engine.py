@@ -8,6 +8,7 @@ in one vectorised loop. Parts come in as function pointers (``signatures``), so 
 
 import math
 
+from .ahead import draw_ahead, fill_noise
 from .boundaries import reflect_lanes, reject_lanes
 from .compiling import inlined, kernel
 from .continuous import MOMENTUM as XI_MOMENTUM
@@ -49,6 +50,8 @@ def advance(
     position, gradient, noise, rows = state.position, state.gradient, state.noise, state.rows
     step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
     lanes = position.shape[1]
+    places = state.ahead.later.size
+    place = places  # as if what is drawn ahead were used up
     slot = -1
     for k in range(slots.size + 1):
         step, is_last = first_step + k, k == slots.size
@@ -70,6 +73,9 @@ def advance(
         )
         if is_last:
             break
+        if places > 0 and place == places:
+            draw_ahead(state, numbers, step, slots.size - k)
+            place = 0
         samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
         if numbers.needs_curvature:
             fill_normals(noise, numbers.seed, state.chain, state.replica, step, PROBE)
@@ -82,7 +88,7 @@ def advance(
             )  # fmt: skip
             divide_differences(position, state.previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
-            fill_normals(noise, numbers.seed, state.chain, state.replica, step, GRADIENT_NOISE)
+            fill_noise(state, numbers.seed, step, GRADIENT_NOISE, position.shape[0], place)
             add_noise(gradient, numbers.gradient_noise, noise)
         if numbers.tempering != NO_TEMPERING:
             temper(state, numbers, tempering_parameters, step, samples)
@@ -91,7 +97,7 @@ def advance(
             for lane in range(lanes):
                 state.previous[d, lane] = position[d, lane]
         if numbers.draws_noise:
-            fill_normals(noise, numbers.seed, state.chain, state.replica, step, MOVE)
+            fill_noise(state, numbers.seed, step, MOVE, 0, place)
         if numbers.leapfrogs > 0:
             propose(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step)
         else:
@@ -111,6 +117,7 @@ def advance(
         check_finite(state, rows[ALIVE], numbers.tempering == CONTINUOUS)
         hold_diverged(position, state.previous, rows[ALIVE], state.status, step)
 
+        place += lanes
         slot = slots[k]
         if slot >= 0:
             record(position, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.draws)

@@ -103,10 +103,10 @@ class Job:
 
     def plan(self, first: int, last: int) -> tuple[Factors, Integers]:
         """The schedule's factors of a chunk's steps, and those of its steps whose draw is kept."""
-        steps = np.arange(first, last)
-        factors = evaluate(self.sampler.schedule, steps, self.n_steps)
-        kept = factors.keep & (steps >= self.burn_in) & ((steps - self.burn_in + 1) % self.thin == 0)
-        return factors, steps[kept]
+        factors = evaluate(self.sampler.schedule, np.arange(first, last), self.n_steps)
+        start = max(first, self.burn_in)
+        due = np.arange(start + (self.burn_in - 1 - start) % self.thin, last, self.thin)
+        return factors, due[factors.keep[due - first]]
 
     def kept_pieces(self) -> Iterator[Integers]:
         """The steps whose draw is kept, in pieces none of which is empty. Raises ValueError where there are none."""

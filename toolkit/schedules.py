@@ -72,7 +72,7 @@ def evaluate(schedule: Schedule, steps: Steps, total_steps: int) -> Factors:
     checked = []
     for field, values in zip(("step_size", "temperature"), factors[:2], strict=True):
         array = check_array(f"{field} of schedule {schedule.name!r}", values)
-        if array.shape != steps.shape or (array < 0.0).any():
+        if array.shape != steps.shape or array.min(initial=0.0) < 0.0:
             raise ValueError(
                 f"{field} of schedule {schedule.name!r} must be ≥ 0 and of shape {steps.shape}, got shape {array.shape}"
                 + (f" and minimum {array.min()}" if array.size else "")

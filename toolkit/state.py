@@ -7,6 +7,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from . import signatures as s
+from .ahead import AHEAD, Ahead
 from .contour import CONTOUR_STATE, ContourState
 from .exchange import EXCHANGE_STATE, ExchangeState
 
@@ -48,6 +49,7 @@ class State(NamedTuple):
     rows: Floats  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
     masses: Floats  # scratch (MASSES or 0, lane): contour's, of float64 always
     scratch: Floats  # scratch (rows, lane): the target's own
+    ahead: Ahead
 
 
 # Energies are exact in ENERGY, and as tempering sees them in NOISY_ENERGY. The gradient is multiplied by MULTIPLIER
@@ -121,7 +123,8 @@ STATE = types.NamedTuple(
     + (EXCHANGE_STATE, CONTOUR_STATE, CONTINUOUS_STATE)
     + (s.MATRIX,) * 5
     + (s.FLOATS,)
-    + (s.MATRIX,) * 3,
+    + (s.MATRIX,) * 3
+    + (AHEAD,),
     State,
 )
 NUMBERS = types.NamedTuple(

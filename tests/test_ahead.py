@@ -1,0 +1,52 @@
+"""Noise drawn ahead is the noise of its step: bit for bit that of a block which draws nothing ahead."""
+
+import numpy as np
+import pytest
+from numba import types
+
+from targets import mixtures
+from toolkit import Layout, Sampler, ahead, dynamics, philox, sample, schedules, signatures
+from toolkit.compiling import compile_part
+
+FILL_AHEAD = types.void(signatures.MATRIX, ahead.AHEAD, types.int64, types.uint64, types.uint64, types.uint64)
+FILL = types.void(signatures.MATRIX, types.uint64, signatures.NAMES, signatures.NAMES, types.int64, types.int64)
+MANY = ahead.MOST_LANES + 8
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("lanes", [1, 24])
+def test_each_place_holds_the_noise_of_its_step_and_lane(dim, lanes):
+    chain, replica = np.arange(lanes, dtype=np.uint64) // 3, np.arange(lanes, dtype=np.uint64) % 3
+    room = ahead.room_ahead(dim, chain, replica)
+    steps = room.later.size // lanes
+    assert steps > 1
+    first, places, seed = 2**32 - 2, (steps - 1) * lanes, np.uint64(2**63 + 7)
+    out = np.full((dim, room.later.size), np.nan)
+    compile_part(ahead.fill_ahead.py_func, FILL_AHEAD)(out, room, places, seed, first, philox.MOVE)
+    assert np.isnan(out[:, places:]).all()
+    expected, fill = np.empty((steps, dim, lanes)), compile_part(philox.fill_normals.py_func, FILL)
+    for i in range(steps):
+        fill(expected[i], seed, chain, replica, first + i, philox.MOVE)
+    drawn = out[:, :places].reshape(dim, steps - 1, lanes).transpose(1, 0, 2)
+    np.testing.assert_array_equal(drawn, expected[:-1])
+    assert (drawn != expected[1:]).all()  # a step late
+
+
+def test_a_wide_block_draws_nothing_ahead():
+    names = np.zeros(MANY, np.uint64)
+    assert {array.size for array in ahead.room_ahead(2, names, names)} == {0}
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+@pytest.mark.parametrize("chunk_steps", [1, 37, None])
+def test_a_lone_chain_is_the_same_chain_among_many(dim, chunk_steps):
+    """Over more steps than are drawn ahead, with noise of both kinds and a schedule that changes at every step."""
+    target = mixtures.gaussian_mixture(np.zeros((1, dim)), 1.0)
+    sampler = Sampler(
+        step_sizes=(0.1,), temperatures=(1.0,), dynamics=dynamics.langevin(), gradient_noise=0.5,
+        schedule=schedules.polynomial_decay(0.3),
+    )  # fmt: skip
+    options = {"n_steps": 2 * ahead.PLACES + 50, "seed": 3}
+    many = sample(target, sampler, n_chains=MANY, layout=Layout(lanes=MANY), threads=1, **options)
+    alone = sample(target, sampler, n_chains=1, layout=Layout(chunk_steps=chunk_steps), **options)
+    np.testing.assert_array_equal(alone.draws[0], many.draws[0])
