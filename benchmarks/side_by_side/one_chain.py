@@ -1,10 +1,10 @@
 """One chain: processor seconds for 10⁶ steps (--small: 12,800) of 1 to 16 chains, beside others; and block widths.
 
 All are bound to one core; draws are kept in memory, or not. A step of one chain waits for the one before, so vectors
-help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Rivals run a tenth of the
-steps, and their seconds are multiplied by ten; BlackJAX's SGHMC gives back one draw of 64. The peers are those of the
-table "engine", right draws alone. The second table is the rate by lanes in a block (``Layout(lanes=…)``), relative to
-the default of 128.
+help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Rivals, and ours with more
+than one chain, run a tenth of the steps, and their seconds are multiplied by ten; BlackJAX's SGHMC gives back one draw
+of 64. The peers are those of the table "engine", right draws alone. The second table is the rate by lanes in a block
+(``Layout(lanes=…)``), relative to the default of 128.
 """
 
 from collections.abc import Callable
@@ -81,9 +81,10 @@ def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
 
 
 def ours(name: str, target: str, n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
-    """Our seconds, compiled."""
+    """Our seconds for ``n_steps``, of many chains by a tenth of them."""
+    share = 1 if n_chains == 1 else 10
     our_seconds(target, SAMPLERS[name], n_chains, 64, keeps)
-    return lambda: our_seconds(target, SAMPLERS[name], n_chains, n_steps, keeps)
+    return lambda: share * our_seconds(target, SAMPLERS[name], n_chains, n_steps // share, keeps)
 
 
 def scalar_call(scalar: Callable[..., float], n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
