@@ -211,8 +211,8 @@ def growth_series() -> Series:
 
 
 def stable(theta):
-    """A constraint by a function."""
-    return theta[0] - theta[1] * theta[2] + theta[2] * theta[2]
+    """A constraint by a function, which Lorenz's own parameters obey."""
+    return theta[1] * theta[2] + theta[2] * theta[2] - theta[0]
 
 
 def bounded(theta):

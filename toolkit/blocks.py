@@ -58,7 +58,7 @@ class Layout(NamedTuple):
     of a second.
     """
 
-    lanes: int = 128
+    lanes: int = 512
     chunk_steps: int | None = None
 
 
