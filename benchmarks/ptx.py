@@ -42,7 +42,12 @@ def assembled(ptx: str, capability: tuple[int, int], most_registers: int | None 
     handle = nvjitlink.create(len(options), options)
     try:
         nvjitlink.add_data(handle, nvjitlink.InputType.PTX, code, len(code), "kernel")
-        nvjitlink.complete(handle)
+        try:
+            nvjitlink.complete(handle)
+        except nvjitlink.nvJitLinkError as error:
+            why = bytearray(nvjitlink.get_error_log_size(handle))
+            nvjitlink.get_error_log(handle, why)
+            raise RuntimeError(f"the kernel does not assemble: {why.decode()}") from error
         log = bytearray(nvjitlink.get_info_log_size(handle))
         nvjitlink.get_info_log(handle, log)
     finally:
@@ -78,14 +83,14 @@ def main() -> None:
         started = time.perf_counter()
         try:
             codes = chain_codes(job, CAPABILITIES)
+            seconds = time.perf_counter() - started
+            cells: list[Any] = []
+            for capability, code in zip(CAPABILITIES, codes, strict=True):
+                ptx = code.ptx
+                cells += [len(ptx.splitlines()), *assembled(ptx, capability), len(LOCAL.findall(ptx))]
         except Exception as error:
             row(case.group, case.name, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
             continue
-        seconds = time.perf_counter() - started
-        cells: list[Any] = []
-        for capability, code in zip(CAPABILITIES, codes, strict=True):
-            ptx = code.ptx
-            cells += [len(ptx.splitlines()), *assembled(ptx, capability), len(LOCAL.findall(ptx))]
         fused = sum(len(CONTRACTIBLE.findall(code.ptx)) for code in codes)
         calls = sorted({name for code in codes for name in CALLED.findall(code.ptx)})
         row(case.group, case.name, *cells, fused, ", ".join(calls) or 0, ", ".join(codes[0].functions), seconds)

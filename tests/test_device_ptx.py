@@ -84,6 +84,14 @@ def test_functions_that_are_cudas_own_are_found():
     assert "__internal_accurate_pow" in faults(code)
 
 
+def test_a_function_with_parameters_calls_nothing():
+    def stretched(x, p):
+        return 0.5 * p[1, 0] * x[0] * x[0] + p[0, 2] * x[1], (p[1, 0] * x[0], p[0, 2])
+
+    part = target(dim=2, parameters=np.arange(6.0).reshape(2, 3))(stretched)
+    assert not faults(code_of(part.energy_gradient, s.TARGET))
+
+
 def datum(x, row):
     return 0.5 * (x[0] - row[0]) * (x[0] - row[0]), (x[0] - row[0],)
 
@@ -105,7 +113,7 @@ def reshapes(position, energy, gradient, parameters, scratch):
         flat[lane] = position[0, lane]
 
 
-@pytest.mark.parametrize("kind", ["trajectory", "independent", "windows"])
+@pytest.mark.parametrize("kind", [pytest.param("trajectory", marks=pytest.mark.slow), "independent", "windows"])
 def test_identification_calls_nothing_where_numbers_lie_apart(kind):
     """Reshaping calls a function that no device has."""
     from sysid import identify, likelihoods, systems

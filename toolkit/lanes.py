@@ -4,11 +4,12 @@ LLVM compares all rows of a loop before it enters its vector form, and gives up 
 by metadata which others it cannot meet (LLVM language reference, ``alias.scope`` and ``noalias``).
 """
 
+import math
 from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.cgutils import alloca_once
+from numba.core.cgutils import alloca_once, pack_array
 from numba.extending import intrinsic
 
 
@@ -71,6 +72,29 @@ def lane_access(dim: int) -> tuple[Any, Any]:
         return types.void(row, matrix, types.intp, value, slope), generate
 
     return load, store
+
+
+def reshaped_to(shape: tuple[int, ...]) -> Any:
+    """``reshaped(numbers)``: a contiguous array seen in ``shape``; a reshape calls what no device has."""
+
+    @intrinsic
+    def reshaped(typing_context, numbers):
+        kind = types.Array(array_like(numbers, 1).dtype, len(shape), "C")
+
+        def generate(context, builder, signature, arguments):
+            flat = context.make_array(signature.args[0])(context, builder, arguments[0])
+            array = context.make_array(kind)(context, builder)
+            word, size = flat.itemsize.type, context.get_abi_sizeof(context.get_value_type(kind.dtype))
+            steps = [size * math.prod(shape[d + 1 :]) for d in range(len(shape))]
+            array.data, array.itemsize, array.nitems = flat.data, flat.itemsize, flat.nitems
+            array.meminfo, array.parent = (ir.Constant(kept.type, None) for kept in (flat.meminfo, flat.parent))
+            array.shape = pack_array(builder, [ir.Constant(word, n) for n in shape], word)
+            array.strides = pack_array(builder, [ir.Constant(word, step) for step in steps], word)
+            return array._getvalue()
+
+        return kind(array_like(numbers, 1)), generate
+
+    return reshaped
 
 
 def array_like(array: Any, dim: int) -> Any:

@@ -12,7 +12,7 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 
 from .checks import check_array, check_count, check_text
-from .lanes import lane_access
+from .lanes import lane_access, reshaped_to
 from .philox import MAX_DIM
 from .problem import Target, Truth, check_truth
 from .rebinding import rebind
@@ -87,9 +87,10 @@ def block_of(
                 store(energy, gradient, lane, value, slope)
 
     else:
+        reshaped = reshaped_to(parameters_shape)
 
         def block(position, energy, gradient, parameters, scratch):
-            given = parameters.reshape(parameters_shape)
+            given = reshaped(parameters)
             for lane in range(energy.size):
                 energy[lane] = math.nan
             for lane in range(position.shape[1]):
