@@ -18,6 +18,7 @@ from toolkit import (
     engine,
     evaluation,
     exchange,
+    flattening,
     hyperbolic,
     maths,
     metropolis,
@@ -322,7 +323,7 @@ PHASES = {
     ),
     "exchange": (swapping.exchange.py_func, types.void(*(FLOATS,) * 3)),
     "flattening": (
-        contour.flatten.py_func,
+        flattening.flatten.py_func,
         types.void(*(FLOATS,) * 9, contour.CONTOUR_STATE, FLOATS, types.int64, types.int64),
     ),
     "coupling": (
