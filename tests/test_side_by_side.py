@@ -10,7 +10,8 @@ import pytest
 from benchmarks.peers import host, install, worker
 from benchmarks.side_by_side.__main__ import TABLES, parsed
 from benchmarks.side_by_side.compare import fallen, main
-from benchmarks.side_by_side.plan import interleaved, ratio, repeats_for
+from benchmarks.side_by_side.plan import interleaved, repeats_for
+from benchmarks.tables import ratio_cells
 
 HEAD = ("case", "chains", "× JAX", "× ceiling", "spread")
 
@@ -55,7 +56,7 @@ def test_rounds_run_each_once_and_begin_with_each_in_turn():
     seen = interleaved(2, {name: timed(name) for name in "abc"})
     assert "".join(order) == "abcbca"
     assert seen == {"a": [1.0, 6.0], "b": [2.0, 4.0], "c": [3.0, 5.0]}
-    assert ratio([2.0, 8.0, 3.0], [1.0, 2.0, 1.0]) == ("3", "2 – 4")
+    assert ratio_cells([2.0, 8.0, 3.0], [1.0, 2.0, 1.0]) == ("3", "2 – 4")
 
 
 def test_steps_grow_until_a_run_takes_long_enough_or_there_are_no_more():

@@ -94,24 +94,23 @@ def contour(target: str, h: float, u_min: float, width: float, bins: int) -> Loo
     return Loop(lambda points, key: jax.vmap(kernel.init)(flat(points)), stepped(step), draws, 1)
 
 
-def mala(target: str, h: float) -> Loop:
-    """``blackjax.mala``, one gradient a step."""
-    kernel = blackjax.mala(log_density_of(target), h)
+def chain_by_chain(kernel: Any) -> Loop:
+    """An exact sampler, every chain with a key and a state of its own."""
     step = per_chain(lambda key, state: kernel.step(key, state)[0])
     return Loop(
         lambda points, key: jax.vmap(kernel.init)(flat(points)), stepped(step),
         lambda state: of_weight_one(state.position), 1,
     )  # fmt: skip
+
+
+def mala(target: str, h: float) -> Loop:
+    """``blackjax.mala``, one gradient a step."""
+    return chain_by_chain(blackjax.mala(log_density_of(target), h))
 
 
 def hmc(target: str, h: float, leapfrogs: int) -> Loop:
     """``blackjax.hmc`` with unit mass."""
-    kernel = blackjax.hmc(log_density_of(target), h, jnp.ones(2), leapfrogs)
-    step = per_chain(lambda key, state: kernel.step(key, state)[0])
-    return Loop(
-        lambda points, key: jax.vmap(kernel.init)(flat(points)), stepped(step),
-        lambda state: of_weight_one(state.position), 1,
-    )  # fmt: skip
+    return chain_by_chain(blackjax.hmc(log_density_of(target), h, jnp.ones(2), leapfrogs))
 
 
 def svgd(target: str, h: float, replicas: int) -> Loop:

@@ -8,16 +8,16 @@ mode), and the fastest of these is the best peer. The scalar loop is plain Numba
 kernel fused by hand for that one case. Where no peer has a sampler there is no ratio; NumPyro has none of them.
 """
 
-import importlib.util
 import statistics
 from collections.abc import Callable, Sequence
 
 from benchmarks.peers.host import Peer, PeerError
-from benchmarks.tables import Table, rate_cell
+from benchmarks.tables import Table, rate_cell, ratio_cells
 from toolkit import Sampler
 
 from .chain_cases import SAMPLERS, TARGETS, one_core, our_seconds, scalar_seconds
-from .plan import Plan, interleaved, ratio
+from .fused import FUSED
+from .plan import Plan, interleaved
 from .rivals import Best, Peers, Timed
 from .scalar_loops import processor_seconds
 
@@ -30,15 +30,6 @@ AIMS = (  # (column, number of chains fits, ratio that is the aim)
     ("× best peer", lambda chains: chains == 1, 3.0),
     ("× ceiling", lambda chains: chains == 64, 0.75),
 )
-
-
-def fused_run(name: str, target: str) -> Callable[[int, int], object] | None:
-    """The hand-fused kernel, where there is one."""
-    if importlib.util.find_spec("benchmarks.side_by_side.fused") is None:
-        return None
-    fused = importlib.import_module("benchmarks.side_by_side.fused").FUSED
-    run: Callable[[int, int], object] | None = fused.get((name, target))
-    return run
 
 
 def timed(call: Callable[[int], float], seconds: float, work: int) -> Callable[[], float]:
@@ -69,14 +60,9 @@ def rates(
     if scalar := scalar_seconds(name, target):
         few = min(n_chains, 64)
         calls["scalar"] = timed(lambda n: scalar(few, n), 0.6 * seconds, few * sampler.n_replicas)
-    if fused := fused_run(name, target):
+    if fused := FUSED.get((name, target)):
         calls["ceiling"] = timed(lambda n: processor_seconds(lambda: fused(n_chains, n)), seconds, work)
     return interleaved(min(plan.rounds, MOST_ROUNDS), calls), best
-
-
-def ratio_and_spread(ours: Sequence[float], others: Sequence[float] | None) -> tuple[str, str]:
-    """Median of the rounds' ratios and their ends, or dashes."""
-    return ratio(ours, others) if others else ("–", "–")
 
 
 def main(plan: Plan) -> None:
@@ -105,7 +91,7 @@ def sampler_table(plan: Plan, peers: Peers) -> None:
                 if n_chains * sampler.n_replicas > MOST_LANES or (plan.is_small and not small):
                     continue
                 seen, best = rates(plan, peers, name, sampler, target, n_chains)
-                cells = [ratio_and_spread(seen["ours"], seen.get(key)) for key in ("peer", "scalar", "ceiling")]
+                cells = [ratio_cells(seen["ours"], seen.get(key, [])) for key in ("peer", "scalar", "ceiling")]
                 medians, spreads = zip(*cells, strict=True)
                 absolute = [rate_cell(seen.get(key, [])) for key in ("ours", "peer", "scalar", "ceiling")]
                 words = (best.name, told(best)) if isinstance(best, Best) else ("–", best)
@@ -151,7 +137,7 @@ def ensemble_table(plan: Plan, core: int) -> None:
                 continue
             seen = interleaved(plan.rounds, {"ours": ours, "emcee": emcee})
             peer.close()
-            table.row(target, n_chains, *ratio(*seen.values()), *(rate_cell(one) for one in seen.values()), "")
+            table.row(target, n_chains, *ratio_cells(*seen.values()), *(rate_cell(one) for one in seen.values()), "")
 
 
 def walker_rate(peer: Peer, target: str, n_walkers: int, n_steps: int) -> Callable[[], float]:

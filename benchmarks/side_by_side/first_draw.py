@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.peers.install import PYTHON
-from benchmarks.tables import Table
+from benchmarks.tables import Table, ratio_cells
 
-from .plan import Plan, interleaved, ratio
+from .plan import Plan, interleaved
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(__file__).with_name("first_draw_ours.py")
@@ -107,7 +107,7 @@ def against(seen: dict[str, list[Stage]], peer: str) -> tuple[str, str]:
     """How many times as long the peer takes; dashes where there is none."""
     if peer not in seen or len(seen[peer]) != len(seen["ours"]):
         return "–", "–"
-    return ratio([s.seconds for s in seen[peer]], [s.seconds for s in seen["ours"]])
+    return ratio_cells([s.seconds for s in seen[peer]], [s.seconds for s in seen["ours"]])
 
 
 def middle(seen: dict[str, list[Stage]], who: str) -> str:
@@ -179,7 +179,7 @@ def imports(plan: Plan) -> None:
             names.append(name)
     seen = interleaved(plan.rounds, {name: lambda name=name: float(launch(name).stdout) for name in names})
     for name in names:
-        cells = ratio(seen["blackjax"], seen[name]) if "blackjax" in seen else ("–", "–")
+        cells = ratio_cells(seen["blackjax"], seen[name]) if "blackjax" in seen else ("–", "–")
         table.row(name, *cells, f"{statistics.median(seen[name]):.3g}", shares(launch(name, "-X", "importtime").stderr))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.host import Peer, PeerError
-from benchmarks.tables import Table
+from benchmarks.tables import Table, ratio_cells
 from toolkit import sample, samplers
 
 from . import identification_fits as fits
@@ -25,7 +25,7 @@ from .chain_cases import one_core
 from .identification_agreement import Checked, check_squares, checked, plain
 from .identification_cases import cases
 from .identification_fits import opened
-from .plan import Plan, interleaved, ratio, repeats_for, wall
+from .plan import Plan, interleaved, repeats_for, wall
 
 Rate = Callable[[], float]
 
@@ -107,7 +107,7 @@ def row_of(rates: Rates, found: Checked, chains: int) -> tuple[Any, ...]:
         except PeerError as error:
             remarks.append(f"{name}: {error}")
     seen = interleaved(rates.plan.rounds, timed)
-    pairs = [ratio(seen["ours"], seen[name]) if name in seen else ("–", "–") for name in RIVALS]
+    pairs = [ratio_cells(seen["ours"], seen[name]) if name in seen else ("–", "–") for name in RIVALS]
     absolute = [f"{np.median(seen[name]) / 1e3:.4g}" if name in seen else "–" for name in ("ours", *RIVALS)]
     case = found.case
     cells = [case.likelihood, case.system, case.data, chains, *(p[0] for p in pairs), *(p[1] for p in pairs)]

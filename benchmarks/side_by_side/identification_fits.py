@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers.host import Peer, PeerError
-from benchmarks.tables import Table
+from benchmarks.tables import Table, ratio_cells
 from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from sysid.libraries import polynomial
@@ -19,7 +19,7 @@ from sysid.series import Series
 from sysid.sparsity import natural_scales, sparse_posterior, sparse_prior
 from toolkit import sample, samplers
 
-from .plan import Plan, interleaved, ratio, wall
+from .plan import Plan, interleaved, wall
 
 Array = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ def row_of(data: Series, ours: str, theirs: str, peer: Peer | None, rounds: int)
     except PeerError as failure:
         remark = str(failure)
     seen = interleaved(rounds, timed)
-    times, spread = ratio(seen["theirs"], seen["ours"]) if "theirs" in seen else ("–", "–")
+    times, spread = ratio_cells(seen["theirs"], seen["ours"]) if "theirs" in seen else ("–", "–")
     other = [float(np.median(seen["theirs"])), error(run.value)] if "theirs" in seen else ["–", "–"]
     found = error(medians.reshape(3, -1).T)
     return times, spread, float(np.median(seen["ours"])), f"{n_draws} by {kind}", found, *other, remark

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.peers.host import PeerError, PeerRun
-from benchmarks.tables import Table
+from benchmarks.tables import Table, ratio_cells
 from toolkit import Layout
 
 from .chain_cases import RIVALS, SAMPLERS, TARGETS, Rival, one_core, our_seconds, scalar_seconds
-from .plan import Plan, interleaved, ratio
+from .plan import Plan, interleaved
 from .rivals import Peers, Timed
 
 NAMES = ("sgld", "sghmc", "csgld", "resgld × 2", "resgld × 5")
@@ -70,7 +70,7 @@ def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
         seen = interleaved(rounds, calls)
         middle = {key: sorted(values)[rounds // 2] for key, values in seen.items()}
         fastest = min((key for key in PACKAGES if key in middle), key=lambda key: middle[key], default=None)
-        compared = [ratio(seen[key], seen["ours"]) if key else ("–", "–") for key in (fastest, "scalar")]
+        compared = [ratio_cells(seen[key], seen["ours"]) if key else ("–", "–") for key in (fastest, "scalar")]
         absolute = [f"{middle[key]:.3g}" if key in middle else "–" for key in ("scalar", *PACKAGES)]
         nanoseconds = 1e9 * middle["ours"] / (n_steps * n_chains * SAMPLERS[name].n_replicas)
         table.row(
@@ -115,7 +115,7 @@ def width_table(plan: Plan) -> None:
                 n_steps = max(64, int(plan.seconds * 1e7 / (n_chains * SAMPLERS[name].n_replicas)))
                 calls = {width: width_call(name, target, n_chains, n_steps, width) for width in widths}
                 seen = interleaved(plan.rounds, {str(width): call for width, call in calls.items()})
-                cells = {width: ratio(seen["128"], seen[str(width)])[0] for width in widths}
+                cells = {width: ratio_cells(seen["128"], seen[str(width)])[0] for width in widths}
                 table.row(name, target, n_chains, *cells.values(), max(cells, key=lambda width: float(cells[width])))
 
 

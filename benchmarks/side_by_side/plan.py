@@ -1,8 +1,7 @@
 """How much is measured, and rounds in which everything that is compared runs once."""
 
-import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,12 +34,6 @@ def interleaved(rounds: int, timed: dict[str, Callable[[], float]]) -> dict[str,
         for name in names[turn:] + names[:turn]:
             seen[name].append(timed[name]())
     return seen
-
-
-def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[str, str]:
-    """Median of the rounds' ratios, and their smallest and largest."""
-    ratios = sorted(a / b for a, b in zip(over, under, strict=True))
-    return f"{statistics.median(ratios):.3g}", f"{ratios[0]:.3g} – {ratios[-1]:.3g}"
 
 
 def repeats_for(call: Callable[[int], float], seconds: float, most: int, first: int = 16) -> int:

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.tables import Table
+from benchmarks.tables import Table, ratio_cells
 from toolkit import ContourWarning
 
-from .plan import Plan, interleaved, ratio, repeats_for
+from .plan import Plan, interleaved, repeats_for
 from .scaling_cases import Case, Sized, cases
 
 MOST_STEPS = 2_000_000
@@ -67,7 +67,7 @@ def measure(case: Case, plan: Plan, table: Table) -> tuple[str, ...]:
     reference = seen[str(case.first)]
     for size in sizes:
         law = [expected(case, size, seconds) for seconds in reference]
-        of_expected, spread = ratio(law, seen[str(size)])
+        of_expected, spread = ratio_cells(law, seen[str(size)])
         _, n_steps, setup = ready[str(size)]
         each = statistics.median(seen[str(size)])
         table.row(case.name, size, of_expected, spread, f"{1e9 * each:.4g}", case.unit, f"{n_steps:,}", f"{setup:.3g}")
