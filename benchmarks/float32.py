@@ -10,10 +10,10 @@ import numpy as np
 from numba import njit
 
 from targets import constrained, mixtures, shapes
-from toolkit import Sampler, driver, hyperbolic, job, maths, sample, samplers, tempering, trigonometry
+from toolkit import Sampler, driver, hyperbolic, job_arguments, maths, sample, samplers, tempering, trigonometry
 from toolkit.blocks import Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
 from toolkit.chain_kernel import INTERPRETED
-from toolkit.device import interpreted
+from toolkit.device_compiling import interpreted
 from toolkit.engine import advance
 from toolkit.proposals import propose, propose_nothing
 from toolkit.single import twin
@@ -92,7 +92,7 @@ def single(state: Any, kept: tuple[str, ...]) -> Any:
 @contextlib.contextmanager
 def twins_on_this_processor() -> Iterator[None]:
     """``sample(..., backend="cuda", dtype="float32")`` runs here meanwhile, in ``TwinEngine``."""
-    with mock.patch.object(driver, "make_engine", TwinEngine), mock.patch.object(job, "check_backend"):
+    with mock.patch.object(driver, "make_engine", TwinEngine), mock.patch.object(job_arguments, "check_backend"):
         yield
 
 

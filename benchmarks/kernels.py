@@ -13,7 +13,8 @@ from sysid.integrate import solve
 from sysid.steppers import TABLEAUS
 from targets import catalogue, constrained, datasets, domains, from_sympy, mixtures, per_datum, posteriors, shapes
 from toolkit import Layout, Problem, Sampler, Target, boundaries, dynamics, samplers, target, tempering
-from toolkit.job import Job, make_job
+from toolkit.job import Job
+from toolkit.job_arguments import make_job
 
 from .walks import flat_block
 

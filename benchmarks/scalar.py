@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from toolkit.polygons import (
+from toolkit.nearest_edges import (
     ALL_PIECES,
     CELLS,
     CORNER_X,

@@ -10,7 +10,7 @@ from scipy.stats import chi2_contingency
 from targets import shapes
 from toolkit import Problem, Target, boundaries, sample, samplers, signatures
 from toolkit.compiling import compile_part
-from toolkit.polygons import Domain
+from toolkit.domain import Domain
 
 from .markdown import head, row
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script, style
 from figures.gaussian_grid import CYCLES, EVALUATIONS, methods
-from toolkit.schedules import evaluate
+from toolkit.schedule import evaluate
 
 SEED = 1
 DIFFERS = "The paper draws a sketch without numbers; these are the schedules of its section 5.1."

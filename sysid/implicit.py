@@ -11,9 +11,9 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from toolkit.compiling import compile_part, inlined
+from toolkit.domain import Domain
 from toolkit.lanes import with_item
 from toolkit.maths import exp, larger, smaller
-from toolkit.polygons import Domain
 from toolkit.signatures import DOMAIN
 
 from .constraints import Coordinates

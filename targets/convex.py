@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array
-from toolkit.polygons import Domain, is_inside
+from toolkit.domain import Domain, is_inside
 from toolkit.problem import check_points
 from toolkit.walls import convex_domain
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_count, check_number, check_text, is_sequence
-from toolkit.polygons import Domain, is_inside, nearest_points, polygon_domain, signed_distance
+from toolkit.domain import Domain, is_inside
+from toolkit.polygons import nearest_points, polygon_domain, signed_distance
 from toolkit.problem import check_points
 
 from .rejection import accepted, generator

@@ -28,7 +28,7 @@ from toolkit import (
     target,
     tempering,
 )
-from toolkit.bit_checks import arrays_of, first_difference, joined
+from toolkit.bit_differences import arrays_of, first_difference, joined
 from toolkit.contour import Partition
 
 COSINE = mixtures.cosine25()

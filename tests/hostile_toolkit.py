@@ -21,7 +21,7 @@ import toolkit
 from targets import mixtures
 from toolkit import boundaries, cycles, dynamics, ladders, samplers, schedules, tempering, thermostats, weighting
 from toolkit.contour import StepDecay
-from toolkit.polygons import Domain
+from toolkit.domain import Domain
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 PARTITION = tempering.Partition(0.0, 0.5, 20)

@@ -892,14 +892,14 @@ MUTANTS = [
     ),
     Mutant(
         "device: products fused with sums",
-        "toolkit/device.py",
+        "toolkit/device_compiling.py",
         '"fma": False}',
         '"fma": True}',
         "tests/test_device_ptx.py -k kept_apart",
     ),
     Mutant(
         "device: optimised again when it is linked",
-        "toolkit/device.py",
+        "toolkit/device_compiling.py",
         "cuda.jit(function, lto=False)",
         "cuda.jit(function)",
         "tests/test_device_use.py -k what_was_read",
@@ -1179,7 +1179,7 @@ MUTANTS = [
     ),
     Mutant(
         "verify compares values and not bits",
-        "toolkit/bit_checks.py",
+        "toolkit/bit_differences.py",
         "apart = np.ascontiguousarray(ours).view(kind) != np.ascontiguousarray(theirs).view(kind)",
         "apart = ours != theirs",
         "tests/test_bit_checks.py -k first_difference",

@@ -9,7 +9,8 @@ import pytest
 from targets import mixtures
 from toolkit import CudaError, CudaWarning, Target, from_callable, sample, samplers, schedules
 from toolkit.bit_causes import likely_cause
-from toolkit.bit_checks import Case, Difference, arrays_of, check_bits, first_difference, joined
+from toolkit.bit_checks import Case, check_bits
+from toolkit.bit_differences import Difference, arrays_of, first_difference, joined
 from toolkit.contour import Partition
 from toolkit.problem import as_problem
 

@@ -31,13 +31,13 @@ def idle(real):
 @pytest.fixture
 def launches(monkeypatch):
     """The launches on a device whose kernels are idle, and none of them kept on disk."""
-    from toolkit import chain_kernel, device_gathering
+    from toolkit import chain_kernel, gathering_kernels
 
     monkeypatch.setattr(chain_kernel, "chain_kernel", idle(chain_kernel.chain_kernel))
     monkeypatch.setattr(chain_kernel, "kernel_stamp", lambda *given: None)
-    monkeypatch.setattr(device_gathering, "gathering_kernel", idle(device_gathering.gathering_kernel))
-    monkeypatch.setattr(device_gathering, "cache_stamp", lambda function: None)
-    caches = chain_kernel.compiled, device_gathering.compiled_gathering
+    monkeypatch.setattr(gathering_kernels, "gathering_kernel", idle(gathering_kernels.gathering_kernel))
+    monkeypatch.setattr(gathering_kernels, "cache_stamp", lambda function: None)
+    caches = chain_kernel.compiled, gathering_kernels.compiled_gathering
     for cache in caches:
         cache.cache_clear()
     yield pretend(monkeypatch)
@@ -142,7 +142,7 @@ def test_what_is_not_asked_for_takes_no_room(launches):
 def engine_of(problem, sampler, n_chains):
     """The engine of a run."""
     from toolkit.driver import Driver
-    from toolkit.job import make_job
+    from toolkit.job_arguments import make_job
 
     job = make_job(
         problem, sampler, n_steps=10, seed=0, n_chains=n_chains, burn_in=0, thin=1, init=None, backend="cuda",

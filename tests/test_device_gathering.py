@@ -135,7 +135,7 @@ def test_the_host_needs_room_for_draws_of_its_own_accumulators_alone(monkeypatch
 
 def check_ptx(name, dim, weighted, capability, real=np.float64):
     from toolkit import device_code
-    from toolkit.device_gathering import gathering_ptx
+    from toolkit.gathering_kernels import gathering_ptx
 
     accumulator = every()[name]
     state = accumulator.start(job_of(CASES["weighted pairs"]._replace(dim=dim)).problem, 1)

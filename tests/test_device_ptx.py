@@ -22,14 +22,14 @@ if importlib.util.find_spec("numba_cuda") is None or config.ENABLE_CUDASIM:
     pytest.skip("needs numba-cuda, and not its simulator", allow_module_level=True)
 
 from benchmarks import kernels, ptx
-from toolkit import device, device_causes, device_code, job_kernels
+from toolkit import device, device_causes, device_code, device_compiling, job_kernels
 
 ASSEMBLES = importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
 
 
 def code_of(part, signature):
     """The code of a part by itself."""
-    return device.codes_of(part, signature.args, ((9, 0),))[0]
+    return device_compiling.codes_of(part, signature.args, ((9, 0),))[0]
 
 
 def faults(code):
@@ -123,7 +123,7 @@ def test_identification_calls_nothing_where_numbers_lie_apart(kind):
         else likelihoods.derivative(velocities="spline", batch_size=8, batches=kind)
     )  # fmt: skip
     part = identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen).target.energy_gradient
-    assert not faults(device.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
+    assert not faults(device_compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
     assert faults(code_of(reshapes, s.TARGET)) == ["numba_attempt_nocopy_reshape"]
 
 
@@ -206,7 +206,7 @@ def test_bits_that_may_differ_are_told(monkeypatch):
     job = run_of(problem, samplers.sgld(0.1))
     code = code_of(problem.energy_gradient, s.TARGET)
     monkeypatch.setattr("toolkit.chain_kernel.compile_kernel", lambda kernel, kinds, stamp=None: code)
-    monkeypatch.setattr(device, "code_of", lambda kernel, kinds: kernel)
+    monkeypatch.setattr(device_compiling, "code_of", lambda kernel, kinds: kernel)
     for _ in range(2):
         with pytest.warns(CudaWarning, match="'by_erf' by 'sgld'.*calls erf, gamma, pow .*which CUDA has of its own"):
             device_causes.chain_kernel_of(job, *job_kernels.kernel_of(job))

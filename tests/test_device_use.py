@@ -36,9 +36,10 @@ def in_python(source):
 
 def test_what_runs_is_what_was_read(monkeypatch):
     """Linked with optimisation, as Numba would by itself, sums and products are fused however they were compiled."""
+    from numba import types
     from numba.cuda.cudadrv import devices
 
-    from toolkit import device
+    from toolkit import device, device_code, device_compiling
 
     here = SimpleNamespace(device=SimpleNamespace(compute_capability=(9, 0), id=0))
     monkeypatch.setattr(device.cuda.dispatcher, "get_current_device", lambda: here.device)
@@ -48,14 +49,14 @@ def test_what_runs_is_what_was_read(monkeypatch):
     def sums(x):
         x[0] = x[1] * x[2] + x[3]
 
-    kinds = (device.types.Array(device.types.float64, 1, "C"),)
-    (ours,) = device.compile_kernel(sums, kinds).overloads.values()
+    kinds = (types.Array(types.float64, 1, "C"),)
+    (ours,) = device_compiling.compile_kernel(sums, kinds).overloads.values()
     assert not ours._codelibrary._lto
     read = ours._codelibrary.get_asm_str()
-    assert not device.contracts(read)
+    assert not device_code.contracts(read)
     assert "fma" not in read
     plain = device.cuda.jit(sums, lto=True)
-    with device.unfused():
+    with device_compiling.unfused():
         plain.compile(kinds)
     (linked,) = plain.overloads.values()
     assert "fma" in linked._codelibrary.get_lto_ptx()

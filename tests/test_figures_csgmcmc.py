@@ -6,7 +6,7 @@ import pytest
 from figures import csgmcmc_table4, csgmcmc_table5, gaussian_grid
 from targets import mixtures
 from toolkit.diagnostics import ess_by_cutoff, mode_coverage
-from toolkit.schedules import evaluate
+from toolkit.schedule import evaluate
 
 STEPS = np.arange(50_000)
 NAMES = [f"csgmcmc_{name}" for name in ("fig1", "fig2", "fig5", "table4", "table5")]

@@ -12,7 +12,7 @@ from toolkit.law_checks import check_laws
 from toolkit.law_runs import by_chain, halved, pooled
 from toolkit.law_verdicts import excuse_of
 from toolkit.problem import as_problem
-from toolkit.schedules import evaluate
+from toolkit.schedule import evaluate
 from toolkit.tempering import continuous_tempering
 from toolkit.verifying import setting_of
 

@@ -22,9 +22,9 @@ from toolkit import (
     hyperbolic,
     maths,
     metropolis,
+    nearest_edges,
     overdamped,
     philox,
-    polygons,
     preconditioned,
     signatures,
     stein,
@@ -306,7 +306,7 @@ PHASES = {
         philox.fill_normals.py_func,
         types.void(MATRIX, types.uint64, NAMES, NAMES, types.int64, types.int64),
     ),
-    "looking the domain up": (polygons.look_polygon, signatures.DOMAIN),
+    "looking the domain up": (nearest_edges.look_polygon, signatures.DOMAIN),
     "attempted swap": (
         swapping.attempt_pair.py_func,
         types.void(

@@ -7,6 +7,7 @@ import pytest
 
 from targets import mixtures
 from toolkit import sample, samplers, schedules
+from toolkit.schedule import evaluate
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 
@@ -63,7 +64,7 @@ def test_arrays_and_functions_of_ones_own_are_the_same(given):
     runs = []
     for source in (OWN, OWN_ARRAYS):
         schedule = schedules.custom(**{name: source[name] for name in given})
-        factors = schedules.evaluate(schedule, STEPS, 1000)
+        factors = evaluate(schedule, STEPS, 1000)
         for name, values in zip(("step_size", "temperature", "keep"), factors, strict=True):
             np.testing.assert_array_equal(values, OWN_ARRAYS[name] if name in given else np.ones(1000))
         runs.append(sample(NORMAL, samplers.sgld(0.1, schedule=schedule), n_steps=900, n_chains=2, seed=4))

@@ -16,7 +16,7 @@ from toolkit import CheckpointError, Layout, Target, sample, samplers, single
 from toolkit.comparing import asked_for
 from toolkit.describing import differences
 from toolkit.engine import advance
-from toolkit.job import make_job
+from toolkit.job_arguments import make_job
 from toolkit.philox import to_uniform
 from toolkit.proposals import propose
 from toolkit.tempers import TEMPERS
@@ -89,7 +89,7 @@ def test_what_stands_in_for_a_constant_is_needed(key):
 
 
 def test_float32_is_refused_where_it_cannot_be(monkeypatch):
-    monkeypatch.setattr("toolkit.job.check_backend", lambda backend, problem: None)
+    monkeypatch.setattr("toolkit.job_arguments.check_backend", lambda backend, problem: None)
     huge = Target("huge", 1, NORMAL.energy_gradient, np.array([1e200]))
     options = {"n_steps": 2, "seed": 0, "backend": "cuda", "dtype": "float32"}
     with pytest.raises(ValueError, match=r"parameters of 'huge'.*1e\+200"):
@@ -148,14 +148,14 @@ def test_samplers_keep_the_law_they_have_in_float64(name):
 @pytest.mark.parametrize("sampler", [samplers.sgld(1e-3), samplers.sgnht(1e-3), samplers.mala(5e-3)])
 def test_kernels_have_no_arithmetic_in_float64_but_a_schedules(sampler):
     """A schedule's factors are float64: step size and temperature are rounded once, where these change."""
-    from toolkit import device
+    from toolkit import device_code
     from toolkit.job_kernels import chain_ptx
 
     with twins_on_this_processor():
         job = job_of(mixtures.cosine25(), sampler, backend="cuda", dtype="float32")
     double = re.compile(r"\b(?:add|sub|mul|div|fma|sqrt|min|max|setp\.\w+)(?:\.\w+)*\.f64\b")
     ptx = chain_ptx(job, (9, 0))
-    assert not device.contracts(ptx)
+    assert not device_code.contracts(ptx)
     assert len(re.findall(r"\bfma\.rn\.f32\b", ptx)) > 30
     assert double.findall(ptx) == ["mul.rn.f64"] * 2
     assert len(double.findall(chain_ptx(job, (9, 0), np.float64))) > 30

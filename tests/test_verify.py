@@ -12,7 +12,8 @@ import pytest
 import targets
 from benchmarks.faults import BINS, BOX, NORMAL, PAIR, RIGHT, WRONG, steep_block
 from toolkit import Report, Target, boundaries, from_callable, sample, samplers, schedules, verify
-from toolkit.bit_checks import Case, arrays_of, first_difference
+from toolkit.bit_checks import Case
+from toolkit.bit_differences import arrays_of, first_difference
 from toolkit.elsewhere import NotSentError, run_elsewhere
 from toolkit.problem import as_problem
 from toolkit.verifying import Check

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from .bit_checks import Case
 from .problem import Problem
-from .schedules import Schedule
+from .schedule import Schedule
 
 Floats = NDArray[np.float64]
 

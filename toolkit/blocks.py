@@ -14,13 +14,13 @@ from .ahead import room_ahead
 from .compiling import FunctionPointer, compile_part
 from .continuous import ContinuousTempering
 from .contour import Contour, contour_state
+from .domain import Domain
 from .engine import advance
 from .exchange import ReplicaExchange, exchange_state
-from .polygons import Domain
 from .problem import Problem
 from .proposals import propose, propose_nothing
 from .sampler import Sampler
-from .schedules import Factors
+from .schedule import Factors
 from .signatures import DOMAIN
 from .state import (
     ADVANCE,

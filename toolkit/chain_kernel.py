@@ -30,7 +30,8 @@ from .chain_columns import (
 )
 from .compiling import cache_stamp
 from .contour import ContourState
-from .device import SIMULATED, bare, compile_kernel, cuda, interpreted, lazily
+from .device import SIMULATED, cuda
+from .device_compiling import bare, compile_kernel, interpreted, lazily
 from .engine import advance
 from .exchange import ExchangeState
 from .single import twin

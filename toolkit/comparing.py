@@ -8,7 +8,7 @@ from .compiling import OWN_STAMP
 from .describing import Description, describe, differences, from_json
 from .digests import describe_function
 from .errors import CheckpointError
-from .schedules import evaluate
+from .schedule import evaluate
 from .state_file import Paths
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .counting import Counts
 from .describing import describe, from_json, rebuild_sampler, to_json
+from .domain import Domain
 from .errors import LoadError
-from .polygons import Domain
 from .problem import Problem, Target
 from .result import Run, Statistics, Trace
 from .unavailable import Unavailable

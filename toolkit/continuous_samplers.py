@@ -5,7 +5,8 @@ from . import tempering as temper
 from .boundaries import Boundary, ignore
 from .checks import check_flag
 from .sampler import Number, Sampler, shared
-from .schedules import Schedule, constant
+from .schedule import Schedule
+from .schedules import constant
 
 
 def tact_hmc(

@@ -8,7 +8,8 @@ from .boundaries import Boundary, ignore
 from .checks import check_count
 from .contour import Partition, StepDecay, step_decay
 from .sampler import Number, Sampler, shared
-from .schedules import Schedule, constant
+from .schedule import Schedule
+from .schedules import constant
 
 
 def csgld(

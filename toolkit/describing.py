@@ -21,7 +21,7 @@ from .exchange import AdaptedCorrection, EstimatedCorrection
 from .problem import Problem, Target, as_problem
 from .rebuilding import rebuild_sampler
 from .sampler import Sampler
-from .schedules import Schedule
+from .schedule import Schedule
 from .tempering import ContinuousTempering, Contour, Partition, ReplicaExchange, Stein
 
 __all__ = ["describe", "differences", "environment", "from_json", "rebuild_sampler", "to_json"]

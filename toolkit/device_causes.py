@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 
-from . import device
+from . import device_compiling
 from . import signatures as s
 from .blocks import tempering_numbers
 from .chain_columns import Shape
 from .chain_kernel import Kinds, Parts, argument_types, compiled_chain_kernel
-from .device_code import Code
+from .device_code import Code, contracts
 from .errors import CudaWarning
 from .pointwise import reason
 from .state import TEMPER, Numbers
@@ -35,9 +35,9 @@ def chain_kernel_of(job: "Job", parts: Parts, shape: Shape, numbers: Numbers, ki
     """
     try:
         kernel = compiled_chain_kernel(parts, shape, numbers, kinds)
-    except device.REFUSALS as error:
+    except device_compiling.REFUSALS as error:
         raise TypeError(cause(job, parts, shape, error)) from error
-    code = device.code_of(kernel, argument_types(kinds))
+    code = device_compiling.code_of(kernel, argument_types(kinds))
     if code is not None:
         warn_of_bits(job, code)
     return kernel
@@ -46,7 +46,7 @@ def chain_kernel_of(job: "Job", parts: Parts, shape: Shape, numbers: Numbers, ki
 def cause(job: "Job", parts: Parts, shape: Shape, error: Exception) -> str:
     """What is to blame: the first part that does not compile by itself, else the whole."""
     problem, sampler = job.problem, job.sampler
-    target = s.TARGET.args if shape.scratch_is_local else (*s.TARGET.args[:4], device.strided(2))
+    target = s.TARGET.args if shape.scratch_is_local else (*s.TARGET.args[:4], device_compiling.strided(2))
     temper = type(sampler.tempering).__name__
     alone = {
         f"target {problem.target.name!r}": (parts.target, target),
@@ -55,7 +55,7 @@ def cause(job: "Job", parts: Parts, shape: Shape, error: Exception) -> str:
         f"tempering {temper} {tempering_numbers(sampler, job.burn_in)[0]}": (parts.temper, TEMPER.args),
     }
     for name, (part, signature) in alone.items():
-        refusal = device.why_not(part, signature)
+        refusal = device_compiling.why_not(part, signature)
         if refusal is not None:
             return f"backend must be 'cpu' for {name}, of which CUDA lacks something: {words(refusal)}"
     return f"backend must be 'cpu' for {problem.name!r} by {sampler.name!r}, whose kernel CUDA refuses: {words(error)}"
@@ -89,7 +89,7 @@ def is_users(path: str) -> bool:
 def warn_of_bits(job: "Job", code: Code) -> None:
     """Warn where what the compiler wrote may give other bits than a CPU."""
     causes = []
-    if device.contracts(code.ptx):
+    if contracts(code.ptx):
         causes.append("the compiler has fused products and sums")
     if code.functions:
         names = sorted({NAMES.get(name, name) for name in code.functions})

@@ -15,7 +15,7 @@ from .device_state import StateOnDevice, state_size
 from .gathering import State as AccumulatorState
 from .job_kernels import made_of, one_block
 from .recording import STATISTICS
-from .schedules import Factors
+from .schedule import Factors
 from .state import Outputs
 
 if TYPE_CHECKING:

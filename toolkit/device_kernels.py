@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .device import SIMULATED, compile_kernel, cuda, launch, types_of
+from .device import SIMULATED, cuda, launch
+from .device_compiling import compile_kernel, types_of
 
 TILE = 4 if SIMULATED else 32  # the side of a tile, which TILE_ROWS rows of threads copy
 TILE_ROWS = 2 if SIMULATED else 8

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .callables import from_callable
 from .compiling import compile_part
-from .polygons import Domain
+from .domain import Domain
 from .problem import Problem, Target
 from .sampler import Sampler
 from .sampling import sample

@@ -7,7 +7,8 @@ from . import tempering as temper
 from .boundaries import Boundary, ignore, reflect
 from .exchange import Correction
 from .sampler import Sampler, Values
-from .schedules import Schedule, constant
+from .schedule import Schedule
+from .schedules import constant
 
 
 def resgld(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import device
+from . import device_compiling
 from .blocks import Block, Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
 from .chain_columns import Shape
 from .chain_kernel import Kinds, Parts, argument_types, chain_kernel, settled
@@ -86,7 +86,7 @@ def chain_codes(job: "Job", capabilities: tuple[tuple[int, int], ...], real: Any
     real: float32 or float64; None for the job's own.
     """
     made_for = kernel_of(job, real)
-    return device.codes_of(chain_kernel(*made_for), argument_types(made_for[-1]), capabilities)
+    return device_compiling.codes_of(chain_kernel(*made_for), argument_types(made_for[-1]), capabilities)
 
 
 def chain_ptx(job: "Job", capability: tuple[int, int], real: Any = None) -> str:

@@ -18,7 +18,7 @@ from .law_statistics import Group, Unknown, stein_group, truth_groups
 from .law_verdicts import judge
 from .problem import Truth
 from .sampler import Sampler
-from .schedules import evaluate
+from .schedule import evaluate
 from .tempering import ContinuousTempering, Contour, Stein
 
 Floats = NDArray[np.float64]

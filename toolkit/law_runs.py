@@ -14,7 +14,7 @@ from .problem import Problem
 from .result import Run
 from .sampler import Sampler
 from .sampling import sample
-from .schedules import Factors, Schedule, evaluate
+from .schedule import Factors, Schedule, evaluate
 from .tempering import ContinuousTempering, Contour
 
 Floats = NDArray[np.float64]

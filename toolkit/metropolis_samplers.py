@@ -3,7 +3,8 @@
 from . import dynamics as moves
 from .boundaries import Boundary, ignore
 from .sampler import Number, Sampler, shared
-from .schedules import Schedule, constant
+from .schedule import Schedule
+from .schedules import constant
 
 
 def mala(

@@ -5,7 +5,8 @@ from dataclasses import replace
 from . import dynamics as moves
 from .boundaries import Boundary, ignore
 from .sampler import Number, Sampler, shared
-from .schedules import Schedule, constant, cosine_cycles
+from .schedule import Schedule
+from .schedules import constant, cosine_cycles
 
 
 def sgld(

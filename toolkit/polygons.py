@@ -1,59 +1,45 @@
 """Polygons as domains: non-convex, with corners and holes, looked up in a grid.
 
 A square grid covers the polygon with a margin. Each cell is either wholly inside, which one lookup tells, or lists
-the pieces of the boundary that can hold the nearest point of some point in the cell; only lanes in such cells are
-looked at exactly. A piece is a run of up to 16 edges with its chord and its sag, the largest distance of the run
-from the chord, so a point's distance to the piece is its distance to the chord within ± sag: most pieces are ruled
-out by their chord. A piece is listed for a cell of centre c and half-diagonal r where its smallest possible
-distance to c is at most the smallest largest one plus 2r, which by the triangle inequality misses none. Points
-beyond the grid consider all pieces.
-
-The sign of the distance comes from the nearest edge's side, or at a vertex from the sum of both edges' normals
-(Bærentzen & Aanæs 2005), so rings need only be oriented: outer ones counter-clockwise, holes clockwise.
+the pieces of the boundary (``nearest_edges``) that can hold the nearest point of some point in the cell; only lanes in
+such cells are looked at exactly. A piece is listed for a cell of centre c and half-diagonal r where its smallest
+possible distance to c is at most the smallest largest one plus 2r, which by the triangle inequality misses none.
+Points beyond the grid consider all pieces.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .compiling import compile_part, inlined, kernel
-from .maths import fma, from_bits, larger, select, smaller, to_bits
+from .compiling import compile_part
+from .domain import Domain
+from .nearest_edges import (
+    ALL_PIECES,
+    CELLS,
+    CORNER_X,
+    CORNER_Y,
+    EDGE_FIELDS,
+    HEADER,
+    INSIDE,
+    N_EDGES,
+    PIECE_EDGES,
+    PIECE_FIELDS,
+    SCALE,
+    SIDE,
+    chord_distance,
+    grid_cell,
+    is_outside,
+    look_polygon,
+    nearest_edge,
+)
 from .signatures import DOMAIN, FLOATS, MATRIX, TABLE
 
 LEVELS = 9  # the grid has 2⁹ × 2⁹ cells
 MARGIN = 0.25  # of the larger side of the bounding box, on each side
-PIECE_EDGES = 16  # a power of 2
-INSIDE = -1
-
-# The real table: this header, then for each of these fields a column of all edges, then rows of pieces:
-# start, direction, 1 / length²; an edge's normals at start and end; a piece's sag, first edge and number of edges.
-CORNER_X, CORNER_Y, SCALE, HEADER = 0, 1, 2, 3
-EDGE_FIELDS, PIECE_FIELDS = 9, 8
-INDEX_BITS = np.int64(PIECE_EDGES - 1)
-# The whole table: this header, then the cells, then lists (length first).
-SIDE, N_EDGES, ALL_PIECES, CELLS = 0, 1, 2, 3
-
-
-class Domain(NamedTuple):
-    """A region of R^dim for the engine: a function behind ``signatures.DOMAIN`` and its tables."""
-
-    name: str
-    dim: int
-    look: Any
-    real: NDArray[np.float64]
-    whole: NDArray[np.int32]
-
-
-def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether each of ``points`` (n, dim) is finite and inside the domain or on its boundary, as the engine sees it."""
-    position = np.array(points.T, order="C")
-    outside = np.ones(position.shape[1])
-    domain.look(position, np.empty_like(position), outside, domain.real, domain.whole)
-    return np.asarray(np.isfinite(position).all(axis=0) & (outside == 0.0))
 
 
 def polygon_domain(name: str, rings: Sequence[NDArray[np.float64]]) -> Domain:
@@ -121,108 +107,6 @@ def nearest_points(domain: Domain, points: NDArray[np.float64]) -> tuple[NDArray
     side = np.where((away * normals).sum(axis=1) < 0.0, -1.0, 1.0)
     normals = np.where(apart[:, None], side[:, None] * away, normals)
     return feet, normals / np.hypot(normals[:, 0], normals[:, 1])[:, None]
-
-
-@inlined
-def segment_distance(x, y, ax, ay, dx, dy, inverse):
-    """Squared distance of (x, y) to a segment, and the place of the nearest point along it in [0, 1]."""
-    along = smaller(larger(fma(x - ax, dx, (y - ay) * dy) * inverse, 0.0), 1.0)
-    away_x, away_y = x - fma(along, dx, ax), y - fma(along, dy, ay)
-    return fma(away_x, away_x, away_y * away_y), along
-
-
-@inlined
-def chord_distance(x, y, real, row):
-    """Squared distance of (x, y) to the chord of the piece whose row begins at ``row``."""
-    return segment_distance(x, y, real[row], real[row + 1], real[row + 2], real[row + 3], real[row + 4])[0]
-
-
-@kernel
-def nearest_in_piece(x, y, real, n_edges, row):
-    """(squared distance, edge) of a piece's edge nearest to (x, y).
-
-    Branch-free: the bits of floats ≥ 0 order as integers, and the lowest bits make room for the edge's number.
-    """
-    first, count = np.int64(real[row + 6]), np.int64(real[row + 7])
-    ax = real[HEADER + first : HEADER + first + count]
-    ay = real[HEADER + n_edges + first : HEADER + n_edges + first + count]
-    dx = real[HEADER + 2 * n_edges + first : HEADER + 2 * n_edges + first + count]
-    dy = real[HEADER + 3 * n_edges + first : HEADER + 3 * n_edges + first + count]
-    inverse = real[HEADER + 4 * n_edges + first : HEADER + 4 * n_edges + first + count]
-    smallest = np.int64(0x7FF0000000000000)
-    for n in range(count):
-        squared, _ = segment_distance(x, y, ax[n], ay[n], dx[n], dy[n], inverse[n])
-        smallest = min(smallest, (np.int64(to_bits(squared)) & ~INDEX_BITS) | n)
-    return from_bits(np.uint64(smallest & ~INDEX_BITS)), first + (smallest & INDEX_BITS)
-
-
-@kernel
-def nearest_edge(x, y, real, n_edges, table, start, count):
-    """(squared distance, edge, place along it) of the boundary point nearest to (x, y), among the listed pieces."""
-    pieces = HEADER + EDGE_FIELDS * n_edges
-    lowest, likely = math.inf, pieces
-    for n in range(count):
-        row = pieces + PIECE_FIELDS * table[start + n]
-        squared = chord_distance(x, y, real, row)
-        if squared < lowest:
-            lowest, likely = squared, row
-    best, best_edge = nearest_in_piece(x, y, real, n_edges, likely)
-    for n in range(count):
-        row = pieces + PIECE_FIELDS * table[start + n]
-        reach = math.sqrt(best) + real[row + 5]
-        if row != likely and chord_distance(x, y, real, row) <= reach * reach * (1.0 + 1e-9):
-            squared, edge = nearest_in_piece(x, y, real, n_edges, row)
-            if squared < best:
-                best, best_edge = squared, edge
-    e = HEADER + best_edge
-    squared, along = segment_distance(
-        x, y, real[e], real[e + n_edges], real[e + 2 * n_edges], real[e + 3 * n_edges], real[e + 4 * n_edges]
-    )
-    return squared, best_edge, along
-
-
-@kernel
-def is_outside(x, y, real, n_edges, edge, along):
-    """Whether (x, y) lies outside, given its nearest edge and the place of the nearest point along it."""
-    e = HEADER + edge
-    ax, ay, dx, dy = real[e], real[e + n_edges], real[e + 2 * n_edges], real[e + 3 * n_edges]
-    if along <= 0.0:
-        return fma(x - ax, real[e + 5 * n_edges], (y - ay) * real[e + 6 * n_edges]) > 0.0
-    if along >= 1.0:
-        return fma(x - (ax + dx), real[e + 7 * n_edges], (y - (ay + dy)) * real[e + 8 * n_edges]) > 0.0
-    return fma(x - ax, dy, -(y - ay) * dx) > 0.0
-
-
-@inlined
-def grid_cell(x, y, x0, y0, scale, side):
-    """Number of the grid's cell at (x, y), as a float; −1 beyond the grid and for what is not finite."""
-    i, j = (x - x0) * scale, (y - y0) * scale
-    in_grid = (i >= 0.0) & (j >= 0.0) & (i < side) & (j < side)
-    return select(in_grid, math.floor(j) * side + math.floor(i), -1.0)
-
-
-def look_polygon(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
-    """The polygon's function behind ``signatures.DOMAIN``."""
-    side, n_edges = whole[SIDE], np.int64(whole[N_EDGES])
-    x0, y0, scale = real[CORNER_X], real[CORNER_Y], real[SCALE]
-    cells = foot[0]
-    for lane in range(position.shape[1]):
-        cells[lane] = grid_cell(position[0, lane], position[1, lane], x0, y0, scale, side)
-    for lane in range(position.shape[1]):
-        if outside[lane] == 0.0:
-            continue
-        cell = np.int64(cells[lane])
-        beyond = cell < 0
-        start = whole[ALL_PIECES] if beyond else whole[CELLS + cell]
-        x, y = position[0, lane], position[1, lane]
-        if start == INSIDE or not (abs(x) < math.inf and abs(y) < math.inf):  # the engine reports what is not finite
-            outside[lane] = 0.0
-            continue
-        _, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, whole[start])
-        outside[lane] = 1.0 if beyond or is_outside(x, y, real, n_edges, edge, along) else 0.0
-        e = HEADER + edge
-        foot[0, lane] = fma(along, real[e + 2 * n_edges], real[e])
-        foot[1, lane] = fma(along, real[e + 3 * n_edges], real[e + n_edges])
 
 
 def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:

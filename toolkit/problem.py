@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from .checks import check_array, check_count, check_flag, check_real_array, check_text
 from .compiling import compile_part
+from .domain import Domain
 from .evaluation import COUNTER_ROWS
 from .philox import MAX_DIM
-from .polygons import Domain
 from .rebinding import raises
 from .signatures import TARGET
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .result import Run, fold
-from .schedules import evaluate
+from .schedule import evaluate
 from .unavailable import Unavailable, UnavailableError
 
 Values = NDArray[Any]

@@ -12,7 +12,8 @@ from .boundaries import Boundary, ignore
 from .checks import check_deviation, check_number, check_numbers, check_text, is_sequence
 from .dynamics import Dynamics, langevin
 from .philox import MAX_REPLICAS
-from .schedules import Schedule, constant
+from .schedule import Schedule
+from .schedules import constant
 from .tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
 from .underdamped import move_underdamped
 

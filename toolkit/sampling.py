@@ -16,7 +16,8 @@ from .driver import LONGEST_CHUNK, Driver
 from .errors import DivergenceError, InterruptedWarning
 from .footprint import check_footprint
 from .gathering import brings_draws
-from .job import Integers, Job, make_job
+from .job import Integers, Job
+from .job_arguments import make_job
 from .result import Run
 from .sampler import Sampler
 from .settling import warn_about

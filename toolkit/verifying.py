@@ -14,7 +14,7 @@ from .blocks import Layout
 from .checks import check_count
 from .errors import ContourWarning, DivergenceError
 from .gradient_check import GradientError, check_gradient
-from .job import make_job
+from .job_arguments import make_job
 from .law_checks import check_laws
 from .law_runs import Plan, Setting
 from .problem import Problem, as_problem

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiling import compile_part, kernel
+from .domain import Domain
 from .maths import fma, select
-from .polygons import Domain
 from .signatures import DOMAIN
 
 # The whole table: this header, then the bounded coordinates, the first entry of every row and their end, and the

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit import Run, accumulators, sample
-from toolkit.job import Job, make_job
+from toolkit.job import Job
+from toolkit.job_arguments import make_job
 from toolkit.problem import as_problem
 
 from .cases import Case

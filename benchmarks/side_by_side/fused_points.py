@@ -12,7 +12,8 @@ from targets.combs import comb
 from toolkit.compiling import inlined
 from toolkit.maths import fma, select, sincos_turns
 from toolkit.philox import normal_pair
-from toolkit.schedules import Schedule, evaluate
+from toolkit.schedule import evaluate
+from toolkit.schedules import Schedule
 from toolkit.vectors import WideCompiler
 
 Array = NDArray[np.float64]
