@@ -331,6 +331,20 @@ MUTANTS = [
         "tests/test_metropolis.py",
     ),
     Mutant(
+        "Metropolis: energy of a failed proposal taken over",
+        "toolkit/proposals.py",
+        "energy[lane] = select(moved[lane] != 0.0, potential[lane], energy[lane])",
+        "energy[lane] = potential[lane]",
+        "tests/test_metropolis.py",
+    ),
+    Mutant(
+        "Metropolis: gradient from outside taken over",
+        "toolkit/proposals.py",
+        "select(outside[lane] != 0.0, 0.0, moved[lane])",
+        "moved[lane]",
+        "tests/test_metropolis.py",
+    ),
+    Mutant(
         "MALA: step size taken for a length",
         "toolkit/metropolis.py",
         "math.sqrt(2.0 * step_size[lane]) if is_mala",

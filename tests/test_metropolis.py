@@ -9,7 +9,8 @@ from laws import SIGMAS, deviation, evaluations_per_step, gaussian, variance_dev
 from scipy import stats
 
 from targets import constrained, mixtures, shapes
-from toolkit import boundaries, sample, samplers, schedules
+from toolkit import Layout, boundaries, sample, samplers, schedules, tempering
+from toolkit.contour import Partition
 from toolkit.maths import exp, fma
 from toolkit.problem import Target
 
@@ -208,8 +209,29 @@ def test_energies_are_those_of_the_draws(kind):
     assert 1.0 - stays.mean() == pytest.approx(run.acceptance.mean(), abs=0.05)
 
 
+@pytest.mark.parametrize("tempers", [None, tempering.replica_exchange()])
+@pytest.mark.parametrize("kind", ["mala", "hmc"])
+def test_what_a_trajectory_leaves_is_what_an_evaluation_gives(kind, tempers):
+    """A chunk begins with an evaluation, so in chunks of one step nothing is taken over from the step before."""
+    problem, temperatures = constrained(mixtures.cosine25(), shapes.flower()), (1.0, 3.0)
+    sampler = replace(
+        sampler_of(kind, 0.02, 1.0), step_sizes=(0.2 if kind == "hmc" else 0.02,) * 2, tempering=tempers,
+        temperatures=temperatures if tempers else (1.0, 1.0), boundary=boundaries.reject(),
+    )  # fmt: skip
+    options = {"n_steps": 40, "n_chains": 40, "seed": 56, "keep_energies": True, "keep_replicas": True}
+    whole, anew = (sample(problem, sampler, layout=Layout(chunk_steps=n), **options) for n in (40, 1))
+    np.testing.assert_array_equal(whole.replica_draws, anew.replica_draws)
+    np.testing.assert_array_equal(whole.energies, anew.energies)
+    assert 0.1 < whole.acceptance.mean() < 0.9
+    assert whole.reflections.sum() > 0
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # 200 steps are few for θ
 def test_cost():
-    assert evaluations_per_step(samplers.mala(0.1)) == (2.0, 2.0)
+    """The end of a trajectory serves the next, unless tempering has scaled its gradient."""
+    flattens = tempering.contour(partition=Partition(0.0, 0.5, 10))
     for n_leapfrogs in (1, 4):
-        cost = float(n_leapfrogs + 1)
-        assert evaluations_per_step(samplers.hmc(0.1, n_leapfrogs=n_leapfrogs)) == (cost, cost)
+        sampler = samplers.hmc(0.1, n_leapfrogs=n_leapfrogs)
+        assert evaluations_per_step(sampler) == (n_leapfrogs, n_leapfrogs)
+        assert evaluations_per_step(replace(sampler, tempering=flattens)) == (n_leapfrogs + 1, n_leapfrogs + 1)
+    assert evaluations_per_step(samplers.mala(0.1)) == (1.0, 1.0)

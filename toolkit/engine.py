@@ -19,6 +19,7 @@ from .evaluation import divide_differences, evaluate, set_counters, set_probe
 from .flattening import flatten_block
 from .maths import exp, fma, select
 from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals
+from .proposals import keeps_ends, take_ends
 from .recording import record, record_row, record_statistics, record_theta, record_trace
 from .state import (
     ALIVE,
@@ -69,8 +70,9 @@ def advance(
                 start_momenta(state, numbers)
 
         look_at_energies(
-            target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, slot, outputs
-        )
+            target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, k == 0, slot,
+            outputs,
+        )  # fmt: skip
         if is_last:
             break
         if places > 0 and place == places:
@@ -143,17 +145,20 @@ def start_momenta(state, numbers):
 
 @inlined
 def look_at_energies(
-    target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, slot, outputs
+    target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, anew, slot, outputs
 ):  # fmt: skip
     """Energy, gradient, and what tempering reads off the energy; and the last draw's energy and weight, where kept."""
     rows = state.rows
     energy, noisy_energy = rows[ENERGY], rows[NOISY_ENERGY]
     if numbers.draws_batches:
         set_counters(state.scratch, 1.0, step, state.chain, state.replica, numbers.seed)
-    evaluate(
-        target, look, state.position, energy, state.gradient, state.foot, rows[OUTSIDE], state.scratch,
-        numbers.penalty, target_parameters, real, whole,
-    )  # fmt: skip
+    if keeps_ends(numbers) and not anew:
+        take_ends(state, numbers.rejects)
+    else:
+        evaluate(
+            target, look, state.position, energy, state.gradient, state.foot, rows[OUTSIDE], state.scratch,
+            numbers.penalty, target_parameters, real, whole,
+        )  # fmt: skip
     if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
         for lane in range(energy.size):
             noisy_energy[lane] = energy[lane]

@@ -17,8 +17,9 @@ def mala() -> Dynamics:
     """Metropolis-adjusted Langevin: propose x − h ∇U + √(2hT) ξ, and accept by the Metropolis test.
 
     Exact for any step size that ever accepts: the draws' law is exp(−U/T), and inside a domain that law cut off at
-    the edge, with ``boundaries.reject()``. Two gradient evaluations per step. The test needs the exact energy, so
-    gradient noise is refused.
+    the edge, with ``boundaries.reject()``. One gradient evaluation per step, at the
+    proposal, and two under contour and continuous tempering. The test needs the exact energy, so gradient noise is
+    refused.
     Source: Roberts & Tweedie (1996); here as ``hmc`` with one leapfrog of length √(2h), which is the same.
     """
     return Dynamics("mala", move_langevin, has_momentum=True, gradients=2, leapfrogs=1)
@@ -28,7 +29,8 @@ def hmc(*, n_leapfrogs: int = 10) -> Dynamics:
     """Hamiltonian Monte Carlo: momenta N(0, T), ``n_leapfrogs`` leapfrog steps of length h, and the Metropolis test.
 
     The step size is the leapfrog's own ε, as is usual for HMC (``mala`` has ε = √(2h)). Exact as ``mala`` is. A step
-    takes n_leapfrogs + 1 gradient evaluations. Raises ValueError unless n_leapfrogs ≥ 1.
+    takes n_leapfrogs gradient evaluations, and one more under contour and continuous tempering. Raises ValueError
+    unless n_leapfrogs ≥ 1.
     Source: Duane et al. (1987); Neal (2011), figure 2.
     """
     count = check_count("n_leapfrogs", n_leapfrogs, at_least=1, below=2**31)

@@ -15,7 +15,7 @@ class Dynamics(NamedTuple):
     draws_noise: whether a step takes normals.
     memory: names of what it keeps from step to step; one that ends in ``[]`` has one row per coordinate, any other
     one row in all. Each row begins at the value in ``memory_start``. Those that begin with ``_``, which come last, are
-    scratch, and no trace shows them. gradients: gradient evaluations per step.
+    scratch, and no trace shows them. gradients: gradient evaluations per step, with that where it begins.
     leapfrogs: 0, or the steps of a trajectory that ends in a Metropolis test; the engine itself then moves.
     """
 

@@ -45,7 +45,7 @@ def find_partition(
     for heat in HEATS:
         seed = (seed + SEED_SHIFT) % 2**64
         hot = replace(pilot, temperatures=[[heat * t for t in row] for row in pilot.arrays["temperatures"]])
-        gradients += CHAINS * STEPS * sampler.dynamics.gradients
+        gradients += CHAINS * STEPS * pilot.gradients_per_step
         try:
             hot_energies, ends = energies_of(problem, hot, seed, start, threads)
             start = np.where(problem.contains(ends)[:, None], ends, start)  # a penalty's walls are soft
@@ -56,7 +56,7 @@ def find_partition(
                 raise
     seed = (seed + SEED_SHIFT) % 2**64
     energies, _ = energies_of(problem, pilot, seed, start, threads)
-    gradients += CHAINS * STEPS * sampler.dynamics.gradients
+    gradients += CHAINS * STEPS * pilot.gradients_per_step
     temperature = float(sampler.arrays["temperatures"].max())
     low, high = np.quantile(energies, [0.01, 0.99])
     top = np.clip(np.quantile(hot_energies, 0.9), high + 6.0 * temperature, high + 20.0 * temperature)

@@ -1,19 +1,21 @@
 """A Metropolis step for the energy that tempering leaves, behind the signature by which the engine calls it."""
 
-from .compiling import kernel
+from .compiling import inlined, kernel
 from .contour import ZETA
 from .evaluation import evaluate
 from .flattening import flatten_block
-from .maths import fma
+from .maths import fma, select
 from .metropolis import accept, begin_trajectory, drift, kick
 from .state import (
     CONTINUOUS,
     CONTOUR,
     ENERGY,
+    EXCHANGE,
     EXTENDED,
     LAMBDA,
     LENGTH,
     LOG_PSI,
+    NO_TEMPERING,
     OUTSIDE,
     POTENTIAL,
     PROPOSED,
@@ -38,6 +40,9 @@ def propose(target, look, state, numbers, target_parameters, tempering_parameter
         state.position, state.momentum, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential, rows[EXTENDED],
         length, numbers.is_mala,
     )  # fmt: skip
+    for d in range(state.gradient.shape[0]):
+        for lane in range(length.size):
+            state.noise[d, lane] = state.gradient[d, lane]  # for ``take_ends``
     kick(state.momentum, state.gradient, length, 0.5)
     for leapfrog in range(numbers.leapfrogs):
         drift(state.position, state.momentum, length)
@@ -69,3 +74,32 @@ def temper_potential(energy, state, numbers, tempering_parameters):
     else:
         for lane in range(potential.size):
             potential[lane] = scale[lane] * energy[lane]
+
+
+@inlined
+def keeps_ends(numbers):
+    """Whether a step begins with the energy and gradient that the last one ended with: none but its move changed them.
+
+    Contour and continuous tempering scale a trajectory's gradients, and a step evaluates them anew.
+    ``Sampler.gradients_per_step`` counts by the same rule.
+    """
+    return numbers.leapfrogs > 0 and (numbers.tempering == NO_TEMPERING or numbers.tempering == EXCHANGE)
+
+
+@kernel
+def take_ends(state, rejects):
+    """Energy and gradient where each lane is: of its trajectory's end, or of its start, in the noise, where it is back.
+
+    A lane is back after a failed test, outside of a boundary that ``rejects``, or diverged.
+    """
+    rows, status = state.rows, state.status
+    energy, potential, moved, outside = rows[ENERGY], rows[POTENTIAL], rows[WEIGHT], rows[OUTSIDE]
+    if rejects:
+        for lane in range(moved.size):
+            moved[lane] = select(outside[lane] != 0.0, 0.0, moved[lane])
+    for lane in range(moved.size):
+        moved[lane] = select(status[lane] != 0, 0.0, moved[lane])
+        energy[lane] = select(moved[lane] != 0.0, potential[lane], energy[lane])
+    for d in range(state.gradient.shape[0]):
+        for lane in range(moved.size):
+            state.gradient[d, lane] = select(moved[lane] != 0.0, state.gradient[d, lane], state.noise[d, lane])

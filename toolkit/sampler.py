@@ -87,7 +87,8 @@ class Sampler:
     @property
     def gradients_per_step(self) -> int:
         """Gradient evaluations per chain and step."""
-        return self.dynamics.gradients * self.n_replicas
+        keeps_ends = self.dynamics.leapfrogs > 0 and not self.is_weighted  # as ``proposals.keeps_ends``
+        return (self.dynamics.gradients - keeps_ends) * self.n_replicas
 
     @property
     def correction(self) -> float:
