@@ -6,12 +6,12 @@ begun anywhere, which is the difference of two running sums, whatever their numb
 """
 
 from targets.minibatch import draw_pair
+from targets.quadratic import N_NUMBERS, use_quadratic
 from toolkit.compiling import kernel
 from toolkit.evaluation import COUNTER_ROWS, MODE
 from toolkit.maths import fma
 
 from .lane_rows import own_number, set_own_number
-from .quadratic import N_NUMBERS, use_quadratic
 
 # After the numbers of ``use_quadratic``: data, data drawn, whether these are windows; then the rows, each A_kᵀ A_l
 # (l ≤ k), A_kᵀ r, rᵀ r of a datum's equations A β = r + A mean; for windows their sums up to each, from 0 on.

@@ -7,12 +7,12 @@ The energy is −log of the density of u: that of θ, less Σ v_k over the logar
 import functools
 from typing import Any
 
+from targets.quadratic import use_quadratic
 from toolkit.compiling import kernel
 from toolkit.maths import exp, fma, log, select
 
 from .batches import use_batch
 from .prior_kernels import add_priors
-from .quadratic import use_quadratic
 
 # The parameters begin with: where the table of priors and where the likelihood's numbers begin, whether positions are
 # scaled; then, each (q,), which parameters are sampled as logarithms, and shift; then root (q, q).

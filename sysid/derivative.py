@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from targets.quadratic import quadratic_numbers, use_quadratic
 from toolkit.checks import check_array, check_choice, check_count
 
 from .batches import FIRST_SUMS, row_width, use_batch
 from .model import Model, as_model
 from .normal_equations import Sums, batch_numbers, minimiser, misfits, normal_equations
 from .prepared import Prepared
-from .quadratic import quadratic_numbers, use_quadratic
 from .series import Series, check_series
 from .velocities import METHODS, Moving, velocities_of
 

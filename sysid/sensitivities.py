@@ -11,7 +11,8 @@ from toolkit.maths import fma
 from toolkit.trigonometry import cos, sin
 
 from .libraries import Term, monomial_text
-from .model import Model, compiled
+from .model import Model
+from .model_source import compiled
 from .steppers import TABLEAUS, built, moved, slope_of, tuple_text, weighted
 from .system import System
 

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.compiling import inlined, kernel
-from toolkit.maths import fma, log, select
+from toolkit.maths import log, select
 
 from .lane_rows import row_access
+from .residuals import kick, measure, pull_datum, pull_kick
 from .sensitivities import backward_step
 from .steppers import built, step_of
 
@@ -29,61 +30,6 @@ TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)
 KICK, DEVIATION, FREE_ROW, N_DATA, FIRST = range(5)
 INVERSE, SQUARES, STATE, PULL, N_BANDS = range(5)  # bands of dim rows in the work rows, before the path
 LARGEST = 1e300
-
-
-@kernel
-def measure(path, energy_squares, inverse, value, logarithmic):
-    """Add the squared residual of one datum, in standard deviations."""
-    if logarithmic:
-        for lane in range(path.size):
-            r = (log(path[lane]) - value) * inverse[lane]
-            energy_squares[lane] = fma(r, r, energy_squares[lane])
-    else:
-        for lane in range(path.size):
-            r = (path[lane] - value) * inverse[lane]
-            energy_squares[lane] = fma(r, r, energy_squares[lane])
-
-
-@kernel
-def pull_datum(path, pull, inverse, value, logarithmic):
-    """Add the slope of half that square in the state."""
-    if logarithmic:
-        for lane in range(path.size):
-            r = (log(path[lane]) - value) * inverse[lane]
-            pull[lane] += r * inverse[lane] / path[lane]
-    else:
-        for lane in range(path.size):
-            r = (path[lane] - value) * inverse[lane]
-            pull[lane] = fma(r, inverse[lane], pull[lane])
-
-
-@kernel
-def kick(end, start, energy, sd, logarithmic):
-    """Add the energy of a kick from the end of one segment to the start of the next, but for constants."""
-    if logarithmic:
-        for lane in range(energy.size):
-            begun = log(start[lane])
-            r = (begun - log(end[lane])) / sd
-            energy[lane] += fma(0.5 * r, r, begun)
-    else:
-        for lane in range(energy.size):
-            r = (start[lane] - end[lane]) / sd
-            energy[lane] = fma(0.5 * r, r, energy[lane])
-
-
-@kernel
-def pull_kick(end, start, pull, slope, sd, logarithmic):
-    """Set ``pull`` to the slope of a kick's energy at the end, and add that at the start to ``slope``."""
-    if logarithmic:
-        for lane in range(pull.size):
-            r = (log(start[lane]) - log(end[lane])) / (sd * sd)
-            pull[lane] = -r / end[lane]
-            slope[lane] += (r + 1.0) / start[lane]
-    else:
-        for lane in range(pull.size):
-            r = (start[lane] - end[lane]) / (sd * sd)
-            pull[lane] = -r
-            slope[lane] += r
 
 
 def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int) -> tuple[Any, Any]:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from targets.quadratic import quadratic_numbers, use_quadratic
 from toolkit.checks import check_array, check_count
 
 from .derivative import check_data
 from .model import Model, as_model
 from .prepared import Prepared
-from .quadratic import quadratic_numbers, use_quadratic
 from .series import Series
 from .tracking import MOST_NODES, Fit, first_guess, most_likely, refined
 

@@ -24,33 +24,20 @@ from .minibatch import (
     move_normal_prior,
     use_normal_prior,
 )
+from .quadratic import use_quadratic
 
 Array = NDArray[np.float64]
 
-# After the numbers that all families share: U at the posterior's mean and 1/noise², then that mean (p) and precision
-# (p, p), the features (data, p) and the response (data).
-LOWEST, NOISE_PRECISION, N_NUMBERS = range(N_SHARED, N_SHARED + 3)
+# After the numbers that all families share: 1/noise², then those of ``use_quadratic``, which are U at the posterior's
+# mean, that mean (p) and precision (p, p); then the features (data, p) and the response (data).
+NOISE_PRECISION, LOWEST, N_NUMBERS = range(N_SHARED, N_SHARED + 3)
 MOST_CONDITION = 1e14  # of the posterior's precision; from 1e16 on nothing of its inverse is right
 
 
 @kernel
 def use_all_data(position, energy, gradient, parameters, work):
     """U(μ) + ½ (x − μ)ᵀ Λ (x − μ) and Λ (x − μ), of the posterior's mean μ and precision Λ."""
-    dim, lanes = position.shape
-    for lane in range(lanes):
-        energy[lane] = parameters[LOWEST]
-    for d in range(dim):
-        row = parameters[N_NUMBERS + dim * (d + 1) : N_NUMBERS + dim * (d + 2)]
-        slope = gradient[d]
-        for lane in range(lanes):
-            slope[lane] = 0.0
-        for e in range(dim):
-            mean, precision, x = parameters[N_NUMBERS + e], row[e], position[e]
-            for lane in range(lanes):
-                slope[lane] = fma(precision, x[lane] - mean, slope[lane])
-        mean, x = parameters[N_NUMBERS + d], position[d]
-        for lane in range(lanes):
-            energy[lane] = fma(0.5 * slope[lane], x[lane] - mean, energy[lane])
+    use_quadratic(position, energy, gradient, parameters[LOWEST:], work)
 
 
 @kernel

@@ -1250,7 +1250,7 @@ MUTANTS = [
     ),
     Mutant(
         "shooting: a kick of logarithms without the Jacobian of the start",
-        "sysid/shooting.py",
+        "sysid/residuals.py",
         "fma(0.5 * r, r, begun)",
         "0.5 * r * r",
         "tests/test_trajectory.py -k small_kicks",

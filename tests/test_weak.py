@@ -8,9 +8,9 @@ from scipy.integrate import solve_ivp
 from sysid import windows
 from sysid.libraries import fourier, functions, polynomial
 from sysid.model import all_free, as_model, model_of
-from sysid.quadratic import quadratic_numbers, use_quadratic
 from sysid.series import Series
 from sysid.weak import weak
+from targets.quadratic import quadratic_numbers, use_quadratic
 
 NAMES = ("u", "v")
 TRUTH = np.array([1.0, 0.5, 0.8, 0.3])

@@ -1,4 +1,4 @@
-"""Energies that are quadratic in the parameters: what least squares leave of any number of data."""
+"""Energies that are quadratic in the position: what least squares leave of any number of data."""
 
 from typing import Any
 
