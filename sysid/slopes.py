@@ -17,6 +17,7 @@ from toolkit.compiling import FunctionPointer, inlined
 from toolkit.lanes import lane_access
 from toolkit.pointwise import reason
 from toolkit.signatures import FLOATS, MATRIX
+from toolkit.vectors import WideCompiler
 
 from .steppers import rk4_step, rk5_step, slope_of
 from .system import System
@@ -98,7 +99,7 @@ def slopes_along(system: System, times: Any, states: Any, parameters: Any) -> ND
 def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any], dim: int) -> Pointer:
     """A block function compiled; TypeError naming the right-hand side, with Numba's reason, where it does not."""
     try:
-        return Pointer(njit(signature, nogil=True, error_model="numpy", _nrt=False)(block))
+        return Pointer(njit(signature, nogil=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)(block))
     except Exception as error:  # Numba refuses in many classes
         raise refused(rhs, dim, "", reason(error)) from error
 

@@ -13,6 +13,7 @@ from toolkit.checks import check_array, check_count, check_scale, check_text
 from toolkit.compiling import inlined
 from toolkit.lanes import with_item
 from toolkit.problem import Target, Truth
+from toolkit.vectors import WideCompiler
 
 from .minibatch import (
     N_DATA,
@@ -101,7 +102,8 @@ def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tu
 @functools.cache
 def posterior_block(datum: Function, prior: Function | None, dim: int, columns: int, makes_arrays: bool) -> Function:
     """The block function of a posterior; one and the same for the same functions, so that it compiles once."""
-    compiler = njit(error_model="numpy", _nrt=makes_arrays)  # kernels count references to arrays only where they must
+    # Kernels count references to arrays only where they must.
+    compiler = njit(error_model="numpy", _nrt=makes_arrays, pipeline_class=WideCompiler)
     add, add_change = adders(datum, dim, compiler)
     use_prior, move_prior = use_normal_prior, move_normal_prior
     if prior is not None:
