@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from benchmarks.peers import host, install, worker
+from benchmarks.rounds import interleaved, steps_for
 from benchmarks.side_by_side.__main__ import TABLES, parsed
 from benchmarks.side_by_side.compare import fallen, main
-from benchmarks.side_by_side.plan import interleaved, repeats_for
 from benchmarks.tables import ratio_cells
 
 HEAD = ("case", "chains", "× JAX", "× ceiling", "spread")
@@ -60,15 +60,16 @@ def test_rounds_run_each_once_and_begin_with_each_in_turn():
 
 
 def test_steps_grow_until_a_run_takes_long_enough_or_there_are_no_more():
-    assert 0.3 <= repeats_for(lambda n: 1e-3 * n, 1.0, 10**9) * 1e-3 <= 1.0
-    assert repeats_for(lambda n: 1e-9 * n, 1.0, 500) == 500
+    assert 0.4 <= steps_for(lambda n: 1e-3 * n, 1.0, 10**9) * 1e-3 <= 1.0
+    assert steps_for(lambda n: 1e-9 * n, 1.0, 500) == 500
+    assert steps_for(lambda n: 1e-3 * n, 1.0, 10**9, 7, 7) % 7 == 0
 
 
 def test_the_worker_answers_with_seconds_or_the_error():
     made = []
     cases = {"sum": lambda n: lambda: sum(range(n)), "bad": lambda n: lambda: 1 / n}
     said = worker.answer({"case": "sum", "numbers": {"n": 10}}, cases, made)
-    assert said["index"] == 0
+    assert (said["index"], said["value"]) == (0, 45)
     assert worker.answer({"run": 0}, cases, made)["value"] == 45
     with pytest.raises(ZeroDivisionError):
         worker.answer({"case": "bad", "numbers": {"n": 0}}, cases, made)

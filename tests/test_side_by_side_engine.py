@@ -77,6 +77,6 @@ def test_a_run_has_the_length_that_was_asked_for():
         run.steps = n_steps
         return run
 
-    timed = rivals.sized(make, 0.1, 64, 1)
+    timed = rivals.sized(make, 0.1, 64)
     assert timed.n_steps % 64 == 0
     assert 0.04 < 1e-6 * timed.n_steps < 0.2

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import rounds
 from toolkit import Run, accumulators, sample
 from toolkit.job import Job
 from toolkit.job_arguments import make_job
@@ -70,20 +71,14 @@ def steps_for(case: Case, backend: str, n_chains: int, plan: Plan, keeps: str = 
     most = max(THIN, MOST_BYTES * THIN // (8 * dim * n_chains)) if keeps == "draws" else 2**22
     n_steps = min(most, 256)
     run(case, backend, n_chains, n_steps, keeps, **options)
-    while True:
-        elapsed = run(case, backend, n_chains, n_steps, keeps, **options).elapsed
-        if elapsed > 0.3 * plan.seconds or n_steps == most:
-            return n_steps
-        n_steps = int(min(most, n_steps * min(16.0, max(2.0, 0.6 * plan.seconds / max(elapsed, 1e-6)))))
+    return rounds.steps_for(
+        lambda n: run(case, backend, n_chains, n, keeps, **options).elapsed, plan.seconds, most, n_steps
+    )
 
 
 def rounds_of(plan: Plan, **timed: Callable[[], float]) -> dict[str, list[float]]:
-    """What each of ``timed`` returns, once a round, one after the other."""
-    seen: dict[str, list[float]] = {name: [] for name in timed}
-    for _ in range(plan.rounds):
-        for name, call in timed.items():
-            seen[name].append(call())
-    return seen
+    """What each of ``timed`` returns, once a round."""
+    return rounds.interleaved(plan.rounds, timed)
 
 
 def job_of(case: Case) -> Job:

@@ -38,7 +38,7 @@ class Peer:
     def make(self, case: str, **numbers: Any) -> "PeerRun":
         """A run, compiled and run once; numbers: of the case, as JSON can say them. Raises PeerError."""
         said = self._ask(case=case, numbers=numbers)
-        return PeerRun(self, said["index"], said["seconds"])
+        return PeerRun(self, said)
 
     def close(self) -> None:
         """End the process."""
@@ -63,15 +63,15 @@ class Peer:
 
 
 class PeerRun:
-    """A run that a peer has made. first_seconds: what making it and running it once took.
+    """A run that a peer has made and run once.
 
-    processor_seconds: processor time of the last run, of all threads.
+    value: what the last run returned. processor_seconds: its processor time, of all threads.
     """
 
-    def __init__(self, peer: Peer, index: int, first_seconds: float) -> None:
-        self._peer, self._index, self.first_seconds = peer, index, first_seconds
-        self.value: Any = None
-        self.processor_seconds = 0.0
+    def __init__(self, peer: Peer, said: dict[str, Any]) -> None:
+        self._peer, self._index = peer, said["index"]
+        self.value: Any = said["value"]
+        self.processor_seconds = float(said["processor_seconds"])
 
     def seconds(self) -> float:
         """Wall time of one run more, by the peer's own clock; what it returned is then in ``value``."""

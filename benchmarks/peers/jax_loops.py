@@ -55,7 +55,7 @@ def run_of(
     key = jax.random.key(1, impl=impl)
     shape = (n_chains, loop.replicas, 2)
     points = np.zeros(shape) if starts is None else np.reshape(starts, shape)
-    state = loop.start(jax.numpy.asarray(points), key)
+    state = starting(loop)(jax.numpy.asarray(points), key)
 
     def run() -> None:
         jax.block_until_ready(loop.advance(state, key, 0, n_steps, n_steps))
@@ -71,6 +71,12 @@ def run_of(
         return seen
 
     return looked if looks else kept if keeps else run
+
+
+@functools.cache
+def starting(loop: Loop) -> Callable[..., Any]:
+    """``start``, compiled."""
+    return jax.jit(loop.start)
 
 
 @functools.cache

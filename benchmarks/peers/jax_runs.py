@@ -1,7 +1,7 @@
 """Samplers as one would write them in JAX: a step of one chain, vectorised over chains, in a compiled loop.
 
-Normals and uniforms are drawn in five ways, of which the fastest is the rival: a key of each chain folded with the
-step, one key for all chains at a step, or one for many steps ahead; by JAX's threefry, or by its "rbg".
+Normals and uniforms are drawn for many steps of all chains at a time, by JAX's threefry or by its "rbg", of which the
+faster is the rival; a key for each step, or for each step and chain, is slower everywhere.
 """
 
 import functools
@@ -16,7 +16,7 @@ from jax import lax
 from .jax_loops import Loop, run_of
 from .jax_targets import TARGETS
 
-WAYS = ("a key each", "one key", "one key, rbg", "ahead", "ahead, rbg")
+GENERATORS = ("threefry2x32", "rbg")
 
 
 class Chain(NamedTuple):
@@ -137,21 +137,17 @@ def contour(target: str, h: float, replicas: int, u_min: float, width: float, bi
     return Chain(replicas, 0, start, step, lambda state: (state[3], state[4]))
 
 
-def loop_of(chain: Chain, way: str, n_chains: int) -> Loop:
-    """The chain as a loop over all chains, with random numbers drawn by ``way``."""
-    unit = 2 ** int(math.log2(max(1, min(64, 65_536 // n_chains)))) if way.startswith("ahead") else 1
+def loop_of(chain: Chain, n_chains: int) -> Loop:
+    """The chain as a loop over all chains, with random numbers drawn for 64 steps, or 65,536 chain-steps, at a time."""
+    unit = 2 ** int(math.log2(max(1, min(64, 65_536 // n_chains))))
     together = jax.vmap(chain.step, in_axes=(0, 0, 0, None, None))
 
-    def random(key: Any, *shape: int) -> tuple[Any, Any]:
-        one, other = jax.random.split(key)
-        normals = jax.random.normal(one, (*shape, chain.replicas, 2))
-        return normals, jax.random.uniform(other, (*shape, chain.uniforms)) if chain.uniforms else normals[..., 0, :0]
-
     def drawn(key: Any, k: Any) -> tuple[Any, Any]:
-        if way != WAYS[0]:
-            return random(jax.random.fold_in(key, k), unit, n_chains)
-        own = jax.vmap(lambda one: jax.random.fold_in(one, k))(jax.random.split(key, n_chains))
-        return jax.tree.map(lambda values: values[None], jax.vmap(random)(own))
+        one, other = jax.random.split(jax.random.fold_in(key, k))
+        normals = jax.random.normal(one, (unit, n_chains, chain.replicas, 2))
+        if not chain.uniforms:
+            return normals, normals[..., 0, :0]
+        return normals, jax.random.uniform(other, (unit, n_chains, chain.uniforms))
 
     @jax.jit
     def advance(states: Any, key: Any, first: Any, n_steps: Any, n_all: Any) -> Any:
@@ -185,21 +181,21 @@ def loop_of(chain: Chain, way: str, n_chains: int) -> Loop:
 
 
 @functools.cache
-def made(name: str, n_chains: int, way: str, numbers: tuple[tuple[str, Any], ...]) -> Loop:
+def made(name: str, n_chains: int, numbers: tuple[tuple[str, Any], ...]) -> Loop:
     """The loop of a case, compiled once for all its runs."""
     chain = CHAINS[name](**{key: list(value) if isinstance(value, tuple) else value for key, value in numbers})
-    return loop_of(chain, way, n_chains)
+    return loop_of(chain, n_chains)
 
 
 def case(name: str) -> Callable[..., Callable[[], Any]]:
-    """The case of ``CHAINS`` as the worker makes it; n_steps: a multiple of 64."""
+    """The case of ``CHAINS`` as the worker makes it; n_steps: a multiple of 64, with 10,000 chains of 4."""
 
     def of(
-        n_chains: int, n_steps: int, way: str, starts: Any = None, looks: int = 0, keeps: bool = False, **numbers: Any
-    ) -> Callable[[], Any]:
+        n_chains: int, n_steps: int, generator: str, starts: Any = None, looks: int = 0, keeps: bool = False,
+        **numbers: Any,
+    ) -> Callable[[], Any]:  # fmt: skip
         fixed = tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in numbers.items())
-        loop = made(name, n_chains, way, fixed)
-        return run_of(loop, n_chains, n_steps, starts, looks, keeps, "rbg" if way.endswith("rbg") else "threefry2x32")
+        return run_of(made(name, n_chains, fixed), n_chains, n_steps, starts, looks, keeps, generator)
 
     return of
 

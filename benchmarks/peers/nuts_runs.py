@@ -17,7 +17,7 @@ from jax.scipy.special import logsumexp
 
 jax.config.update("jax_enable_x64", True)
 
-CHAINS, WARM_UP = 4, 300  # WARM_UP: steps of the window adaptation
+CHAINS, WARM_UP = 4, 1000  # WARM_UP: steps of the window adaptation
 MULLER_BROWN = ((-200.0, -1.0, 0.0, -10.0, 1.0, 0.0), (-100.0, -1.0, 0.0, -10.0, 0.0, 0.5),
                 (-170.0, -6.5, 5.5, -6.5, -0.5, 1.5), (15.0, 0.7, 0.3, 0.7, -1.0, 1.0))  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Time the runs of one module of peers, on one core, as asked on standard input: a line of JSON in, a line out.
 
-``{"case": name, "numbers": {…}}`` makes a run, ready and compiled, and says what it took; ``{"run": index}`` runs one
-made before, and says its seconds and what it returned; either answers ``{"error": …}`` where it fails.
+``{"case": name, "numbers": {…}}`` makes a run, ready and compiled, and says its seconds and what it returned;
+``{"run": index}`` runs one made before, and says the same; either answers ``{"error": …}`` where it fails.
 """
 
 import importlib
@@ -18,11 +18,8 @@ def answer(asked: dict[str, Any], cases: dict[str, Callable[..., Callable[[], An
     wall, processor = time.perf_counter(), time.process_time()
     if "case" in asked:
         made.append(cases[asked["case"]](**asked["numbers"]))
-        made[-1]()
-        index, value = len(made) - 1, None
-    else:
-        index = asked["run"]
-        value = made[index]()
+    index = asked.get("run", len(made) - 1)
+    value = made[index]()
     seconds, of_processor = time.perf_counter() - wall, time.process_time() - processor
     return {"index": index, "seconds": seconds, "processor_seconds": of_processor, "value": value}
 

@@ -41,12 +41,14 @@ def main(arguments: list[str]) -> None:
         f"Python {platform.python_version()}, Numba {numba.__version__}, NumPy {np.__version__}, {platform.machine()}"
     )
     print("peers: " + (", ".join(f"{name} {what}" for name, what in versions().items()) or "none installed"))
+    began = time.perf_counter()
     for name in given.tables or TABLES:
         module = importlib.import_module(f"benchmarks.side_by_side.{name}")
         print(f"\n## {module.__doc__.splitlines()[0]}\n", flush=True)
         started = time.perf_counter()
         module.main(plan)
-        print(f"\n{time.perf_counter() - started:.0f} s", flush=True)
+        print(f"\n{name}: {time.perf_counter() - started:.0f} s", flush=True)
+    print(f"\nall: {(time.perf_counter() - began) / 60.0:.1f} minutes")
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from benchmarks.peers.host import Peer, PeerError
+from benchmarks.rounds import interleaved, processor_seconds, steps_for
 from benchmarks.tables import Table, rate_cell, ratio_cells
 from toolkit import Sampler
 
 from .chain_cases import SAMPLERS, TARGETS, one_core, our_seconds, scalar_seconds
 from .fused import FUSED
-from .plan import Plan, interleaved
+from .plan import Plan
 from .rivals import Best, Peers, Timed
-from .scalar_loops import processor_seconds
 
 CHAINS = (1, 64, 1000, 10_000)
 MOST_LANES, MOST_ROUNDS = 50_000, 3
@@ -34,11 +34,8 @@ AIMS = (  # (column, number of chains fits, ratio that is the aim)
 
 def timed(call: Callable[[int], float], seconds: float, work: int) -> Callable[[], float]:
     """Rate of a run of about ``seconds``; call: (steps) → seconds, work: replica-steps in a step."""
-    n_steps = UNIT
-    call(n_steps)  # compiles
-    while (took := call(n_steps)) < 0.5 * seconds and n_steps < MOST_STEPS:
-        more = min(16.0, max(2.0, 0.9 * seconds / max(took, 1e-6)))
-        n_steps = UNIT * int(min(MOST_STEPS, n_steps * more) // UNIT)
+    call(UNIT)  # compiles
+    n_steps = steps_for(call, seconds, MOST_STEPS, UNIT, UNIT)
     return lambda: work * n_steps / call(n_steps)
 
 
@@ -127,7 +124,7 @@ def ensemble_table(plan: Plan, core: int) -> None:
         "remark",
     )  # fmt: skip
     for target in TARGETS:
-        for n_chains in (64,) if plan.is_small else CHAINS[1:]:
+        for n_chains in CHAINS[1 : 2 if plan.is_small else 3]:
             ours = our_rate(target, SAMPLERS["sgld"], n_chains, plan.seconds / 2.0)
             try:
                 peer = Peer("emcee_runs", core)
@@ -135,7 +132,7 @@ def ensemble_table(plan: Plan, core: int) -> None:
             except PeerError as error:
                 table.row(target, n_chains, "–", "–", rate_cell([ours()]), "–", str(error))
                 continue
-            seen = interleaved(plan.rounds, {"ours": ours, "emcee": emcee})
+            seen = interleaved(min(plan.rounds, MOST_ROUNDS), {"ours": ours, "emcee": emcee})
             peer.close()
             table.row(target, n_chains, *ratio_cells(*seen.values()), *(rate_cell(one) for one in seen.values()), "")
 

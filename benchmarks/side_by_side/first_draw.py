@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.peers.install import PYTHON
+from benchmarks.rounds import interleaved
 from benchmarks.tables import Table, ratio_cells
 
-from .plan import Plan, interleaved
+from .plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(__file__).with_name("first_draw_ours.py")

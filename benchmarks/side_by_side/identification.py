@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.host import Peer, PeerError
+from benchmarks.rounds import interleaved, steps_for, wall
 from benchmarks.tables import Table, ratio_cells
 from toolkit import sample, samplers
 
@@ -25,7 +26,7 @@ from .chain_cases import one_core
 from .identification_agreement import Checked, check_squares, checked, plain
 from .identification_cases import cases
 from .identification_fits import opened
-from .plan import Plan, interleaved, repeats_for, wall
+from .plan import Plan
 
 Rate = Callable[[], float]
 
@@ -48,7 +49,7 @@ class Rates:
             return wall(lambda: sample(case.problem, sampler, n_steps=n, thin=n, **fixed))
 
         run(1)
-        n_steps = repeats_for(run, 3.0 * self.plan.seconds, 10**8)  # long beside what a run takes to begin
+        n_steps = steps_for(run, 3.0 * self.plan.seconds, 10**8)  # long beside what a run takes to begin
         return lambda: n_steps * chains / run(n_steps)
 
     def numpy(self, found: Checked, chains: int) -> Rate:
@@ -61,7 +62,7 @@ class Rates:
         def run(n: int) -> float:
             return wall(lambda: loop(n))
 
-        n_steps = repeats_for(run, self.plan.seconds, 10**7, first=1)
+        n_steps = steps_for(run, self.plan.seconds, 10**7, first=1)
         return lambda: n_steps * chains / run(n_steps)
 
     def of_peer(self, name: str, found: Checked, chains: int) -> Rate:
@@ -85,7 +86,6 @@ def peer_rate(
     """Of one way of a peer. Raises PeerError, also where its draws are wrong."""
     numbers = {"numbers": plain(energy[1]), "start": start, "step_size": found.step_size}
     run = peer.make("sgld", energy=energy[0], way=way, seconds=seconds, **numbers)
-    run.seconds()
     check_squares(found.case, found.step_size, len(start), run.value)
 
     def rate() -> float:

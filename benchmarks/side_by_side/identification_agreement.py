@@ -74,7 +74,6 @@ def checked(case: Case, peer: Peer | None) -> Checked:
 def peer_gradient(peer: Any, way: tuple[str, dict[str, Any]], points: Array) -> Any:
     """A peer's gradients at ``points``."""
     run = peer.make("gradient", energy=way[0], numbers=plain(way[1]), points=points.tolist())
-    run.seconds()
     return run.value
 
 

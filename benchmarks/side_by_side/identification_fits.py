@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers.host import Peer, PeerError
+from benchmarks.rounds import interleaved, wall
 from benchmarks.tables import Table, ratio_cells
 from sysid import identify, likelihoods, systems
 from sysid.data import simulate
@@ -19,7 +20,7 @@ from sysid.series import Series
 from sysid.sparsity import natural_scales, sparse_posterior, sparse_prior
 from toolkit import sample, samplers
 
-from .plan import Plan, interleaved, wall
+from .plan import Plan
 
 Array = NDArray[np.float64]
 

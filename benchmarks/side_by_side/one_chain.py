@@ -1,27 +1,30 @@
 """One chain: processor seconds for 10⁶ steps (--small: 12,800) of 1 to 16 chains, beside others; and block widths.
 
 All are bound to one core; draws are kept in memory, or not. A step of one chain waits for the one before, so vectors
-help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Rivals, and ours with more
-than one chain, run a tenth of the steps, and their seconds are multiplied by ten; BlackJAX's SGHMC gives back one draw
-of 64. The peers are those of the table "engine", right draws alone. The second table is the rate by lanes in a block
-(``Layout(lanes=…)``), relative to the default of 128.
+help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Rivals run a tenth of the
+steps, with more chains a fiftieth, ours then a twentieth, and seconds are multiplied. The peers are those of the table
+"engine", right draws alone. The second table is the rate by lanes in a block
+(``Layout(lanes=…)``), relative to the default.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from benchmarks.peers.host import PeerError, PeerRun
+from benchmarks.rounds import interleaved
 from benchmarks.tables import Table, ratio_cells
 from toolkit import Layout
 
 from .chain_cases import RIVALS, SAMPLERS, TARGETS, Rival, one_core, our_seconds, scalar_seconds
-from .plan import Plan, interleaved
+from .plan import Plan
 from .rivals import Peers, Timed
 
 NAMES = ("sgld", "sghmc", "csgld", "resgld × 2", "resgld × 5")
-CHAINS = {"sgld": (1, 2, 4, 8, 16)}
-FEW = (1, 4, 16)  # chains of the other samplers
-WIDTHS = (8, 16, 32, 64, 128, 256, 512)
+CHAINS = {("sgld", "cosine25"): (1, 2, 4, 8, 16)}
+FEW = (1, 16)  # chains of the others
+KEPT = ("sgld", "resgld × 5")  # on cosine25, draws are kept, too
+WIDTHS = (8, 32, 128, 256, 512, 1024, 4096)
+MOST_ROUNDS = 3
 PACKAGES = ("JAX by hand", "BlackJAX")
 
 
@@ -29,8 +32,8 @@ def rows(is_small: bool) -> list[tuple[str, str, int, bool]]:
     """Sampler, target, chains, and whether draws are kept."""
     if is_small:
         return [("sgld", "cosine25", 1, False), ("sgld", "cosine25", 1, True), ("resgld × 5", "cosine25", 1, False)]
-    named = [(name, target, chains) for name in NAMES for target in TARGETS for chains in CHAINS.get(name, FEW)]
-    return [(*row, keeps) for row in named for keeps in (False, True) if not keeps or row[2] == 1]
+    named = [(n, target, chains) for n in NAMES for target in TARGETS for chains in CHAINS.get((n, target), FEW)]
+    return [(*row, False) for row in named] + [(name, "cosine25", 1, True) for name in KEPT]
 
 
 def main(plan: Plan) -> None:
@@ -52,7 +55,7 @@ def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
         "spread, peer", "spread, scalar", "ours, s", "ns a replica-step", "scalar loop, s", "JAX by hand, s",
         "BlackJAX, s", "remark",
     )  # fmt: skip
-    rounds = min(plan.rounds, 3)
+    rounds = min(plan.rounds, MOST_ROUNDS)
     for name, target, n_chains, keeps in rows(plan.is_small):
         calls = {"ours": ours(name, target, n_chains, n_steps, keeps)}
         if scalar := scalar_seconds(name, target):
@@ -81,21 +84,27 @@ def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
 
 
 def ours(name: str, target: str, n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
-    """Our seconds for ``n_steps``, of many chains by a tenth of them."""
-    share = 1 if n_chains == 1 else 10
+    """Our seconds for ``n_steps``, of many chains by a twentieth of them."""
+    share = 1 if n_chains == 1 else 20
     our_seconds(target, SAMPLERS[name], n_chains, 64, keeps)
     return lambda: share * our_seconds(target, SAMPLERS[name], n_chains, n_steps // share, keeps)
 
 
+def share_of(n_chains: int) -> int:
+    """Rivals run one in so many of the steps."""
+    return 10 if n_chains == 1 else 50
+
+
 def scalar_call(scalar: Callable[..., float], n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
-    """The scalar loop's seconds for ``n_steps``, of a tenth of them."""
-    return lambda: 10.0 * scalar(n_chains, n_steps // 10, keeps)
+    """The scalar loop's seconds for ``n_steps``."""
+    share = share_of(n_chains)
+    return lambda: share * scalar(n_chains, n_steps // share, keeps)
 
 
 def peer_call(peers: Peers, rival: Rival, target: str, n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
-    """A peer's seconds for ``n_steps``, of about a tenth of them. Raises PeerError."""
-    fewer = n_steps // 10 // 64 * 64
-    extra: dict[str, Any] = {**peers.ways(rival, n_chains), **({"keeps": True} if keeps else {})}
+    """A peer's seconds for ``n_steps``. Raises PeerError."""
+    fewer = n_steps // share_of(n_chains) // 64 * 64
+    extra: dict[str, Any] = {**peers.generator(rival, n_chains), **({"keeps": True} if keeps else {})}
     run: PeerRun = peers.make(rival, target, n_chains, fewer, **extra)
     timed = Timed(run, fewer)
     return lambda: timed.seconds() * n_steps / fewer
@@ -104,18 +113,19 @@ def peer_call(peers: Peers, rival: Rival, target: str, n_chains: int, n_steps: i
 def width_table(plan: Plan) -> None:
     """Rate by the width of a block."""
     print("\nLanes in a block\n")
-    widths = (64, 128) if plan.is_small else WIDTHS
+    usual = Layout().lanes
+    widths = (64, usual) if plan.is_small else WIDTHS
     table = Table(
         plan.folder, "one_chain_widths", "sampler", "target", "chains", *(f"× with {width} lanes" for width in widths),
         "best width",
     )  # fmt: skip
     for name in ("sgld",) if plan.is_small else ("sgld", "resgld × 5"):
         for target in TARGETS:
-            for n_chains in (64,) if plan.is_small else (8, 64, 512, 4096):
+            for n_chains in (64,) if plan.is_small else (64, 512, 4096):
                 n_steps = max(64, int(plan.seconds * 1e7 / (n_chains * SAMPLERS[name].n_replicas)))
                 calls = {width: width_call(name, target, n_chains, n_steps, width) for width in widths}
-                seen = interleaved(plan.rounds, {str(width): call for width, call in calls.items()})
-                cells = {width: ratio_cells(seen["128"], seen[str(width)])[0] for width in widths}
+                seen = interleaved(min(plan.rounds, MOST_ROUNDS), {str(one): call for one, call in calls.items()})
+                cells = {width: ratio_cells(seen[str(usual)], seen[str(width)])[0] for width in widths}
                 table.row(name, target, n_chains, *cells.values(), max(cells, key=lambda width: float(cells[width])))
 
 

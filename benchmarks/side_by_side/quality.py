@@ -11,7 +11,7 @@ gradient evaluations, with warm-up, burn-in and contour's pilot. Medians over se
 at 10⁷. "Independent draws": the error that as many exact draws as gradient evaluations have on average. A run has 64
 lanes (chains × replicas), started within 0.1 standard deviations of the origin; a tenth of its steps is burn-in; one
 draw in four is taken in where a step is one gradient. "– × exchange" is the move under non-reversible parallel
-tempering. NUTS: BlackJAX, 4 chains, 300 steps of window adaptation; it has no walls and needs exact gradients.
+tempering. NUTS: BlackJAX, 4 chains, 1,000 steps of window adaptation; it has no walls and needs exact gradients.
 
 Settings are in `quality_settings`, found by the same effort for each of our samplers (`quality_search`, 16 short runs)
 and, without a Metropolis test, with step sizes ∝ n^(−1/3) beyond the n they were found for. "× NUTS" is no equal fight:

@@ -45,7 +45,6 @@ def nuts_runs(
     try:
         points = case.exact[:50]
         asked = peer.make("energies", name=name, points=points.tolist(), data=data_of(name))
-        asked.seconds()
         gap = float(np.ptp(np.array(asked.value) - case.problem.target.evaluate(points)[0]))
         if not gap < SAME or math.isnan(gap):
             return {}, f"the peer's energies are others, by {gap:.2g}"

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers.host import Peer, PeerError, PeerRun
+from benchmarks.rounds import steps_for
 
 from .chain_cases import RIVALS, TARGETS, Rival
 
 Array = NDArray[np.float64]
-WAYS = ("a key each", "one key", "one key, rbg", "ahead", "ahead, rbg")  # of ``jax_runs``
+GENERATORS = ("threefry2x32", "rbg")  # of ``jax_runs``
 ALLOWED, BIAS = 5.0, 0.06  # standard errors, and beside these a share of the moment, for the step size
 SPACING = {"cosine25": 1.0, "gaussian_grid25": 2.0}  # of the modes
+MOST_STEPS = 2**30
 NOT_CHECKED = ("cyclical_sgld", "svgd")  # draws of steps that shrink, and points that are no draws
 
 
@@ -65,14 +67,21 @@ class Timed(NamedTuple):
         self.run.seconds()
         return self.run.processor_seconds
 
+    @property
+    def rate(self) -> float:
+        """Steps per processor second of the last run."""
+        return self.n_steps / self.run.processor_seconds
 
-def sized(make: Callable[[int], PeerRun], seconds: float, unit: int, n_chains: int) -> Timed:
-    """A run of about ``seconds``."""
-    timed = Timed(make(max(unit, 64 // n_chains)), max(unit, 64 // n_chains))
-    while (took := timed.seconds()) < 0.4 * seconds:
-        n_steps = unit * int(np.ceil(timed.n_steps / unit * min(0.8 * seconds / max(took, 1e-6), 200.0)))
-        timed = Timed(make(n_steps), n_steps)
-    return timed
+
+def sized(make: Callable[[int], PeerRun], seconds: float, unit: int) -> Timed:
+    """A run of about ``seconds``, timed once; a multiple of ``unit`` steps."""
+    made: dict[int, Timed] = {}
+
+    def took(n_steps: int) -> float:
+        made[n_steps] = Timed(make(n_steps), n_steps)  # which runs it once and may compile
+        return made[n_steps].seconds()
+
+    return made[steps_for(took, seconds, MOST_STEPS, unit, unit)]
 
 
 class Peers:
@@ -83,7 +92,7 @@ class Peers:
         self._processes: dict[str, Peer] = {}
         self._gone: dict[str, str] = {}
         self._laws: dict[tuple[str, str, str], float] = {}
-        self._ways: dict[int, str] = {}
+        self._generators: dict[int, str] = {}
 
     def close(self) -> None:
         """End all of them."""
@@ -110,23 +119,25 @@ class Peers:
                 self._gone[rival.module] = str(error)
             raise
 
-    def way(self, n_chains: int) -> str:
-        """How JAX draws random numbers for so many chains: the fastest for SGLD on cosine25."""
-        if self._is_small:
-            return "ahead"
-        if n_chains not in self._ways:
-            rates = {}
-            for way in WAYS:
-                timed = self._sized(RIVALS["sgld"][0], "cosine25", n_chains, way=way)
-                rates[way] = timed.n_steps / min(timed.seconds() for _ in range(3))
-            self._ways[n_chains] = max(rates, key=lambda way: rates[way])
-        return self._ways[n_chains]
-
-    def ways(self, rival: Rival, n_chains: int) -> dict[str, str]:
-        """The argument that JAX's cases take besides."""
-        return {"way": self.way(n_chains)} if rival.module == "jax_runs" else {}
+    def generator(self, rival: Rival, n_chains: int) -> dict[str, str]:
+        """The argument that JAX's cases take besides: the generator that is faster for SGLD on cosine25."""
+        if rival.module != "jax_runs":
+            return {}
+        if n_chains not in self._generators:
+            sgld, some = RIVALS["sgld"][0], GENERATORS[: 1 if self._is_small else None]
+            rates = {name: self._sized(sgld, "cosine25", n_chains, generator=name).rate for name in some}
+            self._generators[n_chains] = max(rates, key=lambda name: rates[name])
+        return {"generator": self._generators[n_chains]}
 
     def law(self, rival: Rival, target: str) -> float:
+        """``deviation`` of its chains on cosine25, and, on another target, of its package's SGLD there if larger."""
+        deviates = self._law(rival, "cosine25")
+        if target != "cosine25":
+            same = [one for one in RIVALS["sgld"] if one.module == rival.module]
+            deviates = max([deviates, *(self._law(one, target) for one in same)])
+        return deviates
+
+    def _law(self, rival: Rival, target: str) -> float:
         """``deviation`` of its chains, which begin at modes of exact draws and are looked at as they go on."""
         name = (rival.module, rival.case + str(rival.numbers), target)
         if rival.case in NOT_CHECKED:
@@ -140,9 +151,8 @@ class Peers:
             starts = space * np.round(exact_draws(target)[: n_chains * replicas] / space)
             run = self.make(
                 rival, target, n_chains, 1024 if learns else 128, starts=starts.tolist(), looks=looks,
-                **self.ways(rival, n_chains),
+                **self.generator(rival, n_chains),
             )  # fmt: skip
-            run.seconds()
             points, weights = (np.array(one) for one in zip(*run.value, strict=True))
             late = slice(looks // 2, None)
             chains = points.reshape(looks, n_chains, -1, 2)[late].swapaxes(1, 2).reshape(-1, n_chains, 2)
@@ -158,7 +168,7 @@ class Peers:
             try:
                 deviates = self.law(rival, target)
                 timed = self._sized(rival, target, n_chains)
-                rate = n_chains * timed.n_steps * replicas_of(rival) / min(timed.seconds() for _ in range(2))
+                rate = n_chains * replicas_of(rival) * timed.rate
             except PeerError as error:
                 remarks.append(f"{rival.package}: {error}")
                 continue
@@ -174,13 +184,11 @@ class Peers:
 
     def _sized(self, rival: Rival, target: str, n_chains: int, **more: Any) -> Timed:
         """A run of about ``seconds``."""
-        arguments = more or self.ways(rival, n_chains)
+        arguments = more or self.generator(rival, n_chains)
         return sized(
-            lambda n_steps: self.make(rival, target, n_chains, n_steps, **arguments),
-            self._seconds,
-            rival.unit,
-            n_chains,
-        )
+            lambda n_steps: self.make(rival, target, n_chains, n_steps, **arguments), self._seconds,
+            rival.unit_of(n_chains),
+        )  # fmt: skip
 
 
 def candidates(name: str, target: str, n_chains: int) -> list[Rival]:

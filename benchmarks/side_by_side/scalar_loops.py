@@ -4,13 +4,13 @@ A target is (x, y) → energy, slopes. Contour is as printed, without interpolat
 """
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from benchmarks.rounds import processor_seconds
 from benchmarks.scalar import cosine25
 
 
@@ -190,13 +190,6 @@ LOOPS = {
     "contour": contour,
     "hmc": hmc,
 }
-
-
-def processor_seconds(call: Callable[[], object]) -> float:
-    """Processor time of one call."""
-    started = time.process_time()
-    call()
-    return time.process_time() - started
 
 
 def scalar_run(loop: str, target: str, *numbers: Any) -> Callable[..., float]:

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.rounds import interleaved, steps_for
 from benchmarks.tables import Table, ratio_cells
 from toolkit import ContourWarning
 
-from .plan import Plan, interleaved, repeats_for
+from .plan import Plan
 from .scaling_cases import Case, Sized, cases
 
 MOST_STEPS = 2_000_000
@@ -50,7 +51,7 @@ def prepared(case: Case, size: int, plan: Plan) -> tuple[Sized, int, float]:
     first = ready.run(ready.fewest)
     setup = time.perf_counter() - started - first.elapsed
     length = (LONGER if case.on_threads else 1.0) * plan.seconds
-    n_steps = repeats_for(lambda n: seconds(case, ready, n), length, MOST_STEPS, ready.fewest)
+    n_steps = steps_for(lambda n: seconds(case, ready, n), length, MOST_STEPS, ready.fewest)
     return ready, n_steps, setup
 
 
