@@ -31,7 +31,10 @@ class Record(NamedTuple):
 
 @dataclass
 class Study:
-    """Given to a script's ``measure``. quick: small sizes. records: a note of every run so far."""
+    """Given to a script's ``measure``.
+
+    quick: small sizes. seed, backend: of all runs. records: a note of every run so far.
+    """
 
     quick: bool = False
     seed: int = 0

@@ -161,6 +161,7 @@ def from_arrays(
 ) -> Series:
     """A ``Series`` of arrays: values (n, dim), or (n,) of one state; nan, or masked, where missing.
 
+    states: names of the columns, or of the one. The rest: as in ``Series``.
     Raises TypeError or ValueError naming what is off: the row and the value.
     """
     given: Any = values

@@ -1,7 +1,8 @@
 """Priors of the parameters: Gaussian, log-normal, Laplace, and two that shrink to few terms.
 
-Each is a law of one parameter; ``identify`` takes one for all parameters, or a mapping from names to laws. Energies are
-−log densities up to constants.
+Each is a law of one parameter, in its units; ``identify`` takes one for all, or a mapping from names to laws. Energies
+are −log densities up to constants. Constructors raise TypeError or ValueError where a number is not finite, or a width
+is not > 0.
 """
 
 import math

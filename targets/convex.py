@@ -29,6 +29,7 @@ TRIALS = 1_000_000  # draws behind a volume without a closed form
 class Convex:
     """{x: lower ≤ x ≤ upper, normals · x ≤ offsets, |x − centres| ≤ radii}; normals of length 1, (walls, dim).
 
+    lower, upper: (dim,), infinite where there is no side. offsets: (walls,). centres: (balls, dim). radii: (balls,).
     closed: volume and uniform draws where known in closed form. part_of: a region with such, which holds this one.
     """
 

@@ -16,13 +16,17 @@ PathLike = str | os.PathLike[str]
 
 
 class DataSet(NamedTuple):
-    """Features and classes; ``name`` says "stand-in" where the data are synthetic, for figures and tables to show."""
+    """Features and classes; ``name`` says "stand-in" where the data are synthetic, for figures and tables to show.
+
+    features: (rows, columns). labels: (rows,), 0 or 1. names: of the columns. source: the file, or how the data were
+    made. is_stand_in: whether they were made.
+    """
 
     name: str
-    features: Array  # (rows, columns)
-    labels: NDArray[np.int64]  # (rows,), 0 or 1
-    names: tuple[str, ...]  # of the columns
-    source: str  # the file, or how the data were made
+    features: Array
+    labels: NDArray[np.int64]
+    names: tuple[str, ...]
+    source: str
     is_stand_in: bool
 
 

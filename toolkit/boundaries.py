@@ -16,7 +16,10 @@ __all__ = ["Boundary", "ignore", "penalise", "reflect", "reject"]
 
 @dataclass(frozen=True)
 class Boundary:
-    """``kind`` is 'reflect', 'reject', 'penalise' or 'ignore'; the numbers are those of the kind, 0 for the others."""
+    """``kind`` is 'reflect', 'reject', 'penalise' or 'ignore'; the numbers are those of the kind, 0 for the others.
+
+    coefficient: of the penalty. max_bounces: of a reflection. Raises TypeError or ValueError where they do not fit.
+    """
 
     kind: str
     coefficient: float = 0.0
