@@ -10,7 +10,7 @@ from toolkit import accumulators, sample, samplers
 from toolkit.accumulators import Accumulator
 
 from .markdown import head, row
-from .speed import seconds
+from .rounds import wall
 
 CHAINS, STEPS, ROUNDS = 1_000, 10_000, 7
 
@@ -40,7 +40,7 @@ def main() -> None:
 
         for chosen in rows.values():
             run(chosen)
-        times = np.array([[seconds(lambda c=chosen: run(c)) for chosen in rows.values()] for _ in range(ROUNDS)])
+        times = np.array([[wall(lambda c=chosen: run(c)) for chosen in rows.values()] for _ in range(ROUNDS)])
         for i, name in enumerate(rows):
             ratios = np.sort(times[:, i] / times[:, 0])
             extra = np.median(times[:, i] - times[:, 0]) / (CHAINS * STEPS) * 1e9

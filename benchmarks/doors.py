@@ -16,7 +16,8 @@ from toolkit import Layout, Target, from_callable, sample, samplers, target
 from toolkit.callables import Array
 
 from .markdown import head, row
-from .speed import CHAINS, ROUNDS, seconds
+from .rounds import wall
+from .speed import CHAINS, ROUNDS
 
 TURN = 2.0 * math.pi
 
@@ -79,7 +80,7 @@ def main() -> None:
     rates = {name: [] for name in doors}
     for _ in range(ROUNDS):
         for name, (_, n_steps, _) in doors.items():
-            rates[name].append(CHAINS * n_steps / seconds(runs[name]) / 1e6)
+            rates[name].append(CHAINS * n_steps / wall(runs[name]) / 1e6)
     for name in doors:
         ratios = np.array(rates[name]) / np.array(rates["block function"])
         row(

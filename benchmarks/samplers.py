@@ -1,7 +1,6 @@
 """Cost of every sampler's gradient on cosine25 beside plain SGLD's, one core, float64, 1,024 chains (fewer for SVGD).
 
-Interleaved: each round runs SGLD and the sampler once; ratios are medians over rounds, with smallest and largest. And
-contour's cost by the number of bins, once all bins the chains reach have been visited.
+Interleaved: each round runs SGLD and the sampler once; ratios are medians over rounds, with smallest and largest.
 """
 
 import warnings
@@ -62,7 +61,7 @@ def cost(sampler: Sampler, n_chains: int) -> float:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the table."""
     head("sampler", "10⁶ gradients/s", "cost per gradient, SGLD = 1", "spread")
     plain = samplers.sgld(H)
     for name, sampler, n_chains in cases():
@@ -71,25 +70,3 @@ def main() -> None:
         ratios = sorted(ours / sgld for ours, sgld in pairs)
         rate = 1e-6 / np.median([ours for ours, _ in pairs])
         row(name, f"{rate:.1f}", f"{ratios[ROUNDS // 2]:.2f}", f"{ratios[0]:.2f} – {ratios[-1]:.2f}")
-    print()
-    head("chains", *(f"m = {m}" for m in BINS), "10⁶ gradients/s at m = 100; the others as cost, m = 100 being 1")
-    for n_chains in (16, 128, 1024):
-        rates = {m: [] for m in BINS}
-        for _ in range(3):
-            for m in BINS:
-                rates[m].append(contour_rate(m, n_chains))
-        medians = {m: float(np.median(values)) for m, values in rates.items()}
-        row(n_chains, *(f"{medians[100] / medians[m]:.2f}" for m in BINS), f"{medians[100]:.1f}")
-
-
-BINS = (10, 100, 1000, 10_000)
-
-
-def contour_rate(n_bins: int, n_chains: int) -> float:
-    """10⁶ steps per second of csgld with ``n_bins`` bins over the same energies, most of them visited before."""
-    sampler = samplers.csgld(H, partition=tempering.Partition(-4.0, 16.0 / n_bins, n_bins))
-    n_steps = max(25_000_000 // n_chains, 20 * n_bins)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ContourWarning)
-        run = sample(mixtures.cosine25(), sampler, n_steps=n_steps, thin=n_steps, n_chains=n_chains, seed=1, threads=1)
-    return 1e-6 * run.gradient_evaluations / run.elapsed

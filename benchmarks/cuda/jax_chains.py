@@ -14,9 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from benchmarks.peers import jax_samplers
+from benchmarks.peers.jax_samplers import Chain
+from benchmarks.peers.jax_targets import cosine25
+
 from .cases import PARTITION, STEP_SIZE, case_of
 
-TURN = 2.0 * math.pi
 WAYS = ("threefry, a key each", "threefry, one key", "rbg, one key")
 
 
@@ -34,13 +37,12 @@ class Rival(NamedTuple):
     draws: Callable[[Any], tuple[Any, Any]]
 
 
-def cosine25(x: Any) -> tuple[Any, Any]:
-    """Energy and gradient of cosine25 at points (…, 2)."""
-    squared = (x * x).sum(-1)
-    beyond = squared > 20.0
-    energy = 0.2 * squared - 2.0 * jnp.cos(TURN * x).sum(-1) + jnp.where(beyond, squared - 20.0, 0.0)
-    pull = jnp.where(beyond, 2.4, 0.4)
-    return energy, pull[..., None] * x + 2.0 * TURN * jnp.sin(TURN * x)
+def of_peers(chain: Chain) -> Rival:
+    """A sampler of ``benchmarks.peers.jax_samplers`` on a plane."""
+    return Rival(
+        (chain.replicas, 2), chain.uniforms, lambda points: jax.vmap(chain.start)(jnp.asarray(points)),
+        lambda state, normals, uniforms, number: chain.step(state, normals, uniforms, number, 0), chain.draws,
+    )  # fmt: skip
 
 
 def points_of_chain(x: Any) -> tuple[Any, Any]:
@@ -50,11 +52,7 @@ def points_of_chain(x: Any) -> tuple[Any, Any]:
 
 def sgld() -> Rival:
     """SGLD on cosine25."""
-
-    def step(x: Any, normals: Any, uniforms: Any, number: Any) -> Any:
-        return x - STEP_SIZE * cosine25(x)[1] + math.sqrt(2.0 * STEP_SIZE) * normals
-
-    return Rival((1, 2), 0, jnp.asarray, step, points_of_chain)
+    return of_peers(jax_samplers.sgld("cosine25", STEP_SIZE))
 
 
 def lorenz() -> Rival:
@@ -136,40 +134,8 @@ def r2sgld() -> Rival:
 
 def icsgld() -> Rival:
     """ICSGLD on cosine25: five replicas that share θ; a draw is where a step began, with its weight Ψ^ζ."""
-    bins, width, zeta, replicas = PARTITION.n_bins, PARTITION.width, 0.75, 5
-
-    def start(x: Any) -> Any:
-        n = len(x)
-        return jnp.asarray(x), jnp.zeros((n, bins)), jnp.zeros((n, bins), bool), jnp.asarray(x), jnp.ones((n, replicas))
-
-    def step(state: Any, normals: Any, uniforms: Any, number: Any) -> Any:
-        x, theta, visited, _, _ = state
-        energy, gradient = cosine25(x)
-        place = (energy - PARTITION.u_min) / width
-        here = jnp.clip(jnp.floor(place), 0, bins - 1).astype(jnp.int32)
-        ahead = jnp.arange(bins) - here[:, None]
-        nearest = jnp.argmin(jnp.where(visited, 2 * jnp.abs(ahead) + (ahead > 0), 4 * bins), axis=1)
-        top = jnp.where(visited.any(), theta[nearest], 1.0)
-        below = jnp.maximum(here - 1, 0)
-        slopes = visited[here] & (here > 0) & (place < bins) & visited[below]
-        bottom = jnp.where(slopes, theta[below], top)
-        rise = jnp.log(top) - jnp.log(bottom)
-        log_psi = jnp.log(top) - (here + 1.0 - place) * rise
-        after = x - STEP_SIZE * (1.0 + zeta * rise / width)[:, None] * gradient + math.sqrt(2.0 * STEP_SIZE) * normals
-        omega = jnp.minimum(1.0 / ((number + 1.0) ** 0.6 + 100.0), 3e-3) / replicas
-        inside = (place >= 0.0) & (place < bins)
-        share = jnp.where(inside, omega * jnp.exp(zeta * log_psi + (1.0 - zeta) * jnp.log(top)), 0.0)
-        for p in range(replicas):
-            opens = inside[p] & ~visited[here[p]]
-            theta = jnp.where(opens, theta.at[here[p]].set(jnp.where(visited.any(), top[p], 1.0)), theta)
-            theta = jnp.where(opens, theta / theta.sum(), theta)
-            visited = visited.at[here[p]].set(visited[here[p]] | opens)
-        theta = (1.0 - share.sum()) * theta
-        for p in range(replicas):
-            theta = theta.at[here[p]].add(share[p])
-        return after, theta, visited, x, jnp.exp(zeta * log_psi)
-
-    return Rival((replicas, 2), 0, start, step, lambda state: (state[3], state[4]))
+    bins = {"u_min": PARTITION.u_min, "width": PARTITION.width, "bins": PARTITION.n_bins}
+    return of_peers(jax_samplers.contour("cosine25", STEP_SIZE, replicas=5, rest=0.25, **bins))
 
 
 RIVALS = {"sgld": sgld, "r2sgld": r2sgld, "icsgld": icsgld, "lorenz": lorenz}

@@ -1,16 +1,12 @@
 """The two targets of the tables in JAX, float64: energies and gradients by the formulas of the project's own."""
 
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_compilation_cache_dir", str(Path(sys.prefix) / "compiled"))  # runs are timed warm
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 TURN = 2.0 * math.pi
 

@@ -1,6 +1,6 @@
 """The loops one would write first: plain scalar Numba, chain by chain, np.random.normal, math.exp and math.cos.
 
-A target is (x, y) → energy, slopes. Contour is as printed, without interpolation, with a pass over all bins a step.
+Contour is as printed, without interpolation, with a pass over all bins a step.
 """
 
 import math
@@ -11,30 +11,7 @@ import numpy as np
 from numba import njit
 
 from benchmarks.rounds import processor_seconds
-from benchmarks.scalar import cosine25
-
-
-@njit
-def comb(x):
-    """Energy and slope of the 5-component mixture along one axis."""
-    total, pull = 0.0, 0.0
-    for k in range(5):
-        away = x - (2.0 * k - 4.0)
-        share = math.exp(-away * away / 0.06)
-        total += share
-        pull += share * away
-    return -math.log(total), pull / total / 0.03
-
-
-@njit
-def gaussian_grid25(x, y):
-    """Energy, up to a constant, and gradient of the 25 Gaussians as a product, 10 exponentials."""
-    energy_x, slope_x = comb(x)
-    energy_y, slope_y = comb(y)
-    return energy_x + energy_y, slope_x, slope_y
-
-
-TARGETS = {"cosine25": cosine25, "gaussian_grid25": gaussian_grid25}
+from benchmarks.scalar_targets import TARGETS
 
 
 @njit
