@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_number
+from toolkit.checks import check_array, check_number
 
 from .priors import Prior
 
@@ -69,15 +69,22 @@ def inclusion_of(draws: Array, weights: Array | None, priors: tuple[Prior, ...])
     return np.array([share @ law.inclusion(x) for law, x in zip(priors, draws.T, strict=True)])
 
 
-def marginal_modes(draws: Any, weights: Array | None = None) -> Array:
+def marginal_modes(draws: Any, weights: Any = None) -> Array:
     """Where the Gaussian kernel density of each column of ``draws`` (n, q) is largest, on 200 points; shape (q,).
 
-    Scott's bandwidth, the grid to 3 bandwidths beyond the draws, of at most 20,000 draws evenly taken: as the r2SGLD
-    paper's figures have it. A column that does not vary gives its value.
+    weights: (n,) ≥ 0, up to a factor; None: all alike. Scott's bandwidth, the grid to 3 bandwidths beyond the draws, of
+    at most 20,000 draws evenly taken: as the r2SGLD paper has them. A column that does not vary gives its value.
+    Raises TypeError or ValueError where shapes do not fit, or a number is not finite.
     """
     from scipy.stats import gaussian_kde  # which takes a second to import
 
-    points = np.asarray(draws, np.float64)
+    points = check_array("draws", draws)
+    if points.ndim != 2 or not len(points):
+        raise ValueError(f"draws must have shape (n, q) with n ≥ 1, got {points.shape}")
+    if weights is not None:
+        weights = check_array("weights", weights)
+        if weights.shape != points.shape[:1] or weights.min() < 0.0 or weights.max() == 0.0:
+            raise ValueError(f"weights must be ≥ 0, not all 0, and of shape {points.shape[:1]}, got {weights!r:.200}")
     every = -(-len(points) // MOST)
     points, share = points[::every], None if weights is None else weights[::every]
     modes = points[0].copy()

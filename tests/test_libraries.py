@@ -61,6 +61,8 @@ def test_free_fixed_and_tied_coefficients():
     lorenz = model_of_system(systems.lorenz(), library)
     np.testing.assert_array_equal(model.coefficients([10.0, 8 / 3, 28.0]), lorenz.coefficients([10.0, 28.0, 8 / 3]))
     assert "dx/dt = -10 x +10 y" in lorenz.equations([10.0, 28.0, 8 / 3])
+    assert "dz/dt = -2.667 z +1 xy" in lorenz.equations([10.0, 28.0, 8 / 3])
+    assert "dz/dt = -2.7 z +1 xy" in lorenz.equations([10.0, 28.0, 8 / 3], digits=2)
     assert len(all_free(library).parameters) == 30
     eleven = model_of(library, free=(), tied={"a": {"dx:x": 11.0, "dy:y": -1.0, "dz:z": -21.0}})
     assert eleven.system.rhs(0.0, (1.0, 2.0, 3.0), (0.5,)) == (5.5, -1.0, -31.5)
