@@ -72,7 +72,7 @@ def clamping(domain):
                 for d in range(position.shape[0]):
                     foot[d, lane] = (0.5 + 1e-6) * foot[d, lane] + (0.5 - 1e-6) * position[d, lane]
 
-    return Domain("clamped", domain.dim, compile_part(clamp, signatures.DOMAIN), domain.real, domain.whole)
+    return Domain("clamped", domain.dim, compile_part(clamp, signatures.DOMAIN, handed=True), domain.real, domain.whole)
 
 
 def pvalues(name, *, clamped):

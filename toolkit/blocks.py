@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ahead import room_ahead
-from .compiling import FunctionPointer, compile_part
+from .compiling import PartPointer, compile_part
 from .continuous import ContinuousTempering
 from .contour import Contour, contour_state
 from .domain import Domain
@@ -148,18 +148,19 @@ class Engine:
         problem, sampler = job.problem, job.sampler
         dynamics = sampler.dynamics
         self._advance = compile_part(advance, ADVANCE)
-        self._target = FunctionPointer(problem.target.compiled())
-        self._move = FunctionPointer(dynamics.compiled())
+        self._target = PartPointer(problem.target.compiled())
+        self._move = PartPointer(dynamics.compiled())
         self._target_parameters = problem.target.parameters
         self._callback = None if problem.target.callback is None else problem.target.callback.of_a_run()
         if self._callback is not None:
             self._target_parameters = self._callback.parameters
         self._move_parameters = np.array(dynamics.parameters, np.float64)
         kind, self._tempering_parameters = tempering_numbers(sampler, job.burn_in)
-        self._temper = FunctionPointer(compile_part(TEMPERS[kind], TEMPER))
-        self._propose = FunctionPointer(compile_part(propose if dynamics.leapfrogs else propose_nothing, PROPOSE))
+        self._temper = PartPointer(compile_part(TEMPERS[kind], TEMPER, handed=True))
+        proposal = propose if dynamics.leapfrogs else propose_nothing
+        self._propose = PartPointer(compile_part(proposal, PROPOSE, handed=True))
         domain = problem.domain or no_domain(problem.target.dim)
-        self._look, self._real, self._whole = FunctionPointer(domain.look), domain.real, domain.whole
+        self._look, self._real, self._whole = PartPointer(domain.look), domain.real, domain.whole
         self._numbers = engine_numbers(job)
         self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads)
         self.threads = min(job.threads, len(self.blocks))
@@ -275,4 +276,4 @@ def look_nowhere(position, foot, outside, real, whole):
 
 def no_domain(dim: int) -> Domain:
     """All of space."""
-    return Domain("all of space", dim, compile_part(look_nowhere, DOMAIN), np.zeros(0), np.zeros(0, np.int32))
+    return Domain("all of space", dim, compile_part(look_nowhere, DOMAIN, handed=True), np.zeros(0), np.zeros(0, np.int32))

@@ -9,6 +9,7 @@ import numpy as np
 
 from .checks import check_choice, check_count, check_number
 from .compiling import kernel
+from .handing import call
 from .maths import fma, select
 
 __all__ = ["Boundary", "ignore", "penalise", "reflect", "reject"]
@@ -91,13 +92,13 @@ def add_penalty(position, energy, gradient, outside, coefficient):
 
 
 @kernel
-def reflect_lanes(look, position, previous, momentum, foot, outside, bounces, fallbacks, real, whole, max_bounces):
+def reflect_lanes(look, at_look, position, previous, momentum, foot, outside, bounces, fallbacks, max_bounces):
     """Bring every lane inside; count reflections in ``bounces``, returns to ``previous`` in ``fallbacks``."""
     dim, lanes = position.shape
     for lane in range(lanes):
         outside[lane] = 1.0
     for bounce in range(max_bounces + 1):
-        look(position, foot, outside, real, whole)
+        call(look, at_look)
         lost = 0
         for lane in range(lanes):
             lost += int(outside[lane] != 0.0)
@@ -133,12 +134,12 @@ def mirror(position, momentum, foot, lane):
 
 
 @kernel
-def reject_lanes(look, position, previous, momentum, foot, outside, bounces, real, whole):
+def reject_lanes(look, at_look, position, previous, momentum, outside, bounces):
     """Put every lane that is outside back to ``previous`` and turn its momentum round; count in ``bounces``."""
     dim, lanes = position.shape
     for lane in range(lanes):
         outside[lane] = 1.0
-    look(position, foot, outside, real, whole)
+    call(look, at_look)
     for lane in range(lanes):
         bounces[lane] += np.int64(outside[lane] != 0.0)
     for d in range(dim):

@@ -21,6 +21,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
+from .handing import HandedCompiler, handed_address
 from .unavailable import Unavailable
 from .vectors import WideCompiler
 
@@ -116,15 +117,21 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
 
 
 @functools.cache
-def compile_part(function: Callable[..., Any], signature: Signature, *, allocates: bool = False) -> Any:
+def compile_part(
+    function: Callable[..., Any], signature: Signature, *, allocates: bool = False, handed: bool = False
+) -> Any:
     """``function`` compiled for ``signature``, to run without the GIL; only one that ``allocates`` may make arrays.
 
+    handed: for others that are compiled to call it too, with its arguments handed over as ``handing`` says.
     Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
     notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names.
     """
     if isinstance(function, Unavailable):
         function()
-    dispatcher = njit(nogil=True, error_model="numpy", _nrt=allocates, pipeline_class=WideCompiler)(function)
+    compiler = HandedCompiler if handed else WideCompiler
+    dispatcher = njit(
+        nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not handed, pipeline_class=compiler
+    )(function)
     stamp = cache_stamp(function)
     if stamp is not None:
         dispatcher._cache = StampedCache(function, stamp)
@@ -134,21 +141,33 @@ def compile_part(function: Callable[..., Any], signature: Signature, *, allocate
 
 
 class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
-    """A compiled part as a function-pointer argument; Numba would look its address up anew at every call."""
+    """A compiled function as a function-pointer argument; Numba would look its address up anew at every call."""
 
     def __init__(self, compiled: Any) -> None:
         (result,) = compiled.overloads.values()
         self._keeps_alive = compiled
         self._signature = result.signature
         self.type = types.FunctionType(result.signature)
-        self._address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        self._address = self.address_of(compiled)
+
+    @staticmethod
+    def address_of(compiled: Any) -> int:
+        """Where the form of the function is that takes its arguments by value."""
+        (result,) = compiled.overloads.values()
+        return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
 
     def __wrapper_address__(self) -> int:
-        return int(self._address)
+        return self._address
 
     def signature(self) -> Signature:
         """Numba's signature of the function."""
         return self._signature
+
+
+class PartPointer(FunctionPointer):
+    """A part, compiled to be handed its arguments, as an argument of the engine."""
+
+    address_of = staticmethod(handed_address)
 
 
 @typeof_impl.register(FunctionPointer)  # type: ignore[untyped-decorator]

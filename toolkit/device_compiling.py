@@ -17,6 +17,7 @@ from numba.core.extending import _Intrinsic
 from .compiling import inlined
 from .device import SIMULATED, cuda
 from .device_code import Code, functions_called
+from .handing import laid_down
 
 REFUSALS = (NumbaError, TypeError, ValueError, NotImplementedError)  # of what cannot be compiled
 
@@ -145,7 +146,13 @@ def interpreted(function: Callable[..., Any], inner: tuple[str, ...]) -> Any:
     known = {name: plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__}
     called = {name: interpreted(value, inner) for name, value in known.items() if name in inner}
     called |= {name: compiled_call(value) for name, value in known.items() if isinstance(value, _Intrinsic)}
+    called |= {name: itself for name, value in known.items() if value is laid_down}
     return FunctionType(plain.__code__, {**plain.__globals__, **called}, plain.__name__)
+
+
+def itself(part: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``handing.laid_down`` where calls are by value."""
+    return arguments
 
 
 def compiled_call(function: Any) -> Any:

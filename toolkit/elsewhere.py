@@ -92,7 +92,7 @@ def unpacked(parcel: Packed) -> Problem:
     if parcel.domain is None:
         return Problem(target)
     domain = Domain(*parcel.domain)
-    return Problem(target, domain._replace(look=compile_part(domain.look, DOMAIN)))
+    return Problem(target, domain._replace(look=compile_part(domain.look, DOMAIN, handed=True)))
 
 
 def answer() -> None:

@@ -17,6 +17,7 @@ from .continuous import WEIGHT as COUNTS
 from .contour import ZETA
 from .evaluation import divide_differences, evaluate, set_counters, set_probe
 from .flattening import flatten_block
+from .handing import call, laid_down
 from .maths import exp, fma, select
 from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals
 from .proposals import keeps_ends, take_ends
@@ -48,8 +49,23 @@ def advance(
     step_factors, temperature_factors, slots, trace_slots: (steps,); a slot is the draw, or the moment of the trace,
     that a step fills, or −1.
     """
-    position, gradient, noise, rows = state.position, state.gradient, state.noise, state.rows
+    position, previous, gradient, noise, rows = state.position, state.previous, state.gradient, state.noise, state.rows
     step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
+    at_target = laid_down(target, (position, rows[ENERGY], gradient, target_parameters, state.scratch))
+    at_look = laid_down(look, (position, state.foot, rows[OUTSIDE], real, whole))
+    at_probe = laid_down(target, (previous, rows[POTENTIAL], state.curvature, target_parameters, state.scratch))
+    look_at_probe = laid_down(look, (previous, state.foot, rows[OUTSIDE], real, whole))
+    at_move = laid_down(
+        move,
+        (
+            position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA],
+            state.memory, move_parameters,
+        ),
+    )  # fmt: skip
+    at_temper = laid_down(temper, (state, numbers, tempering_parameters))
+    at_propose = laid_down(
+        propose, (state, numbers, target, target_parameters, tempering_parameters, look, real, whole)
+    )
     lanes = position.shape[1]
     places = state.ahead.later.size
     place = places  # as if what is drawn ahead were used up
@@ -57,12 +73,12 @@ def advance(
     for k in range(slots.size + 1):
         step, is_last = first_step + k, k == slots.size
         if not is_last:
-            at_start = k == 0
-            if (
-                at_start
+            changes = (
+                k == 0
                 or step_factors[k] != step_factors[k - 1]
                 or temperature_factors[k] != temperature_factors[k - 1]
-            ):
+            )
+            if changes:
                 for lane in range(lanes):
                     step_size[lane] = state.base_step_size[lane] * step_factors[k]
                     temperature[lane] = state.base_temperature[lane] * temperature_factors[k]
@@ -70,9 +86,8 @@ def advance(
                 start_momenta(state, numbers)
 
         look_at_energies(
-            target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, k == 0, slot,
-            outputs,
-        )  # fmt: skip
+            target, at_target, look, at_look, state, numbers, tempering_parameters, step, k == 0, slot, outputs
+        )
         if is_last:
             break
         if places > 0 and place == places:
@@ -81,43 +96,37 @@ def advance(
         samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
         if numbers.needs_curvature:
             fill_normals(noise, numbers.seed, state.chain, state.replica, step, PROBE)
-            set_probe(position, state.previous, noise, state.base_step_size)
+            set_probe(position, previous, noise, state.base_step_size)
             if numbers.draws_batches:
                 set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
             evaluate(
-                target, look, state.previous, rows[POTENTIAL], state.curvature, state.foot, rows[OUTSIDE],
-                state.scratch, numbers.penalty, target_parameters, real, whole,
+                target, at_probe, look, look_at_probe, previous, rows[POTENTIAL], state.curvature, rows[OUTSIDE],
+                numbers.penalty,
             )  # fmt: skip
-            divide_differences(position, state.previous, gradient, state.curvature)
+            divide_differences(position, previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
             fill_noise(state, numbers.seed, step, GRADIENT_NOISE, position.shape[0], place)
             add_noise(gradient, numbers.gradient_noise, noise)
         if numbers.tempering != NO_TEMPERING:
-            temper(state, numbers, tempering_parameters, step, samples)
+            call(temper, at_temper, step, samples)
 
         for d in range(position.shape[0]):
             for lane in range(lanes):
-                state.previous[d, lane] = position[d, lane]
+                previous[d, lane] = position[d, lane]
         if numbers.draws_noise:
             fill_noise(state, numbers.seed, step, MOVE, 0, place)
         if numbers.leapfrogs > 0:
-            propose(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step)
+            call(propose, at_propose, step)
         else:
-            move(
-                position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA],
-                state.memory, move_parameters,
-            )  # fmt: skip
+            call(move, at_move, changes)
         if numbers.max_bounces > 0:
             reflect_lanes(
-                look, position, state.previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces,
-                state.fallbacks, real, whole, numbers.max_bounces,
+                look, at_look, position, previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces,
+                state.fallbacks, numbers.max_bounces,
             )  # fmt: skip
         if numbers.rejects:
-            reject_lanes(
-                look, position, state.previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces, real, whole
-            )
-        check_finite(state, rows[ALIVE], numbers.tempering == CONTINUOUS)
-        hold_diverged(position, state.previous, rows[ALIVE], state.status, step)
+            reject_lanes(look, at_look, position, previous, state.momentum, rows[OUTSIDE], state.bounces)
+        hold_diverged(state, previous, numbers.tempering == CONTINUOUS, step)
 
         place += lanes
         slot = slots[k]
@@ -130,8 +139,7 @@ def advance(
             if numbers.tempering == CONTOUR:
                 record_theta(state.contour, trace_slots[k], outputs.theta)
     # The last positions have been evaluated too: a place of non-finite energy must not pass for a draw.
-    check_finite(state, rows[ALIVE], numbers.tempering == CONTINUOUS)
-    hold_diverged(position, position, rows[ALIVE], state.status, first_step + slots.size)
+    hold_diverged(state, position, numbers.tempering == CONTINUOUS, first_step + slots.size)
 
 
 @kernel
@@ -145,7 +153,7 @@ def start_momenta(state, numbers):
 
 @inlined
 def look_at_energies(
-    target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step, anew, slot, outputs
+    target, at_target, look, at_look, state, numbers, tempering_parameters, step, anew, slot, outputs
 ):  # fmt: skip
     """Energy, gradient, and what tempering reads off the energy; and the last draw's energy and weight, where kept."""
     rows = state.rows
@@ -156,9 +164,8 @@ def look_at_energies(
         take_ends(state, numbers.rejects)
     else:
         evaluate(
-            target, look, state.position, energy, state.gradient, state.foot, rows[OUTSIDE], state.scratch,
-            numbers.penalty, target_parameters, real, whole,
-        )  # fmt: skip
+            target, at_target, look, at_look, state.position, energy, state.gradient, rows[OUTSIDE], numbers.penalty
+        )
     if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
         for lane in range(energy.size):
             noisy_energy[lane] = energy[lane]
@@ -196,9 +203,13 @@ def raise_to(weight, log_weight, zeta):
 
 
 @inlined
-def check_finite(state, alive, couples):
-    """alive (lane) ← 0 where energy, position and, with continuous tempering, ξ's momentum are finite, else nan."""
-    position, energy = state.position, state.rows[ENERGY]
+def hold_diverged(state, previous, couples, step):
+    """Note the lanes whose energy, position or, with continuous tempering, ξ's momentum is not finite.
+
+    They stay where they were before the step, for good.
+    """
+    position, alive, status = state.position, state.rows[ALIVE], state.status
+    energy = state.rows[ENERGY]
     for lane in range(alive.size):
         alive[lane] = (energy[lane] - energy[lane]) + (position[0, lane] - position[0, lane])
     for d in range(1, position.shape[0]):
@@ -208,18 +219,19 @@ def check_finite(state, alive, couples):
         momentum, thermostat = state.continuous.rows[XI_MOMENTUM], state.continuous.rows[THERMOSTAT]
         for lane in range(alive.size):
             alive[lane] += (momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane])
+    held = 0
+    for lane in range(alive.size):
+        held += int((alive[lane] != 0.0) | (status[lane] != 0))  # true for nan
+    if held > 0:
+        put_back(position, previous, alive, status, step)
 
 
 @kernel
-def hold_diverged(position, previous, alive, status, step):
-    """Put back every lane whose ``alive`` is not 0, for good, and note the step."""
-    dim, lanes = position.shape
-    held = 0
-    for lane in range(lanes):
+def put_back(position, previous, alive, status, step):
+    """Put back every lane that has diverged, now or before, and note the step at which it did first."""
+    for lane in range(alive.size):
         diverges = alive[lane] != 0.0  # true for nan
         status[lane] = select(diverges and status[lane] == 0, step + 1, status[lane])
-        held += int(status[lane] != 0)
-    if held > 0:
-        for d in range(dim):
-            for lane in range(lanes):
-                position[d, lane] = select(status[lane] != 0, previous[d, lane], position[d, lane])
+    for d in range(position.shape[0]):
+        for lane in range(alive.size):
+            position[d, lane] = select(status[lane] != 0, previous[d, lane], position[d, lane])

@@ -1,7 +1,8 @@
 """Energies and gradients as a step sees them: the target's, with the penalty, and the curvature where it is wanted."""
 
 from .boundaries import add_penalty
-from .compiling import kernel
+from .compiling import inlined, kernel
+from .handing import call
 from .maths import select
 from .philox import LOW, WORD
 
@@ -13,16 +14,14 @@ PROBE_LENGTH = 1e-3  # of the step size: short beside a step, long beside roundi
 MODE, STEP, CHAIN, REPLICA, SEED_HIGH, SEED_LOW, COUNTER_ROWS = range(7)
 
 
-@kernel
-def evaluate(
-    target, look, position, energy, gradient, foot, outside, scratch, penalty, target_parameters, real, whole
-):  # fmt: skip
-    """Energy and gradient of all lanes, with the penalty where there is one."""
-    target(position, energy, gradient, target_parameters, scratch)
+@inlined
+def evaluate(target, at_target, look, at_look, position, energy, gradient, outside, penalty):
+    """Energy and gradient of all lanes, with the penalty where there is one; at_…: where these arguments are laid."""
+    call(target, at_target)
     if penalty > 0.0:
         for lane in range(outside.size):
             outside[lane] = 1.0
-        look(position, foot, outside, real, whole)
+        call(look, at_look)
         add_penalty(position, energy, gradient, outside, penalty)
 
 

@@ -32,7 +32,7 @@ class Dynamics(NamedTuple):
 
     def compiled(self) -> Any:
         """The block function compiled for the engine."""
-        return compile_part(self.move, DYNAMICS)
+        return compile_part(self.move, DYNAMICS, handed=True)
 
     def memory_rows(self, dim: int) -> list[tuple[str, float]]:
         """Name and first value of every row of memory, in ``dim`` dimensions."""

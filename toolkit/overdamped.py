@@ -8,17 +8,16 @@ from .moving import Dynamics
 
 
 def move_langevin(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
 ):  # fmt: skip
-    """x ← x − h ∇U + √(2hT) ξ for every lane. Leaves the noise its row 0 as √(2hT), taken once for all coordinates."""
-    for lane in range(position.shape[1]):
-        h = step_size[lane]
-        kick = math.sqrt(2.0 * h * temperature[lane])
-        position[0, lane] = fma(-h, gradient[0, lane], fma(kick, noise[0, lane], position[0, lane]))
-        noise[0, lane] = kick
-    for d in range(1, position.shape[0]):
+    """x ← x − h ∇U + √(2hT) ξ for every lane."""
+    kick = memory[0]
+    if changes:
         for lane in range(position.shape[1]):
-            kicked = fma(noise[0, lane], noise[d, lane], position[d, lane])
+            kick[lane] = math.sqrt(2.0 * step_size[lane] * temperature[lane])
+    for d in range(position.shape[0]):
+        for lane in range(position.shape[1]):
+            kicked = fma(kick[lane], noise[d, lane], position[d, lane])
             position[d, lane] = fma(-step_size[lane], gradient[d, lane], kicked)
 
 
@@ -29,11 +28,11 @@ def langevin() -> Dynamics:
     deviation s raises it to (T + h s²/2) / (1 − h/2).
     Source: Welling & Teh (2011), eq. 4, with h = ε/2; r2SGLD (2024), algorithm 1, sampling step.
     """
-    return Dynamics("langevin", move_langevin)
+    return Dynamics("langevin", move_langevin, memory=("_kick",), memory_start=(0.0,))
 
 
 def move_descent(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
 ):  # fmt: skip
     """V ← αV + (1−α) g², x ← x − h g / (λ + √V) for every lane; x ← x − h g where λ is 0."""
     decay, floor = parameters[0], parameters[1]

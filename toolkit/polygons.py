@@ -53,7 +53,7 @@ def polygon_domain(name: str, rings: Sequence[NDArray[np.float64]]) -> Domain:
     real = np.concatenate([[*corner, 2**LEVELS / side], edges.T.ravel(), pieces.ravel()])
     signature = types.Tuple((TABLE, types.int64))(FLOATS, types.int64, types.int64)
     buffer, used = compile_part(list_pieces, signature, allocates=True)(real, len(edges), len(pieces))
-    return Domain(name, 2, compile_part(look_polygon, DOMAIN), real, buffer[:used].copy())
+    return Domain(name, 2, compile_part(look_polygon, DOMAIN, handed=True), real, buffer[:used].copy())
 
 
 def ring_edges(ring: NDArray[np.float64]) -> NDArray[np.float64]:

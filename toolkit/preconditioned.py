@@ -8,7 +8,7 @@ from .moving import Dynamics
 
 
 def move_preconditioned(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
 ):  # fmt: skip
     """V ← αV + (1−α) g², G = 1/(λ + √V), x ← x − h G g + h T Γ + √(2hTG) ξ, coordinate by coordinate."""
     decay, floor = parameters[0], parameters[1]

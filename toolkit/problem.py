@@ -67,9 +67,9 @@ class Truth(Protocol):
 def compile_block(function: Callable[..., None]) -> Any:
     """A target's block function compiled, without reference counts on arrays where it can do without."""
     try:
-        return compile_part(function, TARGET)
+        return compile_part(function, TARGET, handed=True)
     except NumbaError:
-        return compile_part(function, TARGET, allocates=True)
+        return compile_part(function, TARGET, allocates=True, handed=True)
 
 
 def check_points(points: Any, dim: int) -> Array:

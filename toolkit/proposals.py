@@ -4,6 +4,7 @@ from .compiling import inlined, kernel
 from .contour import ZETA
 from .evaluation import evaluate
 from .flattening import flatten_block
+from .handing import laid_down
 from .maths import fma, select
 from .metropolis import accept, begin_trajectory, drift, kick
 from .state import (
@@ -26,15 +27,17 @@ from .state import (
 from .tempers import scale_gradients
 
 
-def propose_nothing(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step):
+def propose_nothing(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step):
     """Dynamics that move by themselves need no proposal."""
 
 
-def propose(target, look, state, numbers, target_parameters, tempering_parameters, real, whole, step):
+def propose(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step):
     """A trajectory of leapfrog steps and its Metropolis test, for the law that the tempered energy gives."""
     rows = state.rows
     length, potential = rows[LENGTH], rows[POTENTIAL]
     energy = rows[ENERGY]
+    at_target = laid_down(target, (state.position, potential, state.gradient, target_parameters, state.scratch))
+    at_look = laid_down(look, (state.position, state.foot, rows[OUTSIDE], real, whole))
     temper_potential(energy, state, numbers, tempering_parameters)
     begin_trajectory(
         state.position, state.momentum, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential, rows[EXTENDED],
@@ -47,9 +50,8 @@ def propose(target, look, state, numbers, target_parameters, tempering_parameter
     for leapfrog in range(numbers.leapfrogs):
         drift(state.position, state.momentum, length)
         evaluate(
-            target, look, state.position, potential, state.gradient, state.foot, rows[OUTSIDE], state.scratch,
-            numbers.penalty, target_parameters, real, whole,
-        )  # fmt: skip
+            target, at_target, look, at_look, state.position, potential, state.gradient, rows[OUTSIDE], numbers.penalty
+        )
         if numbers.tempering == CONTOUR:
             flatten_block(potential, rows[PROPOSED], state, numbers, tempering_parameters)
             scale_gradients(state, rows[PROPOSED])

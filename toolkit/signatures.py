@@ -7,10 +7,11 @@ Target   (position (dim, lane), energy (lane), gradient (dim, lane), parameters 
          writes energy and gradient of every lane; scratch is its own to use.
 Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane), curvature (dim or 0, lane),
           noise (dim, lane), step_size (lane), temperature (lane), coupling (lane), memory (rows, lane),
-          parameters (any,))
+          parameters (any,), changes)
          moves position (and momentum) one step; noise holds fresh standard normals, curvature an estimate of the
          diagonal of the Hessian where asked for, coupling the λ by which continuous tempering scaled the gradient
-         (else 1), and memory is its own, kept from step to step.
+         (else 1), and memory is its own, kept from step to step. changes: whether step size or temperature are others
+         than at the call before; true at the first.
 Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
          looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to
          foot the point in which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest
@@ -30,5 +31,5 @@ TALLIES = types.Array(types.int32, 4, "C")
 NAMES = types.Array(types.uint64, 1, "C")
 
 TARGET = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)
-DYNAMICS = types.void(MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, MATRIX, FLOATS)
+DYNAMICS = types.void(MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, MATRIX, FLOATS, types.boolean)
 DOMAIN = types.void(MATRIX, MATRIX, FLOATS, FLOATS, TABLE)

@@ -140,12 +140,12 @@ NUMBERS = types.NamedTuple(
 OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TALLIES, s.TESSERACT, s.CUBE), Outputs)
 TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean)
 PROPOSE = types.void(
-    types.FunctionType(s.TARGET),
-    types.FunctionType(s.DOMAIN),
     STATE,
     NUMBERS,
+    types.FunctionType(s.TARGET),
     s.FLOATS,
     s.FLOATS,
+    types.FunctionType(s.DOMAIN),
     s.FLOATS,
     s.TABLE,
     types.int64,

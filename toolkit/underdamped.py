@@ -24,17 +24,20 @@ def kick_and_drift(position, momentum, gradient, noise, root, keep, kick):
 
 
 def move_underdamped(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
 ):  # fmt: skip
     """p ← (1 − λ²η) p − √h λ∇U + λ √(2ηT − h ŝ²) ξ, x ← x + √h p; the gradient comes with its λ."""
     friction, variance = parameters[0], parameters[1]
-    root, keep, kick = memory[0], memory[1], memory[2]
+    root, keep, kick, strength = memory[0], memory[1], memory[2], memory[3]
+    if changes:
+        for lane in range(position.shape[1]):
+            injected = fma(2.0 * friction, temperature[lane], -step_size[lane] * variance)
+            root[lane] = math.sqrt(step_size[lane])
+            strength[lane] = math.sqrt(select(injected > 0.0, injected, 0.0))
     for lane in range(position.shape[1]):
-        h, scale = step_size[lane], coupling[lane]
-        injected = fma(2.0 * friction, temperature[lane], -h * variance)
-        root[lane] = math.sqrt(h)
+        scale = coupling[lane]
         keep[lane] = fma(-scale * scale, friction, 1.0)
-        kick[lane] = scale * math.sqrt(select(injected > 0.0, injected, 0.0))
+        kick[lane] = scale * strength[lane]
     kick_and_drift(position, momentum, gradient, noise, root, keep, kick)
 
 
@@ -55,8 +58,8 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
         move_underdamped,
         (friction, noise_estimate**2),
         has_momentum=True,
-        memory=("_root", "_keep", "_kick"),
-        memory_start=(0.0, 0.0, 0.0),
+        memory=("_root", "_keep", "_kick", "_strength"),
+        memory_start=(0.0, 0.0, 0.0, 0.0),
     )
 
 
@@ -76,33 +79,43 @@ def heat_thermostat(momentum, thermostat, total, step_size, temperature, couplin
         thermostat[lane] = select(temperature[lane] > 0.0, moved, thermostat[lane])
 
 
+@kernel
+def find_roots(root, strength, step_size, temperature, friction):
+    """root ← √h, strength ← √(2cT), in every lane."""
+    for lane in range(root.size):
+        root[lane] = math.sqrt(step_size[lane])
+        strength[lane] = math.sqrt(2.0 * friction * temperature[lane])
+
+
 def move_nose_hoover(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
 ):  # fmt: skip
     """z by ``heat_thermostat``, p ← (1 − λ²z) p − √h λ∇U + λ √(2cT) ξ, x ← x + √h p, and z again."""
     friction, inertia = parameters[0], parameters[1]
-    thermostat, root, keep, kick = memory[0], memory[1], memory[2], memory[3]
+    thermostat, root, keep, kick, strength = memory[0], memory[1], memory[2], memory[3], memory[4]
+    if changes:
+        find_roots(root, strength, step_size, temperature, friction)
     heat_thermostat(momentum, thermostat, keep, step_size, temperature, coupling, inertia)
     for lane in range(position.shape[1]):
         scale = coupling[lane]
         drag = select(temperature[lane] > 0.0, thermostat[lane], friction)
-        root[lane] = math.sqrt(step_size[lane])
         keep[lane] = fma(-scale * scale, drag, 1.0)
-        kick[lane] = scale * math.sqrt(2.0 * friction * temperature[lane])
+        kick[lane] = scale * strength[lane]
     kick_and_drift(position, momentum, gradient, noise, root, keep, kick)
     heat_thermostat(momentum, thermostat, keep, step_size, temperature, coupling, inertia)
 
 
 def move_nose_hoover_by_coordinate(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
 ):  # fmt: skip
     """As ``move_nose_hoover``, with a thermostat z_d per coordinate, which sees p_d² alone."""
     friction, inertia = parameters[0], parameters[1]
     dim, lanes = position.shape
-    root, keep, kick = memory[dim], memory[dim + 1], memory[dim + 2]
+    root, keep, kick, strength = memory[dim], memory[dim + 1], memory[dim + 2], memory[dim + 3]
+    if changes:
+        find_roots(root, strength, step_size, temperature, friction)
     for lane in range(lanes):
-        root[lane] = math.sqrt(step_size[lane])
-        kick[lane] = coupling[lane] * math.sqrt(2.0 * friction * temperature[lane])
+        kick[lane] = coupling[lane] * strength[lane]
     for d in range(dim):
         row, thermostat = slice(d, d + 1), memory[d]
         heat_thermostat(momentum[row], thermostat, keep, step_size, temperature, coupling, inertia)
@@ -138,6 +151,6 @@ def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: b
         move_nose_hoover_by_coordinate if by_coordinate else move_nose_hoover,
         (friction, inertia),
         has_momentum=True,
-        memory=("thermostat[]" if by_coordinate else "thermostat", "_root", "_keep", "_kick"),
-        memory_start=(friction, 0.0, 0.0, 0.0),
+        memory=("thermostat[]" if by_coordinate else "thermostat", "_root", "_keep", "_kick", "_strength"),
+        memory_start=(friction, 0.0, 0.0, 0.0, 0.0),
     )

@@ -23,24 +23,25 @@ class WideLower(Lower):  # type: ignore[misc]
         set.add(self.function.attributes, WIDTH)  # its own ``add`` knows of attributes without a value only
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class WideLowering(NativeLowering):  # type: ignore[misc]
-    """The pass that does so."""
+def compiler_with(lower: type[WideLower]) -> type[CompilerBase]:
+    """Numba's compiler with ``lower`` in place of its own translation."""
 
-    _name = "wide_lowering"
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class Lowering(NativeLowering):  # type: ignore[misc]
+        _name = lower.__name__
 
-    @property
-    def lowering_class(self) -> type[WideLower]:
-        """What the pass translates with."""
-        return WideLower
+        @property
+        def lowering_class(self) -> type[WideLower]:
+            return lower
+
+    class Compiler(CompilerBase):  # type: ignore[misc]
+        def define_pipelines(self) -> list[Any]:
+            passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            passes.passes = [(Lowering if p is NativeLowering else p, told) for p, told in passes.passes]
+            passes.finalize()
+            return [passes]
+
+    return Compiler
 
 
-class WideCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's compiler with ``WideLowering`` in place of its own pass."""
-
-    def define_pipelines(self) -> list[Any]:
-        """Numba's one pipeline, with one pass exchanged."""
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(WideLowering if p is NativeLowering else p, told) for p, told in passes.passes]
-        passes.finalize()
-        return [passes]
+WideCompiler = compiler_with(WideLower)

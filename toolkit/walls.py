@@ -34,7 +34,7 @@ def convex_domain(
     whole = np.concatenate([[sides.size, len(normals), len(centres)], sides, firsts, column]).astype(np.int32)
     balls = np.column_stack([centres, radii]).ravel()
     real = np.concatenate([lower[sides], upper[sides], offsets, normals[row, column], balls])
-    return Domain(name, len(lower), compile_part(look_walls, DOMAIN), real, whole)
+    return Domain(name, len(lower), compile_part(look_walls, DOMAIN, handed=True), real, whole)
 
 
 @kernel
