@@ -47,7 +47,9 @@ def implicit_domain(
     beyond: Any = None
     for function in functions:
         beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
-    return Domain(label, q, compile_part(look_of(beyond), DOMAIN, allocates=True, handed=True), real, np.zeros(0, np.int32))
+    return Domain(
+        label, q, compile_part(look_of(beyond), DOMAIN, allocates=True, handed=True), real, np.zeros(0, np.int32)
+    )
 
 
 def check_compiles(function: Any, q: int) -> None:

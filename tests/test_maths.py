@@ -355,7 +355,7 @@ PHASES = {
     "Nosé–Hoover": (underdamped.move_nose_hoover, signatures.DYNAMICS),
     "Nosé–Hoover by coordinate": (underdamped.move_nose_hoover_by_coordinate, signatures.DYNAMICS),
     "hold": (
-        engine.hold_diverged.py_func,
+        engine.put_back.py_func,
         types.void(MATRIX, MATRIX, FLOATS, signatures.INTEGERS, types.int64),
     ),
 }

@@ -276,4 +276,6 @@ def look_nowhere(position, foot, outside, real, whole):
 
 def no_domain(dim: int) -> Domain:
     """All of space."""
-    return Domain("all of space", dim, compile_part(look_nowhere, DOMAIN, handed=True), np.zeros(0), np.zeros(0, np.int32))
+    return Domain(
+        "all of space", dim, compile_part(look_nowhere, DOMAIN, handed=True), np.zeros(0), np.zeros(0, np.int32)
+    )

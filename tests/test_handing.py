@@ -1,0 +1,86 @@
+"""Parts called through a pointer to their arguments: the same as by value, and refused where they do not fit."""
+
+import numpy as np
+import pytest
+from numba import njit, types
+from numba.core.errors import TypingError
+
+from toolkit.compiling import PartPointer, compile_part
+from toolkit.handing import call, laid_down, lasting
+from toolkit.signatures import FLOATS, MATRIX
+
+PART = types.void(MATRIX, FLOATS, types.int64, types.boolean)
+
+
+def add(matrix, row, times, negative):
+    for d in range(matrix.shape[0]):
+        for lane in range(row.size):
+            matrix[d, lane] += (-times if negative else times) * row[lane]
+
+
+def add_and_count(matrix, row, times, negative):
+    """Moves where it writes by one lane, of arrays that are handed as parts of others."""
+    for lane in range(row.size):
+        row[lane] += 1.0
+    add_lanes(matrix, row, times, negative)
+
+
+add_lanes = njit(add)
+
+
+def by_pointer(part, matrix, row, n):
+    place = laid_down(part, (matrix[1:], row[:3]))
+    for i in range(n):
+        call(part, place, i, i == 2)
+
+
+def too_few(part, matrix, row, n):
+    call(part, laid_down(part, (matrix,)), n, False)
+
+
+def no_numbers(part, matrix, row, n):
+    call(part, laid_down(part, (matrix, row)))
+
+
+def run(caller, part, n=4):
+    """What a call of ``part`` by ``caller`` leaves of a matrix and a row."""
+    matrix, row = np.arange(12.0).reshape(3, 4)[:, :3].copy(), np.array([1.0, 10.0, 100.0, 5.0])
+    pointer = PartPointer(compile_part(part, PART, handed=True))
+    caller_type = types.void(types.FunctionType(PART), MATRIX, FLOATS, types.int64)
+    njit(caller_type, error_model="numpy", _nrt=False)(caller)(pointer, matrix, row, n)
+    return matrix, row
+
+
+@pytest.mark.parametrize("part", [add, add_and_count])
+def test_a_part_by_pointer_does_what_it_does_by_value(part):
+    matrix, row = run(by_pointer, part)
+    expected, weights = np.arange(12.0).reshape(3, 4)[:, :3].copy(), np.array([1.0, 10.0, 100.0, 5.0])
+    plain = compile_part(part, PART, handed=True)
+    for i in range(4):
+        plain(expected[1:], weights[:3], i, i == 2)
+    np.testing.assert_array_equal(matrix, expected)
+    np.testing.assert_array_equal(row, weights)
+    assert not np.array_equal(matrix, np.arange(12.0).reshape(3, 4)[:, :3])
+
+
+def test_without_a_pointer_the_arguments_are_a_tuple():
+    matrix, row = np.zeros((2, 3)), np.ones(3)
+    call(add, (matrix, row), 3, True)
+    assert (matrix == -3.0).all()
+
+
+@pytest.mark.parametrize(("caller", "words"), [(too_few, "2 lasting arguments is given 1"), (no_numbers, "2 numbers")])
+def test_arguments_that_do_not_fit_are_refused(caller, words):
+    with pytest.raises(TypingError, match=words):
+        run(caller, add)
+
+
+def test_a_part_that_was_not_compiled_for_it_is_refused():
+    with pytest.raises(TypeError, match="add must be compiled to be handed its arguments"):
+        PartPointer(compile_part(add, PART))
+
+
+def test_numbers_before_the_last_array_last_too():
+    assert lasting((MATRIX, types.int64, FLOATS, types.float64, types.boolean)) == 3
+    assert lasting((types.float64,)) == 0
+    assert lasting((MATRIX,)) == 1
