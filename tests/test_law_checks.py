@@ -52,6 +52,15 @@ def test_a_right_law_passes(name):
     assert all(found[check].passed for check in ("mean", "covariance", "cells", "energies", "Stein's identity"))
 
 
+def test_modes_in_which_too_few_chains_begin_are_not_judged():
+    """Of two modes of weights 0.3 and 0.7 with 12 chains neither, with 20 one; the other laws are judged."""
+    few, some = (laws(PAIR, samplers.sgld(0.05), n_steps=400, n_chains=n) for n in (12, 20))
+    assert few["mode weights"].passed is None
+    assert "fewer than 10 of 12 chains begin in any mode; give more chains" in few["mode weights"].words
+    assert "fewer than 10" not in some["mode weights"].words
+    assert few.keys() == some.keys() >= {"mean", "energies"}
+
+
 def test_bias_of_the_step_size_is_told_and_no_failure():
     """At h = 0.1 the variance is 1 / (1 − h/2), 5.3 % too large; the sample's error is some 0.6 %."""
     words = laws(NORMAL, samplers.sgld(0.1), n_chains=256, n_steps=10_000)["covariance"].words

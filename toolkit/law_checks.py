@@ -41,10 +41,11 @@ def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
         )
         return
     truth, against = truth_for(setting)
-    groups = [] if truth is None else list(truth_groups(truth, problem, setting.exact))
+    told = () if truth is None else truth_groups(truth, problem, setting.exact)
+    groups = [likely(group, len(setting.plan.init)) if isinstance(group, Group) else group for group in told]
     if truth is None:
         yield "truth", Verdict(None, f"not judged: {against}")
-    known = [likely(group, len(setting.plan.init)) for group in groups if isinstance(group, Group)]
+    known = [group for group in groups if isinstance(group, Group)]
     for group in groups:
         if isinstance(group, Unknown):
             yield group.name, Verdict(None, f"not judged: {group.reason}")
@@ -120,11 +121,13 @@ def is_exact(sampler: Sampler) -> bool:
     return sampler.dynamics.leapfrogs > 0 and not isinstance(sampler.tempering, Contour | ContinuousTempering)
 
 
-def likely(group: Group, n_chains: int) -> Group:
+def likely(group: Group, n_chains: int) -> Group | Unknown:
     """``group`` without the modes in which hardly a chain begins, whose counts have no normal law."""
     if group.name != "mode weights":
         return group
     kept = np.flatnonzero(group.expected * n_chains >= LIKELY)
+    if not kept.size:
+        return Unknown(group.name, f"fewer than {LIKELY:g} of {n_chains} chains begin in any mode; give more chains")
     values = group.values
     return group._replace(
         labels=[group.labels[i] for i in kept],
