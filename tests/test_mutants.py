@@ -7,8 +7,9 @@ from mutants import MUTANTS, ROOT
 
 
 def test_there_are_as_many_mutants_as_the_readme_says_and_no_name_twice():
-    told = re.findall(r"`make mutants` puts (\d+) faults", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert {int(number) for number in told} == {len(MUTANTS)}
+    told = re.findall(r"`make mutants` puts over (\d+) faults", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert told
+    assert all(int(number) < len(MUTANTS) for number in told)
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
