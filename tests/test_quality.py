@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.side_by_side.quality_advice import kinds, rates, ratio, scores
+from benchmarks.side_by_side.quality_advice import half, kinds, rates, ratio, scores
 from benchmarks.side_by_side.quality_nuts import measured
 from benchmarks.side_by_side.quality_problems import CASES, FAR, HIGH, Case
 from benchmarks.side_by_side.quality_runs import Measured, measure, shrunk
@@ -111,7 +111,7 @@ def test_the_advice_is_the_best_by_seconds_over_all_problems_of_a_kind():
     odd = {"sgld": run_worth(8_000, 1.0), "NUTS": run_worth(20_000, 20.0), "hmc": run_worth(4_000, 1.0)}
     some = {"five_spots": even, "gaussian_grid25": odd}
     by_second = {"five_spots": {"sgld": 2e3, "NUTS": 1e3, "hmc": 8e3}}
-    found = rates({"five_spots": even}, True, 1_000_000)
+    found = rates({"five_spots": even}, True, 1_000_000, True)
     assert found["five_spots"] == pytest.approx(by_second["five_spots"], rel=0.02)
     shares = scores({**by_second, "gaussian_grid25": {"sgld": 8e3, "NUTS": 1e3, "hmc": 4e3}})
     assert shares == pytest.approx({"sgld": 0.5, "NUTS": 0.125, "hmc": 0.5**0.5})
@@ -119,3 +119,11 @@ def test_the_advice_is_the_best_by_seconds_over_all_problems_of_a_kind():
     assert ratio(by_second, "hmc", "mala") == "–"
     assert ratio({"five_spots": {"hmc": 1.0, "sgld": 0.0}}, "hmc", "sgld") == "∞"
     assert list(kinds(some, {})[FAR]) == ["five_spots", "gaussian_grid25"]
+
+
+def test_what_is_told_of_a_sampler_is_not_of_the_runs_by_which_it_is_chosen():
+    lucky, usual = run_worth(20_000, 1.0)[1_000_000][0], run_worth(2_000, 1.0)[1_000_000][0]
+    some = {"five_spots": {"sgld": {1_000_000: [lucky, usual, lucky, usual]}}}
+    assert rates(some, True, 1_000_000, True)["five_spots"]["sgld"] == pytest.approx(2e4, rel=0.02)
+    assert rates(some, True, 1_000_000, False)["five_spots"]["sgld"] == pytest.approx(2e3, rel=0.02)
+    assert half([lucky], True) == half([lucky], False) == [lucky]

@@ -30,6 +30,7 @@ from .plan import Plan
 
 Rate = Callable[[], float]
 
+MOST_ROUNDS = 3
 RIVALS = ("NumPy", "JAX", "diffrax")
 
 
@@ -49,7 +50,7 @@ class Rates:
             return wall(lambda: sample(case.problem, sampler, n_steps=n, thin=n, **fixed))
 
         run(1)
-        n_steps = steps_for(run, 3.0 * self.plan.seconds, 10**8)  # long beside what a run takes to begin
+        n_steps = steps_for(run, 2.0 * self.plan.seconds, 10**8)  # long beside what a run takes to begin
         return lambda: n_steps * chains / run(n_steps)
 
     def numpy(self, found: Checked, chains: int) -> Rate:
@@ -106,7 +107,7 @@ def row_of(rates: Rates, found: Checked, chains: int) -> tuple[Any, ...]:
                 timed[name] = rates.of_peer(name, found, chains)
         except PeerError as error:
             remarks.append(f"{name}: {error}")
-    seen = interleaved(rates.plan.rounds, timed)
+    seen = interleaved(min(rates.plan.rounds, MOST_ROUNDS), timed)
     pairs = [ratio_cells(seen["ours"], seen[name]) if name in seen else ("–", "–") for name in RIVALS]
     absolute = [f"{np.median(seen[name]) / 1e3:.4g}" if name in seen else "–" for name in ("ours", *RIVALS)]
     case = found.case
