@@ -16,11 +16,14 @@ CASES = [(*case, n_chains) for case in FUSED for n_chains in (1, 67)]
 
 
 def last_positions(name: str, target: str, n_chains: int, n_steps: int) -> np.ndarray:
-    """Where ``sample`` ends, of the coldest replica, (chain, 2)."""
+    """Where ``sample`` ends, of the coldest replica, (chain, 2); particles begin spread out."""
+    sampler, init = SAMPLERS[name], None
+    if sampler.name == "svgd":
+        init = np.random.default_rng(1).uniform(-2.0, 2.0, (n_chains, sampler.n_replicas, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ContourWarning)
         run = sample(
-            getattr(mixtures, target)(), SAMPLERS[name], n_steps=n_steps, thin=n_steps, n_chains=n_chains, seed=1
+            getattr(mixtures, target)(), sampler, n_steps=n_steps, thin=n_steps, n_chains=n_chains, seed=1, init=init
         )
     return run.replica_draws[:, 0, -1]
 

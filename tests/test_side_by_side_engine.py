@@ -1,10 +1,13 @@
 """The tables of speed: that wrong draws are seen, aims are counted, and ours, the loop and the ceiling do the same."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from benchmarks.side_by_side import engine, one_chain, rivals, scalar_loops
 from benchmarks.side_by_side.chain_cases import RIVALS, SAMPLERS, SCALAR, TARGETS
+from benchmarks.side_by_side.fused import FUSED
 from toolkit import samplers
 
 
@@ -46,6 +49,7 @@ def test_every_constructor_is_in_the_table():
     assert made_as == set(samplers.__all__) - {"Sampler"}
     assert set(RIVALS) <= set(SAMPLERS)
     assert set(SCALAR) <= set(SAMPLERS)
+    assert set(itertools.product(SAMPLERS, TARGETS)) <= set(FUSED)
     assert {name for name, *_ in one_chain.rows(is_small=False)} <= set(RIVALS) & set(SCALAR)
 
 
