@@ -131,35 +131,11 @@ class Identification(Problem):
         these are sampled. None: the posterior in closed form, or else by Laplace's approximation at its mode.
         """
         from .identify import assembled
+        from .scaling import scaled_coordinates
 
-        if (mode is None) != (root is None):
-            raise ValueError("mode and root must be given both or neither")
-        plain = Coordinates(self.coordinates.log, np.zeros(self.dim), np.eye(self.dim))
-        if mode is not None:
-            shift = plain.positions(self._checked_mode(mode))
-            factor = check_array("root", root)
-            if factor.shape != (self.dim, self.dim) or np.linalg.matrix_rank(factor) < self.dim:
-                raise ValueError(f"root must be an invertible matrix ({self.dim}, {self.dim}), got {root!r:.200}")
-        elif self.posterior is not None and not plain.log.any():
-            shift = self.posterior.mean
-            factor = np.asarray(np.linalg.cholesky(self.posterior.covariance))
-        else:
-            from .conditioning import laplace
+        return assembled(replace(self, coordinates=scaled_coordinates(self, mode, root)))
 
-            unscaled = assembled(replace(self, coordinates=plain))
-            shift, factor = laplace(unscaled.target, plain.positions(self._start()))
-        return assembled(replace(self, coordinates=Coordinates(plain.log, shift, factor)))
-
-    def _checked_mode(self, mode: Any) -> Array:
-        """``mode`` as parameters (q,)."""
-        values = check_array("mode", mode)
-        if values.shape != (self.dim,) or (values[self.coordinates.log] <= 0.0).any():
-            raise ValueError(
-                f"mode must have shape ({self.dim},), and > 0 where logarithms are sampled, got {mode!r:.200}"
-            )
-        return values
-
-    def _start(self) -> Array:
+    def usual_start(self) -> Array:
         """The likelihood's start (q,), but where that is not > 0 and must be: the prior's median, or its size."""
         theta = np.array(self.prepared.start)
         for k, law in enumerate(self.priors):
@@ -177,7 +153,7 @@ class Identification(Problem):
         spread = check_number("spread", spread, at_least=0.0)
         rng = np.random.default_rng(check_count("seed", seed, at_least=0))
         is_scaled = not np.array_equal(self.coordinates.root, np.eye(self.dim))
-        centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self._start())
+        centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
         points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))
         if self.domain is None:
             return np.asarray(points)
