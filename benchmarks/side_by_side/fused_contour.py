@@ -108,7 +108,7 @@ def contour_kernel(target, replicas: int, has_momentum: bool, power_of_theta: fl
 
     @fused
     def run(room, lanes, first, n_steps, numbers):
-        used = replicas * lanes
+        used = -(-replicas * lanes // 8) * 8
         for chain in range(lanes):
             room[SCALE + chain] = 1.0
         for r in range(replicas if has_momentum else 0):
@@ -182,7 +182,8 @@ def contour_runs() -> dict[str, dict[str, Run]]:
 
     def of(replicas: int, has_momentum: bool, power_of_theta: float) -> dict[str, Run]:
         numbers = {"replicas": replicas, "has_momentum": has_momentum, "power_of_theta": power_of_theta}
-        return in_blocks(functools.partial(contour_kernel, **numbers), 20 + BINS, width=WIDTH // replicas // 8 * 8)
+        make, width = functools.partial(contour_kernel, **numbers), WIDTH // replicas // 8 * 8
+        return in_blocks(make, 20 + BINS, width=width, packs=True)
 
     return {
         "csgld": of(1, False, 0.0),

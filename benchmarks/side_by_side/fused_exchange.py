@@ -54,10 +54,12 @@ def exchange_kernel(target, sizes: tuple[float, ...], temperatures: tuple[float,
     @fused
     def run(room, lanes, first, n_steps, numbers):
         for step in range(n_steps):
-            for lane in range(rungs * width):
-                room[ENERGY + lane], room[SLOPE + lane], room[SLOPE + WIDTH + lane] = target(
-                    room[lane], room[WIDTH + lane]
-                )
+            for rung in range(rungs):
+                own = room[rung * width :]
+                for lane in range(lanes):
+                    own[ENERGY + lane], own[SLOPE + lane], own[SLOPE + WIDTH + lane] = target(
+                        own[lane], own[WIDTH + lane]
+                    )
             pair = np.int64(0)
             for cold in range(rungs - 1):
                 for hot in range(cold + 1, rungs if scheme == ALL_PAIRS else cold + 2):

@@ -52,11 +52,16 @@ Run = Callable[[int, int], Array]
 
 
 def in_blocks(
-    make: Callable[[Any], Kernel], rows: int, numbers: Callable[[int], Any] = float, width: int = WIDTH
+    make: Callable[[Any], Kernel],
+    rows: int,
+    numbers: Callable[[int], Any] = float,
+    width: int = WIDTH,
+    packs: bool = False,
 ) -> dict[str, Run]:
     """For each target (n_chains, n_steps) → last positions (chain, 2), by blocks of up to ``width`` chains.
 
     make: a kernel of a target, which is compiled where it first runs. numbers: of n_steps, for the kernel.
+    packs: fewer than 8 chains are not padded, as the kernel pads its lanes.
     """
 
     def run_of(point: Any) -> Run:
@@ -66,7 +71,8 @@ def in_blocks(
             given, last = numbers(n_steps), np.empty((n_chains, 2))
             for first in range(0, n_chains, width):
                 room, used = np.zeros(rows * WIDTH), min(width, n_chains - first)
-                kernel()(room, -(-used // 8) * 8, np.uint64(first), n_steps, given)
+                lanes = used if packs and used < 8 else -(-used // 8) * 8
+                kernel()(room, lanes, np.uint64(first), n_steps, given)
                 last[first : first + used] = room[: 2 * WIDTH].reshape(2, WIDTH)[:, :used].T
             return last
 
