@@ -1,11 +1,12 @@
 """Time to the first draw: whole processes of ours and of JAX, from the first line to one draw of one chain.
 
-"First ever": a copy of the packages without any machine code or bytecode; JAX with an empty cache of compilations.
-"New process": the same once more, both with what they have kept on disk. "Compiled" counts our functions that Numba
-compiled in the stage; new numbers must compile none. A target of one's own is a function in a script, which we compile
-in each process, while JAX knows a program by its text. BlackJAX has CSGLD for ICSGLD, no reflection and no
-identification; Lorenz's data are simulated first, and a system's slope is compiled in each process. The second table
-says what imports cost, and whose modules these are, in % of the time.
+"First ever": a copy of the packages without any machine code or bytecode; JAX with an empty cache of compilations;
+ICSGLD and the target of one's own come after SGLD, whose compiled code they find. "New process": the same once more,
+both with what they have kept on disk. "Compiled" counts our functions that Numba compiled in the stage; new numbers
+must compile none. A target of one's own is a function in a script, which we compile in each process, while JAX knows a
+program by its text. BlackJAX has CSGLD for ICSGLD, no reflection and no identification; Lorenz's data are simulated
+first, and a system's slope is compiled in each process. The second table says what imports cost, and whose modules
+these are, in % of the time.
 """
 
 import json
@@ -18,7 +19,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.peers.install import PYTHON
 from benchmarks.rounds import interleaved
@@ -36,6 +37,7 @@ NAMES = {
     "identification": "Lorenz identified",
     "own": "SGLD, a target of one's own",
 }
+FRESH = ("sgld", "r2sgld", "identification")  # with packages of their own, the others with what SGLD's has compiled
 MOST_ROUNDS = 3  # of whole processes, which take seconds each
 ELSEWHERE = ("NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")  # would keep compiled code in another place, or none
 PACKAGES = ("toolkit", "targets", "sysid")
@@ -51,9 +53,7 @@ class Stage(NamedTuple):
 
 def process(python: str, script: Path, case: str, packages: Path, cache: Path) -> dict[str, Stage]:
     """The stages of one process, by name. Raises CalledProcessError where it fails."""
-    environment = {
-        key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")
-    }
+    environment = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
     environment |= {
         "PYTHONPATH": str(packages), "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
@@ -77,8 +77,10 @@ def copy_packages(folder: Path) -> None:
 
 
 def runs_of(case: str, rounds: int, folder: Path) -> tuple[dict[str, dict[str, list[Stage]]], list[str]]:
-    """Stage → who → its rounds, "first ever" once; and who failed, with the reason."""
-    copy_packages(folder)
+    """Stage → who → its rounds, "first ever" once in a new folder; and who failed, with the reason."""
+    is_new = not folder.exists()
+    if is_new:
+        copy_packages(folder)
     who = {"ours": (sys.executable, OURS, case)}
     if PYTHON.exists():
         peers = {"BlackJAX": f"blackjax {case}", "JAX": f"jax {case}"}
@@ -97,7 +99,8 @@ def runs_of(case: str, rounds: int, folder: Path) -> tuple[dict[str, dict[str, l
                 del who[name]
                 continue
             if turn == 0:
-                stages = {"first ever, import to first draw": stages["import to first draw"]}
+                first = {"first ever, import to first draw": stages["import to first draw"]}
+                stages = first if is_new else {}
             for stage, measured in stages.items():
                 label = stage if turn == 0 or stage != "import to first draw" else "new process, import to first draw"
                 seen.setdefault(label, {}).setdefault(name, []).append(measured)
@@ -116,6 +119,17 @@ def middle(seen: dict[str, list[Stage]], who: str) -> str:
     return f"{statistics.median(s.seconds for s in seen[who]):.3g}" if who in seen else "–"
 
 
+def cells_of(who: dict[str, list[Stage]]) -> tuple[Any, ...]:
+    """Ratios, spreads and seconds of a stage."""
+    ours = who["ours"]
+    (blackjax, its_spread), (jax, jax_spread) = against(who, "BlackJAX"), against(who, "JAX")
+    return (
+        blackjax, jax, its_spread, jax_spread, middle(who, "ours"),
+        f"{statistics.median(s.processor for s in ours):.3g}", max(s.compiled or 0 for s in ours),
+        middle(who, "BlackJAX"), middle(who, "JAX"),
+    )  # fmt: skip
+
+
 def draws(plan: Plan) -> None:
     """The table of stages."""
     table = Table(
@@ -123,18 +137,13 @@ def draws(plan: Plan) -> None:
         "processor, s", "compiled", "BlackJAX, s", "JAX, s",
     )  # fmt: skip
     problems = []
-    for case in list(NAMES)[: 1 if plan.is_small else None]:
-        with tempfile.TemporaryDirectory() as folder:
-            seen, failed = runs_of(case, min(plan.rounds, MOST_ROUNDS), Path(folder))
-        problems += failed
-        for stage, who in seen.items():
-            ours = who["ours"]
-            (blackjax, its_spread), (jax, jax_spread) = against(who, "BlackJAX"), against(who, "JAX")
-            table.row(
-                NAMES[case], stage, blackjax, jax, its_spread, jax_spread, middle(who, "ours"),
-                f"{statistics.median(s.processor for s in ours):.3g}", max(s.compiled or 0 for s in ours),
-                middle(who, "BlackJAX"), middle(who, "JAX"),
-            )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        for case in list(NAMES)[: 1 if plan.is_small else None]:
+            packages = Path(folder) / (case if case in FRESH else "sgld")
+            seen, failed = runs_of(case, min(plan.rounds, MOST_ROUNDS), packages)
+            problems += failed
+            for stage, who in seen.items():
+                table.row(NAMES[case], stage, *cells_of(who))
     print("\n".join(["", *problems]))
 
 
@@ -178,7 +187,8 @@ def imports(plan: Plan) -> None:
             print(f"{name}: {error}")
         else:
             names.append(name)
-    seen = interleaved(plan.rounds, {name: lambda name=name: float(launch(name).stdout) for name in names})
+    rounds = min(plan.rounds, MOST_ROUNDS)
+    seen = interleaved(rounds, {name: lambda name=name: float(launch(name).stdout) for name in names})
     for name in names:
         cells = ratio_cells(seen["blackjax"], seen[name]) if "blackjax" in seen else ("–", "–")
         table.row(name, *cells, f"{statistics.median(seen[name]):.3g}", shares(launch(name, "-X", "importtime").stderr))
