@@ -150,3 +150,13 @@ def test_normals_fill_each_coordinate_from_its_own_index():
     shorter = np.empty((2, 3))
     fill(shorter, np.uint64(9), chain, replica, 4, philox.MOVE)
     np.testing.assert_array_equal(out[:2], shorter)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_signs_are_those_of_the_normals(dim):
+    signature = types.void(signatures.MATRIX, types.uint64, NAMES, NAMES, types.int64, types.int64)
+    normals, signs = np.empty((2, dim, 20_000))
+    chain, replica = np.arange(20_000, dtype=np.uint64), np.zeros(20_000, np.uint64)
+    for fill, out in ((philox.fill_normals, normals), (philox.fill_signs, signs)):
+        compile_part(fill.py_func, signature)(out, np.uint64(9), chain, replica, 4, philox.PROBE)
+    np.testing.assert_array_equal(signs, np.sign(normals))

@@ -23,12 +23,14 @@ from numba.extending import typeof_impl
 
 from .handing import HandedCompiler, handed_address
 from .unavailable import Unavailable
-from .vectors import WideCompiler
+from .vectors import ApartLower, WideCompiler, compiler_with
 
 # Decorators of the functions that parts call. Without reference counts on arrays, whose atomic increments would cost
 # more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
 kernel = njit(error_model="numpy", _nrt=False, pipeline_class=WideCompiler)
 inlined = njit(forceinline=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)
+# Long, and called in many places. Numba would hand it its caller's wish to be inlined.
+apart = njit(forceinline=False, error_model="numpy", _nrt=False, pipeline_class=compiler_with(ApartLower))
 
 
 @functools.cache

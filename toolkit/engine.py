@@ -19,7 +19,7 @@ from .evaluation import divide_differences, evaluate, set_counters, set_probe
 from .flattening import flatten_block
 from .handing import call, laid_down
 from .maths import exp, fma, select
-from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals
+from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals, fill_signs
 from .proposals import keeps_ends, take_ends
 from .recording import record, record_row, record_statistics, record_theta, record_trace
 from .state import (
@@ -74,9 +74,7 @@ def advance(
         step, is_last = first_step + k, k == slots.size
         if not is_last:
             changes = (
-                k == 0
-                or step_factors[k] != step_factors[k - 1]
-                or temperature_factors[k] != temperature_factors[k - 1]
+                k == 0 or step_factors[k] != step_factors[k - 1] or temperature_factors[k] != temperature_factors[k - 1]
             )
             if changes:
                 for lane in range(lanes):
@@ -95,7 +93,7 @@ def advance(
             place = 0
         samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
         if numbers.needs_curvature:
-            fill_normals(noise, numbers.seed, state.chain, state.replica, step, PROBE)
+            fill_signs(noise, numbers.seed, state.chain, state.replica, step, PROBE)
             set_probe(position, previous, noise, state.base_step_size)
             if numbers.draws_batches:
                 set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)

@@ -38,12 +38,12 @@ def set_counters(scratch, mode, step, chain, replica, seed):
 
 
 @kernel
-def set_probe(position, probe, noise, base_step_size):
-    """probe ← position ± δ in every coordinate, with signs at random; δ is short beside the step size."""
+def set_probe(position, probe, signs, base_step_size):
+    """probe ← position ± δ in every coordinate, δ short beside the step size."""
     for d in range(position.shape[0]):
         for lane in range(base_step_size.size):
             length = select(base_step_size[lane] > 1e-9, PROBE_LENGTH * base_step_size[lane], 1e-12)
-            probe[d, lane] = position[d, lane] + select(noise[d, lane] > 0.0, length, -length)
+            probe[d, lane] = position[d, lane] + select(signs[d, lane] > 0.0, length, -length)
 
 
 @kernel

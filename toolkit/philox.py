@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numba import uint64
 
-from .compiling import inlined, kernel
-from .maths import from_bits, log, sincos_turns
+from .compiling import apart, inlined
+from .maths import from_bits, log, select, sincos_turns
 
 # What a draw is for. Each purpose is its own stream; a number, once given, keeps its meaning.
 MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP, ACCEPT, PROBE, START, COUPLING, REFRESH, BATCH = range(1, 11)
@@ -83,7 +83,7 @@ def normal_pair(seed, chain, replica, step, purpose, index):
     return radius * cosine, radius * sine
 
 
-@kernel
+@apart
 def fill_normals(out, seed, chain, replica, step, purpose):
     """Fill ``out`` (dim, lane) with standard normals; ``chain`` and ``replica`` (lane,) say whose they are."""
     dim, lanes = out.shape
@@ -96,3 +96,16 @@ def fill_normals(out, seed, chain, replica, step, purpose):
         last = out[dim - 1]
         for lane in range(lanes):
             last[lane] = normal_pair(seed, chain[lane], replica[lane], step, purpose, uint64(dim // 2))[0]
+
+
+@apart
+def fill_signs(out, seed, chain, replica, step, purpose):
+    """Fill ``out`` (dim, lane) with 1 and −1, the signs of what ``fill_normals`` would draw: their angle has them."""
+    dim, lanes = out.shape
+    step, purpose = uint64(step), uint64(purpose)
+    for pair in range((dim + 1) // 2):
+        first, second = out[2 * pair], out[min(2 * pair + 1, dim - 1)]
+        for lane in range(lanes):
+            turns = uniform_pair(seed, chain[lane], replica[lane], step, purpose, uint64(pair))[1]
+            second[lane] = select(turns < 0.5, 1.0, -1.0)
+            first[lane] = select((turns < 0.25) | (turns > 0.75), 1.0, -1.0)  # the last row, if odd, is both

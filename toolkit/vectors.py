@@ -23,6 +23,15 @@ class WideLower(Lower):  # type: ignore[misc]
         set.add(self.function.attributes, WIDTH)  # its own ``add`` knows of attributes without a value only
 
 
+class ApartLower(WideLower):
+    """``WideLower`` of a function that is called, and not copied to each place that calls it."""
+
+    def setup_function(self, fndesc: Any) -> None:
+        """Say so where the function begins."""
+        super().setup_function(fndesc)
+        self.function.attributes.add("noinline")
+
+
 def compiler_with(lower: type[WideLower]) -> type[CompilerBase]:
     """Numba's compiler with ``lower`` in place of its own translation."""
 
