@@ -81,8 +81,8 @@ MUTANTS = [
     Mutant(
         "noise shared between coordinates",
         "toolkit/philox.py",
-        "step, purpose, uint64(pair))",
-        "step, purpose, uint64(0))",
+        "second[lane] = normal_pair(seed, chain[lane], replica[lane], step, purpose, uint64(pair))",
+        "second[lane] = normal_pair(seed, chain[lane], replica[lane], step, purpose, uint64(0))",
         "tests/test_dynamics.py tests/test_philox.py",
     ),
     Mutant(

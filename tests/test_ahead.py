@@ -21,13 +21,13 @@ def test_each_place_holds_the_noise_of_its_step_and_lane(dim, lanes):
     steps = room.later.size // lanes
     assert steps > 1
     first, places, seed = 2**32 - 2, (steps - 1) * lanes, np.uint64(2**63 + 7)
-    out = np.full((dim, room.later.size), np.nan)
+    out = np.full((dim + dim % 2, room.later.size), np.nan)
     compile_part(ahead.fill_ahead.py_func, FILL_AHEAD)(out, room, places, seed, first, philox.MOVE)
     assert np.isnan(out[:, places:]).all()
     expected, fill = np.empty((steps, dim, lanes)), compile_part(philox.fill_normals.py_func, FILL)
     for i in range(steps):
         fill(expected[i], seed, chain, replica, first + i, philox.MOVE)
-    drawn = out[:, :places].reshape(dim, steps - 1, lanes).transpose(1, 0, 2)
+    drawn = out[:dim, :places].reshape(dim, steps - 1, lanes).transpose(1, 0, 2)
     np.testing.assert_array_equal(drawn, expected[:-1])
     assert (drawn != expected[1:]).all()  # a step late
 

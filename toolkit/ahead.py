@@ -24,7 +24,7 @@ class Ahead(NamedTuple):
     All sizes are 0 in a block that draws nothing ahead, as on CUDA.
     """
 
-    normals: NDArray[np.float64]  # scratch (2 dim or 0, place): for moves, and below for noisy gradients
+    normals: NDArray[np.float64]  # scratch (2 × dim, if odd one more, or 0; place): for moves, and for noisy gradients
     chain: NDArray[np.uint64]  # (place,)
     replica: NDArray[np.uint64]  # (place,)
     later: NDArray[np.uint64]  # (place,): steps from the first
@@ -38,41 +38,42 @@ def room_ahead(dim: int, chain: NDArray[np.uint64], replica: NDArray[np.uint64])
     lanes = chain.size
     steps = PLACES // lanes if lanes <= MOST_LANES else 0
     later = np.repeat(np.arange(steps, dtype=np.uint64), lanes)
-    normals = np.empty((2 * dim if steps else 0, later.size))
+    normals = np.empty((2 * (dim + dim % 2) if steps else 0, later.size))
     return Ahead(normals, np.tile(chain, steps), np.tile(replica, steps), later)
 
 
 @kernel
 def draw_ahead(state, numbers, step, steps):
     """Draw the noise of ``step`` and of those after it, ``steps`` at most."""
-    ahead, (dim, lanes) = state.ahead, state.noise.shape
-    places = min(ahead.later.size, steps * lanes)
+    ahead, lanes = state.ahead, state.noise.shape[1]
+    places, half = min(ahead.later.size, steps * lanes), ahead.normals.shape[0] // 2
     if numbers.draws_noise:
-        fill_ahead(ahead.normals[:dim], ahead, places, numbers.seed, uint64(step), uint64(MOVE))
+        fill_ahead(ahead.normals[:half], ahead, places, numbers.seed, uint64(step), uint64(MOVE))
     if numbers.gradient_noise > 0.0:
-        fill_ahead(ahead.normals[dim:], ahead, places, numbers.seed, uint64(step), uint64(GRADIENT_NOISE))
+        fill_ahead(ahead.normals[half:], ahead, places, numbers.seed, uint64(step), uint64(GRADIENT_NOISE))
 
 
 @kernel
 def fill_ahead(out, ahead, places, seed, step, purpose):
-    """Fill the first ``places`` of ``out`` (dim, place) with what ``fill_normals`` would draw step by step."""
+    """Fill the first ``places`` of ``out`` (row, place) with what ``fill_normals`` would draw step by step.
+
+    The rows are an even number, the last of them to spare where coordinates are odd.
+    """
     chain, replica, later = ahead.chain, ahead.replica, ahead.later
-    for pair in range((out.shape[0] + 1) // 2):
-        first, second = out[2 * pair], out[min(2 * pair + 1, out.shape[0] - 1)]
+    for pair in range(out.shape[0] // 2):
+        first, second = out[2 * pair], out[2 * pair + 1]
         for i in range(places):
-            a, b = normal_pair(seed, chain[i], replica[i], step + later[i], purpose, uint64(pair))
-            second[i] = b
-            first[i] = a  # the last row, where their number is odd, is both
+            first[i], second[i] = normal_pair(seed, chain[i], replica[i], step + later[i], purpose, uint64(pair))
 
 
 @kernel
-def fill_noise(state, seed, step, purpose, first_row, place):
-    """The state's noise ← standard normals of this step: fresh ones, or rows from ``first_row`` of those at hand."""
+def fill_noise(state, seed, step, purpose, half, place):
+    """The state's noise ← standard normals of this step: fresh ones, or of those at hand, the first half or second."""
     noise, normals = state.noise, state.ahead.normals
     if normals.shape[0] == 0:
         fill_normals(noise, seed, state.chain, state.replica, step, purpose)
         return
     for d in range(noise.shape[0]):
-        drawn, out = normals[first_row + d, place : place + noise.shape[1]], noise[d]
+        drawn, out = normals[half * (normals.shape[0] // 2) + d, place : place + noise.shape[1]], noise[d]
         for lane in range(out.size):
             out[lane] = drawn[lane]

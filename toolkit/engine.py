@@ -103,7 +103,7 @@ def advance(
             )  # fmt: skip
             divide_differences(position, previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
-            fill_noise(state, numbers.seed, step, GRADIENT_NOISE, position.shape[0], place)
+            fill_noise(state, numbers.seed, step, GRADIENT_NOISE, 1, place)
             add_noise(gradient, numbers.gradient_noise, noise)
         if numbers.tempering != NO_TEMPERING:
             call(temper, at_temper, step, samples)

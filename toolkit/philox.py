@@ -103,9 +103,14 @@ def fill_signs(out, seed, chain, replica, step, purpose):
     """Fill ``out`` (dim, lane) with 1 and −1, the signs of what ``fill_normals`` would draw: their angle has them."""
     dim, lanes = out.shape
     step, purpose = uint64(step), uint64(purpose)
-    for pair in range((dim + 1) // 2):
-        first, second = out[2 * pair], out[min(2 * pair + 1, dim - 1)]
+    for pair in range(dim // 2):
+        first, second = out[2 * pair], out[2 * pair + 1]
         for lane in range(lanes):
             turns = uniform_pair(seed, chain[lane], replica[lane], step, purpose, uint64(pair))[1]
+            first[lane] = select((turns < 0.25) | (turns > 0.75), 1.0, -1.0)
             second[lane] = select(turns < 0.5, 1.0, -1.0)
-            first[lane] = select((turns < 0.25) | (turns > 0.75), 1.0, -1.0)  # the last row, if odd, is both
+    if dim % 2:
+        last = out[dim - 1]
+        for lane in range(lanes):
+            turns = uniform_pair(seed, chain[lane], replica[lane], step, purpose, uint64(dim // 2))[1]
+            last[lane] = select((turns < 0.25) | (turns > 0.75), 1.0, -1.0)
