@@ -102,7 +102,7 @@ MUTANTS = [
     Mutant(
         "gradient noise is the move's noise",
         "toolkit/engine.py",
-        "GRADIENT_NOISE, position.shape[0], place)",
+        "GRADIENT_NOISE, 1, place)",
         "MOVE, 0, place)",
         "tests/test_engine.py tests/test_dynamics.py",
     ),
