@@ -5,6 +5,7 @@ import importlib
 import platform
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import numba
@@ -41,14 +42,20 @@ def main(arguments: list[str]) -> None:
         f"Python {platform.python_version()}, Numba {numba.__version__}, NumPy {np.__version__}, {platform.machine()}"
     )
     print("peers: " + (", ".join(f"{name} {what}" for name, what in versions().items()) or "none installed"))
-    began = time.perf_counter()
+    began, failed = time.perf_counter(), []
     for name in given.tables or TABLES:
         module = importlib.import_module(f"benchmarks.side_by_side.{name}")
         print(f"\n## {module.__doc__.splitlines()[0]}\n", flush=True)
         started = time.perf_counter()
-        module.main(plan)
+        try:
+            module.main(plan)
+        except Exception:  # one table that fails must not cost the others, which take half an hour
+            traceback.print_exc()
+            failed.append(name)
         print(f"\n{name}: {time.perf_counter() - started:.0f} s", flush=True)
     print(f"\nall: {(time.perf_counter() - began) / 60.0:.1f} minutes")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

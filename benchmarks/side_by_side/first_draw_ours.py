@@ -90,13 +90,15 @@ def icsgld() -> Stages:
 
     yield "import", lambda: None
 
+    bins = tempering.Partition(-4.0, 0.16, 100)
+
     def draw(h: float = 1e-3) -> object:
-        bins = tempering.Partition(-4.0, 0.16, 100)
         return sample(mixtures.cosine25(), samplers.icsgld(h, partition=bins), n_steps=1, seed=0)
 
     yield "first draw", draw
     yield "the same again", draw
     yield "new step size", lambda: draw(2e-3)
+    yield "a target of one's own", lambda: sample(one_of_own(), samplers.icsgld(1e-3, partition=bins), n_steps=1, seed=0)
 
 
 def identification() -> Stages:

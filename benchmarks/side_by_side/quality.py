@@ -52,7 +52,7 @@ def results_of(case: Case, family: str, values: Values, budgets: tuple[int, ...]
     """Runs of a sampler on a problem; none at 10⁷ where one would take too long, or draws are worth nothing at 10⁶."""
     results: Results = {}
     rate = 0.0
-    measure(case, family, values, budgets[0] // 10, 0)  # compiles
+    measure(case, family, values, budgets[0], 0)  # compiles
     for budget in budgets:
         if budget > MIDDLE and (rate * budget > LONGEST or not any(worths(case, results[MIDDLE]))):
             break
