@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.compiling import kernel
-from toolkit.maths import fma
+from toolkit.maths import fma, select
 
 Array = NDArray[np.float64]
 
@@ -19,6 +19,9 @@ def use_quadratic(theta, energy, slope, numbers, work):
     q, lanes = theta.shape
     for lane in range(lanes):
         energy[lane] = numbers[LOWEST]
+    if lanes == 1:
+        use_quadratic_at_one(theta[:, 0], energy, slope[:, 0], numbers)
+        return
     for k in range(q):
         row = numbers[N_NUMBERS + q * (k + 1) : N_NUMBERS + q * (k + 2)]
         out = slope[k]
@@ -34,6 +37,21 @@ def use_quadratic(theta, energy, slope, numbers, work):
             energy[lane] = fma(0.5 * out[lane], x[lane] - mean, energy[lane])
 
 
+@kernel
+def use_quadratic_at_one(theta, energy, slope, numbers):
+    """The same, to the bit, of one lane: its coordinates are done at once, as the precision is symmetric."""
+    q = theta.size
+    for k in range(q):
+        slope[k] = 0.0
+    for j in range(q):
+        row, away = numbers[N_NUMBERS + q * (j + 1) : N_NUMBERS + q * (j + 2)], theta[j] - numbers[N_NUMBERS + j]
+        for k in range(q):
+            slope[k] = select(row[k] != 0.0, fma(row[k], away, slope[k]), slope[k])
+    for k in range(q):
+        energy[0] = fma(0.5 * slope[k], theta[k] - numbers[N_NUMBERS + k], energy[0])
+
+
 def quadratic_numbers(mean: Any, precision: Any, lowest: float) -> Array:
-    """The numbers of ``use_quadratic``: lowest, mean (q,), precision (q, q)."""
-    return np.concatenate([[lowest], np.ravel(mean), np.ravel(precision)])
+    """The numbers of ``use_quadratic``: lowest, mean (q,), precision (q, q), made symmetric to the bit."""
+    symmetric = 0.5 * (np.asarray(precision) + np.transpose(precision))
+    return np.concatenate([[lowest], np.ravel(mean), np.ravel(symmetric)])

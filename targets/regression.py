@@ -24,7 +24,7 @@ from .minibatch import (
     move_normal_prior,
     use_normal_prior,
 )
-from .quadratic import use_quadratic
+from .quadratic import quadratic_numbers, use_quadratic
 
 Array = NDArray[np.float64]
 
@@ -120,7 +120,8 @@ def linear_regression(
     numbers[N_DATA], numbers[N_DRAWN], numbers[REFRESH_EVERY] = n_data, n_drawn, refresh
     numbers[NOISE_PRECISION], numbers[PRIOR_PRECISION] = noise**-2, prior**-2
     numbers[LOWEST], numbers[CONSTANT] = constant + 0.5 * misfit, constant
-    parameters = np.concatenate([numbers, mean, precision.ravel(), matrix.ravel(), values])
+    quadratic = quadratic_numbers(mean, precision, numbers[LOWEST])
+    parameters = np.concatenate([numbers[:LOWEST], quadratic, matrix.ravel(), values])
     rows = batch_rows(dim, n_drawn, refresh)
     name = check_text("name", name) or f"linear_regression({n_data} data in {dim}-D)"
     covariance = np.asarray(np.linalg.inv(precision), np.float64)

@@ -5,10 +5,13 @@ import pytest
 from laws import SIGMAS, estimates, has_moments
 from scipy import stats
 
+from targets.quadratic import quadratic_numbers, use_quadratic
 from targets.regression import linear_regression
 from toolkit import Layout, Sampler, dynamics, sample, samplers, tempering
+from toolkit.compiling import compile_part
 from toolkit.contour import Partition
 from toolkit.evaluation import COUNTER_ROWS
+from toolkit.signatures import TARGET
 
 N, DIM, DRAWN, NOISE, PRIOR = 60, 3, 8, 0.7, 2.0
 RNG = np.random.default_rng(5)
@@ -54,6 +57,29 @@ def test_gradients_agree_with_differences(target):
         slope = (target.evaluate(POINTS + step)[0] - target.evaluate(POINTS - step)[0]) / 2e-5
         np.testing.assert_allclose(gradient[:, d], slope, rtol=1e-7)
     np.testing.assert_array_equal(target.evaluate(POINTS)[0], FULL.evaluate(POINTS)[0])
+
+
+def test_one_lane_has_the_bits_of_many():
+    """Its coordinates are done at once in place of lanes; zeros of the precision are passed over by both."""
+    rng = np.random.default_rng(3)
+    root = rng.standard_normal((11, 11))
+    precision = root @ root.T
+    precision[2, :] = precision[:, 2] = 0.0
+    numbers = quadratic_numbers(rng.standard_normal(11), precision, 0.3)
+    theta = rng.standard_normal((11, 9))
+    theta[2, 0] = np.inf
+    use = compile_part(use_quadratic.py_func, TARGET)
+
+    def energy_and_slope(points):
+        energy, slope = np.empty(points.shape[1]), np.empty(points.shape)
+        use(np.ascontiguousarray(points), energy, slope, numbers, np.empty((0, points.shape[1])))
+        return np.vstack([energy, slope])
+
+    many = energy_and_slope(theta)
+    alone = np.hstack([energy_and_slope(theta[:, [lane]]) for lane in range(9)])
+    np.testing.assert_array_equal(alone, many)
+    assert np.isfinite(many[1:, 1:]).all()
+    assert not np.array_equal(many[:, 1], many[:, 2])
 
 
 def test_the_evidence_and_the_posterior():

@@ -98,7 +98,10 @@ def icsgld() -> Stages:
     yield "first draw", draw
     yield "the same again", draw
     yield "new step size", lambda: draw(2e-3)
-    yield "a target of one's own", lambda: sample(one_of_own(), samplers.icsgld(1e-3, partition=bins), n_steps=1, seed=0)
+    yield (
+        "a target of one's own",
+        lambda: sample(one_of_own(), samplers.icsgld(1e-3, partition=bins), n_steps=1, seed=0),
+    )
 
 
 def identification() -> Stages:
