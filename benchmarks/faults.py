@@ -19,7 +19,7 @@ BINS = Partition(1.8, 0.5, 12)
 
 
 def move_with_scaled_noise(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
 ):  # type: ignore[no-untyped-def]
     """x ← x − h ∇U + √(2 h s T) ξ; parameters: s, and 1 where all coordinates share one noise."""
     for d in range(position.shape[0]):
@@ -37,7 +37,8 @@ def noisy(scale: float, shared: float = 0.0) -> Sampler:
 
 def with_covariance(factor: float) -> object:
     """NORMAL with a truth whose covariance is ``factor`` times the right one, and nothing else of it."""
-    truth = GaussianTruth(np.array([0.0, 1.0]), factor * np.eye(2), NORMAL.truth.log_normaliser)
+    lowest = math.log(2.0 * math.pi)
+    truth = GaussianTruth(np.array([0.0, 1.0]), factor * np.eye(2), NORMAL.truth.log_normaliser, lowest)
     return replace(NORMAL, truth=truth)
 
 

@@ -248,7 +248,9 @@ def test_closures_of_ones_own_schedule_and_dynamics_count():
     assert len(differences(*(describe(NORMAL, s) for s in own))) == 1
 
 
-def own_move(position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters):
+def own_move(
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
+):  # fmt: skip
     for lane in range(position.shape[1]):
         position[0, lane] -= step_size[lane] * gradient[0, lane]
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from targets import mixtures
-from toolkit import dynamics, sample, samplers, schedules
+from toolkit import Sampler, dynamics, sample, samplers, schedules
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 CHAINS = 60_000
@@ -86,3 +86,12 @@ def test_decay_and_cycles_change_step_size_and_temperature():
     last = sampler.schedule.factors(np.arange(9, 10), 10).step_size[0] * 0.5
     noise = run.draws.item() - (1.0 - last) * x
     assert 0 < abs(noise) < 6.0 * np.sqrt(2.0 * last)
+
+
+def test_a_move_of_other_arguments_is_refused_by_name():
+    def old(position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters):
+        pass
+
+    own = Sampler("mine", (0.1,), dynamics=dynamics.Dynamics("mine", old))
+    with pytest.raises(TypeError, match=r"'mine' must take the 11 arguments of signatures\.DYNAMICS.*it takes 10"):
+        sample(mixtures.gaussian_mixture([[0.0]], 1.0), own, n_steps=1, seed=1)

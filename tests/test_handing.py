@@ -69,14 +69,30 @@ def test_without_a_pointer_the_arguments_are_a_tuple():
     assert (matrix == -3.0).all()
 
 
-@pytest.mark.parametrize(("caller", "words"), [(too_few, "2 lasting arguments is given 1"), (no_numbers, "2 numbers")])
+def swapped(part, matrix, row, n):
+    call(part, laid_down(part, (row, matrix)), n, False)
+
+
+def strided(part, matrix, row, n):
+    call(part, laid_down(part, (matrix, row[::2])), n, False)
+
+
+@pytest.mark.parametrize(
+    ("caller", "words"),
+    [
+        (too_few, "2 lasting arguments is given 1"),
+        (no_numbers, "2 numbers is given 0"),
+        (swapped, "is given array"),
+        (strided, "is given array"),
+    ],
+)
 def test_arguments_that_do_not_fit_are_refused(caller, words):
     with pytest.raises(TypingError, match=words):
         run(caller, add)
 
 
 def test_a_part_that_was_not_compiled_for_it_is_refused():
-    with pytest.raises(TypeError, match="add must be compiled to be handed its arguments"):
+    with pytest.raises(TypeError, match="add must be compiled to be called so: there is no 'handed'"):
         PartPointer(compile_part(add, PART))
 
 

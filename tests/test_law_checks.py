@@ -1,6 +1,7 @@
 """Laws: wrong samplers and truths fail, biased ones pass and are told their bias, and the unclear is not judged."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from toolkit import boundaries, samplers, schedules
 from toolkit.contour import Partition
 from toolkit.law_checks import check_laws
 from toolkit.law_runs import by_chain, halved, pooled
-from toolkit.law_verdicts import excuse_of
+from toolkit.law_verdicts import excuse_of, stays_exact
 from toolkit.problem import as_problem
 from toolkit.schedule import evaluate
 from toolkit.tempering import continuous_tempering
@@ -171,3 +172,10 @@ def test_schedules_that_keep_every_second_step_leave_draws():
     assert laws(NORMAL, keeping, n_steps=12_000)["mean"].passed
     exploring = laws(PAIR, samplers.cyclical_sgld(0.2, n_cycles=10))
     assert "combine_cycles" in exploring["truth"].words
+
+
+def test_scratch_of_a_move_is_no_memory_that_excuses_a_drift():
+    begins = {name: getattr(samplers, name)(0.1) for name in ("sgld", "sghmc", "sgnht", "psgld")}
+    exact = {name: stays_exact(SimpleNamespace(sampler=s, starts_exact=True)) for name, s in begins.items()}
+    assert exact == {"sgld": True, "sghmc": False, "sgnht": False, "psgld": False}
+    assert not stays_exact(SimpleNamespace(sampler=begins["sgld"], starts_exact=False))

@@ -48,7 +48,8 @@ def kernels(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
             arguments = {a.arg for a in node.args.args}
-            if decorators & {"kernel", "inlined"} or {"position", "gradient"} <= arguments or "foot" in arguments:
+            is_block = {"position", "gradient"} <= arguments or "foot" in arguments
+            if is_block or decorators & {"kernel", "inlined", "apart"}:
                 yield node
 
 
@@ -69,7 +70,8 @@ def test_kernels_use_our_maths_and_nothing_cuda_lacks(path):
 
 def test_some_kernels_were_looked_at():
     found = {node.name for path in MODULES for node in kernels(ast.parse(path.read_text(encoding="utf-8")))}
-    assert {"exp", "philox4x32", "move_langevin", "cosine25_block", "look_polygon", "swap_replicas"} <= found
+    some = {"exp", "philox4x32", "fill_normals", "move_langevin", "cosine25_block", "look_polygon", "swap_replicas"}
+    assert some <= found
 
 
 def test_one_module_imports_cuda_and_none_asks_for_fastmath():

@@ -166,7 +166,9 @@ def own_block(position, energy, gradient, parameters, scratch):
         gradient[0, lane] = parameters[0] * position[0, lane]
 
 
-def own_move(position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters):
+def own_move(
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
+):  # fmt: skip
     for lane in range(position.shape[1]):
         position[0, lane] -= step_size[lane] * gradient[0, lane]
 

@@ -21,7 +21,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
-from .handing import HandedCompiler, handed_address
+from .handing import HandedCompiler, address_in, handed_address
 from .unavailable import Unavailable
 from .vectors import ApartLower, WideCompiler, compiler_with
 
@@ -136,7 +136,7 @@ def compile_part(
     )(function)
     stamp = cache_stamp(function)
     if stamp is not None:
-        dispatcher._cache = StampedCache(function, stamp)
+        dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {handed}")
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher
@@ -156,7 +156,7 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
     def address_of(compiled: Any) -> int:
         """Where the form of the function is that takes its arguments by value."""
         (result,) = compiled.overloads.values()
-        return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
+        return address_in(result, result.fndesc.llvm_cfunc_wrapper_name)
 
     def __wrapper_address__(self) -> int:
         return self._address

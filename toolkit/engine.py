@@ -54,7 +54,7 @@ def advance(
     at_target = laid_down(target, (position, rows[ENERGY], gradient, target_parameters, state.scratch))
     at_look = laid_down(look, (position, state.foot, rows[OUTSIDE], real, whole))
     at_probe = laid_down(target, (previous, rows[POTENTIAL], state.curvature, target_parameters, state.scratch))
-    look_at_probe = laid_down(look, (previous, state.foot, rows[OUTSIDE], real, whole))
+    at_look_of_probe = laid_down(look, (previous, state.foot, rows[OUTSIDE], real, whole))
     at_move = laid_down(
         move,
         (
@@ -98,7 +98,7 @@ def advance(
             if numbers.draws_batches:
                 set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
             evaluate(
-                target, at_probe, look, look_at_probe, previous, rows[POTENTIAL], state.curvature, rows[OUTSIDE],
+                target, at_probe, look, at_look_of_probe, previous, rows[POTENTIAL], state.curvature, rows[OUTSIDE],
                 numbers.penalty,
             )  # fmt: skip
             divide_differences(position, previous, gradient, state.curvature)
@@ -153,7 +153,10 @@ def start_momenta(state, numbers):
 def look_at_energies(
     target, at_target, look, at_look, state, numbers, tempering_parameters, step, anew, slot, outputs
 ):  # fmt: skip
-    """Energy, gradient, and what tempering reads off the energy; and the last draw's energy and weight, where kept."""
+    """Energy, gradient, and what tempering reads off the energy; and the last draw's energy and weight, where kept.
+
+    anew: whether nothing can be taken over from the step before. slot: of the last draw, −1 where there was none.
+    """
     rows = state.rows
     energy, noisy_energy = rows[ENERGY], rows[NOISY_ENERGY]
     if numbers.draws_batches:

@@ -69,9 +69,15 @@ HandedCompiler = compiler_with(HandedLower)
 def handed_address(compiled: Any) -> int:
     """The address of that form of a function compiled by ``HandedCompiler`` for one signature."""
     (result,) = compiled.overloads.values()
-    address = int(result.library.get_pointer_to_function(handed_name(result.fndesc)))
+    return address_in(result, handed_name(result.fndesc))
+
+
+def address_in(result: Any, name: str) -> int:
+    """The address of a form of a compiled function. Raises TypeError where it was compiled without it."""
+    address = int(result.library.get_pointer_to_function(name))
     if address == 0:
-        raise TypeError(f"{compiled.py_func.__name__} must be compiled to be handed its arguments")
+        form = name.partition(".")[0]
+        raise TypeError(f"{result.fndesc.qualname} must be compiled to be called so: there is no {form!r}")
     return address
 
 
@@ -88,6 +94,15 @@ def call_compiled(part, place, *numbers):
     return lambda part, place, *numbers: part(*place, *numbers)
 
 
+def check_types(typing_context: Any, wanted: Any, given: Any, what: str) -> None:
+    """Raise TypingError where a part is not given what its signature says: the wrong bytes would be read."""
+    if len(wanted) != len(given):
+        raise TypingError(f"a part of {len(wanted)} {what} is given {len(given)}")
+    for kind, own in zip(wanted, given, strict=True):
+        if typing_context.can_convert(own, kind) is None:
+            raise TypingError(f"a part whose {what} include {kind} is given {own}")
+
+
 @intrinsic
 def laid_down(typing_context, part, arguments):
     """Where ``part`` finds its lasting ``arguments``, a tuple: a pointer to the caller's stack, or the tuple itself.
@@ -97,8 +112,7 @@ def laid_down(typing_context, part, arguments):
     if not isinstance(part, types.FunctionType):
         return arguments(part, arguments), lambda context, builder, signature, given: given[1]
     wanted = part.signature.args[: lasting(part.signature.args)]
-    if len(wanted) != len(arguments):
-        raise TypingError(f"a part of {len(wanted)} lasting arguments is given {len(arguments)}")
+    check_types(typing_context, wanted, arguments, "lasting arguments")
 
     def generate(context, builder, signature, given):
         kinds = [context.get_value_type(kind) for kind in wanted]
@@ -115,8 +129,7 @@ def laid_down(typing_context, part, arguments):
 def call_at(typing_context, part, place, numbers):
     """Call the function whose address ``part`` begins with."""
     wanted = part.signature.args[lasting(part.signature.args) :]
-    if len(wanted) != len(numbers):
-        raise TypingError(f"a part of {len(wanted)} numbers is given {len(numbers)}")
+    check_types(typing_context, wanted, numbers, "numbers")
 
     def generate(context, builder, signature, given):
         kinds = [context.get_value_type(kind) for kind in wanted]

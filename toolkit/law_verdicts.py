@@ -95,7 +95,8 @@ def excuse_of(setting: Setting, drifts: Sequence[Floats], doubts: Sequence[str])
 def stays_exact(setting: Setting) -> bool:
     """Whether a run begins at its law in all it remembers, so that nothing excuses a drift."""
     dynamics = setting.sampler.dynamics
-    remembers = dynamics.has_momentum or bool(dynamics.memory) or setting.sampler.tempering is not None
+    has_state = dynamics.has_momentum or any(not name.startswith("_") for name in dynamics.memory)  # "_…" is scratch
+    remembers = has_state or setting.sampler.tempering is not None
     return setting.starts_exact and not remembers
 
 

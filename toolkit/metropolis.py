@@ -9,20 +9,24 @@ from .checks import check_count
 from .compiling import kernel
 from .maths import exp, fma, select
 from .moving import Dynamics
-from .overdamped import move_langevin
 from .philox import ACCEPT, uniform_pair
+
+
+def move_not(
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
+):  # fmt: skip
+    """Nothing: the engine moves by ``proposals.propose``."""
 
 
 def mala() -> Dynamics:
     """Metropolis-adjusted Langevin: propose x − h ∇U + √(2hT) ξ, and accept by the Metropolis test.
 
     Exact for any step size that ever accepts: the draws' law is exp(−U/T), and inside a domain that law cut off at
-    the edge, with ``boundaries.reject()``. One gradient evaluation per step, at the
-    proposal, and two under contour and continuous tempering. The test needs the exact energy, so gradient noise is
-    refused.
+    the edge, with ``boundaries.reject()``. One gradient evaluation per step, at the proposal, and two under contour
+    and continuous tempering. The test needs the exact energy, so gradient noise is refused.
     Source: Roberts & Tweedie (1996); here as ``hmc`` with one leapfrog of length √(2h), which is the same.
     """
-    return Dynamics("mala", move_langevin, has_momentum=True, gradients=2, leapfrogs=1)
+    return Dynamics("mala", move_not, has_momentum=True, gradients=2, leapfrogs=1)
 
 
 def hmc(*, n_leapfrogs: int = 10) -> Dynamics:
@@ -34,7 +38,7 @@ def hmc(*, n_leapfrogs: int = 10) -> Dynamics:
     Source: Duane et al. (1987); Neal (2011), figure 2.
     """
     count = check_count("n_leapfrogs", n_leapfrogs, at_least=1, below=2**31)
-    return Dynamics("hmc", move_langevin, has_momentum=True, gradients=count + 1, leapfrogs=count)
+    return Dynamics("hmc", move_not, has_momentum=True, gradients=count + 1, leapfrogs=count)
 
 
 @kernel

@@ -31,7 +31,13 @@ class Dynamics(NamedTuple):
     draws_noise: bool = True
 
     def compiled(self) -> Any:
-        """The block function compiled for the engine."""
+        """The block function compiled for the engine. Raises TypeError where it takes other arguments."""
+        takes, given = len(DYNAMICS.args), getattr(self.move, "__code__", None)
+        if given is not None and given.co_argcount != takes:
+            raise TypeError(
+                f"move of dynamics {self.name!r} must take the {takes} arguments of signatures.DYNAMICS, the last of "
+                f"them `changes`; it takes {given.co_argcount}"
+            )
         return compile_part(self.move, DYNAMICS, handed=True)
 
     def memory_rows(self, dim: int) -> list[tuple[str, float]]:

@@ -28,8 +28,8 @@ class Factors(NamedTuple):
 class Schedule:
     """A name for messages, the function (steps, total_steps) → ``Factors``, and whether it keeps every step.
 
-    made_by: the constructor here that makes the same schedule again, and its arguments; None for one of one's own.
-    Schedules of one constructor and equal arguments are equal.
+    made_by: the constructor in ``schedules`` that makes the same schedule again, and its arguments; None for one of
+    one's own. Schedules of one constructor and equal arguments are equal.
     """
 
     name: str

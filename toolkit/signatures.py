@@ -10,8 +10,8 @@ Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane),
           parameters (any,), changes)
          moves position (and momentum) one step; noise holds fresh standard normals, curvature an estimate of the
          diagonal of the Hessian where asked for, coupling the λ by which continuous tempering scaled the gradient
-         (else 1), and memory is its own, kept from step to step. changes: whether step size or temperature are others
-         than at the call before; true at the first.
+         (else 1), and memory is its own, kept from step to step. changes: whether step size or temperature may be
+         others than at the call before, so true where a chunk begins; what is computed from them may wait in memory.
 Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
          looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to
          foot the point in which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest

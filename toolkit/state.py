@@ -54,7 +54,8 @@ class State(NamedTuple):
 
 # Energies are exact in ENERGY, and as tempering sees them in NOISY_ENERGY. The gradient is multiplied by MULTIPLIER
 # (contour), or by the coupling λ (continuous tempering), which is 1 elsewhere; PROPOSED is MULTIPLIER on the way to a
-# Metropolis test. WEIGHT is that of the last draw.
+# Metropolis test. WEIGHT is that of the last draw; under MALA and HMC it says, beside POTENTIAL and OUTSIDE, how a
+# trajectory ended, and the noise holds the gradient where it began (``proposals.take_ends``).
 (
     ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, MULTIPLIER, LAMBDA, WEIGHT, PLACE, BIN,
     LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, PROPOSED, ENGINE_ROWS,

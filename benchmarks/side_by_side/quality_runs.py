@@ -47,7 +47,7 @@ def measure(case: Case, family: str, values: Values, gradients: int, seed: int) 
         try:
             run = sample(
                 case.problem, sampler, n_steps=n_steps, burn_in=n_steps // BURN_IN,
-                thin=max(1, THIN // sampler.dynamics.gradients), n_chains=n_chains, init=start,
+                thin=max(1, THIN * sampler.n_replicas // sampler.gradients_per_step), n_chains=n_chains, init=start,
                 seed=seed, threads=1, keep_draws=False, keep_statistics=False,
                 accumulators={"law": case.accumulator},
             )  # fmt: skip
