@@ -62,7 +62,7 @@ MUTANTS = [
         "toolkit/engine.py",
         "    if held > 0:",
         "    if held > alive.size:",
-        "tests/test_engine.py tests/test_sampling.py",
+        "tests/test_divergence.py",
     ),
     Mutant(
         "noise ahead: a step late",
