@@ -24,7 +24,7 @@ class Ahead(NamedTuple):
     All sizes are 0 in a block that draws nothing ahead, as on CUDA.
     """
 
-    normals: NDArray[np.float64]  # scratch (2 × dim, if odd one more, or 0; place): for moves, and for noisy gradients
+    normals: NDArray[np.float64]  # scratch (2 × dim made even, or 0; place): for moves, then for noisy gradients
     chain: NDArray[np.uint64]  # (place,)
     replica: NDArray[np.uint64]  # (place,)
     later: NDArray[np.uint64]  # (place,): steps from the first

@@ -43,9 +43,10 @@ def propose(state, numbers, target, target_parameters, tempering_parameters, loo
         state.position, state.momentum, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential, rows[EXTENDED],
         length, numbers.is_mala,
     )  # fmt: skip
-    for d in range(state.gradient.shape[0]):
-        for lane in range(length.size):
-            state.noise[d, lane] = state.gradient[d, lane]  # for ``take_ends``
+    if keeps_ends(numbers):  # ``take_ends`` finds the gradient of the start there
+        for d in range(state.gradient.shape[0]):
+            for lane in range(length.size):
+                state.noise[d, lane] = state.gradient[d, lane]
     kick(state.momentum, state.gradient, length, 0.5)
     for leapfrog in range(numbers.leapfrogs):
         drift(state.position, state.momentum, length)
