@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import signatures as s
 from .compiling import kernel
-from .philox import GRADIENT_NOISE, MOVE, fill_normals, normal_pair
+from .philox import GRADIENT_NOISE, MOVE, fill_normals, to_normals, uniform_pair
 
 MOST_LANES = 32  # of a block that draws ahead; a wider one has long loops already
 PLACES = 128
@@ -63,7 +63,8 @@ def fill_ahead(out, ahead, places, seed, step, purpose):
     for pair in range(out.shape[0] // 2):
         first, second = out[2 * pair], out[2 * pair + 1]
         for i in range(places):
-            first[i], second[i] = normal_pair(seed, chain[i], replica[i], step + later[i], purpose, uint64(pair))
+            first[i], second[i] = uniform_pair(seed, chain[i], replica[i], step + later[i], purpose, uint64(pair))
+        to_normals(first[:places], second[:places])
 
 
 @kernel

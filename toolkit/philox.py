@@ -15,7 +15,7 @@ import numpy as np
 from numba import uint64
 
 from .compiling import apart, inlined
-from .maths import from_bits, log, select, sincos_turns
+from .maths import from_bits, log_of_normal, select, sincos_bounded_turns
 
 # What a draw is for. Each purpose is its own stream; a number, once given, keeps its meaning.
 MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP, ACCEPT, PROBE, START, COUPLING, REFRESH, BATCH = range(1, 11)
@@ -52,8 +52,8 @@ def random_bits(seed, chain, replica, step, purpose, index):
     high_step = (step >> WORD) & np.uint64(0xFFFF)
     w0, w1, w2, w3 = philox4x32(
         step & LOW,
-        high_step | (purpose << HALF_WORD),
-        chain & LOW,  # known to be 32 bits, which makes the multiplication cheap
+        (high_step | (purpose << HALF_WORD)) & LOW,  # words known to be of 32 bits, which makes multiplication cheap
+        chain & LOW,
         (replica | (index << HALF_WORD)) & LOW,
         seed & LOW,
         seed >> WORD,
@@ -75,12 +75,32 @@ def uniform_pair(seed, chain, replica, step, purpose, index):
 
 
 @inlined
-def normal_pair(seed, chain, replica, step, purpose, index):
-    """Two independent standard normals by Box & Muller (1958); |value| is at most √(106 ln 2) = 8.57."""
-    u, turns = uniform_pair(seed, chain, replica, step, purpose, index)
-    radius = math.sqrt(-2.0 * log(u))
-    sine, cosine = sincos_turns(turns)
+def box_muller(u, turns):
+    """Two independent standard normals (Box & Muller 1958) of two uniforms; |value| is at most √(106 ln 2) = 8.57."""
+    radius = math.sqrt(-2.0 * log_of_normal(u))
+    sine, cosine = sincos_bounded_turns(turns)
     return radius * cosine, radius * sine
+
+
+@inlined
+def normal_pair(seed, chain, replica, step, purpose, index):
+    """Two independent standard normals."""
+    u, turns = uniform_pair(seed, chain, replica, step, purpose, index)
+    return box_muller(u, turns)
+
+
+@apart
+def fill_uniforms(first, second, seed, chain, replica, step, purpose, index):
+    """Fill ``first`` and ``second`` (lane,) with uniforms; ``chain`` and ``replica`` (lane,) say whose they are."""
+    for lane in range(first.size):
+        first[lane], second[lane] = uniform_pair(seed, chain[lane], replica[lane], step, purpose, index)
+
+
+@apart
+def to_normals(first, second):
+    """Standard normals in place of uniforms. A loop of its own, as one of all steps to a normal waits for itself."""
+    for lane in range(first.size):
+        first[lane], second[lane] = box_muller(first[lane], second[lane])
 
 
 @apart
@@ -88,14 +108,14 @@ def fill_normals(out, seed, chain, replica, step, purpose):
     """Fill ``out`` (dim, lane) with standard normals; ``chain`` and ``replica`` (lane,) say whose they are."""
     dim, lanes = out.shape
     step, purpose = uint64(step), uint64(purpose)
-    for pair in range(dim // 2):
-        first, second = out[2 * pair], out[2 * pair + 1]
+    if dim == 1:
         for lane in range(lanes):
-            first[lane], second[lane] = normal_pair(seed, chain[lane], replica[lane], step, purpose, uint64(pair))
-    if dim % 2:
-        last = out[dim - 1]
-        for lane in range(lanes):
-            last[lane] = normal_pair(seed, chain[lane], replica[lane], step, purpose, uint64(dim // 2))[0]
+            out[0, lane] = normal_pair(seed, chain[lane], replica[lane], step, purpose, uint64(0))[0]
+        return
+    for pair in range((dim - 1) // 2, -1, -1):  # the last one of an odd number has no second: that goes to row 0
+        first, second = out[2 * pair], out[(2 * pair + 1) % dim]
+        fill_uniforms(first, second, seed, chain, replica, step, purpose, uint64(pair))
+        to_normals(first, second)
 
 
 @apart
@@ -103,14 +123,9 @@ def fill_signs(out, seed, chain, replica, step, purpose):
     """Fill ``out`` (dim, lane) with 1 and −1, the signs of what ``fill_normals`` would draw: their angle has them."""
     dim, lanes = out.shape
     step, purpose = uint64(step), uint64(purpose)
-    for pair in range(dim // 2):
-        first, second = out[2 * pair], out[2 * pair + 1]
+    for pair in range((dim - 1) // 2, -1, -1):
         for lane in range(lanes):
             turns = uniform_pair(seed, chain[lane], replica[lane], step, purpose, uint64(pair))[1]
-            first[lane] = select((turns < 0.25) | (turns > 0.75), 1.0, -1.0)
-            second[lane] = select(turns < 0.5, 1.0, -1.0)
-    if dim % 2:
-        last = out[dim - 1]
-        for lane in range(lanes):
-            turns = uniform_pair(seed, chain[lane], replica[lane], step, purpose, uint64(dim // 2))[1]
-            last[lane] = select((turns < 0.25) | (turns > 0.75), 1.0, -1.0)
+            if 2 * pair + 1 < dim:
+                out[2 * pair + 1, lane] = select(turns < 0.5, 1.0, -1.0)
+            out[2 * pair, lane] = select((turns < 0.25) | (turns > 0.75), 1.0, -1.0)

@@ -13,9 +13,9 @@ from benchmarks.samplers import PARTITION
 from toolkit.compiling import inlined
 from toolkit.flattening import SMALLEST_REST, SMALLEST_SCALE, SMALLEST_THETA
 from toolkit.maths import exp, fma, larger, log, power, select, smaller
-from toolkit.philox import MOVE, START, normal_pair
+from toolkit.philox import MOVE, START, uniform_pair
 
-from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks
+from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks, make_normal
 
 NOISE, SLOPE, MOMENTUM, PLACE, BIN, LEFT = 2 * WIDTH, 4 * WIDTH, 6 * WIDTH, 8 * WIDTH, 9 * WIDTH, 10 * WIDTH
 TOP, BOTTOM, SHARE, ADDED = 11 * WIDTH, 12 * WIDTH, 13 * WIDTH, 14 * WIDTH
@@ -128,9 +128,10 @@ def contour_kernel(target, replicas: int, has_momentum: bool, power_of_theta: fl
             omega = room[OMEGA + step % WIDTH]
             for lane in range(used):
                 chain, replica = first + uint64(room[CHAIN + lane]), uint64(room[REPLICA + lane])
-                room[NOISE + lane], room[NOISE + WIDTH + lane] = normal_pair(
+                room[NOISE + lane], room[NOISE + WIDTH + lane] = uniform_pair(
                     SEED, chain, replica, uint64(step), uint64(MOVE), uint64(0)
                 )
+            make_normal(room, NOISE, used)
             for lane in range(used):
                 place = room[PLACE + lane]
                 log_top = log(room[TOP + lane])

@@ -7,11 +7,11 @@ from numba import uint64
 
 from toolkit.compiling import inlined
 from toolkit.maths import exp, fma, select
-from toolkit.philox import MOVE, SWAP, normal_pair, uniform_pair
+from toolkit.philox import MOVE, SWAP, uniform_pair
 
-from .fused_points import SEED, WIDTH, H, Kernel, Run, fused, in_blocks
+from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks
 
-SLOPE, ENERGY = 2 * WIDTH, 4 * WIDTH
+SLOPE, ENERGY, NOISE = 2 * WIDTH, 4 * WIDTH, 5 * WIDTH
 DEO, SEO, ADJACENT, ALL_PAIRS = range(4)
 
 
@@ -78,10 +78,11 @@ def exchange_kernel(target, sizes: tuple[float, ...], temperatures: tuple[float,
                     pair += 1
             for rung in range(rungs):
                 h, kick, own = sizes[rung], kicks[rung], room[rung * width :]
+                fill_noise(own, NOISE, lanes, first, rung, step, MOVE)
                 for lane in range(lanes):
-                    a, b = normal_pair(SEED, first + uint64(lane), uint64(rung), uint64(step), uint64(MOVE), uint64(0))
-                    own[lane] = fma(-h, own[SLOPE + lane], fma(kick, a, own[lane]))
-                    own[WIDTH + lane] = fma(-h, own[SLOPE + WIDTH + lane], fma(kick, b, own[WIDTH + lane]))
+                    own[lane] = fma(-h, own[SLOPE + lane], fma(kick, own[NOISE + lane], own[lane]))
+                    at = WIDTH + lane
+                    own[at] = fma(-h, own[SLOPE + at], fma(kick, own[NOISE + at], own[at]))
 
     return run
 
@@ -91,7 +92,7 @@ def exchange_runs() -> dict[str, dict[str, Run]]:
 
     def ladder(sizes: tuple[float, ...], temperatures: tuple[float, ...], scheme: int = DEO) -> dict[str, Run]:
         make = functools.partial(exchange_kernel, sizes=sizes, temperatures=temperatures, scheme=scheme)
-        return in_blocks(make, 5, width=WIDTH // len(sizes) // 8 * 8)
+        return in_blocks(make, 7, width=WIDTH // len(sizes) // 8 * 8)
 
     five = (H,) * 5, (1.0, 2.0, 3.0, 4.0, 5.0)
     return {

@@ -7,7 +7,7 @@ import numpy as np
 from numba import uint64
 
 from toolkit.maths import fma
-from toolkit.philox import MOVE, normal_pair
+from toolkit.philox import MOVE, box_muller, uniform_pair
 from toolkit.schedules import cosine_cycles
 
 from .fused_points import POINTS, SEED, WIDTH, Array, H, Kernel, Run, fill_noise, fused, in_blocks, schedule_of
@@ -45,9 +45,11 @@ def one_chain_sgld_kernel(target) -> Kernel:
         x, y = 0.0, 0.0
         for start in range(0, n_steps, AHEAD):
             for i in range(AHEAD):
-                noise[i], noise[AHEAD + i] = normal_pair(
+                noise[i], noise[AHEAD + i] = uniform_pair(
                     SEED, uint64(0), uint64(0), uint64(start) + uint64(i), uint64(MOVE), uint64(0)
                 )
+            for i in range(AHEAD):
+                noise[i], noise[AHEAD + i] = box_muller(noise[i], noise[AHEAD + i])
             for i in range(min(AHEAD, n_steps - start)):
                 _, slope_x, slope_y = target(x, y)
                 x = fma(-H, slope_x, fma(kick, noise[i], x))

@@ -7,13 +7,13 @@ from numba import int64, uint64
 from toolkit.compiling import inlined
 from toolkit.continuous import continuous_tempering, coupling
 from toolkit.maths import fma, select
-from toolkit.philox import COUPLING, MOVE, REFRESH, normal_pair
+from toolkit.philox import COUPLING, MOVE, REFRESH
 
-from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks
+from .fused_points import WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks
 
 NOISE, MOMENTUM, SLOPE, ENERGY, THERMOSTAT = 2 * WIDTH, 4 * WIDTH, 6 * WIDTH, 8 * WIDTH, 9 * WIDTH
-XI, XI_MOMENTUM, XI_THERMOSTAT, XI_NOISE, SCALE = 10 * WIDTH, 11 * WIDTH, 12 * WIDTH, 13 * WIDTH, 14 * WIDTH
-BIAS, VISITS, LEFT, BIN, TABLE = 15 * WIDTH, 16 * WIDTH, 17 * WIDTH, 18 * WIDTH, 19 * WIDTH
+XI, XI_MOMENTUM, XI_THERMOSTAT, XI_NOISE, XI_FRESH = 10 * WIDTH, 11 * WIDTH, 12 * WIDTH, 13 * WIDTH, 14 * WIDTH
+SCALE, BIAS, VISITS, LEFT, BIN, TABLE = 15 * WIDTH, 16 * WIDTH, 17 * WIDTH, 18 * WIDTH, 19 * WIDTH, 20 * WIDTH
 NUMBERS = continuous_tempering()
 BINS, PLATEAU, GROWTH, EVERY = NUMBERS.n_bins, NUMBERS.plateau, NUMBERS.growth, NUMBERS.resample_every
 FRICTION, ROOT = 0.05, math.sqrt(H)
@@ -25,7 +25,7 @@ def renew_momenta(room, lanes, first, step):
     """Draw momenta afresh in the lanes where λ' is 0."""
     fill_noise(room, NOISE, lanes, first, 0, step, REFRESH)
     for lane in range(lanes):
-        fresh = normal_pair(SEED, first + uint64(lane), uint64(0), uint64(step), uint64(COUPLING), uint64(0))[1]
+        fresh = room[XI_FRESH + lane]
         renews = coupling(room[XI + lane], PLATEAU, GROWTH)[1] == 0.0
         room[XI_MOMENTUM + lane] = select(renews, fresh, room[XI_MOMENTUM + lane])
         for row in range(0, 2 * WIDTH, WIDTH):
@@ -61,13 +61,10 @@ def tact_kernel(target) -> Kernel:
             room[ENERGY + lane], room[SLOPE + lane], room[SLOPE + other] = target(room[lane], room[other])
         for step in range(n_steps):
             learn_and_look(room, lanes)
+            fill_noise(room, XI_NOISE, lanes, first, 0, step, COUPLING)
             if step % EVERY == 0:
                 renew_momenta(room, lanes, first, step)
             fill_noise(room, NOISE, lanes, first, 0, step, MOVE)
-            for lane in range(lanes):
-                room[XI_NOISE + lane] = normal_pair(
-                    SEED, first + uint64(lane), uint64(0), uint64(step), uint64(COUPLING), uint64(0)
-                )[0]
             for lane in range(lanes):
                 xi, p, z = room[XI + lane], room[XI_MOMENTUM + lane], room[XI_THERMOSTAT + lane]
                 energy = room[ENERGY + lane]
@@ -106,4 +103,4 @@ def tact_kernel(target) -> Kernel:
 
 def tact_runs() -> dict[str, dict[str, Run]]:
     """The sampler of this module, by name, on each target."""
-    return {"tact_hmc": in_blocks(tact_kernel, 19 + 2 * BINS)}
+    return {"tact_hmc": in_blocks(tact_kernel, 20 + 2 * BINS)}
