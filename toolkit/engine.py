@@ -73,10 +73,11 @@ def advance(
     for k in range(slots.size + 1):
         step, is_last = first_step + k, k == slots.size
         if not is_last:
-            changes = (
+            moves_on = (
                 k == 0 or step_factors[k] != step_factors[k - 1] or temperature_factors[k] != temperature_factors[k - 1]
             )
-            if changes:
+            changes = 2 if moves_on else 1 if numbers.tempering == CONTINUOUS else 0
+            if moves_on:
                 for lane in range(lanes):
                     step_size[lane] = state.base_step_size[lane] * step_factors[k]
                     temperature[lane] = state.base_temperature[lane] * temperature_factors[k]

@@ -10,8 +10,9 @@ Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane),
           parameters (any,), changes)
          moves position (and momentum) one step; noise holds fresh standard normals, curvature an estimate of the
          diagonal of the Hessian where asked for, coupling the λ by which continuous tempering scaled the gradient
-         (else 1), and memory is its own, kept from step to step. changes: whether step size or temperature may be
-         others than at the call before, so true where a chunk begins; what is computed from them may wait in memory.
+         (else 1), and memory is its own, kept from step to step. changes: 2 where step size or temperature may be
+         others than at the call before, as where a chunk begins, 1 where the coupling alone may be, else 0; so what is
+         computed from them may wait in memory.
 Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
          looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to
          foot the point in which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest
@@ -31,5 +32,5 @@ TALLIES = types.Array(types.int32, 4, "C")
 NAMES = types.Array(types.uint64, 1, "C")
 
 TARGET = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)
-DYNAMICS = types.void(MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, MATRIX, FLOATS, types.boolean)
+DYNAMICS = types.void(MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, MATRIX, FLOATS, types.int64)
 DOMAIN = types.void(MATRIX, MATRIX, FLOATS, FLOATS, TABLE)

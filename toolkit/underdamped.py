@@ -7,7 +7,7 @@ schedule may change h, and a swap the temperature, without leaving momenta of an
 import math
 
 from .checks import check_deviation, check_flag, check_number
-from .compiling import kernel
+from .compiling import inlined, kernel
 from .maths import fma, select
 from .moving import Dynamics
 
@@ -16,11 +16,11 @@ from .moving import Dynamics
 def kick_and_drift(position, momentum, gradient, noise, root, keep, kick):
     """p ← keep p − √h ∇U + kick ξ, then x ← x + √h p; root, keep and kick are (lane,)."""
     for d in range(position.shape[0]):
-        for lane in range(position.shape[1]):
-            pushed = fma(-root[lane], gradient[d, lane], kick[lane] * noise[d, lane])
-            momentum[d, lane] = fma(keep[lane], momentum[d, lane], pushed)
-        for lane in range(position.shape[1]):
-            position[d, lane] = fma(root[lane], momentum[d, lane], position[d, lane])
+        x, p, slope, normal = position[d], momentum[d], gradient[d], noise[d]
+        for lane in range(x.size):
+            moved = fma(keep[lane], p[lane], fma(-root[lane], slope[lane], kick[lane] * normal[lane]))
+            p[lane] = moved
+            x[lane] = fma(root[lane], moved, x[lane])
 
 
 def move_underdamped(
@@ -29,15 +29,16 @@ def move_underdamped(
     """p ← (1 − λ²η) p − √h λ∇U + λ √(2ηT − h ŝ²) ξ, x ← x + √h p; the gradient comes with its λ."""
     friction, variance = parameters[0], parameters[1]
     root, keep, kick, strength = memory[0], memory[1], memory[2], memory[3]
-    if changes:
+    if changes > 1:
         for lane in range(position.shape[1]):
             injected = fma(2.0 * friction, temperature[lane], -step_size[lane] * variance)
             root[lane] = math.sqrt(step_size[lane])
             strength[lane] = math.sqrt(select(injected > 0.0, injected, 0.0))
-    for lane in range(position.shape[1]):
-        scale = coupling[lane]
-        keep[lane] = fma(-scale * scale, friction, 1.0)
-        kick[lane] = scale * strength[lane]
+    if changes > 0:
+        for lane in range(position.shape[1]):
+            scale = coupling[lane]
+            keep[lane] = fma(-scale * scale, friction, 1.0)
+            kick[lane] = scale * strength[lane]
     kick_and_drift(position, momentum, gradient, noise, root, keep, kick)
 
 
@@ -64,27 +65,50 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
 
 
 @kernel
-def heat_thermostat(momentum, thermostat, total, step_size, temperature, coupling, inertia):
+def heat_thermostat(momentum, thermostat, total, gain, temperature, coupling):
     """Half a step of z ← z + λ²h ((1 − λ²z/2) |p|²/D − T)/γ in every lane; ``total`` (lane,) is scratch."""
     dim, lanes = momentum.shape
     for lane in range(lanes):
-        total[lane] = 0.0
-    for d in range(dim):
+        total[lane] = momentum[0, lane] * momentum[0, lane]
+    for d in range(1, dim):
         for lane in range(lanes):
             total[lane] = fma(momentum[d, lane], momentum[d, lane], total[lane])
-    for lane in range(lanes):
+    if dim & (dim - 1) == 0:  # a power of two, by which to multiply is as exact as to divide, and quicker
+        push_thermostat(thermostat, total, gain, temperature, coupling, float(dim), 1.0 / float(dim), True)
+    else:
+        push_thermostat(thermostat, total, gain, temperature, coupling, float(dim), 1.0 / float(dim), False)
+
+
+@inlined
+def push_thermostat(thermostat, total, gain, temperature, coupling, dim, share, by_share):
+    """z ← z + gain ((1 − λ²z/2) total/D − T), but where T is 0; by_share: with ``share`` for 1/D."""
+    for lane in range(thermostat.size):
         square = coupling[lane] * coupling[lane]
-        excess = (1.0 - 0.5 * square * thermostat[lane]) * total[lane] / float(dim) - temperature[lane]
-        moved = fma(0.5 * square * step_size[lane] / inertia, excess, thermostat[lane])
+        damped = (1.0 - 0.5 * square * thermostat[lane]) * total[lane]
+        heat = damped * share if by_share else damped / dim
+        moved = fma(gain[lane], heat - temperature[lane], thermostat[lane])
         thermostat[lane] = select(temperature[lane] > 0.0, moved, thermostat[lane])
 
 
 @kernel
-def find_roots(root, strength, step_size, temperature, friction):
-    """root ← √h, strength ← √(2cT), in every lane."""
-    for lane in range(root.size):
-        root[lane] = math.sqrt(step_size[lane])
-        strength[lane] = math.sqrt(2.0 * friction * temperature[lane])
+def note_changes(root, strength, kick, gain, step_size, temperature, coupling, friction, inertia, changes):
+    """root ← √h, strength ← √(2cT), kick ← λ strength and gain ← λ²h/(2γ), those that ``changes`` concerns."""
+    if changes > 1:
+        for lane in range(root.size):
+            root[lane] = math.sqrt(step_size[lane])
+            strength[lane] = math.sqrt(2.0 * friction * temperature[lane])
+    if changes > 0:
+        for lane in range(root.size):
+            kick[lane] = coupling[lane] * strength[lane]
+            gain[lane] = 0.5 * (coupling[lane] * coupling[lane]) * step_size[lane] / inertia
+
+
+@kernel
+def set_keep(keep, thermostat, temperature, coupling, friction):
+    """keep ← 1 − λ²z, with the friction for z where T is 0."""
+    for lane in range(keep.size):
+        drag = select(temperature[lane] > 0.0, thermostat[lane], friction)
+        keep[lane] = fma(-coupling[lane] * coupling[lane], drag, 1.0)
 
 
 def move_nose_hoover(
@@ -92,17 +116,12 @@ def move_nose_hoover(
 ):  # fmt: skip
     """z by ``heat_thermostat``, p ← (1 − λ²z) p − √h λ∇U + λ √(2cT) ξ, x ← x + √h p, and z again."""
     friction, inertia = parameters[0], parameters[1]
-    thermostat, root, keep, kick, strength = memory[0], memory[1], memory[2], memory[3], memory[4]
-    if changes:
-        find_roots(root, strength, step_size, temperature, friction)
-    heat_thermostat(momentum, thermostat, keep, step_size, temperature, coupling, inertia)
-    for lane in range(position.shape[1]):
-        scale = coupling[lane]
-        drag = select(temperature[lane] > 0.0, thermostat[lane], friction)
-        keep[lane] = fma(-scale * scale, drag, 1.0)
-        kick[lane] = scale * strength[lane]
+    thermostat, root, keep, kick, strength, gain = memory[0], memory[1], memory[2], memory[3], memory[4], memory[5]
+    note_changes(root, strength, kick, gain, step_size, temperature, coupling, friction, inertia, changes)
+    heat_thermostat(momentum, thermostat, keep, gain, temperature, coupling)
+    set_keep(keep, thermostat, temperature, coupling, friction)
     kick_and_drift(position, momentum, gradient, noise, root, keep, kick)
-    heat_thermostat(momentum, thermostat, keep, step_size, temperature, coupling, inertia)
+    heat_thermostat(momentum, thermostat, keep, gain, temperature, coupling)
 
 
 def move_nose_hoover_by_coordinate(
@@ -110,20 +129,16 @@ def move_nose_hoover_by_coordinate(
 ):  # fmt: skip
     """As ``move_nose_hoover``, with a thermostat z_d per coordinate, which sees p_d² alone."""
     friction, inertia = parameters[0], parameters[1]
-    dim, lanes = position.shape
-    root, keep, kick, strength = memory[dim], memory[dim + 1], memory[dim + 2], memory[dim + 3]
-    if changes:
-        find_roots(root, strength, step_size, temperature, friction)
-    for lane in range(lanes):
-        kick[lane] = coupling[lane] * strength[lane]
+    dim = position.shape[0]
+    root, keep, kick = memory[dim], memory[dim + 1], memory[dim + 2]
+    strength, gain = memory[dim + 3], memory[dim + 4]
+    note_changes(root, strength, kick, gain, step_size, temperature, coupling, friction, inertia, changes)
     for d in range(dim):
         row, thermostat = slice(d, d + 1), memory[d]
-        heat_thermostat(momentum[row], thermostat, keep, step_size, temperature, coupling, inertia)
-        for lane in range(lanes):
-            drag = select(temperature[lane] > 0.0, thermostat[lane], friction)
-            keep[lane] = fma(-coupling[lane] * coupling[lane], drag, 1.0)
+        heat_thermostat(momentum[row], thermostat, keep, gain, temperature, coupling)
+        set_keep(keep, thermostat, temperature, coupling, friction)
         kick_and_drift(position[row], momentum[row], gradient[row], noise[row], root, keep, kick)
-        heat_thermostat(momentum[row], thermostat, keep, step_size, temperature, coupling, inertia)
+        heat_thermostat(momentum[row], thermostat, keep, gain, temperature, coupling)
 
 
 def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: bool = False) -> Dynamics:
@@ -151,6 +166,6 @@ def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: b
         move_nose_hoover_by_coordinate if by_coordinate else move_nose_hoover,
         (friction, inertia),
         has_momentum=True,
-        memory=("thermostat[]" if by_coordinate else "thermostat", "_root", "_keep", "_kick", "_strength"),
-        memory_start=(friction, 0.0, 0.0, 0.0, 0.0),
+        memory=("thermostat[]" if by_coordinate else "thermostat", "_root", "_keep", "_kick", "_strength", "_gain"),
+        memory_start=(friction, 0.0, 0.0, 0.0, 0.0, 0.0),
     )
