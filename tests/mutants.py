@@ -485,6 +485,13 @@ MUTANTS = [
         "tests/test_stein_kernel.py",
     ),
     Mutant(
+        "median: of values alike, the one below is taken",
+        "toolkit/medians.py",
+        "(upper if below < rank else lower)",
+        "lower",
+        "tests/test_medians.py",
+    ),
+    Mutant(
         "cycles: the cut normal taken for a whole one",
         "toolkit/cycles.py",
         "+ log_share",

@@ -6,7 +6,7 @@ from numba import types
 
 from toolkit.compiling import compile_part
 from toolkit.signatures import FLOATS, MATRIX
-from toolkit.stein import Stein, distances_room, median, stein, stein_gradients
+from toolkit.stein import Stein, distances_room, stein, stein_gradients
 
 SHAPES = [(2, 1, 1), (2, 13, 3), (3, 1, 2), (4, 1, 2), (5, 13, 1), (6, 8, 2), (7, 13, 20), (12, 5, 3), (50, 1, 2)]
 ROUNDING = 1e-13  # of the sum of the terms' sizes; the wrong laws below are off by more than 1e-3
@@ -16,10 +16,6 @@ def descend(position, gradient, temperature, direction, weight, distances, bandw
     stein_gradients(
         position, gradient, temperature, direction, weight, distances, bandwidths, n_chains, n_replicas, bandwidth
     )
-
-
-def median_of(values):
-    return median(values)
 
 
 @pytest.fixture(scope="module")
@@ -147,21 +143,6 @@ def test_a_particle_that_is_not_finite_does_not_hang(kernel):
     got = kernel(position, gradient, temperature, None)
     assert np.isnan(got[:, 0]).all()
     assert np.isfinite(got[:, 1]).all()
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 45, 499, 500, 4950])
-def test_median(size):
-    compiled = compile_part(median_of, types.float64(FLOATS))
-    rng = np.random.default_rng(size)
-    random, ties = rng.exponential(size=size), rng.integers(0, 4, size).astype(float)
-    organ_pipe = np.concatenate([np.arange(size // 2), np.arange(size - size // 2)[::-1]]).astype(float)
-    for values in (random, np.sort(random), np.sort(random)[::-1], ties, np.sort(ties), np.full(size, 0.3), organ_pipe):
-        kept = np.array(values)
-        assert compiled(kept) == np.median(values)
-        np.testing.assert_array_equal(np.sort(kept), np.sort(values))
-    if size > 1:
-        lower, upper = np.sort(random)[[(size - 2) // 2, (size + 1) // 2]]
-        assert lower < compiled(random) < upper
 
 
 def test_bandwidth_must_be_positive():

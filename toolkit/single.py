@@ -16,7 +16,18 @@ import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
-from . import continuous, evaluation, flattening, hyperbolic, maths, philox, single_maths, swapping, trigonometry
+from . import (
+    continuous,
+    evaluation,
+    flattening,
+    hyperbolic,
+    maths,
+    medians,
+    philox,
+    single_maths,
+    swapping,
+    trigonometry,
+)
 from .rebinding import names_in
 
 Function = python_types.FunctionType
@@ -37,6 +48,7 @@ NAMESAKES: dict[Any, Any] = {
     hyperbolic.expm1: single_maths.expm1,
     trigonometry.with_sign: single_maths.with_sign,
     philox.to_uniform: single_maths.to_uniform,
+    medians.neighbours: single_maths.neighbours,
 }
 ONLY_FLOAT64 = (maths.to_bits, maths.from_bits)
 # What means something else in 24 bits: what a constant's module calls it, and what stands in for it.

@@ -1,4 +1,4 @@
-"""Elementary functions and uniforms of float32, as their float64 namesakes in ``maths``, ``philox`` and others.
+"""Elementary functions and uniforms of float32, and what else works on bits, as their float64 namesakes elsewhere.
 
 They are written with plain numbers and become float32 in ``single``, which puts them in their namesakes' place, and
 makes ``float(x)`` a float32 too.
@@ -168,3 +168,14 @@ def to_uniform(bits):
     """A float32 in (0, 1), never 0, never 1: an odd multiple of 2⁻³² out of the 32 high bits, as near as it has one."""
     u = of_word((bits >> np.uint64(32)) | np.uint64(1)) * 2.0**-32
     return select(u < 1.0, u, 1.0 - 2.0**-24)
+
+
+@inlined
+def neighbours(values, bound):
+    """The largest value below ``bound``, or 0; the smallest of the others, or inf; and how many are no nan."""
+    before, after, numbers = 0.0, math.inf, 0
+    for value in values:
+        before = select((value < bound) & (value > before), value, before)
+        after = select((value >= bound) & (value < after), value, after)
+        numbers += int(value == value)
+    return before, after, numbers

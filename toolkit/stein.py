@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from .checks import check_number
 from .compiling import kernel
-from .maths import exp, fma, larger, log, select, smaller
+from .maths import exp, fma, log, select
+from .medians import median, median_by_partition
 
 SMALLEST = 1e-300  # a bandwidth below it has no finite reciprocal to speak of
 
@@ -54,8 +53,9 @@ def stein_gradients(
 ):  # fmt: skip
     """gradient ← −φ in a block whose lane of (replica r, chain c) is r · n_chains + c; padding lanes keep theirs.
 
-    bandwidth 0 means the median heuristic. Scratch: direction (dim, lane), weight, bandwidths (lane),
-    distances (``distances_room``). A lane's sum runs over its partners in an order that P alone determines.
+    bandwidth 0 means the median heuristic. Scratch: direction (dim, lane), weight, distances (``distances_room``), and
+    bandwidths (lane), which is left with their reciprocals: that of the step before is where the median is sought.
+    A lane's sum runs over its partners in an order that P alone determines.
     """
     if n_replicas == 1:
         return
@@ -63,7 +63,8 @@ def stein_gradients(
     for chain in range(n_chains):
         b = bandwidth
         if b == 0.0:
-            b = median_bandwidth(position, direction, distances, chain, n_chains, n_replicas)
+            last = 1.0 / bandwidths[chain]  # as the step before left it, or anything
+            b = median_bandwidth(position, direction, distances, last, chain, n_chains, n_replicas)
         for r in range(n_replicas):
             bandwidths[r * n_chains + chain] = b
     # With gradients in units of 2/b the kernel's own gradient needs no factor but T. Here j = i, where k = 1.
@@ -120,9 +121,26 @@ def pull(position, gradient, temperature, weight, direction, here, there, pair, 
 
 
 @kernel
-def median_bandwidth(position, copy, distances, chain, n_chains, n_replicas):
-    """b = median / log(P + 1) of the squared distances of one chain's particles; ``copy`` (dim, lane) is scratch."""
-    n_pairs = n_replicas * (n_replicas - 1) // 2
+def median_bandwidth(position, copy, distances, last, chain, n_chains, n_replicas):
+    """b = median / log(P + 1) of the squared distances of one chain's particles; ``copy`` (dim, lane) is scratch.
+
+    last: a b that may be near.
+    """
+    divisor = log(n_replicas + 1.0)
+    measure_all(position, copy, distances, chain, n_chains, n_replicas)
+    typical = median(distances, last * divisor)
+    if typical < SMALLEST:
+        typical = 0.0
+        measure_all(position, copy, distances, chain, n_chains, n_replicas)
+        median_by_partition(distances)
+        for pair in range(distances.size):
+            typical += distances[pair] / distances.size
+    return select(typical < SMALLEST, 1.0, typical / divisor)
+
+
+@kernel
+def measure_all(position, copy, distances, chain, n_chains, n_replicas):
+    """distances ← |x − y|² of all pairs of one chain's particles."""
     for d in range(position.shape[0]):
         row, particles = position[d], copy[d]
         for r in range(n_replicas):
@@ -138,54 +156,3 @@ def median_bandwidth(position, copy, distances, chain, n_chains, n_replicas):
                 for j in range(count):
                     squares[j] = fma(others[j] - x, others[j] - x, squares[j])
             first += count
-    typical = median(distances[:n_pairs])
-    if typical < SMALLEST:
-        typical = 0.0
-        for pair in range(n_pairs):
-            typical += distances[pair] / n_pairs
-    return select(typical < SMALLEST, 1.0, typical / log(n_replicas + 1.0))
-
-
-@kernel
-def median(values):
-    """Median of at least one value, all ≥ 0; reorders them."""
-    middle = values.size // 2
-    upper = smallest_but(values, middle)
-    if values.size % 2 == 1:
-        return upper
-    lower = 0.0
-    for value in values[:middle]:
-        lower = select(value > lower, value, lower)
-    return 0.5 * lower + 0.5 * upper
-
-
-@kernel
-def smallest_but(values, rank):
-    """The value that ``rank`` others come before in order; reorders ``values`` so that just those lie before it."""
-    first, last = 0, values.size
-    while True:
-        a, b, c = values[first], values[(first + last) // 2], values[last - 1]
-        pivot = larger(smaller(a, b), smaller(larger(a, b), c))
-        bound = partition(values, first, last, pivot, False)
-        if rank < bound:
-            last = bound
-            continue
-        if bound > first:
-            first = bound
-            continue
-        bound = partition(values, first, last, pivot, True)  # none is smaller: set those that equal it aside
-        if rank < bound or bound == first:  # the latter where it is nan
-            return pivot
-        first = bound
-
-
-@kernel
-def partition(values, first, last, pivot, equal_too):
-    """Bring the values below ``pivot`` to the front of ``first`` … ``last − 1``, without a branch; where they end."""
-    end = np.uint64(first)
-    for i in range(np.uint64(first), np.uint64(last)):
-        value = values[i]
-        values[i] = values[end]
-        values[end] = value
-        end += np.uint64(value < pivot or (equal_too and value == pivot))
-    return np.int64(end)
