@@ -31,7 +31,7 @@ def median(values, guess):
         if high == math.inf:
             pivot = low * (1.0 + 2.0 * (rank + 1 - below) / n)
         elif low == 0.0:
-            pivot = high * max(0.5, 1.0 - 2.0 * (until - rank) / n)
+            pivot = high * larger(0.5, 1.0 - 2.0 * (until - rank) / n)
         else:
             pivot = low + (high - low) * ((rank - below + 0.5) / (until - below))
     lower, upper, numbers = neighbours(values, low)
