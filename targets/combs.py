@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiling import inlined
-from toolkit.maths import exp_share, fma, log, select
+from toolkit.maths import exp_share, fma, log_of_normal, select
 from toolkit.problem import Target
 
 from .mixture_truth import with_mixture_truth
@@ -45,5 +45,6 @@ def comb(x):
         share = exp_share(-16.666666666666668 * shift * (shift - 2.0 * away))
         total += share
         moment = fma(share, away - shift, moment)
-    # log(0.2) − ½ log(2π 0.03) = −0.775097497
-    return fma(16.666666666666668 * away, away, 0.7750974969787822 - log(total)), moment / total * 33.333333333333336
+    # log(0.2) − ½ log(2π 0.03) = −0.775097497; the total is at least 1, or nan as ``away`` is or infinite
+    energy = fma(16.666666666666668 * away, away, 0.7750974969787822 - log_of_normal(total))
+    return energy, moment / total * 33.333333333333336

@@ -347,7 +347,7 @@ MUTANTS = [
     Mutant(
         "Metropolis: everything accepted",
         "toolkit/metropolis.py",
-        "select(odds > u, 1.0, 0.0)",
+        "select(odds > draw[lane], 1.0, 0.0)",
         "select(odds > 0.0, 1.0, 0.0)",
         "tests/test_metropolis.py",
     ),
@@ -361,8 +361,8 @@ MUTANTS = [
     Mutant(
         "Metropolis: kinetic energy forgotten",
         "toolkit/metropolis.py",
-        "kept[lane] = fma(0.5 * momentum[d, lane], momentum[d, lane], kept[lane])",
-        "kept[lane] += 0.0",
+        "end[lane] = fma(0.5 * kicked, kicked, end[lane])",
+        "end[lane] += 0.0",
         "tests/test_metropolis.py",
     ),
     Mutant(

@@ -336,14 +336,14 @@ PHASES = {
     ),
     "start of a trajectory": (
         metropolis.begin_trajectory.py_func,
-        types.void(*(MATRIX,) * 3, *(FLOATS,) * 5, types.boolean),
+        types.void(*(MATRIX,) * 4, *(FLOATS,) * 6, types.boolean, types.boolean, types.int64),
     ),
-    "kick": (metropolis.kick.py_func, types.void(MATRIX, MATRIX, FLOATS, types.float64)),
-    "drift": (metropolis.drift.py_func, types.void(MATRIX, MATRIX, FLOATS)),
+    "kick and drift": (metropolis.kick_and_drift.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
+    "end of a trajectory": (metropolis.end_trajectory.py_func, types.void(MATRIX, MATRIX, *(FLOATS,) * 3)),
     "Metropolis test": (
         metropolis.accept.py_func,
         types.void(
-            *(MATRIX,) * 3, *(FLOATS,) * 4, types.uint64, NAMES, NAMES, types.int64, signatures.INTEGERS, types.boolean
+            *(MATRIX,) * 2, *(FLOATS,) * 5, types.uint64, NAMES, NAMES, types.int64, signatures.INTEGERS, types.boolean
         ),
     ),
     "probe": (evaluation.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS)),

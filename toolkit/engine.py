@@ -115,7 +115,7 @@ def advance(
         if numbers.draws_noise:
             fill_noise(state, numbers.seed, step, MOVE, 0, place)
         if numbers.leapfrogs > 0:
-            call(propose, at_propose, step)
+            call(propose, at_propose, step, changes)
         else:
             call(move, at_move, changes)
         if numbers.max_bounces > 0:

@@ -162,9 +162,7 @@ def log_of_normal(x):
 def log(x):
     """Natural logarithm to 1.1 ulp, subnormals included. log(±0) = -inf, log(x < 0) = nan, log(inf) = inf."""
     tiny = x < 2.2250738585072014e-308  # scaled by 2⁵⁴
-    result = log_reduced(
-        select(tiny, x * 18014398509481984.0, x), select(tiny, 4503599627372598.0, 4503599627372544.0)
-    )
+    result = log_reduced(select(tiny, x * 18014398509481984.0, x), select(tiny, 4503599627372598.0, 4503599627372544.0))
     result = select(x < math.inf, result, x)  # inf and nan return themselves
     return select(x > 0.0, result, select(x == 0.0, -math.inf, math.nan))
 

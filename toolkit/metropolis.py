@@ -6,7 +6,7 @@ import numpy as np
 from numba import uint64
 
 from .checks import check_count
-from .compiling import kernel
+from .compiling import inlined
 from .maths import exp, fma, select
 from .moving import Dynamics
 from .philox import ACCEPT, uniform_pair
@@ -41,59 +41,76 @@ def hmc(*, n_leapfrogs: int = 10) -> Dynamics:
     return Dynamics("hmc", move_not, has_momentum=True, gradients=count + 1, leapfrogs=count)
 
 
-@kernel
-def begin_trajectory(position, momentum, noise, step_size, temperature, potential, start, length, is_mala):
-    """Fresh momenta √T ξ, the leapfrog's ``length``, and in ``start`` the energy of the extended system."""
+@inlined
+def begin_trajectory(
+    position, momentum, gradient, noise, step_size, temperature, potential, start, length, heat, is_mala, keeps, changes
+):
+    """Fresh momenta √T ξ, in ``start`` the energy of the extended system, and the first half kick and drift.
+
+    length ← the leapfrog's own, and heat ← √T, where ``changes``. keeps: the noise becomes the gradient.
+    """
+    if changes > 1:
+        for lane in range(start.size):
+            length[lane] = math.sqrt(2.0 * step_size[lane]) if is_mala else step_size[lane]
+            heat[lane] = math.sqrt(temperature[lane])
     for lane in range(start.size):
-        length[lane] = math.sqrt(2.0 * step_size[lane]) if is_mala else step_size[lane]
         start[lane] = potential[lane]
     for d in range(position.shape[0]):
+        x, p, slope, normal = position[d], momentum[d], gradient[d], noise[d]
         for lane in range(start.size):
-            momentum[d, lane] = math.sqrt(temperature[lane]) * noise[d, lane]
+            fresh = heat[lane] * normal[lane]
+            start[lane] = fma(0.5 * fresh, fresh, start[lane])
+            kicked = fma(-0.5 * length[lane], slope[lane], fresh)
+            p[lane] = kicked
+            x[lane] = fma(length[lane], kicked, x[lane])
+        if keeps:
+            for lane in range(start.size):
+                normal[lane] = slope[lane]
+
+
+@inlined
+def kick_and_drift(position, momentum, gradient, length):
+    """p ← p − ε ∇U, then x ← x + ε p."""
     for d in range(position.shape[0]):
-        for lane in range(start.size):
-            start[lane] = fma(0.5 * momentum[d, lane], momentum[d, lane], start[lane])
+        x, p, slope = position[d], momentum[d], gradient[d]
+        for lane in range(x.size):
+            kicked = fma(-length[lane], slope[lane], p[lane])
+            p[lane] = kicked
+            x[lane] = fma(length[lane], kicked, x[lane])
 
 
-@kernel
-def kick(momentum, gradient, length, share):
-    """p ← p − share · ε ∇U."""
+@inlined
+def end_trajectory(momentum, gradient, potential, length, end):
+    """The last half kick, and in ``end`` the energy of the extended system."""
+    for lane in range(end.size):
+        end[lane] = potential[lane]
     for d in range(momentum.shape[0]):
-        for lane in range(length.size):
-            momentum[d, lane] = fma(-share * length[lane], gradient[d, lane], momentum[d, lane])
+        p, slope = momentum[d], gradient[d]
+        for lane in range(end.size):
+            kicked = fma(-0.5 * length[lane], slope[lane], p[lane])
+            p[lane] = kicked
+            end[lane] = fma(0.5 * kicked, kicked, end[lane])
 
 
-@kernel
-def drift(position, momentum, length):
-    """x ← x + ε p."""
-    for d in range(momentum.shape[0]):
-        for lane in range(length.size):
-            position[d, lane] = fma(length[lane], momentum[d, lane], position[d, lane])
+@inlined
+def accept(position, previous, potential, start, kept, temperature, draw, seed, chain, replica, step, accepted, counts):
+    """Put back ``previous`` where the Metropolis test fails; a non-finite end fails it.
 
-
-@kernel
-def accept(
-    position, previous, momentum, potential, start, temperature, kept, seed, chain, replica, step, accepted, counts
-):
-    """Put back ``previous`` where the Metropolis test fails; a non-finite end fails it. ``kept`` (lane) is scratch.
-
-    At temperature 0 a move is kept where the potential does not rise. Counts acceptances where ``counts``.
+    kept (lane): the energy at the end, and then 1 where it passes and 0 where not. draw (lane) is scratch. At
+    temperature 0 a move is kept where the potential does not rise. Counts acceptances where ``counts``.
     """
     lanes = start.size
     for lane in range(lanes):
-        kept[lane] = potential[lane]
-    for d in range(position.shape[0]):
-        for lane in range(lanes):
-            kept[lane] = fma(0.5 * momentum[d, lane], momentum[d, lane], kept[lane])
+        draw[lane] = uniform_pair(seed, chain[lane], replica[lane], uint64(step), uint64(ACCEPT), np.uint64(0))[0]
     for lane in range(lanes):
-        u = uniform_pair(seed, chain[lane], replica[lane], uint64(step), uint64(ACCEPT), np.uint64(0))[0]
         cold = temperature[lane] == 0.0
         odds = exp((start[lane] - kept[lane]) / select(cold, 1.0, temperature[lane]))
         odds = select(cold, select(potential[lane] <= start[lane], 1.0, 0.0), odds)  # it began at rest
-        kept[lane] = select(odds > u, 1.0, 0.0)  # false for nan
+        kept[lane] = select(odds > draw[lane], 1.0, 0.0)  # false for nan
     if counts:
         for lane in range(lanes):
             accepted[lane] += np.int64(kept[lane])
     for d in range(position.shape[0]):
+        x, back = position[d], previous[d]
         for lane in range(lanes):
-            position[d, lane] = select(kept[lane] != 0.0, position[d, lane], previous[d, lane])
+            x[lane] = select(kept[lane] != 0.0, x[lane], back[lane])

@@ -1,18 +1,19 @@
 """A Metropolis step for the energy that tempering leaves, behind the signature by which the engine calls it."""
 
-from .compiling import inlined, kernel
+from .compiling import inlined
 from .contour import ZETA
 from .evaluation import evaluate
 from .flattening import flatten_block
 from .handing import laid_down
 from .maths import fma, select
-from .metropolis import accept, begin_trajectory, drift, kick
+from .metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift
 from .state import (
     CONTINUOUS,
     CONTOUR,
     ENERGY,
     EXCHANGE,
     EXTENDED,
+    HEAT,
     LAMBDA,
     LENGTH,
     LOG_PSI,
@@ -27,11 +28,11 @@ from .state import (
 from .tempers import scale_gradients
 
 
-def propose_nothing(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step):
+def propose_nothing(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step, changes):
     """Dynamics that move by themselves need no proposal."""
 
 
-def propose(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step):
+def propose(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step, changes):
     """A trajectory of leapfrog steps and its Metropolis test, for the law that the tempered energy gives."""
     rows = state.rows
     length, potential = rows[LENGTH], rows[POTENTIAL]
@@ -40,16 +41,12 @@ def propose(state, numbers, target, target_parameters, tempering_parameters, loo
     at_look = laid_down(look, (state.position, state.foot, rows[OUTSIDE], real, whole))
     temper_potential(energy, state, numbers, tempering_parameters)
     begin_trajectory(
-        state.position, state.momentum, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential, rows[EXTENDED],
-        length, numbers.is_mala,
+        state.position, state.momentum, state.gradient, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential,
+        rows[EXTENDED], length, rows[HEAT], numbers.is_mala, keeps_ends(numbers), changes,
     )  # fmt: skip
-    if keeps_ends(numbers):  # ``take_ends`` finds the gradient of the start there
-        for d in range(state.gradient.shape[0]):
-            for lane in range(length.size):
-                state.noise[d, lane] = state.gradient[d, lane]
-    kick(state.momentum, state.gradient, length, 0.5)
     for leapfrog in range(numbers.leapfrogs):
-        drift(state.position, state.momentum, length)
+        if leapfrog > 0:
+            kick_and_drift(state.position, state.momentum, state.gradient, length)
         evaluate(
             target, at_target, look, at_look, state.position, potential, state.gradient, rows[OUTSIDE], numbers.penalty
         )
@@ -58,15 +55,15 @@ def propose(state, numbers, target, target_parameters, tempering_parameters, loo
             scale_gradients(state, rows[PROPOSED])
         elif numbers.tempering == CONTINUOUS:
             scale_gradients(state, rows[LAMBDA])
-        kick(state.momentum, state.gradient, length, 0.5 if leapfrog == numbers.leapfrogs - 1 else 1.0)
     temper_potential(potential, state, numbers, tempering_parameters)
+    end_trajectory(state.momentum, state.gradient, potential, length, rows[WEIGHT])
     accept(
-        state.position, state.previous, state.momentum, potential, rows[EXTENDED], rows[TEMPERATURE], rows[WEIGHT],
+        state.position, state.previous, potential, rows[EXTENDED], rows[WEIGHT], rows[TEMPERATURE], rows[PROPOSED],
         numbers.seed, state.chain, state.replica, step, state.accepted, step >= numbers.burn_in,
     )  # fmt: skip
 
 
-@kernel
+@inlined
 def temper_potential(energy, state, numbers, tempering_parameters):
     """The energy of the law that is sampled: flattened by contour, scaled by λ, or the target's own."""
     rows = state.rows
@@ -89,7 +86,7 @@ def keeps_ends(numbers):
     return numbers.leapfrogs > 0 and (numbers.tempering == NO_TEMPERING or numbers.tempering == EXCHANGE)
 
 
-@kernel
+@inlined
 def take_ends(state, rejects):
     """Energy and gradient where each lane is: of its trajectory's end, or of its start, in the noise, where it is back.
 

@@ -54,12 +54,13 @@ class State(NamedTuple):
 
 # Energies are exact in ENERGY, and as tempering sees them in NOISY_ENERGY. The gradient is multiplied by MULTIPLIER
 # (contour), or by the coupling λ (continuous tempering), which is 1 elsewhere; PROPOSED is MULTIPLIER on the way to a
-# Metropolis test. WEIGHT is that of the last draw; under MALA and HMC it says, beside POTENTIAL and OUTSIDE, how a
-# trajectory ended, and the noise holds the gradient where it began (``proposals.take_ends``).
+# Metropolis test, and its uniform then; LENGTH and HEAT are a leapfrog's step and √T. WEIGHT is that of the last draw;
+# under MALA and HMC it says, beside POTENTIAL and OUTSIDE, how a trajectory ended, and the noise holds the gradient
+# where it began (``proposals.take_ends``).
 (
     ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, MULTIPLIER, LAMBDA, WEIGHT, PLACE, BIN,
-    LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, PROPOSED, ENGINE_ROWS,
-) = range(18)  # fmt: skip
+    LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, HEAT, PROPOSED, ENGINE_ROWS,
+) = range(19)  # fmt: skip
 
 TOP, BOTTOM, SHARE, MASSES = range(4)  # θ at the two ends of a bin, and the share of a step that teaches it
 
@@ -149,6 +150,7 @@ PROPOSE = types.void(
     types.FunctionType(s.DOMAIN),
     s.FLOATS,
     s.TABLE,
+    types.int64,
     types.int64,
 )
 ADVANCE = types.void(
