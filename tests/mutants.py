@@ -144,8 +144,8 @@ MUTANTS = [
     Mutant(
         "swap: no random number",
         "toolkit/swapping.py",
-        "select(threshold > 0.0, threshold, u)",
-        "select(threshold > 0.0, threshold, 0.5)",
+        "uniform[c] = uniform_pair(seed, chain[c], uint64(pair), step, uint64(SWAP), uint64(0))[0]",
+        "uniform[c] = 0.5",
         "tests/test_tempering.py",
     ),
     Mutant(
@@ -165,15 +165,15 @@ MUTANTS = [
     Mutant(
         "swap: momenta keep their size",
         "toolkit/swapping.py",
-        "heat = math.sqrt(hot_heat[c] / cold_heat[c])",
-        "heat = 1.0",
+        "heat[lane] = math.sqrt(temperature[lane] / temperature[lane - n_chains])",
+        "heat[lane] = 1.0",
         "tests/test_tempering.py",
     ),
     Mutant(
         "swap: momenta at their own time",
         "toolkit/swapping.py",
-        "0.5 * math.sqrt(cold_size[c]), 0.5 * math.sqrt(hot_size[c])",
-        "0.0 * math.sqrt(cold_size[c]), 0.0 * math.sqrt(hot_size[c])",
+        "0.5 * math.sqrt(step_size[lane])",
+        "0.0 * math.sqrt(step_size[lane])",
         "tests/test_tempering.py tests/test_step_by_step.py",
     ),
     Mutant(
@@ -403,8 +403,8 @@ MUTANTS = [
     Mutant(
         "contour: a bin unvisited keeps a tiny θ",
         "toolkit/flattening.py",
-        "state.table[c, 2 * j] = state.table[c, 2 * nearest]",
-        "state.table[c, 2 * j] = 1e-6 * state.table[c, 2 * nearest]",
+        "table[c, 2 * j] = table[c, 2 * nearest]",
+        "table[c, 2 * j] = 1e-6 * table[c, 2 * nearest]",
         "tests/test_contour.py tests/test_contour_laws.py",
     ),
     Mutant(
@@ -445,8 +445,8 @@ MUTANTS = [
     Mutant(
         "coupling: force's sign",
         "toolkit/continuous.py",
-        "force[lane] = side * bias[here, lane]",
-        "force[lane] = -side * bias[here, lane]",
+        "force[lane] = side * mean",
+        "force[lane] = -side * mean",
         "tests/test_continuous_kernel.py",
     ),
     Mutant(

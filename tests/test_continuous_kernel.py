@@ -14,15 +14,16 @@ LANES = 16
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 
 
-def step_once(rows, bias, visits, noisy_energy, temperature, step_size, scale, noise, fresh, parameters, step):
+def step_once(rows, bias, visits, kicks, noisy_energy, temperature, step_size, scale, noise, fresh, parameters, step):
+    continuous.find_kicks(kicks, step_size, temperature, parameters)
     continuous.temper_continuously(
-        rows, bias, visits, noisy_energy, temperature, step_size, scale, noise, fresh, parameters, step
+        rows, bias, visits, kicks, noisy_energy, temperature, scale, noise, fresh, parameters, step
     )
 
 
 def compiled_step():
     matrix, floats = signatures.MATRIX, signatures.FLOATS
-    return compile_part(step_once, types.void(*(matrix,) * 3, *(floats,) * 7, types.int64))
+    return compile_part(step_once, types.void(*(matrix,) * 4, *(floats,) * 7, types.int64))
 
 
 class Paper:
@@ -102,7 +103,20 @@ def test_the_kernel_is_the_papers_algorithm(bias, thermostat, own_step_size):
         energy[rng.random(LANES) < 0.02] = np.nan
         noise, fresh = rng.standard_normal((2, LANES))
         before, places = rows.copy(), rows[continuous.XI].copy()
-        step(rows, table, visits, energy, temperature, step_size, scale, noise, fresh, parameters, k)
+        step(
+            rows,
+            table,
+            visits,
+            np.zeros((2, LANES)),
+            energy,
+            temperature,
+            step_size,
+            scale,
+            noise,
+            fresh,
+            parameters,
+            k,
+        )
         for i, paper in enumerate(papers):
             paper.step(k, energy[i], temperature[i], eta[i], noise[i], fresh[i])
         if k % 60 < 10:
@@ -136,7 +150,9 @@ def test_the_coupling_and_its_slope(top, plateau):
     rows, table, visits = tempering.start(np.ones(xi.size), np.zeros(xi.size))
     rows[continuous.XI] = xi
     scale, one = np.zeros(xi.size), np.ones(xi.size)
-    compiled_step()(rows, table, visits, one, one, one, scale, one, one, tempering.parameters(), 1)
+    compiled_step()(
+        rows, table, visits, np.zeros((2, xi.size)), one, one, one, scale, one, one, tempering.parameters(), 1
+    )
     slope = rows[continuous.SLOPE]
     eps = 1e-6
     difference = (tempering.coupling(xi + eps)[0] - tempering.coupling(xi - eps)[0]) / (2 * eps)
@@ -160,7 +176,8 @@ def drive(rows, bias, visits, parameters, temperature, h, energy_noise, dim, ste
     lanes = temperature.size
     x, p = np.zeros((dim, lanes)), np.zeros((dim, lanes))
     energy, scale, noise, fresh = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
-    size = np.full(lanes, h)
+    kicks = np.zeros((2, lanes))
+    continuous.find_kicks(kicks, np.full(lanes, h), temperature, parameters)
     for k in range(steps):
         for lane in range(lanes):
             energy[lane] = energy_noise * np.random.normal()
@@ -169,7 +186,7 @@ def drive(rows, bias, visits, parameters, temperature, h, energy_noise, dim, ste
             for d in range(dim):
                 energy[lane] += 0.5 * x[d, lane] ** 2
         continuous.temper_continuously(
-            rows, bias, visits, energy, temperature, size, scale, noise, fresh, parameters, k
+            rows, bias, visits, kicks, energy, temperature, scale, noise, fresh, parameters, k
         )  # fmt: skip
         for lane in range(lanes):
             squared = 0.0
@@ -262,7 +279,7 @@ def test_no_tempering_at_a_top_temperature_of_1():
     scale = np.zeros(8)
     for k in range(100):
         arguments = (ones, ones, 0.01 * ones, scale, ones, (-1.0) ** k * ones, tempering.parameters(), k)
-        compiled_step()(rows, table, visits, *arguments)
+        compiled_step()(rows, table, visits, np.zeros((2, 8)), *arguments)
         assert (scale == 1.0).all()
         assert (rows[[continuous.WEIGHT, continuous.RENEWED]] == 1.0).all()
 

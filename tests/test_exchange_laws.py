@@ -43,14 +43,18 @@ def attempt_swaps(rule, energy, steps, *, sign=1.0, momentum=None, gradient=None
     momentum = np.zeros((0, lanes)) if momentum is None else momentum
     gradient = np.zeros((1, lanes)) if gradient is None else gradient
     state = exchange.exchange_state(rule, n_replicas, np.repeat(np.arange(n_replicas), n_chains), 0.0, n_chains)
-    kinds = (*(MATRIX,) * 5, *(FLOATS,) * 6, exchange.EXCHANGE_STATE, FLOATS, types.int64, types.uint64, NAMES)
+    kinds = (*(MATRIX,) * 6, *(FLOATS,) * 5, exchange.EXCHANGE_STATE, FLOATS, types.int64, types.uint64, NAMES)
     kernel = compile_part(swapping.swap_replicas.py_func, types.void(*kinds, types.int64, types.int64, types.boolean))
+    find_rungs = compile_part(
+        swapping.find_rungs.py_func, types.void(MATRIX, FLOATS, FLOATS, types.int64, types.boolean)
+    )
+    rungs, temperature = np.zeros((swapping.RUNG_ROWS, lanes)), np.repeat(TEMPERATURES[:n_replicas], n_chains)
+    find_rungs(rungs, np.zeros(lanes), temperature, n_chains, momentum.shape[0] > 0)
     seen = sign * energy.ravel()
     position = seen[None].copy()
     for step in steps:
         kernel(
-            position, momentum, np.zeros((0, lanes)), gradient, np.zeros((0, lanes)), seen, np.zeros(lanes),
-            np.repeat(TEMPERATURES[:n_replicas], n_chains),
+            position, momentum, np.zeros((0, lanes)), gradient, np.zeros((0, lanes)), rungs, seen, temperature,
             np.ones(lanes), np.zeros(lanes), np.zeros(lanes), state, rule.parameters(0.0, 0), step, np.uint64(7),
             np.arange(n_chains, dtype=np.uint64), n_chains, n_replicas, True,
         )  # fmt: skip

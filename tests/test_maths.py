@@ -310,8 +310,8 @@ PHASES = {
     "attempted swap": (
         swapping.attempt_pair.py_func,
         types.void(
-            *(MATRIX,) * 5,
-            *(FLOATS,) * 6,
+            *(MATRIX,) * 6,
+            *(FLOATS,) * 5,
             exchange.EXCHANGE_STATE,
             FLOATS,
             *(types.int64,) * 5,
@@ -328,7 +328,7 @@ PHASES = {
     ),
     "coupling": (
         continuous.temper_continuously.py_func,
-        types.boolean(*(MATRIX,) * 3, *(FLOATS,) * 7, types.int64),
+        types.boolean(*(MATRIX,) * 4, *(FLOATS,) * 6, types.int64),
     ),
     "Stein's gradients": (
         stein.stein_gradients.py_func,

@@ -84,6 +84,7 @@ def swap_once(
     drag,
     gradient,
     curvature,
+    rungs,
     energy,
     sizes,
     temperature,
@@ -94,8 +95,9 @@ def swap_once(
     numbers,
     chain,
 ):
+    swapping.find_rungs(rungs, sizes, temperature, 1, True)
     swapping.swap_replicas(
-        position, momentum, drag, gradient, curvature, energy, sizes, temperature, alive, swapped, scratch, state,
+        position, momentum, drag, gradient, curvature, rungs, energy, temperature, alive, swapped, scratch, state,
         numbers, 2, np.uint64(1), chain, 1, 2, True,
     )  # fmt: skip
 
@@ -104,7 +106,7 @@ def swap_once(
 def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     """Momentum of temperature T has variance T, so it changes hands by √(T_new / T_old); none where one is dead."""
     matrix, floats, names = signatures.MATRIX, signatures.FLOATS, signatures.NAMES
-    kinds = *(matrix,) * 5, *(floats,) * 6, exchange.EXCHANGE_STATE, floats, names
+    kinds = *(matrix,) * 6, *(floats,) * 6, exchange.EXCHANGE_STATE, floats, names
     swap = compile_part(swap_once, types.void(*kinds))
     rule = tempering.replica_exchange()
     state = exchange.exchange_state(rule, 2, np.arange(2), 0.0, 1)
@@ -112,8 +114,8 @@ def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     energy, temperature, chain = np.array([50.0, 0.0]), np.array([1.0, 4.0]), np.zeros(2, np.uint64)
     sizes = np.array([0.04, 0.16])  # half kicks of 0.1 and 0.2 times the gradient
     swap(
-        position, momentum, np.zeros((0, 2)), gradient, curvature, energy, sizes, temperature, np.array(alive),
-        np.zeros(2), np.zeros(2),
+        position, momentum, np.zeros((0, 2)), gradient, curvature, np.zeros((swapping.RUNG_ROWS, 2)), energy, sizes,
+        temperature, np.array(alive), np.zeros(2), np.zeros(2),
         state,
         rule.parameters(0.0, 0), chain,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .ahead import room_ahead
 from .compiling import PartPointer, compile_part
-from .continuous import ContinuousTempering
+from .continuous import KICKS, ContinuousTempering
 from .contour import Contour, contour_state
 from .domain import Domain
 from .engine import advance
@@ -124,10 +124,15 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         foot=np.empty((dim, lanes)),
         distances=np.empty(distances_room(n_replicas) if isinstance(tempering, Stein) else 0),
         rows=rows,
-        masses=np.empty((MASSES if isinstance(tempering, Contour) else 0, lanes)),
+        masses=np.empty((masses_rows(tempering), lanes)),
         scratch=np.zeros((problem.target.scratch_rows, lanes)),
         ahead=room_ahead(dim, *names),
     )
+
+
+def masses_rows(tempering: object) -> int:
+    """Rows of scratch that are float64 whatever the engine computes with."""
+    return MASSES if isinstance(tempering, Contour) else KICKS if isinstance(tempering, ContinuousTempering) else 0
 
 
 def continuous_state(tempering: object, temperature: Floats) -> ContinuousState:

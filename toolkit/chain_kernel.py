@@ -29,6 +29,7 @@ from .chain_columns import (
     take_row,
 )
 from .compiling import cache_stamp
+from .continuous import KICKS
 from .contour import ContourState
 from .device import SIMULATED, cuda
 from .device_compiling import bare, compile_kernel, interpreted, lazily
@@ -121,7 +122,8 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     ) = constants  # fmt: skip
     has_gradient_noise, has_energy_noise, has_penalty = gradient_noise != 0.0, energy_noise != 0.0, penalty != 0.0
     has_bounces, has_leapfrogs = max_bounces != 0, leapfrogs != 0
-    engine_rows, whole_one, masses_rows, zero = ENGINE_ROWS, LAMBDA, MASSES if bins else 1, real(0.0)
+    masses_rows = MASSES if bins else KICKS if coupled else 1
+    engine_rows, whole_one, zero = ENGINE_ROWS, LAMBDA, real(0.0)
     of_foot = real if parts.look is look_nowhere else np.float64  # as the domain's tables, or rounding crosses edges
 
     def kernel(

@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numba import uint64
 from numpy.typing import NDArray
 
 from .checks import check_choice, check_count, check_flag, check_number
-from .compiling import inlined, kernel
+from .compiling import apart, inlined, kernel
 from .maths import fma, select, smaller
 
 Floats = NDArray[np.float64]
@@ -16,6 +17,7 @@ ABF, METADYNAMICS = 1.0, 2.0
 
 # Rows of a lane: its state, carried from step to step; what the engine reads after each step; scratch.
 XI, MOMENTUM, THERMOSTAT, DEPOSITS, WEIGHT, RENEWED, SLOPE, ROOT, FORCE, CONTINUOUS_ROWS = range(10)
+DRIFT, INJECTED, KICKS = range(3)  # √h_ξ, and the deviation √(2 c_ξ T) of what is injected
 
 
 @dataclass(frozen=True)
@@ -144,26 +146,32 @@ def coupling(xi, plateau, growth):
 
 
 @kernel
+def find_kicks(kicks, step_size, temperature, parameters):
+    """kicks (KICKS, lane) ← what step sizes and temperatures give, for ``temper_continuously``."""
+    for lane in range(temperature.size):
+        h = select(parameters[2] > 0.0, parameters[2], step_size[lane])
+        kicks[DRIFT, lane] = math.sqrt(h)
+        kicks[INJECTED, lane] = math.sqrt(2.0 * parameters[3] * temperature[lane])
+
+
+@kernel
 def temper_continuously(
-    rows, bias, visits, noisy_energy, temperature, step_size, scale, noise, fresh, parameters, step
+    rows, bias, visits, kicks, noisy_energy, temperature, scale, noise, fresh, parameters, step
 ):  # fmt: skip
     """One step of ξ in every lane; true where momenta were due to be drawn afresh, and were where RENEWED is not 0.
 
     noise, fresh: (lane,), standard normals. scale: (lane,), set to λ at the ξ where the step begins. WEIGHT is set
     by the ξ where it ends, which belongs to the position that the move to come will reach.
     """
-    plateau, growth, own_step_size, friction, inertia = (
-        parameters[0], parameters[1], parameters[2], parameters[3], parameters[4]
-    )  # fmt: skip
+    plateau, growth, inertia = parameters[0], parameters[1], parameters[4]
     lanes = scale.size
     xi, momentum, thermostat, weight, slope = rows[XI], rows[MOMENTUM], rows[THERMOSTAT], rows[WEIGHT], rows[SLOPE]
-    root, force, renewed = rows[ROOT], rows[FORCE], rows[RENEWED]
+    root, force, renewed, drift, injected = rows[ROOT], rows[FORCE], rows[RENEWED], kicks[DRIFT], kicks[INJECTED]
     for lane in range(lanes):
         scale[lane], slope[lane] = coupling(xi[lane], plateau, growth)
     for lane in range(lanes):
-        h = select(own_step_size > 0.0, own_step_size, step_size[lane])
         moves = (temperature[lane] > 0.0) & (noisy_energy[lane] - noisy_energy[lane] == 0.0)
-        root[lane] = select(moves, math.sqrt(h), 0.0)
+        root[lane] = select(moves, drift[lane], 0.0)
 
     due = step % np.int64(parameters[8]) == 0
     if due:
@@ -179,8 +187,7 @@ def temper_continuously(
             thermostat[lane] += select(root[lane] > 0.0, rate * rate * heat / inertia, 0.0)
     push_and_learn(rows, bias, visits, noisy_energy, temperature, parameters[5], parameters[6])
     for lane in range(lanes):
-        inject = math.sqrt(2.0 * friction * temperature[lane])
-        kick = slope[lane] * fma(inject, noise[lane], -root[lane] * noisy_energy[lane])
+        kick = slope[lane] * fma(injected[lane], noise[lane], -root[lane] * noisy_energy[lane])
         damping = slope[lane] * slope[lane] * thermostat[lane]
         kicked = fma(-damping, momentum[lane], momentum[lane]) + fma(root[lane], force[lane], kick)
         momentum[lane] = select(root[lane] > 0.0, kicked, momentum[lane])
@@ -198,19 +205,17 @@ def push_and_learn(rows, bias, visits, noisy_energy, temperature, kind, height):
     """Read the bias's force on ξ at every lane into FORCE, then learn from this step; lane by lane, for its tables."""
     xi, slope, root, force, deposits = rows[XI], rows[SLOPE], rows[ROOT], rows[FORCE], rows[DEPOSITS]
     n_bins = bias.shape[0]
+    if kind == ABF:
+        push_by_means(xi, slope, root, force, rows[WEIGHT], bias, visits, noisy_energy)
+        return
     for lane in range(force.size):
         place = abs(xi[lane]) * n_bins
         side = select(xi[lane] < 0.0, -1.0, 1.0)
         moves = root[lane] > 0.0
-        here = min(np.int64(place), n_bins - 1)
         force[lane] = 0.0
         if moves:
-            visits[here, lane] += 1.0
-        if kind == ABF:
-            force[lane] = side * bias[here, lane]
-            if moves:
-                bias[here, lane] += (side * slope[lane] * noisy_energy[lane] - bias[here, lane]) / visits[here, lane]
-        elif kind == METADYNAMICS:  # linear between the bins' centres, and flat beyond the first and the last
+            visits[min(np.int64(place), n_bins - 1), lane] += 1.0
+        if kind == METADYNAMICS:  # linear between the bins' centres, and flat beyond the first and the last
             centre = math.floor(place - 0.5)
             lower, upper = max(np.int64(centre), 0), min(np.int64(centre) + 1, n_bins - 1)
             force[lane] = -side * (bias[upper, lane] - bias[lower, lane]) * n_bins
@@ -220,3 +225,39 @@ def push_and_learn(rows, bias, visits, noisy_energy, temperature, kind, height):
                 share = place - 0.5 - centre
                 bias[lower, lane] += (1.0 - share) * added
                 bias[upper, lane] += share * added
+
+
+@inlined
+def push_by_means(xi, slope, root, force, count, bias, visits, noisy_energy):
+    """``push_and_learn`` where the bias is the running mean of λ'(ξ) Ũ in each bin; ``count`` (lane,) is scratch."""
+    look_up(xi, root, force, count, bias, visits)
+    for lane in range(force.size):
+        side, mean = select(xi[lane] < 0.0, -1.0, 1.0), force[lane]
+        learned = mean + (side * slope[lane] * noisy_energy[lane] - mean) / count[lane]
+        count[lane] = select(root[lane] > 0.0, learned, mean)
+        force[lane] = side * mean
+    keep_means(xi, count, bias)
+
+
+@inlined
+def bin_of(xi, n_bins):
+    """The bin of ξ; its walls lie in the last."""
+    here = np.int64(abs(xi) * n_bins)
+    return uint64(here - np.int64(here == n_bins))
+
+
+@apart
+def look_up(xi, root, mean, count, bias, visits):
+    """mean ← the bias in the bin of each lane; count ← its visits, which this one joins where ξ moves."""
+    for lane in range(mean.size):
+        here = bin_of(xi[lane], bias.shape[0])
+        mean[lane] = bias[here, lane]
+        count[lane] = visits[here, lane] + select(root[lane] > 0.0, 1.0, 0.0)
+        visits[here, lane] = count[lane]
+
+
+@apart
+def keep_means(xi, mean, bias):
+    """The bias in the bin of each lane ← mean."""
+    for lane in range(mean.size):
+        bias[bin_of(xi[lane], bias.shape[0]), lane] = mean[lane]

@@ -107,7 +107,7 @@ def advance(
             fill_noise(state, numbers.seed, step, GRADIENT_NOISE, 1, place)
             add_noise(gradient, numbers.gradient_noise, noise)
         if numbers.tempering != NO_TEMPERING:
-            call(temper, at_temper, step, samples)
+            call(temper, at_temper, step, samples, changes)
 
         for d in range(position.shape[0]):
             for lane in range(lanes):

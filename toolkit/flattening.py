@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
+from numba import uint64
 
-from .compiling import inlined, kernel
+from .compiling import apart, inlined, kernel
 from .contour import (
     COUNT_FROM,
     FIELD_POWER,
@@ -18,7 +19,7 @@ from .contour import (
     WIDTH,
     ZETA,
 )
-from .maths import exp, fma, larger, log, power, select, smaller
+from .maths import exp, fma, larger, log_of_normal, power, select, smaller
 from .state import BIN, BOTTOM, LOG_PSI, LOG_WEIGHT, PLACE, TEMPERATURE, TOP
 
 SMALLEST_SCALE = 1e-100
@@ -26,7 +27,7 @@ SMALLEST_THETA = 1e-200  # of a visited bin, about; times the smallest scale it 
 SMALLEST_REST = 1e-16  # what a step leaves of θ, also where ω c = 1
 
 
-@kernel
+@apart
 def nearest_visited(table, j):
     """The visited bin nearest to ``j``, the lower one of two; −1 where none has been visited."""
     n_bins = table.size // 2
@@ -45,8 +46,8 @@ def flatten(
 ):  # fmt: skip
     """The gradient's multiplier and log Ψ of every lane at ``energy``; the other rows (lane) hold what led there.
 
-    place: the energy in units of bins from u_min; bins: its bin, from 0; top, bottom: Ψ at the bin's two ends;
-    log_weight: the logarithm whose multiples weigh draws and steps, log Ψ or the bin's log θ.
+    place: the energy in units of bins from u_min; bins: its bin, from 0; top: log Ψ at the bin's upper end; bottom: Ψ
+    at its lower one; log_weight: the logarithm whose multiples weigh draws and steps, log Ψ or the bin's log θ.
     """
     u_min, width, zeta = parameters[U_MIN], parameters[WIDTH], parameters[ZETA]
     interpolated = parameters[INTERPOLATED] != 0.0
@@ -59,23 +60,35 @@ def flatten(
         bins[lane] = select(number < highest, number, highest)
         top[lane] = 1.0
         bottom[lane] = 1.0
+    read_masses(bins, top, bottom, state.table, state.scale, n_chains, n_replicas)
+    for lane in range(energy.size):
+        log_top = log_of_normal(top[lane])
+        log_bottom = log_of_normal(select(place[lane] < highest + 1.0, bottom[lane], top[lane]))
+        rise = log_top - log_bottom
+        top[lane] = log_top
+        multiplier[lane] = 1.0 + zeta * temperature[lane] * rise / width
+        log_psi[lane] = log_top - (bins[lane] + 1.0 - place[lane]) * rise
+        log_weight[lane] = select(interpolated, log_psi[lane], log_top)
+
+
+@apart
+def read_masses(bins, top, bottom, table, scale, n_chains, n_replicas):
+    """top, bottom ← Ψ at the two ends of each lane's bin: θ of the bin and of the one below, where it was visited."""
     for r in range(n_replicas):
         for c in range(n_chains):
             lane = r * n_chains + c
             here = int(bins[lane])
-            visited = state.table[c, 2 * here + 1] > 0.0
-            j = here if visited else nearest_visited(state.table[c], here)
-            if j >= 0:
-                mass = state.scale[c] * state.table[c, 2 * j]
-                top[lane] = mass
-                slopes = visited and j > 0 and place[lane] < highest + 1.0 and state.table[c, max(2 * j - 1, 0)] > 0.0
-                bottom[lane] = state.scale[c] * state.table[c, max(2 * j - 2, 0)] if slopes else mass
-    for lane in range(energy.size):
-        log_top = log(top[lane])
-        rise = log_top - log(bottom[lane])
-        multiplier[lane] = 1.0 + zeta * temperature[lane] * rise / width
-        log_psi[lane] = log_top - (bins[lane] + 1.0 - place[lane]) * rise
-        log_weight[lane] = select(interpolated, log_psi[lane], log_top)
+            below = max(here - 1, 0)
+            mass = table[c, uint64(2 * here)]
+            if table[c, uint64(2 * here + 1)] > 0.0:
+                slopes = table[c, uint64(2 * below + 1)] > 0.0
+                top[lane] = scale[c] * mass
+                bottom[lane] = scale[c] * select(slopes, table[c, uint64(2 * below)], mass)
+            else:
+                nearest = nearest_visited(table[c], here)
+                if nearest >= 0:
+                    top[lane] = scale[c] * table[c, 2 * nearest]
+                    bottom[lane] = top[lane]
 
 
 @inlined
@@ -88,9 +101,9 @@ def flatten_block(energy, multiplier, state, numbers, parameters):
     )  # fmt: skip
 
 
-@kernel
-def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains, n_replicas):
-    """One step of stochastic approximation, θ ← θ + ω/P Σ_p c_p (e_{J_p} − θ); ``share`` (lane) is scratch.
+@inlined
+def learn(bins, place, log_top, log_weight, share, added, left, state, parameters, step, n_chains, n_replicas):
+    """One step of stochastic approximation, θ ← θ + ω/P Σ_p c_p (e_{J_p} − θ); share, added, left (lane) are scratch.
 
     Only the visited entries and the common scale change, so the cost does not grow with the number of bins.
     """
@@ -99,39 +112,15 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
     zeta, rest, n_bins = parameters[ZETA], parameters[FIELD_POWER], state.table.shape[1] // 2
     beyond = float(n_bins)
     learns = step < parameters[LEARN_UNTIL]
-    if rest == 0.0:
-        for lane in range(share.size):
-            share[lane] = omega * exp(zeta * log_weight[lane])
-    else:
-        for lane in range(share.size):
-            share[lane] = omega * exp(fma(zeta, log_weight[lane], rest * log(top[lane])))
     for lane in range(share.size):
+        field = zeta * log_weight[lane] if rest == 0.0 else fma(zeta, log_weight[lane], rest * log_top[lane])
         inside = (place[lane] >= 0.0) & (place[lane] < beyond)  # false for nan: a lane that has diverged
+        share[lane] = omega * exp(field)
         share[lane] = select(inside & learns, share[lane], 0.0)
-    for c in range(n_chains):
-        total = 0.0
-        for r in range(n_replicas):
-            lane = r * n_chains + c
-            total += share[lane]
-            if share[lane] > 0.0:
-                j = int(bins[lane])
-                if state.table[c, 2 * j + 1] == 0.0:
-                    open_bin(state, c, j)
-                state.table[c, 2 * j + 1] += 1.0
-            if step >= parameters[COUNT_FROM]:
-                state.outside[0, c] += int(place[lane] < 0.0)
-                state.outside[1, c] += int(place[lane] >= beyond)
-                state.outside[2, c] += 1
-        state.scale[c] *= larger(1.0 - total, SMALLEST_REST)
-        for r in range(n_replicas):
-            lane = r * n_chains + c
-            if share[lane] > 0.0:
-                state.table[c, 2 * int(bins[lane])] += share[lane] / state.scale[c]
-        if state.scale[c] < SMALLEST_SCALE:
-            for j in range(n_bins):
-                if state.table[c, 2 * j + 1] > 0.0:
-                    state.table[c, 2 * j] = larger(state.scale[c] * state.table[c, 2 * j], SMALLEST_THETA)
-            state.scale[c] = 1.0
+    if step >= parameters[COUNT_FROM]:
+        count_outside(state, place, beyond, n_chains, n_replicas)
+    divide_shares(share, added, left, state.scale, n_chains, n_replicas)
+    teach(bins, share, added, left, state.table, state.scale, n_chains, n_replicas)
     sampled = step + 1 - np.int64(parameters[COUNT_FROM])
     if sampled >= state.mark[0]:  # the first step that learns since then
         for c in range(n_chains):
@@ -142,12 +131,92 @@ def learn(bins, place, top, log_weight, share, state, parameters, step, n_chains
                 state.late[c, j] = state.scale[c] * state.table[c, 2 * j]
 
 
-@kernel
-def open_bin(state, c, j):
+@inlined
+def divide_shares(share, added, left, scale, n_chains, n_replicas):
+    """left (chain) ← the scale that a step leaves; added (lane) ← what its shares of θ are in the table's units."""
+    for c in range(n_chains):
+        left[c] = 0.0
+    for r in range(n_replicas):
+        own = share[r * n_chains : (r + 1) * n_chains]
+        for c in range(n_chains):
+            left[c] += own[c]
+    for c in range(n_chains):
+        left[c] = scale[c] * larger(1.0 - left[c], SMALLEST_REST)
+    for r in range(n_replicas):
+        own, divided = share[r * n_chains : (r + 1) * n_chains], added[r * n_chains : (r + 1) * n_chains]
+        for c in range(n_chains):
+            divided[c] = own[c] / left[c]
+
+
+@apart
+def teach(bins, share, added, left, table, scale, n_chains, n_replicas):
+    """Put what a step adds into the table, and what it leaves of the scale into its place."""
+    for r in range(n_replicas):
+        for c in range(n_chains):
+            lane = r * n_chains + c
+            if share[lane] > 0.0:
+                visits = uint64(2 * int(bins[lane]) + 1)
+                if table[c, visits] == 0.0:
+                    open_bin(table, scale, c, int(bins[lane]))
+                    left[c] = 0.0
+                table[c, visits] += 1.0
+    ends = 0
+    for c in range(n_chains):
+        ends += int(left[c] < SMALLEST_SCALE)
+    if ends > 0:
+        for c in range(n_chains):
+            if left[c] == 0.0:
+                divide_again(share, added, left, scale, c, n_chains, n_replicas)
+    for r in range(n_replicas):
+        for c in range(n_chains):
+            lane = r * n_chains + c
+            table[c, uint64(2 * int(bins[lane]))] += added[lane]
+    for c in range(n_chains):
+        scale[c] = left[c]
+    if ends > 0:
+        for c in range(n_chains):
+            if scale[c] < SMALLEST_SCALE:
+                rescale(table, scale, c)
+
+
+@apart
+def divide_again(share, added, left, scale, c, n_chains, n_replicas):
+    """``divide_shares`` of one chain, whose scale has changed."""
+    left[c] = 0.0
+    for r in range(n_replicas):
+        left[c] += share[r * n_chains + c]
+    left[c] = scale[c] * larger(1.0 - left[c], SMALLEST_REST)
+    for r in range(n_replicas):
+        added[r * n_chains + c] = share[r * n_chains + c] / left[c]
+
+
+@inlined
+def count_outside(state, place, beyond, n_chains, n_replicas):
+    """Count the energies below the partition, above it, and all."""
+    low, high, seen = state.outside[0], state.outside[1], state.outside[2]
+    for r in range(n_replicas):
+        own = place[r * n_chains : (r + 1) * n_chains]
+        for c in range(n_chains):
+            low[c] += int(own[c] < 0.0)
+            high[c] += int(own[c] >= beyond)
+            seen[c] += 1
+
+
+@apart
+def rescale(table, scale, c):
+    """Bring the scale of chain ``c`` back to 1."""
+    for j in range(table.shape[1] // 2):
+        if table[c, 2 * j + 1] > 0.0:
+            table[c, 2 * j] = larger(scale[c] * table[c, 2 * j], SMALLEST_THETA)
+    scale[c] = 1.0
+
+
+@apart
+def open_bin(table, scale, c, j):
     """Give the bin ``j`` of chain ``c`` the θ of the nearest visited bin, and let θ sum to 1 as before."""
-    nearest = nearest_visited(state.table[c], j)
+    nearest = nearest_visited(table[c], j)
     if nearest < 0:
-        state.table[c, 2 * j] = 1.0
+        table[c, 2 * j] = 1.0
         return
-    state.table[c, 2 * j] = state.table[c, 2 * nearest]
-    state.scale[c] /= fma(state.scale[c], state.table[c, 2 * j], 1.0)
+    table[c, 2 * j] = table[c, 2 * nearest]
+    scale[c] /= fma(scale[c], table[c, 2 * j], 1.0)

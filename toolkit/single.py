@@ -35,7 +35,8 @@ Single = np.float32
 
 KEPT = {
     flattening.flatten, flattening.learn, flattening.open_bin, flattening.nearest_visited, continuous.coupling,
-    continuous.temper_continuously, continuous.push_and_learn, evaluation.set_counters, swapping.estimate_corrections,
+    continuous.find_kicks, continuous.temper_continuously, continuous.push_and_learn, evaluation.set_counters,
+    swapping.estimate_corrections,
 }  # fmt: skip
 NAMESAKES: dict[Any, Any] = {
     maths.exp: single_maths.exp,

@@ -47,7 +47,7 @@ class State(NamedTuple):
     foot: Floats  # scratch (dim, lane)
     distances: Floats  # scratch of Stein's particles
     rows: Floats  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
-    masses: Floats  # scratch (MASSES or 0, lane): contour's, of float64 always
+    masses: Floats  # scratch (MASSES, KICKS or 0, lane): contour's, or continuous tempering's, of float64 always
     scratch: Floats  # scratch (rows, lane): the target's own
     ahead: Ahead
 
@@ -62,7 +62,9 @@ class State(NamedTuple):
     LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, HEAT, PROPOSED, ENGINE_ROWS,
 ) = range(19)  # fmt: skip
 
-TOP, BOTTOM, SHARE, MASSES = range(4)  # θ at the two ends of a bin, and the share of a step that teaches it
+# θ at the two ends of a bin (then log θ at the upper), the share of a step that teaches it, what that adds to its place
+# in the table, and of each chain the scale that the step leaves.
+TOP, BOTTOM, SHARE, ADDED, LEFT, MASSES = range(6)
 
 NO_TEMPERING, EXCHANGE, CONTOUR, CONTINUOUS, STEIN = range(5)
 
@@ -140,7 +142,7 @@ NUMBERS = types.NamedTuple(
     Numbers,
 )
 OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TALLIES, s.TESSERACT, s.CUBE), Outputs)
-TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean)
+TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean, types.int64)
 PROPOSE = types.void(
     STATE,
     NUMBERS,

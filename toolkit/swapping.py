@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import uint64
 
-from .compiling import kernel
+from .compiling import apart, inlined, kernel
 from .exchange import (
     ADAPT_UNTIL,
     ALL_PAIRS,
@@ -25,16 +25,32 @@ from .exchange import (
 from .maths import exp, fma, power, select
 from .philox import ENERGY_NOISE, SWAP, normal_pair, uniform_pair
 
+# Rows of what swaps take of a lane's rung; the last is scratch for what differs by pair or coordinate.
+COLDNESS, HALF_KICK, HEAT, HEAT_OF_PAIR, RUNG_ROWS = range(5)
+
 
 @kernel
+def find_rungs(rungs, step_size, temperature, n_chains, has_momentum):
+    """rungs (RUNG_ROWS, lane) ← 1/T, half a kick √h/2, and √(T/T') where T' is the temperature of the rung below."""
+    coldness, half_kick, heat = rungs[COLDNESS], rungs[HALF_KICK], rungs[HEAT]
+    for lane in range(temperature.size):
+        coldness[lane] = 1.0 / temperature[lane]
+    if has_momentum:
+        for lane in range(temperature.size):
+            half_kick[lane] = 0.5 * math.sqrt(step_size[lane])
+        for lane in range(n_chains, temperature.size):
+            heat[lane] = math.sqrt(temperature[lane] / temperature[lane - n_chains])
+
+
+@inlined
 def swap_replicas(
-    position, momentum, thermostats, gradient, curvature, energy, step_size, temperature, alive, swapped, difference,
+    position, momentum, thermostats, gradient, curvature, rungs, energy, temperature, alive, swapped, difference,
     state, parameters, step, seed, chain, n_chains, n_replicas, counts,
 ):  # fmt: skip
     """Attempt the swaps of one step in a block whose lane of (replica r, chain c) is r · n_chains + c.
 
-    A lane whose ``alive`` is 0 never swaps. ``swapped`` and ``difference`` (lane) are scratch; the state's counts
-    grow where ``counts``.
+    rungs: as ``find_rungs`` leaves them. A lane whose ``alive`` is 0 never swaps. ``swapped`` and ``difference``
+    (lane) are scratch; the state's counts grow where ``counts``.
     """
     attempt = step // np.int64(parameters[SWAP_EVERY])
     window = np.int64(parameters[WINDOW])
@@ -43,7 +59,7 @@ def swap_replicas(
         for gate in range(state.rests.shape[0]):
             for c in range(n_chains):
                 state.rests[gate, c] = 0.0
-    pair = np.int64(0)  # a literal 0 would have Numba compile ``attempt_pair`` for it, too
+    pair = np.int64(0)
     for cold in range(n_replicas - 1):
         last = n_replicas if scheme == ALL_PAIRS else cold + 2
         for hot in range(cold + 1, last):
@@ -55,57 +71,59 @@ def swap_replicas(
                         coin = uniform_pair(seed, chain[c], uint64(0), uint64(step), uint64(SWAP), np.uint64(1))[0]
                         swapped[c] = select((coin < 0.5) == (cold % 2 == 0), 1.0, 0.0)
                 attempt_pair(
-                    position, momentum, thermostats, gradient, curvature, energy, step_size, temperature, alive,
-                    swapped, difference, state, parameters, cold, hot, pair, attempt, step, seed, chain, n_chains,
-                    counts,
+                    position, momentum, thermostats, gradient, curvature, rungs, energy, temperature, alive, swapped,
+                    difference, state, parameters, cold, hot, pair, attempt, step, seed, chain, n_chains, counts,
                 )  # fmt: skip
             pair += 1
     turn_round(state, n_chains, n_replicas, counts)
 
 
-@kernel
+@inlined
 def attempt_pair(
-    position, momentum, thermostats, gradient, curvature, energy, step_size, temperature, alive, swapped, difference,
+    position, momentum, thermostats, gradient, curvature, rungs, energy, temperature, alive, swapped, difference,
     state, parameters, first, second, pair, attempt, step, seed, chain, n_chains, counts,
 ):  # fmt: skip
     """Attempt one pair in the chains where ``swapped`` is 1, which it is afterwards where they have swapped."""
     cold = slice(first * n_chains, (first + 1) * n_chains)
     hot = slice(second * n_chains, (second + 1) * n_chains)
-    cold_temperature, hot_temperature = temperature[cold], temperature[hot]
     cold_energy, hot_energy, cold_alive, hot_alive = energy[cold], energy[hot], alive[cold], alive[hot]
-    correction, rests = state.correction[pair], state.rests[pair]
+    coldness, hotter = rungs[COLDNESS, cold], rungs[COLDNESS, hot]
+    correction, rests, uniform = state.correction[pair], state.rests[pair], difference[n_chains : 2 * n_chains]
     noise, threshold, gated = parameters[NOISE], parameters[THRESHOLD], parameters[GATED]
     for c in range(n_chains):
         difference[c] = cold_energy[c] - hot_energy[c]
+        swapped[c] *= cold_alive[c] * hot_alive[c]
     if noise > 0.0:
         for c in range(n_chains):
             a, b = normal_pair(seed, chain[c], uint64(pair), uint64(step), uint64(ENERGY_NOISE), np.uint64(0))
             difference[c] += noise * (a - b)
-    for c in range(n_chains):
-        swapped[c] *= cold_alive[c] * hot_alive[c]
     if gated != 0.0:
         for c in range(n_chains):
             swapped[c] *= 1.0 - rests[c]
-    if counts:
-        attempted = state.attempted[pair]
+    if threshold > 0.0:
         for c in range(n_chains):
-            attempted[c] += np.int64(swapped[c])
+            uniform[c] = threshold
+    else:
+        fill_uniforms(uniform, seed, chain, pair, uint64(step))
+    swaps = 0
     for c in range(n_chains):
-        slope = 1.0 / cold_temperature[c] - 1.0 / hot_temperature[c]
+        slope = coldness[c] - hotter[c]
         exponent = slope * (difference[c] - slope * correction[c])
-        u = uniform_pair(seed, chain[c], uint64(pair), uint64(step), uint64(SWAP), np.uint64(0))[0]
-        bar = select(threshold > 0.0, threshold, u)
-        difference[c] = swapped[c]  # whether the pair was tried
-        swapped[c] = select(exp(exponent) >= bar, swapped[c], 0.0)
+        tried = swapped[c]
+        swaps_here = select(exp(exponent) >= uniform[c], tried, 0.0)
+        difference[c], swapped[c] = tried, swaps_here
+        swaps += int(swaps_here != 0.0)
     if parameters[TARGET_RATE] > 0.0 and step < np.int64(parameters[ADAPT_UNTIL]):
         gain = parameters[GAIN] / power(float(attempt), 0.6)
         for c in range(n_chains):
-            slope = 1.0 / cold_temperature[c] - 1.0 / hot_temperature[c]
+            slope = coldness[c] - hotter[c]
             moved = correction[c] + gain * (swapped[c] - parameters[TARGET_RATE]) / (slope * slope) * difference[c]
             correction[c] = select(moved > 0.0, moved, 0.0)
-    swaps = 0
-    for c in range(n_chains):
-        swaps += int(swapped[c] != 0.0)
+    if counts:
+        attempted, accepted = state.attempted[pair], state.accepted[pair]
+        for c in range(n_chains):
+            attempted[c] += np.int64(difference[c])
+            accepted[c] += np.int64(swapped[c])
     if swaps == 0:
         return
     if gated != 0.0:
@@ -116,22 +134,26 @@ def attempt_pair(
         exchange(position[d, cold], position[d, hot], swapped)
     for d in range(curvature.shape[0]):
         exchange(curvature[d, cold], curvature[d, hot], swapped)
-    cold_heat, hot_heat = difference[:n_chains], difference[n_chains : 2 * n_chains]
+    of_pair = thermostats.shape[0] > 0 or second > first + 1
+    heat = rungs[HEAT_OF_PAIR if of_pair else HEAT, hot]
     for d in range(momentum.shape[0]):
-        heat_of_momenta(cold_heat, cold_temperature, thermostats, d, cold)
-        heat_of_momenta(hot_heat, hot_temperature, thermostats, d, hot)
+        if of_pair and (d == 0 or thermostats.shape[0] > 1):
+            find_heat(heat, temperature[cold], temperature[hot], thermostats, d, cold, hot)
         exchange_momenta(
-            momentum[d, cold], momentum[d, hot], gradient[d, cold], gradient[d, hot], step_size[cold], step_size[hot],
-            cold_heat, hot_heat, swapped,
+            momentum[d, cold], momentum[d, hot], gradient[d, cold], gradient[d, hot], rungs[HALF_KICK, cold],
+            rungs[HALF_KICK, hot], heat, swapped,
         )  # fmt: skip
     for d in range(position.shape[0]):
         exchange(gradient[d, cold], gradient[d, hot], swapped)
     exchange(state.walker[cold], state.walker[hot], swapped)
     exchange(state.last_end[cold], state.last_end[hot], swapped)
-    if counts:
-        accepted = state.accepted[pair]
-        for c in range(n_chains):
-            accepted[c] += np.int64(swapped[c])
+
+
+@apart
+def fill_uniforms(uniform, seed, chain, pair, step):
+    """uniform (chain,) ← the random numbers by which one step's swaps of one pair are decided."""
+    for c in range(uniform.size):
+        uniform[c] = uniform_pair(seed, chain[c], uint64(pair), step, uint64(SWAP), uint64(0))[0]
 
 
 @kernel
@@ -167,23 +189,29 @@ def estimate_corrections(variance, state, parameters, step, seed, chain, replica
             pair += 1
 
 
-@kernel
-def heat_of_momenta(heat, temperature, thermostats, d, lanes):
-    """heat (chain,) ← the variance of a rung's momenta in coordinate d: T/(1 − z/2) under a thermostat, T without."""
+@inlined
+def find_heat(heat, cold_temperature, hot_temperature, thermostats, d, cold, hot):
+    """heat (chain,) ← √ of the hot momenta's variance over the cold's in coordinate d: T/(1 − z/2) under a thermostat.
+
+    cold, hot: the slices of the rungs' lanes. Without a thermostat the variance is T.
+    """
     if thermostats.shape[0] == 0:
         for c in range(heat.size):
-            heat[c] = temperature[c]
+            heat[c] = math.sqrt(hot_temperature[c] / cold_temperature[c])
     else:
-        drag = thermostats[min(d, thermostats.shape[0] - 1), lanes]
+        row = min(d, thermostats.shape[0] - 1)
+        cold_drag, hot_drag = thermostats[row, cold], thermostats[row, hot]
         for c in range(heat.size):
-            share = 1.0 - 0.5 * drag[c]
-            heat[c] = temperature[c] / select(share > 0.1, share, 0.1)
+            cold_share, hot_share = 1.0 - 0.5 * cold_drag[c], 1.0 - 0.5 * hot_drag[c]
+            cold_heat = cold_temperature[c] / select(cold_share > 0.1, cold_share, 0.1)
+            hot_heat = hot_temperature[c] / select(hot_share > 0.1, hot_share, 0.1)
+            heat[c] = math.sqrt(hot_heat / cold_heat)
 
 
 @kernel
 def exchange_momenta(
-    cold_momentum, hot_momentum, cold_gradient, hot_gradient, cold_size, hot_size, cold_heat, hot_heat, swapped
-):
+    cold_momentum, hot_momentum, cold_gradient, hot_gradient, cold_half, hot_half, heat, swapped
+):  # fmt: skip
     """Exchange momenta where ``swapped`` is not 0, fitted to their heat, with gradients still in their old places.
 
     A momentum is that of half a step before its position. It is brought to the position's time by half a kick, scaled
@@ -191,12 +219,10 @@ def exchange_momenta(
     to the other temperature.
     """
     for c in range(cold_momentum.size):
-        cold_half, hot_half = 0.5 * math.sqrt(cold_size[c]), 0.5 * math.sqrt(hot_size[c])
-        heat = math.sqrt(hot_heat[c] / cold_heat[c])
-        upward = fma(-cold_half, cold_gradient[c], cold_momentum[c]) * heat
-        downward = fma(-hot_half, hot_gradient[c], hot_momentum[c]) / heat
-        upward = fma(hot_half, cold_gradient[c], upward)
-        downward = fma(cold_half, hot_gradient[c], downward)
+        upward = fma(-cold_half[c], cold_gradient[c], cold_momentum[c]) * heat[c]
+        downward = fma(-hot_half[c], hot_gradient[c], hot_momentum[c]) / heat[c]
+        upward = fma(hot_half[c], cold_gradient[c], upward)
+        downward = fma(cold_half[c], hot_gradient[c], downward)
         cold_momentum[c] = select(swapped[c] != 0.0, downward, cold_momentum[c])
         hot_momentum[c] = select(swapped[c] != 0.0, upward, hot_momentum[c])
 

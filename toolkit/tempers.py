@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable
 
 from .compiling import kernel
-from .continuous import RENEWED, temper_continuously
+from .continuous import RENEWED, find_kicks, temper_continuously
 from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY
 from .flattening import flatten_block, learn
 from .maths import select
 from .philox import COUPLING, REFRESH, fill_normals
 from .state import (
+    ADDED,
     ALIVE,
     BIN,
     CONTINUOUS,
@@ -17,6 +18,7 @@ from .state import (
     ENERGY,
     EXCHANGE,
     LAMBDA,
+    LEFT,
     LOG_WEIGHT,
     MULTIPLIER,
     NO_TEMPERING,
@@ -31,17 +33,19 @@ from .state import (
     WEIGHT,
 )
 from .stein import stein_gradients
-from .swapping import estimate_corrections, swap_replicas
+from .swapping import estimate_corrections, find_rungs, swap_replicas
 
 
-def temper_not(state, numbers, parameters, step, samples):
+def temper_not(state, numbers, parameters, step, samples, changes):
     """No tempering."""
 
 
-def temper_by_exchange(state, numbers, parameters, step, samples):
+def temper_by_exchange(state, numbers, parameters, step, samples, changes):
     """Estimate corrections and attempt swaps, where they are due."""
     rows = state.rows
-    energy, alive = rows[ENERGY], rows[ALIVE]
+    energy, alive, rungs = rows[ENERGY], rows[ALIVE], rows[PLACE : LOG_WEIGHT + 1]
+    if changes > 1:
+        find_rungs(rungs, rows[STEP_SIZE], rows[TEMPERATURE], numbers.n_chains, state.momentum.shape[0] > 0)
     if not samples or step == 0:
         return
     if parameters[ESTIMATE_EVERY] > 0.0 and step % int(parameters[ESTIMATE_EVERY]) == 0:
@@ -54,41 +58,43 @@ def temper_by_exchange(state, numbers, parameters, step, samples):
             alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
         swap_replicas(
             state.position, state.momentum, state.memory[: numbers.n_thermostats], state.gradient, state.curvature,
-            energy, rows[STEP_SIZE], rows[TEMPERATURE], alive, rows[WEIGHT], rows[POTENTIAL], state.exchange,
-            parameters, step, numbers.seed, state.chain, numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
+            rungs, energy, rows[TEMPERATURE], alive, rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters,
+            step, numbers.seed, state.chain, numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
         )  # fmt: skip
 
 
-def temper_by_contour(state, numbers, parameters, step, samples):
+def temper_by_contour(state, numbers, parameters, step, samples, changes):
     """Learn θ from the energies, and multiply the gradients by what they gave before it."""
-    rows = state.rows
+    rows, masses = state.rows, state.masses
     if samples:
         place = rows[PLACE]
         for lane in range(place.size):
             place[lane] = select(state.status[lane] == 0, place[lane], math.nan)  # the diverged teach nothing
         learn(
-            rows[BIN], place, state.masses[TOP], rows[LOG_WEIGHT], state.masses[SHARE], state.contour, parameters,
-            step, numbers.n_chains, numbers.n_replicas,
+            rows[BIN], place, masses[TOP], rows[LOG_WEIGHT], masses[SHARE], masses[ADDED], masses[LEFT], state.contour,
+            parameters, step, numbers.n_chains, numbers.n_replicas,
         )  # fmt: skip
     if numbers.leapfrogs > 0:  # the Metropolis test compares energies that one θ has flattened
         flatten_block(rows[NOISY_ENERGY], rows[MULTIPLIER], state, numbers, parameters)
     scale_gradients(state, rows[MULTIPLIER])
 
 
-def temper_by_coupling(state, numbers, parameters, step, samples):
+def temper_by_coupling(state, numbers, parameters, step, samples, changes):
     """Move the tempering variables, and multiply the gradients by λ where the step began."""
     rows = state.rows
+    if changes > 1:
+        find_kicks(state.masses, rows[STEP_SIZE], rows[TEMPERATURE], parameters)
     fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, step, COUPLING)
     due = temper_continuously(
-        state.continuous.rows, state.continuous.bias, state.continuous.visits, rows[NOISY_ENERGY], rows[TEMPERATURE],
-        rows[STEP_SIZE], rows[LAMBDA], rows[PLACE], rows[BIN], parameters, step,
+        state.continuous.rows, state.continuous.bias, state.continuous.visits, state.masses, rows[NOISY_ENERGY],
+        rows[TEMPERATURE], rows[LAMBDA], rows[PLACE], rows[BIN], parameters, step,
     )  # fmt: skip
     if due:
         renew_momenta(state, numbers, step)
     scale_gradients(state, rows[LAMBDA])
 
 
-def temper_by_stein(state, numbers, parameters, step, samples):
+def temper_by_stein(state, numbers, parameters, step, samples, changes):
     """Put Stein's direction in the gradients' place; a particle that diverges moves the others no more."""
     rows, alive = state.rows, state.rows[ALIVE]
     if samples:
