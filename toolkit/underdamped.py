@@ -7,12 +7,12 @@ schedule may change h, and a swap the temperature, without leaving momenta of an
 import math
 
 from .checks import check_deviation, check_flag, check_number
-from .compiling import inlined, kernel
+from .compiling import inlined
 from .maths import fma, select
 from .moving import Dynamics
 
 
-@kernel
+@inlined
 def kick_and_drift(position, momentum, gradient, noise, root, keep, kick):
     """p ← keep p − √h ∇U + kick ξ, then x ← x + √h p; root, keep and kick are (lane,)."""
     for d in range(position.shape[0]):
@@ -64,7 +64,7 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
     )
 
 
-@kernel
+@inlined
 def heat_thermostat(momentum, thermostat, total, gain, temperature, coupling):
     """Half a step of z ← z + λ²h ((1 − λ²z/2) |p|²/D − T)/γ in every lane; ``total`` (lane,) is scratch."""
     dim, lanes = momentum.shape
@@ -90,7 +90,7 @@ def push_thermostat(thermostat, total, gain, temperature, coupling, dim, share, 
         thermostat[lane] = select(temperature[lane] > 0.0, moved, thermostat[lane])
 
 
-@kernel
+@inlined
 def note_changes(root, strength, kick, gain, step_size, temperature, coupling, friction, inertia, changes):
     """root ← √h, strength ← √(2cT), kick ← λ strength and gain ← λ²h/(2γ), those that ``changes`` concerns."""
     if changes > 1:
@@ -103,7 +103,7 @@ def note_changes(root, strength, kick, gain, step_size, temperature, coupling, f
             gain[lane] = 0.5 * (coupling[lane] * coupling[lane]) * step_size[lane] / inertia
 
 
-@kernel
+@inlined
 def set_keep(keep, thermostat, temperature, coupling, friction):
     """keep ← 1 − λ²z, with the friction for z where T is 0."""
     for lane in range(keep.size):
