@@ -14,6 +14,7 @@ def move_preconditioned(
     decay, floor = parameters[0], parameters[1]
     dim, lanes = position.shape
     corrects = curvature.shape[0] > 0
+    root = memory[memory.shape[0] - 1]
     for d in range(dim):
         square, scale = memory[d], memory[dim + d]
         if corrects:  # what the step before leaves of the tangent, with that step's G
@@ -28,7 +29,8 @@ def move_preconditioned(
         for lane in range(lanes):
             squared = gradient[d, lane] * gradient[d, lane]
             square[lane] = select(square[lane] > 0.0, fma(decay, square[lane], (1.0 - decay) * squared), squared)
-            scale[lane] = 1.0 / (floor + math.sqrt(square[lane]))
+            root[lane] = math.sqrt(square[lane])
+            scale[lane] = 1.0 / (floor + root[lane])
         for lane in range(lanes):
             h = step_size[lane]
             kick = math.sqrt(2.0 * h * temperature[lane] * scale[lane])
@@ -41,7 +43,7 @@ def move_preconditioned(
                 bend = select(bend > limit, limit, select(bend < -limit, -limit, bend))
                 tangent[lane] = fma(2.0 * (1.0 - decay) * gradient[d, lane] * bend, scale[lane], tangent[lane])
             for lane in range(lanes):
-                gamma = -0.5 * tangent[lane] * scale[lane] / math.sqrt(square[lane])
+                gamma = -0.5 * tangent[lane] * scale[lane] / root[lane]
                 correction = step_size[lane] * temperature[lane] * gamma
                 position[d, lane] += select(square[lane] > 1e-300, correction, 0.0)
 
@@ -66,7 +68,7 @@ def preconditioned_langevin(*, decay: float = 0.99, floor: float = 1e-5, drift_c
     check_number("decay", decay, at_least=0.0, below=1.0)
     check_number("floor", floor, above=0.0)
     corrects = check_flag("drift_correction", drift_correction)
-    names = ("square[]", "scale[]", "tangent[]") if corrects else ("square[]", "scale[]")
+    names = ("square[]", "scale[]", *(("tangent[]",) if corrects else ()), "_root")
     return Dynamics(
         "preconditioned_langevin",
         move_preconditioned,
