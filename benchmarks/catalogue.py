@@ -10,7 +10,8 @@ import numpy as np
 from numba import types
 
 from targets import catalogue
-from toolkit import Layout, Target, sample, samplers
+from toolkit import Target, sample, samplers
+from toolkit.blocks import USUAL_LANES
 from toolkit.compiling import compile_part
 from toolkit.philox import MOVE, fill_normals
 from toolkit.signatures import MATRIX, NAMES
@@ -29,7 +30,7 @@ def fill_many(noise, chain, replica, n_steps):
 def ceiling(dim: int, n_steps: int) -> float:
     """Chain-steps per second of the random numbers alone."""
     fill = compile_part(fill_many, types.void(MATRIX, NAMES, NAMES, types.int64))
-    lanes = Layout().lanes
+    lanes = USUAL_LANES
     noise, names = np.empty((dim, lanes)), np.arange(lanes, dtype=np.uint64)
     started = time.perf_counter()
     for _ in range(CHAINS // lanes):

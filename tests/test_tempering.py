@@ -9,7 +9,8 @@ from scipy import stats
 from scipy.special import betainc
 
 from targets import constrained, mixtures, shapes
-from toolkit import exchange, sample, samplers, schedules, signatures, swapping, tempering
+from toolkit import Layout, Problem, exchange, sample, samplers, schedules, signatures, swapping, tempering
+from toolkit.blocks import make_blocks
 from toolkit.compiling import compile_part
 
 CHAINS = 40_000
@@ -181,3 +182,15 @@ def test_no_swap_is_attempted_at_temperature_0():
     run = sample(flower, samplers.r2sgld(schedule=schedule), n_steps=4000, n_chains=20, seed=1)
     plain = sample(flower, samplers.r2sgld(step_sizes=(1e-4, 3e-4)), n_steps=1000, n_chains=20, seed=1)
     assert run.swap_rates.mean() == pytest.approx(plain.swap_rates.mean(), abs=0.05)
+
+
+def test_blocks_of_a_long_ladder_hold_chains_enough_for_the_loops_of_swaps():
+    def sizes(sampler, layout=Layout()):
+        blocks = make_blocks(Problem(gaussian(1)), sampler, np.zeros((100, sampler.n_replicas, 1)), layout, 1)
+        return [block.last - block.first for block in blocks]
+
+    ladder = samplers.resgld((0.1,) * 64, temperatures=tuple(range(1, 65)))
+    assert sizes(ladder) == [32, 32, 32, 4]
+    assert sizes(ladder, Layout(lanes=512)) == [8] * 12 + [4]
+    assert sizes(samplers.resgld((0.1, 0.1), temperatures=(1.0, 2.0))) == [100]
+    assert sizes(samplers.svgd(0.1, n_replicas=64)) == [8] * 12 + [4]  # particles do not swap

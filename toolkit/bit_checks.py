@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .accumulators import best_point, moments
 from .bit_differences import Arrays, Difference, arrays_of, first_difference, joined
-from .blocks import Layout, available_threads
+from .blocks import Layout, available_threads, usual_lanes
 from .elsewhere import NotSentError, run_elsewhere
 from .errors import CheckpointError, CudaError, CudaWarning
 from .problem import Problem
@@ -81,7 +81,7 @@ def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:
     for lanes in (1, 8, 10**6):
         yield (
             "blocks",
-            f"blocks of {lanes} lane{'s' * (lanes > 1)} in place of {Layout().lanes}",
+            f"blocks of {lanes} lane{'s' * (lanes > 1)} in place of {usual_lanes(case.sampler)}",
             laid_out(layout=Layout(lanes=lanes)),
         )
     for length in (1, 7, case.n_steps // 2 + 1):

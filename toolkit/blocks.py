@@ -47,18 +47,19 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+USUAL_LANES, CHAINS_THAT_SWAP = 512, 32  # the loops of swaps run over chains, and shorter ones cost more than cache
 SIMD_LANES = 8  # blocks are padded to a multiple: a loop's scalar remainder costs more than idle lanes
 
 
 class Layout(NamedTuple):
     """How a run is laid out. It moves time and memory about, and never changes a bit of a result.
 
-    lanes: replicas × chains in a block, about. chunk_steps: steps between two looks of Python; None: 2²¹ lane-steps or
-    128 steps, whichever is more, of at most 256 MiB of draws, to begin with; `sample` then doubles them up to a tenth
-    of a second.
+    lanes: replicas × chains in a block, about; None: 512, or 32 chains of replica exchange, whichever is more.
+    chunk_steps: steps between two looks of Python; None: 2²¹ lane-steps or 128 steps, whichever is more, of at most
+    256 MiB of draws, to begin with; `sample` then doubles them up to a tenth of a second.
     """
 
-    lanes: int = 512
+    lanes: int | None = None
     chunk_steps: int | None = None
 
 
@@ -79,11 +80,18 @@ def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout
     """Blocks for ``init`` (chain, replica, dim)."""
     n_chains, n_replicas, _ = init.shape
     share = max(-(-n_chains // threads), -(-SIMD_LANES // n_replicas))
-    size = max(1, min(layout.lanes // n_replicas, share))
+    lanes = usual_lanes(sampler) if layout.lanes is None else layout.lanes
+    size = max(1, min(lanes // n_replicas, share))
     return [
         Block(first, min(first + size, n_chains), make_state(problem, sampler, init[first : first + size], first))
         for first in range(0, n_chains, size)
     ]
+
+
+def usual_lanes(sampler: Sampler) -> int:
+    """Lanes of a block whose layout leaves them open."""
+    chains = CHAINS_THAT_SWAP if isinstance(sampler.tempering, ReplicaExchange) else 1
+    return max(USUAL_LANES, chains * sampler.n_replicas)
 
 
 def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: int) -> State:

@@ -64,7 +64,8 @@ def make_job(
     threads = available_threads() if threads is None else check_count("threads", threads, at_least=1)
     if not isinstance(layout, Layout):
         raise TypeError(f"layout must be a Layout, got {layout!r} of type {type(layout).__name__}")
-    check_count("layout.lanes", layout.lanes, at_least=1)
+    if layout.lanes is not None:
+        check_count("layout.lanes", layout.lanes, at_least=1)
     if layout.chunk_steps is not None:
         check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
     keep_replicas = check_flag("keep_replicas", keep_replicas)

@@ -14,6 +14,7 @@ from benchmarks.peers.host import PeerError, PeerRun
 from benchmarks.rounds import interleaved
 from benchmarks.tables import Table, ratio_cells
 from toolkit import Layout
+from toolkit.blocks import USUAL_LANES
 
 from .chain_cases import RIVALS, SAMPLERS, TARGETS, Rival, one_core, our_seconds, scalar_seconds
 from .plan import Plan
@@ -113,7 +114,7 @@ def peer_call(peers: Peers, rival: Rival, target: str, n_chains: int, n_steps: i
 def width_table(plan: Plan) -> None:
     """Rate by the width of a block."""
     print("\nLanes in a block\n")
-    usual = Layout().lanes
+    usual = USUAL_LANES
     widths = (64, usual) if plan.is_small else WIDTHS
     table = Table(
         plan.folder, "one_chain_widths", "sampler", "target", "chains", *(f"× with {width} lanes" for width in widths),
