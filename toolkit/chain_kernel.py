@@ -40,8 +40,8 @@ from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, Numbers, Output
 
 # What takes the whole state, for every new type of which the simulator would compile it anew.
 INTERPRETED = (
-    "look_at_energies", "start_momenta", "hold_diverged", "record_statistics", "record_trace", "flatten_block",
-    "scale_gradients", "renew_momenta", "temper_potential", "draw_ahead", "fill_noise",
+    "look_at_energies", "start_momenta", "hold_diverged", "find_missing", "record_statistics", "record_trace",
+    "flatten_block", "scale_gradients", "renew_momenta", "temper_potential", "draw_ahead", "fill_noise",
 )  # fmt: skip
 
 

@@ -210,22 +210,37 @@ def hold_diverged(state, previous, couples, step):
 
     They stay where they were before the step, for good.
     """
-    position, alive, status = state.position, state.rows[ALIVE], state.status
-    energy = state.rows[ENERGY]
+    position, energy, status = state.position, state.rows[ENERGY], state.status
+    first, last = position[0], position[position.shape[0] - 1]
+    held = 0  # a bound on the lanes to be held, 0 where there are none: one loop that writes nothing
+    for lane in range(energy.size):
+        missing = (energy[lane] - energy[lane]) + (first[lane] - first[lane]) + (last[lane] - last[lane])
+        held += int((missing != 0.0) | (status[lane] != 0))  # true for nan
+    for d in range(1, position.shape[0] - 1):
+        for lane in range(energy.size):
+            held += int(position[d, lane] - position[d, lane] != 0.0)
+    if couples:  # ξ itself stays between its walls, whatever becomes of its momentum and its thermostat
+        momentum, thermostat = state.continuous.rows[XI_MOMENTUM], state.continuous.rows[THERMOSTAT]
+        for lane in range(energy.size):
+            held += int((momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane]) != 0.0)
+    if held > 0:
+        find_missing(state, couples)
+        put_back(position, previous, state.rows[ALIVE], status, step)
+
+
+@inlined
+def find_missing(state, couples):
+    """alive (lane) ← 0 where all that ``hold_diverged`` looks at is finite, else nan."""
+    position, alive, energy = state.position, state.rows[ALIVE], state.rows[ENERGY]
     for lane in range(alive.size):
-        alive[lane] = (energy[lane] - energy[lane]) + (position[0, lane] - position[0, lane])
-    for d in range(1, position.shape[0]):
+        alive[lane] = energy[lane] - energy[lane]
+    for d in range(position.shape[0]):
         for lane in range(alive.size):
             alive[lane] += position[d, lane] - position[d, lane]
-    if couples:  # ξ itself stays between its walls, whatever becomes of its momentum and its thermostat
+    if couples:
         momentum, thermostat = state.continuous.rows[XI_MOMENTUM], state.continuous.rows[THERMOSTAT]
         for lane in range(alive.size):
             alive[lane] += (momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane])
-    held = 0
-    for lane in range(alive.size):
-        held += int((alive[lane] != 0.0) | (status[lane] != 0))  # true for nan
-    if held > 0:
-        put_back(position, previous, alive, status, step)
 
 
 @kernel
