@@ -103,20 +103,23 @@ def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
     return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
 
 
-def check_real_array(name: str, values: Any) -> NDArray[np.float64]:
-    """``values`` as a float64 array, nan and inf included. Raises TypeError where they are no real numbers."""
+def check_real_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
+    """``values`` as a float64 array, nan and inf included. Raises TypeError where they are no real numbers.
+
+    copies=False: the array itself where it is one of float64 already, and kernels take it.
+    """
     try:
         given = np.asarray(values)
     except ValueError as error:
         raise TypeError(f"{name} must be an array of numbers, got {values!r:.200}: {error}") from None
     if given.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be an array of real numbers, got {values!r:.200}")
-    return given.astype(np.float64, order="C")
+    return given.astype(np.float64, order="C", copy=copies or not given.flags.carray)
 
 
-def check_array(name: str, values: Any) -> NDArray[np.float64]:
+def check_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
     """``values`` as a float64 array. Raises TypeError where they are no numbers, ValueError where not finite."""
-    array = check_real_array(name, values)
+    array = check_real_array(name, values, copies=copies)
     if not np.isfinite(array).all():
         first = tuple(np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite, got {array[first]} at [{', '.join(map(str, first))}]")

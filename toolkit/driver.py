@@ -46,6 +46,7 @@ class Driver:
         self._on_host = {name: a for name, a in job.accumulators.items() if name not in elsewhere}
         self._engine = make_engine(job, brings_draws(job, keep_draws), self._accumulated)
         self._finished = Finished(0, 0, 0, 0.0, self._count())
+        self._slots: Integers = np.empty((2, 0), np.int64)
         self.is_whole = True  # blocks and accumulators stand where the last whole chunk has left them
         # A Python function runs off the main thread, which is then free to hear Ctrl-C.
         threads = self._engine.threads
@@ -145,7 +146,7 @@ class Driver:
         self.is_whole = False
         factors, kept = self.job.plan(first, last)
         traced = self.job.traced(first, last)
-        slots, trace_slots = np.full(last - first, -1, np.int64), np.full(last - first, -1, np.int64)
+        slots, trace_slots = self._unfilled(last - first)
         slots[kept - first] = offset + np.arange(kept.size)
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
         self._engine.run(self._pool, first, factors, slots, trace_slots, outputs)
@@ -158,6 +159,14 @@ class Driver:
             self.is_whole = True
         if self._bar is not None:
             self._bar.update(last - self._bar.n)
+
+    def _unfilled(self, n_steps: int) -> Integers:
+        """Slots and trace slots of so many steps, all −1, in room that is kept: new pages cost more than a step."""
+        if self._slots.shape[1] < n_steps:
+            self._slots = np.empty((2, n_steps), np.int64)
+        slots = self._slots[:, :n_steps]
+        slots.fill(-1)
+        return slots
 
     def _accumulate(self, outputs: Outputs, offset: int, kept: Integers) -> None:
         """Hand a chunk's draws to the accumulators that take them in on the host."""

@@ -63,7 +63,7 @@ def evaluate(schedule: Schedule, steps: Steps, total_steps: int) -> Factors:
         raise TypeError(f"schedule {schedule.name!r} must return Factors, got {type(factors).__name__}")
     checked = []
     for field, values in zip(("step_size", "temperature"), factors[:2], strict=True):
-        array = check_array(f"{field} of schedule {schedule.name!r}", values)
+        array = check_array(f"{field} of schedule {schedule.name!r}", values, copies=False)
         if array.shape != steps.shape or array.min(initial=0.0) < 0.0:
             raise ValueError(
                 f"{field} of schedule {schedule.name!r} must be ≥ 0 and of shape {steps.shape}, got shape {array.shape}"

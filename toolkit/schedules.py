@@ -25,7 +25,8 @@ def constant() -> Schedule:
     """Step size and temperature stay at their base values."""
 
     def factors(steps: Steps, total_steps: int) -> Factors:
-        return Factors(np.ones(steps.size), np.ones(steps.size), np.ones(steps.size, np.bool_))
+        ones = np.ones(steps.size)
+        return Factors(ones, ones, np.ones(steps.size, np.bool_))
 
     return Schedule("constant()", factors, keeps_all=True, made_by=("constant", {}))
 
