@@ -8,8 +8,7 @@ import numpy as np
 from scipy.stats import chi2_contingency
 
 from targets import shapes
-from toolkit import Problem, Target, boundaries, sample, samplers, signatures
-from toolkit.compiling import compile_part
+from toolkit import Problem, Target, boundaries, sample, samplers
 from toolkit.domain import Domain
 
 from .markdown import head, row
@@ -72,7 +71,7 @@ def clamping(domain):
                 for d in range(position.shape[0]):
                     foot[d, lane] = (0.5 + 1e-6) * foot[d, lane] + (0.5 - 1e-6) * position[d, lane]
 
-    return Domain("clamped", domain.dim, compile_part(clamp, signatures.DOMAIN, handed=True), domain.real, domain.whole)
+    return Domain("clamped", domain.dim, clamp, domain.real, domain.whole).compiled()
 
 
 def pvalues(name, *, clamped):

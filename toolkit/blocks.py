@@ -21,7 +21,6 @@ from .problem import Problem
 from .proposals import propose, propose_nothing
 from .sampler import Sampler
 from .schedule import Factors
-from .signatures import DOMAIN
 from .state import (
     ADVANCE,
     CONTINUOUS,
@@ -289,6 +288,4 @@ def look_nowhere(position, foot, outside, real, whole):
 
 def no_domain(dim: int) -> Domain:
     """All of space."""
-    return Domain(
-        "all of space", dim, compile_part(look_nowhere, DOMAIN, handed=True), np.zeros(0), np.zeros(0, np.int32)
-    )
+    return Domain("all of space", dim, look_nowhere, np.zeros(0), np.zeros(0, np.int32)).compiled()

@@ -5,15 +5,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiling import compile_part
+from .signatures import DOMAIN
+
 
 class Domain(NamedTuple):
-    """A region of R^dim for the engine: a function behind ``signatures.DOMAIN`` and its tables."""
+    """A region of R^dim for the engine: a function behind ``signatures.DOMAIN``, compiled, and its tables."""
 
     name: str
     dim: int
     look: Any
     real: NDArray[np.float64]
     whole: NDArray[np.int32]
+
+    def compiled(self) -> "Domain":
+        """The domain with its function compiled for the engine."""
+        return self._replace(look=compile_part(self.look, DOMAIN, handed=True))
 
 
 def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -19,12 +19,10 @@ from numba import cloudpickle
 from numpy.typing import NDArray
 
 from .callables import from_callable
-from .compiling import compile_part
 from .domain import Domain
 from .problem import Problem, Target
 from .sampler import Sampler
 from .sampling import sample
-from .signatures import DOMAIN
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -91,8 +89,7 @@ def unpacked(parcel: Packed) -> Problem:
         target = from_callable(function, dim=dim, name=name)
     if parcel.domain is None:
         return Problem(target)
-    domain = Domain(*parcel.domain)
-    return Problem(target, domain._replace(look=compile_part(domain.look, DOMAIN, handed=True)))
+    return Problem(target, Domain(*parcel.domain).compiled())
 
 
 def answer() -> None:

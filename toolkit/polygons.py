@@ -36,7 +36,7 @@ from .nearest_edges import (
     look_polygon,
     nearest_edge,
 )
-from .signatures import DOMAIN, FLOATS, MATRIX, TABLE
+from .signatures import FLOATS, MATRIX, TABLE
 
 LEVELS = 9  # the grid has 2⁹ × 2⁹ cells
 MARGIN = 0.25  # of the larger side of the bounding box, on each side
@@ -53,7 +53,7 @@ def polygon_domain(name: str, rings: Sequence[NDArray[np.float64]]) -> Domain:
     real = np.concatenate([[*corner, 2**LEVELS / side], edges.T.ravel(), pieces.ravel()])
     signature = types.Tuple((TABLE, types.int64))(FLOATS, types.int64, types.int64)
     buffer, used = compile_part(list_pieces, signature, allocates=True)(real, len(edges), len(pieces))
-    return Domain(name, 2, compile_part(look_polygon, DOMAIN, handed=True), real, buffer[:used].copy())
+    return Domain(name, 2, look_polygon, real, buffer[:used].copy()).compiled()
 
 
 def ring_edges(ring: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiling import compile_part, kernel
+from .compiling import kernel
 from .domain import Domain
 from .maths import fma, select
-from .signatures import DOMAIN
 
 # The whole table: this header, then the bounded coordinates, the first entry of every row and their end, and the
 # entries' columns. The real table: lower ends, upper ends, rows' offsets, rows' entries, balls' centres and radii.
@@ -34,7 +33,7 @@ def convex_domain(
     whole = np.concatenate([[sides.size, len(normals), len(centres)], sides, firsts, column]).astype(np.int32)
     balls = np.column_stack([centres, radii]).ravel()
     real = np.concatenate([lower[sides], upper[sides], offsets, normals[row, column], balls])
-    return Domain(name, len(lower), compile_part(look_walls, DOMAIN, handed=True), real, whole)
+    return Domain(name, len(lower), look_walls, real, whole).compiled()
 
 
 @kernel
