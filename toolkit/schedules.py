@@ -25,8 +25,7 @@ def constant() -> Schedule:
     """Step size and temperature stay at their base values."""
 
     def factors(steps: Steps, total_steps: int) -> Factors:
-        ones = np.ones(steps.size)
-        return Factors(ones, ones, np.ones(steps.size, np.bool_))
+        return Factors(np.ones(steps.size), np.ones(steps.size), np.ones(steps.size, np.bool_))
 
     return Schedule("constant()", factors, keeps_all=True, made_by=("constant", {}))
 
