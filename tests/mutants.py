@@ -445,8 +445,8 @@ MUTANTS = [
     Mutant(
         "coupling: force's sign",
         "toolkit/continuous.py",
-        "force[lane] = side * mean",
-        "force[lane] = -side * mean",
+        "force[lane] = side * bias[here, lane]",
+        "force[lane] = -side * bias[here, lane]",
         "tests/test_continuous_kernel.py",
     ),
     Mutant(

@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import uint64
 from numpy.typing import NDArray
 
 from .checks import check_choice, check_count, check_flag, check_number
-from .compiling import apart, inlined, kernel
+from .compiling import inlined, kernel
 from .maths import fma, select, smaller
 
 Floats = NDArray[np.float64]
@@ -205,17 +204,19 @@ def push_and_learn(rows, bias, visits, noisy_energy, temperature, kind, height):
     """Read the bias's force on ξ at every lane into FORCE, then learn from this step; lane by lane, for its tables."""
     xi, slope, root, force, deposits = rows[XI], rows[SLOPE], rows[ROOT], rows[FORCE], rows[DEPOSITS]
     n_bins = bias.shape[0]
-    if kind == ABF:
-        push_by_means(xi, slope, root, force, rows[WEIGHT], bias, visits, noisy_energy)
-        return
     for lane in range(force.size):
         place = abs(xi[lane]) * n_bins
         side = select(xi[lane] < 0.0, -1.0, 1.0)
         moves = root[lane] > 0.0
+        here = min(np.int64(place), n_bins - 1)
         force[lane] = 0.0
         if moves:
-            visits[min(np.int64(place), n_bins - 1), lane] += 1.0
-        if kind == METADYNAMICS:  # linear between the bins' centres, and flat beyond the first and the last
+            visits[here, lane] += 1.0
+        if kind == ABF:
+            force[lane] = side * bias[here, lane]
+            if moves:
+                bias[here, lane] += (side * slope[lane] * noisy_energy[lane] - bias[here, lane]) / visits[here, lane]
+        elif kind == METADYNAMICS:  # linear between the bins' centres, and flat beyond the first and the last
             centre = math.floor(place - 0.5)
             lower, upper = max(np.int64(centre), 0), min(np.int64(centre) + 1, n_bins - 1)
             force[lane] = -side * (bias[upper, lane] - bias[lower, lane]) * n_bins
@@ -225,39 +226,3 @@ def push_and_learn(rows, bias, visits, noisy_energy, temperature, kind, height):
                 share = place - 0.5 - centre
                 bias[lower, lane] += (1.0 - share) * added
                 bias[upper, lane] += share * added
-
-
-@inlined
-def push_by_means(xi, slope, root, force, count, bias, visits, noisy_energy):
-    """``push_and_learn`` where the bias is the running mean of λ'(ξ) Ũ in each bin; ``count`` (lane,) is scratch."""
-    look_up(xi, root, force, count, bias, visits)
-    for lane in range(force.size):
-        side, mean = select(xi[lane] < 0.0, -1.0, 1.0), force[lane]
-        learned = mean + (side * slope[lane] * noisy_energy[lane] - mean) / count[lane]
-        count[lane] = select(root[lane] > 0.0, learned, mean)
-        force[lane] = side * mean
-    keep_means(xi, count, bias)
-
-
-@inlined
-def bin_of(xi, n_bins):
-    """The bin of ξ; its walls lie in the last."""
-    here = np.int64(abs(xi) * n_bins)
-    return uint64(here - np.int64(here == n_bins))
-
-
-@apart
-def look_up(xi, root, mean, count, bias, visits):
-    """mean ← the bias in the bin of each lane; count ← its visits, which this one joins where ξ moves."""
-    for lane in range(mean.size):
-        here = bin_of(xi[lane], bias.shape[0])
-        mean[lane] = bias[here, lane]
-        count[lane] = visits[here, lane] + select(root[lane] > 0.0, 1.0, 0.0)
-        visits[here, lane] = count[lane]
-
-
-@apart
-def keep_means(xi, mean, bias):
-    """The bias in the bin of each lane ← mean."""
-    for lane in range(mean.size):
-        bias[bin_of(xi[lane], bias.shape[0]), lane] = mean[lane]
