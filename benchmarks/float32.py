@@ -11,13 +11,15 @@ from numba import njit
 
 from targets import constrained, mixtures, shapes
 from toolkit import Sampler, driver, hyperbolic, job_arguments, maths, sample, samplers, tempering, trigonometry
-from toolkit.blocks import Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
+from toolkit.blocks import Layout, make_blocks
 from toolkit.chain_kernel import INTERPRETED
+from toolkit.cpu_engine import engine_numbers, tempering_numbers
 from toolkit.device_compiling import interpreted
 from toolkit.engine import advance
 from toolkit.proposals import propose, propose_nothing
 from toolkit.single import twin
 from toolkit.tempers import TEMPERS
+from toolkit.walls import look_nowhere
 
 from .markdown import head, row
 from .sampler_laws import NORMAL, second_moment
@@ -27,7 +29,7 @@ KEPT = ("contour", "continuous", "masses")  # parts of a state that stay float64
 
 
 class TwinEngine:
-    """``blocks.Engine`` in float32 by the device's functions, compiled for this processor: the same numbers, sooner."""
+    """``CpuEngine`` in float32 by the device's functions, compiled for this processor: the same numbers, sooner."""
 
     counts_by_chunk = True
     may_have_diverged = True
@@ -57,7 +59,7 @@ class TwinEngine:
         """Accumulators are the host's."""
 
     def run(self, pool: Any, first: int, factors: Any, slots: Any, trace_slots: Any, outputs: Any) -> None:
-        """As ``blocks.Engine.run``."""
+        """As ``CpuEngine.run``."""
         sizes, temperatures = factors.step_size.astype(Single), factors.temperature.astype(Single)
         for block in self.blocks:
             numbers = self._numbers._replace(n_chains=block.last - block.first)

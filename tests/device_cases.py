@@ -363,7 +363,7 @@ CASES |= {
 @contextmanager
 def planted(fault):
     """A fault of the backend: what a chain carries is put elsewhere, or what goes home is another's."""
-    from toolkit import chain_kernel, device_exports, device_state
+    from toolkit import chain_compiling, chain_kernel, device_exports, device_state
 
     where, name = {
         "column": (chain_kernel, "float_columns"),
@@ -385,12 +385,12 @@ def planted(fault):
 
     wrong = {"column": shifted_column, "replicas": turned_replicas, "turn": other_turn}[fault]
     setattr(where, name, wrong)
-    chain_kernel.compiled.cache_clear()
+    chain_compiling.compiled.cache_clear()
     try:
         yield
     finally:
         setattr(where, name, right)
-        chain_kernel.compiled.cache_clear()
+        chain_compiling.compiled.cache_clear()
 
 
 FAULTS = ("column", "replicas", "turn")

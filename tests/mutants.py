@@ -59,7 +59,7 @@ MUTANTS = [
     ),
     Mutant(
         "engine: a lane that diverges is noticed, and not put back",
-        "toolkit/engine.py",
+        "toolkit/holding.py",
         "    if held > 0:",
         "    if held > alive.size:",
         "tests/test_divergence.py",
@@ -444,21 +444,21 @@ MUTANTS = [
     ),
     Mutant(
         "coupling: force's sign",
-        "toolkit/continuous.py",
+        "toolkit/coupling.py",
         "force[lane] = side * bias[here, lane]",
         "force[lane] = -side * bias[here, lane]",
         "tests/test_continuous_kernel.py",
     ),
     Mutant(
         "coupling: every draw counts",
-        "toolkit/continuous.py",
+        "toolkit/coupling.py",
         "select(abs(xi[lane]) <= plateau, 1.0, 0.0)",
         "1.0",
         "tests/test_continuous_kernel.py tests/test_tact_hmc.py",
     ),
     Mutant(
         "coupling: thermostat's sign",
-        "toolkit/continuous.py",
+        "toolkit/coupling.py",
         "rate * rate * heat / inertia",
         "-rate * rate * heat / inertia",
         "tests/test_continuous_kernel.py",
@@ -472,7 +472,7 @@ MUTANTS = [
     ),
     Mutant(
         "coupling: ξ passes the wall",
-        "toolkit/continuous.py",
+        "toolkit/coupling.py",
         "momentum[lane] = select(inside, momentum[lane], -momentum[lane])",
         "momentum[lane] = 1.0 * momentum[lane]",
         "tests/test_continuous_kernel.py",
@@ -969,7 +969,7 @@ MUTANTS = [
     ),
     Mutant(
         "device: a kernel on disk known by its sizes alone",
-        "toolkit/chain_kernel.py",
+        "toolkit/chain_compiling.py",
         "repr((known, made_for))",
         "repr(made_for)",
         "tests/test_device_cache.py -k stamp",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit, types
 
-from toolkit import continuous, signatures
+from toolkit import continuous, coupling, signatures
 from toolkit.compiling import compile_part
 from toolkit.continuous import continuous_tempering
 
@@ -15,8 +15,8 @@ SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 
 
 def step_once(rows, bias, visits, kicks, noisy_energy, temperature, step_size, scale, noise, fresh, parameters, step):
-    continuous.find_kicks(kicks, step_size, temperature, parameters)
-    continuous.temper_continuously(
+    coupling.find_kicks(kicks, step_size, temperature, parameters)
+    coupling.temper_continuously(
         rows, bias, visits, kicks, noisy_energy, temperature, scale, noise, fresh, parameters, step
     )
 
@@ -104,19 +104,9 @@ def test_the_kernel_is_the_papers_algorithm(bias, thermostat, own_step_size):
         noise, fresh = rng.standard_normal((2, LANES))
         before, places = rows.copy(), rows[continuous.XI].copy()
         step(
-            rows,
-            table,
-            visits,
-            np.zeros((2, LANES)),
-            energy,
-            temperature,
-            step_size,
-            scale,
-            noise,
-            fresh,
-            parameters,
+            rows, table, visits, np.zeros((2, LANES)), energy, temperature, step_size, scale, noise, fresh, parameters,
             k,
-        )
+        )  # fmt: skip
         for i, paper in enumerate(papers):
             paper.step(k, energy[i], temperature[i], eta[i], noise[i], fresh[i])
         if k % 60 < 10:
@@ -177,7 +167,7 @@ def drive(rows, bias, visits, parameters, temperature, h, energy_noise, dim, ste
     x, p = np.zeros((dim, lanes)), np.zeros((dim, lanes))
     energy, scale, noise, fresh = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
     kicks = np.zeros((2, lanes))
-    continuous.find_kicks(kicks, np.full(lanes, h), temperature, parameters)
+    coupling.find_kicks(kicks, np.full(lanes, h), temperature, parameters)
     for k in range(steps):
         for lane in range(lanes):
             energy[lane] = energy_noise * np.random.normal()
@@ -185,7 +175,7 @@ def drive(rows, bias, visits, parameters, temperature, h, energy_noise, dim, ste
             fresh[lane] = np.random.normal()
             for d in range(dim):
                 energy[lane] += 0.5 * x[d, lane] ** 2
-        continuous.temper_continuously(
+        coupling.temper_continuously(
             rows, bias, visits, kicks, energy, temperature, scale, noise, fresh, parameters, k
         )  # fmt: skip
         for lane in range(lanes):

@@ -31,13 +31,13 @@ def idle(real):
 @pytest.fixture
 def launches(monkeypatch):
     """The launches on a device whose kernels are idle, and none of them kept on disk."""
-    from toolkit import chain_kernel, gathering_kernels
+    from toolkit import chain_compiling, gathering_kernels
 
-    monkeypatch.setattr(chain_kernel, "chain_kernel", idle(chain_kernel.chain_kernel))
-    monkeypatch.setattr(chain_kernel, "kernel_stamp", lambda *given: None)
+    monkeypatch.setattr(chain_compiling, "chain_kernel", idle(chain_compiling.chain_kernel))
+    monkeypatch.setattr(chain_compiling, "kernel_stamp", lambda *given: None)
     monkeypatch.setattr(gathering_kernels, "gathering_kernel", idle(gathering_kernels.gathering_kernel))
     monkeypatch.setattr(gathering_kernels, "cache_stamp", lambda function: None)
-    caches = chain_kernel.compiled, gathering_kernels.compiled_gathering
+    caches = chain_compiling.compiled, gathering_kernels.compiled_gathering
     for cache in caches:
         cache.cache_clear()
     yield pretend(monkeypatch)
@@ -70,11 +70,11 @@ def test_every_chain_has_a_thread_and_nothing_warns(launches, n_chains):
 
 def test_the_kernel_is_compiled_once(launches):
     """A launch finds what was compiled for the types that are written down."""
-    from toolkit import chain_kernel
+    from toolkit import chain_compiling
 
     for n_chains in (1, 5):
         sample(LINE, samplers.sgld(0.1), n_steps=3, n_chains=n_chains, seed=3, backend="cuda")
-    assert chain_kernel.compiled.cache_info().currsize == 1
+    assert chain_compiling.compiled.cache_info().currsize == 1
     engine = engine_of(LINE, samplers.sgld(0.1), 5)
     assert len(engine._kernel.overloads) == 1
 

@@ -13,12 +13,12 @@ from numba import njit, types
 from targets import mixtures
 from toolkit import (
     boundaries,
-    continuous,
     contour,
-    engine,
+    coupling,
     evaluation,
     exchange,
     flattening,
+    holding,
     hyperbolic,
     maths,
     metropolis,
@@ -327,7 +327,7 @@ PHASES = {
         types.void(*(FLOATS,) * 9, contour.CONTOUR_STATE, FLOATS, types.int64, types.int64),
     ),
     "coupling": (
-        continuous.temper_continuously.py_func,
+        coupling.temper_continuously.py_func,
         types.boolean(*(MATRIX,) * 4, *(FLOATS,) * 6, types.int64),
     ),
     "Stein's gradients": (
@@ -355,7 +355,7 @@ PHASES = {
     "Nosé–Hoover": (underdamped.move_nose_hoover, signatures.DYNAMICS),
     "Nosé–Hoover by coordinate": (underdamped.move_nose_hoover_by_coordinate, signatures.DYNAMICS),
     "hold": (
-        engine.put_back.py_func,
+        holding.put_back.py_func,
         types.void(MATRIX, MATRIX, FLOATS, signatures.INTEGERS, types.int64),
     ),
 }

@@ -11,7 +11,7 @@ from numba import types, uint64
 from numpy.typing import NDArray
 
 from . import signatures as s
-from .compiling import kernel
+from .compiling import inlined, kernel
 from .philox import GRADIENT_NOISE, MOVE, fill_normals, to_normals, uniform_pair
 
 MOST_LANES = 32  # of a block that draws ahead; a wider one has long loops already
@@ -42,7 +42,7 @@ def room_ahead(dim: int, chain: NDArray[np.uint64], replica: NDArray[np.uint64])
     return Ahead(normals, np.tile(chain, steps), np.tile(replica, steps), later)
 
 
-@kernel
+@inlined
 def draw_ahead(state, numbers, step, steps):
     """Draw the noise of ``step`` and of those after it, ``steps`` at most."""
     ahead, lanes = state.ahead, state.noise.shape[1]
@@ -67,12 +67,12 @@ def fill_ahead(out, ahead, places, seed, step, purpose):
         to_normals(first[:places], second[:places])
 
 
-@kernel
+@inlined
 def fill_noise(state, seed, step, purpose, half, place):
     """The state's noise ← standard normals of this step: fresh ones, or of those at hand, the first half or second."""
     noise, normals = state.noise, state.ahead.normals
     if normals.shape[0] == 0:
-        fill_normals(noise, seed, state.chain, state.replica, step, purpose)
+        fill_normals(noise, seed, state.chain, state.replica, uint64(step), uint64(purpose))
         return
     for d in range(noise.shape[0]):
         drawn, out = normals[half * (normals.shape[0] // 2) + d, place : place + noise.shape[1]], noise[d]

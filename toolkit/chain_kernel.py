@@ -7,16 +7,12 @@ neighbouring threads read and write neighbouring places.
 """
 
 import functools
-import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.np.numpy_support import from_dtype
 
 from .ahead import Ahead
-from .blocks import look_nowhere
 from .chain_columns import (
     Shape,
     first_of,
@@ -28,15 +24,15 @@ from .chain_columns import (
     take,
     take_row,
 )
-from .compiling import cache_stamp
 from .continuous import KICKS
 from .contour import ContourState
 from .device import SIMULATED, cuda
-from .device_compiling import bare, compile_kernel, interpreted, lazily
+from .device_compiling import bare, interpreted, lazily
 from .engine import advance
 from .exchange import ExchangeState
 from .single import twin
 from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, Numbers, Outputs, State
+from .walls import look_nowhere
 
 # What takes the whole state, for every new type of which the simulator would compile it anew.
 INTERPRETED = (
@@ -251,56 +247,3 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
                 bare(diverged)[0] = 1
 
     return kernel
-
-
-def settled(numbers: Numbers) -> Numbers:
-    """``numbers`` without those that the kernel takes from its arguments: what it is compiled for."""
-    return numbers._replace(
-        n_chains=1,
-        seed=np.uint64(0),
-        burn_in=0,
-        gradient_noise=float(numbers.gradient_noise != 0.0),
-        energy_noise=float(numbers.energy_noise != 0.0),
-        penalty=float(numbers.penalty != 0.0),
-        max_bounces=int(numbers.max_bounces != 0),
-        leapfrogs=int(numbers.leapfrogs != 0),
-    )
-
-
-def argument_types(kinds: Kinds) -> tuple[Any, ...]:
-    """Numba's types of the kernel's arguments."""
-    exact, integer, whole = types.float64, types.int64, types.int32
-    number, working, drawn = (from_dtype(np.dtype(kind)) for kind in kinds)
-
-    def array(kind: Any, n: int) -> Any:
-        return types.Array(kind, n, "C")
-
-    return (
-        types.uint64, integer, number, number, number, integer, integer, array(working, 1), array(number, 1),
-        array(exact, 1), array(exact, 1), array(whole, 1), integer, array(number, 1), array(number, 1),
-        array(integer, 1), array(integer, 1), array(exact, 2), array(integer, 2), array(exact, 2), array(exact, 3),
-        array(working, 3), array(number, 2), array(drawn, 4), array(drawn, 4), array(drawn, 4), array(whole, 4),
-        array(number, 4), array(exact, 4), array(integer, 1),
-    )  # fmt: skip
-
-
-def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, kinds: Kinds) -> Any:
-    """``chain_kernel`` compiled, once for all runs that differ only in numbers that it takes as arguments."""
-    return compiled(parts, shape, settled(numbers), kinds)
-
-
-@functools.lru_cache(maxsize=256)
-def compiled(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> Any:
-    """The kernel. Raises what Numba does where it does not compile; ``device_causes`` says which part it is."""
-    stamp = kernel_stamp(parts, shape, constants, kinds)
-    return compile_kernel(chain_kernel(parts, shape, constants, kinds), argument_types(kinds), stamp)
-
-
-def kernel_stamp(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> str | None:
-    """Hash of all that a kernel is made of; None where a part is of a script or a notebook."""
-    stamps = [cache_stamp(part) for part in (*parts, advance)]
-    known = [stamp for stamp in stamps if stamp is not None]
-    if len(known) < len(stamps):
-        return None
-    made_for = (tuple(shape), tuple(float(number) for number in constants), [np.dtype(kind).name for kind in kinds])
-    return hashlib.sha256(repr((known, made_for)).encode()).hexdigest()

@@ -22,15 +22,16 @@ from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
 from .handing import HandedCompiler, address_in, handed_address
+from .inner import inner
 from .unavailable import Unavailable
 from .vectors import ApartLower, WideCompiler, compiler_with
 
 # Decorators of the functions that parts call. Without reference counts on arrays, whose atomic increments would cost
 # more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
-kernel = njit(error_model="numpy", _nrt=False, pipeline_class=WideCompiler)
-inlined = njit(forceinline=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)
+kernel = inner(WideCompiler, error_model="numpy", _nrt=False)
+inlined = inner(WideCompiler, forceinline=True, error_model="numpy", _nrt=False)
 # Long, and called in many places. Numba would hand it its caller's wish to be inlined.
-apart = njit(forceinline=False, error_model="numpy", _nrt=False, pipeline_class=compiler_with(ApartLower))
+apart = inner(compiler_with(ApartLower), forceinline=False, error_model="numpy", _nrt=False)
 
 
 @functools.cache
@@ -120,11 +121,17 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
 
 @functools.cache
 def compile_part(
-    function: Callable[..., Any], signature: Signature, *, allocates: bool = False, handed: bool = False
+    function: Callable[..., Any],
+    signature: Signature,
+    *,
+    allocates: bool = False,
+    handed: bool = False,
+    from_python: bool = True,
 ) -> Any:
     """``function`` compiled for ``signature``, to run without the GIL; only one that ``allocates`` may make arrays.
 
     handed: for others that are compiled to call it too, with its arguments handed over as ``handing`` says.
+    from_python: whether Python calls it too.
     Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
     notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names.
     """
@@ -132,11 +139,12 @@ def compile_part(
         function()
     compiler = HandedCompiler if handed else WideCompiler
     dispatcher = njit(
-        nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not handed, pipeline_class=compiler
-    )(function)
+        nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not handed,
+        no_cpython_wrapper=not from_python, pipeline_class=compiler,
+    )(function)  # fmt: skip
     stamp = cache_stamp(function)
     if stamp is not None:
-        dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {handed}")
+        dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {handed} {from_python}")
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher

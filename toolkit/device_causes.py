@@ -11,9 +11,10 @@ import numba
 
 from . import device_compiling
 from . import signatures as s
-from .blocks import tempering_numbers
 from .chain_columns import Shape
-from .chain_kernel import Kinds, Parts, argument_types, compiled_chain_kernel
+from .chain_compiling import argument_types, compiled_chain_kernel
+from .chain_kernel import Kinds, Parts
+from .cpu_engine import tempering_numbers
 from .device_code import Code, contracts
 from .errors import CudaWarning
 from .pointwise import reason

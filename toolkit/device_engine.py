@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import device
-from .blocks import Block, tempering_numbers
+from .blocks import Block
+from .cpu_engine import tempering_numbers
 from .device_causes import chain_kernel_of
 from .device_exports import Export, Piece, pieces_of, room_for
 from .device_gathering import DeviceGathering
@@ -115,7 +116,7 @@ class DeviceEngine:
         self, pool: Executor | None, first: int, factors: Factors, slots: Integers, trace_slots: Integers,
         outputs: Outputs,
     ) -> None:  # fmt: skip
-        """As ``blocks.Engine.run``."""
+        """As ``CpuEngine.run``."""
         if not self._state.is_there:
             self._state.send()
         goes_home = self._wants_draws

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Block, Engine, all_arrive
-from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
+from .blocks import Block
 from .counting import Counts, count, with_theta
+from .cpu_engine import CpuEngine, all_arrive
 from .describing import environment
-from .errors import DivergenceError
+from .divergence import divergence
 from .gathering import State, brings_draws, names_on_device
 from .interrupts import held
-from .job import FEWEST_STEPS, Floats, Integers, Job
+from .job import FEWEST_STEPS, Integers, Job
 from .result import Run, Statistics, Trace, fold
 from .state import Outputs
 
@@ -235,46 +235,14 @@ class Driver:
         status = self._counts.status
         if not status.any():
             return
-        step = int(status[status > 0].min()) - 1
-        chain, replica = (int(i) for i in np.argwhere(status == step + 1)[0])
-        block = next(block for block in self.blocks if block.first <= chain < block.last)
-        lane = replica * (block.last - block.first) + chain - block.first
-        state = block.state.position[:, lane].copy()
-        energy, gradient = self.job.problem.target.evaluate(state[None])
-        with np.errstate(over="ignore"):
-            steepness = float(np.linalg.norm(gradient))
-        step_size = float(self.job.sampler.per_chain("step_sizes", np.array([chain]), np.array([replica]))[0])
-        couples = isinstance(self.job.sampler.tempering, ContinuousTempering)
-        if couples and not np.isfinite(block.state.continuous.rows[[MOMENTUM, THERMOSTAT], lane]).all():
-            cause = (
-                "The friction of its tempering variable overshot: make continuous tempering's step size smaller, its "
-                "inertia larger, or the top temperature lower."
-            )
-        else:
-            cause = self._likely_cause(state, energy[0], gradient)
-        message = (
-            f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {state.tolist()}, "
-            f"with energy {energy[0]:.6g} and gradient of norm {steepness:.6g}, its step size "
-            f"{step_size:g}. {cause} "
-            f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the draws so far."
-        )
         run = self.result(outputs, steps, trace_steps)
-        raise DivergenceError(message, chain=chain, replica=replica, step=step, state=state, run=run)
-
-    def _likely_cause(self, state: Floats, energy: float, gradient: Floats) -> str:
-        """A sentence on why a lane diverged from ``state``."""
-        far = np.abs(state).max() > 1e6 * (1.0 + np.abs(self.job.init).max())
-        if not far and not np.isfinite(energy):
-            return "The energy is not finite there: the target does not cover the place."
-        if not far and not np.isfinite(gradient).all():
-            return "The gradient is not finite there though the energy is: the target's gradient is at fault."
-        return "Step size times gradient overshoots: make the step size smaller."
+        raise divergence(self.job, self.blocks, status, run)
 
 
 def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
     """The engine of the job's backend; wants_draws: whether draws leave it; states: of accumulators, by name."""
     if job.backend == "cpu":
-        return Engine(job)
+        return CpuEngine(job)
     from .device_engine import DeviceEngine
 
     return DeviceEngine(job, wants_draws, states)

@@ -8,22 +8,22 @@ in one vectorised loop. Parts come in as function pointers (``signatures``), so 
 
 import math
 
+from numba import int64, uint64
+
 from .ahead import draw_ahead, fill_noise
 from .boundaries import reflect_lanes, reject_lanes
 from .compiling import inlined, kernel
-from .continuous import MOMENTUM as XI_MOMENTUM
-from .continuous import THERMOSTAT
 from .continuous import WEIGHT as COUNTS
 from .contour import ZETA
 from .evaluation import divide_differences, evaluate, set_counters, set_probe
 from .flattening import flatten_block
 from .handing import call, laid_down
-from .maths import exp, fma, select
+from .holding import hold_diverged
+from .maths import exp, fma
 from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals, fill_signs
 from .proposals import keeps_ends, take_ends
 from .recording import record, record_row, record_statistics, record_theta, record_trace
 from .state import (
-    ALIVE,
     CONTINUOUS,
     CONTOUR,
     ENERGY,
@@ -69,7 +69,7 @@ def advance(
     lanes = position.shape[1]
     places = state.ahead.later.size
     place = places  # as if what is drawn ahead were used up
-    slot = -1
+    slot = int64(-1)  # no literal, for which what takes it would be compiled apart
     for k in range(slots.size + 1):
         step, is_last = first_step + k, k == slots.size
         if not is_last:
@@ -144,7 +144,7 @@ def advance(
 @kernel
 def start_momenta(state, numbers):
     """Momenta from their law, N(0, T), before the first step."""
-    fill_normals(state.momentum, numbers.seed, state.chain, state.replica, 0, START)
+    fill_normals(state.momentum, numbers.seed, state.chain, state.replica, uint64(0), uint64(START))
     for d in range(state.momentum.shape[0]):
         for lane in range(state.momentum.shape[1]):
             state.momentum[d, lane] *= math.sqrt(state.rows[TEMPERATURE, lane])
@@ -172,7 +172,7 @@ def look_at_energies(
         for lane in range(energy.size):
             noisy_energy[lane] = energy[lane]
         if numbers.energy_noise > 0.0:
-            fill_normals(state.noise[:1], numbers.seed, state.chain, state.replica, step, ENERGY_NOISE)
+            fill_normals(state.noise[:1], numbers.seed, state.chain, state.replica, uint64(step), uint64(ENERGY_NOISE))
             add_noise(rows[NOISY_ENERGY : NOISY_ENERGY + 1], numbers.energy_noise, state.noise[:1])
     if numbers.tempering == CONTOUR:
         flatten_block(noisy_energy, rows[MULTIPLIER], state, numbers, tempering_parameters)
@@ -202,53 +202,3 @@ def raise_to(weight, log_weight, zeta):
     """weight (lane) ← exp(ζ log_weight)."""
     for lane in range(weight.size):
         weight[lane] = exp(zeta * log_weight[lane])
-
-
-@inlined
-def hold_diverged(state, previous, couples, step):
-    """Note the lanes whose energy, position or, with continuous tempering, ξ's momentum is not finite.
-
-    They stay where they were before the step, for good.
-    """
-    position, energy, status = state.position, state.rows[ENERGY], state.status
-    first, last = position[0], position[position.shape[0] - 1]
-    held = 0  # a bound on the lanes to be held, 0 where there are none: one loop that writes nothing
-    for lane in range(energy.size):
-        missing = (energy[lane] - energy[lane]) + (first[lane] - first[lane]) + (last[lane] - last[lane])
-        held += int((missing != 0.0) | (status[lane] != 0))  # true for nan
-    for d in range(1, position.shape[0] - 1):
-        for lane in range(energy.size):
-            held += int(position[d, lane] - position[d, lane] != 0.0)
-    if couples:  # ξ itself stays between its walls, whatever becomes of its momentum and its thermostat
-        momentum, thermostat = state.continuous.rows[XI_MOMENTUM], state.continuous.rows[THERMOSTAT]
-        for lane in range(energy.size):
-            held += int((momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane]) != 0.0)
-    if held > 0:
-        find_missing(state, couples)
-        put_back(position, previous, state.rows[ALIVE], status, step)
-
-
-@inlined
-def find_missing(state, couples):
-    """alive (lane) ← 0 where all that ``hold_diverged`` looks at is finite, else nan."""
-    position, alive, energy = state.position, state.rows[ALIVE], state.rows[ENERGY]
-    for lane in range(alive.size):
-        alive[lane] = energy[lane] - energy[lane]
-    for d in range(position.shape[0]):
-        for lane in range(alive.size):
-            alive[lane] += position[d, lane] - position[d, lane]
-    if couples:
-        momentum, thermostat = state.continuous.rows[XI_MOMENTUM], state.continuous.rows[THERMOSTAT]
-        for lane in range(alive.size):
-            alive[lane] += (momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane])
-
-
-@kernel
-def put_back(position, previous, alive, status, step):
-    """Put back every lane that has diverged, now or before, and note the step at which it did first."""
-    for lane in range(alive.size):
-        diverges = alive[lane] != 0.0  # true for nan
-        status[lane] = select(diverges and status[lane] == 0, step + 1, status[lane])
-    for d in range(position.shape[0]):
-        for lane in range(alive.size):
-            position[d, lane] = select(status[lane] != 0, previous[d, lane], position[d, lane])

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import device_compiling
-from .blocks import Block, Layout, engine_numbers, look_nowhere, make_blocks, tempering_numbers
+from .blocks import Block, Layout, make_blocks
 from .chain_columns import Shape
-from .chain_kernel import Kinds, Parts, argument_types, chain_kernel, settled
+from .chain_compiling import argument_types, settled
+from .chain_kernel import Kinds, Parts, chain_kernel
+from .cpu_engine import engine_numbers, tempering_numbers
 from .device_code import Code
 from .gathering import names_on_device
 from .proposals import propose, propose_nothing
 from .state import Numbers
 from .tempers import TEMPERS
+from .walls import look_nowhere
 
 if TYPE_CHECKING:
     from .job import Job

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .compiling import kernel
+from .compiling import inlined, kernel
 from .state import CONTINUOUS, CONTOUR, ENERGY, EXCHANGE, LAMBDA, MULTIPLIER
 
 TRACED = ("energy", "multiplier", "walker")  # what every trace begins with, then the dynamics' memory
@@ -32,7 +32,7 @@ def record_row(row, status, n_chains, n_kept, slot, out):
             out[c, r, slot] = row[lane] if holds else np.nan
 
 
-@kernel
+@inlined
 def record_statistics(state, n_chains, n_replicas, n_kept, slot, statistics):
     """Copy walker, and swaps and reflections so far, of the kept replicas of every chain; they stop at 2³¹ − 1."""
     exchange = state.exchange

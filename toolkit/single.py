@@ -17,7 +17,7 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from . import (
-    continuous,
+    coupling,
     evaluation,
     flattening,
     hyperbolic,
@@ -34,8 +34,8 @@ Function = python_types.FunctionType
 Single = np.float32
 
 KEPT = {
-    flattening.flatten, flattening.learn, flattening.open_bin, flattening.nearest_visited, continuous.coupling,
-    continuous.find_kicks, continuous.temper_continuously, continuous.push_and_learn, evaluation.set_counters,
+    flattening.flatten, flattening.learn, flattening.open_bin, flattening.nearest_visited, coupling.coupling,
+    coupling.find_kicks, coupling.temper_continuously, coupling.push_and_learn, evaluation.set_counters,
     swapping.estimate_corrections,
 }  # fmt: skip
 NAMESAKES: dict[Any, Any] = {

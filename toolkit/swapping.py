@@ -104,7 +104,7 @@ def attempt_pair(
         for c in range(n_chains):
             uniform[c] = threshold
     else:
-        fill_uniforms(uniform, seed, chain, pair, uint64(step))
+        draw_for_pair(uniform, seed, chain, pair, uint64(step))
     swaps = 0
     for c in range(n_chains):
         slope = coldness[c] - hotter[c]
@@ -150,13 +150,13 @@ def attempt_pair(
 
 
 @apart
-def fill_uniforms(uniform, seed, chain, pair, step):
+def draw_for_pair(uniform, seed, chain, pair, step):
     """uniform (chain,) ← the random numbers by which one step's swaps of one pair are decided."""
     for c in range(uniform.size):
         uniform[c] = uniform_pair(seed, chain[c], uint64(pair), step, uint64(SWAP), uint64(0))[0]
 
 
-@kernel
+@inlined
 def turn_round(state, n_chains, n_replicas, counts):
     """Note which walkers have met an end of the ladder, and count the round trips completed at the coldest rung."""
     cold, hot = state.last_end[:n_chains], state.last_end[(n_replicas - 1) * n_chains : n_replicas * n_chains]

@@ -3,8 +3,11 @@
 import math
 from collections.abc import Callable
 
-from .compiling import kernel
-from .continuous import RENEWED, find_kicks, temper_continuously
+from numba import uint64
+
+from .compiling import inlined, kernel
+from .continuous import RENEWED
+from .coupling import find_kicks, temper_continuously
 from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY
 from .flattening import flatten_block, learn
 from .maths import select
@@ -84,7 +87,7 @@ def temper_by_coupling(state, numbers, parameters, step, samples, changes):
     rows = state.rows
     if changes > 1:
         find_kicks(state.masses, rows[STEP_SIZE], rows[TEMPERATURE], parameters)
-    fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, step, COUPLING)
+    fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, uint64(step), uint64(COUPLING))
     due = temper_continuously(
         state.continuous.rows, state.continuous.bias, state.continuous.visits, state.masses, rows[NOISY_ENERGY],
         rows[TEMPERATURE], rows[LAMBDA], rows[PLACE], rows[BIN], parameters, step,
@@ -119,14 +122,14 @@ def temper_by_stein(state, numbers, parameters, step, samples, changes):
 def renew_momenta(state, numbers, step):
     """Draw momenta afresh in the lanes whose tempering variable has just had its own renewed."""
     renewed, temperature = state.continuous.rows[RENEWED], state.rows[TEMPERATURE]
-    fill_normals(state.noise, numbers.seed, state.chain, state.replica, step, REFRESH)
+    fill_normals(state.noise, numbers.seed, state.chain, state.replica, uint64(step), uint64(REFRESH))
     for d in range(state.momentum.shape[0]):
         for lane in range(temperature.size):
             fresh = math.sqrt(temperature[lane]) * state.noise[d, lane]
             state.momentum[d, lane] = select(renewed[lane] != 0.0, fresh, state.momentum[d, lane])
 
 
-@kernel
+@inlined
 def scale_gradients(state, factor):
     """Multiply gradient and curvature by ``factor`` (lane)."""
     for d in range(state.gradient.shape[0]):

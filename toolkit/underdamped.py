@@ -74,14 +74,15 @@ def heat_thermostat(momentum, thermostat, total, gain, temperature, coupling):
         for lane in range(lanes):
             total[lane] = fma(momentum[d, lane], momentum[d, lane], total[lane])
     if dim & (dim - 1) == 0:  # a power of two, by which to multiply is as exact as to divide, and quicker
-        push_thermostat(thermostat, total, gain, temperature, coupling, float(dim), 1.0 / float(dim), True)
+        push_thermostat(thermostat, total, gain, temperature, coupling, float(dim), True)
     else:
-        push_thermostat(thermostat, total, gain, temperature, coupling, float(dim), 1.0 / float(dim), False)
+        push_thermostat(thermostat, total, gain, temperature, coupling, float(dim), False)
 
 
 @inlined
-def push_thermostat(thermostat, total, gain, temperature, coupling, dim, share, by_share):
-    """z ← z + gain ((1 − λ²z/2) total/D − T), but where T is 0; by_share: with ``share`` for 1/D."""
+def push_thermostat(thermostat, total, gain, temperature, coupling, dim, by_share):
+    """z ← z + gain ((1 − λ²z/2) total/D − T), but where T is 0; by_share: by multiplying by 1/D."""
+    share = 1.0 / dim
     for lane in range(thermostat.size):
         square = coupling[lane] * coupling[lane]
         damped = (1.0 - 0.5 * square * thermostat[lane]) * total[lane]

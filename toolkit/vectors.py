@@ -11,6 +11,8 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 
+from .inner import InnerLibrary
+
 WIDTH = '"prefer-vector-width"="512"'
 
 
@@ -38,6 +40,19 @@ def compiler_with(lower: type[WideLower]) -> type[CompilerBase]:
     @register_pass(mutates_CFG=True, analysis_only=False)
     class Lowering(NativeLowering):  # type: ignore[misc]
         _name = lower.__name__
+
+        def run_pass(self, state: Any) -> bool:
+            """Numba's, or for compiled code alone where neither Python nor C is to call the function."""
+            if not (state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper):
+                return bool(super().run_pass(state))
+            state.library = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.flags.no_compile = True
+            super().run_pass(state)
+            entry = object()  # by which callers find it
+            state.targetctx.insert_user_function(entry, state["cr"].fndesc, [state.library])
+            state.reload_init.extend(state.library._reload_init)
+            state["cr"] = state["cr"]._replace(cfunc=entry)
+            return True
 
         @property
         def lowering_class(self) -> type[WideLower]:

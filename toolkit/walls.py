@@ -145,3 +145,13 @@ def look_walls(position: Any, foot: Any, outside: Any, real: Any, whole: Any) ->
                 write_foot(position, foot, lane, np.int64(face[lane]), excess, real, whole)
             else:  # the engine reports what is not finite
                 outside[lane] = 0.0
+
+
+def look_nowhere(position, foot, outside, real, whole):
+    """A domain without an edge: every lane is inside."""
+    outside[:] = 0.0
+
+
+def no_domain(dim: int) -> Domain:
+    """All of space."""
+    return Domain("all of space", dim, look_nowhere, np.zeros(0), np.zeros(0, np.int32)).compiled()

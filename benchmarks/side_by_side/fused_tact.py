@@ -5,7 +5,8 @@ import math
 from numba import int64, uint64
 
 from toolkit.compiling import inlined
-from toolkit.continuous import continuous_tempering, coupling
+from toolkit.continuous import continuous_tempering
+from toolkit.coupling import coupling
 from toolkit.maths import fma, select
 from toolkit.philox import COUPLING, MOVE, REFRESH
 
