@@ -334,7 +334,8 @@ CASES |= {
     ),
     "estimated correction": Case(
         lambda: (COSINE, samplers.resgld(**PAIR, energy_noise=0.5,
-                 correction=tempering.estimated_correction(every=5)), {})
+                 correction=tempering.estimated_correction(every=5)), {}),
+        slow=True,
     ),
     "seo": Case(exchanging(scheme="seo"), slow=True),
     "all pairs": Case(exchanging(scheme="all_pairs"), slow=True),

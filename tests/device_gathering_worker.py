@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from targets import mixtures
-from tests.simulator_worker import rest
+from tests.simulator_worker import mend
 from toolkit import Layout, Target, accumulators, sample, samplers, stream
 from toolkit.contour import Partition
 from toolkit.problem import Problem
@@ -189,7 +189,7 @@ def watch_types():
 
 if __name__ == "__main__":
     assert os.environ["NUMBA_ENABLE_CUDASIM"] == "1"
-    rest()
+    mend()
     watch_types()
     folder = Path(sys.argv[1])
     for title in sys.argv[2:]:
