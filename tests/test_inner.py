@@ -68,3 +68,27 @@ def test_one_that_another_takes_in_is_told_apart_by_its_caller_alone():
     outer = kernel(lambda x: scaled(x, 3.0))
     assert outer(x) == 3.0
     assert [is_inner(c) for f in (outer, scaled) for c in f.overloads.values()] == [False, True]
+
+
+@pytest.mark.filterwarnings("ignore:First-class function")
+def test_one_whose_address_is_taken_has_machine_code():
+    """Functions that code chooses among while it runs are called by their addresses."""
+    first, second = (made(kernel) for _ in range(2))
+
+    @njit
+    def one_of(is_first, x):
+        function = first if is_first else second
+        return function(x, 2.0)
+
+    x = np.ones(3)
+    assert caller_of(first)(x, 2.0) == 3.0
+    assert one_of(True, x) == 4.0
+    assert one_of(False, x) == 8.0
+
+
+def test_one_that_was_taken_in_gives_no_address():
+    scaled = made(kernel)
+    caller_of(scaled)(np.ones(3), 2.0)
+    (compiled,) = scaled.overloads.values()
+    with pytest.raises(RuntimeError, match="has no address"):
+        compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)

@@ -25,6 +25,10 @@ class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._verify_declare_only_symbols()
         self._finalized = True
 
+    def get_pointer_to_function(self, name: str) -> int:
+        """Raises RuntimeError: there is no machine code, and Numba's answer would be an address of 0."""
+        raise RuntimeError(f"{name} was compiled to be taken in by other functions, and has no address")
+
 
 class Inner(CPUDispatcher):  # type: ignore[misc]
     """A function that others call, compiled for each of their types; for Python when Python calls it."""
@@ -47,10 +51,19 @@ class Inner(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for ``sig``, anew where there is a form for compiled code and this call is from Python."""
         with global_compiler_lock:
-            args = tuple(normalize_signature(sig)[0])
-            if not UNWRAPPED.items() <= self.targetoptions.items() and is_inner(self.overloads.get(args)):
-                del self.overloads[args]
+            if not UNWRAPPED.items() <= self.targetoptions.items():
+                self._forget_inner(tuple(normalize_signature(sig)[0]))
             return super().compile(sig)
+
+    def get_compile_result(self, sig: Any) -> Any:
+        """What was compiled for ``sig``, whose address is wanted."""
+        with global_compiler_lock:
+            self._forget_inner(tuple(sig.args))
+            return super().get_compile_result(sig)
+
+    def _forget_inner(self, args: tuple[Any, ...]) -> None:
+        if is_inner(self.overloads.get(args)):
+            del self.overloads[args]
 
     def add_overload(self, cres: Any) -> None:
         """Keep what was compiled, and tell Numba of what Python can call."""
