@@ -30,6 +30,27 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "inner: Python is given the form for compiled code",
+        "toolkit/inner.py",
+        "if not UNWRAPPED.items() <= self.targetoptions.items():",
+        "if False:",
+        "tests/test_inner.py",
+    ),
+    Mutant(
+        "inner: an address is asked of what has none",
+        "toolkit/inner.py",
+        "            self._forget_inner(tuple(sig.args))\n",
+        "",
+        "tests/test_inner.py",
+    ),
+    Mutant(
+        "inner: once taken in, never made for Python again",
+        "toolkit/inner.py",
+        "            self.targetoptions.clear()\n",
+        "",
+        "tests/test_inner.py",
+    ),
+    Mutant(
         "langevin: noise halved",
         "toolkit/overdamped.py",
         "math.sqrt(2.0 * step_size[lane] * temperature[lane])",
