@@ -50,7 +50,6 @@ def compiler_with(lower: type[WideLower]) -> type[CompilerBase]:
             super().run_pass(state)
             entry = object()  # by which callers find it
             state.targetctx.insert_user_function(entry, state["cr"].fndesc, [state.library])
-            state.reload_init.extend(state.library._reload_init)
             state["cr"] = state["cr"]._replace(cfunc=entry)
             return True
 
