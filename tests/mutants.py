@@ -32,15 +32,15 @@ MUTANTS = [
     Mutant(
         "inner: Python is given the form for compiled code",
         "toolkit/inner.py",
-        "if not UNWRAPPED.items() <= self.targetoptions.items():",
-        "if False:",
+        "            form = self.overloads.pop(args)\n",
+        "            return self.overloads[args].entry_point\n",
         "tests/test_inner.py",
     ),
     Mutant(
         "inner: an address is asked of what has none",
         "toolkit/inner.py",
-        "            self._forget_inner(tuple(sig.args))\n",
-        "",
+        "                self.compile(sig)\n",
+        "                pass\n",
         "tests/test_inner.py",
     ),
     Mutant(

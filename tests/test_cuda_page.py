@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.cuda.__main__ import STAGES
 
-RESTS = "from tests.simulator_worker import rest; rest()\n"
+RESTS = "from tests.simulator_worker import mend; mend()\n"
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "cuda.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)

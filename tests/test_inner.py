@@ -1,12 +1,16 @@
 """What compiled code calls is compiled for it alone, until Python calls it, and then for both."""
 
+import pickle
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numba import njit, types
-from numba.core.errors import TypingError
+from numba.core.codegen import JITCodeLibrary
+from numba.core.errors import TypingError, UnsupportedError
 
 from toolkit.compiling import inlined, kernel
-from toolkit.inner import is_inner
 
 
 def made(decorator):
@@ -21,6 +25,11 @@ def made(decorator):
     return scaled
 
 
+def forms_for_code(function):
+    """Of each form of a function, in the order of their making, whether it is for compiled code alone."""
+    return [function.is_for_code(args) for args in function.overloads]
+
+
 def caller_of(function):
     return njit(_nrt=False, error_model="numpy")(lambda x, factor: function(x, factor) + 1.0)
 
@@ -30,11 +39,10 @@ def test_code_first_and_then_python(decorator):
     scaled, x = made(decorator), np.ones(3)
     assert caller_of(scaled)(x, 2.0) == 3.0
     (compiled,) = scaled.overloads.values()
-    assert is_inner(compiled)
+    assert forms_for_code(scaled) == [True]
     assert not [f.name for f in compiled.library.get_defined_functions() if "cpython" in f.name]
     assert scaled(x, 2.0) == 4.0
-    (compiled,) = scaled.overloads.values()
-    assert not is_inner(compiled)
+    assert forms_for_code(scaled) == [False]
     assert caller_of(scaled)(x, 2.0) == 9.0
     np.testing.assert_array_equal(x, 8.0)
 
@@ -51,7 +59,7 @@ def test_other_types_are_other_forms():
     scaled, x = made(kernel), np.ones(3)
     assert caller_of(scaled)(x, 2.0) == 3.0
     assert scaled(x, 2) == 4.0
-    assert [is_inner(compiled) for compiled in scaled.overloads.values()] == [True, False]
+    assert forms_for_code(scaled) == [True, False]
 
 
 def test_what_does_not_compile_leaves_python_its_form():
@@ -59,7 +67,7 @@ def test_what_does_not_compile_leaves_python_its_form():
     with pytest.raises(TypingError):
         caller_of(scaled)("text", 2.0)
     assert scaled(np.ones(3), 2.0) == 2.0
-    assert not any(map(is_inner, scaled.overloads.values()))
+    assert forms_for_code(scaled) == [False]
 
 
 def test_one_that_another_takes_in_is_told_apart_by_its_caller_alone():
@@ -67,7 +75,7 @@ def test_one_that_another_takes_in_is_told_apart_by_its_caller_alone():
     scaled, x = made(inlined), np.ones(3)
     outer = kernel(lambda x: scaled(x, 3.0))
     assert outer(x) == 3.0
-    assert [is_inner(c) for f in (outer, scaled) for c in f.overloads.values()] == [False, True]
+    assert forms_for_code(outer) + forms_for_code(scaled) == [False, True]
 
 
 @pytest.mark.filterwarnings("ignore:First-class function")
@@ -86,3 +94,63 @@ def test_one_that_was_taken_in_gives_no_address():
     (compiled,) = scaled.overloads.values()
     with pytest.raises(RuntimeError, match="has no address"):
         compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+
+
+def test_one_that_is_taken_in_is_made_into_no_machine_code(monkeypatch):
+    made_code, finalize = [], JITCodeLibrary._finalize_specific
+
+    def noted(library):
+        made_code.append(library.name)
+        finalize(library)
+
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", noted)
+    scaled = made(kernel)
+    assert caller_of(scaled)(np.ones(3), 2.0) == 3.0
+    assert len([name for name in made_code if "lambda" in name]) == 1
+    assert not [name for name in made_code if "scaled" in name]
+
+
+def test_one_that_prints_does(capfd):
+    @kernel
+    def told(x):
+        print("given", x)
+        return x
+
+    assert njit(lambda x: told(x))(2.0) == 2.0
+    assert told(3.0) == 3.0
+    assert capfd.readouterr().out.split() == ["given", "2.0", "given", "3.0"]
+
+
+def test_what_cannot_be_compiled_again_keeps_its_form_for_code():
+    scaled, x = made(kernel), np.ones(3)
+    assert caller_of(scaled)(x, 2.0) == 3.0
+    scaled.disable_compile()
+    with pytest.raises(RuntimeError, match="compilation disabled"):
+        scaled.compile((types.float64[::1], types.float64))
+    assert caller_of(scaled)(x, 2.0) == 5.0
+
+
+def test_a_ring_of_functions_is_refused():
+    with pytest.raises(UnsupportedError, match="call each other"):
+        njit(lambda n: even(n))(4)
+
+
+@kernel
+def even(n):
+    return True if n == 0 else odd(n - 1)
+
+
+@kernel
+def odd(n):
+    return False if n == 0 else even(n - 1)
+
+
+def test_a_pickled_one_serves_code_and_python():
+    """In another process, where Numba makes it anew."""
+    code = (
+        "import pickle, sys, numpy as np; from numba import njit; f = pickle.load(sys.stdin.buffer); x = np.ones(3); "
+        "print(njit(lambda x, factor: f(x, factor) + 1.0)(x, 2.0), f(x, 2.0))"
+    )
+    command, given = [sys.executable, "-c", code], pickle.dumps(made(kernel))
+    done = subprocess.run(command, input=given, capture_output=True, check=False)
+    assert done.stdout.split() == [b"3.0", b"4.0"], done

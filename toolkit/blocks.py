@@ -1,7 +1,7 @@
-"""Lay the chains of a run out in blocks, and advance them on a pool of threads."""
+"""Lay the chains of a run out in blocks: groups of chains, with all that their lanes carry."""
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ from .state import (
     State,
 )
 from .stein import Stein, distances_room
-
-if TYPE_CHECKING:
-    pass
 
 Floats = NDArray[np.float64]
 

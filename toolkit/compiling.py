@@ -133,10 +133,13 @@ def compile_part(
     handed: for others that are compiled to call it too, with its arguments handed over as ``handing`` says.
     from_python: whether Python calls it too.
     Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
-    notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names.
+    notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names, ValueError for
+    what nobody could call.
     """
     if isinstance(function, Unavailable):
         function()
+    if not (handed or from_python):
+        raise ValueError("from_python must be True for a part that is not handed: nobody could call it")
     compiler = HandedCompiler if handed else WideCompiler
     dispatcher = njit(
         nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not handed,

@@ -26,12 +26,20 @@ class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Raises RuntimeError: there is no machine code, and Numba's answer would be an address of 0."""
+        """Raises RuntimeError: there is no machine code, and Numba's answer could be an address of 0."""
         raise RuntimeError(f"{name} was compiled to be taken in by other functions, and has no address")
 
 
 class Inner(CPUDispatcher):  # type: ignore[misc]
     """A function that others call, compiled for each of their types; for Python when Python calls it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._for_code: set[tuple[Any, ...]] = set()  # the types for which there is a form for compiled code alone
+
+    def is_for_code(self, args: tuple[Any, ...]) -> bool:
+        """Whether what was compiled for these types is for compiled code alone."""
+        return args in self._for_code
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Numba's type of a call from compiled code, for which the function is compiled without a wrapper."""
@@ -48,34 +56,38 @@ class Inner(CPUDispatcher):  # type: ignore[misc]
             self.targetoptions.clear()
             self.targetoptions.update(before)
 
+    def _is_unwrapped(self) -> bool:
+        return bool(UNWRAPPED.items() <= self.targetoptions.items())
+
     def compile(self, sig: Any) -> Any:
         """Compile for ``sig``, anew where there is a form for compiled code and this call is from Python."""
         with global_compiler_lock:
-            if not UNWRAPPED.items() <= self.targetoptions.items():
-                self._forget_inner(tuple(normalize_signature(sig)[0]))
-            return super().compile(sig)
+            args = tuple(normalize_signature(sig)[0])
+            if self._is_unwrapped() or args not in self._for_code or not self._can_compile:
+                return super().compile(sig)
+            form = self.overloads.pop(args)
+            try:
+                return super().compile(sig)
+            except BaseException:
+                self.overloads[args] = form
+                raise
 
     def get_compile_result(self, sig: Any) -> Any:
         """What was compiled for ``sig``, whose address is wanted."""
         with global_compiler_lock:
-            self._forget_inner(tuple(sig.args))
+            if tuple(sig.args) in self._for_code:
+                self.compile(sig)
             return super().get_compile_result(sig)
-
-    def _forget_inner(self, args: tuple[Any, ...]) -> None:
-        if is_inner(self.overloads.get(args)):
-            del self.overloads[args]
 
     def add_overload(self, cres: Any) -> None:
         """Keep what was compiled, and tell Numba of what Python can call."""
-        if is_inner(cres):
-            self.overloads[tuple(cres.signature.args)] = cres
+        args = tuple(cres.signature.args)
+        if self._is_unwrapped():
+            self._for_code.add(args)
+            self.overloads[args] = cres
         else:
+            self._for_code.discard(args)
             super().add_overload(cres)
-
-
-def is_inner(compiled: Any) -> bool:
-    """Whether a result of compiling, or None, is for compiled code alone."""
-    return compiled is not None and isinstance(compiled.library, InnerLibrary)
 
 
 def inner(pipeline_class: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -6,8 +6,11 @@ vectors. Ours do little else. Not a bit depends on the width: nothing here may b
 
 from typing import Any
 
+from numba import types
+from numba.core import ir
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.errors import UnsupportedError
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 
@@ -34,6 +37,22 @@ class ApartLower(WideLower):
         self.function.attributes.add("noinline")
 
 
+def prints(function: Any) -> bool:
+    """Whether a function talks to Python, for which it needs what comes with machine code of its own."""
+    talks = (ir.Print, ir.DynamicRaise, ir.DynamicTryRaise)
+    return any(isinstance(statement, talks) for block in function.blocks.values() for statement in block.body)
+
+
+def check_ring(state: Any) -> None:
+    """Raise UnsupportedError where a function calls another one that, in the end, calls it."""
+    for kind in state.typemap.values():
+        if isinstance(kind, types.RecursiveCall):
+            other = kind.dispatcher_type.dispatcher.py_func
+            if other is not state.func_id.func:
+                names = f"{state.func_id.func_qualname} and {other.__qualname__}"
+                raise UnsupportedError(f"{names} call each other: a function may call itself, but not in a ring")
+
+
 def compiler_with(lower: type[WideLower]) -> type[CompilerBase]:
     """Numba's compiler with ``lower`` in place of its own translation."""
 
@@ -43,7 +62,8 @@ def compiler_with(lower: type[WideLower]) -> type[CompilerBase]:
 
         def run_pass(self, state: Any) -> bool:
             """Numba's, or for compiled code alone where neither Python nor C is to call the function."""
-            if not (state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper):
+            check_ring(state)
+            if not (state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper) or prints(state.func_ir):
                 return bool(super().run_pass(state))
             state.library = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
