@@ -30,7 +30,7 @@ def mend():
         return threading.Thread.is_alive(thread)
 
     def array(shared, shape, dtype):
-        """The block's array of the line that asks, as before."""
+        """The block's array of the line that asks, for which the simulator knows it too."""
         asks = sys._getframe(1)
         with one_at_a_time:
             place = asks.f_code.co_filename, asks.f_lineno

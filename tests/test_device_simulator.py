@@ -64,4 +64,4 @@ def test_a_planted_fault_is_found(simulated, name):
 
 
 def test_every_constructor_is_a_case():
-    assert set(CONSTRUCTORS) <= set(CASES)
+    assert set(CONSTRUCTORS) <= {name for name, case in CASES.items() if not case.slow}

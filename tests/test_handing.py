@@ -100,3 +100,8 @@ def test_numbers_before_the_last_array_last_too():
     assert lasting((MATRIX, types.int64, FLOATS, types.float64, types.boolean)) == 3
     assert lasting((types.float64,)) == 0
     assert lasting((MATRIX,)) == 1
+
+
+def test_a_part_that_nobody_could_call_is_refused():
+    with pytest.raises(ValueError, match="from_python must be True"):
+        compile_part(add, PART, from_python=False)

@@ -12,13 +12,7 @@ from .contour import Contour, contour_state
 from .exchange import ReplicaExchange, exchange_state
 from .problem import Problem
 from .sampler import Sampler
-from .state import (
-    ENGINE_ROWS,
-    LAMBDA,
-    MASSES,
-    ContinuousState,
-    State,
-)
+from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, State
 from .stein import Stein, distances_room
 
 Floats = NDArray[np.float64]

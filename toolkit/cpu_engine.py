@@ -18,18 +18,7 @@ from .exchange import ReplicaExchange
 from .proposals import propose, propose_nothing
 from .sampler import Sampler
 from .schedule import Factors
-from .state import (
-    ADVANCE,
-    CONTINUOUS,
-    CONTOUR,
-    EXCHANGE,
-    NO_TEMPERING,
-    PROPOSE,
-    STEIN,
-    TEMPER,
-    Numbers,
-    Outputs,
-)
+from .state import ADVANCE, CONTINUOUS, CONTOUR, EXCHANGE, NO_TEMPERING, PROPOSE, STEIN, TEMPER, Numbers, Outputs
 from .stein import Stein
 from .tempers import TEMPERS
 from .walls import no_domain

@@ -38,9 +38,8 @@ class ApartLower(WideLower):
 
 
 def prints(function: Any) -> bool:
-    """Whether a function talks to Python, for which it needs what comes with machine code of its own."""
-    talks = (ir.Print, ir.DynamicRaise, ir.DynamicTryRaise)
-    return any(isinstance(statement, talks) for block in function.blocks.values() for statement in block.body)
+    """Whether a function prints, for which it needs what comes with machine code of its own."""
+    return any(isinstance(statement, ir.Print) for block in function.blocks.values() for statement in block.body)
 
 
 def check_ring(state: Any) -> None:
