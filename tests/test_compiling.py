@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import types
+from numba import config, types
 
 import toolkit
 from targets import mixtures
@@ -206,6 +206,12 @@ def test_code_of_a_script_is_not_cached():
     from toolkit.compiling import cache_stamp
 
     assert cache_stamp(lambda x: x) is None
+
+
+def test_where_numba_may_not_compile_the_first_call_says_so(monkeypatch):
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    with pytest.raises(RuntimeError, match="NUMBA_DISABLE_JIT is set"):
+        compile_part(lambda x: x, types.float64(types.float64))
 
 
 def test_types_of_parts_are_made_once_and_not_for_every_block(monkeypatch):

@@ -1,6 +1,8 @@
 """What compiled code calls is compiled for it alone, until Python calls it, and then for both."""
 
+import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -11,6 +13,28 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError, UnsupportedError
 
 from toolkit.compiling import inlined, kernel
+
+ALL_FORMS = """
+import gc, warnings
+import numpy as np
+from targets import constrained, mixtures, shapes
+from toolkit import sample, samplers
+from toolkit.inner import Inner
+
+warnings.simplefilter("ignore")  # runs this short settle nothing
+problem = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))
+for sampler in (
+    samplers.r2sgld((5e-4, 1.5e-3)), samplers.r2sghmc((5e-4, 1.5e-3)), samplers.icsgld(1e-3), samplers.tact_hmc(1e-3),
+    samplers.sgnht(1e-3), samplers.sgnht(1e-3, by_coordinate=True), samplers.hmc(1e-3), samplers.psgld(1e-3),
+    samplers.svgd(1e-3, n_replicas=10),
+):
+    start = np.random.default_rng(0).uniform(-0.2, 0.2, (2, len(sampler.temperatures), 2))
+    sample(problem, sampler, n_steps=20, n_chains=2, seed=0, init=start)
+for function in gc.get_objects():
+    if isinstance(function, Inner):
+        for form in function.overloads:
+            print(function.py_func.__module__, function.py_func.__qualname__, form, sep="\\t")
+"""
 
 
 def made(decorator):
@@ -154,3 +178,17 @@ def test_a_pickled_one_serves_code_and_python():
     command, given = [sys.executable, "-c", code], pickle.dumps(made(kernel))
     done = subprocess.run(command, input=given, capture_output=True, check=False)
     assert done.stdout.split() == [b"3.0", b"4.0"], done
+
+
+@pytest.mark.slow
+def test_no_function_of_ours_is_compiled_anew_for_a_number_that_is_a_literal(tmp_path):
+    """Or that is narrower: each form costs a part of a first call. Literals that choose code are bool, not numbers."""
+    result = subprocess.run(
+        [sys.executable, "-c", ALL_FORMS], env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    forms = [line.split("\t") for line in result.stdout.splitlines()]
+    assert len({tuple(form[:2]) for form in forms}) > 80
+    alike = [(*form[:2], re.sub(r"(Literal\[int\]\(-?\d+\)|\bu?int\d+)(?=[,)])", "integer", form[2])) for form in forms]
+    assert sorted(form[:2] for form in set(alike) if alike.count(form) > 1) == []

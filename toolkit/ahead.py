@@ -72,7 +72,7 @@ def fill_noise(state, seed, step, purpose, half, place):
     """The state's noise ← standard normals of this step: fresh ones, or of those at hand, the first half or second."""
     noise, normals = state.noise, state.ahead.normals
     if normals.shape[0] == 0:
-        fill_normals(noise, seed, state.chain, state.replica, uint64(step), uint64(purpose))
+        fill_normals(noise, seed, state.chain, state.replica, uint64(step), purpose)
         return
     for d in range(noise.shape[0]):
         drawn, out = normals[half * (normals.shape[0] // 2) + d, place : place + noise.shape[1]], noise[d]

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import config, njit, types
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.typing.templates import Signature
@@ -134,12 +134,14 @@ def compile_part(
     from_python: whether Python calls it too.
     Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
     notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names, ValueError for
-    what nobody could call.
+    what nobody could call, RuntimeError where Numba is told not to compile.
     """
     if isinstance(function, Unavailable):
         function()
     if not (handed or from_python):
         raise ValueError("from_python must be True for a part that is not handed: nobody could call it")
+    if config.DISABLE_JIT:
+        raise RuntimeError("NUMBA_DISABLE_JIT is set, and parts run as machine code alone: unset it to sample")
     compiler = HandedCompiler if handed else WideCompiler
     dispatcher = njit(
         nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not handed,

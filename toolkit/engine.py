@@ -104,7 +104,7 @@ def advance(
             )  # fmt: skip
             divide_differences(position, previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
-            fill_noise(state, numbers.seed, step, GRADIENT_NOISE, 1, place)
+            fill_noise(state, numbers.seed, step, uint64(GRADIENT_NOISE), int64(1), place)
             add_noise(gradient, numbers.gradient_noise, noise)
         if numbers.tempering != NO_TEMPERING:
             call(temper, at_temper, step, samples, changes)
@@ -113,7 +113,7 @@ def advance(
             for lane in range(lanes):
                 previous[d, lane] = position[d, lane]
         if numbers.draws_noise:
-            fill_noise(state, numbers.seed, step, MOVE, 0, place)
+            fill_noise(state, numbers.seed, step, uint64(MOVE), int64(0), place)
         if numbers.leapfrogs > 0:
             call(propose, at_propose, step, changes)
         else:

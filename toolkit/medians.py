@@ -89,7 +89,7 @@ def median_by_partition(values):
 @kernel
 def smallest_but(values, rank):
     """The value that ``rank`` others come before in order; reorders ``values`` so that just those lie before it."""
-    first, last = 0, values.size
+    first, last = np.int64(0), values.size
     while True:
         pivot = middle_of(values[first], values[(first + last) // 2], values[last - 1])
         bound = partition(values, first, last, pivot, False)

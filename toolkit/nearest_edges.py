@@ -122,7 +122,7 @@ def look_polygon(position: Any, foot: Any, outside: Any, real: Any, whole: Any) 
         if start == INSIDE or not (abs(x) < math.inf and abs(y) < math.inf):  # the engine reports what is not finite
             outside[lane] = 0.0
             continue
-        _, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, whole[start])
+        _, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, np.int64(whole[start]))
         outside[lane] = 1.0 if beyond or is_outside(x, y, real, n_edges, edge, along) else 0.0
         e = HEADER + edge
         foot[0, lane] = fma(along, real[e + 2 * n_edges], real[e])

@@ -141,7 +141,7 @@ def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:
                 listed[level + 1, kept] = listed[level, n]
                 kept += 1
         counts[level + 1] = kept
-        squared, edge, along = nearest_edge(x, y, real, n_edges, listed[level + 1], 0, kept)
+        squared, edge, along = nearest_edge(x, y, real, n_edges, listed[level + 1], np.int64(0), np.int64(kept))
         if squared > reach * reach and not is_outside(x, y, real, n_edges, edge, along):
             continue
         if level < LEVELS:
@@ -163,9 +163,10 @@ def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:
 def measure_distances(points: Any, distances: Any, real: Any, whole: Any) -> None:
     """Signed distances of ``points`` (n, 2)."""
     start, n_edges = whole[ALL_PIECES], np.int64(whole[N_EDGES])
+    count = np.int64(whole[start])
     for n in range(points.shape[0]):
         x, y = points[n, 0], points[n, 1]
-        squared, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, whole[start])
+        squared, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, count)
         beyond = grid_cell(x, y, real[CORNER_X], real[CORNER_Y], real[SCALE], whole[SIDE]) < 0.0
         outside = beyond or is_outside(x, y, real, n_edges, edge, along)
         distances[n] = -math.sqrt(squared) if outside else math.sqrt(squared)
@@ -174,6 +175,7 @@ def measure_distances(points: Any, distances: Any, real: Any, whole: Any) -> Non
 def find_nearest(points: Any, rows: Any, real: Any, whole: Any) -> None:
     """Squared distance, edge and place along it of the boundary point nearest to each of ``points`` (n, 2)."""
     start, n_edges = whole[ALL_PIECES], np.int64(whole[N_EDGES])
+    count = np.int64(whole[start])
     for n in range(points.shape[0]):
-        squared, edge, along = nearest_edge(points[n, 0], points[n, 1], real, n_edges, whole, start + 1, whole[start])
+        squared, edge, along = nearest_edge(points[n, 0], points[n, 1], real, n_edges, whole, start + 1, count)
         rows[n, 0], rows[n, 1], rows[n, 2] = squared, edge, along
