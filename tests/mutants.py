@@ -123,8 +123,8 @@ MUTANTS = [
     Mutant(
         "gradient noise is the move's noise",
         "toolkit/engine.py",
-        "GRADIENT_NOISE, 1, place)",
-        "MOVE, 0, place)",
+        "uint64(GRADIENT_NOISE), int64(1), place)",
+        "uint64(MOVE), int64(0), place)",
         "tests/test_engine.py tests/test_dynamics.py",
     ),
     Mutant(
@@ -185,14 +185,14 @@ MUTANTS = [
     ),
     Mutant(
         "swap: momenta keep their size",
-        "toolkit/swapping.py",
+        "toolkit/exchanging.py",
         "heat[lane] = math.sqrt(temperature[lane] / temperature[lane - n_chains])",
         "heat[lane] = 1.0",
         "tests/test_tempering.py",
     ),
     Mutant(
         "swap: momenta at their own time",
-        "toolkit/swapping.py",
+        "toolkit/exchanging.py",
         "0.5 * math.sqrt(step_size[lane])",
         "0.0 * math.sqrt(step_size[lane])",
         "tests/test_tempering.py tests/test_step_by_step.py",
@@ -423,21 +423,21 @@ MUTANTS = [
     ),
     Mutant(
         "contour: a bin unvisited keeps a tiny θ",
-        "toolkit/flattening.py",
+        "toolkit/learning.py",
         "table[c, 2 * j] = table[c, 2 * nearest]",
         "table[c, 2 * j] = 1e-6 * table[c, 2 * nearest]",
         "tests/test_contour.py tests/test_contour_laws.py",
     ),
     Mutant(
         "contour: the tail teaches the last bin",
-        "toolkit/flattening.py",
+        "toolkit/learning.py",
         "share[lane] = select(inside & learns, share[lane], 0.0)",
         "share[lane] = select(learns, share[lane], 0.0)",
         "tests/test_contour.py tests/test_contour_laws.py",
     ),
     Mutant(
         "contour: replicas learn P times too fast",
-        "toolkit/flattening.py",
+        "toolkit/learning.py",
         "omega = smaller(omega, parameters[OMEGA_CAP]) / n_replicas",
         "omega = smaller(omega, parameters[OMEGA_CAP])",
         "tests/test_contour.py tests/test_contour_laws.py",

@@ -9,7 +9,7 @@ from numba import types
 from numpy.testing import assert_allclose, assert_array_equal
 
 from targets import mixtures
-from toolkit import Layout, Sampler, contour, flattening, sample, samplers, schedules, signatures, tempering
+from toolkit import Layout, Sampler, contour, flattening, learning, sample, samplers, schedules, signatures, tempering
 from toolkit.compiling import compile_part
 from toolkit.contour import FIELDS, Partition, contour_state, step_decay, theta_of, visits_of
 
@@ -26,7 +26,7 @@ def flatten_once(energy, temperature, place, bins, top, bottom, multiplier, log_
 
 
 def learn_once(bins, place, top, log_weight, share, added, left, state, numbers, step, replicas):
-    flattening.learn(bins, place, top, log_weight, share, added, left, state, numbers, step, 1, replicas)
+    learning.learn(bins, place, top, log_weight, share, added, left, state, numbers, step, 1, replicas)
 
 
 class Kernels:

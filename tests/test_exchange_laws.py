@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from targets import mixtures
-from toolkit import exchange, sample, samplers, swapping
+from toolkit import exchange, exchanging, sample, samplers, swapping
 from toolkit.compiling import compile_part
 from toolkit.exchange_diagnostics import expected_round_trips
 from toolkit.signatures import FLOATS, MATRIX, NAMES
@@ -46,9 +46,9 @@ def attempt_swaps(rule, energy, steps, *, sign=1.0, momentum=None, gradient=None
     kinds = (*(MATRIX,) * 6, *(FLOATS,) * 5, exchange.EXCHANGE_STATE, FLOATS, types.int64, types.uint64, NAMES)
     kernel = compile_part(swapping.swap_replicas.py_func, types.void(*kinds, types.int64, types.int64, types.boolean))
     find_rungs = compile_part(
-        swapping.find_rungs.py_func, types.void(MATRIX, FLOATS, FLOATS, types.int64, types.boolean)
+        exchanging.find_rungs.py_func, types.void(MATRIX, FLOATS, FLOATS, types.int64, types.boolean)
     )
-    rungs, temperature = np.zeros((swapping.RUNG_ROWS, lanes)), np.repeat(TEMPERATURES[:n_replicas], n_chains)
+    rungs, temperature = np.zeros((exchanging.RUNG_ROWS, lanes)), np.repeat(TEMPERATURES[:n_replicas], n_chains)
     find_rungs(rungs, np.zeros(lanes), temperature, n_chains, momentum.shape[0] > 0)
     seen = sign * energy.ravel()
     position = seen[None].copy()

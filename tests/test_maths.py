@@ -17,6 +17,7 @@ from toolkit import (
     coupling,
     evaluation,
     exchange,
+    exchanging,
     flattening,
     holding,
     hyperbolic,
@@ -321,7 +322,7 @@ PHASES = {
             types.boolean,
         ),
     ),
-    "exchange": (swapping.exchange.py_func, types.void(*(FLOATS,) * 3)),
+    "exchange": (exchanging.exchange.py_func, types.void(*(FLOATS,) * 3)),
     "flattening": (
         flattening.flatten.py_func,
         types.void(*(FLOATS,) * 9, contour.CONTOUR_STATE, FLOATS, types.int64, types.int64),

@@ -21,6 +21,7 @@ from . import (
     evaluation,
     flattening,
     hyperbolic,
+    learning,
     maths,
     medians,
     philox,
@@ -34,7 +35,7 @@ Function = python_types.FunctionType
 Single = np.float32
 
 KEPT = {
-    flattening.flatten, flattening.learn, flattening.open_bin, flattening.nearest_visited, coupling.coupling,
+    flattening.flatten, learning.learn, learning.open_bin, flattening.nearest_visited, coupling.coupling,
     coupling.find_kicks, coupling.temper_continuously, coupling.push_and_learn, evaluation.set_counters,
     swapping.estimate_corrections,
 }  # fmt: skip

@@ -9,7 +9,9 @@ from .compiling import inlined, kernel
 from .continuous import RENEWED
 from .coupling import find_kicks, temper_continuously
 from .exchange import ALL_PAIRS, ESTIMATE_EVERY, SCHEME, SWAP_EVERY
-from .flattening import flatten_block, learn
+from .exchanging import find_rungs
+from .flattening import flatten_block
+from .learning import learn
 from .maths import select
 from .philox import COUPLING, REFRESH, fill_normals
 from .state import (
@@ -36,7 +38,7 @@ from .state import (
     WEIGHT,
 )
 from .stein import stein_gradients
-from .swapping import estimate_corrections, find_rungs, swap_replicas
+from .swapping import estimate_corrections, swap_replicas
 
 
 def temper_not(state, numbers, parameters, step, samples, changes):

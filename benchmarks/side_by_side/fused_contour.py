@@ -11,7 +11,7 @@ from numba import int64, uint64
 
 from benchmarks.samplers import PARTITION
 from toolkit.compiling import inlined
-from toolkit.flattening import SMALLEST_REST, SMALLEST_SCALE, SMALLEST_THETA
+from toolkit.learning import SMALLEST_REST, SMALLEST_SCALE, SMALLEST_THETA
 from toolkit.maths import exp, fma, larger, log, power, select, smaller
 from toolkit.philox import MOVE, START, uniform_pair
 
