@@ -79,6 +79,7 @@ MATHS = {
     "exp": of_one(np.exp),
     "exp_share": of_one(np.exp),
     "log": of_one(np.log),
+    "log_of_normal": of_one(np.log),
     "sincos": sincos,
     "sincos_turns": lambda t: sincos(2.0 * math.pi * t),
     "power": lambda x, y: of_one(np.exp)(y * of_one(np.log)(x)),

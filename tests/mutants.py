@@ -1157,13 +1157,6 @@ MUTANTS = [
         "tests/test_saving.py -k icsgld",
     ),
     Mutant(
-        "zarr: chunks of −0 written as 0",
-        "toolkit/formats.py",
-        "write_empty_chunks=True",
-        "write_empty_chunks=False",
-        "tests/test_saving.py -k every_bit",
-    ),
-    Mutant(
         "datatree: draws of a weighted run not resampled",
         "toolkit/tree_groups.py",
         "taken = np.take_along_axis(run.draws, picked[:, :, None], axis=1)",

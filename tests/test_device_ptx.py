@@ -231,6 +231,7 @@ def test_sgld_keeps_its_state_in_registers():
     assert cramped.spill_stores > 0
 
 
+REDUCTION = "__internal_trig_reduction_slowpathd"  # of large angles, which CUDA's sine and cosine call
 COMMON = ("sgld", "sgld, flower", "r2sgld, flower", "psgld", "sghmc", "tact_hmc", "csgld", "resgld", "mala", "hmc")
 
 
@@ -241,7 +242,8 @@ def test_every_kernel_is_clean(group):
     for case, job in ptx.unlike(group()):
         codes = job_kernels.chain_codes(job, ptx.CAPABILITIES)
         for capability, code in zip(ptx.CAPABILITIES, codes, strict=True):
-            allowed = kernels.OWN_FUNCTIONS.get(case.name, ())
-            assert set(faults(code)) <= set(allowed), (case.name, faults(code))
+            allowed = set(kernels.OWN_FUNCTIONS.get(case.name, ()))
+            allowed |= {REDUCTION} if allowed & {"sin", "cos"} else set()
+            assert set(faults(code)) <= allowed, (case.name, set(faults(code)))
             if case.group == "sampler" and case.name in COMMON and ASSEMBLES:
                 assert ptx.assembled(code.ptx, capability).spill_stores == 0, case.name

@@ -20,6 +20,9 @@ HALF.append(HALF)
 # What was taken, or ended in another's error, until these calls were found: the call, and what its refusal says first.
 FOUND = {
     "recursive list": (lambda: samplers.sgld(HALF), r"step_size\[1\] must be a number"),
+    "replicas beyond number": (lambda: samplers.icsgld(0.1, n_replicas=2**40), "n_replicas must be ≥ 1 and < 65536"),
+    "as many particles": (lambda: samplers.svgd(n_replicas=2**40), "n_replicas must be ≥ 1 and < 65536"),
+    "bytes for a number": (lambda: samplers.sgld(b"\x80"), "step_size must be a number"),
     "bytes in a table": (lambda: Sampler(step_sizes=("", b"\x80")), "step_sizes"),
     "empty in a ladder": (lambda: samplers.r2sgld(temperatures=[0.5, range(0)]), r"temperatures\[1\] must be a number"),
     "nothing per chain": (lambda: samplers.mala(memoryview(b"")), "step_size must be a number"),
@@ -53,6 +56,8 @@ FOUND = {
     "pseudo-count": (lambda: diagnostics.expected_kl([0.5, 0.5], 2, pseudo_count=5e-324),
         "pseudo_count must be finite"),
     "figure elsewhere": (lambda: figures.save(Figure(), [{"a": 1}], Path("out"), "../a"),
+        "name must be the name of a fi"),
+    "figure in a folder": (lambda: figures.save(Figure(), [{"a": 1}], Path("out"), "a/b"),
         "name must be the name of a fi"),
 }  # fmt: skip
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from benchmarks.faults import BOX, NORMAL, PAIR, RIGHT, WRONG
+from targets import mixtures
 from toolkit import boundaries, samplers, schedules
 from toolkit.contour import Partition
 from toolkit.law_checks import check_laws
 from toolkit.law_runs import by_chain, halved, pooled
-from toolkit.law_verdicts import excuse_of, stays_exact
+from toolkit.law_verdicts import excuse_of, stays_exact, without_skewness
 from toolkit.problem import as_problem
 from toolkit.schedule import evaluate
 from toolkit.tempering import continuous_tempering
@@ -115,6 +116,32 @@ def test_a_ratio_over_chains_is_theirs_to_first_order_and_contours_loses_its_bia
     plain = numerators.sum(axis=0)[:, 0] / denominators.sum(axis=0)
     assert abs(plain.mean() - 2.0) > 0.09
     assert abs(own.mean() - 2.0) < 0.03
+
+
+def test_a_step_too_long_to_extrapolate_from_fails_and_is_told():
+    """And is no excuse, as what depends on the step may be wrong as well."""
+    verdict = laws(mixtures.cosine25(), samplers.sghmc(0.047, friction=0.3))["Stein's identity"]
+    assert verdict.passed is False
+    assert "too far to extrapolate: take smaller ones" in verdict.words
+    verdict = laws(*WRONG["half the noise"])["covariance"]
+    assert verdict.passed is False
+    assert "extrapolate" not in verdict.words
+
+
+def test_means_of_skewed_values_alarm_no_more_often_than_they_should():
+    """Of 256 values of which one in 16 is small; by Student's t they do so 16 times as often, all on one side."""
+    rng = np.random.default_rng(3)
+    values = np.where(rng.random((256, 40_000)) < 1.0 / 16.0, rng.uniform(-8.0, 0.0, (256, 40_000)), 0.0)
+    error, nothing = values.std(axis=0, ddof=1) / 16.0, np.zeros(40_000)
+    expected = np.full(40_000, -0.25)
+    student = (values.mean(axis=0) - expected) / error
+    normal = without_skewness(values, expected, nothing, error)
+    quantile = 3.0902  # 1 in 1000 on each side
+    assert (student > quantile).mean() > 1e-2
+    assert (np.abs(normal) > quantile).mean() < 2e-3
+    assert (normal < -2.3263).mean() > 5e-3  # of 1 in 100
+    within = without_skewness(values, expected, np.full(40_000, 1.0), error)
+    assert np.abs(within).max() < 0.2  # nothing is off by more than the margin
 
 
 def test_a_start_that_chains_never_leave_is_not_judged():

@@ -234,6 +234,7 @@ def raises_inside(x):
 
 REFUSED = {
     "no function": (3.0, {"dim": 2}, TypeError, r"target is put above a function of one point, got 3.0 of type float"),
+    "neither": (False, {}, TypeError, "target is put above a function of one point, got False of type bool"),
     "no dim": (as_tuple, {}, TypeError, r"target needs .*: write @target\(dim=...\) above as_tuple"),
     "dim 0": (as_tuple, {"dim": 0}, ValueError, "dim must be ≥ 1"),
     "parameters": (with_parameters, {"dim": 2, "parameters": ["a"]}, TypeError, "parameters must be an array of real"),

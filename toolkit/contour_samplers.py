@@ -7,6 +7,7 @@ from . import tempering as temper
 from .boundaries import Boundary, ignore
 from .checks import check_count
 from .contour import Partition, StepDecay, step_decay
+from .philox import MAX_REPLICAS
 from .sampler import Number, Sampler, shared
 from .schedule import Schedule
 from .schedules import constant
@@ -60,7 +61,7 @@ def icsgld(
     All replicas sample the target: ``run.draws`` folds them, and comes with ``run.weights``. Law, bias and numbers:
     ``tempering.contour``. Source: ICSGLD (2022), algorithm 1 and B.1; P and ζ of section 5.2.
     """
-    check_count("n_replicas", n_replicas, at_least=1)
+    check_count("n_replicas", n_replicas, at_least=1, below=MAX_REPLICAS)
     return Sampler(
         "icsgld",
         shared("step_size", step_size, n_replicas),

@@ -43,6 +43,8 @@ def target(
     Raises TypeError or ValueError at once, naming the function and what to mend: where it is no function, has other
     arguments, does not compile, or does not return a real energy with a gradient of ``dim`` real numbers.
     """
+    if function is not None:
+        check_function(function)
     if dim is None:
         where = f" above {name_of(function)}" if function is not None else ""
         raise TypeError(f"target needs the dimension of the point: write @target(dim=...){where}")
@@ -54,14 +56,19 @@ def target(
 
     def decorate(function: Callable[..., Any]) -> Target:
         """The target of ``function``."""
-        if not isinstance(function, Dispatcher) and not inspect.isfunction(function):
-            kind = type(function).__name__
-            raise TypeError(f"target is put above a function of one point, got {function!r} of type {kind}")
+        check_function(function)
         block = block_of(function, dim, None if numbers is None else numbers.shape)
         called = name_of(function) if name is None else name
         return Target(called, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth)
 
     return decorate if function is None else decorate(function)
+
+
+def check_function(function: Any) -> None:
+    """Raise TypeError where ``function`` is no function of Python's or Numba's."""
+    if not isinstance(function, Dispatcher) and not inspect.isfunction(function):
+        kind = type(function).__name__
+        raise TypeError(f"target is put above a function of one point, got {function!r} of type {kind}")
 
 
 def name_of(function: Any) -> str:

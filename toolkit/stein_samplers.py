@@ -4,6 +4,7 @@ from . import dynamics as moves
 from . import tempering as temper
 from .boundaries import Boundary, ignore
 from .checks import check_count
+from .philox import MAX_REPLICAS
 from .sampler import Number, Sampler, shared
 from .schedule import Schedule
 from .schedules import constant
@@ -26,7 +27,7 @@ def svgd(
     O(n_replicas²). Law, bias and numbers: ``tempering.stein``; step ``dynamics.descent``.
     Source: Liu & Wang (2016), algorithm 1; step size and step of the ICSGLD (2022) baseline.
     """
-    check_count("n_replicas", n_replicas, at_least=1)
+    check_count("n_replicas", n_replicas, at_least=1, below=MAX_REPLICAS)
     return Sampler(
         "svgd",
         shared("step_size", step_size, n_replicas),
