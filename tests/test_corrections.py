@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from targets import mixtures
-from toolkit import Sampler, Target, exchange, sample, samplers, tempering
+from toolkit import Sampler, Target, exchange, sample, samplers, schedules, tempering
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 ALARM, WRONG = 7e-6, 1e-9  # a right law's p-value falls below the first as often; a wrong law's must below the second
@@ -63,6 +63,13 @@ def test_estimates_follow_their_law(every, evaluations, n_steps, scheme):
     assert (estimates_law(run.corrections, every, evaluations, (n_steps - 1) // 2 + 1) < WRONG).all()  # half as many
     fewer = 1 + (evaluations - 1) / 2  # of one replica alone
     assert (estimates_law(run.corrections, every, fewer, n_steps) < WRONG).all()
+
+
+def test_estimates_follow_their_law_where_half_the_run_explores():
+    schedule = schedules.cosine_cycles(2, exploration=0.5)
+    correction = exchange.estimated_correction(every=10, evaluations=5)
+    run = run_noisy((1.0, 2.0, 5.0), 42, n_chains=4000, n_steps=200, correction=correction, schedule=schedule)
+    assert (estimates_law(run.corrections, 10, 5, 200) > ALARM).all()
 
 
 def test_the_first_estimate_comes_after_its_time():

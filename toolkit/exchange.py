@@ -31,7 +31,8 @@ def estimated_correction(*, every: int = 100, evaluations: int = 10) -> Estimate
 
     Every ``every`` steps each replica's noisy energy is evaluated ``evaluations`` ≥ 2 times where it stands, and F
     moves towards the mean of the two sample variances with weight 1/n at the n-th estimate, for each pair and chain.
-    Until the first estimate F is 0. every ≥ 1. Raises TypeError or ValueError where out of range.
+    Until the first estimate F is 0; it is estimated also where the schedule explores. every ≥ 1. Raises TypeError or
+    ValueError where out of range.
     Source: Deng et al. (2020), algorithm 1; r2SGLD (2024), eq. 7.
     """
     return EstimatedCorrection(every, evaluations)
@@ -54,7 +55,8 @@ class AdaptedCorrection:
 def adapted_correction(target_rate: float, *, gain: float = 1.0, start: float = 0.0) -> AdaptedCorrection:
     """The correction F of each pair moved until it swaps at ``target_rate``: δ²F ← max(0, δ²F + a_n (swap − rate)).
 
-    swap is 1 or 0, a_n = gain / n^0.6 at the n-th attempt of the run, and nothing changes after the end of burn-in.
+    swap is 1 or 0, a_n = gain / n^0.6 at the n-th step of the run at which swaps are due, where the schedule explores and
+    none is attempted too, and nothing changes after the end of burn-in.
     target_rate in (0, 1); gain > 0, better 1 / target_rate where that is small; start ≥ 0, the first F. It tunes a rate
     and not a law: draws are unbiased only where F comes to fit the noise (``replica_exchange``), and a rate that F = 0
     does not reach is not reached. Raises TypeError or ValueError where out of range.

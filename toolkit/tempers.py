@@ -46,19 +46,19 @@ def temper_not(state, numbers, parameters, step, samples, changes):
 
 
 def temper_by_exchange(state, numbers, parameters, step, samples, changes):
-    """Estimate corrections and attempt swaps, where they are due."""
+    """Estimate corrections, where the schedule explores too, and attempt swaps, where they are due."""
     rows = state.rows
     energy, alive, rungs = rows[ENERGY], rows[ALIVE], rows[PLACE : LOG_WEIGHT + 1]
     if changes > 1:
         find_rungs(rungs, rows[STEP_SIZE], rows[TEMPERATURE], numbers.n_chains, state.momentum.shape[0] > 0)
-    if not samples or step == 0:
+    if step == 0:
         return
     if parameters[ESTIMATE_EVERY] > 0.0 and step % int(parameters[ESTIMATE_EVERY]) == 0:
         estimate_corrections(
             rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain, state.replica,
             numbers.n_chains, numbers.n_replicas, parameters[SCHEME] == ALL_PAIRS,
         )  # fmt: skip
-    if step % int(parameters[SWAP_EVERY]) == 0:
+    if samples and step % int(parameters[SWAP_EVERY]) == 0:
         for lane in range(energy.size):
             alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
         swap_replicas(
