@@ -23,7 +23,7 @@ from .truth_checks import check_probabilities, checked_edges
 
 Array = NDArray[np.float64]
 
-LEAST_DEGREES = 0.1  # below, radii leave float64
+LEAST_DEGREES, MOST_DEGREES = 0.1, 1e6  # radii leave float64 below; the law is normal above, and its peak loses digits
 
 
 def student_mixture_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -77,12 +77,13 @@ def student_mixture(
 ) -> Target:
     """U(x) = −log Σ_k w_k t_ν(x; μ_k, s²), each density ∝ (1 + ‖x − μ_k‖² / (ν s²))^(−(ν + dim)/2).
 
-    means: (components, dim). scale: s > 0. degrees: ν ≥ 0.1; no mean for ν ≤ 1, no covariance for ν ≤ 2. weights:
+    means: (components, dim). scale: s > 0. degrees: 0.1 ≤ ν ≤ 10⁶; no mean for ν ≤ 1, no covariance for ν ≤ 2. weights:
     (components,), positive with sum 1; None: equal. exp(−U) integrates to 1. Raises TypeError or ValueError otherwise.
     Source: Kotz & Nadarajah (2004), "Multivariate t Distributions", eq. 1.1.
     """
     centres, shares = check_components(means, weights)
-    scale, degrees = check_scale("scale", scale), check_number("degrees", degrees, at_least=LEAST_DEGREES)
+    scale = check_scale("scale", scale)
+    degrees = check_number("degrees", degrees, at_least=LEAST_DEGREES, at_most=MOST_DEGREES)
     components, dim = centres.shape
     log_peak = (
         scipy.special.gammaln(0.5 * (degrees + dim))

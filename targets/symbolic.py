@@ -62,7 +62,7 @@ def from_sympy(
             raise ValueError(f"energy does not depend on symbols[{i}] = {symbol}, so exp(−U) has no finite integral")
     idle = [str(symbol) for symbol in numbers if real[symbol] not in formula.free_symbols]
     if idle:
-        raise ValueError(f"parameters has {', '.join(idle)}, on which energy does not depend")
+        raise ValueError(f"parameters must be symbols of energy = {energy!s:.200}, got {', '.join(idle)} too")
     values = np.array(list(numbers.values()), np.float64)
     try:
         block = block_of(formula, len(coordinates))

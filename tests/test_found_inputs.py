@@ -8,9 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 import figures
-from targets import classics, mixtures, shapes
-from toolkit import Sampler, check_gradient, diagnostics, from_callable, ladders, samplers, thermostats
+from targets import classics, mixtures, shapes, students
+from toolkit import Sampler, check_gradient, diagnostics, from_callable, ladders, sample, samplers, thermostats
 from toolkit.boundaries import Boundary
+from toolkit.cycles import combine_cycles, cycle_of
 from toolkit.schedules import Schedule
 from toolkit.weighting import resample
 
@@ -19,6 +20,12 @@ HALF: list = [1.0]
 HALF.append(HALF)
 # What was taken, or ended in another's error, until these calls were found: the call, and what its refusal says first.
 FOUND = {
+    "ragged cycles": (lambda: combine_cycles([[[0.0]]], [[0.0]], [1.0, [2]]), "cycles must be an array of integers"),
+    "step without an array": (lambda: cycle_of(0, 1, 5), r"steps must have shape \(draw,\), got shape \(\)"),
+    "separation squared": (lambda: combine_cycles([[[0.0]]], [[0.0]], [0], separation=1e154), "separation must be"),
+    "nearly normal": (lambda: students.student_mixture([[0.0]], 1.0, 1e305), "degrees must be finite and ≥ 0.1 and"),
+    "checkpoint of a long name": (lambda: sample(NORMAL, samplers.sgld(0.1), n_steps=2, seed=0, checkpoint="x" * 5000),
+        "checkpoint must be the path of a file, of at most 240 bytes"),
     "recursive list": (lambda: samplers.sgld(HALF), r"step_size\[1\] must be a number"),
     "replicas beyond number": (lambda: samplers.icsgld(0.1, n_replicas=2**40), "n_replicas must be ≥ 1 and < 65536"),
     "as many particles": (lambda: samplers.svgd(n_replicas=2**40), "n_replicas must be ≥ 1 and < 65536"),

@@ -237,7 +237,7 @@ BAD = {
     "cancelled": ((sp.sin(y) ** 2 + x, (x, a)), ValueError, "energy contains y, which is among neither symbols nor"),
     "unknown": ((a * x**2 + b, x), ValueError, "energy contains a, b, which is among neither symbols nor parameters"),
     "missing": ((a * x**2 + b, x, {a: 1}), ValueError, "energy contains b, which is among neither"),
-    "idle": ((a * x**2, x, {a: 1, b: 2}), ValueError, "parameters has b, on which energy does not depend"),
+    "idle": ((a * x**2, x, {a: 1, b: 2}), ValueError, "parameters must be symbols of energy = a*x**2, got b too"),
     "parameters": ((a * x**2, x, [1.0]), TypeError, "parameters must map symbols to numbers, got [1.0]"),
     "key": ((a * x**2, x, {"a": 1}), TypeError, "parameters must map SymPy symbols to numbers, got the key 'a'"),
     "coordinate": ((x**2, x, {x: 1}), ValueError, "parameters must not hold coordinates, got x"),

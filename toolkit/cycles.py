@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .checks import check_array, check_choice, check_count, check_number
+from .checks import check_array, check_choice, check_count, check_scale
 
 __all__ = ["combine_cycles", "cycle_of"]
 
@@ -25,9 +25,9 @@ def cycle_of(steps: Any, n_cycles: int, n_steps: int) -> Integers:
     """
     check_count("n_steps", n_steps, at_least=1)
     check_count("n_cycles", n_cycles, at_least=1, below=n_steps + 1)
-    given = np.asarray(steps)
-    if given.dtype.kind not in "iu":
-        raise TypeError(f"steps must be integers, got {given.dtype}")
+    given = check_integers("steps", steps)
+    if given.ndim != 1:
+        raise ValueError(f"steps must have shape (draw,), got shape {given.shape}")
     if given.size and not (given.min() >= 0 and given.max() < n_steps):
         raise ValueError(f"steps must be ≥ 0 and < n_steps = {n_steps}, got {given.min()} to {given.max()}")
     return np.asarray(given.astype(np.int64) // -(-n_steps // n_cycles))
@@ -62,7 +62,7 @@ def combine_cycles(
     """
     points, energy, labels = check_cycles(draws, energies, cycles)
     check_choice("method", method, METHODS)
-    check_number("separation", separation, above=0.0)
+    check_scale("separation", separation)
     names, index = np.unique(labels, return_inverse=True)
     counts = np.bincount(index)
     chains, n_draws, dim = points.shape
@@ -84,15 +84,25 @@ def combine_cycles(
     return np.asarray(np.exp(log_weights - scipy.special.logsumexp(log_weights, axis=1, keepdims=True)))
 
 
+def check_integers(name: str, values: Any) -> NDArray[Any]:
+    """``values`` as an array of integers. Raises TypeError otherwise."""
+    try:
+        given = np.asarray(values)
+    except ValueError:
+        raise TypeError(f"{name} must be an array of integers, got {values!r:.200}") from None
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {given.dtype}")
+    return given
+
+
 def check_cycles(draws: Any, energies: Any, cycles: Any) -> tuple[Floats, Floats, Integers]:
     """The three as arrays. Raises TypeError or ValueError where their shapes do not fit."""
-    points, energy, labels = check_array("draws", draws), check_array("energies", energies), np.asarray(cycles)
+    points, energy = check_array("draws", draws), check_array("energies", energies)
+    labels = check_integers("cycles", cycles)
     if points.ndim != 3 or points.size == 0:
         raise ValueError(f"draws must have shape (chain, draw, dim) and not be empty, got shape {points.shape}")
     if energy.shape != points.shape[:2]:
         raise ValueError(f"energies must have shape (chain, draw) = {points.shape[:2]}, got {energy.shape}")
-    if labels.dtype.kind not in "iu":
-        raise TypeError(f"cycles must be integers, got {labels.dtype}")
     if labels.shape != points.shape[1:2]:
         raise ValueError(f"cycles must have shape (draw,) = {points.shape[1:2]}, got {labels.shape}")
     return points, energy, labels.astype(np.int64)

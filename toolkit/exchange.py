@@ -55,8 +55,8 @@ class AdaptedCorrection:
 def adapted_correction(target_rate: float, *, gain: float = 1.0, start: float = 0.0) -> AdaptedCorrection:
     """The correction F of each pair moved until it swaps at ``target_rate``: δ²F ← max(0, δ²F + a_n (swap − rate)).
 
-    swap is 1 or 0, a_n = gain / n^0.6 at the n-th step of the run at which swaps are due, where the schedule explores and
-    none is attempted too, and nothing changes after the end of burn-in.
+    swap is 1 or 0, a_n = gain / n^0.6 at the n-th step of the run at which swaps are due, counted where the schedule
+    explores too and none is attempted, and nothing changes after the end of burn-in.
     target_rate in (0, 1); gain > 0, better 1 / target_rate where that is small; start ≥ 0, the first F. It tunes a rate
     and not a law: draws are unbiased only where F comes to fit the noise (``replica_exchange``), and a rate that F = 0
     does not reach is not reached. Raises TypeError or ValueError where out of range.

@@ -17,6 +17,9 @@ class Paths(NamedTuple):
     journal: str
 
 
+LONGEST_NAME, LONGEST_PATH = 240, 2000  # what file systems take, less the ends of the names of the files beside it
+
+
 def check_checkpoint(path: Any) -> Paths | None:
     """The files for a checkpoint at ``path``; None for None. Raises TypeError or ValueError where it cannot be one."""
     if path is None:
@@ -26,6 +29,11 @@ def check_checkpoint(path: Any) -> Paths | None:
     given = os.fspath(path)
     if not given or "\0" in given:
         raise ValueError(f"checkpoint must be the path of a file, got {given!r}")
+    if len(os.fsencode(given)) > LONGEST_PATH or len(os.fsencode(os.path.basename(given))) > LONGEST_NAME:
+        raise ValueError(
+            f"checkpoint must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
+            f"all, got {given!r:.80}…"
+        )
     whole = os.path.realpath(given)
     if not os.path.isdir(os.path.dirname(whole)):
         raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")
