@@ -1,5 +1,6 @@
 """The plotting layer: what is drawn is what was given, weights count, bad input is refused before anything is drawn."""
 
+import dataclasses
 import itertools
 import warnings
 
@@ -47,6 +48,59 @@ def contour():
 def pieces(artists):
     """The points of line collections."""
     return [np.asarray(segment) for artist in artists for segment in artist.get_segments()]
+
+
+# Densities.
+
+
+@pytest.mark.parametrize("reweighs", ["contour", "continuous"])
+def test_a_density_honours_the_weights_of_a_run(axes, reweighs):
+    """Each chain of contour has its own factor, so the same share; 0 and 1 of TACT-HMC count over all chains."""
+    edges, cell = np.linspace(-2.5, 2.5, 21), 0.25**2
+    if reweighs == "contour":
+        pair = contour_in_the_plane()
+        factors = np.array([1.0, 1e-200, 1e150])[:, None, None]
+        run = dataclasses.replace(pair, replica_weights=pair.replica_weights * factors)
+        loads = pair.weights / pair.weights.sum(axis=1, keepdims=True)
+    else:
+        sampler = samplers.tact_hmc(1e-2)
+        run = sample(mixtures.cosine25(), sampler, n_steps=6_000, n_chains=4, thin=3, seed=2)
+        loads = run.weights
+        assert loads.mean() < 0.5
+        assert loads.sum(axis=1).min() < loads.sum(axis=1).max()
+    drawn = figures.density(run, axes, x_edges=edges, y_edges=edges).get_array()
+    flat, points = loads.ravel(), run.draws.reshape(-1, 2)
+    law = np.histogram2d(*points.T, bins=(edges, edges), weights=flat / flat.sum())[0] / cell
+    np.testing.assert_allclose(drawn.T, law, rtol=1e-12, atol=1e-15)
+    plain = figures.density(run.draws, axes, x_edges=edges, y_edges=edges).get_array()
+    np.testing.assert_allclose(plain.T, np.histogram2d(*points.T, bins=(edges, edges))[0] / len(points) / cell)
+    assert np.abs(plain - drawn).sum() * cell > 0.05
+
+
+@pytest.mark.parametrize("sampler", [samplers.csgld(0.01, partition=BINS), samplers.tact_hmc(1e-2)])
+def test_a_density_without_weight_is_refused(axes, sampler):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ContourWarning)
+        run = sample(mixtures.cosine25(), sampler, n_steps=20, n_chains=2, seed=2)
+    nothing = dataclasses.replace(run, replica_weights=np.zeros_like(run.replica_weights))
+    with pytest.raises(ValueError, match="source must have draws of weight > 0, got weight 0 for all"):
+        figures.density(nothing, axes, x_edges=[0.0, 1.0], y_edges=[0.0, 1.0])
+    assert not axes.images
+
+
+def test_the_top_of_the_colours_is_as_asked(axes):
+    edges = np.linspace(-3.0, 3.0, 7)
+    own = figures.density(DRAWS, axes, x_edges=edges, y_edges=edges)
+    assert own.get_clim() == (0.0, own.get_array().max())
+    assert figures.density(DRAWS, axes, x_edges=edges, y_edges=edges, highest=0.7).get_clim() == (0.0, 0.7)
+
+
+def contour_in_the_plane():
+    """Three chains whose weights differ."""
+    flat = samplers.icsgld(0.01, n_replicas=2, partition=tempering.Partition(-4.0, 0.5, 40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ContourWarning)  # it is short
+        return sample(mixtures.cosine25(), flat, n_steps=3_000, n_chains=3, seed=3, burn_in=1_000)
 
 
 # Posteriors.
