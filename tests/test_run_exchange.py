@@ -8,7 +8,7 @@ from scipy import stats
 
 from targets import mixtures
 from toolkit import diagnostics as d
-from toolkit import sample, samplers
+from toolkit import sample, samplers, schedules
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 TEMPERATURES = (1.0, 3.0, 9.0)
@@ -16,8 +16,12 @@ TEMPERATURES = (1.0, 3.0, 9.0)
 
 def run_of(**changes):
     """Steps of h = 1 forget the state at each; its law then has the variance 2 T, so the swaps' is that of 2 T."""
+    gate = changes.pop("one_swap_per_window", False)
     settings = {"temperatures": TEMPERATURES, "scheme": "deo", **changes}
     sampler = samplers.resgld((1.0,) * len(settings["temperatures"]), **settings)
+    if gate:
+        gated = dataclasses.replace(sampler.tempering, one_swap_per_window=True)
+        sampler = dataclasses.replace(sampler, tempering=gated)
     return sample(NORMAL, sampler, n_steps=4000, burn_in=500, thin=500, n_chains=100, seed=5)
 
 
@@ -61,6 +65,31 @@ def test_attempts_are_counted_with_their_distance():
     every = d.exchange_summary(run_of(swap_every=4))
     assert every.expected_round_trips == pytest.approx(float(d.expected_round_trips(every.swap_rates, 875)))
     assert every.round_trips == pytest.approx(every.expected_round_trips, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("temperatures", "scheme"), [((1.0, 3.0), "deo"), (TEMPERATURES, "deo"), (TEMPERATURES, "seo")]
+)
+def test_attempts_are_those_made(temperatures, scheme):
+    """While cycles explore, at temperature 0, there are none: a fifth of the steps is left."""
+    cycles = schedules.cosine_cycles(5, exploration=0.8)
+    run = run_of(temperatures=temperatures, scheme=scheme, schedule=cycles)
+    found, attempts = d.exchange_summary(run), run.counts.attempted[:, :2].sum(axis=1)
+    assert (attempts < 0.25 * run.sampling_steps).all()
+    law = d.expected_round_trips(found.swap_rates, attempts.mean(), scheme=scheme)
+    assert found.expected_round_trips == pytest.approx(float(law), rel=1e-12)
+    if len(temperatures) == 2:  # of three, steps that shrink with the cycles make fewer
+        assert found.round_trips == pytest.approx(found.expected_round_trips, rel=0.1)
+
+
+def test_swaps_held_back_have_no_theory():
+    """Two rungs try their pair every time, whatever the window; and a window of 1 holds nothing back."""
+    two = {"temperatures": (1.0, 3.0)}
+    for changes in ({"window": 5}, {"one_swap_per_window": True}):
+        free = d.exchange_summary(run_of(**two, **changes))
+        assert free.round_trips == pytest.approx(free.expected_round_trips, rel=0.05)
+    held = d.exchange_summary(run_of(**two, window=5, one_swap_per_window=True))
+    assert np.isnan(held.expected_round_trips)
 
 
 def test_schemes_without_a_theory_have_none():

@@ -39,8 +39,9 @@ class ExchangeSummary(NamedTuple):
     """A run's replica exchange, all chains together.
 
     pairs: the two rungs of each pair. swap_rates, standard_errors: (pair,), errors from the spread between chains, nan
-    for one. barrier: Σ of rejection rates, nan for scheme 'all_pairs'. round_trips: per chain. expected_round_trips: at
-    these rates, per chain, if swaps were independent; nan but for 'deo' with window 1 and no gate, and for 'seo'.
+    for one. barrier: Σ of rejection rates, nan for scheme 'all_pairs'. round_trips: per chain. expected_round_trips: in
+    the attempts made and at these rates, per chain, if swaps were independent; nan but for 'deo' with window 1, 'seo',
+    and any scheme of two rungs, and with swap_threshold or where one_swap_per_window holds swaps back.
     """
 
     pairs: list[tuple[int, int]]
@@ -58,7 +59,7 @@ def exchange_summary(run: Any) -> ExchangeSummary:
     move further. Raises TypeError where it is no run, ValueError where it has no replica exchange.
     """
     exchange = check_exchange(run)
-    attempted = run.counts.attempted.sum(axis=0)
+    attempted = run.counts.attempted.sum(axis=0)  # of each pair; those of a schedule's temperature 0 are none
     with np.errstate(invalid="ignore"):
         rates = run.counts.accepted.sum(axis=0) / attempted
     errors = np.full(rates.shape, np.nan)
@@ -67,9 +68,10 @@ def exchange_summary(run: Any) -> ExchangeSummary:
     neighbours = exchange.scheme != "all_pairs" or run.sampler.n_replicas == 2
     known = np.isfinite(rates).all() and neighbours
     plain = exchange.scheme == "seo" or (exchange.scheme == "deo" and exchange.window == 1)
+    held_back = exchange.swap_threshold is not None or (exchange.one_swap_per_window and exchange.window > 1)
     expected = np.nan
-    if known and (plain or rates.size == 1) and exchange.swap_threshold is None:
-        attempts = run.sampling_steps / exchange.swap_every
+    if known and (plain or rates.size == 1) and not held_back:
+        attempts = attempted[:2].sum() / run.n_chains  # an attempt tries the even pairs or the odd ones
         expected = float(expected_round_trips(rates, attempts, scheme="seo" if exchange.scheme == "seo" else "deo"))
     return ExchangeSummary(
         exchange.pairs(run.sampler.n_replicas),
