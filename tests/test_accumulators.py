@@ -7,7 +7,7 @@ import pytest
 from accumulator_cases import COSINE, EDGES, assert_same, every, gathered
 
 from targets import mixtures
-from toolkit import DivergenceError, Layout, Target, accumulators, diagnostics, sample, samplers, stream
+from toolkit import DivergenceError, Layout, Target, accumulators, diagnostics, sample, samplers, schedules, stream
 from toolkit.contour import Partition
 
 WEIGHTED = samplers.icsgld(1e-3, n_replicas=3, partition=Partition(-4.5, 0.5, 40))
@@ -132,6 +132,35 @@ def test_kl_is_that_of_stored_draws(masses):
     assert np.isnan(found.expected[:, 0]).all()
 
 
+LAST_DROPPED = schedules.custom(keep=np.arange(1_000) < 998)
+
+
+@pytest.mark.parametrize(("thin", "schedule", "n"), [(7, schedules.constant(), 142), (1, LAST_DROPPED, 998)])
+def test_kl_at_the_end_is_of_all_draws_by_then(masses, tmp_path, thin, schedule, n):
+    """Though the last steps keep no draw: in one go, streamed, saved, resumed and extended, the same bits."""
+    sampler, at = samplers.sgld(0.05, schedule=schedule), [499, 998 if thin == 1 else 500, 1_000]
+    asked = {"n_chains": 3, "thin": thin, "seed": 2}
+    asked["accumulators"] = {"kl": accumulators.kl(masses, EDGES, EDGES, at=[*at, 1_001])}
+    run = sample(COSINE, sampler, n_steps=1_000, **asked)
+    found, kept = run.accumulated["kl"], np.searchsorted(run.steps, at)
+    assert kept[2] == n
+    np.testing.assert_array_equal(found.draws, np.tile([*kept, 0], (3, 1)))
+    for i, ends in enumerate(kept):
+        path = diagnostics.kl_path(run.draws, masses, EDGES, EDGES, [ends])
+        np.testing.assert_array_equal(found.kl[:, i], path[:, 0])
+    assert np.isnan(found.kl[:, 3]).all()
+    *early, last = stream(COSINE, sampler, n_steps=1_000, layout=Layout(chunk_steps=250), **asked)
+    assert_same(last.accumulated["kl"], found)
+    known = [int(np.isfinite(chunk.accumulated["kl"].kl[0]).sum()) for chunk in early]
+    assert known == [int((np.array(at) <= steps).sum()) for steps in (250, 500, 750)]
+    if thin > 1:  # a schedule given step by step is of one length
+        for steps in (300, 500, 999):
+            checkpoint = tmp_path / f"{steps}.ckpt"
+            sample(COSINE, sampler, n_steps=steps, checkpoint=checkpoint, **asked)
+            longer = sample(COSINE, sampler, n_steps=1_000, checkpoint=checkpoint, **asked)
+            assert_same(longer.accumulated["kl"], found)
+
+
 def test_kl_in_one_dimension():
     target, edges = mixtures.three_on_a_line(), np.linspace(-8.0, 8.0, 33)
     truth = target.truth.cell_masses(edges)
@@ -218,6 +247,10 @@ def test_cuts_change_no_bit(name, masses):
         (
             lambda: accumulators.kl(COSINE.truth, EDGES, EDGES, at=[1], coordinates=(1, 0)),
             r"coordinates must be \(0, 1\)",
+        ),
+        (
+            lambda: accumulators.kl(COSINE.truth, EDGES, at=[1]),
+            "y_edges must be given in 2 dimensions",
         ),
         (lambda: accumulators.energy_histogram([3.0, 1.0]), "edges must be at least 2 numbers that increase"),
         (lambda: accumulators.batch_means(3), "n_batches must be ≥ 4"),

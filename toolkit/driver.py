@@ -75,6 +75,14 @@ class Driver:
         self._engine.fetch_accumulated()
         return self._accumulated
 
+    def _results(self) -> dict[str, Any]:
+        """What has come of the accumulators by the last whole chunk, whose last steps may have kept no draw."""
+        states = self.accumulated
+        for name, accumulator in self.job.accumulators.items():
+            if hasattr(accumulator, "come_to"):
+                accumulator.come_to(states[name], self.done)
+        return {name: accumulator.result(states[name]) for name, accumulator in self.job.accumulators.items()}
+
     def _count(self) -> Counts | None:
         """What the blocks have counted; None where it can be counted when it is asked for."""
         return count(self.blocks, self.job.sampler) if self._engine.counts_by_chunk else None
@@ -224,7 +232,7 @@ class Driver:
             gradient_evaluations=job.pilot_gradients + finished.steps * len(job.init) * job.sampler.gradients_per_step,
             elapsed=finished.elapsed,
             interrupted=interrupted,
-            accumulated={name: a.result(self.accumulated[name]) for name, a in job.accumulators.items()},
+            accumulated=self._results(),
             made_with=environment() | self._engine.made_with,
         )
 

@@ -72,6 +72,11 @@ class Kl(Gathers):
                 self._look(state, i)
             begin = end
 
+    def come_to(self, state: dict[str, NDArray[Any]], step: int) -> None:
+        """Look at the cells for each time of ``at`` up to ``step``, the last draw before which has come."""
+        for i in range(int(state["reached"][0]), int(np.searchsorted(self.at, step, side="right"))):
+            self._look(state, i)
+
     def _look(self, state: dict[str, NDArray[Any]], i: int) -> None:
         """Write down the KL of every chain at time ``i``."""
         for c, (counts, beyond, n) in enumerate(zip(state["counts"], state["beyond"], state["draws"], strict=True)):
@@ -104,9 +109,10 @@ def kl(
     """``diagnostics.kl_divergence`` of each chain's draws on a grid, after given numbers of steps: ``KlSoFar``.
 
     truth: a problem's truth, whose ``cell_masses`` are taken, or the masses themselves, of the grid's shape. x_edges,
-    y_edges, coordinates: as in ``histogram``; a truth has masses for the first coordinates alone. at: increasing
-    numbers of steps ≥ 1, burn-in included; the KL at n is that of all draws whose ``run.steps`` are < n, which is known
-    once a draw of step n − 1 or later has come. pseudo_count: that of ``kl_divergence``, > 0.
+    y_edges, coordinates: as in ``histogram``; a truth has masses for its one coordinate, or the first two: for another
+    one, or for one of several, give masses. at: increasing numbers of steps ≥ 1, burn-in included; the KL at n is that
+    of all draws whose ``run.steps`` are < n, which is known once the run has done n steps, whether it keeps the last of
+    them or not. pseudo_count: that of ``kl_divergence``, > 0.
     Weights are scaled to sum to the number of draws, as in ``diagnostics.kl_path``, whose numbers of stored draws these
     are: to rounding, and without weights bit for bit.
     Raises TypeError or ValueError where these are wrong, before anything runs.
