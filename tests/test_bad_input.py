@@ -302,6 +302,21 @@ BAD_SAMPLERS |= {
     "no particles": (lambda: samplers.svgd(n_replicas=0), "n_replicas must be ≥ 1, got 0"),
     "thermostat": (lambda: samplers.tact_hmc(0.1, thermostat=1), "thermostat must be True or False, got 1"),
     "tempers": (lambda: samplers.tact_hmc(0.1, tempers="no"), "tempers must be True or False, got 'no'"),
+    "top temperature that is not used": (
+        lambda: samplers.tact_hmc(0.1, tempers=False, top_temperature=-3), "top_temperature must be finite and ≥ 1",
+    ),
+    "bias that is not used": (
+        lambda: samplers.tact_hmc(0.1, tempers=False, bias="nonsense"), "bias must be one of 'none', 'abf'",
+    ),
+    "resampling that is not done": (
+        lambda: samplers.tact_hmc(0.1, tempers=False, resample_every=0), "resample_every must be ≥ 1, got 0",
+    ),
+    "inertia that is not used": (
+        lambda: samplers.tact_hmc(0.1, tempers=False, thermostat=False, inertia=-1), "inertia must be finite and > 0",
+    ),
+    "energy noise that is not used": (
+        lambda: samplers.tact_hmc(0.1, tempers=False, energy_noise=-1.0), "energy_noise must be finite and ≥ 0",
+    ),
     "preconditioned": (lambda: samplers.svgd(preconditioned=None), "preconditioned must be True or False, got None"),
 }  # fmt: skip
 
@@ -439,6 +454,8 @@ def test_bad_schedules_are_refused(name):
     schedule, message = BAD_SCHEDULES[name]
     with pytest.raises((TypeError, ValueError), match=message):
         sample(NORMAL, samplers.sgld(0.1, schedule=schedule), n_steps=10, seed=1)
+    with pytest.raises((TypeError, ValueError), match=message):
+        stream(NORMAL, samplers.sgld(0.1, schedule=schedule), n_steps=10, seed=1)
 
 
 def test_a_user_schedule_works():

@@ -3,7 +3,7 @@
 from . import dynamics as moves
 from . import tempering as temper
 from .boundaries import Boundary, ignore
-from .checks import check_flag
+from .checks import check_deviation, check_flag
 from .sampler import Number, Sampler, shared
 from .schedule import Schedule
 from .schedules import constant
@@ -37,25 +37,25 @@ def tact_hmc(
     numbers: ``dynamics.nose_hoover``, ``tempering.continuous_tempering``.
     Source: TACT-HMC (2018), algorithm 1; η is not printed for its synthetic targets, c, γ and K as for its networks.
     """
+    # What an ablation leaves out is made too, and so checked; ξ's limit of friction is for ξ alone.
+    adaptive = moves.nose_hoover(friction=friction, inertia=inertia)
     frictional = moves.underdamped_langevin(friction=friction)
+    tempering = temper.continuous_tempering(
+        top_temperature=top_temperature,
+        friction=friction if check_flag("tempers", tempers) else 0.0,
+        inertia=inertia,
+        bias=bias,
+        thermostat=thermostat,
+        resample_every=resample_every,
+    )
+    check_deviation("energy_noise", energy_noise)
     return Sampler(
         "tact_hmc",
         shared("step_size", step_size),
         shared("temperature", temperature),
-        dynamics=moves.nose_hoover(friction=friction, inertia=inertia)
-        if check_flag("thermostat", thermostat)
-        else frictional,
+        dynamics=adaptive if thermostat else frictional,
         schedule=schedule,
-        tempering=temper.continuous_tempering(
-            top_temperature=top_temperature,
-            friction=friction,
-            inertia=inertia,
-            bias=bias,
-            thermostat=thermostat,
-            resample_every=resample_every,
-        )
-        if check_flag("tempers", tempers)
-        else None,
+        tempering=tempering if tempers else None,
         boundary=boundary,
         gradient_noise=gradient_noise,
         energy_noise=energy_noise if tempers else 0.0,

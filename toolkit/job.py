@@ -99,7 +99,7 @@ class Job:
     def kept_pieces(self) -> Iterator[Integers]:
         """The steps whose draw is kept, in pieces none of which is empty. Raises ValueError where there are none."""
         length, found = 1 << 16, False
-        for first in range(0, self.n_steps, length):
+        for first in range(self.burn_in, self.n_steps, length):
             steps = self.plan(first, min(first + length, self.n_steps))[1]
             if steps.size:
                 found = True

@@ -176,6 +176,7 @@ def stream(
         checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
     )  # fmt: skip
     check_progress(progress)
+    next(job.kept_pieces())  # raises where there are none
     check_footprint(job, keep_draws=False, keep_trace=False)
     with Checkpoint(job, "stream") as saved:
         job = saved.complete(job)
