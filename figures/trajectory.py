@@ -33,6 +33,8 @@ def trajectory(
     points = check_array("path", points_of(path, chain))
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"path must have shape (step, 2), got {points.shape}")
+    if not len(points):
+        raise ValueError(f"path must hold at least one step, got {path!r:.200}")
     jumps = np.asarray(swapped(path, chain) if breaks is None and isinstance(path, Run) else breaks)
     if breaks is not None and (jumps.dtype != np.bool_ or jumps.shape != points.shape[:1]):
         raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {jumps.dtype} of {jumps.shape}")

@@ -103,6 +103,24 @@ def contour_in_the_plane():
         return sample(mixtures.cosine25(), flat, n_steps=3_000, n_chains=3, seed=3, burn_in=1_000)
 
 
+def test_a_run_that_kept_no_draws_has_no_path(axes):
+    run = sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=20, seed=1, keep_draws=False)
+    for colours in (None, np.zeros(0)):
+        with pytest.raises(ValueError, match="path must hold at least one step, got Run"):
+            figures.trajectory(run, axes, colours=colours)
+    assert not axes.lines
+    assert not axes.collections
+
+
+@pytest.mark.parametrize("pdf", [True, False])
+def test_a_figure_is_saved_with_its_pdf_where_it_is_wanted(tmp_path, axes, pdf):
+    axes.plot([0.0, 1.0])
+    paths = figures.save(axes.figure, [{"x": 1.0}], tmp_path, "line", pdf=pdf)
+    kinds = [".png", ".pdf", ".csv"] if pdf else [".png", ".csv"]
+    assert [path.suffix for path in paths] == kinds
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+
+
 # Posteriors.
 
 
