@@ -165,6 +165,17 @@ def test_each_warning_fires_where_it_should(asked, sentence):
     assert html.escape(matching[0]) in run._repr_html_()
 
 
+def test_a_run_of_which_no_draw_has_weight_says_so():
+    """And not that a few carry all; by its draws, or by moments where none are kept."""
+    sampler = samplers.tact_hmc(1e-2, top_temperature=6.0)
+    for asked in ({}, {"keep_draws": False, "accumulators": {"moments": accumulators.moments()}}):
+        run = drawn(sampler=sampler, n_steps=160, burn_in=150, n_chains=2, seed=10, **asked)
+        assert not run.weights.any()
+        matching = [text for text in run.warnings if "weight" in text]
+        assert len(matching) == 1
+        assert matching[0].startswith("No draw has weight, so none counts: ")
+
+
 def test_interrupted_runs_say_so(good):
     run = replace(good, interrupted=True, n_steps=900)
     assert run.warnings == [

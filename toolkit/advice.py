@@ -145,7 +145,13 @@ def overshooting(run: Run) -> Iterator[str]:
 def unweighted(run: Run) -> Iterator[str]:
     """Weights that leave little, and contour's own doubts."""
     share = weight_share(run)
-    if share is not None and share.mean() < UNEVEN:
+    if share is not None and not share.any():
+        if not (run.counts.status > 0).any(axis=1).all():
+            yield (
+                "No draw has weight, so none counts: the target's own temperature was not come to; give more steps, or "
+                "temper less (a lower top temperature)."
+            )
+    elif share is not None and share.mean() < UNEVEN:
         yield (
             f"The weights leave {share.mean():.1%} of the draws: a few carry all; give more steps, or temper less (a "
             "smaller zeta, or a lower top temperature)."
