@@ -166,6 +166,24 @@ def test_bad_arguments_are_refused(name):
         verify(arguments.pop("problem"), arguments.pop("sampler"), **arguments)
 
 
+@pytest.mark.usefixtures("alone")
+def test_runs_start_where_they_are_told_and_burn_in_for_as_long():
+    """From far away the mean still moves; after 300 steps, or from exact draws, the default, it does not."""
+    size, far = {"n_steps": 400, "n_chains": 64}, [40.0, 40.0]
+    away = verify(NORMAL, samplers.mala(0.5), init=far, burn_in=0, **size)
+    assert away["mean"].passed is None
+    assert "still moves" in away["mean"].words
+    for asked in ({"init": far, "burn_in": 300}, {"burn_in": 0}):
+        assert verify(NORMAL, samplers.mala(0.5), **asked, **size)["mean"].passed is True
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_seed_is_that_of_the_runs():
+    one, again, other = (verify(NORMAL, samplers.mala(0.5), n_steps=40, n_chains=16, seed=s) for s in (1, 1, 2))
+    assert one["mean"] == again["mean"]
+    assert one["mean"].words != other["mean"].words
+
+
 SCRIPT = """
 from toolkit import samplers, target
 from beside import slope
