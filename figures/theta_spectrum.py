@@ -13,6 +13,7 @@ from toolkit import Run
 from toolkit.checks import check_array, check_instance
 from toolkit.contour import Contour
 from toolkit.diagnostics import energy_probabilities
+from toolkit.energy_diagnostics import theta_masses
 
 from .style import TRUTH
 
@@ -68,11 +69,7 @@ def masses_of(run: Run) -> tuple[Array, Array]:
     tempering = run.sampler.tempering
     if not isinstance(tempering, Contour) or tempering.partition is None or not run.theta.size:
         raise ValueError(f"source must be a Run of a contour sampler, got one of {run.sampler.name!r}")
-    power = tempering.zeta if tempering.field == "theta" else 1.0
-    if power == 0.0:
-        raise ValueError("source must have ζ > 0 under field 'theta', got zeta=0: its θ says nothing of probabilities")
-    masses = np.where(run.theta > 0.0, np.maximum(run.theta, 1e-300) ** power, 0.0)
-    return check_array("source", masses), tempering.partition.edges
+    return check_array("source", theta_masses("source", tempering, run.theta)), tempering.partition.edges
 
 
 def normalised(name: str, masses: Array) -> Array:

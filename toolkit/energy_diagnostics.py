@@ -107,10 +107,7 @@ def theta_error(run: Any, *, truth: Any = None) -> ThetaError:
         raise ValueError(f"run must be at temperature 1, as its truth is, got {run.sampler.temperatures}")
     if run.sampler.energy_noise > 0.0 or run.problem.target.stochastic:
         raise ValueError("run must have exact energies, as its truth has, got noisy ones")
-    if tempering.field == "theta" and tempering.zeta == 0.0:
-        raise ValueError("run must have ζ > 0 under field 'theta', got zeta=0: its θ says nothing of probabilities")
-    power = tempering.zeta if tempering.field == "theta" else 1.0
-    masses = np.where(run.theta > 0.0, np.maximum(run.theta, 1e-300) ** power, 0.0)
+    masses = theta_masses("run", tempering, run.theta)
     estimated = masses / masses.sum(axis=1, keepdims=True)
     true = energy_probabilities(run.problem.truth if truth is None else truth, tempering.partition.edges)
     if true.sum() <= 0.0:
@@ -118,3 +115,11 @@ def theta_error(run: Any, *, truth: Any = None) -> ThetaError:
     true = true / true.sum()
     pooled = float(np.abs(estimated.mean(axis=0) - true).sum())
     return ThetaError(estimated, true, np.abs(estimated - true).sum(axis=1), pooled)
+
+
+def theta_masses(name: str, tempering: Contour, theta: Array) -> Array:
+    """Probabilities up to a factor (chain, bin) that θ stands for. Raises ValueError where it stands for none."""
+    power = tempering.zeta if tempering.field == "theta" else 1.0
+    if power == 0.0:
+        raise ValueError(f"{name} must have ζ > 0 under field 'theta', got zeta=0: its θ says nothing of probabilities")
+    return np.where(theta > 0.0, np.maximum(theta, 1e-300) ** power, 0.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .checks import check_array, check_count, check_flag, check_real_array, check_text
 from .compiling import compile_part
-from .domain import Domain
+from .domain import Domain, is_inside
 from .evaluation import COUNTER_ROWS
 from .philox import MAX_DIM
 from .rebinding import raises
@@ -175,13 +175,8 @@ class Problem:
 
     def contains(self, points: Array) -> NDArray[np.bool_]:
         """Whether each of ``points`` (n, dim) is finite and inside the domain, where there is one; shape (n,)."""
-        position = np.array(check_points(points, self.target.dim).T, order="C")
-        finite = np.isfinite(position).all(axis=0)
-        if self.domain is None:
-            return np.asarray(finite)
-        outside = np.ones(position.shape[1])
-        self.domain.look(position, np.empty_like(position), outside, self.domain.real, self.domain.whole)
-        return np.asarray(finite & (outside == 0.0))
+        places = check_points(points, self.target.dim)
+        return np.asarray(np.isfinite(places).all(axis=1)) if self.domain is None else is_inside(self.domain, places)
 
 
 def as_problem(problem: Any) -> Problem:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from .checks import check_array, check_count, check_flag
 from .memory import check_room
 
-__all__ = ["resample", "weighted_ess"]
+__all__ = ["resample"]
 
 Array = NDArray[np.float64]
 
