@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.checks import check_array, check_number, check_text
+from toolkit.checks import check_array, check_number, check_text, is_sequence
 from toolkit.compiling import kernel
 from toolkit.maths import exp_share, fma, log, select
 from toolkit.problem import Target
@@ -94,7 +94,7 @@ def gaussian_mixture(means: Any, variance: Any, weights: Sequence[float] | None 
     """
     centres, shares = check_components(means, weights)
     components, dim = centres.shape
-    single = np.ndim(variance) == 0
+    single = not is_sequence(variance) and getattr(variance, "ndim", 0) == 0
     if single:
         common = check_number("variance", variance, above=0.0)
         covariances = np.tile(common * np.eye(dim), (components, 1, 1))

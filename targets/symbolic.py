@@ -50,7 +50,8 @@ def from_sympy(
     unknown = energy.free_symbols - real.keys()
     if unknown:
         raise ValueError(
-            f"energy contains {', '.join(sorted(map(str, unknown)))}, which is among neither symbols nor parameters"
+            f"energy contains {', '.join(sorted(map(str, unknown)))}, which is among neither symbols nor parameters, "
+            f"got {tuple(coordinates)!s:.100} and {dict(numbers)!s:.100}"
         )
     formula = energy.xreplace(real)
     if formula.has(sympy.I) or formula.is_extended_real is False:

@@ -52,7 +52,7 @@ FILES = kind(
 )
 FILE_NAMES = {"path": "expected"}
 VERTICES = count(3, idle=False)
-IS_MEANS = array([[0.0, 0.0], [1.0, 1.0]], lambda a: a.shape == (2, 2))
+IS_MEANS = array([[0.0, 0.0], [1.0, 1.0]], lambda a: a.ndim == 2 and len(a) == 2 and a.shape[1] > 0)
 IS_WEIGHTS = array([0.4, 0.6], lambda a: a.shape == (2,) and (a > 0).all() and abs(a.sum() - 1.0) < 1e-9)
 IS_RING = array(SQUARE, lambda a: False)
 

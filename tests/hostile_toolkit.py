@@ -79,6 +79,17 @@ MASSES = np.full((4, 4), 1.0 / 16.0)
 DRAWS = RNG.standard_normal((2, 12, 2))
 TWO = RNG.standard_normal((40, 2))
 CYCLE = np.repeat([0, 1], 20)
+
+
+def is_row(value, kinds, holds):
+    """Whether NumPy makes a row of it, of one of these kinds, for which ``holds`` does."""
+    try:
+        row = np.asarray(value)
+    except ValueError:
+        return False
+    return row.ndim == 1 and row.dtype.kind in kinds and bool(holds(row))
+
+
 IS_EDGES = array(EDGES, lambda a: a.ndim == 1 and a.size > 1 and (np.diff(a) > 0).all())
 IS_GRID = array(MASSES, lambda a: a.shape == (4, 4) and (a >= 0).all() and 0 < a.sum() <= 1 + 1e-6)
 IS_MASSES = array(MASSES, lambda a: a.size > 0 and (a >= 0).all() and 0 < a.sum() <= 1 + 1e-6)
@@ -188,8 +199,8 @@ CALLS = [
         "step_size": kind(lambda v: v is None or callable(v) or OWN.takes(v), array(np.ones(3), lambda a: False).wrong),
         "temperature": kind(lambda v: v is None or callable(v) or OWN.takes(v), array(np.ones(3),
             lambda a: False).wrong),
-        "keep": kind(lambda v: v is None or callable(v) or (isinstance(v,
-            list | np.ndarray) and np.array(v).dtype == bool and np.ndim(v) == 1)),
+        "keep": kind(lambda v: v is None or callable(v) or (isinstance(v, list | np.ndarray)
+            and is_row(v, "b", lambda a: True))),
     }) if (OWN := array(np.ones(3), lambda a: a.ndim == 1 and (a >= 0).all())) else None,
     Call("toolkit.contour.Contour", tempering.Contour, {}, {**BY_CONTOUR, "field": choice("theta", "theta_zeta")}),
     Call("toolkit.contour.Partition", tempering.Partition, {"u_min": 0.0, "width": 1.0, "n_bins": 10},
@@ -222,7 +233,7 @@ CALLS = [
     Call("toolkit.stein.stein", tempering.stein),
     # what is made of draws
     Call("toolkit.cycles.cycle_of", cycles.cycle_of, {"steps": [0, 1, 19], "n_cycles": 2, "n_steps": 20}, {
-        "steps": kind(lambda v: False, st.lists(st.one_of(st.floats(), st.integers(max_value=-1),
+        "steps": kind(lambda v: is_row(v, "iu", lambda a: ((a >= 0) & (a < 20)).all()), st.lists(st.one_of(st.floats(), st.integers(max_value=-1),
             st.integers(min_value=20)), min_size=1)),
         "n_cycles": count(1, 21), "n_steps": count(20),
     }, {"steps": "n_steps", "n_steps": "n_cycles"}),

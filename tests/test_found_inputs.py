@@ -20,6 +20,7 @@ HALF: list = [1.0]
 HALF.append(HALF)
 # What was taken, or ended in another's error, until these calls were found: the call, and what its refusal says first.
 FOUND = {
+    "ragged variance": (lambda: mixtures.gaussian_mixture([[0.0]], [[1.0], [[1.0]]]), "variance must be an array"),
     "ragged cycles": (lambda: combine_cycles([[[0.0]]], [[0.0]], [1.0, [2]]), "cycles must be an array of integers"),
     "step without an array": (lambda: cycle_of(0, 1, 5), r"steps must have shape \(draw,\), got shape \(\)"),
     "separation squared": (lambda: combine_cycles([[[0.0]]], [[0.0]], [0], separation=1e154), "separation must be"),

@@ -42,7 +42,8 @@ def grid_kl(
 
     draws: (chain, draw, dim), of which the first two coordinates count, or the first with y_edges None; weights:
     (chain, draw), up to a factor of each chain. truth: a problem's or target's ``truth``, which has masses, by
-    quadrature, of its one coordinate or its first two; or masses, which one of several coordinates needs. pseudo_count: of ``kl_divergence``. n_effective: None for ``cell_ess``.
+    quadrature, of its one coordinate or its first two; or masses, which one of several coordinates needs.
+    pseudo_count: of ``kl_divergence``. n_effective: None for ``cell_ess``.
     debiased is the KL with counts scaled to n_effective less ``expected_kl`` at that number: exact where the law is the
     truth and each draw came several times or weighed alike, to first order in 1 / n_effective elsewhere.
     Raises TypeError or ValueError where shapes do not fit.
