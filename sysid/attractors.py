@@ -50,7 +50,7 @@ def largest_lyapunov(
     time, interval = check_number("time", time, above=0.0), check_number("interval", interval, above=0.0)
     burn_in = check_number("burn_in", burn_in, at_least=0.0)
     n_paths = check_count("n_paths", n_paths, at_least=2, below=2**16)
-    draws = np.random.default_rng(check_count("seed", seed, at_least=0))
+    draws = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
     if method not in ("rk4", "rk5"):
         raise ValueError(f"method must be 'rk4' or 'rk5', got {method!r}")
     p = rows_of("parameters", system.usual if parameters is None else parameters, system.n_parameters, False)

@@ -106,6 +106,7 @@ def compare_pysindy(
     if grid.ndim != 1 or not grid.size or (grid < 0.0).any():
         raise ValueError(f"thresholds must be one or more numbers ≥ 0, got {thresholds!r:.200}")
     samples = check_count("samples", samples, at_least=10)
+    seed = check_count("seed", seed, at_least=0, below=2**64)
     if truth is not None:
         truth = check_array("truth", truth)
         if truth.shape != (len(library), len(data.states)):
@@ -139,7 +140,7 @@ def timed(name: str, trial: Trial, runner: Callable[[Trial], Found]) -> Row:
     state = np.random.get_state()
     start = time.perf_counter()
     try:
-        np.random.seed(trial.seed)
+        np.random.seed(trial.seed % 2**32)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             coefficients, intervals = runner(trial)

@@ -10,7 +10,6 @@ from numba import types
 from numpy.typing import NDArray
 
 from toolkit.checks import (
-    check_array,
     check_choice,
     check_count,
     check_deviation,
@@ -25,7 +24,7 @@ from .reading import load
 from .series import Series, check_series
 from .slopes import checked_rhs, slopes_along
 from .symptoms import check
-from .system import System
+from .system import System, one_row
 
 __all__ = ["check", "check_series", "from_arrays", "load", "lynx_hare", "simulate"]
 
@@ -52,20 +51,24 @@ def simulate(
 ) -> Series:
     """States of ``system`` at ``times`` with errors: independent, of mean 0, or, lognormal, factors of median 1.
 
-    times: (n,) increasing, even or not, the first that of ``start``. parameters, start: None: the usual ones. noise: a
-    number or one per state: the errors' standard deviation as a share of the root mean square of the state, or where
-    not ``relative`` in its unit; for "lognormal" that of the logarithm. missing: share of all values that are dropped,
-    of each state at least two kept. method: "DOP853" or "LSODA" of SciPy with rtol 1e-10, or "dopri5" of ``solve``.
-    The series has the exact velocities f(x) at the exact states x, and the standard deviations. Law: values − states
-    are N(0, noise²), or log(values / states) are; the same ``seed`` gives the same errors, whatever is dropped.
+    times: (n ≥ 2,) increasing, even or not, the first that of ``start``. parameters, start: None: the usual ones.
+    noise: a number or one per state: the errors' standard deviation as a share of the root mean square of the state, or
+    where not ``relative`` in its unit; for "lognormal" that of the logarithm. missing: share of all values that are
+    dropped, of each state at least two kept. method: "DOP853" or "LSODA" of SciPy with rtol 1e-10, or "dopri5" of
+    ``solve``. The series has the exact velocities f(x) at the exact states x, and the standard deviations.
+    Law: values − states are N(0, noise²), or log(values / states) are; the same ``seed`` gives the same errors,
+    whatever is dropped.
     Raises TypeError or ValueError naming the argument; ArithmeticError where the system cannot be solved.
     """
     check_instance("system", system, System)
     times = check_times(times)
+    if times.size < 2:
+        raise ValueError(f"times must be at least 2, got {times.size}: a Series of one sample says nothing of a change")
     check_choice("errors", errors, ERRORS)
     check_flag("relative", relative)
     missing = check_number("missing", missing, at_least=0.0, below=1.0)
-    generator, dropping = (np.random.default_rng(s) for s in np.random.SeedSequence(check_seed(seed)).spawn(2))
+    seed = check_count("seed", seed, at_least=0, below=2**64)
+    generator, dropping = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     deviations = np.array([check_deviation("noise", float(v)) for v in np.ravel(check_real_array("noise", noise))])
     if deviations.size not in (1, system.dim):
         raise ValueError(f"noise must be one number, or one of each of {system.dim} states, got {deviations.size}")
@@ -94,19 +97,6 @@ def simulate(
         times, values, system.states, slopes_along(system, times, states, p), deviations, system.time_unit,
         system.units, system.name, f"simulated: {method}, {errors} errors, seed {seed}",
     )  # fmt: skip
-
-
-def one_row(name: str, values: Any, length: int) -> Array:
-    """``values`` as finite numbers (length,). Raises TypeError or ValueError otherwise."""
-    row = check_array(name, values)
-    if row.shape != (length,):
-        raise ValueError(f"{name} must have shape ({length},), got {row.shape}")
-    return row
-
-
-def check_seed(seed: Any) -> int:
-    """``seed`` as an integer ≥ 0. Raises TypeError or ValueError otherwise."""
-    return check_count("seed", seed, at_least=0, below=2**64)
 
 
 def drop(values: Array, share: float, generator: np.random.Generator) -> None:
@@ -170,7 +160,7 @@ def from_arrays(
     table = check_real_array("values", given)
     table = table[:, None] if table.ndim == 1 else table
     named = (states,) if isinstance(states, str) else states
-    return Series(times, table, named, velocities, noise, time_unit, tuple(units), name, source)
+    return Series(times, table, named, velocities, noise, time_unit, units, name, source)
 
 
 def lynx_hare() -> Series:

@@ -124,7 +124,7 @@ def simulate(
     Raises TypeError or ValueError naming the argument where something is off.
     """
     times = check_times(times)
-    generator = np.random.default_rng(check_count("seed", seed, at_least=0))
+    generator = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
     check_choice("errors", errors, ("gaussian", "lognormal"))
     system, rows, first, weights = of_draws(draws, problem)
     given = first if start is None else check_real_array("start", start)

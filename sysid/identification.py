@@ -151,7 +151,7 @@ class Identification(Problem):
         """
         n_chains = check_count("n_chains", n_chains, at_least=1)
         spread = check_number("spread", spread, at_least=0.0)
-        rng = np.random.default_rng(check_count("seed", seed, at_least=0))
+        rng = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
         is_scaled = not np.array_equal(self.coordinates.root, np.eye(self.dim))
         centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
         points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from toolkit.blocks import available_threads
 from toolkit.checks import check_array, check_choice, check_count, check_instance, check_number
 from toolkit.compiling import compile_part
 from toolkit.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
@@ -55,7 +55,7 @@ def solve(
     method: "dopri5", adaptive with local errors below atol + rtol |x| and dense output of order 4 between steps;
     "rk4" or "rk5", each interval in equal steps of at most ``step`` (None: one), for complex parameters and starts too,
     which makes derivatives by complex steps exact. max_steps: for each lane. limit: a state beyond it has blown up.
-    threads: None: all processors. Law: the same bits for any number of threads and of other lanes; global error
+    threads: ≥ 1; None: all processors. Law: the same bits for any number of threads and of other lanes; global error
     O(step⁴), O(step⁵) or some times rtol for well-conditioned problems. Never raises for what happens on the way:
     see ``Solution.status``. Source: Kutta (1901); Dormand & Prince (1980).
     Raises TypeError or ValueError naming the argument where something is off, or the right-hand side does not compile.
@@ -82,7 +82,7 @@ def solve(
         check_number("step", step, above=0.0)
         if method not in FIXED:
             raise ValueError(f"step must be None for the adaptive method {method!r}, got {step}")
-    threads = check_count("threads", threads or os.cpu_count() or 1, at_least=1, below=2**12)
+    threads = available_threads() if threads is None else check_count("threads", threads, at_least=1, below=2**12)
     try:
         states = np.full((lanes, times.size, system.dim), np.nan, np.complex128 if is_complex else np.float64)
     except MemoryError as error:

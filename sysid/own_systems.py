@@ -44,7 +44,7 @@ def own(
     """
     made = System(
         name or getattr(function, "__name__", "system"), states, parameters, function, usual, start,
-        time_unit, tuple(units), terms, invariant, lyapunov, source,
+        time_unit, units, terms, invariant, lyapunov, source,
     )  # fmt: skip
     if raises(getattr(getattr(function, "py_func", function), "__code__", None)):
         raise TypeError(f"function must not raise or assert, which a solver cannot pass on, but {made.name} does")

@@ -96,7 +96,7 @@ def weak_form(trial: Trial) -> Found:
 
     def attempt(data: tuple[Array, Array], threshold: float) -> Found:
         ps = trial.pysindy
-        np.random.seed(trial.seed)
+        np.random.seed(trial.seed % 2**32)
         inner = ps.PolynomialLibrary(degree_of(trial.library), include_bias=True)
         terms = ps.WeakPDELibrary(inner, spatiotemporal_grid=data[0], K=DOMAINS, p=4)
         model = fitted(trial, data, ps.STLSQ(threshold=threshold, alpha=1e-5), terms)

@@ -59,7 +59,7 @@ def load(
         raise ValueError(f"{file}, {where}, column {time!r}: a time must be finite, got {table[gone[0], 0]}")
     try:
         return Series(
-            table[:, 0], table[:, 1:], names[1:], time_unit=time_unit, units=tuple(units), name=name or file.stem,
+            table[:, 0], table[:, 1:], names[1:], time_unit=time_unit, units=units, name=name or file.stem,
             source=source,
         )  # fmt: skip
     except ValueError as error:

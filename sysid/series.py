@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_real_array, check_text
 
-from .system import check_names
+from .system import check_names, check_units
 
 Array = NDArray[np.float64]
 
@@ -70,9 +70,7 @@ class Series:
                 if name == "noise" and (array < 0.0).any():
                     raise ValueError(f"noise must be ≥ 0, got {array.min():g}")
                 object.__setattr__(self, name, array)
-        units = tuple(self.units) or ("",) * len(states)
-        if len(units) != len(states):
-            raise ValueError(f"units must name one unit per state, {len(states)}, got {len(units)}")
+        units = check_units(self.units, len(states))
         for label in ("time_unit", "name", "source"):
             check_text(label, getattr(self, label))
         for label, value in (("times", times), ("values", values), ("states", states), ("units", units)):

@@ -122,7 +122,7 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     """
     mean, precision, _ = quadratic_of(prepared)
     sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
-    seed = check_count("seed", seed, at_least=0)
+    seed = check_count("seed", seed, at_least=0, below=2**64)
     laws = check_priors(prior, prepared.names)
     parts = parts_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
     centre = np.array([law.location if law.kind == GAUSSIAN else 0.0 for law in laws])

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_instance
+from toolkit.checks import check_instance
 
 from .series import Series, check_series
 from .slopes import slopes_along
-from .system import System
+from .system import System, one_row
 
 Array = NDArray[np.float64]
 FEW = 100  # values below which nothing is said of correlations
@@ -25,8 +25,9 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
     less than rounding from row to row (times too close); of neighbours that are no more alike than any two values
     (times too far apart, or noise alone); of gaps, and of times so far from 0 that their steps are lost to rounding.
     system: then also whether speeds between rows are those of the system with ``parameters`` (None: the usual ones)
-    but for one factor, which is what a wrong unit of time does.
+    but for one factor, which is what a wrong unit of time does. parameters: (n_parameters,).
     Law: 100 or more independent values are told as such in all but 1e-3 of series.
+    Raises TypeError or ValueError for what is no Series or System, other states, or parameters of another shape.
     """
     check_series("series", series)
     found = [*of_times(series)]
@@ -37,7 +38,7 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
                 found.append(f"{state!r} is equal to {series.states[e]!r} at all times")
     if system is not None:
         check_instance("system", system, System)
-        p = check_array("parameters", system.usual if parameters is None else parameters)
+        p = one_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
         found += of_unit(series, system, p)
     return found
 

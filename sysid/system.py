@@ -51,13 +51,8 @@ class System:
         if not callable(self.rhs):
             raise TypeError(f"rhs must be a function (t, x, p), got {self.rhs!r}")
         for name, length in (("usual", len(self.parameters)), ("start", len(self.states))):
-            value = check_array(name, getattr(self, name))
-            if value.shape != (length,):
-                raise ValueError(f"{name} must have shape ({length},), got {value.shape}")
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "units", tuple(self.units) or ("",) * len(self.states))
-        if len(self.units) != len(self.states):
-            raise ValueError(f"units must name one unit per state, {len(self.states)}, got {len(self.units)}")
+            object.__setattr__(self, name, one_row(name, getattr(self, name), length))
+        object.__setattr__(self, "units", check_units(self.units, len(self.states)))
 
     def __repr__(self) -> str:
         """Its name, states and parameters."""
@@ -85,3 +80,21 @@ def check_names(argument: str, names: Any, *, at_least: int = 1) -> tuple[str, .
         if not name.strip() or name in given[:i]:
             raise ValueError(f"{argument} must be distinct and not empty, got {name!r} at [{i}]")
     return given
+
+
+def check_units(units: Any, n: int) -> tuple[str, ...]:
+    """``units`` as texts, one of each of ``n`` states; "" where there are none. Raises TypeError or ValueError."""
+    if not is_sequence(units):
+        raise TypeError(f"units must be a sequence of texts, got {units!r:.200} of type {type(units).__name__}")
+    given = tuple(check_text(f"units[{i}]", unit) for i, unit in enumerate(units)) or ("",) * n
+    if len(given) != n:
+        raise ValueError(f"units must name one unit per state, {n}, got {len(given)}")
+    return given
+
+
+def one_row(name: str, values: Any, length: int) -> Array:
+    """``values`` as finite numbers (length,). Raises TypeError or ValueError otherwise."""
+    row = check_array(name, values)
+    if row.shape != (length,):
+        raise ValueError(f"{name} must have shape ({length},), got {row.shape}")
+    return row

@@ -99,6 +99,7 @@ def test_a_missing_extra_is_named(monkeypatch):
         ({"truth": np.ones((2, 2))}, r"truth must have shape \(3, 2\)"),
         ({"degree": 0}, "degree must be ≥ 1"),
         ({"samples": 1}, "samples must be ≥ 10"),
+        ({"seed": -1}, "seed must be ≥ 0, got -1"),
     ],
 )
 def test_bad_settings_are_refused(arguments, words):

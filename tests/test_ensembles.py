@@ -254,5 +254,17 @@ def test_what_is_off_is_refused_with_its_value(what):
         call()
 
 
+def test_seeds_have_the_range_of_sample():
+    """0 to 2⁶⁴ − 1, all bits count: the largest gives other numbers than those of its lower half."""
+    large, low = 2**64 - 1, 2**32 - 1
+    noisy = [simulate([[1.0]], TIMES, problem=DECAY, noise=0.1, seed=seed).observed for seed in (large, low)]
+    paths = [largest_lyapunov(LORENZ, time=1.0, burn_in=0.0, seed=seed).paths for seed in (large, low)]
+    assert (noisy[0] != noisy[1]).any()
+    assert (paths[0] != paths[1]).any()
+    for call in (lambda: simulate([[1.0]], TIMES, problem=DECAY, seed=2**64), lambda: largest_lyapunov(DECAY, seed=-1)):
+        with pytest.raises(ValueError, match=r"^seed must be ≥ 0"):
+            call()
+
+
 def test_what_is_done_is_done():
     assert simulate([[1.0]], TIMES, problem=DECAY).status.tolist() == [DONE] * 200

@@ -118,6 +118,9 @@ def test_what_is_no_number_or_no_sequence_of_names_is_refused_by_name():
         problem.starts(2, seed=1, spread="wide")
     with pytest.raises(ValueError, match="spread must be"):
         problem.starts(2, seed=1, spread=np.nan)
+    with pytest.raises(ValueError, match="seed must be ≥ 0"):
+        problem.starts(2, seed=2**64)
+    assert problem.starts(2, seed=2**64 - 1).shape == (2, 3)
     with pytest.raises(TypeError, match="draws must be"):
         problem.estimates("run")
     with pytest.raises(TypeError, match="states must be a sequence of names"):

@@ -281,6 +281,8 @@ REFUSED = {
     "max_steps": (lambda: solve(LORENZ, [0, 1], max_steps=0), "max_steps must be ≥ 1, got 0"),
     "limit": (lambda: solve(LORENZ, [0, 1], limit=-1.0), "limit must be finite and > 0 and ≤ 1e\\+150, got -1.0"),
     "threads": (lambda: solve(LORENZ, [0, 1], threads=-1), "threads must be ≥ 1"),
+    "no threads": (lambda: solve(LORENZ, [0, 1], threads=0), "threads must be ≥ 1"),
+    "threads that are no number": (lambda: solve(LORENZ, [0, 1], threads=False), "threads must be an integer, got F"),
     "complex": (
         lambda: solve(LORENZ, [0, 1], LORENZ.usual + 1j), "method must be 'rk4' or 'rk5' for complex .*, got 'dopri5'",
     ),

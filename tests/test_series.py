@@ -56,6 +56,9 @@ WRONG = {
     "velocities": ({"velocities": np.zeros((2, 2))}, r"velocities must have shape \(3, 2\), got \(2, 2\)"),
     "velocities missing": ({"velocities": GOOD["values"]}, r"velocities must be finite, got nan at \[1, 0\]"),
     "units": ({"units": ("m",)}, "units must name one unit per state, 2, got 1"),
+    "no units": ({"units": None}, "units must be a sequence of texts, got None of type NoneType"),
+    "units in one text": ({"units": "ms"}, "units must be a sequence of texts, got 'ms' of type str"),
+    "a unit that is none": ({"units": ("m", 1.0)}, r"units\[1\] must be a str, got 1.0"),
     "unit of time": ({"time_unit": 3}, "time_unit must be a str, got 3"),
 }
 

@@ -114,6 +114,9 @@ def test_the_seed_decides_every_draw():
     runs = [sparse_posterior(correlated(), LAWS[0], sweeps=50, seed=seed).draws for seed in (1, 1, 2)]
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
+    assert sparse_posterior(correlated(), LAWS[0], sweeps=10, seed=2**64 - 1).draws.shape[1] == 5
+    with pytest.raises(ValueError, match="seed must be ≥ 0 and < 18446744073709551616"):
+        sparse_posterior(correlated(), LAWS[0], sweeps=10, seed=2**64)
 
 
 def test_natural_scales_are_those_of_the_velocities():

@@ -191,6 +191,8 @@ def test_other_bad_calls_are_refused(tmp_path):
         load(path, time="t", states=["t"])
     with pytest.raises(TypeError, match="missing must be a sequence of words, got 'NA'"):
         load(path, time="t", missing="NA")
+    with pytest.raises(TypeError, match=r"^units must be a sequence of texts, got None"):
+        load(path, time="t", units=None)
     (tmp_path / "binary.csv").write_bytes(b"t,x\n\xff\xfe\x00,1\n")
     with pytest.raises(ValueError, match=r"binary.csv: is not a text file in UTF-8"):
         load(tmp_path / "binary.csv", time="t")
@@ -283,6 +285,10 @@ def test_a_wrong_unit_of_time_is_told_with_its_factor(unit):
 
 REFUSED = {
     "seed": (lambda: simulate(LORENZ, TIMES, seed=-1), "seed must be ≥ 0"),
+    "one time": (lambda: simulate(LORENZ, [0.0], seed=0), "times must be at least 2, got 1: a Series of one sample"),
+    "units of arrays": (lambda: from_arrays([0, 1], [1.0, 2.0], "x", units=None), "units must be a sequence of texts"),
+    "parameters of the system": (lambda: check(from_arrays([0, 1], np.ones((2, 3)), LORENZ.states), LORENZ, [10.0]),
+        r"parameters must have shape \(3,\), got \(1,\)"),
     "noise": (lambda: simulate(LORENZ, TIMES, noise=-0.1, seed=0), "noise must be finite and ≥ 0, got -0.1"),
     "noises": (lambda: simulate(LORENZ, TIMES, noise=[0.1, 0.2], seed=0),
         "noise must be one number, or one of each of 3 states, got 2"),

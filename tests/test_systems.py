@@ -97,6 +97,11 @@ WRONG = {
 }  # fmt: skip
 
 
+def test_units_that_are_none_are_refused():
+    with pytest.raises(TypeError, match=r"^units must be a sequence of texts, got None"):
+        systems.own(lambda t, x, p: (p[0] * x[1], -x[0]), **TWO, units=None)
+
+
 @pytest.mark.parametrize("what", WRONG)
 def test_a_function_that_cannot_be_used_is_refused_with_what_to_do(what):
     function, words = WRONG[what]
