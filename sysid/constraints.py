@@ -22,6 +22,11 @@ class Coordinates(NamedTuple):
     shift: Array  # (q,)
     root: Array  # (q, q)
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether v is not u itself."""
+        return bool(self.shift.any()) or not np.array_equal(self.root, np.eye(len(self.shift)))
+
     def parameters(self, positions: Any) -> Array:
         """θ (…, q) of positions (…, q)."""
         v = self.shift + np.asarray(positions, np.float64) @ self.root.T

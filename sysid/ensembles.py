@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from toolkit import Run
 from toolkit.checks import check_array, check_choice, check_count, check_number, check_real_array
 
+from .estimates import weights_of
 from .identification import Identification
+from .initial import begin
 from .integrate import DONE, STATUS_WORDS, check_times, solve
 from .series import Series
 from .system import System
@@ -27,8 +29,8 @@ class Ensemble:
 
     times: (n,). states: (draws, n, dim), nan from where a trajectory ended, and of those never begun. status: (draws,)
     as of ``integrate.Solution``, or 4 where a draw is not finite. reached: (draws,) the last time that is there.
-    parameters: (draws, n_parameters) of the system; start: (draws, dim). observed: (draws, n, dim), the states with
-    errors, where asked for; else the states.
+    parameters: (draws, n_parameters) of the system; start: (draws, dim), solved from. observed: (draws, n, dim), the
+    states with errors, where asked for; else the states.
     """
 
     system: System
@@ -116,18 +118,21 @@ def simulate(
     """Trajectories at ``times`` of ``n_draws`` of the ``draws``, chosen at random by their weights; None: of all.
 
     draws: the ``Run`` of an ``Identification``; or parameters, (…, q) of the Identification that is the ``problem``,
-    or (…, n_parameters) of a ``System``. start: the state at times[0], (dim,) or (draws, dim) of all draws; None: those
-    of the Identification, or the system's usual one. noise: standard deviations of errors, a number or one a state, or
-    (draws, dim); None: none; ``errors``: "gaussian", or "lognormal", where they are of the logarithms.
+    or (…, n_parameters) of a ``System``. start: the state at times[0], (dim,) or (draws, dim) of all draws; None: of a
+    System its usual one; of an Identification its initial states at the data's first time, or the first row of the data
+    in which no state is missing, at that row's own time, from which it is solved up to times[0].
+    noise: standard deviations of errors, a number or one a state, or (draws, dim); None: none; ``errors``: "gaussian",
+    or "lognormal", where they are of the logarithms.
     method, step, rtol, max_steps, limit, threads: as for ``solve``. Draws that are not finite have no trajectory, and
     those that blow up or become stiff end early: see ``Ensemble.status``. Nothing depends on threads.
-    Raises TypeError or ValueError naming the argument where something is off.
+    Raises TypeError or ValueError naming the argument where something is off: also where ``start`` is not given, and
+    times begin before that of the data's row, or no row is whole.
     """
     times = check_times(times)
     generator = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
     check_choice("errors", errors, ("gaussian", "lognormal"))
-    system, rows, first, weights = of_draws(draws, problem)
-    given = first if start is None else check_real_array("start", start)
+    system, rows, theta, weights, source = of_draws(draws, problem)
+    given, lead = begin(source, theta, times) if start is None else (check_real_array("start", start), times[:0])
     if given.shape not in ((system.dim,), (len(rows), system.dim)):
         raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {given.shape}")
     starts = np.broadcast_to(given, (len(rows), system.dim))
@@ -140,10 +145,10 @@ def simulate(
     states = np.full((len(p), times.size, system.dim), np.nan)
     status, reached = np.full(len(p), NOT_FINITE), np.full(len(p), np.nan)
     found = solve(
-        system, times, p[is_finite], x[is_finite], method=method, step=step, rtol=rtol, atol=1e-2 * rtol,
-        max_steps=max_steps, limit=limit, threads=threads,
+        system, np.append(lead, times), p[is_finite], x[is_finite], method=method, step=step, rtol=rtol,
+        atol=1e-2 * rtol, max_steps=max_steps, limit=limit, threads=threads,
     )  # fmt: skip
-    states[is_finite], status[is_finite], reached[is_finite] = found.states, found.status, found.reached
+    states[is_finite], status[is_finite], reached[is_finite] = found.states[:, lead.size :], found.status, found.reached
     observed = states
     if noise is not None:
         error = deviations[picked][:, None, :] * generator.standard_normal(states.shape)
@@ -151,8 +156,8 @@ def simulate(
     return Ensemble(system, times, states, status, reached, p, x, observed)
 
 
-def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None]:
-    """System, its parameters (n, n_parameters), starts (dim,) or (n, dim), and weights (n,) or None, of all draws."""
+def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
+    """System, its parameters (n, n_parameters), the draws (n, q), weights (n,) or None of all, and whose they are."""
     weights = None
     if isinstance(draws, Run):
         problem = draws.problem if problem is None else problem
@@ -162,7 +167,7 @@ def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | No
                 "give problem with a loaded run"
             )
         theta = problem.parameters(draws).reshape(-1, problem.dim)
-        weights = None if draws.replica_weights is None else np.asarray(draws.weights, np.float64).ravel()
+        weights = weights_of(draws)
     else:
         theta = check_real_array("draws", draws)
         if not isinstance(problem, Identification | System):
@@ -174,19 +179,15 @@ def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | No
     if not len(theta):
         raise ValueError("draws must be at least one, got none")
     if isinstance(problem, System):
-        return problem, theta, problem.start, weights
-    system = problem.system
-    return system, problem.system_parameters_of(theta), problem.start_of(theta), weights
+        return problem, theta, theta, weights, problem
+    return problem.system, problem.system_parameters_of(theta), theta, weights, problem
 
 
 def pick(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> NDArray[np.int64]:
     """Which draws are taken: each at most once where all weigh alike and there are enough."""
     if weights is None:
         return np.sort(generator.choice(n, n_draws, replace=n_draws > n))
-    share = np.where(np.isfinite(weights), weights, 0.0)
-    if not share.sum() > 0.0:
-        raise ValueError("draws must have weights that are not all 0")
-    return np.sort(generator.choice(n, n_draws, p=share / share.sum()))
+    return np.sort(generator.choice(n, n_draws, p=weights / weights.sum()))
 
 
 def deviations_of(noise: Any, n: int, dim: int) -> Array:

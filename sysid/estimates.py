@@ -5,7 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from toolkit import Run
 from toolkit.checks import check_array, check_number
+from toolkit.tempering import Contour
+from toolkit.weighting import check_weights
 
 from .priors import Prior
 
@@ -14,6 +17,7 @@ Array = NDArray[np.float64]
 GRID = 200  # points at which a density is evaluated for its mode
 CUT = 3.0  # bandwidths beyond the outermost draws
 MOST = 20_000  # draws a density is made of
+LEAST_REST = 1e-12  # of the largest weight: what all others must have together for a density that is not rounding
 
 
 class Estimates(NamedTuple):
@@ -44,7 +48,7 @@ class Estimates(NamedTuple):
 def estimate(
     names: tuple[str, ...], draws: Array, weights: Array | None, priors: tuple[Prior, ...], *, level: float
 ) -> Estimates:
-    """Estimates from draws (n, q) with weights (n,) or None. Raises ValueError for no draws."""
+    """Estimates from draws (n, q) with weights (n,) or None. Raises ValueError for no draws, or one that has weight."""
     level = check_number("level", level, above=0.0, below=1.0)
     share = shares_of(draws, weights)
     mean = share @ draws
@@ -54,6 +58,22 @@ def estimate(
     modes = marginal_modes(draws, share if weights is not None else None)
     median, lower, upper = points
     return Estimates(names, mean, np.sqrt(share @ (draws - mean) ** 2), median, lower, upper, modes, present)
+
+
+def weights_of(run: Run) -> Array | None:
+    """Weights (n,) of all draws of a run; None where all weigh alike.
+
+    Contour's are known up to a factor of each chain, so its chains count equally; those of others are of all together.
+    Raises ValueError where no draw has any, or none of a chain of contour.
+    """
+    if run.replica_weights is None:
+        return None
+    weights = check_array("weights of the run", run.weights)
+    if isinstance(run.sampler.tempering, Contour) and weights.size:
+        return check_weights(weights).ravel()
+    if weights.size and not (weights > 0.0).any():
+        raise ValueError("draws must have weights that are not all 0: a longer run has some that count")
+    return weights.ravel()
 
 
 def shares_of(draws: Array, weights: Array | None) -> Array:
@@ -73,8 +93,10 @@ def marginal_modes(draws: Any, weights: Any = None) -> Array:
     """Where the Gaussian kernel density of each column of ``draws`` (n, q) is largest, on 200 points; shape (q,).
 
     weights: (n,) ≥ 0, up to a factor; None: all alike. Scott's bandwidth, the grid to 3 bandwidths beyond the draws, of
-    at most 20,000 draws evenly taken: as the r2SGLD paper has them. A column that does not vary gives its value.
-    Raises TypeError or ValueError where shapes do not fit, or a number is not finite.
+    at most 20,000 draws that have weight, evenly taken: as the r2SGLD paper has them. A column that does not vary gives
+    its value.
+    Raises TypeError or ValueError where shapes do not fit, a number is not finite, or one of several draws has all the
+    weight, which leaves no density.
     """
     from scipy.stats import gaussian_kde  # which takes a second to import
 
@@ -85,6 +107,10 @@ def marginal_modes(draws: Any, weights: Any = None) -> Array:
         weights = check_array("weights", weights)
         if weights.shape != points.shape[:1] or weights.min() < 0.0 or weights.max() == 0.0:
             raise ValueError(f"weights must be ≥ 0, not all 0, and of shape {points.shape[:1]}, got {weights!r:.200}")
+        heavy = int(np.argmax(weights))
+        if len(points) > 1 and weights.sum() - weights[heavy] <= LEAST_REST * weights[heavy]:
+            raise ValueError(f"weights must not lie on one draw, which has no density, but do on that at [{heavy}]")
+        points, weights = points[weights > 0.0], weights[weights > 0.0]
     every = -(-len(points) // MOST)
     points, share = points[::every], None if weights is None else weights[::every]
     modes = points[0].copy()

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit import Run
-from toolkit.checks import check_array, check_count, check_number, check_real_array
+from toolkit.checks import check_array, check_count, check_instance, check_number, check_real_array
 from toolkit.problem import Problem
 
 from .composing import N_HEADER, SCALED
 from .constraints import Coordinates
-from .estimates import Estimates, estimate, inclusion_of
+from .estimates import Estimates, estimate, inclusion_of, weights_of
+from .initial import initial_of
 from .model import Model
 from .prepared import Prepared
 from .priors import Prior
@@ -107,21 +108,11 @@ class Identification(Problem):
         return np.stack(columns, axis=1)
 
     def start_of(self, parameters: Any) -> Array:
-        """Initial states (n, dim) of parameters (n, q): those sampled, else as fixed, or the data's first whole row."""
-        theta = np.atleast_2d(np.asarray(parameters, np.float64))
-        first = self.data[0] if isinstance(self.data, list | tuple) else self.data
-        complete = np.flatnonzero(np.isfinite(first.values).all(axis=1))
-        row = first.values[complete[0]] if complete.size else np.nanmean(first.values, axis=0)
-        known = dict(zip(first.states, row, strict=True))
-        if self.prepared.first is not None:
-            known = dict(zip(self.system.states, self.prepared.first, strict=True))
-        columns = [
-            theta[:, self.names.index(f"{state}(0)")]
-            if f"{state}(0)" in self.names
-            else np.full(len(theta), known[state])
-            for state in self.system.states
-        ]
-        return np.stack(columns, axis=1)
+        """Initial states (n, dim) of parameters (n, q): those sampled, else as fixed, or the data's first whole row.
+
+        Raises ValueError where no row of the data is whole.
+        """
+        return initial_of(self, parameters).states
 
     def scaled(self, mode: Any = None, root: Any = None) -> "Identification":
         """The same posterior in other positions: parameters at ``mode`` for u = 0, with unit covariance, about, there.
@@ -129,6 +120,8 @@ class Identification(Problem):
         Samplers whose step suits all parameters alike need it where these have different sizes or are correlated. mode:
         parameters (q,); root: (q, q), whose square root·rootᵀ is a covariance of them, or of their logarithms where
         these are sampled. None: the posterior in closed form, or else by Laplace's approximation at its mode.
+        Raises TypeError or ValueError where one is given alone, has another shape or is not finite, a mode is not > 0
+        whose logarithm is sampled, a root is singular, or the energy is infinite where Laplace's approximation starts.
         """
         from .identify import assembled
         from .scaling import scaled_coordinates
@@ -147,12 +140,13 @@ class Identification(Problem):
         """Positions (n_chains, q) to start from: about the likelihood's best parameters, inside all constraints.
 
         Scaled problems: normal with standard deviation ``spread``; others: all at the same place. Points outside the
-        constraints are moved halfway to one inside until they obey.
+        constraints are moved halfway to one inside until they obey. seed: 0 to 2⁶⁴ − 1.
+        Raises TypeError or ValueError for numbers out of range, or where no point inside is known.
         """
         n_chains = check_count("n_chains", n_chains, at_least=1)
         spread = check_number("spread", spread, at_least=0.0)
         rng = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
-        is_scaled = not np.array_equal(self.coordinates.root, np.eye(self.dim))
+        is_scaled = self.coordinates.is_scaled
         centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
         points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))
         if self.domain is None:
@@ -169,13 +163,19 @@ class Identification(Problem):
         return np.asarray(points)
 
     def estimates(self, run: Run, *, level: float = 0.9) -> Estimates:
-        """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it."""
+        """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it.
+
+        level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
+        Raises ValueError for a run of other positions, without draws, with weights that are all 0 or lie on one draw,
+        and for a level out of range; TypeError for what is no run.
+        """
         return estimate(self.names, *self._weighted(run), self.priors, level=level)
 
     def _weighted(self, run: Run) -> tuple[Array, Array | None]:
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
         theta = self.parameters(run).reshape(-1, self.dim)
-        return theta, None if run.replica_weights is None else np.asarray(run.weights).ravel()
+        check_instance("run", run, Run)
+        return theta, weights_of(run)
 
     def to_datatree(self, run: Run) -> Any:
         """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``."""
@@ -184,7 +184,11 @@ class Identification(Problem):
         return named.to_datatree(self.names)
 
     def inclusion(self, run: Run) -> Array:
-        """Probability (q,) that each term is present: of priors with a spike; 1 for the others."""
+        """Probability (q,) that each term is present, from a run of it: of priors with a spike; 1 for the others.
+
+        Weights as in ``estimates``. Raises ValueError for a run of other positions, without draws, or whose weights are
+        all 0; TypeError for what is no run.
+        """
         return inclusion_of(*self._weighted(run), self.priors)
 
 

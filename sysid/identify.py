@@ -125,10 +125,15 @@ def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | Non
 def assembled(draft: Identification) -> Identification:
     """``draft`` with the target, domain and truth that its parts make in its coordinates."""
     q, prepared, coordinates = draft.dim, draft.prepared, draft.coordinates
-    is_scaled = bool(coordinates.shift.any()) or not np.array_equal(coordinates.root, np.eye(q))
     table = prior_table(draft.priors)
     first = N_HEADER + 2 * q + q * q
-    header = [first, first + table.size, float(is_scaled), *coordinates.log.astype(float), *coordinates.shift]
+    header = [
+        first,
+        first + table.size,
+        float(coordinates.is_scaled),
+        *coordinates.log.astype(float),
+        *coordinates.shift,
+    ]
     numbers = np.concatenate([header, coordinates.root.ravel(), table, prepared.numbers])
     target = Target(
         draft.target.name, q, block_of(prepared.kernel), numbers, prepared.work_rows + 2 * q,

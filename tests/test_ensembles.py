@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sysid import data, systems
+from sysid import data, likelihoods, systems
 from sysid.attractors import histograms, largest_lyapunov
 from sysid.ensembles import NOT_FINITE, simulate
 from sysid.identify import identify
@@ -161,6 +161,51 @@ def test_the_run_of_an_identification_gives_its_parameters_and_starts():
     plain = sample(Problem(problem.target), samplers.sgld(0.1), n_steps=20, seed=0)
     with pytest.raises(TypeError, match="draws must be the run of an Identification, got that of"):
         simulate(plain, TIMES)
+
+
+def begun(values, likelihood="weak"):
+    """Lorenz identified from rows that lack some values, and its exact parameters."""
+    series = data.simulate(LORENZ, np.arange(0.0, 4.0, 0.01), seed=1)
+    problem = identify(data.from_arrays(series.times, values(series.values.copy()), series.states), LORENZ,
+        likelihood=likelihood)  # fmt: skip
+    return series, problem, np.tile(LORENZ.usual, (2, 1))
+
+
+def lacking(rows, states):
+    def lack(values):
+        values[rows, states] = np.nan
+        return values
+
+    return lack
+
+
+@pytest.mark.parametrize("method", ["dopri5", "rk5"])
+def test_trajectories_begin_at_the_first_whole_row_and_its_time(method):
+    """Row 30 is at t = 0.3: from there the exact system is the truth, also where times begin later; not before."""
+    series, problem, exact = begun(lacking(slice(30), 0), likelihoods.weak(noise=0.01))
+    for first in (30, 55):
+        found = simulate(exact, series.times[first:150], problem=problem, n_draws=None, method=method)
+        np.testing.assert_allclose(found.states, np.tile(series.values[first:150], (2, 1, 1)), rtol=1e-4, atol=1e-4)
+        assert found.times[0] == series.times[first]
+        assert (found.reached == series.times[149]).all()
+        np.testing.assert_array_equal(found.start, np.tile(series.values[30], (2, 1)))
+    with pytest.raises(ValueError, match=r"^start must be given where times begin before 0\.3, .* got 0\.29$"):
+        simulate(exact, series.times[29:], problem=problem)
+    given = simulate(exact, series.times[:9], problem=problem, start=series.values[0], method=method)
+    np.testing.assert_allclose(given.states[0], series.values[:9], rtol=1e-4, atol=1e-4)
+    beyond = simulate(exact, [5.0, 5.5], problem=problem).states[0]
+    np.testing.assert_allclose(beyond, solve(LORENZ, [0.0, 5.0, 5.5], rtol=1e-10).states[1:], rtol=1e-2)
+
+
+def test_without_a_whole_row_a_start_must_be_given():
+    def alternate(values):
+        values[::2, 0], values[1::2, 1] = np.nan, np.nan
+        return values
+
+    series, problem, exact = begun(alternate, likelihoods.weak(noise=0.01))
+    with pytest.raises(ValueError, match=r"^start must be given, as no row of 'data' has all states"):
+        simulate(exact, series.times, problem=problem)
+    assert simulate(exact, series.times[:3], problem=problem, start=LORENZ.start).diverged == 0.0
 
 
 def test_the_lorenz_exponent_is_the_known_one():

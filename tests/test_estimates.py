@@ -25,6 +25,13 @@ def test_weights_choose_the_mode():
         assert marginal_modes(draws, low[::-1]) == pytest.approx([3.0], abs=0.2)
 
 
+def test_draws_without_weight_say_nothing():
+    """Of 20,001 draws that every second is left out of, those with weight are the odd ones; two values at most."""
+    column = np.arange(20_001) % 2
+    draws = np.stack([column, np.random.default_rng(3).normal(5.0, 1.0, column.size)], axis=1)
+    assert marginal_modes(draws, column) == pytest.approx([1.0, 5.0], abs=0.3)
+
+
 @pytest.mark.parametrize(
     ("draws", "weights", "words"),
     [
@@ -34,6 +41,8 @@ def test_weights_choose_the_mode():
         ([[1.0], [2.0]], [1.0], r"weights must be ≥ 0, not all 0, and of shape \(2,\)"),
         ([[1.0], [2.0]], [0.0, 0.0], "weights must be ≥ 0, not all 0"),
         ([[1.0], [2.0]], [-1.0, 2.0], "weights must be ≥ 0, not all 0"),
+        ([[1.0], [2.0], [4.0]], [0.0, 1.0, 0.0], r"weights must not lie on one draw, .* on that at \[1\]"),
+        ([[1.0], [2.0], [4.0]], [1.0, 1e-17, 0.0], "weights must not lie on one draw"),
     ],
 )
 def test_what_is_refused(draws, weights, words):

@@ -1,5 +1,7 @@
 """A problem of identification: positions and parameters of runs, starts, initial states, batches, words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import sysid
 from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
 from toolkit import load, sample, samplers
 from toolkit.evaluation import COUNTER_ROWS
+from toolkit.tempering import Partition
 
 LORENZ = systems.lorenz()
 LV = systems.lotka_volterra()
@@ -102,6 +105,49 @@ def test_constraints_read_every_name_a_parameter_may_have(label):
     assert problem.contains(points).tolist() == [True, False, False, False]
     with pytest.raises(ValueError, match=r"must name parameters .*dy:x, dz:z.*, got 'other'"):
         identify(SERIES, model, constraints="other > 1")
+
+
+def test_a_factor_of_a_contour_chain_s_weights_changes_nothing():
+    """Of its estimates, inclusion and trajectories; those of TACT-HMC, which have none, are of all chains together."""
+    prior = {"sigma": priors.spike_and_slab(0.1, 20.0)}
+    problem = identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0), prior=prior).scaled()
+    flat = samplers.csgld(0.05, partition=Partition(5_800.0, 0.5, 40))
+    run = sample(problem, flat, n_steps=300, burn_in=100, n_chains=3, init=problem.starts(3, seed=4), seed=1)
+    assert np.ptp(run.weights) > 0.0
+    factors = np.array([1.0, 1e6, 1.0])[:, None, None]
+    other = replace(run, replica_weights=run.replica_weights * factors)
+    for one, two in zip(problem.estimates(run)[1:], problem.estimates(other)[1:], strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-12)
+    np.testing.assert_allclose(problem.inclusion(other), problem.inclusion(run), rtol=1e-12)
+    picked = [sysid.simulate(r, [0.0], n_draws=50, seed=2).parameters for r in (run, other)]
+    np.testing.assert_array_equal(*picked)
+    pooled = replace(other, sampler=samplers.tact_hmc(0.1))
+    assert abs(problem.estimates(pooled).mean - problem.estimates(run).mean).max() > 1e-6
+
+
+def test_weights_that_leave_no_draw_or_one_are_told():
+    problem = identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0)).scaled()
+    run = sample(problem, samplers.sgld(0.05), n_steps=40, burn_in=20, n_chains=2, seed=1)
+    none = np.zeros((2, 1, 20))
+    one = none.copy()
+    one[1, 0, 3] = 1.0
+    none, one = (replace(run, sampler=samplers.tact_hmc(0.1), replica_weights=weights) for weights in (none, one))
+    for ask in (problem.estimates, problem.inclusion, lambda r: sysid.simulate(r, [0.0])):
+        with pytest.raises(ValueError, match="draws must have weights that are not all 0"):
+            ask(none)
+    with pytest.raises(ValueError, match=r"weights must not lie on one draw, .* at \[23\]"):
+        problem.estimates(one)
+    assert problem.inclusion(one).tolist() == [1.0] * 3
+    with pytest.raises(TypeError, match="run must be a Run"):
+        problem.inclusion(problem.parameters(run))
+
+
+@pytest.mark.parametrize("root", [np.eye(3), 2.0 * np.eye(3)])
+def test_starts_of_a_scaled_problem_spread_whatever_its_root(root):
+    scaled = identify(SERIES, LORENZ).scaled([10.0, 28.0, 2.7], root)
+    points = scaled.starts(400, seed=0, spread=0.5)
+    np.testing.assert_allclose(points.std(axis=0), 0.5, rtol=0.2)
+    assert (identify(SERIES, LORENZ).starts(3, seed=0) == identify(SERIES, LORENZ).starts(1, seed=1)).all()
 
 
 def test_a_truth_with_states_in_another_order_is_refused():
