@@ -13,6 +13,7 @@ from toolkit.checks import check_array, check_instance, check_number
 from .libraries import Library, polynomial
 from .model_source import right_hand_side
 from .system import System, check_names
+from .terms import factors_of
 
 Array = NDArray[np.float64]
 MOST_DEGREE = 6
@@ -177,9 +178,7 @@ def model_of_system(system: System, library: Library | None = None) -> Model:
     tied: dict[str, dict[str, float]] = {parameter: {} for parameter in system.parameters}
     for state, row in system.terms.items():
         for label, coefficient in row.items():
-            factors = {coefficient: 1.0} if isinstance(coefficient, str) else coefficient
-            factors = factors if isinstance(factors, Mapping) else {"": factors}
-            for parameter, factor in factors.items():
+            for parameter, factor in factors_of(coefficient).items():
                 if parameter == "":
                     fixed[f"d{state}:{label}"] = float(factor)
                 else:

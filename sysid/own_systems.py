@@ -13,6 +13,7 @@ from toolkit.rebinding import raises
 
 from .slopes import checked_rhs
 from .system import System
+from .terms import check_equations
 
 Array = NDArray[np.float64]
 STEP = 1e-40
@@ -39,8 +40,10 @@ def own(
 
     function: of a number t and tuples x and p, to a tuple of as many numbers as ``states``. It is compiled for floats
     and for complex numbers, and its derivatives by complex steps are compared with differences.
+    terms, where given, are compared with it at ``start`` and points about it.
     Raises TypeError where it does not compile or may raise; ValueError where it is not finite at ``start``, or is not
-    analytic there (abs, min, max, comparisons of states), saying in which slope and by what.
+    analytic there (abs, min, max, comparisons of states), saying in which slope and by what, and where terms are of
+    names unknown, or another function's.
     """
     made = System(
         name or getattr(function, "__name__", "system"), states, parameters, function, usual, start,
@@ -49,15 +52,17 @@ def own(
     if raises(getattr(getattr(function, "py_func", function), "__code__", None)):
         raise TypeError(f"function must not raise or assert, which a solver cannot pass on, but {made.name} does")
     check_derivatives(made)
+    if made.terms is not None:
+        check_equations(made, slopes_at)
     return made
 
 
-def slopes_at(system: System, point: NDArray[Any]) -> NDArray[Any]:
-    """The right-hand side at t = 0 and ``point`` = states and parameters, compiled, for floats or complex numbers."""
+def slopes_at(system: System, point: NDArray[Any], time: float = 0.0) -> NDArray[Any]:
+    """The right-hand side at ``point`` = states and parameters, compiled, for floats or complex numbers."""
     number = types.complex128 if np.iscomplexobj(point) else types.float64
     compiled = checked_rhs(system.rhs, system.dim, system.n_parameters, number)
     values = point.tolist()
-    return np.array(compiled(0.0, tuple(values[: system.dim]), tuple(values[system.dim :])))
+    return np.array(compiled(time, tuple(values[: system.dim]), tuple(values[system.dim :])))
 
 
 def check_derivatives(system: System) -> None:

@@ -1,6 +1,6 @@
 """A dynamical system: a right-hand side of one state, compiled for lanes, with its names and usual numbers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_text, is_sequence
 
+from .terms import Terms, check_terms
+
 Array = NDArray[np.float64]
-Terms = Mapping[str, Mapping[str, float | str | Mapping[str, float]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,8 @@ class System:
         for name, length in (("usual", len(self.parameters)), ("start", len(self.states))):
             object.__setattr__(self, name, one_row(name, getattr(self, name), length))
         object.__setattr__(self, "units", check_units(self.units, len(self.states)))
+        if self.terms is not None:
+            check_terms(self.terms, self.states, self.parameters)
 
     def __repr__(self) -> str:
         """Its name, states and parameters."""

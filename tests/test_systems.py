@@ -52,7 +52,9 @@ def test_terms_and_right_hand_side_are_the_same(name):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_system_passes_the_checks_of_a_users(name):
     s = CATALOGUE[name]
-    made = systems.own(s.rhs, states=s.states, parameters=s.parameters, usual=s.usual, start=s.start, name=name)
+    made = systems.own(
+        s.rhs, states=s.states, parameters=s.parameters, usual=s.usual, start=s.start, name=name, terms=s.terms
+    )
     assert repr(made) == repr(s)
 
 
@@ -95,6 +97,57 @@ WRONG = {
     "raises": (raising, "function must not raise or assert, .* but raising does"),
     "no function": (3.0, "rhs must be a function"),
 }  # fmt: skip
+
+
+LORENZ_TERMS = CATALOGUE["lorenz"].terms
+WRONG_TERMS = {
+    "sign": ({**LORENZ_TERMS, "x": {"x": "sigma", "y": {"sigma": -1.0}}},
+        r"terms must be those of function, but dx/dt is -150 by terms and 150 by function, -300, at t = 0, x = \[-8.0"),
+    "missing": ({**LORENZ_TERMS, "z": {"xy": 1.0}}, "terms must be those of function, but dz/dt is -56 by terms and -"),
+    "no row": ({k: LORENZ_TERMS[k] for k in "xy"}, "terms must be those of function, but dz/dt is 0 by terms"),
+    "at the start alone": ({**LORENZ_TERMS, "y": {"x": {"": 28.0}, "y": -1.0, "xz": -1.0}}, ".* dy/dt is .* at t = 1"),
+    "a list": (["x"], r"terms must be a mapping, got \['x'\] of type list"),
+    "a row": ({"x": "sigma"}, r"terms\['x'\] must be a mapping, got 'sigma'"),
+    "a state": ({"w": {}}, r"terms must name states \(x, y, z\), got 'w'"),
+    "a parameter": ({**LORENZ_TERMS, "z": {"z": "typo"}},
+        r"terms\['z'\]\['z'\] must name parameters \(sigma, rho, beta\), got 'typo'"),
+    "a factor": ({"x": {"x": {"sigma": "-1"}}}, r"terms\['x'\]\['x'\] must be a number, got '-1'"),
+    "no coefficient": ({"x": {"x": None}}, r"terms\['x'\]\['x'\] must be a number, got None"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG_TERMS)
+def test_terms_of_another_function_are_refused(what):
+    terms, words = WRONG_TERMS[what]
+    s = CATALOGUE["lorenz"]
+    with pytest.raises((TypeError, ValueError), match=f"^{words}"):
+        systems.own(s.rhs, states=s.states, parameters=s.parameters, usual=s.usual, start=s.start, terms=terms)
+
+
+def test_a_slope_that_time_moves_has_no_terms():
+    terms = {"x": {"y": "a"}, "y": {"x": -1.0}}
+    with pytest.raises(ValueError, match="terms must be those of function, but dx/dt is"):
+        systems.own(lambda t, x, p: (p[0] * x[1] + np.sin(t), -x[0]), **TWO, terms=terms)
+    kept = systems.own(lambda t, x, p: (p[0] * x[1] ** 0.5, -x[0]), **TWO, terms={**terms, "x": {"√y": "a"}})
+    assert kept.terms["x"] == {"√y": "a"}  # a user's own term, which only a library of the user's knows
+
+
+def about(states, parameters):
+    """As many zeros as states."""
+    return np.zeros(len(states))
+
+
+def test_what_is_known_of_a_users_system_is_kept():
+    """By ``own`` and by ``from_sympy``: their fields, and the terms as those of a model."""
+    sympy = pytest.importorskip("sympy")
+    known = {"units": ("m", "m/s"), "time_unit": "s", "source": "a book", "invariant": about, "lyapunov": 0.25,
+        "terms": {"x": {"y": "a"}, "y": {"x": -1.0}}}  # fmt: skip
+    x, y, a = sympy.symbols("x y a")
+    by_hand = systems.own(lambda t, x, p: (p[0] * x[1], -x[0]), **TWO, **known)
+    written = systems.from_sympy({x: a * y, y: -x}, parameters=[a], usual=[2.0], start=[1.0, 2.0], **known)
+    for made in (by_hand, written):
+        assert {field: getattr(made, field) for field in known} == known
+        assert model_of_system(made).equations([2.0]) == "dx/dt = +2 y\ndy/dt = -1 x"
 
 
 def test_units_that_are_none_are_refused():
