@@ -72,6 +72,7 @@ def region_of(
             raise TypeError(
                 f"constraints must be texts such as 'sigma > 1 + beta', regions or functions, got {constraint!r:.200}"
             )
+    check_bounds(walls, names)
     walls = [moved for wall in walls for moved in in_logarithms(wall, names, coordinates.log)]
     if not walls:
         return None
@@ -87,6 +88,19 @@ def as_list(constraints: Any) -> list[Any]:
     if isinstance(constraints, str | Convex) or not isinstance(constraints, Sequence):
         return [constraints]
     return list(constraints)
+
+
+def check_bounds(walls: list[Linear], names: tuple[str, ...]) -> None:
+    """Raise ValueError naming a parameter whose own bounds, also that of a prior > 0, leave no interval."""
+    for k, name in enumerate(names):
+        own = [wall for wall in walls if np.flatnonzero(wall.normal).tolist() == [k]]
+        lower = max((wall.offset / wall.normal[k] for wall in own if wall.normal[k] < 0.0), default=-np.inf)
+        upper = min((wall.offset / wall.normal[k] for wall in own if wall.normal[k] > 0.0), default=np.inf)
+        if not lower < upper:
+            raise ValueError(
+                f"constraints must leave {name} an interval with an interior, got {name} > {lower + 0.0:g} and "
+                f"{name} < {upper:g}"
+            )
 
 
 def box_or_half_spaces(normals: Array, offsets: Array) -> Convex:

@@ -15,7 +15,7 @@ from .model import Model, as_model
 from .normal_equations import Sums, batch_numbers, minimiser, misfits, normal_equations
 from .prepared import Prepared
 from .series import Series, check_series
-from .velocities import METHODS, Moving, velocities_of
+from .velocities import METHODS, Moving, check_window, velocities_of
 
 Array = NDArray[np.float64]
 
@@ -97,16 +97,18 @@ def derivative(
 ) -> Derivative:
     """Velocities are Θ(x) Ξ(β) plus independent Gaussian errors: U = Σ_e Σ_i (v_ie − Θ_i Ξ_e)² / (2 noise_e²).
 
-    velocities: "exact" (``Series.velocities``), "finite_difference", "savitzky_golay" (``window`` samples, cubic) or
-    "spline"; the latter two smooth the states too. noise: standard deviation of the velocities' errors, one or one per
-    state; "estimated": that of the least-squares residuals, state by state; "mean": no noise, but
-    U = ½ mean_i |v_i − Θ_i Ξ|², the energy of the r2SGLD paper, whose gradient is divided by the batch length.
+    velocities: "exact" (``Series.velocities``), "finite_difference", "savitzky_golay" (cubic, under ``window`` samples,
+    odd and ≥ 5, None: 11; of no effect on the others) or "spline"; the latter two smooth the states too.
+    noise: standard deviation of the velocities' errors, one or one per state; "estimated": that of the least-squares
+    residuals, state by state; "mean": no noise, but U = ½ mean_i |v_i − Θ_i Ξ|², the energy of the r2SGLD paper, whose
+    gradient is divided by the batch length.
     batch_size: None: all data, in O(q²) from their normal equations, whatever their number. Else each replica draws so
-    many anew at every step and has energy and gradient from them, scaled to all: unbiased. batches: "independent":
-    drawn with replacement; "windows": neighbours in a fixed random order, each datum as likely, in O(q²) from running
-    sums.
+    many anew at every step and has energy and gradient from them, scaled to all: unbiased. batches, if so:
+    "independent": drawn with replacement; "windows": neighbours in a fixed random order, each datum as likely, in O(q²)
+    from running sums.
     Errors in the states bias this likelihood, as Θ is taken for exact: for noisy states use ``weak`` or ``trajectory``.
     Law: Gaussian posterior in closed form, for all data and flat or Gaussian priors.
+    Raises TypeError or ValueError naming the argument where something is off.
     Source: Brunton et al. (2016); r2SGLD (2024), eqs. (19) and (20).
     """
     check_choice("velocities", velocities, METHODS)
@@ -120,6 +122,8 @@ def derivative(
         noise = tuple(sds.ravel().tolist())
     if batch_size is not None:
         batch_size = check_count("batch_size", batch_size, at_least=1, below=2**17)
+    if window is not None:
+        check_window(window)
     return Derivative(velocities, noise, batch_size, batches, window)
 
 

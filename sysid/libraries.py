@@ -105,6 +105,7 @@ def polynomial(states: Any, degree: int, *, constant: bool = True) -> Library:
     """All monomials of ``states`` up to ``degree`` ≥ 1: 1, x, y, xx, xy, yy, …; without 1 where not ``constant``.
 
     A monomial is named by its factors: "xy", "xxz" for one-letter states, "prey prey predator" for longer names.
+    Raises TypeError or ValueError for names that are not distinct texts, a degree out of range, or above 2,000 terms.
     """
     names = check_names("states", states)
     degree = check_count("degree", degree, at_least=1, below=2**6)
@@ -131,7 +132,10 @@ def monomial_text(powers: tuple[int, ...]) -> str:
 
 
 def fourier(states: Any, n_frequencies: int, *, frequency: float = 1.0) -> Library:
-    """sin(k f x) and cos(k f x) of every state x, for k = 1 … n_frequencies; f = frequency > 0, per unit of state."""
+    """sin(k f x) and cos(k f x) of every state x, for k = 1 … n_frequencies; f = frequency > 0, per unit of state.
+
+    Raises TypeError or ValueError for names that are not distinct texts, numbers out of range, or above 2,000 terms.
+    """
     names = check_names("states", states)
     n = check_count("n_frequencies", n_frequencies, at_least=1, below=2**10)
     frequency = check_scale("frequency", frequency)

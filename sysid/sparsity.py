@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_number, check_scale
+from toolkit.checks import check_count, check_number, check_real_array, check_scale
 
 from .derivative import check_data
 from .model import as_model
@@ -56,7 +56,9 @@ class Sparse(NamedTuple):
 def natural_scales(data: Any, model: Any) -> Array:
     """Size (q,) of each parameter at which its terms alone have the RMS of the velocities, those of smoothed data.
 
-    data: a Series or several. model: a System, Library or Model. Infinite for terms that are 0 throughout.
+    data: a Series or several. model: a System, Library or Model. Infinite for terms that are 0 throughout, which
+    ``sparse_prior`` refuses by name: no data speak of them.
+    Raises TypeError or ValueError where data are no Series of the model's states, or the model is none.
     """
     model = as_model(model)
     terms, velocities = [], []
@@ -80,11 +82,17 @@ def sparse_prior(
     prepared: what ``weak().prepare`` gives. scales: (q,), see ``natural_scales``. inclusion: prior probability of a
     term. slab: in scales, 3: a term may move the states 3 times as fast as they do. spike: in standard deviations that
     the likelihood leaves where all other coefficients are known, 0.1: so small that data cannot see it.
+    Raises TypeError or ValueError for a likelihood that is not quadratic, and numbers out of range.
     """
     mean, precision, _ = quadratic_of(prepared)
-    widths = check_scale("slab", slab) * check_array("scales", scales)
-    if widths.shape != mean.shape:
-        raise ValueError(f"scales must have shape {mean.shape}, got {widths.shape}")
+    sizes = check_real_array("scales", scales)
+    if sizes.shape != mean.shape:
+        raise ValueError(f"scales must have shape {mean.shape}, got {sizes.shape}")
+    bad = np.flatnonzero(~((sizes > 0.0) & np.isfinite(sizes)))
+    if bad.size:
+        why = ": its terms are 0 throughout the data, leave them out of the model" if sizes[bad[0]] == math.inf else ""
+        raise ValueError(f"scales must be finite and > 0, got {sizes[bad[0]]:g} of {prepared.names[bad[0]]!r}{why}")
+    widths = check_scale("slab", slab) * sizes
     narrow = check_scale("spike", spike) / np.sqrt(np.diag(precision))
     return {
         name: spike_and_slab(min(n, 1e-3 * w), w, inclusion=inclusion)
@@ -103,7 +111,7 @@ def quadratic_of(prepared: Any) -> Quadratic:
 
 
 def inclusion_probabilities(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int = 0) -> dict[str, float]:
-    """Posterior probability that each term is present, for a quadratic likelihood; see ``sparse_posterior``."""
+    """Posterior probability that each term is present; arguments and what raises as of ``sparse_posterior``."""
     sparse = sparse_posterior(prepared, prior, sweeps=sweeps, seed=seed)
     return dict(zip(sparse.names, sparse.inclusion.tolist(), strict=True))
 
@@ -116,7 +124,7 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     coefficient that is present and one that is absent, as terms that stand in for each other need. Four chains start
     from all widest or all narrowest parts.
     prior: as ``identify`` takes it: None, a Prior, or a mapping from names. sweeps: of all coefficients, per chain; the
-    first fifth is dropped.
+    first fifth is dropped. seed: 0 to 2⁶⁴ − 1.
     Law: exact as sweeps → ∞. Source: George & McCulloch (1997), section 4.
     Raises ValueError for a Laplace or log-normal prior, or a likelihood that is not quadratic.
     """

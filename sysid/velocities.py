@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 
 METHODS = ("exact", "finite_difference", "savitzky_golay", "spline")
 POLYNOMIAL = 3  # degree of the Savitzky–Golay filter
+USUAL = 11  # samples under it
 EVEN = 1e-6  # of the mean step: by how much the steps of evenly sampled times may differ
 
 
@@ -47,8 +48,8 @@ def velocities_of(series: Series, method: str, window: int | None = None) -> Mov
     if not series.is_complete:
         raise ValueError(f"velocities={method!r} needs data without missing values: take 'finite_difference'")
     if method == "savitzky_golay":
-        width = check_count("window", 11 if window is None else window, at_least=POLYNOMIAL + 2)
-        if width % 2 == 0 or width > len(series):
+        width = check_window(USUAL if window is None else window)
+        if width > len(series):
             raise ValueError(f"window must be odd and ≤ {len(series)}, the number of times, got {width}")
         steps = np.diff(times)
         if np.ptp(steps) > EVEN * steps.mean():
@@ -66,6 +67,14 @@ def velocities_of(series: Series, method: str, window: int | None = None) -> Mov
     curves = [scipy.interpolate.make_smoothing_spline(times, column) for column in values.T]
     both = [(curve(times), curve.derivative()(times)) for curve in curves]
     return Moving(np.stack([b[0] for b in both], axis=1), np.stack([b[1] for b in both], axis=1))
+
+
+def check_window(window: Any) -> int:
+    """``window`` as the width of a Savitzky–Golay filter. Raises TypeError or ValueError where it is none."""
+    width = check_count("window", window, at_least=POLYNOMIAL + 2, below=2**31)
+    if width % 2 == 0:
+        raise ValueError(f"window must be odd, got {width}")
+    return width
 
 
 def present(states: Array, velocities: Any) -> Moving:

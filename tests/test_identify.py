@@ -256,6 +256,22 @@ def test_draws_of_a_prior_have_its_moments(law):
         (lambda: likelihoods.derivative(noise=0.0), "noise must be one or one per state, each > 0"),
         (lambda: likelihoods.derivative(velocities="guess"), "velocities must be one of"),
         (lambda: likelihoods.derivative(batch_size=0), "batch_size must be ≥ 1"),
+        (lambda: likelihoods.derivative(window=6), "window must be odd, got 6"),
+        (lambda: likelihoods.derivative(velocities="spline", window=3), "window must be ≥ 5"),
+        (
+            lambda: identify(NOISY, systems.lorenz(), constraints=["sigma > 10", "sigma < 5"]),
+            "^constraints must leave sigma an interval with an interior, got sigma > 10 and sigma < 5$",
+        ),
+        (
+            lambda: identify(NOISY, systems.lorenz(), log=["rho"], constraints=["2*rho > 60", "rho < 28"]),
+            "^constraints must leave rho an interval with an interior, got rho > 30 and rho < 28$",
+        ),
+        (
+            lambda: identify(
+                NOISY, systems.lorenz(), prior={"beta": priors.lognormal(0.0, 1.0)}, log=(), constraints="beta < -1"
+            ),
+            "^constraints must leave beta an interval with an interior, got beta > 0 and beta < -1$",
+        ),
         (lambda: priors.spike_and_slab(2.0, 1.0), "spike must be finite and < 1"),
         (lambda: priors.gaussian(0.0, -1.0), "sd must be"),
     ],
@@ -263,6 +279,12 @@ def test_draws_of_a_prior_have_its_moments(law):
 def test_what_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_a_window_that_is_no_number_is_refused_for_every_velocity():
+    for velocities in ("exact", "finite_difference", "spline", "savitzky_golay"):
+        with pytest.raises(TypeError, match="window must be an integer, got 'seven'"):
+            likelihoods.derivative(velocities=velocities, window="seven")
 
 
 def test_terms_that_are_alike_are_named():

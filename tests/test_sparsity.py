@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from sysid import priors
 from sysid.libraries import polynomial
-from sysid.model import as_model
+from sysid.model import as_model, model_of
 from sysid.series import Series
 from sysid.sparsity import inclusion_probabilities, natural_scales, sparse_posterior, sparse_prior
 from sysid.supports import compiled_moves
@@ -132,7 +132,9 @@ def test_natural_scales_are_those_of_the_velocities():
 def test_sparse_priors_follow_scales_and_precision():
     known = correlated()
     laws = sparse_prior(known, np.full(5, 2.0), inclusion=0.3, slab=4.0)
+    finer = sparse_prior(known, np.full(5, 2.0), spike=0.02)
     for k, name in enumerate(known.names):
+        assert finer[name].scales[0] == min(0.02 / math.sqrt(known.quadratic[1][k, k]), 0.006) < laws[name].scales[0]
         assert laws[name].scales[1] == 8.0
         assert laws[name].scales[0] == min(0.1 / math.sqrt(known.quadratic[1][k, k]), 0.008)
         assert laws[name].weights == (0.7, 0.3)
@@ -148,6 +150,19 @@ def test_bad_input_is_refused():
         sparse_posterior(known, LAWS[0], sweeps=1)
     with pytest.raises(ValueError, match=r"scales must have shape \(5,\)"):
         sparse_prior(known, np.ones(3))
+    with pytest.raises(ValueError, match=r"scales must be finite and > 0, got 0 of 'b'$"):
+        sparse_prior(known, [1.0, 0.0, 1.0, 1.0, 1.0])
+
+
+def test_terms_that_are_0_throughout_have_no_scale_and_are_refused_by_name():
+    times = np.linspace(0.0, 5.0, 501)
+    series = Series(times, np.column_stack([np.cos(times), np.zeros(501)]), ("x", "y"), velocities=None)
+    model = model_of(polynomial(("x", "y"), 1), free=["dx:x", "dx:y"])
+    scales = natural_scales(series, model)
+    assert np.isfinite(scales).tolist() == [True, False]
+    known = Known(("dx:x", "dx:y"), (np.zeros(2), np.eye(2), 0.0))
+    with pytest.raises(ValueError, match=r"got inf of 'dx:y': its terms are 0 throughout the data, leave them out of"):
+        sparse_prior(known, scales)
 
 
 def test_exchanges_alone_keep_the_odds_of_two_supports():
