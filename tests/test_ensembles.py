@@ -299,6 +299,32 @@ def test_what_is_off_is_refused_with_its_value(what):
         call()
 
 
+def test_options_of_the_solver_reach_it():
+    """step: ten times as long, 10⁴ times the error of a method of order 4; limit: a state beyond it has blown up."""
+    exact = np.exp(-TIMES)
+    errors = [
+        np.abs(
+            simulate([[1.0]], [0.0, 2.0], problem=DECAY, n_draws=1, method="rk4", step=h).states[0, -1, 0] - exact[-1]
+        )
+        for h in (0.5, 0.05)
+    ]
+    assert 3.5e3 < errors[0] / errors[1] < 4e4
+    for limit, status in ((0.9, BLEW_UP), (1e8, DONE)):
+        assert simulate([[-1.0]], TIMES, problem=DECAY, n_draws=1, limit=limit).status.tolist() == [status]
+    many = normal(600, mean=0.0, sd=1.0)
+    one, three = (simulate(many, TIMES, problem=DECAY, n_draws=None, noise=0.1, threads=n) for n in (1, 3))
+    np.testing.assert_array_equal(one.observed, three.observed)
+    with pytest.raises(ValueError, match="threads must be ≥ 1 and < 4096, got 0"):
+        simulate(many, TIMES, problem=DECAY, threads=0)
+
+
+def test_an_exponent_is_that_of_the_paths_from_a_start():
+    """Of x' = a x² the tangent grows by 2 a x a time, so 1/(1 − x)² from x over one: log 4 from ½, at x near ½."""
+    found = largest_lyapunov(SQUARE, start=[0.5], time=1.0, burn_in=0.0, seed=3)
+    assert found.value == pytest.approx(np.log(4.0), rel=0.03)
+    assert (found.paths != largest_lyapunov(SQUARE, start=[0.5], time=1.0, burn_in=0.0, seed=4).paths).all()
+
+
 def test_seeds_have_the_range_of_sample():
     """0 to 2⁶⁴ − 1, all bits count: the largest gives other numbers than those of its lower half."""
     large, low = 2**64 - 1, 2**32 - 1

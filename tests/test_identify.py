@@ -315,6 +315,12 @@ def test_velocities_from_clean_states(velocities):
     np.testing.assert_allclose(problem.posterior.mean, TRUE, rtol=0.01)
 
 
+def test_a_problem_has_the_name_given():
+    named, plain = (identify(NOISY, systems.lorenz(), **given) for given in ({"name": "lake"}, {}))
+    assert (named.name, plain.name) == ("lake", "lorenz by derivative")
+    assert repr(named.scaled()).startswith("<Identification 'lake' of 3 parameters")
+
+
 def test_estimates_name_their_numbers():
     problem = identify(NOISY, model_of(libraries.polynomial(("x", "y", "z"), 2), free=["dx:x", "dx:y"])).scaled()
     run = sample(problem, samplers.mala(0.8), n_steps=2000, burn_in=100, n_chains=16, seed=1)

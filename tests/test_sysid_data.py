@@ -248,6 +248,16 @@ def test_arrays():
         from_arrays([0, 1], ["a", "b"], "x")
 
 
+def test_arrays_with_all_that_is_known_of_them():
+    known = {"velocities": [[1.0], [-1.0]], "noise": [0.5], "units": ("m",), "time_unit": "s", "name": "lake",
+        "source": "a book"}  # fmt: skip
+    found = from_arrays([0.0, 1.0], [1.0, 2.0], "x", **known)
+    plain = from_arrays([0.0, 1.0], [1.0, 2.0], "x")
+    for field, value in known.items():
+        np.testing.assert_array_equal(getattr(found, field), value)
+        assert not np.array_equal(getattr(plain, field), value)
+
+
 def told(words, values, times=TIMES, states=("x",), **given):
     """Whether just one warning is given, which has these words."""
     found = check(from_arrays(times, values, states), **given)
@@ -281,6 +291,14 @@ def test_a_wrong_unit_of_time_is_told_with_its_factor(unit):
         assert factor == pytest.approx(unit, rel=0.05)
     with pytest.raises(ValueError, match="system must have the states of the series"):
         check(clean, LOTKA)
+
+
+def test_speeds_are_compared_with_those_of_the_parameters_given():
+    """Decay at rate 2 looks twice too fast beside the usual rate, and right beside its own."""
+    decay = System("decay", ("x",), ("rate",), lambda t, x, p: (-p[0] * x[0],), [1.0], [1.0])
+    series = simulate(decay, np.linspace(0.0, 2.0, 201), parameters=[2.0], seed=0)
+    assert check(series, decay, [2.0]) == []
+    assert check(series, decay)[0].startswith("speeds are 2 times those of decay")
 
 
 REFUSED = {
