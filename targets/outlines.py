@@ -3,7 +3,6 @@
 Coordinates are taken as they are: degrees of GeoJSON as numbers in the plane, and SVG's with y pointing down.
 """
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_count, check_text
+from toolkit.extras import optional
 
 from .planar import MOST_VERTICES, Shape, polygon_of
 from .rings import ring_area
@@ -19,14 +19,6 @@ from .rings import ring_area
 Array = NDArray[np.float64]
 
 LARGEST = 1e100  # coordinate of GeoJSON, whose integers may have any number of digits
-
-
-def extra(package: str) -> Any:
-    """A package of the extra ``shapes``. Raises ImportError that says how to install it."""
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise ImportError(f'{package} is needed for this: pip install "manymodes[shapes]"') from error
 
 
 def without_repeats(ring: Array) -> Array:
@@ -40,7 +32,7 @@ def from_shapely(geometry: Any, *, name: str = "polygon") -> Shape:
     Raises TypeError for what is no geometry; ValueError, with the reason, for one that is empty, of another kind or
     several parts, not finite, without area, or not simple; ImportError without Shapely.
     """
-    shapely = extra("shapely")
+    shapely = optional("shapely", "shapes")
     if not isinstance(geometry, shapely.Geometry):
         raise TypeError(f"geometry must be a Shapely geometry, got {geometry!r} of type {type(geometry).__name__}")
     if geometry.is_empty:
@@ -134,7 +126,7 @@ def from_svg(source: Any, *, name: str = "polygon", n_vertices: int = 256) -> Sh
     part that is not closed, and what ``polygon_of`` refuses; OSError where there is no such file; ImportError
     without svgpathtools.
     """
-    svg = extra("svgpathtools")
+    svg = optional("svgpathtools", "shapes")
     n_vertices = check_count("n_vertices", n_vertices, at_least=2, below=MOST_VERTICES)
     if not isinstance(source, str | Path):
         raise TypeError(f"source must be path data or a path, got {source!r} of type {type(source).__name__}")
@@ -185,7 +177,7 @@ def intersection(*shapes: Shape, name: str | None = None) -> Shape:
     Raises TypeError for what is no shape; ValueError where they have nothing, no area, or several parts in common;
     ImportError without Shapely.
     """
-    shapely = extra("shapely")
+    shapely = optional("shapely", "shapes")
     if not shapes:
         raise ValueError("intersection must have at least one shape, got none")
     for place, shape in enumerate(shapes):
