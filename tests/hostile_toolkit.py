@@ -233,8 +233,8 @@ CALLS = [
     Call("toolkit.stein.stein", tempering.stein),
     # what is made of draws
     Call("toolkit.cycles.cycle_of", cycles.cycle_of, {"steps": [0, 1, 19], "n_cycles": 2, "n_steps": 20}, {
-        "steps": kind(lambda v: is_row(v, "iu", lambda a: ((a >= 0) & (a < 20)).all()), st.lists(st.one_of(st.floats(), st.integers(max_value=-1),
-            st.integers(min_value=20)), min_size=1)),
+        "steps": kind(lambda v: is_row(v, "iu", lambda a: ((a >= 0) & (a < 20)).all()),
+            st.lists(st.one_of(st.floats(), st.integers(max_value=-1), st.integers(min_value=20)), min_size=1)),
         "n_cycles": count(1, 21), "n_steps": count(20),
     }, {"steps": "n_steps", "n_steps": "n_cycles"}),
     Call("toolkit.cycles.combine_cycles", cycles.combine_cycles, {"draws": TWO[None], "energies": np.zeros((1, 40)),
