@@ -81,8 +81,16 @@ def kind(
     takes: Callable[[Any], bool], *more: st.SearchStrategy[Any], odd: st.SearchStrategy[Any] | None = None
 ) -> Kind:
     """Whatever ``takes`` does not take, out of anything and of ``more``; odd: what it takes of ``odd``."""
-    wrong = st.one_of(ANYTHING, *more, *more).filter(lambda value: not takes(value))
-    return Kind(takes, wrong, None if odd is None else odd.filter(takes))
+
+    def fits(value: Any) -> bool:
+        """Whether it is taken; what cannot even be asked is not."""
+        try:
+            return bool(takes(value))
+        except (TypeError, ValueError, ArithmeticError, RuntimeWarning):
+            return False
+
+    wrong = st.one_of(ANYTHING, *more, *more).filter(lambda value: not fits(value))
+    return Kind(fits, wrong, None if odd is None else odd.filter(fits))
 
 
 def or_none(one: Kind) -> Kind:
@@ -117,9 +125,10 @@ def number(above: float = -math.inf, below: float = math.inf, *, ends: str = "")
     """A finite number between the ends; ``ends`` holds '[' or ']' where that end itself is right."""
 
     def takes(value: Any) -> bool:
-        return is_real(value) and (
-            above < value < below or ("[" in ends and value == above) or ("]" in ends and value == below)
-        )
+        if not is_real(value):
+            return False
+        x = float(value)  # as half precision it would overflow beside the ends
+        return above < x < below or ("[" in ends and x == above) or ("]" in ends and x == below)
 
     reach = st.sampled_from([5e-324, 1e-300, 1e-12, 1e12, 1e300, -1e300, above, below])
     return kind(takes, st.floats(), reach, odd=st.one_of(st.floats(allow_nan=False), reach))

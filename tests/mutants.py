@@ -1535,6 +1535,55 @@ MUTANTS = [
         'return "worse"',
         "tests/test_scripts.py",
     ),
+    Mutant(
+        "corrections: not estimated where the schedule explores",
+        "toolkit/tempers.py",
+        "    if step == 0:\n        return\n",
+        "    if step == 0 or not samples:\n        return\n",
+        "tests/test_corrections.py -k explores",
+    ),
+    Mutant(
+        "round trips: expected of steps without attempts",
+        "toolkit/run_exchange.py",
+        "attempted[:2].sum() / run.n_chains",
+        "run.sampling_steps / exchange.swap_every",
+        "tests/test_run_exchange.py",
+    ),
+    Mutant(
+        "density: weights ignored",
+        "figures/density.py",
+        "weights=shares",
+        "weights=None",
+        "tests/test_plotting.py -k density",
+    ),
+    Mutant(
+        "kl: nothing at the end but with its draw",
+        "toolkit/driver.py",
+        'if hasattr(accumulator, "come_to"):',
+        "if False:",
+        "tests/test_accumulators.py -k kl_at_the_end",
+    ),
+    Mutant(
+        "verify: skewed means taken for normal ones",
+        "toolkit/law_verdicts.py",
+        "t + skewness * (t**2 / 3.0 + 1.0 / 6.0)",
+        "t",
+        "tests/test_law_checks.py -k skewed",
+    ),
+    Mutant(
+        "estimates: contour's chains pooled",
+        "sysid/estimates.py",
+        "isinstance(run.sampler.tempering, Contour) and weights.size",
+        "False",
+        "tests/test_ensembles.py tests/test_estimates.py tests/test_identification.py -k factor",
+    ),
+    Mutant(
+        "simulations: begin at the first time asked for",
+        "sysid/ensembles.py",
+        'else (check_real_array("start", start), times[:0])',
+        'else (check_real_array("start", start), times[:0])\n    lead = times[:0]',
+        "tests/test_ensembles.py -k first_whole_row",
+    ),
 ]
 
 
