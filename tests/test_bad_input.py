@@ -297,9 +297,9 @@ BAD_SAMPLERS |= {
     ),
     "step size of a chain": (lambda: samplers.sgld([0.1, -0.1]), r"step_size\[1\] must be finite and > 0, got -0.1"),
     "step size of chains and replicas": (lambda: samplers.sgld([[0.1]]), "step_size.* must be a number"),
-    "contour without replicas": (lambda: samplers.icsgld(0.1, n_replicas=0), "n_replicas must be ≥ 1, got 0"),
+    "contour of none": (lambda: samplers.icsgld(0.1, n_replicas=0), "n_replicas must be ≥ 1 and < 65536, got 0"),
     "half a replica": (lambda: samplers.icsghmc(0.1, n_replicas=2.5), "n_replicas must be an integer, got 2"),
-    "no particles": (lambda: samplers.svgd(n_replicas=0), "n_replicas must be ≥ 1, got 0"),
+    "no particles": (lambda: samplers.svgd(n_replicas=0), "n_replicas must be ≥ 1 and < 65536, got 0"),
     "thermostat": (lambda: samplers.tact_hmc(0.1, thermostat=1), "thermostat must be True or False, got 1"),
     "tempers": (lambda: samplers.tact_hmc(0.1, tempers="no"), "tempers must be True or False, got 'no'"),
     "top temperature that is not used": (
