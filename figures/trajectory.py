@@ -35,7 +35,10 @@ def trajectory(
         raise ValueError(f"path must have shape (step, 2), got {points.shape}")
     if not len(points):
         raise ValueError(f"path must hold at least one step, got {path!r:.200}")
-    jumps = np.asarray(swapped(path, chain) if breaks is None and isinstance(path, Run) else breaks)
+    try:
+        jumps = np.asarray(swapped(path, chain) if breaks is None and isinstance(path, Run) else breaks)
+    except ValueError:
+        raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {breaks!r:.80}") from None
     if breaks is not None and (jumps.dtype != np.bool_ or jumps.shape != points.shape[:1]):
         raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {jumps.dtype} of {jumps.shape}")
     where = jumps if jumps.ndim else np.zeros(len(points), bool)

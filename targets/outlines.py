@@ -68,7 +68,10 @@ def from_geojson(source: Any, *, name: str = "polygon") -> Shape:
         if not text.strip():
             raise ValueError(f"source must be a path, a text or a dict, got {source!r}")
         if isinstance(source, Path) or not text.lstrip().startswith(("{", "[")):
-            where, text = text, Path(source).read_text(encoding="utf-8")
+            try:
+                where, text = text, Path(source).read_text(encoding="utf-8")
+            except OSError as error:
+                raise type(error)(f"source {text!r:.200} cannot be read: {error.strerror}") from None
         try:
             source = json.loads(text)
         except json.JSONDecodeError as error:

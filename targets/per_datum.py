@@ -85,7 +85,7 @@ def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tu
         raise TypeError(f"{wanted}: {error}") from error
     returned = compiled.nopython_signatures[0].return_type
     if not isinstance(returned, types.BaseTuple) or len(returned.types) != 2:
-        raise TypeError(f"{wanted}; it returns {returned}")
+        raise TypeError(f"{wanted}, got {function!r}: it returns {returned}")
     energy, gradient = returned.types
     if not isinstance(energy, types.Integer | types.Float):
         raise TypeError(f"{name} must return an energy that is a real number; it returns {energy}")

@@ -210,7 +210,8 @@ def spoiled(draw: Any, sound: np.ndarray) -> Any:
     elif way == "ragged":
         return [*values.tolist(), [[1.0]]] if values.ndim else [1.0, [2.0]]
     elif way == "scale":
-        values = values * draw(st.sampled_from([1e308, -1.0, 0.0, 1e-320]))
+        with np.errstate(over="ignore"):
+            values = values * draw(st.sampled_from([1e308, -1.0, 0.0, 1e-320]))
     elif way == "list":
         return draw(st.sampled_from([values.tolist(), str(values), values.tobytes(), {0: values}, iter([values])]))
     return values

@@ -9,7 +9,17 @@ from matplotlib.figure import Figure
 
 import figures
 from targets import classics, mixtures, shapes, students
-from toolkit import Sampler, check_gradient, diagnostics, from_callable, ladders, sample, samplers, thermostats
+from toolkit import (
+    Sampler,
+    accumulators,
+    check_gradient,
+    diagnostics,
+    from_callable,
+    ladders,
+    sample,
+    samplers,
+    thermostats,
+)
 from toolkit.boundaries import Boundary
 from toolkit.cycles import combine_cycles, cycle_of
 from toolkit.schedules import Schedule
@@ -20,6 +30,12 @@ HALF: list = [1.0]
 HALF.append(HALF)
 # What was taken, or ended in another's error, until these calls were found: the call, and what its refusal says first.
 FOUND = {
+    "ragged times": (lambda: accumulators.kl([1.0], [0.0, 1.0], at=[1, [2]]), r"at\[1\] must be an integer"),
+    "ragged masses": (lambda: diagnostics.kl_path([[[0.0]]], [1.0, [1.0]], [0.0, 1.0]), "masses must be an array"),
+    "ragged breaks": (lambda: figures.trajectory(np.zeros((2, 2)), None, breaks=[[], [None]]), "breaks must be bool"),
+    "weights of others": (
+        lambda: diagnostics.mmd([[0.0], [1.0]], [[0.0], [2.0]], other_weights=[-1.0, 1.0]), "other_weights must be ≥ 0",
+    ),
     "ragged variance": (lambda: mixtures.gaussian_mixture([[0.0]], [[1.0], [[1.0]]]), "variance must be an array"),
     "ragged cycles": (lambda: combine_cycles([[[0.0]]], [[0.0]], [1.0, [2]]), "cycles must be an array of integers"),
     "step without an array": (lambda: cycle_of(0, 1, 5), r"steps must have shape \(draw,\), got shape \(\)"),

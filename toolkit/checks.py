@@ -117,6 +117,17 @@ def check_real_array(name: str, values: Any, *, copies: bool = True) -> NDArray[
     return given.astype(np.float64, order="C", copy=copies or not given.flags.carray)
 
 
+def check_integers(name: str, values: Any) -> NDArray[Any]:
+    """``values`` as an array of integers. Raises TypeError otherwise."""
+    try:
+        given = np.asarray(values)
+    except ValueError:
+        raise TypeError(f"{name} must be an array of integers, got {values!r:.200}") from None
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {given.dtype}")
+    return given
+
+
 def check_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
     """``values`` as a float64 array. Raises TypeError where they are no numbers, ValueError where not finite."""
     array = check_real_array(name, values, copies=copies)

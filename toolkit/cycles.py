@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .checks import check_array, check_choice, check_count, check_scale
+from .checks import check_array, check_choice, check_count, check_integers, check_scale
 
 __all__ = ["combine_cycles", "cycle_of"]
 
@@ -82,17 +82,6 @@ def combine_cycles(
             log_mass = log_truncated_mass(x[own], u[own], where) if method == "truncated" else log_harmonic_mean(u[own])
             log_weights[chain, own] = log_mass - np.log(own.sum())
     return np.asarray(np.exp(log_weights - scipy.special.logsumexp(log_weights, axis=1, keepdims=True)))
-
-
-def check_integers(name: str, values: Any) -> NDArray[Any]:
-    """``values`` as an array of integers. Raises TypeError otherwise."""
-    try:
-        given = np.asarray(values)
-    except ValueError:
-        raise TypeError(f"{name} must be an array of integers, got {values!r:.200}") from None
-    if given.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {given.dtype}")
-    return given
 
 
 def check_cycles(draws: Any, energies: Any, cycles: Any) -> tuple[Floats, Floats, Integers]:

@@ -48,5 +48,5 @@ def check_sample(name: str, draws: Any, weights_name: str, weights: Any) -> tupl
     given = check_array(weights_name, weights)
     if given.shape != points.shape[:-1]:
         raise ValueError(f"{weights_name} must have shape {points.shape[:-1]}, that of {name}, got {given.shape}")
-    shares = check_weights(given.reshape(-1, given.shape[-1]))
+    shares = check_weights(given.reshape(-1, given.shape[-1]), weights_name)
     return flat, np.asarray(shares.ravel() / len(shares))

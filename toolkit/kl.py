@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .checks import check_array, check_count, check_number, check_scale
+from .checks import check_array, check_count, check_integers, check_number, check_scale
 from .given_draws import check_draw_weights, check_draws, check_sample
 
 Array = NDArray[np.float64]
@@ -119,10 +119,11 @@ def kl_path(
     edges = check_grid(x_edges, y_edges)
     points = check_draws(draws, dim=len(edges))
     grid = tuple(e.size - 1 for e in edges)
-    if np.shape(masses) != grid:
-        raise ValueError(f"masses must have the shape of the grid, {grid}, got {np.shape(masses)}")
-    ends = np.asarray([points.shape[1]] if checkpoints is None else checkpoints)
-    valid = ends.ndim == 1 and ends.size > 0 and ends.dtype.kind in "iu" and (np.diff(ends) > 0).all()
+    masses = check_array("masses", masses)
+    if masses.shape != grid:
+        raise ValueError(f"masses must have the shape of the grid, {grid}, got {masses.shape}")
+    ends = check_integers("checkpoints", [points.shape[1]] if checkpoints is None else checkpoints)
+    valid = ends.ndim == 1 and ends.size > 0 and (np.diff(ends) > 0).all()
     if not valid or ends[0] < 1 or ends[-1] > points.shape[1]:
         raise ValueError(f"checkpoints must increase from ≥ 1 to ≤ {points.shape[1]}, got {checkpoints!r}")
     scale = check_draw_weights(weights, points)

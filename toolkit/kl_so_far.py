@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import check_array, check_count, check_number
+from .checks import check_array, check_count, check_number, is_sequence
 from .gathering import Gathering, Gathers
 from .grids import Histogram, histogram
 from .kl import expected_kl, kl_divergence
@@ -137,7 +137,8 @@ def kl(
 
 def check_steps(values: Any) -> Integers:
     """``values`` as numbers of steps. Raises TypeError or ValueError where they are no increasing integers ≥ 1."""
-    if isinstance(values, str) or np.ndim(values) != 1 or len(values) == 0:
+    is_row = is_sequence(values) or (isinstance(values, np.ndarray) and values.ndim == 1)
+    if not is_row or len(values) == 0:
         raise TypeError(f"at must be a sequence of numbers of steps, got {values!r}")
     steps = np.array([check_count(f"at[{i}]", value, at_least=1) for i, value in enumerate(values)])
     if (np.diff(steps) <= 0).any():

@@ -61,15 +61,15 @@ def resample(
     return picked
 
 
-def check_weights(weights: Any) -> Array:
+def check_weights(weights: Any, name: str = "weights") -> Array:
     """``weights`` (chain, draw) as shares of their chain's sum. Raises ValueError where they are no such weights."""
-    values = check_array("weights", weights)
+    values = check_array(name, weights)
     if values.ndim != 2 or values.size == 0:
-        raise ValueError(f"weights must have shape (chain, draw), got {values.shape}")
+        raise ValueError(f"{name} must have shape (chain, draw), got {values.shape}")
     if (values < 0.0).any():
-        raise ValueError(f"weights must be ≥ 0, got {values.min()}")
+        raise ValueError(f"{name} must be ≥ 0, got {values.min()}")
     largest = values.max(axis=1, keepdims=True)
     if (largest == 0.0).any():
-        raise ValueError(f"weights must not all be 0, got that for chain {int(np.argmin(largest))}")
+        raise ValueError(f"{name} must not all be 0, got that for chain {int(np.argmin(largest))}")
     scaled = values / largest  # first, or the sum of large ones is inf
     return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
