@@ -26,13 +26,14 @@ from toolkit.schedules import Schedule
 from toolkit.weighting import resample
 
 NORMAL, PLANAR = mixtures.gaussian_mixture([[0.0]], 1.0), mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
+PATH, AXES = np.zeros((2, 2)), Figure().subplots()
 HALF: list = [1.0]
 HALF.append(HALF)
 # What was taken, or ended in another's error, until these calls were found: the call, and what its refusal says first.
 FOUND = {
     "ragged times": (lambda: accumulators.kl([1.0], [0.0, 1.0], at=[1, [2]]), r"at\[1\] must be an integer"),
     "ragged masses": (lambda: diagnostics.kl_path([[[0.0]]], [1.0, [1.0]], [0.0, 1.0]), "masses must be an array"),
-    "ragged breaks": (lambda: figures.trajectory(np.zeros((2, 2)), None, breaks=[[], [None]]), "breaks must be bool"),
+    "ragged breaks": (lambda: figures.trajectory(PATH, AXES, breaks=[[], [None]]), "breaks must be booleans"),
     "weights of others": (
         lambda: diagnostics.mmd([[0.0], [1.0]], [[0.0], [2.0]], other_weights=[-1.0, 1.0]), "other_weights must be ≥ 0",
     ),
