@@ -149,7 +149,7 @@ def test_expected_kl_of_a_cell_that_holds_all():
             r"draws must have shape \(chain, draw, 2\)",
         ),
         (lambda: d.kl_path(np.zeros((1, 5, 2)), [[1.0]], [0, 1], [0, 1], [3, 9]), "checkpoints must increase"),
-        (lambda: d.kl_path(np.zeros((1, 5, 2)), [[1.0]], [0, 1], [0, 1], [1.5]), "checkpoints must be integers, got float64"),
+        (lambda: d.kl_path(np.zeros((1, 5, 2)), [[1.0]], [0, 1], [0, 1], [1.5]), "checkpoints must be integers"),
         (lambda: d.kl_path(np.zeros((1, 5, 2)), [1.0], [0, 1], [0, 1], [1]), r"masses must have the shape of the grid"),
         (lambda: d.expected_kl([1.0], 0), "n_draws must be ≥ 1"),
         (lambda: d.expected_kl([0.5, -0.1], 10), "masses must be ≥ 0"),
