@@ -17,6 +17,7 @@ from toolkit.checks import (
     check_instance,
     check_number,
     check_real_array,
+    check_row,
 )
 
 from .integrate import check_times, solve
@@ -24,7 +25,7 @@ from .reading import load
 from .series import Series, check_series
 from .slopes import checked_rhs, slopes_along
 from .symptoms import check
-from .system import System, one_row
+from .system import System
 
 __all__ = ["check", "check_series", "from_arrays", "load", "lynx_hare", "simulate"]
 
@@ -73,9 +74,9 @@ def simulate(
     if deviations.size not in (1, system.dim):
         raise ValueError(f"noise must be one number, or one of each of {system.dim} states, got {deviations.size}")
     check_choice("method", method, (*SCIPY, "dopri5"))
-    p = one_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
+    p = check_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
     states = exact_states(
-        system, times, p, one_row("start", system.start if start is None else start, system.dim), method
+        system, times, p, check_row("start", system.start if start is None else start, system.dim), method
     )
     deviations = np.broadcast_to(deviations, (system.dim,)).copy()
     draws = generator.standard_normal(states.shape)

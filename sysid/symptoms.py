@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_instance
+from toolkit.checks import check_instance, check_row
 
 from .series import Series, check_series
 from .slopes import slopes_along
-from .system import System, one_row
+from .system import System
 
 Array = NDArray[np.float64]
 FEW = 100  # values below which nothing is said of correlations
@@ -38,7 +38,7 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
                 found.append(f"{state!r} is equal to {series.states[e]!r} at all times")
     if system is not None:
         check_instance("system", system, System)
-        p = one_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
+        p = check_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
         found += of_unit(series, system, p)
     return found
 

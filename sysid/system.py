@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_text, is_sequence
+from toolkit.checks import check_row, check_text, is_sequence
 
 from .terms import Terms, check_terms
 
@@ -52,7 +52,7 @@ class System:
         if not callable(self.rhs):
             raise TypeError(f"rhs must be a function (t, x, p), got {self.rhs!r}")
         for name, length in (("usual", len(self.parameters)), ("start", len(self.states))):
-            object.__setattr__(self, name, one_row(name, getattr(self, name), length))
+            object.__setattr__(self, name, check_row(name, getattr(self, name), length))
         object.__setattr__(self, "units", check_units(self.units, len(self.states)))
         if self.terms is not None:
             check_terms(self.terms, self.states, self.parameters)
@@ -93,11 +93,3 @@ def check_units(units: Any, n: int) -> tuple[str, ...]:
     if len(given) != n:
         raise ValueError(f"units must name one unit per state, {n}, got {len(given)}")
     return given
-
-
-def one_row(name: str, values: Any, length: int) -> Array:
-    """``values`` as finite numbers (length,). Raises TypeError or ValueError otherwise."""
-    row = check_array(name, values)
-    if row.shape != (length,):
-        raise ValueError(f"{name} must have shape ({length},), got {row.shape}")
-    return row

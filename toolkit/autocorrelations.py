@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .checks import check_array, check_choice, check_count, check_number
+from .checks import check_choice, check_count, check_number, check_row
 from .given_draws import check_draw_weights, check_draws, near_one
 from .ranks import normal_scores, quantile
 
@@ -145,14 +145,14 @@ def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff:
     points = check_draws(draws)
     chains, n, dim = points.shape
     check_number("cutoff", cutoff, above=0.0, below=1.0)
-    centres = points.mean(axis=1) if mean is None else np.broadcast_to(check_moment("mean", mean, dim), (chains, dim))
+    centres = points.mean(axis=1) if mean is None else np.broadcast_to(check_row("mean", mean, dim), (chains, dim))
     away = points - centres[:, None]
     if variance is None:
         own = [[moves(chain[:, d]) for d in range(dim)] for chain in points]
         away = np.where(np.array(own)[:, None], near_one(away), 0.0)
         spreads = (away**2).mean(axis=1)
     else:
-        spreads = np.broadcast_to(check_moment("variance", variance, dim), (chains, dim))
+        spreads = np.broadcast_to(check_row("variance", variance, dim), (chains, dim))
         if (spreads <= 0.0).any():
             raise ValueError(f"variance must be > 0, got {spreads.min()}")
     result = np.full((chains, dim), np.nan)
@@ -163,14 +163,6 @@ def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff:
         end = max(1, int(small[0])) if small.size else n
         result[chain, d] = min(n / (1.0 + 2.0 * tapered[1:end].sum()), n)
     return result
-
-
-def check_moment(name: str, values: Any, dim: int) -> Array:
-    """``values`` (dim,). Raises ValueError for another shape."""
-    array = check_array(name, values)
-    if array.shape != (dim,):
-        raise ValueError(f"{name} must have shape ({dim},), got {array.shape}")
-    return array
 
 
 def halves(values: Array) -> Array:

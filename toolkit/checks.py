@@ -135,3 +135,11 @@ def check_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.fl
         first = tuple(np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite, got {array[first]} at [{', '.join(map(str, first))}]")
     return array
+
+
+def check_row(name: str, values: Any, length: int) -> NDArray[np.float64]:
+    """``values`` as finite numbers (length,). Raises as ``check_array``, and ValueError for another shape."""
+    row = check_array(name, values)
+    if row.shape != (length,):
+        raise ValueError(f"{name} must have shape ({length},), got {row.shape}")
+    return row
