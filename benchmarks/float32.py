@@ -13,9 +13,9 @@ from targets import constrained, mixtures, shapes
 from toolkit import Sampler, driver, hyperbolic, job_arguments, maths, sample, samplers, tempering, trigonometry
 from toolkit.blocks import Layout, make_blocks
 from toolkit.chain_kernel import INTERPRETED
-from toolkit.cpu_engine import engine_numbers, tempering_numbers
 from toolkit.device_compiling import interpreted
 from toolkit.engine import advance
+from toolkit.job_parts import engine_numbers, tempering_numbers
 from toolkit.proposals import propose, propose_nothing
 from toolkit.single import twin
 from toolkit.tempers import TEMPERS

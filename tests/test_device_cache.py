@@ -66,8 +66,9 @@ def test_another_process_finds_a_kernel_by_its_stamp_alone(tmp_path):
 def test_the_stamp_knows_parts_sizes_and_features():
     pytest.importorskip("numba_cuda", reason="needs the cuda extra")
     from toolkit.chain_columns import Shape
-    from toolkit.chain_compiling import kernel_stamp, settled
-    from toolkit.chain_kernel import Kinds, Parts
+    from toolkit.chain_compiling import kernel_stamp
+    from toolkit.chain_kernel import Kinds
+    from toolkit.job_parts import Parts, settled
     from toolkit.state import Numbers
 
     target, other = mixtures.cosine25(), mixtures.gaussian_grid25()

@@ -9,25 +9,12 @@ from numba import types
 from numba.np.numpy_support import from_dtype
 
 from .chain_columns import Shape
-from .chain_kernel import Kinds, Parts, chain_kernel
+from .chain_kernel import Kinds, chain_kernel
 from .compiling import cache_stamp
 from .device_compiling import compile_kernel
 from .engine import advance
+from .job_parts import Parts, settled
 from .state import Numbers
-
-
-def settled(numbers: Numbers) -> Numbers:
-    """``numbers`` without those that the kernel takes from its arguments: what it is compiled for."""
-    return numbers._replace(
-        n_chains=1,
-        seed=np.uint64(0),
-        burn_in=0,
-        gradient_noise=float(numbers.gradient_noise != 0.0),
-        energy_noise=float(numbers.energy_noise != 0.0),
-        penalty=float(numbers.penalty != 0.0),
-        max_bounces=int(numbers.max_bounces != 0),
-        leapfrogs=int(numbers.leapfrogs != 0),
-    )
 
 
 def argument_types(kinds: Kinds) -> tuple[Any, ...]:

@@ -30,6 +30,7 @@ from .device import SIMULATED, cuda
 from .device_compiling import bare, interpreted, lazily
 from .engine import advance
 from .exchange import ExchangeState
+from .job_parts import Parts
 from .single import twin
 from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, Numbers, Outputs, State
 from .walls import look_nowhere
@@ -47,16 +48,6 @@ class Kinds(NamedTuple):
     real: Any = np.float64
     target: Any = np.float64  # its parameters and scratch
     draws: Any = np.float64  # and their energies and weights, where it writes them
-
-
-class Parts(NamedTuple):
-    """The uncompiled functions that a run is made of, by which its kernel is known."""
-
-    target: Callable[..., None]
-    move: Callable[..., None]
-    look: Callable[..., None]
-    temper: Callable[..., None]
-    propose: Callable[..., None]
 
 
 @functools.cache

@@ -13,10 +13,10 @@ from . import device_compiling
 from . import signatures as s
 from .chain_columns import Shape
 from .chain_compiling import argument_types, compiled_chain_kernel
-from .chain_kernel import Kinds, Parts
-from .cpu_engine import tempering_numbers
+from .chain_kernel import Kinds
 from .device_code import Code, contracts
 from .errors import CudaWarning
+from .job_parts import Parts, tempering_numbers
 from .pointwise import reason
 from .state import TEMPER, Numbers
 

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from . import device
 from .blocks import Block
-from .cpu_engine import tempering_numbers
 from .device_causes import chain_kernel_of
 from .device_exports import Export, Piece, pieces_of, room_for
 from .device_gathering import DeviceGathering
 from .device_state import StateOnDevice, state_size
 from .gathering import State as AccumulatorState
 from .job_kernels import made_of, one_block
+from .job_parts import tempering_numbers
 from .recording import STATISTICS
 from .schedule import Factors
 from .state import Outputs

@@ -68,6 +68,7 @@ def make_job(
         check_count("layout.lanes", layout.lanes, at_least=1)
     if layout.chunk_steps is not None:
         check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
+    check_flag("layout.fused", layout.fused)
     keep_replicas = check_flag("keep_replicas", keep_replicas)
     keep_energies = check_flag("keep_energies", keep_energies)
     happens = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")

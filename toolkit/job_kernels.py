@@ -8,15 +8,12 @@ import numpy as np
 from . import device_compiling
 from .blocks import Block, Layout, make_blocks
 from .chain_columns import Shape
-from .chain_compiling import argument_types, settled
-from .chain_kernel import Kinds, Parts, chain_kernel
-from .cpu_engine import engine_numbers, tempering_numbers
+from .chain_compiling import argument_types
+from .chain_kernel import Kinds, chain_kernel
 from .device_code import Code
 from .gathering import names_on_device
-from .proposals import propose, propose_nothing
+from .job_parts import Parts, engine_numbers, parts_of, settled
 from .state import Numbers
-from .tempers import TEMPERS
-from .walls import look_nowhere
 
 if TYPE_CHECKING:
     from .job import Job
@@ -42,18 +39,6 @@ def local_shape(block: Block, n_replicas: int) -> Shape:
         scratch=scratch,
         distances=state.distances.size,
         scratch_is_local=scratch * n_replicas <= LOCAL_SCRATCH,
-    )
-
-
-def parts_of(job: "Job") -> Parts:
-    """The functions that a run is made of."""
-    problem, sampler = job.problem, job.sampler
-    return Parts(
-        problem.target.energy_gradient,
-        sampler.dynamics.move,
-        look_nowhere if problem.domain is None else problem.domain.look.py_func,
-        TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
-        propose if sampler.dynamics.leapfrogs else propose_nothing,
     )
 
 

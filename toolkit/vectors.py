@@ -8,6 +8,7 @@ from typing import Any
 
 from numba import types
 from numba.core import ir
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.errors import UnsupportedError
@@ -52,8 +53,8 @@ def check_ring(state: Any) -> None:
                 raise UnsupportedError(f"{names} call each other: a function may call itself, but not in a ring")
 
 
-def compiler_with(lower: type[WideLower]) -> type[CompilerBase]:
-    """Numba's compiler with ``lower`` in place of its own translation."""
+def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None = None) -> type[CompilerBase]:
+    """Numba's compiler with ``lower`` in place of its own translation; library: of its code, None for the usual one."""
 
     @register_pass(mutates_CFG=True, analysis_only=False)
     class Lowering(NativeLowering):  # type: ignore[misc]
@@ -62,6 +63,9 @@ def compiler_with(lower: type[WideLower]) -> type[CompilerBase]:
         def run_pass(self, state: Any) -> bool:
             """Numba's, or for compiled code alone where neither Python nor C is to call the function."""
             check_ring(state)
+            if library is not None:
+                state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+                state.library.enable_object_caching()
             if not (state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper) or prints(state.func_ir):
                 return bool(super().run_pass(state))
             state.library = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
