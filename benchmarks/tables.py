@@ -33,8 +33,8 @@ class Table:
 
 
 def ratio_cells(ours: Sequence[float], others: Sequence[float]) -> tuple[str, str]:
-    """Median of the ratios of interleaved rounds, and the smallest and largest; dashes where there is no rival."""
-    if not others:
+    """Median of the ratios of interleaved rounds, and the smallest and largest; dashes where one is missing."""
+    if not ours or not others:
         return "–", "–"
     ratios = np.divide(ours, others)
     return f"{np.median(ratios):.3g}", f"{ratios.min():.3g} – {ratios.max():.3g}"

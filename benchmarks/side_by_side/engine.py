@@ -6,6 +6,8 @@ BlackJAX, loops written by hand in JAX, and TensorFlow Probability's replica exc
 sizes and precision. Those count whose draws have the right moments (of squares, and of squared distances to the nearest
 mode), and the fastest of these is the best peer. The scalar loop is plain Numba, chain by chain. The ceiling is a
 kernel fused by hand for that one case. Where no peer has a sampler there is no ratio; NumPyro has none of them.
+"Fused" is ours with ``Layout(fused=True)``, compiled for the case as JAX's programs are; with 1 and 64 chains, as each
+takes some 10 s to compile where it is not on disk yet.
 """
 
 import statistics
@@ -14,7 +16,7 @@ from collections.abc import Callable, Sequence
 from benchmarks.peers.host import Peer, PeerError
 from benchmarks.rounds import interleaved, processor_seconds, steps_for
 from benchmarks.tables import Table, rate_cell, ratio_cells
-from toolkit import Sampler
+from toolkit import Layout, Sampler
 
 from .chain_cases import SAMPLERS, TARGETS, one_core, our_seconds, scalar_seconds
 from .fused import FUSED
@@ -22,13 +24,25 @@ from .plan import Plan
 from .rivals import Best, Peers, Timed
 
 CHAINS = (1, 64, 1000, 10_000)
+FUSED_CHAINS = (1, 64)
 MOST_LANES, MOST_ROUNDS = 50_000, 3
 SMALL = ("sgld", "csgld", "resgld × 2")
 UNIT, MOST_STEPS = 60, 10_000_000  # 30 cycles of two steps, the last of which is kept
+COMPARED = {  # ratio: of which rates
+    "× best peer": ("ours", "peer"),
+    "× scalar loop": ("ours", "scalar"),
+    "× ceiling": ("ours", "ceiling"),
+    "× fused": ("fused", "ours"),
+    "× best peer, fused": ("fused", "peer"),
+    "× ceiling, fused": ("fused", "ceiling"),
+}
 AIMS = (  # (column, number of chains fits, ratio that is the aim)
     ("× best peer", lambda chains: chains >= 64, 10.0),
     ("× best peer", lambda chains: chains == 1, 3.0),
     ("× ceiling", lambda chains: chains == 64, 0.75),
+    ("× best peer, fused", lambda chains: chains == 64, 10.0),
+    ("× best peer, fused", lambda chains: chains == 1, 3.0),
+    ("× ceiling, fused", lambda chains: chains == 64, 0.75),
 )
 
 
@@ -39,9 +53,11 @@ def timed(call: Callable[[int], float], seconds: float, work: int) -> Callable[[
     return lambda: work * n_steps / call(n_steps)
 
 
-def our_rate(target: str, sampler: Sampler, n_chains: int, seconds: float) -> Callable[[], float]:
+def our_rate(target: str, sampler: Sampler, n_chains: int, seconds: float, fused: bool = False) -> Callable[[], float]:
     """Ours."""
-    return timed(lambda n: our_seconds(target, sampler, n_chains, n), seconds, n_chains * sampler.n_replicas)
+    layout = Layout(fused=fused)
+    work = n_chains * sampler.n_replicas
+    return timed(lambda n: our_seconds(target, sampler, n_chains, n, layout=layout), seconds, work)
 
 
 def rates(
@@ -51,14 +67,16 @@ def rates(
     seconds, work = plan.seconds / 3.0, n_chains * sampler.n_replicas
     ours = 4.0 if work >= 10_000 else 2.0  # setting up so many chains takes some 20 ms
     calls = {"ours": our_rate(target, sampler, n_chains, ours * seconds)}
+    if n_chains in FUSED_CHAINS:
+        calls["fused"] = our_rate(target, sampler, n_chains, ours * seconds, fused=True)
     best = peers.best(name, target, n_chains)
     if isinstance(best, Best):
         calls["peer"] = lambda: work * best.timed.n_steps / best.timed.seconds()
     if scalar := scalar_seconds(name, target):
         few = min(n_chains, 64)
         calls["scalar"] = timed(lambda n: scalar(few, n), 0.6 * seconds, few * sampler.n_replicas)
-    if fused := FUSED.get((name, target)):
-        calls["ceiling"] = timed(lambda n: processor_seconds(lambda: fused(n_chains, n)), seconds, work)
+    if by_hand := FUSED.get((name, target)):
+        calls["ceiling"] = timed(lambda n: processor_seconds(lambda: by_hand(n_chains, n)), seconds, work)
     return interleaved(min(plan.rounds, MOST_ROUNDS), calls), best
 
 
@@ -76,8 +94,8 @@ def main(plan: Plan) -> None:
 def sampler_table(plan: Plan, peers: Peers) -> None:
     """Every sampler on both targets."""
     table = Table(
-        plan.folder, "engine", "sampler", "target", "chains", "× best peer", "× scalar loop", "× ceiling",
-        "spread, peer", "spread, scalar", "spread, ceiling", "ours, 10⁶/s", "best peer, 10⁶/s", "scalar loop, 10⁶/s",
+        plan.folder, "engine", "sampler", "target", "chains", *COMPARED, "spread, peer", "spread, scalar",
+        "spread, ceiling", "spread, fused", "ours, 10⁶/s", "fused, 10⁶/s", "best peer, 10⁶/s", "scalar loop, 10⁶/s",
         "ceiling, 10⁶/s", "best peer", "remark",
     )  # fmt: skip
     ratios: list[tuple[int, dict[str, str]]] = []
@@ -88,14 +106,12 @@ def sampler_table(plan: Plan, peers: Peers) -> None:
                 if n_chains * sampler.n_replicas > MOST_LANES or (plan.is_small and not small):
                     continue
                 seen, best = rates(plan, peers, name, sampler, target, n_chains)
-                cells = [ratio_cells(seen["ours"], seen.get(key, [])) for key in ("peer", "scalar", "ceiling")]
+                cells = [ratio_cells(seen.get(one, []), seen.get(other, [])) for one, other in COMPARED.values()]
                 medians, spreads = zip(*cells, strict=True)
-                absolute = [rate_cell(seen.get(key, [])) for key in ("ours", "peer", "scalar", "ceiling")]
+                absolute = [rate_cell(seen.get(key, [])) for key in ("ours", "fused", "peer", "scalar", "ceiling")]
                 words = (best.name, told(best)) if isinstance(best, Best) else ("–", best)
-                table.row(name, target, n_chains, *medians, *spreads, *absolute, *words)
-                ratios.append(
-                    (n_chains, dict(zip(("× best peer", "× scalar loop", "× ceiling"), medians, strict=True)))
-                )
+                table.row(name, target, n_chains, *medians, *spreads[:4], *absolute, *words)
+                ratios.append((n_chains, dict(zip(COMPARED, medians, strict=True))))
     print("\nAims:\n")
     for column, fits, least in AIMS:
         values = [float(row[column]) for chains, row in ratios if fits(chains) and row[column] != "–"]

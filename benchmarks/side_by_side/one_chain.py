@@ -2,9 +2,9 @@
 
 All are bound to one core; draws are kept in memory, or not. A step of one chain waits for the one before, so vectors
 help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Rivals run a tenth of the
-steps, with more chains a fiftieth, ours then a twentieth, and seconds are multiplied. The peers are those of the table
-"engine", right draws alone. The second table is the rate by lanes in a block
-(``Layout(lanes=…)``), relative to the default.
+steps, with more chains a fiftieth, ours then a twentieth, and seconds are multiplied. "Fused" is ours with
+``Layout(fused=True)``. The peers are those of the table "engine", right draws alone. The second table is the rate by
+lanes in a block (``Layout(lanes=…)``), relative to the default.
 """
 
 from collections.abc import Callable
@@ -53,12 +53,16 @@ def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
     """Few chains for many steps."""
     table = Table(
         plan.folder, "one_chain", "sampler", "target", "chains", "draws", "× best peer", "× scalar loop",
-        "spread, peer", "spread, scalar", "ours, s", "ns a replica-step", "scalar loop, s", "JAX by hand, s",
+        "× fused", "× best peer, fused", "× scalar loop, fused", "spread, peer", "spread, scalar", "spread, fused",
+        "ours, s", "fused, s", "ns a replica-step", "the same, fused", "scalar loop, s", "JAX by hand, s",
         "BlackJAX, s", "remark",
     )  # fmt: skip
     rounds = min(plan.rounds, MOST_ROUNDS)
     for name, target, n_chains, keeps in rows(plan.is_small):
-        calls = {"ours": ours(name, target, n_chains, n_steps, keeps)}
+        calls = {
+            "ours": ours(name, target, n_chains, n_steps, keeps, Layout()),
+            "fused": ours(name, target, n_chains, n_steps, keeps, Layout(fused=True)),
+        }
         if scalar := scalar_seconds(name, target):
             calls["scalar"] = scalar_call(scalar, n_chains, n_steps, keeps)
         remarks = []
@@ -74,21 +78,24 @@ def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
         seen = interleaved(rounds, calls)
         middle = {key: sorted(values)[rounds // 2] for key, values in seen.items()}
         fastest = min((key for key in PACKAGES if key in middle), key=lambda key: middle[key], default=None)
-        compared = [ratio_cells(seen[key], seen["ours"]) if key else ("–", "–") for key in (fastest, "scalar")]
+        pairs = [
+            (fastest, "ours"), ("scalar", "ours"), ("ours", "fused"), (fastest, "fused"), ("scalar", "fused"),
+        ]  # fmt: skip
+        compared = [ratio_cells(seen.get(str(other), []), seen[own]) for other, own in pairs]
         absolute = [f"{middle[key]:.3g}" if key in middle else "–" for key in ("scalar", *PACKAGES)]
-        nanoseconds = 1e9 * middle["ours"] / (n_steps * n_chains * SAMPLERS[name].n_replicas)
+        replica_steps = n_steps * n_chains * SAMPLERS[name].n_replicas
         table.row(
             name, target, n_chains, "kept" if keeps else "not", *(one for one, _ in compared),
-            *(spread for _, spread in compared), f"{middle['ours']:.3g}", f"{nanoseconds:.0f}", *absolute,
-            "; ".join(remarks),
+            *(spread for _, spread in compared[:3]), *(f"{middle[own]:.3g}" for own in ("ours", "fused")),
+            *(f"{1e9 * middle[own] / replica_steps:.0f}" for own in ("ours", "fused")), *absolute, "; ".join(remarks),
         )  # fmt: skip
 
 
-def ours(name: str, target: str, n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
+def ours(name: str, target: str, n_chains: int, n_steps: int, keeps: bool, layout: Layout) -> Callable[[], float]:
     """Our seconds for ``n_steps``, of many chains by a twentieth of them."""
     share = 1 if n_chains == 1 else 20
-    our_seconds(target, SAMPLERS[name], n_chains, 64, keeps)
-    return lambda: share * our_seconds(target, SAMPLERS[name], n_chains, n_steps // share, keeps)
+    our_seconds(target, SAMPLERS[name], n_chains, 64, keeps, layout)
+    return lambda: share * our_seconds(target, SAMPLERS[name], n_chains, n_steps // share, keeps, layout)
 
 
 def share_of(n_chains: int) -> int:
