@@ -30,6 +30,62 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "fused: what lies on the stack stays there",
+        "toolkit/fused_state.py",
+        "                if is_local:\n                    here",
+        "                if False:\n                    here",
+        "tests/test_fusing.py -k bits",
+    ),
+    Mutant(
+        "fused: the burn-in of another run",
+        "toolkit/fused_state.py",
+        'WITH_THE_RUN = ("seed", "burn_in")',
+        'WITH_THE_RUN = ("seed",)',
+        "tests/test_fusing.py -k tempered",
+    ),
+    Mutant(
+        "fused: noise of size 1, whatever was asked for",
+        "toolkit/fused_state.py",
+        "or number == 0):",
+        "or True):",
+        "tests/test_fusing.py -k noisy",
+    ),
+    Mutant(
+        "fused: rows one number apart",
+        "toolkit/fused_state.py",
+        "math.prod(shape[i + 1 :])",
+        "math.prod(shape[i + 2 :])",
+        "tests/test_fusing.py -k bits",
+    ),
+    Mutant(
+        "fused: calls stay calls",
+        "toolkit/fusing.py",
+        'function.add_function_attribute("alwaysinline")',
+        "pass",
+        "tests/test_fusing.py -k taken_in",
+    ),
+    Mutant(
+        "fused: an engine for other sizes is served",
+        "toolkit/fusing.py",
+        "    made_for = (stamps, by_address, shapes, ",
+        "    made_for = (stamps, by_address, ",
+        "tests/test_fusing.py -k engines_of_their_own",
+    ),
+    Mutant(
+        "fused: the target is not in the stamp",
+        "toolkit/fusing.py",
+        "for part in (*parts, advance)]",
+        "for part in (*parts[1:], advance)]",
+        "tests/test_fusing.py -k engines_of_their_own",
+    ),
+    Mutant(
+        "fused: all of a wide block goes onto the stack",
+        "toolkit/fused_state.py",
+        "0 < sizes[i] <= ARRAY and room >= 0",
+        "0 < sizes[i]",
+        "tests/test_fusing.py -k stack",
+    ),
+    Mutant(
         "inner: Python is given the form for compiled code",
         "toolkit/inner.py",
         "            form = self.overloads.pop(args)\n",
