@@ -51,10 +51,10 @@ MUTANTS = [
         "tests/test_fusing.py -k noisy",
     ),
     Mutant(
-        "fused: rows one number apart",
+        "fused: of an array on the stack the first row alone",
         "toolkit/fused_state.py",
-        "math.prod(shape[i + 1 :])",
-        "math.prod(shape[i + 2 :])",
+        "ir.Constant(ir.IntType(64), math.prod(shape))",
+        "ir.Constant(ir.IntType(64), shape[-1])",
         "tests/test_fusing.py -k bits",
     ),
     Mutant(

@@ -155,7 +155,7 @@ def engine_of(target, sampler, n_chains):
 
 
 def test_all_that_it_calls_is_taken_in(monkeypatch):
-    _, made_of = engine_of(GRID, CASES["sgld"], 1)
+    _, made_of = engine_of(GRID, CASES["mala"], 64)
     monkeypatch.setattr(fusing, "fused_stamp", lambda *made_of: None)  # what comes from the disk cannot be read
     engine = fusing.compiled.__wrapped__(*made_of)
     (code,) = engine.inspect_llvm().values()

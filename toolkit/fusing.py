@@ -32,7 +32,10 @@ class FusedLibrary(JITCodeLibrary):  # type: ignore[misc]
     """A function and all it calls, taken into it before anything is optimised."""
 
     def _optimize_final_module(self) -> None:
-        """As Numba's, with the wish to be inlined for all that is not to stay apart (``compiling.apart``)."""
+        """As Numba's, with the wish to be inlined for all that is not to stay apart (``compiling.apart``).
+
+        LLVM takes in nearly all by itself; the wish makes 64 lanes 1.08 times as fast, and one no faster.
+        """
         for function in self._final_module.functions:
             is_called = function.linkage == llvm.Linkage.linkonce_odr and not function.is_declaration
             if is_called and not any(b"noinline" in attribute for attribute in function.attributes):
