@@ -6,13 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from targets.quadrature import check_edges
 from targets.shapes import Shape
 from toolkit import Run
-from toolkit.checks import check_array, check_instance, check_number
-from toolkit.contour import Contour
+from toolkit.checks import check_array, check_edges, check_instance, check_number
 from toolkit.diagnostics import cell_counts
-from toolkit.weighting import check_weights
+from toolkit.weighting import shares_of
 
 
 def density(
@@ -45,7 +43,7 @@ def density(
         points = array.reshape(-1, 2)
         if not len(points):
             raise ValueError(f"source must hold at least one draw, got shape {array.shape}")
-        shares = shares_of(source) if isinstance(source, Run) and source.sampler.is_weighted else None
+        shares = shares_of(source) if isinstance(source, Run) else None
         masses = cell_counts(points, x_edges, y_edges, weights=shares) / len(points)
     else:
         raise ValueError(f"source must be draws (..., 2) or masses of the grid, got an array of shape {array.shape}")
@@ -57,13 +55,3 @@ def density(
             axes.plot(*np.vstack([ring, ring[:1]]).T, color="white", linewidth=0.8)
     axes.set_aspect("equal")
     return image
-
-
-def shares_of(run: Run) -> NDArray[np.float64]:
-    """Weights (chain · draw,) of a weighted run's draws up to one factor, where contour's have one of each chain."""
-    weights = run.weights if isinstance(run.sampler.tempering, Contour) else run.weights.reshape(1, -1)
-    empty = ~(weights > 0.0).any(axis=1)
-    if empty.any():
-        who = f"chain {int(np.argmax(empty))}" if len(weights) > 1 else "the run"
-        raise ValueError(f"source must have draws of weight > 0, got weight 0 for all {weights.shape[1]} of {who}")
-    return check_weights(weights).ravel()

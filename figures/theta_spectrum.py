@@ -8,9 +8,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from targets.quadrature import check_edges
 from toolkit import Run
-from toolkit.checks import check_array, check_instance
+from toolkit.checks import check_array, check_edges, check_instance
 from toolkit.contour import Contour
 from toolkit.diagnostics import energy_probabilities
 from toolkit.energy_diagnostics import theta_masses

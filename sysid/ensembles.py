@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.checks import check_array, check_choice, check_count, check_number, check_real_array
+from toolkit.weighting import shares_of
 
-from .estimates import weights_of
 from .identification import Identification
 from .initial import begin
 from .integrate import DONE, STATUS_WORDS, check_times, solve
@@ -157,7 +157,7 @@ def simulate(
 
 
 def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
-    """System, its parameters (n, n_parameters), the draws (n, q), weights (n,) or None of all, and whose they are."""
+    """System, its parameters (n, n_parameters), the draws (n, q), shares (n,) or None of all, and whose they are."""
     weights = None
     if isinstance(draws, Run):
         problem = draws.problem if problem is None else problem
@@ -167,7 +167,7 @@ def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | No
                 "give problem with a loaded run"
             )
         theta = problem.parameters(draws).reshape(-1, problem.dim)
-        weights = weights_of(draws)
+        weights = shares_of(draws)
     else:
         theta = check_real_array("draws", draws)
         if not isinstance(problem, Identification | System):

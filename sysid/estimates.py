@@ -5,10 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit import Run
 from toolkit.checks import check_array, check_number
-from toolkit.tempering import Contour
-from toolkit.weighting import check_weights
 
 from .priors import Prior
 
@@ -46,46 +43,30 @@ class Estimates(NamedTuple):
 
 
 def estimate(
-    names: tuple[str, ...], draws: Array, weights: Array | None, priors: tuple[Prior, ...], *, level: float
+    names: tuple[str, ...], draws: Array, shares: Array | None, priors: tuple[Prior, ...], *, level: float
 ) -> Estimates:
-    """Estimates from draws (n, q) with weights (n,) or None. Raises ValueError for no draws, or one that has weight."""
+    """Estimates from draws (n, q) that count by ``shares``. Raises ValueError for no draws, or one that has weight."""
     level = check_number("level", level, above=0.0, below=1.0)
-    share = shares_of(draws, weights)
+    share = check_shares(draws, shares)
     mean = share @ draws
     ends = np.array([0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level])
     points = np.array([np.quantile(x, ends, weights=share, method="inverted_cdf") for x in draws.T]).T
-    present = inclusion_of(draws, weights, priors)
-    modes = marginal_modes(draws, share if weights is not None else None)
+    present = inclusion_of(draws, shares, priors)
+    modes = marginal_modes(draws, shares)
     median, lower, upper = points
     return Estimates(names, mean, np.sqrt(share @ (draws - mean) ** 2), median, lower, upper, modes, present)
 
 
-def weights_of(run: Run) -> Array | None:
-    """Weights (n,) of all draws of a run; None where all weigh alike.
-
-    Contour's are known up to a factor of each chain, so its chains count equally; those of others are of all together.
-    Raises ValueError where no draw has any, or none of a chain of contour.
-    """
-    if run.replica_weights is None:
-        return None
-    weights = check_array("weights of the run", run.weights)
-    if isinstance(run.sampler.tempering, Contour) and weights.size:
-        return check_weights(weights).ravel()
-    if weights.size and not (weights > 0.0).any():
-        raise ValueError("draws must have weights that are not all 0: a longer run has some that count")
-    return weights.ravel()
-
-
-def shares_of(draws: Array, weights: Array | None) -> Array:
-    """How much each draw counts (n,), in all 1. Raises ValueError for no draws."""
+def check_shares(draws: Array, shares: Array | None) -> Array:
+    """How much each draw counts (n,), in all 1: ``shares``, or alike. Raises ValueError for no draws."""
     if not len(draws):
         raise ValueError("estimates need draws, and the run kept none")
-    return np.full(len(draws), 1.0 / len(draws)) if weights is None else weights / weights.sum()
+    return np.full(len(draws), 1.0 / len(draws)) if shares is None else shares
 
 
-def inclusion_of(draws: Array, weights: Array | None, priors: tuple[Prior, ...]) -> Array:
+def inclusion_of(draws: Array, shares: Array | None, priors: tuple[Prior, ...]) -> Array:
     """Probability (q,) that each term is present, from draws (n, q). Raises ValueError for no draws."""
-    share = shares_of(draws, weights)
+    share = check_shares(draws, shares)
     return np.array([share @ law.inclusion(x) for law, x in zip(priors, draws.T, strict=True)])
 
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from toolkit import Run
 from toolkit.checks import check_array, check_count, check_instance, check_number, check_real_array
 from toolkit.problem import Problem
+from toolkit.weighting import shares_of
 
 from .composing import N_HEADER, SCALED
 from .constraints import Coordinates
-from .estimates import Estimates, estimate, inclusion_of, weights_of
+from .estimates import Estimates, estimate, inclusion_of
 from .initial import initial_of
 from .model import Model
 from .prepared import Prepared
@@ -175,7 +176,7 @@ class Identification(Problem):
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
         theta = self.parameters(run).reshape(-1, self.dim)
         check_instance("run", run, Run)
-        return theta, weights_of(run)
+        return theta, shares_of(run)
 
     def to_datatree(self, run: Run) -> Any:
         """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``."""

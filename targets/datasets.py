@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from toolkit.extras import optional
+
 from . import stand_ins
 from .dataset_files import AUSTRALIAN, GERMAN, HEART, MUSHROOM_CODES, Layout, read_mushroom, read_numbers
 
@@ -108,11 +110,7 @@ def breast_cancer() -> DataSet:
 
     The file that scikit-learn carries. Raises ImportError where scikit-learn is missing.
     """
-    try:
-        from sklearn.datasets import load_breast_cancer
-    except ImportError as error:
-        raise ImportError('datasets.breast_cancer needs scikit-learn: pip install "manymodes[data]"') from error
-    found = load_breast_cancer()
+    found = optional("sklearn.datasets", "data").load_breast_cancer()
     names = ("intercept", *map(str, found.feature_names))
     features = with_intercept(np.asarray(found.data, np.float64))
     labels = np.asarray(found.target, np.int64)

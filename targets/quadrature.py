@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from toolkit.checks import check_real_array
+from toolkit.checks import check_edges
 from toolkit.compiling import compile_part
 from toolkit.problem import Target
 from toolkit.signatures import INTEGERS, MATRIX
@@ -26,17 +26,6 @@ def refined(edges: Array, low: float, high: float, width: float) -> Array:
     parts = np.maximum(1, np.ceil(np.diff(inner) / width - 1e-9)).astype(int)
     pieces = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(inner, inner[1:], parts, strict=False)]
     return np.append(np.concatenate(pieces), inner[-1])
-
-
-def check_edges(name: str, edges: Any) -> Array:
-    """``edges`` as increasing finite floats, at least two. Raises ValueError otherwise."""
-    try:
-        array = check_real_array(name, edges)
-    except TypeError:
-        array = np.zeros(0)
-    if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
-        raise ValueError(f"{name} must be at least 2 finite increasing numbers, got {edges!r}")
-    return array
 
 
 def cell_integrals(target: Target, rings: Sequence[Array], x_edges: Any, y_edges: Any, offset: float) -> Array:

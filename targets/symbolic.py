@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.checks import check_number
+from toolkit.extras import optional
 from toolkit.problem import Target, Truth
 
 from .generation import block_of
@@ -36,7 +37,7 @@ def from_sympy(
     Raises ImportError without SymPy (extra ``symbolic``); TypeError or ValueError naming what is wrong for an energy
     that is no real scalar expression of exactly these symbols and parameters, or holds a function not known here.
     """
-    sympy = import_sympy()
+    sympy = optional("sympy", "symbolic")
     if not isinstance(energy, sympy.Expr) or getattr(energy, "is_Matrix", False) or energy.has(sympy.MatrixSymbol):
         raise TypeError(f"energy must be a scalar SymPy expression, got {energy!r} of type {type(energy).__name__}")
     coordinates = check_symbols(sympy, symbols)
@@ -72,15 +73,6 @@ def from_sympy(
         told = re.sub(r"\b[xp]\d+\b", lambda found: given.get(found[0], found[0]), str(error))
         raise type(error)(told) from error
     return Target(name, len(coordinates), block, values, truth=truth)
-
-
-def import_sympy() -> Any:
-    """SymPy, which is an extra."""
-    try:
-        import sympy
-    except ImportError as error:
-        raise ImportError('targets.from_sympy needs SymPy: pip install "manymodes[symbolic]"') from error
-    return sympy
 
 
 def check_symbols(sympy: Any, symbols: Any) -> list[Any]:

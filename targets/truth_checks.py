@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
-
-from .quadrature import check_edges
+from toolkit.checks import check_array, check_edges
 
 Array = NDArray[np.float64]
 

@@ -83,7 +83,7 @@ def test_a_density_without_weight_is_refused(axes, sampler):
         warnings.simplefilter("ignore", ContourWarning)
         run = sample(mixtures.cosine25(), sampler, n_steps=20, n_chains=2, seed=2)
     nothing = dataclasses.replace(run, replica_weights=np.zeros_like(run.replica_weights))
-    with pytest.raises(ValueError, match="source must have draws of weight > 0, got weight 0 for all"):
+    with pytest.raises(ValueError, match="run must have draws of weight > 0, and"):
         figures.density(nothing, axes, x_edges=[0.0, 1.0], y_edges=[0.0, 1.0])
     assert not axes.images
 
@@ -384,7 +384,8 @@ REFUSED = {
         np.ones((4, 2)), a, field=systems.lotka_volterra(), parameters=[1.0]
     ),
     "source must be θ": lambda a: figures.theta_spectrum(np.ones((2, 3)), a, edges=[0, 1, 2]),
-    "edges must be at least": lambda a: figures.theta_spectrum(np.ones((2, 3)), a),
+    "edges must be an array of real": lambda a: figures.theta_spectrum(np.ones((2, 3)), a),
+    "edges must be at least 2": lambda a: figures.theta_spectrum(np.ones((2, 3)), a, edges=[1, 1, 2, 3]),
     "above 0 in one": lambda a: figures.theta_spectrum(np.zeros((2, 2)), a, edges=[0, 1, 2]),
     "truth must have": lambda a: figures.theta_spectrum(np.ones((2, 2)), a, edges=[0, 1, 2], truth=[1.0]),
     "one rung at every time": lambda a: figures.swaps([[0, 1], [1, 1]], a),

@@ -137,6 +137,14 @@ def check_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.fl
     return array
 
 
+def check_edges(name: str, values: Any) -> NDArray[np.float64]:
+    """``values`` as edges (cells + 1,). Raises as ``check_array``, and ValueError where they do not increase."""
+    edges = check_array(name, values)
+    if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0.0).all():
+        raise ValueError(f"{name} must be at least 2 numbers that increase, got {values!r:.200}")
+    return edges
+
+
 def check_row(name: str, values: Any, length: int) -> NDArray[np.float64]:
     """``values`` as finite numbers (length,). Raises as ``check_array``, and ValueError for another shape."""
     row = check_array(name, values)

@@ -7,9 +7,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from .checks import check_edges
 from .gathering import Gathering, Gathers
 from .grids import cell_of, cells_per_unit
-from .kl import check_edges
 from .moments import ANY_DRAWS, ANY_WEIGHTS
 from .signatures import FLOATS, INTEGERS, MATRIX
 

@@ -7,10 +7,10 @@ import scipy
 from numpy.typing import NDArray
 
 from .batches import batch_numbers, cell_sums, ratio
-from .checks import check_array
+from .checks import check_array, check_edges
 from .contour import Contour
 from .given_draws import check_draw_weights
-from .kl import cell_numbers, check_edges
+from .kl import cell_numbers
 from .result import Run
 
 Array = NDArray[np.float64]

@@ -7,10 +7,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .checks import check_count
+from .checks import check_count, check_edges
 from .compiling import kernel
 from .gathering import Gathering, Gathers
-from .kl import check_edges
 from .moments import ANY_DRAWS, ANY_WEIGHTS
 from .signatures import FLOATS, INTEGERS, MATRIX
 

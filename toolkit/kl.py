@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .checks import check_array, check_count, check_integers, check_number, check_scale
+from .checks import check_array, check_count, check_edges, check_integers, check_number, check_scale
 from .given_draws import check_draw_weights, check_draws, check_sample
 
 Array = NDArray[np.float64]
@@ -40,14 +40,6 @@ def check_grid(x_edges: Any, y_edges: Any) -> list[Array]:
     """The edges in one or two directions. Raises TypeError or ValueError where they do not increase."""
     given = [("x_edges", x_edges)] if y_edges is None else [("x_edges", x_edges), ("y_edges", y_edges)]
     return [check_edges(name, values) for name, values in given]
-
-
-def check_edges(name: str, values: Any) -> Array:
-    """``values`` as increasing edges (cells + 1,). Raises TypeError or ValueError otherwise."""
-    edges = check_array(name, values)
-    if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0.0).all():
-        raise ValueError(f"{name} must be at least 2 numbers that increase, got {values!r}")
-    return edges
 
 
 def cell_numbers(points: Array, edges: list[Array]) -> NDArray[np.int64]:
