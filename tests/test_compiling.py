@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import config, types
+from numba import config, njit, types
 
 import toolkit
 from targets import mixtures
 from toolkit import Layout, Target, sample, samplers
-from toolkit.compiling import compile_part
+from toolkit.compiling import compile_part, what_it_depends_on
 from toolkit.engine import advance
 from toolkit.state import ADVANCE
 
@@ -162,6 +162,34 @@ def test_an_edit_of_another_package_is_seen(tmp_path):
     assert gradient() == 49.0
 
 
+def test_files_that_are_not_what_they_are_called_are_not_run(copy, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(copy / "kept"))
+    first, _ = run_in(copy, PART)
+    (file,) = (copy / "kept").rglob("*.gaussian_mixture_block*.nbc")
+    run_in(copy, PART.replace("gaussian_mixture([[0.0], [3.0]], 1.0)", "cosine25()").replace("[[0.7]]", "[[0.7, 0.0]]"))
+    (other,) = (copy / "kept").rglob("*.cosine*.nbc")
+    kept = file.read_bytes()
+    for damaged in (other.read_bytes(), kept[: len(kept) // 2], b""):
+        file.write_bytes(damaged)
+        again, compiled = run_in(copy, PART)
+        assert again == first
+        assert "gaussian_mixture_block" in compiled
+    assert not run_in(copy, PART)[1], "and a good one takes their place"
+
+
+def test_a_disk_without_room_is_no_error(copy, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(copy / "kept"))
+    expected, _ = run_in(copy, PART)
+    shutil.rmtree(copy / "kept")
+    full = """
+from numba.core import caching
+def refuse(*arguments):
+    raise OSError(28, "No space left on device")
+caching.IndexDataCacheFile._save_data = refuse
+"""
+    assert run_in(copy, full + PART)[0] == expected
+
+
 def test_an_edit_after_the_import_is_not_filed_under_the_new_source(copy):
     """A process that imported before an edit and compiles after it leaves no old code for the next one."""
     script = PART.replace("import toolkit\n", "import toolkit, pathlib\nEDIT\n", 1)
@@ -200,6 +228,25 @@ def test_global_numbers_are_part_of_the_key():
     finally:
         polygons.LEVELS -= 1
     assert cache_stamp(polygons.list_pieces) == before
+
+
+def test_what_is_around_a_function_and_its_defaults_are_part_of_the_key():
+    def about(around=1.0, default=1.0, named=1.0, held=1.0, within=1.0):
+        @njit
+        def callee(x):
+            return held * x
+
+        functions = (callee,)
+
+        def block(x, y=default, *, z=named):
+            inner = [around * a for a in (x, y, z)]
+            return inner[0] + functions[0](x) + (lambda a: a * within)(x)
+
+        return what_it_depends_on(block)[1]
+
+    assert about() == about()
+    for name in ("around", "default", "named", "held", "within"):
+        assert about(**{name: 2.0}) != about(), name
 
 
 def test_code_of_a_script_is_not_cached():

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numba import njit
 from numba.core.errors import TypingError
 
 from benchmarks.samplers import cases
@@ -131,6 +132,50 @@ def test_a_target_that_cannot_be_taken_in_is_called(target):
     check_same(case_of(target, CASES["sgld"], 2))
 
 
+@njit
+def bounded(x):
+    if x > 0.21:  # beyond where `case_of` starts
+        raise ValueError("too far")
+    return x
+
+
+def raising(position, energy, gradient, parameters, scratch):
+    for lane in range(position.shape[1]):
+        energy[lane] = 0.0
+        for d in range(position.shape[0]):
+            gradient[d, lane] = position[d, lane]
+            energy[lane] += 0.5 * bounded(position[d, lane]) ** 2
+
+
+def test_what_a_callee_raises_is_told_as_by_the_general_engine(monkeypatch):
+    case = case_of(Target("raising", 2, raising), CASES["sgld"], 2)
+    seen = []
+    for layout in (Layout(), FUSED):
+        told = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda given, told=told: told.append(str(given.exc_value)))
+        seen.append((told, case.run(layout=layout).draws.tobytes()))
+    assert set(seen[0][0]) == {"too far"}
+    assert seen[0] == seen[1]
+
+
+STIFFNESS = 1.0
+
+
+def stiff(position, energy, gradient, parameters, scratch):
+    for lane in range(position.shape[1]):
+        energy[lane] = 0.5 * STIFFNESS * position[0, lane] ** 2
+        gradient[0, lane] = STIFFNESS * position[0, lane]
+
+
+def test_a_number_that_changed_since_it_was_compiled_changes_no_bit(monkeypatch):
+    """Numba freezes a global number when it compiles; the engines freeze the same one."""
+    case = case_of(Target("stiff", 1, stiff), CASES["sgld"], 2)
+    before = case.run().draws
+    monkeypatch.setitem(globals(), "STIFFNESS", 4.0)
+    check_same(case)
+    assert case.run(layout=FUSED).draws.tobytes() == before.tobytes()
+
+
 def test_what_the_users_function_raises_arrives():
     def raising(points):
         raise RuntimeError("a simulator of mine")
@@ -150,7 +195,7 @@ def engine_of(target, sampler, n_chains):
     }  # fmt: skip
     job = make_job(**asked)
     (block,) = make_blocks(job.problem, sampler, start, FUSED, 1)
-    made_of = (parts_of(job), False, shapes_of(block.state), settled(engine_numbers(job), n_chains))
+    made_of = (parts_of(job), shapes_of(block.state), settled(engine_numbers(job), n_chains))
     return fusing.compiled(*made_of), made_of
 
 
@@ -168,16 +213,15 @@ def test_all_that_it_calls_is_taken_in(monkeypatch):
 
 
 def test_others_have_engines_of_their_own():
-    engine, (parts, by_address, shapes, constants) = engine_of(GRID, CASES["sgld"], 1)
+    engine, (parts, shapes, constants) = engine_of(GRID, CASES["sgld"], 1)
     assert engine_of(GRID, samplers.sgld(2e-3, temperature=2.0), 1)[0] is engine, "other numbers compile nothing"
     others = [
-        (parts._replace(target=mixtures.cosine25().energy_gradient), by_address, shapes, constants),
-        (parts, True, shapes, constants),
-        (parts, by_address, (*shapes[:-1], (999,)), constants),
-        (parts, by_address, shapes, constants._replace(n_kept=2)),
-        (parts, by_address, shapes, constants._replace(energy_noise=1.0)),
+        (parts._replace(target=mixtures.cosine25().energy_gradient), shapes, constants),
+        (parts, (*shapes[:-1], (999,)), constants),
+        (parts, shapes, constants._replace(n_kept=2)),
+        (parts, shapes, constants._replace(energy_noise=1.0)),
     ]
-    stamps = [fusing.fused_stamp(*one) for one in [(parts, by_address, shapes, constants), *others]]
+    stamps = [fusing.fused_stamp(*one) for one in [(parts, shapes, constants), *others]]
     assert None not in stamps
     assert len(set(stamps)) == len(stamps)
 

@@ -133,7 +133,7 @@ def test_weights_that_leave_no_draw_or_one_are_told():
     one[1, 0, 3] = 1.0
     none, one = (replace(run, sampler=samplers.tact_hmc(0.1), replica_weights=weights) for weights in (none, one))
     for ask in (problem.estimates, problem.inclusion, lambda r: sysid.simulate(r, [0.0])):
-        with pytest.raises(ValueError, match="draws must have weights that are not all 0"):
+        with pytest.raises(ValueError, match="run must have draws of weight > 0, and the run has none"):
             ask(none)
     with pytest.raises(ValueError, match=r"weights must not lie on one draw, .* at \[23\]"):
         problem.estimates(one)

@@ -11,7 +11,7 @@ README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding=
 def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 19
+    assert len(blocks) == 20
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
@@ -41,6 +41,7 @@ def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
     pelts = dict(zip(names["table"].names, names["table"].mean, strict=True))
     assert pelts["alpha"] == pytest.approx(0.547, abs=0.02)
     assert pelts["sd(lynx)"] == pytest.approx(0.251, abs=0.02)
+    assert names["alone"].draws.shape == (1, 10_000, 2)
     printed = capsys.readouterr().out
     assert printed.count("agrees with differences at 16 points") == 5
     assert "\nThe gradient has the wrong sign: a step along −gradient raises the energy." in printed

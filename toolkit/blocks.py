@@ -28,7 +28,8 @@ class Layout(NamedTuple):
     chunk_steps: steps between two looks of Python; None: 2²¹ lane-steps or 128 steps, whichever is more, of at most
     256 MiB of draws, to begin with; `sample` then doubles them up to a tenth of a second.
     fused: compile the engine for this target, sampler and size of block, with all it calls taken in, which is faster
-    the fewer the lanes, and takes some 10 s for each (docs/engine.md); kept on disk. CUDA's kernels are so always.
+    the fewer the lanes, and takes some 10 s for each (docs/engine.md); kept on disk. A target in Python, or that makes
+    arrays, runs as without. CUDA's kernels are so always.
     """
 
     lanes: int | None = None

@@ -6,12 +6,13 @@ this package, of the packages of the function and of all compiled functions it c
 constants they read, so any edit recompiles. ``tests/test_compiling.py`` edits sources in a copy and looks.
 """
 
+import contextlib
 import functools
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from numba.extending import typeof_impl
 
 from .handing import HandedCompiler, address_in, handed_address
 from .inner import inner
+from .kept_code import KeptCode
 from .unavailable import Unavailable
 from .vectors import ApartLower, WideCompiler, compiler_with
 
@@ -56,10 +58,10 @@ def package_folder(module: str) -> Path | None:
 
 
 def what_it_depends_on(function: Callable[..., Any]) -> tuple[set[str], set[str]]:
-    """Modules of all compiled functions that ``function`` calls, at any depth; and their code and global constants.
+    """Modules of all compiled functions that ``function`` calls, at any depth; and their code and constants.
 
     The code is that in memory, which an edit after the import has not reached, and the constants are what Numba will
-    freeze: numbers, strings, tuples and arrays.
+    freeze: numbers, strings, tuples and arrays that are global, of a function around this one, or defaults.
     """
     modules: set[str] = set()
     contents: set[str] = set()
@@ -72,26 +74,64 @@ def what_it_depends_on(function: Callable[..., Any]) -> tuple[set[str], set[str]
         seen.add(id(current))
         module = current.__module__ or "__main__"
         modules.add(module)
-        code = current.__code__
-        contents.add(f"{module}.{current.__qualname__}={code.co_code.hex()}{[constant(c) for c in code.co_consts]}")
-        for name in current.__code__.co_names:
-            value = current.__globals__.get(name)
-            found = {name: value}
+        found = frozen(current)
+        for code in codes(current.__code__):
+            contents.add(f"{module}.{code.co_qualname}={code.co_code.hex()}{[constant(c) for c in code.co_consts]}")
+        for name, value in list(found.items()):
             if isinstance(value, ModuleType) and value.__name__.partition(".")[0] not in ("numpy", "math", "numba"):
                 modules.add(value.__name__)
-                found = vars(value)
-            waiting += [f.py_func for f in found.values() if isinstance(f, Dispatcher)]
-            contents |= {f"{module}.{k}={constant(v)}" for k, v in found.items() if constant(v) and k[:2] != "__"}
+                found |= {f"{name}.{k}": v for k, v in vars(value).items() if k[:2] != "__"}
+        waiting += [f.py_func for value in found.values() for f in dispatchers(value)]
+        contents |= {f"{module}.{k}={constant(v)}" for k, v in found.items() if constant(v)}
     return modules, contents
 
 
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """``code``, and that of the functions within it."""
+    yield code
+    for inside in code.co_consts:
+        if isinstance(inside, CodeType):
+            yield from codes(inside)
+
+
+def frozen(function: Callable[..., Any]) -> dict[str, Any]:
+    """What a function finds around itself, by name: globals, variables of functions around it, and defaults."""
+    own = function.__code__
+    found = {name: function.__globals__.get(name) for code in codes(own) for name in code.co_names}
+    for name, cell in zip(own.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # a variable that has no value yet
+            found[name] = cell.cell_contents
+    given = [*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
+    return found | {f"{function.__qualname__}({name})": value for name, value in given}
+
+
+def dispatchers(value: Any) -> Iterator[Dispatcher]:
+    """The compiled functions that a constant is, or holds."""
+    if isinstance(value, Dispatcher):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from dispatchers(part)
+
+
 def constant(value: Any) -> str:
-    """A text that tells one global constant from another; empty for what is none."""
+    """A text that tells one constant from another; empty for what is none."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, tuple):
         return "".join(f"{constant(v)}," for v in value)
     return repr(value) if isinstance(value, int | float | complex | str | np.generic) else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def when_compiled(function: Callable[..., Any]) -> set[str]:
+    """Code and constants of ``function`` as they were when it was first compiled in this process, and are frozen."""
+    return what_it_depends_on(function)[1]
+
+
+def has_changed(function: Callable[..., Any]) -> bool:
+    """Whether compiling ``function`` once more would give another one, as a number that it reads has changed."""
+    return what_it_depends_on(function)[1] != when_compiled(function)
 
 
 def cache_stamp(function: Callable[..., Any]) -> str | None:
@@ -113,6 +153,7 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)
+        self._cache_file: Any = KeptCode(self._cache_file)
         self._stamp = stamp
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
@@ -138,6 +179,7 @@ def compile_part(
     """
     if isinstance(function, Unavailable):
         function()
+    when_compiled(function)
     if not (handed or from_python):
         raise ValueError("from_python must be True for a part that is not handed: nobody could call it")
     if config.DISABLE_JIT:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .blocks import Block, make_blocks
 from .compiling import PartPointer, compile_part
 from .engine import advance
-from .fusing import fused_engines
+from .fusing import can_be_fused, fused_engines
 from .job_parts import engine_numbers, parts_of, tempering_numbers
 from .schedule import Factors
 from .state import ADVANCE, PROPOSE, TEMPER, Outputs
@@ -35,7 +35,6 @@ class CpuEngine:
 
     def __init__(self, job: "Job") -> None:
         problem, sampler = job.problem, job.sampler
-        target = PartPointer(problem.target.compiled())
         self._target_parameters = problem.target.parameters
         self._callback = None if problem.target.callback is None else problem.target.callback.of_a_run()
         if self._callback is not None:
@@ -46,10 +45,10 @@ class CpuEngine:
         self._real, self._whole = domain.real, domain.whole
         self._numbers = engine_numbers(job)
         self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads)
-        if job.layout.fused:
-            self._engines = fused_engines(job, self.blocks, self._numbers, target)
+        if job.layout.fused and can_be_fused(job):
+            self._engines = fused_engines(job, self.blocks, self._numbers)
         else:
-            self._engines = [general_engine(job, target)] * len(self.blocks)
+            self._engines = [general_engine(job)] * len(self.blocks)
         self.threads = min(job.threads, len(self.blocks))
 
     def fetch_accumulated(self) -> None:
@@ -83,13 +82,13 @@ class CpuEngine:
             self._callback.raise_error()
 
 
-def general_engine(job: "Job", target: PartPointer) -> Callable[..., None]:
-    """``engine.advance``, compiled once for all runs, less this run's parts. target: compiled."""
+def general_engine(job: "Job") -> Callable[..., None]:
+    """``engine.advance``, compiled once for all runs, less this run's parts."""
     parts, domain = parts_of(job), job.problem.domain or no_domain(job.problem.target.dim)
     temper = compile_part(parts.temper, TEMPER, handed=True, from_python=False)
     propose = compile_part(parts.propose, PROPOSE, handed=True, from_python=False)
-    compiled = (job.sampler.dynamics.compiled(), domain.look, temper, propose)
-    return functools.partial(compile_part(advance, ADVANCE), target, *map(PartPointer, compiled))
+    compiled = (job.problem.target.compiled(), job.sampler.dynamics.compiled(), domain.look, temper, propose)
+    return functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
 
 
 def taken(waiting: deque[Turn]) -> Iterator[Turn]:

@@ -18,6 +18,7 @@ from .compiling import inlined
 from .device import SIMULATED, cuda
 from .device_code import Code, functions_called
 from .handing import laid_down
+from .kept_code import KeptCode
 
 REFUSALS = (NumbaError, TypeError, ValueError, NotImplementedError)  # of what cannot be compiled
 
@@ -75,7 +76,9 @@ def stamped_cache(function: Callable[..., Any], stamp: str) -> Any:
         def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
             return (sig, codegen.magic_tuple(), importlib.metadata.version("numba-cuda"), stamp)
 
-    return StampedCache(function)
+    cache = StampedCache(function)
+    cache._cache_file = KeptCode(cache._cache_file)
+    return cache
 
 
 def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -16,10 +16,10 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import NumbaError
 
 from .blocks import Block
-from .chain_columns import first_of, second_of
-from .compiling import StampedCache, cache_stamp, kernel
+from .compiling import StampedCache, cache_stamp, has_changed, kernel
 from .engine import advance
 from .fused_state import Shape, shapes_of, views
+from .handing import told
 from .job_parts import Parts, parts_of, settled
 from .state import ADVANCE, Numbers
 from .vectors import WideLower, compiler_with
@@ -46,68 +46,73 @@ class FusedLibrary(JITCodeLibrary):  # type: ignore[misc]
 FusedCompiler = compiler_with(WideLower, FusedLibrary)
 
 
-def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers, target: Any) -> list[Callable[..., None]]:
-    """For each block its engine: ``engine.advance`` less the parts. target: compiled, as a pointer.
+def can_be_fused(job: "Job") -> bool:
+    """Whether all that a run calls can be taken in, and is what the general engine would call.
+
+    Not what Python or C does, nor what makes arrays; and what the general engine calls is as it was when it was first
+    compiled, also where a global number that it reads has changed since.
+    """
+    allocates = job.problem.target.compiled().targetoptions["_nrt"]
+    return not (job.calls_python or allocates or any(map(has_changed, parts_of(job))))
+
+
+def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Callable[..., None]]:
+    """For each block its engine: ``engine.advance`` less the parts.
 
     Raises TypeError where it does not compile, though its parts do.
     """
     parts = parts_of(job)
-    by_address = job.calls_python or bool(job.problem.target.compiled().targetoptions["_nrt"])
-    engines: list[Callable[..., None]] = []
-    for block in blocks:
-        constants = settled(numbers, block.last - block.first)
-        try:
-            engine = compiled(parts, by_address, shapes_of(block.state), constants)
-        except NumbaError as error:
-            raise TypeError(
-                f"layout.fused must be False for {job.problem.name!r} by {job.sampler.name!r}, whose parts compile one "
-                f"by one, but not into one: {error}"
-            ) from error
-        engines.append(functools.partial(engine, target))
-    return engines
+    try:
+        return [compiled(parts, shapes_of(b.state), settled(numbers, b.last - b.first)) for b in blocks]
+    except NumbaError as error:
+        raise TypeError(
+            f"layout.fused must be False for {job.problem.name!r} by {job.sampler.name!r}, whose parts compile one "
+            f"by one, but not into one: {error}"
+        ) from error
 
 
 @functools.lru_cache(maxsize=256)
-def compiled(parts: Parts, by_address: bool, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
-    """A fused engine, made once for all runs that differ only in numbers that it is told; kept on disk.
-
-    by_address: the target is called by its address, which is the first argument, and not taken in.
-    """
-    function = fused(parts, by_address, shapes, constants)
+def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
+    """A fused engine, made once for all runs that differ only in numbers that it is told; kept on disk."""
+    function = fused(parts, shapes, constants)
     dispatcher = njit(error_model="numpy", _nrt=False, nogil=True, pipeline_class=FusedCompiler)(function)
-    stamp = fused_stamp(parts, by_address, shapes, constants)
+    stamp = fused_stamp(parts, shapes, constants)
     if stamp is not None:
         dispatcher._cache = FusedCache(function, stamp)
-    dispatcher.compile(types.void(ADVANCE.args[0], *ADVANCE.args[len(parts) :]))
+    dispatcher.compile(types.void(*ADVANCE.args[len(parts) :]))
     dispatcher.disable_compile()
     return dispatcher
 
 
-def fused(parts: Parts, by_address: bool, shapes: tuple[Shape, ...], constants: Numbers) -> Callable[..., None]:
+def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callable[..., None]:
     """The fused engine, uncompiled."""
     run, (own_target, move, look, temper, propose) = taken_in(advance), map(taken_in, parts)
+    call = told(own_target)
     taken, put_back, settled_numbers = views(shapes, constants)
-    choose = second_of if by_address else first_of
+
+    @kernel
+    def target(position, energy, gradient, parameters, scratch):
+        call((position, energy, gradient, parameters, scratch))
 
     def advance_fused(
-        target, state, numbers, target_parameters, move_parameters, tempering_parameters, real, whole, first_step,
+        state, numbers, target_parameters, move_parameters, tempering_parameters, real, whole, first_step,
         step_factors, temperature_factors, slots, trace_slots, outputs,
     ):  # fmt: skip
         own = taken(state)
         run(
-            choose(own_target, target), move, look, temper, propose, own, settled_numbers(numbers), target_parameters,
-            move_parameters, tempering_parameters, real, whole, first_step, step_factors, temperature_factors, slots,
-            trace_slots, outputs,
+            target, move, look, temper, propose, own, settled_numbers(numbers), target_parameters, move_parameters,
+            tempering_parameters, real, whole, first_step, step_factors, temperature_factors, slots, trace_slots,
+            outputs,
         )  # fmt: skip
         put_back(own, state)
 
     return advance_fused
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def taken_in(part: Callable[..., None]) -> Any:
     """A part for compiled code to call, once for each."""
-    return kernel(getattr(part, "py_func", part))
+    return kernel(part)
 
 
 class FusedCache(StampedCache):
@@ -117,10 +122,10 @@ class FusedCache(StampedCache):
         return (sig, codegen.magic_tuple(), self._stamp)
 
 
-def fused_stamp(parts: Parts, by_address: bool, shapes: tuple[Shape, ...], constants: Numbers) -> str | None:
+def fused_stamp(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> str | None:
     """Hash of all that a fused engine is made of; None where a part is of a script or a notebook."""
-    stamps = [cache_stamp(getattr(part, "py_func", part)) for part in (*parts, advance)]
+    stamps = [cache_stamp(part) for part in (*parts, advance)]
     if None in stamps:
         return None
-    made_for = (stamps, by_address, shapes, [float(number) for number in constants])
+    made_for = (stamps, shapes, [float(number) for number in constants])
     return hashlib.sha256(repr(made_for).encode()).hexdigest()

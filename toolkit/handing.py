@@ -8,7 +8,7 @@ where all calls are inlined, and in its simulator, a part is a function, and its
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import typeof, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
@@ -51,16 +51,21 @@ class HandedLower(WideLower):
             builder, callee, described.restype, described.argtypes, [*given, *function.args[1:]],
             attrs=("alwaysinline",),
         )  # fmt: skip
-        with builder.if_then(status.is_error, likely=False):  # told, as no one is there to catch it
-            python = context.get_python_api(builder)
-            lock = python.gil_ensure()
-            context.call_conv.raise_error(builder, python, status)
-            where = python.string_from_string(context.insert_const_string(module, described.qualname))
-            python.err_write_unraisable(where)
-            python.decref(where)
-            python.gil_release(lock)
+        tell_error(context, builder, status, described.qualname)
         builder.ret_void()
         self.library.add_ir_module(module)
+
+
+def tell_error(context: Any, builder: Any, status: Any, where: str) -> None:
+    """Where a call ended with an exception, write it to standard error, as no one is there to catch it."""
+    with builder.if_then(status.is_error, likely=False):
+        python = context.get_python_api(builder)
+        lock = python.gil_ensure()
+        context.call_conv.raise_error(builder, python, status)
+        place = python.string_from_string(context.insert_const_string(builder.module, where))
+        python.err_write_unraisable(place)
+        python.decref(place)
+        python.gil_release(lock)
 
 
 HandedCompiler = compiler_with(HandedLower)
@@ -143,3 +148,23 @@ def call_at(typing_context, part, place, numbers):
         return context.get_dummy_value()
 
     return types.void(part, place, numbers), generate
+
+
+def told(part: Any) -> Any:
+    """An intrinsic that takes ``part`` in, and calls it as by its address: what it raises is told, and not raised."""
+
+    @intrinsic
+    def call_told(typing_context, arguments):
+        signature = typing_context.resolve_function_type(typeof(part), tuple(arguments), {})
+
+        def generate(context, builder, _, given):
+            result = part.overloads[signature.args]
+            context.active_code_library.add_linking_library(result.library)
+            values = [builder.extract_value(given[0], i) for i in range(len(arguments))]
+            status, _ = context.call_internal_no_propagate(builder, result.fndesc, signature, values)
+            tell_error(context, builder, status, result.fndesc.qualname)
+            return context.get_dummy_value()
+
+        return types.void(arguments), generate
+
+    return call_told
