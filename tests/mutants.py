@@ -67,8 +67,8 @@ MUTANTS = [
     Mutant(
         "fused: an engine for other sizes is served",
         "toolkit/fusing.py",
-        "    made_for = (stamps, by_address, shapes, ",
-        "    made_for = (stamps, by_address, ",
+        "    made_for = (stamps, shapes, ",
+        "    made_for = (stamps, ",
         "tests/test_fusing.py -k engines_of_their_own",
     ),
     Mutant(
