@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from toolkit.compiling import source_stamp
+from toolkit.stamps import source_stamp
 
 HERE = Path(__file__).resolve().parent
 BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "sysid": ("toolkit", "targets", "sysid")}

@@ -108,7 +108,7 @@ MUTANTS = [
     ),
     Mutant(
         "cache: what is around a callee is not in the key",
-        "toolkit/compiling.py",
+        "toolkit/stamps.py",
         "            found[name] = cell.cell_contents\n",
         "            cell.cell_contents\n",
         "tests/test_compiling.py -k around",

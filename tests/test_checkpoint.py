@@ -25,6 +25,7 @@ from toolkit import (
 )
 from toolkit.checkpoint import Checkpoint
 from toolkit.driver import Driver
+from toolkit.host_gathering import HostGathering
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 
@@ -180,16 +181,16 @@ def test_ctrl_c_saves_what_is_whole(moment, tmp_path, monkeypatch):
 
 def test_a_chunk_broken_off_is_not_saved(tmp_path, monkeypatch):
     """A second Ctrl-C, which does not wait for the chunk's end, when nothing has been saved since step 30."""
-    path, accumulate = tmp_path / "run.ckpt", Driver._accumulate
+    path, accumulate = tmp_path / "run.ckpt", HostGathering.take_in
     stopped(monkeypatch, 30, sample, COSINE, SGLD, checkpoint=path, **RUN)
 
-    def press(self, *given):
-        if self.done == 50:
+    def press(self, pool, outputs, offset, kept):
+        if 50 in kept:
             raise KeyboardInterrupt
-        accumulate(self, *given)
+        accumulate(self, pool, outputs, offset, kept)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Driver, "_accumulate", press)
+        patch.setattr(HostGathering, "take_in", press)
         with pytest.warns(InterruptedWarning, match="after 50 of 100"):
             sample(COSINE, SGLD, checkpoint=path, **RUN)
     seen, resume = [], Driver.resume

@@ -13,8 +13,9 @@ from numba import config, njit, types
 import toolkit
 from targets import mixtures
 from toolkit import Layout, Target, sample, samplers
-from toolkit.compiling import compile_part, what_it_depends_on
+from toolkit.compiling import compile_part
 from toolkit.engine import advance
+from toolkit.stamps import cache_stamp, constant, what_it_depends_on
 from toolkit.state import ADVANCE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -207,8 +208,6 @@ path.write_text(source.replace("return fma(p, scale, scale)", "return fma(p, sca
 
 
 def test_arrays_and_tuples_are_part_of_the_key():
-    from toolkit.compiling import constant
-
     first, second = np.arange(4.0), np.arange(4.0)
     assert constant(first) == constant(second)
     second[3] = 7.0
@@ -218,7 +217,6 @@ def test_arrays_and_tuples_are_part_of_the_key():
 
 def test_global_numbers_are_part_of_the_key():
     from toolkit import polygons
-    from toolkit.compiling import cache_stamp
 
     before = cache_stamp(polygons.list_pieces)
     polygons.LEVELS += 1
@@ -249,8 +247,6 @@ def test_what_is_around_a_function_and_its_defaults_are_part_of_the_key():
 
 
 def test_code_of_a_script_is_not_cached():
-    from toolkit.compiling import cache_stamp
-
     assert cache_stamp(lambda x: x) is None
 
 

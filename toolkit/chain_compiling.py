@@ -10,10 +10,10 @@ from numba.np.numpy_support import from_dtype
 
 from .chain_columns import Shape
 from .chain_kernel import Kinds, chain_kernel
-from .compiling import cache_stamp
 from .device_compiling import compile_kernel
 from .engine import advance
 from .job_parts import Parts, settled
+from .stamps import cache_stamp
 from .state import Numbers
 
 

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .compiling import OWN_STAMP
 from .describing import Description, describe, differences, from_json
 from .digests import describe_function
 from .errors import CheckpointError
 from .schedule import evaluate
+from .stamps import OWN_STAMP
 from .state_file import Paths
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from .boundaries import Boundary
-from .compiling import OWN_STAMP
 from .contour import StepDecay
 from .description_differences import differences
 from .digests import describe_function
@@ -22,6 +21,7 @@ from .problem import Problem, Target, as_problem
 from .rebuilding import rebuild_sampler
 from .sampler import Sampler
 from .schedule import Schedule
+from .stamps import OWN_STAMP
 from .tempering import ContinuousTempering, Contour, Partition, ReplicaExchange, Stein
 
 __all__ = ["describe", "differences", "environment", "from_json", "rebuild_sampler", "to_json"]

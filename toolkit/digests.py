@@ -15,7 +15,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from .bytecode import code_parts, globals_read, is_foreign, is_ours
-from .compiling import constant
+from .stamps import constant
 from .unavailable import Unavailable
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

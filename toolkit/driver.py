@@ -1,11 +1,8 @@
 """A run under way: its blocks, its threads, what they have counted, and how far they are."""
 
 import contextlib
-import functools
-import itertools
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -14,13 +11,14 @@ import numpy as np
 
 from .blocks import Block
 from .counting import Counts, count, with_theta
-from .cpu_engine import CpuEngine, all_arrive
+from .cpu_engine import CpuEngine
 from .describing import environment
 from .divergence import divergence
-from .gathering import State, brings_draws, names_on_device
+from .gathering import State, brings_draws
+from .host_gathering import HostGathering
 from .interrupts import held
 from .job import FEWEST_STEPS, Integers, Job
-from .result import Run, Statistics, Trace, fold
+from .result import Run, Statistics, Trace
 from .state import Outputs
 
 LONGEST_CHUNK = 2**16  # steps: the schedule's arrays of a chunk stay in a processor's cache
@@ -42,8 +40,7 @@ class Driver:
     def __init__(self, job: Job, progress: bool | None, keep_draws: bool = True) -> None:
         self.job = job
         self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
-        elsewhere = names_on_device(job)
-        self._on_host = {name: a for name, a in job.accumulators.items() if name not in elsewhere}
+        self._gathering = HostGathering(job, self._accumulated)
         self._engine = make_engine(job, brings_draws(job, keep_draws), self._accumulated)
         self._finished = Finished(0, 0, 0, 0.0, self._count())
         self._slots: Integers = np.empty((2, 0), np.int64)
@@ -159,7 +156,7 @@ class Driver:
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
         self._engine.run(self._pool, first, factors, slots, trace_slots, outputs)
         with held():  # what the accumulators have taken in is counted as done
-            self._accumulate(outputs, offset, kept)
+            self._gathering.take_in(self._pool, outputs, offset, kept)
             elapsed = self._finished.elapsed + time.perf_counter() - started
             self._finished = Finished(
                 last, self.n_draws + kept.size, self.n_traced + traced.size, elapsed, self._count()
@@ -175,34 +172,6 @@ class Driver:
         slots = self._slots[:, :n_steps]
         slots.fill(-1)
         return slots
-
-    def _accumulate(self, outputs: Outputs, offset: int, kept: Integers) -> None:
-        """Hand a chunk's draws to the accumulators that take them in on the host."""
-        if not self._on_host or kept.size == 0:
-            return
-        chunk, targets = slice(offset, offset + kept.size), self.job.sampler.n_target_replicas
-        draws = fold(outputs.draws[:, :targets, chunk])
-        weights, energies = (
-            fold(values[:, :targets, chunk]) if values.shape[2] else None
-            for values in (outputs.weights, outputs.energies)
-        )
-        threads = min(self.job.threads, len(draws))
-        ends = [len(draws) * i // threads for i in range(threads + 1)]
-        with all_arrive(deque(), None) as tasks:
-            for name, accumulator in self._on_host.items():
-                for first, last in itertools.pairwise(ends):
-                    work = functools.partial(
-                        accumulator.update,
-                        {field: values[first:last] for field, values in self._accumulated[name].items()},
-                        draws[first:last],
-                        None if weights is None else weights[first:last],
-                        None if energies is None else energies[first:last],
-                        kept,
-                    )
-                    if self._pool is None:
-                        work()
-                    else:
-                        tasks.append(self._pool.submit(work))
 
     def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> Run:
         """The run as it stands, with the given draws."""

@@ -16,11 +16,12 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import NumbaError
 
 from .blocks import Block
-from .compiling import StampedCache, cache_stamp, has_changed, kernel
+from .compiling import StampedCache, kernel
 from .engine import advance
 from .fused_state import Shape, shapes_of, views
 from .handing import told
 from .job_parts import Parts, parts_of, settled
+from .stamps import cache_stamp, has_changed
 from .state import ADVANCE, Numbers
 from .vectors import WideLower, compiler_with
 

@@ -9,10 +9,10 @@ import numpy as np
 from numba import types
 from numba.core.typing.typeof import Purpose, typeof
 
-from .compiling import cache_stamp
 from .device import cuda
 from .device_compiling import bare, compile_kernel, inside, lazily, ptx_of
 from .gathering import GIVEN, Gathering, State
+from .stamps import cache_stamp
 
 
 class Form(NamedTuple):
