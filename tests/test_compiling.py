@@ -191,6 +191,14 @@ caching.IndexDataCacheFile._save_data = refuse
     assert run_in(copy, full + PART)[0] == expected
 
 
+def test_where_nothing_can_be_kept_it_compiles_all_the_same(copy):
+    nowhere = "from numba.core.caching import FunctionCache\nFunctionCache._impl_class._locator_classes = []\n"
+    expected, _ = run_in(copy, PART)
+    again, compiled = run_in(copy, nowhere + PART)
+    assert again == expected
+    assert "gaussian_mixture_block" in compiled
+
+
 def test_an_edit_after_the_import_is_not_filed_under_the_new_source(copy):
     """A process that imported before an edit and compiles after it leaves no old code for the next one."""
     script = PART.replace("import toolkit\n", "import toolkit, pathlib\nEDIT\n", 1)

@@ -5,6 +5,7 @@ compiled functions it calls, their code, and the constants they read (``stamps``
 ``tests/test_compiling.py`` edits sources in a copy and looks.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -72,7 +73,8 @@ def compile_part(
     )(function)  # fmt: skip
     stamp = cache_stamp(function)
     if stamp is not None:
-        dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {handed} {from_python}")
+        with contextlib.suppress(RuntimeError):  # no folder to keep it in
+            dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {handed} {from_python}")
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher

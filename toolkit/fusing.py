@@ -5,6 +5,7 @@ one knows them, the sizes of its arrays, and which of the engine's features are 
 Its bits are the same, as nothing may be reordered.
 """
 
+import contextlib
 import functools
 import hashlib
 from collections.abc import Callable
@@ -79,7 +80,8 @@ def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any
     dispatcher = njit(error_model="numpy", _nrt=False, nogil=True, pipeline_class=FusedCompiler)(function)
     stamp = fused_stamp(parts, shapes, constants)
     if stamp is not None:
-        dispatcher._cache = FusedCache(function, stamp)
+        with contextlib.suppress(RuntimeError):  # no folder to keep it in
+            dispatcher._cache = FusedCache(function, stamp)
     dispatcher.compile(types.void(*ADVANCE.args[len(parts) :]))
     dispatcher.disable_compile()
     return dispatcher
