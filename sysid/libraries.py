@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolkit.binding import bound
 from toolkit.checks import check_array, check_count, check_flag, check_scale
 
 from .system import check_names
@@ -151,6 +152,7 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
     """A user's own terms: name → function of a state, a tuple of dim numbers, to a number; Numba must compile it.
 
     For ``trajectory`` likelihoods and simulations they are called with complex numbers too: they must be analytic.
+    What they read, such as global numbers, is what it is now.
     Raises TypeError where one is no function, or does not give a number at a state of ones.
     """
     names = check_names("states", states)
@@ -164,5 +166,5 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
             check_array(f"named[{label!r}](ones)", float(complex(function((1.0,) * len(names))).real))
         except Exception as error:
             raise TypeError(f"named[{label!r}] must give a number at a state of ones: {error}") from error
-        terms.append(Term(label, "own(x)", own=function))
+        terms.append(Term(label, "own(x)", own=bound(function)))
     return Library(names, tuple(terms))
