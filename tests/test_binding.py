@@ -223,7 +223,7 @@ def test_whatever_changes_is_seen_through_every_door(changed, door, monkeypatch)
         second_value = first()
         change()
         third = value()
-        assert (second_value, first(), third()) == pytest.approx((0.5, 0.5, 1.5), rel=5e-3)  # of the library's first step, which bends
+        assert (second_value, first(), third()) == pytest.approx((0.5, 0.5, 1.5), rel=5e-3)  # a library's is a step
     finally:
         TABLE[:] = before
 
@@ -333,7 +333,7 @@ def test_a_declared_result_that_does_not_fit_is_refused(monkeypatch):
 
     Target("whole", 1, block)
     monkeypatch.setitem(globals(), "K", 1.5)
-    with pytest.raises(TypeError, match="whole was compiled for .* it returns float64: define it again"):
+    with pytest.raises(TypeError, match=r"whole was compiled for .* it returns float64: define it again"):
         Target("whole", 1, block)
 
 

@@ -254,43 +254,54 @@ EDITS = {  # of which a compiler makes other code
 }
 
 
-def imported(folder):
-    """``kin.code.block`` of the package in ``folder``, imported anew."""
+def forget_kin():
     for name in [name for name in sys.modules if name.partition(".")[0] == "kin"]:
         del sys.modules[name]
-    importlib.invalidate_caches()
-    return importlib.import_module("kin.code").block
+
+
+@pytest.fixture
+def kin(tmp_path, monkeypatch):
+    """Writes a file of a package, and imports ``kin.code.block`` of it anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def imported(file, text):
+        (tmp_path / "kin" / f"{file}.py").write_text(text, encoding="utf-8")
+        forget_kin()
+        importlib.invalidate_caches()
+        return importlib.import_module("kin.code").block
+
+    (tmp_path / "kin" / "sub").mkdir(parents=True)
+    for name, content in CONFIGURED.items():
+        (tmp_path / "kin" / f"{name}.py").write_text(content, encoding="utf-8")
+    yield imported
+    forget_kin()
 
 
 @pytest.mark.parametrize("what", EDITS)
-def test_whatever_a_compiler_reads_is_part_of_the_key(what, tmp_path, monkeypatch):
+def test_whatever_a_compiler_reads_is_part_of_the_key(what, kin):
     """Of code in memory, whatever the files say: an edit between import and compilation is filed apart."""
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for name, text in CONFIGURED.items():
-        path = tmp_path / "kin" / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    first, again = (Reads(imported(tmp_path)) for _ in range(2))
+    first, again = (Reads(kin("code", CONFIGURED["code"])) for _ in range(2))
     assert first.contents == again.contents
     assert not first.objects
     assert {"kin.code", "kin.sub.config"} <= first.modules
     file, before, after = EDITS[what]
     assert before in CONFIGURED[file]
-    path = tmp_path / "kin" / f"{file}.py"
-    path.write_text(CONFIGURED[file].replace(before, after), encoding="utf-8")
-    edited = imported(tmp_path)
-    assert Reads(edited).contents != first.contents
-    assert cache_stamp(edited) is None, "the file is younger than this process, whose memory may hold an older one"
-    monkeypatch.setattr("toolkit.stamps.START", time.time() + 60.0)
+    assert Reads(kin(file, CONFIGURED[file].replace(before, after))).contents != first.contents
+
+
+def test_what_may_be_another_than_its_file_or_cannot_be_known_is_not_kept(kin, monkeypatch):
+    block = kin("code", CONFIGURED["code"])
+    assert cache_stamp(block) is None, "its file is younger than this process, whose memory may hold an older one"
+    monkeypatch.setattr(stamps, "START", time.time() + 60.0)
     stamps.is_edited.cache_clear()
-    assert cache_stamp(edited) is not None
-    for name in [name for name in sys.modules if name.partition(".")[0] == "kin"]:
-        del sys.modules[name]
+    assert cache_stamp(block) is not None
+    assert cache_stamp(kin("sub/config", "K = object()\n")) is None
 
 
 def test_two_functions_of_one_name_are_told_apart():
     """f, g and h are one of two functions of the same name, which differ in a constant."""
+
     def made(number):
         return njit(eval(f"lambda x: x + {number}"))
 
@@ -301,20 +312,6 @@ def test_two_functions_of_one_name_are_told_apart():
 
     orders = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 0, 0), (1, 1, 0), (1, 0, 1), (1, 1, 1)]
     assert len({contents(order) for order in orders}) == len(orders)
-
-
-def test_what_cannot_be_known_is_not_kept(monkeypatch):
-    monkeypatch.setitem(globals(), "UNKNOWN", object())
-    assert cache_stamp(reads_an_object) is None
-    monkeypatch.setitem(globals(), "UNKNOWN", 1.0)
-    assert cache_stamp(reads_an_object) is not None
-
-
-UNKNOWN = 1.0
-
-
-def reads_an_object(x):
-    return UNKNOWN
 
 
 def test_a_disk_without_room_is_no_error(copy):

@@ -90,9 +90,9 @@ class Copies:
             vars(made).update({name: self.of(vars(value)[name], names) for name in sorted(there)})
             return made
         if isinstance(value, np.ndarray):
-            made = self._done[key] = value.copy(order="K")
-            made.flags.writeable = value.flags.writeable
-            return made
+            array = self._done[key] = value.copy(order="K")
+            array.flags.writeable = value.flags.writeable
+            return array
         if isinstance(value, tuple):
             items = [self.of(item, names) for item in value]
             same = all(a is b for a, b in zip(items, value, strict=True))

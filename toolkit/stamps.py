@@ -23,7 +23,6 @@ from numba.core.registry import cpu_target
 from .bytecode import constant, interfaces, is_compilers, is_filled, is_ours, names_in, names_missing, public_name
 from .digests import SCALARS, Walk, qualified_name
 
-
 START = time.time()
 
 
@@ -157,7 +156,7 @@ class Reads(Walk):
         self.modules.add(module)
 
 
-def options_of(dispatcher: Dispatcher) -> str:
+def options_of(dispatcher: Any) -> str:
     """How a function is to be compiled: options, types of locals, and signatures where these are all it has."""
     compiler = dispatcher._compiler.pipeline_class
     signatures = [] if dispatcher._can_compile else sorted(map(str, dispatcher.overloads))
