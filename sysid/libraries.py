@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.binding import bound
+from toolkit.binding import HoldsFunctions, bound
 from toolkit.checks import check_array, check_count, check_flag, check_scale
 
 from .system import check_names
@@ -20,7 +20,7 @@ MOST_TERMS = 2000
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(HoldsFunctions):
     """One candidate: its name, and either powers of the states (dim,), or a function of them.
 
     text: the term as an expression of x[0], x[1], …, which may call ``sin``, ``cos`` and ``own``, its function.
@@ -30,6 +30,9 @@ class Term:
     text: str
     powers: tuple[int, ...] | None = None
     own: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "own", bound(self.own))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,5 +169,5 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
             check_array(f"named[{label!r}](ones)", float(complex(function((1.0,) * len(names))).real))
         except Exception as error:
             raise TypeError(f"named[{label!r}] must give a number at a state of ones: {error}") from error
-        terms.append(Term(label, "own(x)", own=bound(function)))
+        terms.append(Term(label, "own(x)", own=function))
     return Library(names, tuple(terms))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.binding import bound
+from toolkit.binding import HoldsFunctions, bound
 from toolkit.checks import check_row, check_text, is_sequence
 
 from .terms import Terms, check_terms
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class System(HoldsFunctions):
     """dx/dt = rhs(t, x, p), of states x and parameters p.
 
     rhs: function (t, x, p) → tuple of dim numbers; t a number, x a tuple of dim, p a tuple of n_parameters.

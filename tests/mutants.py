@@ -181,7 +181,7 @@ MUTANTS = [
         "toolkit/binding.py",
         'value.copy(order="K")',
         "value.view()",
-        "tests/test_binding.py -k by_array-block",
+        "tests/test_binding.py -k an_array_is",
     ),
     Mutant(
         "binding: a posterior's functions are not bound",
@@ -200,8 +200,8 @@ MUTANTS = [
     Mutant(
         "binding: terms of one's own are not bound",
         "sysid/libraries.py",
-        "own=bound(function)",
-        "own=function",
+        'object.__setattr__(self, "own", bound(self.own))',
+        "pass",
         "tests/test_binding.py -k by_helper-library",
     ),
     Mutant(

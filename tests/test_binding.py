@@ -1,6 +1,8 @@
 """What is compiled of a user's function is what it was when it was given, and the next one sees what changed since."""
 
+import copy
 import math
+import pickle
 import types as python_types
 from dataclasses import replace
 
@@ -94,6 +96,13 @@ def test_a_target_is_what_its_function_was_although_it_compiles_later(monkeypatc
     first = Target("parabola", 1, parabola)
     monkeypatch.setitem(globals(), "K", 25.0)
     assert energy(first) == 1.0 / 8.0
+
+
+def test_an_array_is_what_it_was_although_it_compiles_later(monkeypatch):
+    monkeypatch.setitem(globals(), "TABLE", TABLE.copy())
+    first = of(lambda x: TABLE[0] * x)
+    TABLE[0] = 3.0
+    assert (energy(first), energy(of(lambda x: TABLE[0] * x))) == (0.5, 1.5)
 
 
 def test_the_gradient_check_looks_at_what_is_there_now(monkeypatch):
@@ -360,6 +369,23 @@ def test_another_process_gets_the_values_that_were_bound(monkeypatch):
     (there,) = run_elsewhere([(as_problem(made), sampler, arguments)], energies_of)
     assert np.array_equal(there["energies"], sample(made, sampler, **arguments).energies)
     assert energy(made) == 0.5
+
+
+def test_what_holds_functions_can_be_pickled(monkeypatch):
+    """With the values that were bound; and where it is opened where it was made, it is the same function."""
+    made = Target("parabola", 1, parabola)
+    system = systems.own(slows, states=["x"], parameters=(), usual=[], start=[0.5])
+    monkeypatch.setitem(globals(), "K", 25.0)
+    for protocol in (2, pickle.HIGHEST_PROTOCOL):
+        again = pickle.loads(pickle.dumps(made, protocol))
+        assert energy(again) == 1.0 / 8.0
+        assert again.energy_gradient is made.energy_gradient
+        assert pickle.loads(pickle.dumps(system, protocol)).rhs is system.rhs
+    assert copy.copy(made).energy_gradient is made.energy_gradient
+
+
+def slows(t, x, p):
+    return (-K * x[0],)
 
 
 def energies_of(run):

@@ -8,9 +8,10 @@ import builtins
 import hashlib
 import threading
 from types import CellType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import cloudpickle
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 from numba.core.typeconv import Conversion
@@ -54,6 +55,29 @@ def is_bindable(value: Any) -> bool:
     """Whether ``value`` is a user's function, plain or compiled, that can be made anew."""
     kinds = (CPUDispatcher, Inner, FunctionType)
     return type(value) in kinds and is_users(value.__module__)
+
+
+class HoldsFunctions:
+    """A dataclass whose bound functions are pickled by what they are: by their names they would be others."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: Parcel(cloudpickle.dumps(v)) if is_copy(v) else v for name, v in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            opened = bound(cloudpickle.loads(value.content)) if isinstance(value, Parcel) else value
+            object.__setattr__(self, name, opened)
+
+
+class Parcel(NamedTuple):
+    """A bound function on its way."""
+
+    content: bytes
+
+
+def is_copy(value: Any) -> bool:
+    """Whether ``value`` was made by ``bound``."""
+    return isinstance(value, FunctionType | Dispatcher) and value in COPIES
 
 
 class ModuleCopy(ModuleType):

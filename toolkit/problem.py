@@ -9,7 +9,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from .binding import bound
+from .binding import HoldsFunctions, bound
 from .checks import check_array, check_count, check_flag, check_real_array, check_text
 from .compiling import compile_part
 from .domain import Domain, is_inside
@@ -90,7 +90,7 @@ def check_truth(truth: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class Target(HoldsFunctions):
     """An energy U = −log density + constant in nats, with its gradient, as one block function.
 
     energy_gradient: a function behind ``signatures.TARGET``, uncompiled. parameters: its numbers; other numbers
