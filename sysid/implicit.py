@@ -10,6 +10,7 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from toolkit.binding import bound
 from toolkit.compiling import compile_part, inlined
 from toolkit.domain import Domain
 from toolkit.lanes import with_item
@@ -38,6 +39,7 @@ def implicit_domain(
     complex step: a function must be analytic. Raises TypeError where one does not compile, or gives no number.
     """
     q = len(names)
+    functions = [bound(function) for function in functions]
     for function in functions:
         check_compiles(function, q)
     normals, offsets = walls

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolkit.binding import HoldsFunctions, bound
 from toolkit.checks import check_array, check_count, check_flag, check_scale
 
 from .system import check_names
@@ -19,7 +20,7 @@ MOST_TERMS = 2000
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(HoldsFunctions):
     """One candidate: its name, and either powers of the states (dim,), or a function of them.
 
     text: the term as an expression of x[0], x[1], …, which may call ``sin``, ``cos`` and ``own``, its function.
@@ -29,6 +30,9 @@ class Term:
     text: str
     powers: tuple[int, ...] | None = None
     own: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "own", bound(self.own))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +155,7 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
     """A user's own terms: name → function of a state, a tuple of dim numbers, to a number; Numba must compile it.
 
     For ``trajectory`` likelihoods and simulations they are called with complex numbers too: they must be analytic.
+    What they read, such as global numbers, is what it is now.
     Raises TypeError where one is no function, or does not give a number at a state of ones.
     """
     names = check_names("states", states)

@@ -9,6 +9,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload
 
+from toolkit.binding import bound
 from toolkit.compiling import inlined
 from toolkit.maths import fma
 from toolkit.rebinding import rebind
@@ -113,9 +114,9 @@ def rk4_step(rhs: Callable[..., Any]) -> Any:
     a loop over lanes. Law: error per step O(h⁵); analytic in x and p, so that complex steps differentiate it exactly.
     Source: Kutta (1901).
     """
-    return step_of(rhs, "rk4")
+    return step_of(bound(rhs), "rk4")
 
 
 def rk5_step(rhs: Callable[..., Any]) -> Any:
     """``step(t, h, x, p)``: as ``rk4_step``, by the six stages of order 5 of Dormand & Prince (1980), RK5(4)7M."""
-    return step_of(rhs, "rk5")
+    return step_of(bound(rhs), "rk5")

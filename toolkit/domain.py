@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .binding import bound
 from .compiling import compile_part
 from .signatures import DOMAIN
 
@@ -20,7 +21,7 @@ class Domain(NamedTuple):
 
     def compiled(self) -> "Domain":
         """The domain with its function compiled for the engine."""
-        return self._replace(look=compile_part(self.look, DOMAIN, handed=True))
+        return self._replace(look=compile_part(bound(self.look), DOMAIN, handed=True))
 
 
 def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:

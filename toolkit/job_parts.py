@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .binding import bound
 from .continuous import ContinuousTempering
 from .contour import Contour
 from .exchange import ReplicaExchange
@@ -34,8 +35,8 @@ def parts_of(job: "Job") -> Parts:
     """The functions that a run is made of."""
     problem, sampler = job.problem, job.sampler
     return Parts(
-        problem.target.energy_gradient,
-        sampler.dynamics.move,
+        bound(problem.target.energy_gradient),
+        bound(sampler.dynamics.move),
         look_nowhere if problem.domain is None else problem.domain.look.py_func,
         TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
         propose if sampler.dynamics.leapfrogs else propose_nothing,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .binding import bound
 from .compiling import compile_part
 from .signatures import DYNAMICS
 
@@ -38,7 +39,7 @@ class Dynamics(NamedTuple):
                 f"move of dynamics {self.name!r} must take the {takes} arguments of signatures.DYNAMICS, the last of "
                 f"them `changes`; it takes {given.co_argcount}"
             )
-        return compile_part(self.move, DYNAMICS, handed=True)
+        return compile_part(bound(self.move), DYNAMICS, handed=True)
 
     def memory_rows(self, dim: int) -> list[tuple[str, float]]:
         """Name and first value of every row of memory, in ``dim`` dimensions."""

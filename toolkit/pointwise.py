@@ -11,6 +11,7 @@ import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
+from .binding import bound
 from .checks import check_array, check_count, check_text
 from .lanes import lane_access, reshaped_to
 from .philox import MAX_DIM
@@ -57,6 +58,7 @@ def target(
     def decorate(function: Callable[..., Any]) -> Target:
         """The target of ``function``."""
         check_function(function)
+        function = bound(function)
         block = block_of(function, dim, None if numbers is None else numbers.shape)
         called = name_of(function) if name is None else name
         return Target(called, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth)

@@ -9,6 +9,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from .binding import HoldsFunctions, bound
 from .checks import check_array, check_count, check_flag, check_real_array, check_text
 from .compiling import compile_part
 from .domain import Domain, is_inside
@@ -89,7 +90,7 @@ def check_truth(truth: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class Target(HoldsFunctions):
     """An energy U = −log density + constant in nats, with its gradient, as one block function.
 
     energy_gradient: a function behind ``signatures.TARGET``, uncompiled. parameters: its numbers; other numbers
@@ -97,6 +98,11 @@ class Target:
     where it is known. stochastic: it draws minibatches, and finds in the first rows of its scratch what to draw them
     by (``evaluation.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
     function calls, where it does (``from_callable``).
+
+    A target is what its function is when the target is made: the numbers, arrays and functions that it reads are those
+    of that moment, in all engines and descriptions, and a change of one of them is seen by the next target of the
+    function. Names that have no value yet are looked up, with all others, when it is first compiled. The function of
+    ``from_callable``, which Python runs, reads what is there when it is called.
     """
 
     name: str
@@ -124,6 +130,7 @@ class Target:
             raise TypeError(f"callback must be None or what from_callable makes, got {self.callback!r}")
         check_truth(self.truth)
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
+        object.__setattr__(self, "energy_gradient", bound(self.energy_gradient, waits=True))
 
     def compiled(self) -> Any:
         """The block function compiled for the engine; one that allocates works too, if more slowly.
@@ -131,7 +138,7 @@ class Target:
         Raises TypeError where it does not take the five arguments or does not compile, with Numba's reason.
         """
         try:
-            return compile_block(self.energy_gradient)
+            return compile_block(bound(self.energy_gradient))
         except (NumbaError, TypeError) as error:
             raise TypeError(
                 f"energy_gradient of target {self.name!r} must be a function (position, energy, gradient, parameters, "

@@ -5,7 +5,7 @@ import dis
 import functools
 import math
 import types as python_types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from . import hyperbolic, maths, trigonometry
+from .bytecode import names_in
 from .compiling import inlined
 
 Function = python_types.FunctionType
@@ -72,14 +73,6 @@ def replacements() -> dict[int, Any]:
     return found
 
 
-def names_in(code: python_types.CodeType) -> Iterator[str]:
-    """All names that ``code`` and the functions inside it look up."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, python_types.CodeType):
-            yield from names_in(constant)
-
-
 @functools.cache
 def raises(code: python_types.CodeType | None) -> bool:
     """Whether ``code`` (None: of no Python function) or a function inside it has a statement that raises."""
@@ -110,7 +103,7 @@ def rebind(function: Callable[..., Any], *, allocates: bool, ours: bool, done: d
     bound.__qualname__, bound.__module__ = plain.__qualname__, plain.__module__
     compiled = done[function] = njit(forceinline=True, error_model="numpy", _nrt=allocates)(bound)
     # Only now, as a function may call itself.
-    names = set(names_in(plain.__code__))
+    names = names_in(plain.__code__)
     replace = functools.partial(replaced, names=names, allocates=allocates, ours=ours, done=done)
     space |= {name: replace(plain.__globals__[name]) for name in sorted(names & plain.__globals__.keys())}
     for cell, given in zip(cells, plain.__closure__ or (), strict=True):
