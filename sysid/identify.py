@@ -57,7 +57,7 @@ def identify(
     time_limit: seconds > 0 of that search, after which TimeoutError says how far it has come.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
-    direction of parameters undetermined.
+    direction of parameters undetermined, or a user's function is not analytic at the data.
     """
     chosen = likelihoods.of(likelihood)
     model = model if isinstance(model, System) else as_model(model)

@@ -36,7 +36,8 @@ def implicit_domain(
 
     walls: unit normals (n, q) and offsets (n,) of linear walls. A point outside is mirrored at the nearest point of the
     wall it is farthest beyond; that of a function's is found by repeated projection onto its tangent, the slope by a
-    complex step: a function must be analytic. Raises TypeError where one does not compile, or gives no number.
+    complex step: a function must be analytic; its integer powers are products. Raises TypeError where one does not
+    compile, or gives no number.
     """
     q = len(names)
     for function in functions:
