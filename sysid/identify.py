@@ -54,7 +54,7 @@ def identify(
     ignore it unless given a ``boundary``: ``reflect()``, or ``reject()`` for MALA and HMC. log: names of parameters
     sampled as logarithms; None: those with log-normal priors, and noise scales.
     progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
-    time_limit: seconds > 0 of that search, after which TimeoutError says how far it has come.
+    time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined, or a user's function is not analytic at the data.

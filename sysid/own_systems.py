@@ -128,7 +128,8 @@ def disagreement(system: System, point: Array, *, time: float = 0.0, must_be_smo
                 scale = np.abs(differences) + 1e-6 * (np.abs(here) / sizes[k] + 1.0)
                 wrong = ~(np.abs(exact - differences) <= AGREEMENT * scale)
             else:
-                doubt = 20.0 * np.abs(longer - differences) + 1e-6 * np.abs(here).max() / sizes[k]
+                rounding = 1e-6 * np.abs(here).max() / sizes[k] + 1e-9 * (1.0 + np.abs(point).max())
+                doubt = 20.0 * np.abs(longer - differences) + rounding
                 wrong = ~(np.abs(exact - differences) <= AGREEMENT * np.abs(differences) + doubt)
                 wrong &= np.isfinite(here) & np.isfinite(doubt)
         if wrong.any():

@@ -125,16 +125,16 @@ def check_slopes(library: Library, states: Array) -> None:
     if all(term.own is None for term in library.terms):
         return
     some = states[np.unique(np.linspace(0.0, len(states) - 1, CHECKED).round().astype(np.int64))]
-    exact, lengths = slopes(library, some), 6e-6 * np.maximum(np.abs(some), 1e-3)
+    exact, sizes = slopes(library, some), np.maximum(np.abs(some), 1e-3)
     for d, state in enumerate(library.states):
-        moves = np.where(np.arange(some.shape[1]) == d, lengths, 0.0)
+        moves, size = np.where(np.arange(some.shape[1]) == d, 6e-6 * sizes, 0.0), sizes[:, d, None]
         with np.errstate(all="ignore"):
             short, long = (
-                (library.evaluate(some + f * moves) - library.evaluate(some - f * moves))
-                / (2.0 * f * lengths[:, d, None])
+                (library.evaluate(some + f * moves) - library.evaluate(some - f * moves)) / (1.2e-5 * f * size)
                 for f in (1.0, 2.0)
             )
-            doubt = 20.0 * np.abs(long - short) + 1e-6 * np.abs(library.evaluate(some)) / lengths[:, d, None] * 6e-6
+            rounding = 1e-6 * np.abs(library.evaluate(some)) / size + 1e-9 * (1.0 + np.abs(some).max())
+            doubt = 20.0 * np.abs(long - short) + rounding
             wrong = ~(np.abs(exact[:, :, d] - short) <= 1e-4 * np.abs(short) + doubt) & np.isfinite(doubt)
         if wrong.any():
             row, k = np.argwhere(wrong)[0]

@@ -88,6 +88,12 @@ def test_the_slope_of_an_integer_power_is_that_of_the_closed_form(form):
         assert value.imag / STEP == pytest.approx(n * x ** (n - 1), rel=1e-14)
 
 
+def test_a_float_exponent_without_a_fraction_makes_the_same_products_to_the_bit():
+    by_float, by_product = for_complex(lambda z: z**3.0), for_complex(lambda z: z * z * z)
+    for x in np.random.default_rng(0).normal(0.0, 3.0, 50).tolist():
+        assert by_float(complex(x, STEP)) == by_product(complex(x, STEP))
+
+
 def test_other_powers_are_those_of_real_numbers():
     """x^p = exp(p log x): its slopes p x^(p−1) and x^p log x where x > 0; nan where x < 0; at 0 what p says."""
     raised = for_complex(lambda z, p: z**p)
