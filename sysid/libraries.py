@@ -154,8 +154,9 @@ def fourier(states: Any, n_frequencies: int, *, frequency: float = 1.0) -> Libra
 def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
     """A user's own terms: name → function of a state, a tuple of dim numbers, to a number; Numba must compile it.
 
-    For ``trajectory`` likelihoods and simulations they are called with complex numbers too: they must be analytic.
-    What they read, such as global numbers, is what it is now.
+    For ``trajectory`` and ``weak`` likelihoods they are called with complex numbers too: they must be analytic there,
+    which these check at states of the data, as ``systems.own`` does. Integer powers may be of both signs. What they
+    read, such as global numbers, is what it is when they are given.
     Raises TypeError where one is no function, or does not give a number at a state of ones.
     """
     names = check_names("states", states)

@@ -21,8 +21,9 @@ class System(HoldsFunctions):
 
     rhs: function (t, x, p) → tuple of dim numbers; t a number, x a tuple of dim, p a tuple of n_parameters.
     Numba compiles it, for floats and for complex numbers: derivatives are taken by complex steps, so it must be
-    analytic where it is used (no abs, min, max, comparisons), with sin, cos, exp, log, sqrt from NumPy, which take
-    both. Global numbers and functions that it reads are those of the moment when the system is made.
+    analytic where it is used (no abs, sign, min, max, comparisons), with sin, cos, exp, log, sqrt from NumPy, which
+    take both; powers with integer exponents are products, right for both signs (docs/identification.md has the list).
+    Global numbers and functions that it reads are those of the moment when the system is made.
     states, parameters: names. usual: parameters (n_parameters,) of textbooks; start: a usual state (dim,).
     time_unit, units: of time and of each state, "" where without. terms: where the system is linear in its parameters,
     state → term of a library → what its coefficient is: a number, a parameter's name, or parameter → factor, "" for 1
