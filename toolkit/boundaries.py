@@ -81,9 +81,10 @@ def penalise(coefficient: float) -> Boundary:
     Law: density ∝ exp(−(U(x) + ½ λ |x − n(x)|²) / T) on all of space, to the bias of the dynamics, and exact with
     ``dynamics.mala`` and ``dynamics.hmc``. ``problem.truth`` is of the law cut off at the edge, which it approaches as
     λ → ∞, the share of draws outside falling as 1/√λ; SGLD needs step sizes well below 2/λ.
-    n(x) is exact in polygons and in convex domains, to rounding in boxes and balls, else to some 1e-12 of |x|. For one
-    wall that is a function (``sysid``) it is a point where the distance to x is stationary; where that wall meets
-    others n(x) is unknown, and ``sample`` raises ValueError. coefficient: λ > 0, else ValueError.
+    n(x) is that of the whole domain, at corners too, to rounding in polygons and between flat walls; with balls to some
+    1e-14 of |x|, and where a ball all but touches another wall the distance is right to some 1e-5 of it. For one wall
+    that is a function (``sysid``) it is a point where the distance to x is stationary; where such a wall meets others
+    n(x) is unknown, and ``sample`` raises ValueError. coefficient: λ > 0, else ValueError.
     """
     return Boundary("penalise", coefficient=coefficient)
 

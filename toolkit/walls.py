@@ -17,14 +17,10 @@ from numpy.typing import NDArray
 from .compiling import kernel
 from .domain import Domain
 from .lanes import room
-from .maths import fma, larger, select, smaller
+from .maths import fma, select
+from .nearest_walls import HEADER, N_BALLS, N_ROWS, N_SIDES, find_foot
 
-# The whole table: this header, then the bounded coordinates, the first entry of every row and their end, and the
-# entries' columns. The real table: lower ends, upper ends, rows' offsets, rows' entries, balls' centres and radii.
-N_SIDES, N_ROWS, N_BALLS, HEADER = 0, 1, 2, 3
 HUGE = 1.7e308  # what overflows is farther outside than anything that does not
-SWEEPS = 100_000  # over the walls, at most, in search of the nearest point: walls at a sharp angle take many
-STILL = 1e-14  # of the coordinates' size: by how much less a nearest point that is found moves in a sweep
 
 Array = NDArray[np.float64]
 
@@ -39,7 +35,7 @@ def convex_domain(
     whole = np.concatenate([[sides.size, len(normals), len(centres)], sides, firsts, column]).astype(np.int32)
     balls = np.column_stack([centres, radii]).ravel()
     real = np.concatenate([lower[sides], upper[sides], offsets, normals[row, column], balls])
-    nearest = nearest_within(sides.size + len(normals) + len(centres))
+    nearest = nearest_within(len(lower), sides.size + len(normals), len(centres))
     return Domain(name, len(lower), look_walls, real, whole, nearest).compiled()
 
 
@@ -165,77 +161,18 @@ def look_walls(position: Any, foot: Any, outside: Any, real: Any, whole: Any) ->
 
 
 @functools.cache
-def nearest_within(n_walls: int) -> Callable[..., None]:
-    """The function behind ``Domain.nearest`` of domains with so many bounded coordinates, rows and balls."""
-    size = max(1, n_walls)
+def nearest_within(dim: int, n_flat: int, n_balls: int) -> Callable[..., None]:
+    """The function behind ``Domain.nearest`` for ``n_flat`` bounded coordinates and rows, and ``n_balls`` balls."""
+    size = 3 * n_flat + n_balls + dim
 
     def look_nearest(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
-        multipliers = room(size)
+        scratch = room(size)
         search_walls(position, foot, outside, real, whole)
         for lane in range(outside.size):
             if is_beyond(position, outside, lane):
-                settle_foot(position, foot, lane, multipliers, real, whole)
+                find_foot(position, foot, lane, scratch, real, whole)
 
     return look_nearest
-
-
-@kernel
-def settle_foot(position, foot, lane, multipliers, real, whole):
-    """foot ← the point nearest to one lane's position behind all walls, by coordinate ascent of the dual.
-
-    With multipliers s of the sides, ν of the rows a and μ of the balls, foot · (1 + Σ μ) = x − s − Σ ν a + Σ μ c. Each
-    wall in turn is given the multiplier that puts foot on it, or 0 where it is not needed, until foot moves no more.
-    Source: Hildreth (1957), "A quadratic programming procedure", for rows.
-    """
-    sides, rows, dim = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS]), position.shape[0]
-    balls, firsts, columns = np.int64(whole[N_BALLS]), HEADER + sides, HEADER + sides + rows + 1
-    entries = 2 * sides + rows
-    centres = entries + np.int64(whole[HEADER + sides + rows])
-    for n in range(multipliers.size):
-        multipliers[n] = 0.0
-    for d in range(dim):
-        foot[d, lane] = position[d, lane]
-    whole_weight = 1.0
-    for _ in range(SWEEPS):
-        moved = 0.0
-        for k in range(sides):
-            axis = np.int64(whole[HEADER + k])
-            free = foot[axis, lane] + multipliers[k] / whole_weight
-            held = smaller(larger(free, real[k]), real[sides + k])
-            multipliers[k] = whole_weight * (free - held)
-            moved = larger(moved, abs(held - foot[axis, lane]))
-            foot[axis, lane] = held
-        for r in range(rows):
-            excess = -real[2 * sides + r]
-            begin, end = np.int64(whole[firsts + r]), np.int64(whole[firsts + r + 1])
-            for n in range(begin, end):
-                excess = fma(real[entries + n], foot[np.int64(whole[columns + n]), lane], excess)
-            multiplier = larger(multipliers[sides + r] + whole_weight * excess, 0.0)
-            step = (multiplier - multipliers[sides + r]) / whole_weight
-            multipliers[sides + r] = multiplier
-            moved = larger(moved, abs(step))
-            for n in range(begin, end):
-                axis = np.int64(whole[columns + n])
-                foot[axis, lane] = fma(-step, real[entries + n], foot[axis, lane])
-        for b in range(balls):
-            start, number = centres + b * (dim + 1), sides + rows + b
-            squared = 0.0
-            for d in range(dim):
-                apart = foot[d, lane] - real[start + d]
-                squared = fma(apart, apart, squared)
-            away = math.sqrt(squared)
-            multiplier = larger(multipliers[number] + whole_weight * (away / real[start + dim] - 1.0), 0.0)
-            weight = whole_weight + (multiplier - multipliers[number])
-            share = whole_weight / weight
-            multipliers[number], whole_weight = multiplier, weight
-            moved = larger(moved, abs(share - 1.0) * away)
-            for d in range(dim):
-                foot[d, lane] = fma(share, foot[d, lane] - real[start + d], real[start + d])
-        size = 0.0
-        for d in range(dim):
-            size = larger(size, larger(abs(position[d, lane]), abs(foot[d, lane])))
-        if not moved > STILL * size:
-            return
 
 
 def look_nowhere(position, foot, outside, real, whole):
