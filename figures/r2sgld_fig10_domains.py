@@ -3,8 +3,8 @@
 Settings and equal cost as in figure 5 (figures/nine_samplers.py), every domain of radius 2. Densities are of one chain
 of 50,000 draws, on cells of side 0.05, a row on one scale; white: the edge. Right: KL(truth ‖ draws) of the paper's
 nine samplers (blue: reflected), of the penalised ones with a penalty that has a law (wine: by the distance from the
-domain, "ours"), and of our composition, reflected replica exchange with momentum (r2SGHMC: the same step sizes and
-temperatures, friction 0.1, the best of nine variants that were tried on the flower and the heart), mean and 95 %
+domain, λ = 400, "ours"), and of our composition, reflected replica exchange with momentum (r2SGHMC: the same step sizes
+and temperatures, friction 0.1, the best of nine variants that were tried on the flower and the heart), mean and 95 %
 interval over ten chains; the grey line is what as many independent draws have on average.
 """
 
@@ -98,9 +98,7 @@ def draw_numbers(axes: Any, own: Data, letter: str) -> None:
     axes.axvline(own["floor"][-1], **style.TRUTH)
     for method, y in zip(methods, places, strict=True):
         colour = style.MEDIUM if method in blue else style.FIFTH if method in wine else style.DARK
-        axes.errorbar(
-            means[method], y, xerr=half_widths[method], fmt="o", color=colour, markersize=2.5, linewidth=0.9
-        )
+        axes.errorbar(means[method], y, xerr=half_widths[method], fmt="o", color=colour, markersize=2.5, linewidth=0.9)
     axes.set_yticks(places, methods, fontsize=5.5)
     axes.set(xscale="log", xlim=(0.02, 2.0), ylim=(places[-1] - 0.7, 0.7))
     axes.set_xticks([0.03, 0.1, 0.3, 1.0], ["0.03", "0.1", "0.3", "1"])

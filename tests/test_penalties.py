@@ -1,4 +1,4 @@
-"""The penalty's law: half λ times the squared distance from the domain, in closed form, under every dynamics and swap."""
+"""The penalty's law: energy ½ λ distance², in closed form, the same under every dynamics and swap."""
 
 import functools
 from dataclasses import replace

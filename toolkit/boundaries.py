@@ -94,7 +94,7 @@ def penalise_as_printed(coefficient: float) -> Boundary:
 
     It has no law: the energy jumps at the edge, of which the gradient knows nothing. So dynamics without a Metropolis
     test sample one density, those with one another, and swaps mix the two by how often they are made: on N(0, 1) in
-    [−1, 0.5] with λ = 3, 0.24 of SGLD's draws are outside, 0.145 of MALA's, and of replica exchange 0.20 or 0.24.
+    [−1, 0.5] with λ = 3, 0.24 of SGLD's draws are outside, 0.145 of MALA's, and between them of replica exchange.
     It is there to repeat the papers' figures; use ``penalise``. It pulls to the origin, which the domain must hold, or
     ``sample`` raises ValueError. coefficient: λ > 0, else ValueError. Source: r2SGLD (2024), section 4.2 (P-SGLD); the
     paper gives no λ.

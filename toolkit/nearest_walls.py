@@ -118,7 +118,7 @@ def hold_together(foot, lane, weight, multipliers, residual, direction, push, re
         steepness = 0.0
         for d in range(dim):
             steepness = fma(push[d], push[d], steepness)
-        length, ended = slope / steepness, np.int64(-1)  # inf where the walls do not meet: until one lets go
+        length, ended = slope / steepness, -1  # inf where the walls do not meet: until one lets go
         for n in range(flat):
             if multipliers[n] * direction[n] < 0.0 and -multipliers[n] / (weight * direction[n]) <= length:
                 length, ended = -multipliers[n] / (weight * direction[n]), n

@@ -144,7 +144,7 @@ def search_walls(position, foot, outside, real, whole):
 
 @kernel
 def is_beyond(position, outside, lane):
-    """Whether one lane is outside by the excess in ``outside``, which becomes 1 or 0; the engine reports nan and inf."""
+    """Whether one lane is outside, by the excess in ``outside``, which becomes 1 or 0. The engine reports nan, inf."""
     beyond = outside[lane] > 0.0 and outside[lane] < math.inf and is_finite(position, lane)
     outside[lane] = 1.0 if beyond else 0.0
     return beyond
