@@ -51,9 +51,10 @@ def implicit_domain(
     beyond: Any = None
     for function in functions:
         beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
-    return Domain(
-        label, q, compile_part(look_of(beyond), DOMAIN, allocates=True, handed=True), real, np.zeros(0, np.int32)
-    )
+    look = look_of(beyond)
+    compiled = compile_part(look, DOMAIN, allocates=True, handed=True)
+    is_single = len(functions) + len(offsets) == 1  # where walls meet, a foot on one of them is not the nearest point
+    return Domain(label, q, compiled, real, np.zeros(0, np.int32), look if is_single else None)
 
 
 def check_compiles(function: Any, q: int) -> None:

@@ -201,10 +201,11 @@ BAD_SAMPLERS = {
     "boundary": (lambda: samplers.sgld(0.1, boundary="reflect"), "boundary must be a Boundary, got 'reflect'"),
     "schedule": (lambda: samplers.sgld(0.1, schedule=0.5), "schedule must be a Schedule, got 0.5"),
     "penalty": (lambda: boundaries.penalise(0.0), "coefficient must be finite and > 0, got 0.0"),
+    "printed penalty": (lambda: boundaries.penalise_as_printed(-1.0), "coefficient must be finite and > 0, got -1.0"),
     "bounces": (lambda: boundaries.reflect(max_bounces=0), "max_bounces must be ≥ 1, got 0"),
     "unknown kind": (
         lambda: boundaries.Boundary("bounce"),
-        "kind must be one of 'reflect', 'reject', 'penalise', 'ignore'",
+        "kind must be one of 'reflect', 'reject', 'penalise', 'penalise_as_printed', 'ignore'",
     ),
     "kind without its number": (lambda: boundaries.Boundary("reflect"), "max_bounces must be ≥ 1, got 0"),
     "number of another kind": (

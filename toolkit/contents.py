@@ -154,13 +154,8 @@ def stand_in(description: Any) -> Problem:
     """A problem with the name, dimension and numbers of the one described; evaluating it raises UnavailableError."""
     target, domain = description["target"], description["domain"]
     block = Unavailable(f"target {target['name']!r}", target["energy_gradient"])
-    shape = domain and Domain(
-        domain["name"],
-        number(domain["dim"]),
-        Unavailable(f"domain {domain['name']!r}", domain["look"]),
-        domain["real"],
-        domain["whole"],
-    )
+    look = domain and Unavailable(f"domain {domain['name']!r}", domain["look"])
+    shape = domain and Domain(domain["name"], number(domain["dim"]), look, domain["real"], domain["whole"], look)
     return Problem(
         Target(
             target["name"], target["dim"], block, target["parameters"], target["scratch_rows"],

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .boundaries import Boundary
+from .boundaries import STORED_KINDS, Boundary
 from .contour import StepDecay
 from .description_differences import differences
 from .digests import describe_function
@@ -103,6 +103,8 @@ def plain(value: Any) -> Any:
     """A part or a number of one as dictionaries, lists, arrays, strings and Python's numbers."""
     if isinstance(value, PARTS):
         fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        if isinstance(value, Boundary):
+            fields["kind"] = STORED_KINDS.get(value.kind, value.kind)
         return {"type": type(value).__name__, **fields}
     if isinstance(value, np.generic):
         return value.item()

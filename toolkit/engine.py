@@ -99,8 +99,8 @@ def advance(
             if numbers.draws_batches:
                 set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
             evaluate(
-                target, at_probe, look, at_look_of_probe, previous, rows[POTENTIAL], state.curvature, rows[OUTSIDE],
-                numbers.penalty,
+                target, at_probe, look, at_look_of_probe, previous, rows[POTENTIAL], state.curvature, state.foot,
+                rows[OUTSIDE], numbers.penalty, numbers.from_origin,
             )  # fmt: skip
             divide_differences(position, previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
@@ -166,8 +166,9 @@ def look_at_energies(
         take_ends(state, numbers.rejects)
     else:
         evaluate(
-            target, at_target, look, at_look, state.position, energy, state.gradient, rows[OUTSIDE], numbers.penalty
-        )
+            target, at_target, look, at_look, state.position, energy, state.gradient, state.foot, rows[OUTSIDE],
+            numbers.penalty, numbers.from_origin,
+        )  # fmt: skip
     if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
         for lane in range(energy.size):
             noisy_energy[lane] = energy[lane]

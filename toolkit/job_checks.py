@@ -74,11 +74,17 @@ def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:
 
 
 def check_penalty(problem: Problem, sampler: Sampler) -> None:
-    """Raise ValueError where a penalty, which pulls to the origin, would pull away from the domain."""
-    if sampler.boundary.kind == "penalise" and not problem.contains(np.zeros((1, problem.target.dim)))[0]:
+    """Raise ValueError for a penalty without a point to pull to, or as printed, from a domain without the origin."""
+    kind, domain = sampler.boundary.kind, problem.domain
+    if kind == "penalise" and domain is not None and domain.nearest is None:
         raise ValueError(
-            f"boundary must not be 'penalise' in {problem.name!r}, which does not hold the origin, where a penalty "
-            "pulls to; reflect or reject instead, or shift the problem"
+            f"boundary must not be 'penalise' in {problem.name!r}: of its domain the nearest point, where a penalty "
+            "pulls to, is not known; reflect or reject instead"
+        )
+    if kind == "penalise_as_printed" and not problem.contains(np.zeros((1, problem.target.dim)))[0]:
+        raise ValueError(
+            f"boundary must not be 'penalise_as_printed' in {problem.name!r}, which does not hold the origin, where it "
+            "pulls to; use boundaries.penalise(...)"
         )
 
 

@@ -37,7 +37,7 @@ def parts_of(job: "Job") -> Parts:
     return Parts(
         bound(problem.target.energy_gradient),
         bound(sampler.dynamics.move),
-        look_nowhere if problem.domain is None else problem.domain.look.py_func,
+        look_nowhere if problem.domain is None else problem.domain.look_for(sampler.boundary.kind),
         TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
         propose if sampler.dynamics.leapfrogs else propose_nothing,
     )
@@ -58,6 +58,7 @@ def engine_numbers(job: "Job") -> Numbers:
         energy_noise=float(sampler.energy_noise),
         penalty=boundary.coefficient,
         max_bounces=boundary.max_bounces,
+        from_origin=boundary.kind == "penalise_as_printed",
         rejects=boundary.kind == "reject",
         draws_batches=problem.target.stochastic,
         draws_noise=dynamics.draws_noise,

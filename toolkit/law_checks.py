@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bit_checks import Verdict
+from .boundaries import PENALTIES
 from .convergence import r_hat
 from .errors import DivergenceError
 from .law_runs import Measured, Setting, at_half_pace, halved, measure
@@ -88,7 +89,7 @@ def truth_for(setting: Setting) -> tuple[Truth | None, str]:
     factors = evaluate(sampler.schedule, np.arange(plan.n_steps), plan.n_steps)
     if (factors.temperature[factors.keep] != 1.0).any():
         return None, "the schedule changes the temperature while draws are kept"
-    if sampler.boundary.kind == "penalise":
+    if sampler.boundary.kind in PENALTIES:
         return None, "a penalty changes the law outside the domain, where the truth ends"
     truth = problem.truth
     if truth is None:
@@ -164,7 +165,7 @@ def edge_verdicts(setting: Setting, measured: Measured) -> Iterator[tuple[str, V
     if setting.given.domain is None:
         return
     n, outside = measured.n_places, measured.outside
-    if kind in ("ignore", "penalise"):
+    if kind in ("ignore", *PENALTIES):
         yield (
             "domain",
             Verdict(None, f"not checked: boundary {kind!r} lets draws leave, and {outside / n:.2%} are outside"),

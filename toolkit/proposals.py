@@ -48,8 +48,9 @@ def propose(state, numbers, target, target_parameters, tempering_parameters, loo
         if leapfrog > 0:
             kick_and_drift(state.position, state.momentum, state.gradient, length)
         evaluate(
-            target, at_target, look, at_look, state.position, potential, state.gradient, rows[OUTSIDE], numbers.penalty
-        )
+            target, at_target, look, at_look, state.position, potential, state.gradient, state.foot, rows[OUTSIDE],
+            numbers.penalty, numbers.from_origin,
+        )  # fmt: skip
         if numbers.tempering == CONTOUR:
             flatten_block(potential, rows[PROPOSED], state, numbers, tempering_parameters)
             scale_gradients(state, rows[PROPOSED])

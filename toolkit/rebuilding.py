@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from . import schedules
-from .boundaries import Boundary
+from .boundaries import STORED_KINDS, Boundary
 from .contour import StepDecay
 from .dynamics import (
     Dynamics,
@@ -115,4 +115,6 @@ def rebuild_part(description: Any) -> Any:
     kind = fields.pop("type")
     if kind not in KINDS:
         raise ValueError(f"a part must be one of {', '.join(KINDS)}, got {kind!r}")
+    if kind == Boundary.__name__:
+        fields["kind"] = {stored: own for own, stored in STORED_KINDS.items()}.get(fields["kind"], fields["kind"])
     return KINDS[kind](**{name: rebuild_part(value) for name, value in fields.items()})

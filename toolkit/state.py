@@ -81,6 +81,7 @@ class Numbers(NamedTuple):
     energy_noise: float
     penalty: float  # 0 where nothing is penalised
     max_bounces: int  # 0 where nothing is reflected
+    from_origin: bool  # the penalty is that of the distance from the origin, as printed, not from the domain
     rejects: bool  # moves that end outside are taken back
     draws_batches: bool
     draws_noise: bool
@@ -135,7 +136,7 @@ NUMBERS = types.NamedTuple(
     (types.int64, types.int64, types.uint64, types.int64, types.int64)
     + (types.float64,) * 3
     + (types.int64,)
-    + (types.boolean,) * 4
+    + (types.boolean,) * 5
     + (types.int64,) * 2
     + (types.boolean,) * 5
     + (types.int64,) * 2,

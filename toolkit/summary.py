@@ -90,7 +90,7 @@ def tempering_words(run: Run) -> str:
 def boundary_words(run: Run) -> str:
     """What happens at the edge, and where that is."""
     boundary, domain = run.sampler.boundary, run.problem.domain
-    number = f" (λ = {boundary.coefficient:g})" if boundary.kind == "penalise" else ""
+    number = f" (λ = {boundary.coefficient:g})" if boundary.coefficient else ""
     return f"{boundary.kind}{number}" + (f", at the edge of {domain.name}" if domain is not None else "")
 
 
