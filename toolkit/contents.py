@@ -139,7 +139,7 @@ def run_of(contents: Contents, problem: Problem | None) -> Run:
 
 def check_counted(run: Run) -> None:
     """Raise ValueError where the numbers of a run's steps cannot be those of one run."""
-    if not 1 <= run.thin or not run.burn_in <= run.total_steps or not run.n_steps <= run.total_steps:
+    if not run.thin >= 1 or not run.burn_in <= run.total_steps or not run.n_steps <= run.total_steps:
         raise ValueError(
             f"{run.n_steps} steps of {run.total_steps}, burn_in={run.burn_in} and thin={run.thin} are of no run"
         )
