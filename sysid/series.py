@@ -18,8 +18,9 @@ class Series:
     """States of a system at some times.
 
     times: (n,), increasing. values: (n, dim); nan, or masked, where a value is missing. states: names of columns.
-    velocities: (n, dim), exact time derivatives, of simulated data. noise: (dim,) standard deviations of the errors where known,
-    of the values or, log-normal, of their logarithms. time_unit, units: "" where without. source: where it is from.
+    velocities: (n, dim), exact time derivatives, of simulated data. noise: (dim,) standard deviations of the errors
+    where known, of the values or, log-normal, of their logarithms. time_unit, units: "" where without. source: where
+    it is from.
     Raises TypeError or ValueError naming what is off: the row and the value.
     """
 

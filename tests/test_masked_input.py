@@ -84,7 +84,7 @@ def test_quantities_with_units_are_refused():
     ids=str,
 )  # fmt: skip
 def test_a_prior_is_a_law(given):
-    with pytest.raises((TypeError, ValueError), match="must be|must increase"):
+    with pytest.raises((TypeError, ValueError), match=r"must be|must increase"):
         priors.Prior(*given)
 
 

@@ -109,7 +109,7 @@ def masked_entry(values: Any) -> tuple[int, ...] | None:
 
     def entry_of(part: Any) -> tuple[int, ...] | None:
         if isinstance(part, np.ma.MaskedArray):
-            hidden = np.argwhere(np.ma.getmaskarray(part)) if part.dtype.names is None else ()
+            hidden = np.empty((0, 1)) if part.dtype.names else np.argwhere(np.ma.getmaskarray(part))
             return tuple(map(int, hidden[0])) if len(hidden) else None
         if not is_sequence(part) or isinstance(part, range) or id(part) in seen:
             return None

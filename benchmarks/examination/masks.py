@@ -14,6 +14,7 @@ from sysid.constraints import Coordinates, region_of
 from sysid.series import Series
 from sysid.system import System
 from targets import domains, logistic, mixtures
+from targets.gaussians import correlated_gaussian
 from toolkit import contents, diagnostics, sample, samplers, saving, weighting
 from toolkit.formats import write_npz
 
@@ -86,7 +87,7 @@ def cases() -> dict[str, tuple[Any, str]]:
         "kl_divergence": (lambda: diagnostics.kl_divergence(HIDDEN.ravel(), np.full(4, 0.25)), "an error"),
         "energy_histogram": (lambda: diagnostics.energy_histogram(energies, edges), "an error"),
         "wasserstein": (lambda: diagnostics.wasserstein(draws, np.zeros((2, 20, 1))), "an error"),
-        "Library.evaluate(complex)": (lambda: libraries.polynomial(["x"], 1).evaluate([[1j]]), "an error"),
+        "Library.evaluate(complex)": (lambda: libraries.polynomial(["x"], 1).evaluate(np.array([[1j]])), "an error"),
         "Library, a term that gives 1j x": (
             lambda: libraries.Library(("x",), (imaginary,)).evaluate([[1.0]]),
             "an error",
@@ -98,7 +99,7 @@ def cases() -> dict[str, tuple[Any, str]]:
             lambda: System("d", ("x",), ("k",), decay, [1.0], [1.0], lyapunov="x", invariant=5),  # type: ignore[arg-type]
             "an error",
         ),
-        "memberships(nan)": (lambda: NORMAL.truth.memberships([[np.nan]]), "an error"),
+        "memberships(nan)": (lambda: correlated_gaussian().truth.memberships([[np.nan, 0.0]]), "an error"),
         "saved: energies cut": (lambda: loaded_with("energies", lambda a: a[:, :, :-1]).energies.shape, "an error"),
         "saved: init of one chain": (lambda: loaded_with("init", lambda a: a[:1]).init.shape, "an error"),
         "saved: counts of three chains": (
