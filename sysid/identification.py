@@ -101,7 +101,7 @@ class Identification(Problem):
 
     def system_parameters_of(self, parameters: Any) -> Array:
         """The system's own parameters (n, n_parameters) of parameters (n, q); usual ones for those not sampled."""
-        theta = np.atleast_2d(np.asarray(parameters, np.float64))
+        theta = np.atleast_2d(check_real_array("parameters", parameters))
         columns = [
             theta[:, self.names.index(name)] if name in self.names else np.full(len(theta), usual)
             for name, usual in zip(self.system.parameters, self.system.usual, strict=True)

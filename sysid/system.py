@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.binding import HoldsFunctions, bound
-from toolkit.checks import check_row, check_text, is_sequence
+from toolkit.checks import check_number, check_row, check_text, is_sequence
 
 from .terms import Terms, check_terms
 
@@ -58,6 +58,12 @@ class System(HoldsFunctions):
         for name, length in (("usual", len(self.parameters)), ("start", len(self.states))):
             object.__setattr__(self, name, check_row(name, getattr(self, name), length))
         object.__setattr__(self, "units", check_units(self.units, len(self.states)))
+        for label in ("time_unit", "source"):
+            check_text(label, getattr(self, label))
+        if self.invariant is not None and not callable(self.invariant):
+            raise TypeError(f"invariant must be None or a function (states, parameters), got {self.invariant!r:.200}")
+        if self.lyapunov is not None:
+            check_number("lyapunov", self.lyapunov)
         if self.terms is not None:
             check_terms(self.terms, self.states, self.parameters)
 

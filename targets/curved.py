@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from toolkit.checks import check_count, check_number, check_scale
 from toolkit.maths import exp, fma, select
 from toolkit.philox import MAX_DIM
-from toolkit.problem import Modes, Target, check_points
+from toolkit.problem import Modes, Target, check_finite_points
 
 from .plane import plane_truth
 from .quantiles import rising_root
@@ -88,7 +88,7 @@ class RingTruth:
 
     def memberships(self, points: Any) -> Array:
         """Ones (n, 1)."""
-        return np.ones((len(check_points(points, 2)), 1))
+        return np.ones((len(check_finite_points(points, 2)), 1))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of U = ½ z², z normal and cut off at −R / 2w."""

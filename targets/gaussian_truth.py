@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, check_points
+from toolkit.problem import Modes, check_finite_points
 
 from .rejection import check_draws, generator
 from .strips import strip_masses
@@ -36,7 +36,7 @@ class GaussianTruth:
 
     def memberships(self, points: Any) -> Array:
         """Ones (n, 1)."""
-        return np.ones((len(check_points(points, self.mean.size)), 1))
+        return np.ones((len(check_finite_points(points, self.mean.size)), 1))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of ``lowest`` + ½ χ²(dim)."""

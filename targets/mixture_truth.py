@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array
-from toolkit.problem import Modes, Target, check_points
+from toolkit.problem import Modes, Target, check_finite_points, check_points
 
 from .energy_law import energy_law
 from .gaussian_truth import gaussian_cells
@@ -87,7 +87,7 @@ class MixtureTruth:
 
     def memberships(self, points: Any) -> Array:
         """Posterior probability of each component at ``points`` (n, dim); shape (n, components)."""
-        log_densities = self.log_densities(points)
+        log_densities = self.log_densities(check_finite_points(points, self.target.dim))
         return np.asarray(np.exp(log_densities - scipy.special.logsumexp(log_densities, axis=1, keepdims=True)))
 
     def energy_quantiles(self, probabilities: Any) -> Array:

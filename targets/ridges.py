@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, check_points
+from toolkit.problem import Modes, check_finite_points
 
 from .nearest import one_hot
 from .quantiles import rising_root
@@ -99,7 +99,7 @@ class RidgeTruth:
 
     def memberships(self, points: Any) -> Array:
         """One-hot rows (n, modes)."""
-        which = np.searchsorted(np.array(self.borders), check_points(points, self.dim)[:, 0])
+        which = np.searchsorted(np.array(self.borders), check_finite_points(points, self.dim)[:, 0])
         return one_hot(which, len(self.centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:

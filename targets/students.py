@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_number, check_scale, check_text
 from toolkit.maths import exp_share, fma, log, select
-from toolkit.problem import Modes, Target, check_points
+from toolkit.problem import Modes, Target, check_finite_points
 
 from .energy_law import energy_law
 from .mixture_truth import check_components
@@ -138,7 +138,7 @@ class StudentTruth:
 
     def memberships(self, points: Any) -> Array:
         """Responsibilities of the components, (n, components)."""
-        points = check_points(points, self.means.shape[1])
+        points = check_finite_points(points, self.means.shape[1])
         shares = np.empty((len(points), len(self.weights)))
         power = -0.5 * (self.degrees + self.means.shape[1])
         for k, mean in enumerate(self.means):

@@ -12,7 +12,7 @@ from llvmlite import binding
 from numba import types
 from numpy.typing import NDArray
 
-from .checks import check_count, check_text
+from .checks import check_count, check_text, plain_array
 from .philox import MAX_DIM
 from .problem import Target, Truth
 
@@ -82,8 +82,8 @@ class Callback:
         if hasattr(values, "detach"):  # a tensor of PyTorch, with a gradient or on a device
             values = values.detach().cpu()
         try:
-            array = np.asarray(values)
-        except ValueError as error:
+            array = plain_array(what, values)
+        except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{self._name} must return {what} of shape {shape}, but they make no array: {error}"
             ) from None

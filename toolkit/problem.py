@@ -52,7 +52,10 @@ class Truth(Protocol):
         """Centres and probabilities of the modes."""
 
     def memberships(self, points: Any) -> Array:
-        """How much each of ``points`` (n, dim) belongs to each mode, shape (n, modes); their mean is the weights."""
+        """How much each of ``points`` (n, dim) belongs to each mode, shape (n, modes); their mean is the weights.
+
+        Raises ValueError where a point is not finite.
+        """
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Energies u with P(U ≤ u) = p, for each p of ``probabilities``."""
@@ -79,6 +82,11 @@ def check_points(points: Any, dim: int) -> Array:
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"points must have shape (n, {dim}), got {array.shape}")
     return array
+
+
+def check_finite_points(points: Any, dim: int) -> Array:
+    """The same, and ValueError where they are not finite: no mode and no cell is theirs."""
+    return check_array("points", check_points(points, dim), copies=False)
 
 
 def check_truth(truth: Any) -> None:
