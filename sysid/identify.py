@@ -167,7 +167,7 @@ def spread_of(draft: Identification) -> Spread:
     center = coordinates.positions(usual)
     reach = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
     for k, law in enumerate(draft.priors):
-        if (law.kind in (GAUSSIAN, LAPLACE) and not coordinates.log[k]) or (law.kind == LOG_NORMAL and coordinates.log[k]):
+        if law.kind in ((LOG_NORMAL,) if coordinates.log[k] else (GAUSSIAN, LAPLACE)):
             reach[k] = min(reach[k], 2.0 * law.scale)
     return Spread(reach, center)
 

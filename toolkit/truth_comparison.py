@@ -20,8 +20,10 @@ EXPECTED = 20  # independent draws in a mode, of which hardly ever none is there
 
 
 class Comparison(NamedTuple):
-    """What was found. modes, found: how many there are, and how many have draws. missed, missed_probability: modes
-    that have none although as many independent draws would have had ``EXPECTED`` in each. words: a line.
+    """What was found of the truth's modes.
+
+    modes, found: how many there are, and how many have draws. missed: how many have none, although as many independent
+    draws would have had ``EXPECTED`` in each; missed_probability: theirs together. words: a line.
     """
 
     modes: int
