@@ -116,7 +116,7 @@ def rows_of(coordinates: Coordinates) -> list[tuple[str, ...]]:
         error = mcse if math.isfinite(mcse) and mcse > 0.0 else sd
         known = math.isfinite(error) and error > 0.0
         digits = min(12, max(0, 1 - math.floor(math.log10(error)))) if known else 4
-        centre = f"{mean:.{digits}f}" if abs(mean) < 1e9 else f"{mean:.6g}"
+        centre = f"{mean:z.{digits}f}" if abs(mean) < 1e9 else f"{mean:.6g}"
         size = f"{worth:,.0f}" if math.isfinite(worth) else "–"
         agreement = f"{ratio:.4f}" if math.isfinite(ratio) else ("∞" if math.isinf(ratio) else "–")
         rows.append(
