@@ -167,8 +167,8 @@ class Identification(Problem):
         """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it.
 
         level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
-        Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with weights
-        that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
+        Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with
+        weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
         return estimate(self.names, *self._weighted(run), self.priors, level=level)
 
