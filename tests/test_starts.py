@@ -3,14 +3,18 @@
 import math
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
+from sysid import identify, priors, systems
+from sysid.data import simulate
 from targets import catalogue, constrained, domains, mixtures, shapes
 from tests.laws import gaussian
 from toolkit import (
+    CheckpointError,
     Layout,
     Problem,
     Spread,
@@ -264,8 +268,6 @@ def test_a_run_goes_on_from_a_checkpoint_with_the_starts_it_had(tmp_path):
     np.testing.assert_array_equal(longer.draws, whole.draws)
     given = sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=110, checkpoint=path, init=whole.init, **asked)
     np.testing.assert_array_equal(given.init, whole.init)
-    from toolkit import CheckpointError
-
     with pytest.raises(CheckpointError, match=r"init\[0, 0, 0\]: "):
         sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=120, checkpoint=path, init=[0.0, 0.0], **asked)
 
@@ -427,9 +429,28 @@ def test_swaps_of_a_sweep_are_judged_by_setting():
     """Half the chains have a ladder that swaps at 4 % and half one at 96 %: together they would pass for a half."""
     ladder = [[1.0, 300.0], [1.0, 1.02]] * 2
     sampler = samplers.resgld((0.1, 0.1), temperatures=(1.0, 2.0))
-    from dataclasses import replace
-
     run = drawn(NORMAL, replace(sampler, temperatures=ladder), n_steps=10_000)
     assert any(
         re.search(r"Rungs 0 and 1 of the chains with temperatures 1, 300 swap at [\d.]+%", w) for w in run.warnings
     )
+
+
+def test_identification_starts_about_what_the_data_say():
+    """Scaled: ±2 about the mode, of unit covariance; Gaussian: two of the posterior's sds; in the constraints."""
+    data = simulate(systems.lorenz(), np.arange(301) * 0.05, seed=0)
+    problem = identify(data, systems.lorenz())
+    scaled = starts(problem.scaled(), 500)[:, 0]
+    assert kstest(scaled[:, 0] / 4.0 + 0.5, "uniform").pvalue > RIGHT
+    plain = (problem.parameters(starts(problem, 500)[:, 0]) - problem.posterior.mean) / problem.posterior.sd
+    for column in plain.T:
+        assert kstest(column / 4.0 + 0.5, "uniform").pvalue > RIGHT
+    inside = identify(data, systems.lorenz(), constraints=["sigma > 5", "sigma < 12", "rho > beta"])
+    theta = inside.parameters(starts(inside, 200)[:, 0])
+    assert ((theta[:, 0] > 5.0) & (theta[:, 0] < 12.0) & (theta[:, 1] > theta[:, 2])).all()
+    assert len(np.unique(theta, axis=0)) == 200
+    curved = identify(data, systems.lorenz(), prior=priors.laplace(0.0, 5.0))
+    found = curved.parameters(starts(curved, 200)[:, 0])
+    assert (np.abs(found - curved.prepared.start) <= 0.5 * np.abs(curved.prepared.start) + 1e-12).all()
+    swept = sample(problem, samplers.sgld(1e-6, temperature=[1.0, 2.0]), n_steps=5, n_chains=2, seed=0)
+    with pytest.raises(ValueError, match="run must have one temperature for all chains, got 1 to 2"):
+        problem.estimates(swept)
