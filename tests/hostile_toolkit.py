@@ -134,6 +134,10 @@ CALLS = [
     Call("toolkit.sampler.Sampler", toolkit.Sampler, {"step_sizes": [0.1]}, {**PARTS,
         "tempering": or_none(instance(*TEMPERINGS))},
          ALSO_LADDER),
+    Call("toolkit.problem.Spread", toolkit.Spread, {"scale": [1.0]}, {
+        "scale": array([1.0], lambda a: a.ndim < 2 and a.size > 0 and ((a > 0.0) & (a < 1e300)).all()),
+        "center": array([0.0], lambda a: a.ndim < 2 and a.size > 0 and (np.abs(a) < 1e300).all()),
+    }),
     Call("toolkit.problem.Target", toolkit.Target, {"name": "own", "dim": 1, "energy_gradient": plain}, {
         "energy_gradient": function(), "parameters": array([1.0], lambda a: True), "scratch_rows": count(0, idle=False),
         "stochastic": flag(), "callback": or_none(instance(toolkit.callables.Callback)),

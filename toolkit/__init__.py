@@ -27,7 +27,7 @@ from .errors import (
 )
 from .gradient_check import GradientError, check_gradient
 from .pointwise import target
-from .problem import Problem, Target
+from .problem import Problem, Spread, Target
 from .result import Run
 from .sampler import Sampler
 from .sampling import sample, stream
@@ -50,6 +50,7 @@ __all__ = [
     "Report",
     "Run",
     "Sampler",
+    "Spread",
     "Target",
     "UnavailableError",
     "accumulators",

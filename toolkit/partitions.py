@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from .contour import Contour, Partition
 from .errors import DivergenceError, InterruptedWarning
+from .job import PILOT_CHAINS, Job
 from .problem import Problem
 from .sampler import Sampler
 from .schedules import constant
 
 Floats = NDArray[np.float64]
 
-CHAINS, STEPS, HEATS = 32, 2000, (10.0, 5.0, 2.0, 1.0)
+STEPS, HEATS = 2000, (10.0, 5.0, 2.0, 1.0)
 SEED_SHIFT = 0x9E3779B97F4A7C15  # the pilot's random numbers are not those of the run
 
 
@@ -40,12 +41,12 @@ def find_partition(
         tempering=None,
         energy_noise=0.0,
     )
-    start = np.resize(init.reshape(-1, init.shape[2]), (CHAINS, init.shape[2]))
+    start = np.resize(init.reshape(-1, init.shape[2]), (PILOT_CHAINS, init.shape[2]))
     gradients = 0
     for heat in HEATS:
         seed = (seed + SEED_SHIFT) % 2**64
         hot = replace(pilot, temperatures=[[heat * t for t in row] for row in pilot.arrays["temperatures"]])
-        gradients += CHAINS * STEPS * pilot.gradients_per_step
+        gradients += PILOT_CHAINS * STEPS * pilot.gradients_per_step
         try:
             hot_energies, ends = energies_of(problem, hot, seed, start, threads)
             start = np.where(problem.contains(ends)[:, None], ends, start)  # a penalty's walls are soft
@@ -56,7 +57,7 @@ def find_partition(
                 raise
     seed = (seed + SEED_SHIFT) % 2**64
     energies, _ = energies_of(problem, pilot, seed, start, threads)
-    gradients += CHAINS * STEPS * pilot.gradients_per_step
+    gradients += PILOT_CHAINS * STEPS * pilot.gradients_per_step
     temperature = float(sampler.arrays["temperatures"].max())
     low, high = np.quantile(energies, [0.01, 0.99])
     top = np.clip(np.quantile(hot_energies, 0.9), high + 6.0 * temperature, high + 20.0 * temperature)
@@ -67,7 +68,7 @@ def find_partition(
 
 def cycled(values: Floats) -> list[list[float]]:
     """The first replica's value of every chain, (R,) or (chain, R), in turn for the pilot's chains."""
-    return [[float(v)] for v in np.resize(np.atleast_2d(values)[:, 0], CHAINS)]
+    return [[float(v)] for v in np.resize(np.atleast_2d(values)[:, 0], PILOT_CHAINS)]
 
 
 def energies_of(
@@ -79,7 +80,7 @@ def energies_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterruptedWarning)
         run = sample(
-            problem, sampler, n_steps=STEPS, n_chains=CHAINS, seed=seed, init=start, keep_energies=True,
+            problem, sampler, n_steps=STEPS, n_chains=PILOT_CHAINS, seed=seed, init=start, keep_energies=True,
             threads=threads, progress=False,
         )  # fmt: skip
     if run.interrupted:
@@ -88,11 +89,10 @@ def energies_of(
     return run.energies[:, 0, STEPS // 2 :], run.draws[:, -1]
 
 
-def with_partition(
-    problem: Problem, sampler: Sampler, init: Floats, seed: int, threads: int | None
-) -> tuple[Sampler, int]:
-    """``sampler``, with a partition found by a pilot where it has contour without one; and the pilot's gradients."""
+def with_partition(job: Job) -> tuple[Sampler, int]:
+    """The job's sampler, with a partition found by a pilot where it has contour without one; the pilot's gradients."""
+    sampler = job.sampler
     if not isinstance(sampler.tempering, Contour) or sampler.tempering.partition is not None:
         return sampler, 0
-    partition, gradients = find_partition(problem, sampler, seed=seed, init=init, threads=threads)
+    partition, gradients = find_partition(job.problem, sampler, seed=job.seed, init=job.pilot_init, threads=job.threads)
     return replace(sampler, tempering=replace(sampler.tempering, partition=partition)), gradients

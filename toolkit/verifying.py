@@ -94,7 +94,7 @@ def verify(
     GPU where there is one, are compared bit for bit in all they compute. A check that fails names the first number that
     differs, and its cause where it is the target or the schedule. Gradient: ``check_gradient``. Domain: draws inside.
     Laws: ``n_chains`` chains (None: 256, or 64 with contour; runs are repeated where the sampler's arrays set a smaller
-    number) of ``n_steps`` (None: 50,000, or 200,000), from ``init``, or exact draws of the truth, or the origin;
+    number) of ``n_steps`` (None: 50,000, or 200,000), from ``init``, exact draws of the truth, or ``sample``'s starts;
     moments, weights of modes, cells and energies against ``problem.truth``, where there is one, and Stein's identities
     E ∂U/∂x = 0, E (x − c) ∂U/∂x = T. Samplers without a Metropolis test run at half the step size too, and the two are
     extrapolated to 0, to the standard error between chains and a quarter of the bias found: a documented bias is told,
