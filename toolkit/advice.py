@@ -56,10 +56,16 @@ def unmixed(run: Run, coordinates: Coordinates | None) -> Iterator[str]:
             "There is one chain: R-hat compares its two halves alone, and cannot see modes that it has not found; give "
             "n_chains=4 or more, from different starts."
         )
-    worst = float(np.nan_to_num(coordinates.r_hat, nan=0.0).max(initial=0.0))
-    which = int(np.argmax(np.nan_to_num(coordinates.r_hat, nan=0.0))) if worst else 0
+    known = np.where(np.isnan(coordinates.r_hat), 0.0, coordinates.r_hat)
+    worst = float(known.max(initial=0.0))
+    which = int(np.argmax(known)) if worst else 0
     who = "chains" if coordinates.chains > 1 else "the two halves of the chain"
-    if worst > APART:
+    if worst == np.inf:
+        yield (
+            f"R-hat is infinite for coordinate {which}: no chain moves it, and they are in different places, so no "
+            "number of the table holds for the target; make the step size smaller, or give other starts."
+        )
+    elif worst > APART:
         remedy = (
             "give it more time, more replicas or a hotter top"
             if run.sampler.tempering is not None

@@ -11,6 +11,7 @@ from . import signatures as s
 from .checks import check_choice, check_count, check_flag, check_number
 
 FIELDS = ("theta_zeta", "theta")
+STEEPEST = 10.0  # multiplier of a gradient; the largest of a right run was 5, and 36 to 660 where θ had run away
 
 
 @dataclass(frozen=True)

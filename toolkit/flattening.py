@@ -5,7 +5,7 @@ import math
 from numba import uint64
 
 from .compiling import apart, inlined, kernel
-from .contour import INTERPOLATED, U_MIN, WIDTH, ZETA
+from .contour import INTERPOLATED, STEEPEST, U_MIN, WIDTH, ZETA
 from .maths import log_of_normal, select
 from .state import BIN, BOTTOM, LOG_PSI, LOG_WEIGHT, PLACE, TEMPERATURE, TOP
 
@@ -76,9 +76,19 @@ def read_masses(bins, top, bottom, table, scale, n_chains, n_replicas):
 
 @inlined
 def flatten_block(energy, multiplier, state, numbers, parameters):
-    """``flatten`` of the rows where the engine keeps them; inlined, as a block is large to pass."""
+    """``flatten`` of the rows where the engine keeps them; inlined, as a block is large to pass.
+
+    Under a Metropolis test a multiplier beyond ±``STEEPEST`` becomes 1: the test keeps the law whatever gradient a
+    trajectory follows, as long as it is a function of the place alone.
+    """
     rows, masses = state.rows, state.masses
     flatten(
         energy, rows[TEMPERATURE], rows[PLACE], rows[BIN], masses[TOP], masses[BOTTOM], multiplier, rows[LOG_PSI],
         rows[LOG_WEIGHT], state.contour, parameters, numbers.n_chains, numbers.n_replicas,
     )  # fmt: skip
+    if numbers.leapfrogs > 0:
+        # A bin that is not left gains θ at every step, and its slope with it: the gradient times that slope would throw
+        # proposals ever further away, and no energy that θ takes off the other bins would make up for it.
+        for lane in range(multiplier.size):
+            steep = (multiplier[lane] > STEEPEST) | (multiplier[lane] < -STEEPEST)
+            multiplier[lane] = select(steep, 1.0, multiplier[lane])

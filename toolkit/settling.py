@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from .contour import Contour, Partition
+from .contour import STEEPEST, Contour, Partition
 from .errors import ContourWarning
 from .result import Run
 
-UNSETTLED, STEEPEST, RARE = 0.3, 10.0, 0.01
+UNSETTLED, RARE = 0.3, 0.01
 BELOW, ABOVE = 0.1, 0.25
 
 
