@@ -11,6 +11,7 @@ from .result import Run
 
 UNSETTLED, RARE = 0.3, 0.01
 BELOW, ABOVE = 0.1, 0.25
+STILL = 0.02  # share of accepted moves
 
 
 def warn_about(run: Run, stacklevel: int) -> None:
@@ -37,10 +38,20 @@ def doubts(run: Run) -> list[str]:
         )
     steepest = largest_multiplier(run, contour.zeta, contour.partition)
     if steepest > STEEPEST:
+        overshoots = "steps overshoot there and θ settles on a wrong value"
+        if run.sampler.dynamics.leapfrogs > 0:
+            overshoots = f"beyond {STEEPEST:.0f} proposals follow the gradient as it is, and θ is slow to settle"
         found.append(
-            f"the gradient is multiplied by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more; steps "
-            "overshoot there and θ settles on a wrong value: give smaller steps or wider bins"
+            f"the gradient is to be multiplied by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more; "
+            f"{overshoots}: give smaller steps or wider bins"
         )
+    if run.sampler.dynamics.leapfrogs > 0:
+        still = int((run.acceptance < STILL).any(axis=1).sum())
+        if still:
+            found.append(
+                f"{still} of {run.n_chains} chains accept less than {STILL:.0%} of their moves, and hardly move: give "
+                "smaller steps or wider bins"
+            )
     below, above = shares_outside(run)
     for share, limit, side, bound in (
         (below, BELOW, "below", contour.partition.u_min),
