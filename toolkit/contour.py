@@ -11,7 +11,6 @@ from . import signatures as s
 from .checks import check_choice, check_count, check_flag, check_number
 
 FIELDS = ("theta_zeta", "theta")
-STEEPEST = 10.0  # multiplier of a gradient; the largest of a right run was 5, and 36 to 660 where θ had run away
 
 
 @dataclass(frozen=True)
@@ -165,10 +164,10 @@ def contour(
     replica's E x² is 6 % too large after 4·10⁵ steps, 150,000 of them burn-in, and within its error of 2 % when it
     freezes.
 
-    Under MALA and HMC, whose test keeps that law whatever gradient proposals follow, a multiplier beyond ±10 is 1. (As
-    long as a chain stays in a bin, θ and the multiplier there grow. Where one step goes through ten bins or more,
-    proposals by that multiplier end ever further away, and chains stood still for good, with ``freezes`` too.) Where a
-    given partition has bins that narrow, the run warns before it begins.
+    Under MALA and HMC, whose test keeps that law whatever gradient proposals follow, a multiplier m is 1 where h
+    (m − 1)² |∇U|² > 16 T (HMC: h = ε²/2). As long as a chain stays in a bin, θ and m grow there, and where a step goes
+    through ten bins or more, proposals by m would end ever further away and chains stand still for good, with
+    ``freezes`` too. Where a given partition has bins as narrow as a fifth of a step, the run warns before it begins.
 
     Law: draws with their weights Ψ^ζ have the law exp(−U/T), for any θ that has settled; of P replicas at equal cost,
     θ's variance is that of one at P times the steps over P ω_{Pk} / ω_k, which is P^{1−α} for ω_k ∝ k^−α. Biased: by

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from .contour import STEEPEST, Contour, Partition
+from .contour import Contour, Partition
 from .errors import ContourWarning
 from .result import Run
 
-UNSETTLED, RARE = 0.3, 0.01
+UNSETTLED, STEEPEST, RARE = 0.3, 10.0, 0.01
 BELOW, ABOVE = 0.1, 0.25
 STILL = 0.02  # share of accepted moves
 
@@ -38,12 +38,14 @@ def doubts(run: Run) -> list[str]:
         )
     steepest = largest_multiplier(run, contour.zeta, contour.partition)
     if steepest > STEEPEST:
-        overshoots = "steps overshoot there and θ settles on a wrong value"
-        if run.sampler.dynamics.leapfrogs > 0:
-            overshoots = f"beyond {STEEPEST:.0f} proposals follow the gradient as it is, and θ is slow to settle"
+        tests = run.sampler.dynamics.leapfrogs > 0
+        where = f"by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more"
         found.append(
-            f"the gradient is to be multiplied by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more; "
-            f"{overshoots}: give smaller steps or wider bins"
+            f"the gradient is to be multiplied {where}; proposals that would then be rejected follow the gradient as "
+            "it is, and θ is slow to settle: give smaller steps or wider bins"
+            if tests
+            else f"the gradient is multiplied {where}; steps overshoot there and θ settles on a wrong value: give "
+            "smaller steps or wider bins"
         )
     if run.sampler.dynamics.leapfrogs > 0:
         still = int((run.acceptance < STILL).any(axis=1).sum())
