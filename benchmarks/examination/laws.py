@@ -52,7 +52,7 @@ def cycles(h: float, n_steps: int, n_cycles: int, exploration: float) -> None:
     squares = (x.var(axis=0) / law[:, 1] - 1.0) / math.sqrt(2.0 / CHAINS)
     worst = float(np.abs([means, squares]).max())
     print(
-        f"cosine cycles, h = {h}: largest |z| of mean and variance of {run.steps.size} steps {worst:.2f} (wanted < 4.5)"
+        f"cosine cycles, h = {h}: largest |z| of {run.steps.size} steps {worst:.2f} (wanted < 4.5)"
     )
 
 
