@@ -51,9 +51,7 @@ def cycles(h: float, n_steps: int, n_cycles: int, exploration: float) -> None:
     means = (x.mean(axis=0) - law[:, 0]) / np.sqrt(law[:, 1] / CHAINS)
     squares = (x.var(axis=0) / law[:, 1] - 1.0) / math.sqrt(2.0 / CHAINS)
     worst = float(np.abs([means, squares]).max())
-    print(
-        f"cosine cycles, h = {h}: largest |z| of {run.steps.size} steps {worst:.2f} (wanted < 4.5)"
-    )
+    print(f"cosine cycles, h = {h}: largest |z| of {run.steps.size} steps {worst:.2f} (wanted < 4.5)")
 
 
 def mala_acceptance(h: float, dim: int) -> None:
