@@ -667,6 +667,20 @@ MUTANTS = [
         "tests/test_contour.py tests/test_contour_laws.py",
     ),
     Mutant(
+        "contour: a multiplier without bound under a Metropolis test",
+        "toolkit/flattening.py",
+        "select(steep, 1.0, multiplier[lane])",
+        "select(steep, multiplier[lane], multiplier[lane])",
+        "tests/test_contour_laws.py -k accepted",
+    ),
+    Mutant(
+        "R-hat that is infinite printed as the largest number",
+        "toolkit/advice.py",
+        "if worst == np.inf:",
+        "if worst < 0.0:",
+        "tests/test_reporting.py -k stand_still",
+    ),
+    Mutant(
         "contour: temperature forgotten",
         "toolkit/flattening.py",
         "zeta * temperature[lane] * rise / width",

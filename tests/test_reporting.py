@@ -45,6 +45,15 @@ sgld on gaussian
 """
 
 
+def test_chains_that_stand_still_apart_have_an_infinite_r_hat_in_words():
+    """Steps of 10¹² × their like are never accepted; no number as large as 1.8e+308 is printed."""
+    run = drawn(sampler=samplers.mala(1e12), init=STARTS)
+    assert (run.acceptance == 0.0).all()
+    assert any(sentence.startswith("R-hat is infinite for coordinate 0") for sentence in run.warnings)
+    assert "∞" in str(run)
+    assert "e+308" not in str(run)
+
+
 def test_golden_text(good):
     """The lines before the table, whole; of the table, whose last digits are NumPy's, the numbers behind it."""
     text = str(replace(good, elapsed=0.25))

@@ -83,7 +83,11 @@ def unmixed(run: Run, tables: list[Table]) -> Iterator[str]:
 
 def apart(run: Run, tables: list[Table]) -> Iterator[str]:
     """The largest R̂."""
-    ratios = [np.nan_to_num(table.coordinates.r_hat, nan=0.0) for table in tables if table.coordinates is not None]
+    ratios = [
+        np.where(np.isnan(table.coordinates.r_hat), 0.0, table.coordinates.r_hat)
+        for table in tables
+        if table.coordinates is not None
+    ]
     most = np.array([ratio.max(initial=0.0) for ratio in ratios])
     table, worst = tables[int(most.argmax())], float(most.max())
     assert table.coordinates is not None
@@ -91,7 +95,12 @@ def apart(run: Run, tables: list[Table]) -> Iterator[str]:
     who = "chains" if table.coordinates.chains > 1 else "the two halves of the chain"
     where = of_setting(table)
     others = f" ({int((most > R_HAT).sum())} of {len(tables)} settings are above {R_HAT})" if table.words else ""
-    if worst > APART:
+    if worst == np.inf:
+        yield (
+            f"R-hat is infinite for coordinate {which}{where}{others}: no chain moves it, and they are in different "
+            "places, so no number of the table holds for the target; make the step size smaller, or give other starts."
+        )
+    elif worst > APART:
         remedy = (
             "give it more time, more replicas or a hotter top"
             if run.sampler.tempering is not None
