@@ -29,7 +29,7 @@ NUMBERS = {
     "window", "friction", "noise_estimate", "inertia", "by_coordinate", "zeta", "partition", "decay", "floor",
     "freezes",
     "drift_correction", "n_cycles", "exploration", "top_temperature", "bias", "resample_every", "thermostat", "tempers",
-    "bandwidth", "preconditioned", "n_leapfrogs",
+    "bandwidth", "preconditioned", "n_leapfrogs", "random_length",
 }  # fmt: skip
 
 # Constructor → what it must be given, the numbers of its defaults, and gradient evaluations per chain and step.
@@ -54,7 +54,7 @@ NAMED = {
     "tact_hmc": ((0.001,), {}, {"top_temperature": 6.0, **TACT, "bias": "abf", "resample_every": 50}, 1),
     "svgd": ((), {}, {"step_size": 3e-3, "n_replicas": 100, "bandwidth": None, "preconditioned": True}, 100),
     "mala": ((0.01,), {}, {"temperature": 1.0}, 1),
-    "hmc": ((0.01,), {}, {"temperature": 1.0, "n_leapfrogs": 10}, 10),
+    "hmc": ((0.01,), {}, {"temperature": 1.0, "n_leapfrogs": 10, "random_length": True}, 10),
 }  # fmt: skip
 REFLECTED = {"r2sgld", "r2sghmc"}
 WITHOUT_NOISE = {"mala", "hmc"}

@@ -8,6 +8,7 @@ from .coordinates import Coordinates
 from .exchange import ReplicaExchange
 from .result import Run
 from .settling import doubts
+from .standstill import standstills
 from .summary import weight_share
 
 R_HAT, APART = 1.01, 1.1  # Vehtari et al. (2021), section 4; Gelman & Rubin's old limit, above which chains are apart
@@ -20,7 +21,7 @@ BOUNCES = 0.5  # a step
 
 def warnings_of(run: Run, coordinates: Coordinates | None) -> list[str]:
     """All that speaks against the run; empty where nothing does."""
-    return [*unfinished(run), *unmixed(run, coordinates), *untempered(run), *overshooting(run), *unweighted(run)]
+    return [*unfinished(run), *unmixed(run, coordinates), *untempered(run), *overshooting(run), *standstills(run), *unweighted(run)]
 
 
 def unfinished(run: Run) -> Iterator[str]:
