@@ -8,6 +8,7 @@ import pytest
 from targets import mixtures
 from toolkit import Sampler, boundaries, dynamics, sample, samplers, schedules, tempering
 from toolkit.contour import Partition, step_decay
+from toolkit.metropolis import total_leapfrogs
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 
@@ -233,7 +234,8 @@ def test_draws_weights_and_costs(name):
     assert (run.weights == 1.0).all() or weighted
     per_replica = {"psgld": 2, "hmc": 10}.get(name, 1)
     assert sampler.gradients_per_step == per_replica * replicas
-    assert run.gradient_evaluations == 31 * 3 * per_replica * replicas
+    evaluations = 31 * 3 * per_replica * replicas if name != "hmc" else 3 * total_leapfrogs(10, run.seed, 0, 31)
+    assert run.gradient_evaluations == evaluations
     assert make(name).gradients_per_step == NAMED[name][3]
     assert short_run(sampler, keep_replicas=True).replica_draws.shape == (3, replicas, n, 2)
     assert np.isnan(run.acceptance).all() == (name not in WITHOUT_NOISE)

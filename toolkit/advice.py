@@ -21,7 +21,14 @@ BOUNCES = 0.5  # a step
 
 def warnings_of(run: Run, coordinates: Coordinates | None) -> list[str]:
     """All that speaks against the run; empty where nothing does."""
-    return [*unfinished(run), *unmixed(run, coordinates), *untempered(run), *overshooting(run), *standstills(run), *unweighted(run)]
+    return [
+        *unfinished(run),
+        *unmixed(run, coordinates),
+        *untempered(run),
+        *overshooting(run),
+        *standstills(run),
+        *unweighted(run),
+    ]
 
 
 def unfinished(run: Run) -> Iterator[str]:

@@ -129,7 +129,9 @@ def likely(group: Group, n_chains: int) -> Group | Unknown:
         return group
     kept = np.flatnonzero(group.expected * n_chains >= LIKELY)
     if not kept.size:
-        return Unknown(group.name, f"fewer than {LIKELY:g} of {n_chains} chains begin in any mode; give more chains", True)
+        return Unknown(
+            group.name, f"fewer than {LIKELY:g} of {n_chains} chains begin in any mode; give more chains", True
+        )
     values = group.values
     return group._replace(
         labels=[group.labels[i] for i in kept],

@@ -69,8 +69,8 @@ def standstills(run: Run) -> Iterator[str]:
     if worst.steps >= LONG and worst.steps > BEYOND * chance * per_draw:
         of = f" (replica {worst.replica})" if run.replica_draws.shape[1] > 1 else ""
         yield (
-            f"Chain {worst.chain}{of} stood still for {worst.steps:,} steps in a row, from step {worst.first:,} on, where "
-            f"chance explains some {max(1.0, chance * per_draw):,.0f}: {remedy}."
+            f"Chain {worst.chain}{of} stood still for {worst.steps:,} steps in a row, from step {worst.first:,} on, "
+            f"where chance explains some {max(1.0, chance * per_draw):,.0f}: {remedy}."
         )
 
 

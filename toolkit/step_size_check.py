@@ -88,13 +88,11 @@ class StepSizeReport:
                 told = f"the mean of x[{d}] is off by {bias / self.sds[1, d]:.2g} ± {error / self.sds[1, d]:.2g} sd"
             found = int((self._standard_errors > self.quantile).any(axis=0).sum())
             return (
-                f"BIASED by the step size in {found} of {self.sds.shape[1]} coordinates: most surely {told} at this step "
-                "size, extrapolated from half of it; take smaller steps."
+                f"BIASED by the step size in {found} of {self.sds.shape[1]} coordinates: most surely {told} at this "
+                "step size, extrapolated from half of it; take smaller steps."
             )
         if not self.is_settled:
-            return (
-                f"NOT SETTLED: no bias stands out, but one of {self._unseen:.2g} sd would not; give more steps or chains."
-            )
+            return f"NOT SETTLED: no bias stands out, but one of {self._unseen:.2g} sd would not; give more steps."
         return f"No bias of the step size stands out; one of more than {self._unseen:.2g} sd would."
 
     @property
@@ -149,7 +147,7 @@ def check_step_size(
     to. Under exchange and other tempering all replicas' steps are halved, and a schedule is stretched over twice the
     steps. Chains begin where the run's began, again and again where there are more of them, with other random numbers.
     n_steps: at h (None: as the run has done). burn_in: at h (None: the run's, or a quarter of the steps where it had
-    none). n_chains: None for the run's, and at least 64, or what the sampler's arrays say. seed: None for the run's + 1.
+    none). n_chains: None for the run's, and at least 64, or what the sampler's arrays say. seed: None: the run's + 1.
     Both runs take three times the gradient evaluations of one. Standard errors are those between chains, so a mode that
     neither run has found is not seen; an unbiased sampler is called biased with probability 1e-3, about.
     Raises TypeError or ValueError for arguments that are not what they must be, for Stein's particles, which are no
@@ -189,7 +187,9 @@ def check_step_size(
 def check_setting(sampler: Sampler) -> None:
     """Raise ValueError where halving the step size of all chains together says nothing."""
     if isinstance(sampler.tempering, Stein):
-        raise ValueError(f"run must be one of random draws, and Stein's particles are none, got one of {sampler.name!r}")
+        raise ValueError(
+            f"run must be one of random draws, and Stein's particles are none, got one of {sampler.name!r}"
+        )
     for name, values in sampler.arrays.items():
         if values.ndim == 2 and (values != values[0]).any():
             raise ValueError(f"run must have one setting for all chains, got {name} that differ between chains")

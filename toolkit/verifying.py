@@ -77,16 +77,19 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """``passed``, ``FAILED`` or ``NOT JUDGED``, with the names of the checks, and what a run needs to judge them."""
+        """``passed``, ``FAILED`` or ``NOT JUDGED``, with the checks it rests on, and what a run needs to judge them."""
         if self.failed:
             return f"FAILED: {', '.join(check.name for check in self.failed)}"
         if self.passed:
-            return f"passed, with the law judged by {', '.join(c.name for c in self.checks if c.passed and c.name in LAWS)}"
+            laws = [check.name for check in self.checks if check.passed and check.name in LAWS]
+            return f"passed, with the law judged by {', '.join(laws)}"
         if not self.unjudged:
             return "NOT JUDGED: nothing failed, but no law of this problem and sampler can be judged"
         said = f"NOT JUDGED: nothing failed, but not judged are {', '.join(check.name for check in self.unjudged)}"
         if all(check.n_steps for check in self.unjudged):
-            return f"{said}; give n_steps={max(check.n_steps for check in self.unjudged):_}, or as many times more chains"
+            return (
+                f"{said}; give n_steps={max(check.n_steps for check in self.unjudged):_}, or as many times more chains"
+            )
         return f"{said}; each says what it needs"
 
     @property

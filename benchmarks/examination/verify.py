@@ -43,9 +43,7 @@ def main() -> None:
     names: dict[str, Any] = {"toolkit": toolkit, "samplers": samplers, "mixtures": mixtures}
     exec(block.group(1) if block else "", names)
     show("verify of README's example", verdict_of(names["report"]), "passed True, 6 of 6")
-    edge = constrained(
-        mixtures.gaussian_mixture([[0.0, -2.0], [0.0, 2.0]], 0.7), domains.box([-0.7, -6.0], [6.0, 6.0])
-    )
+    edge = constrained(mixtures.gaussian_mixture([[0.0, -2.0], [0.0, 2.0]], 0.7), domains.box([-0.7, -6.0], [6.0, 6.0]))
     for kind in ({"random_length": False}, {}):
         try:
             mover = samplers.hmc(0.2, n_leapfrogs=10, boundary=boundaries.reject(), **kind)
@@ -59,20 +57,15 @@ def main() -> None:
         show("  acceptance", f"{run.acceptance.mean():.3f}", f"{moved:.3f}, the share of moves made; {wall:.3f} back")
         show("  warnings", run.warnings, "one on the chain that stands still, none for longer steps")
     half = sample(
-        mixtures.gaussian_mixture([[0.0]], 1.0), samplers.hmc(np.pi / 10.0, **kind_of_length()), n_steps=2_000,
-        n_chains=64, init=np.full(1, 2.0), progress=False,
+        mixtures.gaussian_mixture([[0.0]], 1.0), samplers.hmc(np.pi / 10.0), n_steps=2_000,
+        n_chains=64, init=np.full(1, 2.0), seed=1, progress=False,
     )  # fmt: skip
     show("HMC on N(0, 1), half a period, all chains from 2: variance", f"{half.draws.var():.3f}", "1")
     normal = sample(
-        mixtures.gaussian_mixture([[0.0]], 1.0), samplers.sgld(0.5), n_steps=5_000, n_chains=64, progress=False
+        mixtures.gaussian_mixture([[0.0]], 1.0), samplers.sgld(0.5), n_steps=5_000, n_chains=64, seed=1, progress=False
     )
     check = getattr(toolkit, "check_step_size", None)
     print(check(normal) if check else "no check of the step size's bias for a run (wanted sd 1.155 at h, 1.069 at h/2)")
-
-
-def kind_of_length() -> dict[str, Any]:
-    """The default's."""
-    return {"n_leapfrogs": 10}
 
 
 if __name__ == "__main__":
