@@ -208,7 +208,7 @@ class Driver:
         )
 
     def _gradients(self) -> int:
-        """Gradient evaluations so far, all chains and replicas; trajectories of random length are counted as they were."""
+        """Gradient evaluations so far, all chains and replicas; random lengths are counted as they were."""
         job, dynamics, steps = self.job, self.job.sampler.dynamics, self.done
         per_chain = steps * job.sampler.gradients_per_step
         if dynamics.random_length:
