@@ -8,7 +8,7 @@ from targets import constrained, datasets, domains, mixtures, posteriors
 from toolkit import boundaries, check_step_size, sample, samplers
 
 NORMAL = gaussian(1.0)
-PARTICLES = samplers.svgd(n_replicas=2)
+PARTICLES, PLACES = samplers.svgd(n_replicas=2), [[[0.0], [1.0]]] * 64
 
 
 def run_of(sampler, **options):
@@ -71,7 +71,7 @@ BAD = {
     "run": (lambda: check_step_size(3), TypeError, "run must be a Run, got 3"),
     "order": (lambda: check_step_size(run_of(samplers.sgld(0.1)), order=3), ValueError, "order must be ≥ 1 and < 3"),
     "n_chains": (lambda: check_step_size(run_of(samplers.sgld(0.1)), n_chains=4), ValueError, "n_chains must be ≥ 8"),
-    "particles": (lambda: check_step_size(run_of(PARTICLES, init=[[[0.0], [1.0]]] * 64)), ValueError, "Stein's particles"),
+    "particles": (lambda: check_step_size(run_of(PARTICLES, init=PLACES)), ValueError, "Stein's particles"),
     "sweep": (
         lambda: check_step_size(run_of(samplers.sgld(np.linspace(0.1, 0.2, 64)))), ValueError,
         "run must have one setting for all chains, got step_sizes that differ",
