@@ -177,7 +177,9 @@ CALLS = [
     }),
     Call("toolkit.stein_samplers.svgd", samplers.svgd, {"n_replicas": 3}, PARTS),
     Call("toolkit.metropolis_samplers.mala", samplers.mala, STEP, PARTS),
-    Call("toolkit.metropolis_samplers.hmc", samplers.hmc, STEP, {**PARTS, "n_leapfrogs": count(1)}),
+    Call("toolkit.metropolis_samplers.hmc", samplers.hmc, STEP, {
+        **PARTS, "n_leapfrogs": count(1), "random_length": flag(),
+    }),
     # parts
     Call("toolkit.boundaries.Boundary", boundaries.Boundary, {"kind": "ignore"},
          {"kind": choice(*boundaries.KINDS), "coefficient": number(0.0, 0.0, ends="["), "max_bounces": count(0, 1)}),
@@ -189,7 +191,7 @@ CALLS = [
     Call("toolkit.boundaries.ignore", boundaries.ignore),
     Call("toolkit.dynamics.langevin", dynamics.langevin),
     Call("toolkit.dynamics.mala", dynamics.mala),
-    Call("toolkit.dynamics.hmc", dynamics.hmc, {}, {"n_leapfrogs": count(1)}),
+    Call("toolkit.dynamics.hmc", dynamics.hmc, {}, {"n_leapfrogs": count(1), "random_length": flag()}),
     Call("toolkit.dynamics.descent", dynamics.descent, {}, {"floor": POSITIVE}),
     Call("toolkit.dynamics.preconditioned_langevin", dynamics.preconditioned_langevin, {}, {"floor": POSITIVE}),
     Call("toolkit.dynamics.underdamped_langevin", dynamics.underdamped_langevin),

@@ -352,7 +352,8 @@ BAD_PARTS = {
         "decay": ((-0.1, 1.0), "must be finite and ≥ 0 and < 1, got"), "floor": ((0.0,), ABOVE_0),
         "preconditioned": ((0,), FLAG),
     },
-    dynamics.hmc: {"n_leapfrogs": ((0, 2**31), "must be ≥ 1"), "n_leapfrogs ": ((1.0,), "must be an integer, got")},
+    dynamics.hmc: {"n_leapfrogs": ((0, 2**31), "must be ≥ 1"), "n_leapfrogs ": ((1.0,), "must be an integer, got"),
+        "random_length": ((1, "yes"), FLAG)},
     tempering.estimated_correction: {
         "every": ((0,), COUNT), "evaluations": ((1, 2**16), "must be ≥ 2 and < 65536, got"),
     },

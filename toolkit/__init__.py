@@ -32,6 +32,7 @@ from .result import Run
 from .sampler import Sampler
 from .sampling import sample, stream
 from .saving import load
+from .step_size_check import StepSizeReport, check_step_size
 from .unavailable import UnavailableError
 from .verifying import Report, verify
 
@@ -51,11 +52,13 @@ __all__ = [
     "Run",
     "Sampler",
     "Spread",
+    "StepSizeReport",
     "Target",
     "UnavailableError",
     "accumulators",
     "boundaries",
     "check_gradient",
+    "check_step_size",
     "cycles",
     "diagnostics",
     "dynamics",

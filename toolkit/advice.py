@@ -9,6 +9,7 @@ from .exchange import ReplicaExchange
 from .result import Run
 from .settings import Setting, settings_of
 from .settling import doubts
+from .standstill import standstills
 from .starts import share_one_place
 from .summary import weight_share
 from .truth_comparison import Comparison
@@ -29,6 +30,7 @@ def warnings_of(run: Run, tables: list[Table], comparison: Comparison | None) ->
         *unseen(run, comparison),
         *untempered(run),
         *overshooting(run),
+        *standstills(run),
         *unweighted(run),
     ]
 
