@@ -252,7 +252,7 @@ def test_lengths_of_trajectories_are_uniform_and_those_of_all_chains():
     moved = {}
     for random_length in (False, True):
         sampler = samplers.hmc(0.5, n_leapfrogs=mean, random_length=random_length)
-        run = sample(flat, sampler, n_steps=n_steps, n_chains=n_chains, seed=57)
+        run = sample(flat, sampler, n_steps=n_steps, n_chains=n_chains, seed=57, init=np.zeros(1))
         moved[random_length] = np.diff(run.draws[:, :, 0], axis=1, prepend=0.0)
     ratio = moved[True] / moved[False] * mean  # the normals are the same
     lengths = np.rint(np.median(ratio, axis=0)).astype(int)

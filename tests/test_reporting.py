@@ -41,6 +41,7 @@ sgld on gaussian
   noise      none
   draws      4 chains × 1,900 draws × 2 dimensions, burn-in 100, thin 1, seed 0
   steps      2,000 of 2,000 in 0.25 s; 8,000 gradient evaluations, 3.2e+04 a second
+  bias       by the step size, as no Metropolis test takes it away: toolkit.check_step_size(run) measures it
 
 """
 
