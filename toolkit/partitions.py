@@ -11,11 +11,11 @@ from .errors import DivergenceError, InterruptedWarning
 from .problem import Problem
 from .sampler import Sampler
 from .schedules import constant
+from .seeds import PILOT, derived_seed
 
 Floats = NDArray[np.float64]
 
 CHAINS, STEPS, HEATS = 32, 2000, (10.0, 5.0, 2.0, 1.0)
-SEED_SHIFT = 0x9E3779B97F4A7C15  # the pilot's random numbers are not those of the run
 
 
 def find_partition(
@@ -42,20 +42,18 @@ def find_partition(
     )
     start = np.resize(init.reshape(-1, init.shape[2]), (CHAINS, init.shape[2]))
     gradients = 0
-    for heat in HEATS:
-        seed = (seed + SEED_SHIFT) % 2**64
+    for attempt, heat in enumerate(HEATS):
         hot = replace(pilot, temperatures=[[heat * t for t in row] for row in pilot.arrays["temperatures"]])
         gradients += CHAINS * STEPS * pilot.gradients_per_step
         try:
-            hot_energies, ends = energies_of(problem, hot, seed, start, threads)
+            hot_energies, ends = energies_of(problem, hot, derived_seed(seed, PILOT, 1 + attempt), start, threads)
             start = np.where(problem.contains(ends)[:, None], ends, start)  # a penalty's walls are soft
             break
         except DivergenceError as error:
             if heat == HEATS[-1]:
                 error.add_note("This was the pilot run that finds the partition; give contour a partition instead.")
                 raise
-    seed = (seed + SEED_SHIFT) % 2**64
-    energies, _ = energies_of(problem, pilot, seed, start, threads)
+    energies, _ = energies_of(problem, pilot, derived_seed(seed, PILOT, 0), start, threads)
     gradients += CHAINS * STEPS * pilot.gradients_per_step
     temperature = float(sampler.arrays["temperatures"].max())
     low, high = np.quantile(energies, [0.01, 0.99])
