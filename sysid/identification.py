@@ -147,7 +147,6 @@ class Identification(Problem):
         """
         n_chains = check_count("n_chains", n_chains, at_least=1)
         spread = check_number("spread", spread, at_least=0.0)
-        seed = check_count("seed", seed, at_least=0, below=2**64)
         rng = np.random.default_rng(derived_seed(seed, STARTS))  # other normals than those of exact draws
         is_scaled = self.coordinates.is_scaled
         centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())

@@ -94,8 +94,8 @@ def main() -> None:
     for shift in (32, 33, 40):
         count = shared(truth.independent_draws(N, seed=0), truth.independent_draws(N, seed=1 << shift))
         print(f"exact draws of {BALL.name}, of {N}, that seeds 0 and 2^{shift} share: {count} (wanted 0)")
-    count = shared(truth._sample[0], truth.independent_draws(N, seed=0))
-    print(f"exact draws of seed 0, of {N}, that the truth's own numbers are made of: {count} (wanted 0)")
+    count = shared(truth._sample[0], truth.independent_draws(200_000, seed=0))
+    print(f"exact draws of seed 0, of 200,000, that the truth's own numbers are made of: {count} (wanted 0)")
     problem = sysid.identify(sysid.data.simulate(SYSTEM, TIMES, noise=0.1, seed=2), SYSTEM).scaled()
     known: Any = problem.truth
     starts, exact = problem.starts(N, seed=2)[:, 0], known.independent_draws(N, seed=2)[:, 0]
