@@ -42,7 +42,7 @@ class TwinEngine:
         leaps = propose if sampler.dynamics.leapfrogs else propose_nothing
         target = problem.target
         own = lazily(target.energy_gradient) if target.stochastic else twin(target.energy_gradient)
-        look = lazily(look_nowhere if problem.domain is None else problem.domain.look.py_func)
+        look = lazily(look_nowhere if problem.domain is None else problem.domain.look_for(sampler.boundary.kind))
         parts = (own, twin(sampler.dynamics.move), look, twin(TEMPERS[kind]), twin(leaps))
         # As in the simulator the loop is Python's, and only what it calls is compiled, which takes seconds.
         self._call = functools.partial(interpreted(twin(advance), INTERPRETED), *parts)

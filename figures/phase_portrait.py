@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sysid import System
 from sysid.solution import Solution
-from toolkit.checks import check_array, check_count, check_instance, check_numbers, is_sequence
+from toolkit.checks import check_array, check_count, check_instance, check_measured, check_numbers, is_sequence
 
 Array = NDArray[np.float64]
 N_ARROWS = 30  # points of the field's grid along each axis
@@ -121,7 +121,7 @@ def stream(axes: Axes, velocities: Callable[[Array], Any], ends: Array) -> Strea
     x, y = (np.linspace(low, high, N_ARROWS) for low, high in ends)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     with np.errstate(all="ignore"):
-        values = np.asarray(velocities(points), dtype=np.float64)
+        values = check_measured("field(points)", velocities(points))
     if values.shape != points.shape or not np.isfinite(values).any():
         raise ValueError(f"field must give finite velocities (n, 2) at points (n, 2), got an array of {values.shape}")
     grid = np.ma.masked_invalid(values).reshape(N_ARROWS, N_ARROWS, 2)

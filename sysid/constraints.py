@@ -3,6 +3,7 @@
 import ast
 import itertools
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from targets import domains
 from targets.convex import Convex
+from toolkit.checks import check_number
 
 Array = NDArray[np.float64]
 
@@ -143,9 +145,15 @@ def in_logarithms(wall: Linear, names: tuple[str, ...], log: NDArray[np.bool_]) 
 def read(text: str, names: tuple[str, ...]) -> list[Linear]:
     """The walls of "a < b", "a < b < c" and so on; < and <= are alike. Raises ValueError otherwise."""
     longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    prefix = "parameter_"
+    while prefix in unicodedata.normalize("NFKC", text):  # as Python reads names; none of the user's may stand for one
+        prefix += "_"
+    places = {f"{prefix}{k}": k for k in range(len(names))}
     plain = re.sub(  # "dx:xy" is no name to Python
-        rf"(?<!\w)(?:{longest_first})(?!\w)", lambda found: f" parameter_{names.index(found[0])} ", text
+        rf"(?<!\w)(?:{longest_first})(?!\w)", lambda found: f" {prefix}{names.index(found[0])} ", text
     )
+    if "#" in plain:
+        raise ValueError(f"constraints must not hold '#', after which nothing would be read, got {text!r}")
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
     except SyntaxError as error:
@@ -154,7 +162,7 @@ def read(text: str, names: tuple[str, ...]) -> list[Linear]:
         isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in tree.ops
     ):
         raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}")
-    sides = [linear(node, names, text) for node in (tree.left, *tree.comparators)]
+    sides = [linear(node, places, names, text) for node in (tree.left, *tree.comparators)]
     walls = []
     for (left, right), op in zip(itertools.pairwise(sides), tree.ops, strict=True):
         low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)
@@ -165,23 +173,22 @@ def read(text: str, names: tuple[str, ...]) -> list[Linear]:
     return walls
 
 
-def linear(node: Any, names: tuple[str, ...], text: str) -> Array:
-    """An expression of parameter_0, parameter_1, … as its coefficients (q + 1,), the constant last."""
+def linear(node: Any, places: dict[str, int], names: tuple[str, ...], text: str) -> Array:
+    """An expression of the identifiers ``places`` (→ 0 … q − 1) as its coefficients (q + 1,), the constant last."""
     constant = np.zeros(len(names) + 1)
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
-        constant[-1] = node.value
+        constant[-1] = check_number(f"a number of the constraint {text!r}", node.value)
         return constant
     if isinstance(node, ast.Name):
-        places = [f"parameter_{k}" for k in range(len(names))]
         if node.id not in places:
             raise ValueError(f"constraints must name parameters ({', '.join(names)}), got {node.id!r} in {text!r}")
-        constant[places.index(node.id)] = 1.0
+        constant[places[node.id]] = 1.0
         return constant
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = linear(node.operand, names, text)
+        value = linear(node.operand, places, names, text)
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.BinOp):
-        left, right = linear(node.left, names, text), linear(node.right, names, text)
+        left, right = linear(node.left, places, names, text), linear(node.right, places, names, text)
         if isinstance(node.op, ast.Add | ast.Sub):
             return left + right if isinstance(node.op, ast.Add) else left - right
         if isinstance(node.op, ast.Mult) and not (left[:-1].any() and right[:-1].any()):

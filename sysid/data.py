@@ -15,6 +15,7 @@ from toolkit.checks import (
     check_deviation,
     check_flag,
     check_instance,
+    check_measured,
     check_number,
     check_real_array,
     check_row,
@@ -155,10 +156,7 @@ def from_arrays(
     states: names of the columns, or of the one. The rest: as in ``Series``.
     Raises TypeError or ValueError naming what is off: the row and the value.
     """
-    given: Any = values
-    if isinstance(values, np.ma.MaskedArray):
-        given = np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
-    table = check_real_array("values", given)
+    table = check_measured("values", values)
     table = table[:, None] if table.ndim == 1 else table
     named = (states,) if isinstance(states, str) else states
     return Series(times, table, named, velocities, noise, time_unit, units, name, source)

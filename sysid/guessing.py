@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .conditioning import descend
 from .model import Model
+from .search_progress import SearchProgress
 from .shots import Shot
 
 Array = NDArray[np.float64]
@@ -71,10 +72,13 @@ def matched_parameters(model: Model, times: Array, between: Array) -> Array:
     return np.asarray(solution / size)
 
 
-def polished(shot: Shot, theta: Array, least: Array, *, n_iterations: int) -> tuple[Array, float]:
+def polished(
+    shot: Shot, theta: Array, least: Array, *, n_iterations: int, progress: SearchProgress | None = None
+) -> tuple[Array, float]:
     """A θ of lower energy than ``theta`` where one is found, and its energy.
 
     Parameters that must be positive are moved by logarithms.
+    progress: what counts the evaluations, and may end them.
     least: where > 0, what that parameter does not come far below, though the energy has no lower bound.
     """
     positive = np.array(shot.positive)
@@ -82,6 +86,8 @@ def polished(shot: Shot, theta: Array, least: Array, *, n_iterations: int) -> tu
     def evaluate(points: Array) -> tuple[Array, Array]:
         at = np.where(positive, np.exp(np.clip(points, -300.0, 300.0)), points)
         energy, slope = shot.evaluate(at)
+        if progress is not None:
+            progress.count(energy)
         barrier = (np.divide(least, at, out=np.zeros_like(at), where=least > 0.0)) ** 2
         barrier = np.where(np.isfinite(energy)[:, None], barrier * len(shot.numbers), 0.0)
         return energy + barrier.sum(axis=1), np.where(positive, at * slope, slope) - 2.0 * barrier

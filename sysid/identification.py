@@ -102,7 +102,7 @@ class Identification(Problem):
 
     def system_parameters_of(self, parameters: Any) -> Array:
         """The system's own parameters (n, n_parameters) of parameters (n, q); usual ones for those not sampled."""
-        theta = np.atleast_2d(np.asarray(parameters, np.float64))
+        theta = np.atleast_2d(check_real_array("parameters", parameters))
         columns = [
             theta[:, self.names.index(name)] if name in self.names else np.full(len(theta), usual)
             for name, usual in zip(self.system.parameters, self.system.usual, strict=True)
@@ -168,8 +168,8 @@ class Identification(Problem):
         """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it.
 
         level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
-        Raises ValueError for a run of other positions, without draws, with weights that are all 0 or lie on one draw,
-        and for a level out of range; TypeError for what is no run.
+        Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with
+        weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
         return estimate(self.names, *self._weighted(run), self.priors, level=level)
 
@@ -177,6 +177,12 @@ class Identification(Problem):
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
         theta = self.parameters(run).reshape(-1, self.dim)
         check_instance("run", run, Run)
+        cold = run.sampler.arrays["temperatures"][..., : run.sampler.n_target_replicas]
+        if (cold != cold.flat[0]).any():
+            raise ValueError(
+                f"run must have one temperature for all chains, got {cold.min():g} to {cold.max():g}: their draws have "
+                "different laws"
+            )
         return theta, shares_of(run)
 
     def to_datatree(self, run: Run) -> Any:

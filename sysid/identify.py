@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from targets import constrained
 from targets.convex import Convex
 from targets.gaussian_truth import GaussianTruth
-from toolkit.checks import check_text
-from toolkit.problem import Target
+from toolkit.checks import check_number, check_text
+from toolkit.problem import Spread, Target
+from toolkit.sampling import check_progress
 
 from . import likelihoods
 from .composing import N_HEADER, block_of, quadratic_block
@@ -20,9 +21,11 @@ from .identification import Gaussian, Identification
 from .implicit import implicit_domain
 from .model import as_model
 from .prepared import Prepared
-from .prior_kernels import GAUSSIAN
+from .prior_kernels import GAUSSIAN, LAPLACE, LOG_NORMAL
 from .priors import Prior, check_priors, prior_table
+from .search_progress import TIME_LIMIT, SearchProgress
 from .system import System, check_names
+from .trajectory import Trajectory
 
 Array = NDArray[np.float64]
 
@@ -38,6 +41,8 @@ def identify(
     constraints: Any = None,
     log: Sequence[str] | None = None,
     name: str = "",
+    progress: bool | None = None,
+    time_limit: float = TIME_LIMIT,
 ) -> Identification:
     """The posterior of a model's parameters given time series, as a problem for ``sample``.
 
@@ -48,13 +53,20 @@ def identify(
     of all parameters, ≥ 0 inside: the problem's domain, at whose walls r2SGLD and r2SGHMC reflect draws; other samplers
     ignore it unless given a ``boundary``: ``reflect()``, or ``reject()`` for MALA and HMC. log: names of parameters
     sampled as logarithms; None: those with log-normal priors, and noise scales.
+    progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
+    time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
-    direction of parameters undetermined.
+    direction of parameters undetermined, or a user's function is not analytic at the data.
     """
     chosen = likelihoods.of(likelihood)
     model = model if isinstance(model, System) else as_model(model)
-    prepared = chosen.prepare(data, model)
+    check_progress(progress)
+    time_limit = check_number("time_limit", time_limit, above=0.0)
+    if isinstance(chosen, Trajectory):
+        prepared = chosen.prepare(data, model, SearchProgress(progress, time_limit))
+    else:
+        prepared = chosen.prepare(data, model)
     check_names("parameters", prepared.names)
     priors = check_priors(prior, prepared.names)
     logs = check_log(log, prepared, priors)
@@ -137,7 +149,7 @@ def assembled(draft: Identification) -> Identification:
     numbers = np.concatenate([header, coordinates.root.ravel(), table, prepared.numbers])
     target = Target(
         draft.target.name, q, block_of(prepared.kernel), numbers, prepared.work_rows + 2 * q,
-        truth_of(draft), stochastic=prepared.stochastic,
+        truth_of(draft), stochastic=prepared.stochastic, spread=spread_of(draft),
     )  # fmt: skip
     positive = must_be_positive(prepared, draft.priors)
     region = region_of(draft.constraints, draft.names, coordinates, positive)
@@ -150,6 +162,26 @@ def assembled(draft: Identification) -> Identification:
         return replace(draft, target=target, domain=None, truth=target.truth)
     problem = constrained(target, region)
     return replace(draft, target=target, domain=problem.domain, truth=problem.truth)
+
+
+def spread_of(draft: Identification) -> Spread:
+    """Where chains start in its positions: two standard deviations about the mode, as far as these are known.
+
+    Scaled: ±2, for the covariance is the identity, about. Else about the Gaussian posterior's mean; or about the
+    likelihood's start, half as far as a parameter is large (a logarithm: ½), and at most two of its prior's sds.
+    """
+    coordinates, truth = draft.coordinates, truth_of(draft)
+    if coordinates.is_scaled:
+        return Spread(2.0)
+    if truth is not None:
+        return truth.spread
+    usual = draft.usual_start()
+    center = coordinates.positions(usual)
+    reach = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
+    for k, law in enumerate(draft.priors):
+        if law.kind in ((LOG_NORMAL,) if coordinates.log[k] else (GAUSSIAN, LAPLACE)):
+            reach[k] = min(reach[k], 2.0 * law.scale)
+    return Spread(reach, center)
 
 
 def truth_of(draft: Identification) -> GaussianTruth | None:

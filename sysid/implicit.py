@@ -10,6 +10,7 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from toolkit.binding import bound
 from toolkit.compiling import compile_part, inlined
 from toolkit.domain import Domain
 from toolkit.lanes import with_item
@@ -17,6 +18,7 @@ from toolkit.maths import exp, larger, smaller
 from toolkit.signatures import DOMAIN
 
 from .constraints import Coordinates
+from .steppers import analytic
 
 Array = NDArray[np.float64]
 
@@ -35,9 +37,11 @@ def implicit_domain(
 
     walls: unit normals (n, q) and offsets (n,) of linear walls. A point outside is mirrored at the nearest point of the
     wall it is farthest beyond; that of a function's is found by repeated projection onto its tangent, the slope by a
-    complex step: a function must be analytic. Raises TypeError where one does not compile, or gives no number.
+    complex step: a function must be analytic; its integer powers are products. Raises TypeError where one does not
+    compile, or gives no number.
     """
     q = len(names)
+    functions = [bound(function) for function in functions]
     for function in functions:
         check_compiles(function, q)
     normals, offsets = walls
@@ -47,22 +51,23 @@ def implicit_domain(
     beyond: Any = None
     for function in functions:
         beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
-    return Domain(
-        label, q, compile_part(look_of(beyond), DOMAIN, allocates=True, handed=True), real, np.zeros(0, np.int32)
-    )
+    look = look_of(beyond)
+    compiled = compile_part(look, DOMAIN, allocates=True, handed=True)
+    is_single = len(functions) + len(offsets) == 1  # where walls meet, a foot on one of them is not the nearest point
+    return Domain(label, q, compiled, real, np.zeros(0, np.int32), look if is_single else None)
 
 
 def check_compiles(function: Any, q: int) -> None:
     """Raise TypeError where a constraint does not compile for real and complex parameters, or gives no number."""
     try:
-        compiled = njit(error_model="numpy")(function)
-        for kind in (types.float64, types.complex128):
-            compiled.compile((types.UniTuple(kind, q),))
+        forms = njit(error_model="numpy")(function), analytic(function)
+        for form, kind in zip(forms, (types.float64, types.complex128), strict=True):
+            form.compile((types.UniTuple(kind, q),))
     except (NumbaError, TypeError) as error:
         raise TypeError(
             f"constraints must be functions of a tuple of {q} numbers that Numba compiles, real and complex: {error}"
         ) from error
-    for signature in compiled.nopython_signatures:
+    for signature in (form.nopython_signatures[0] for form in forms):
         if not isinstance(signature.return_type, types.Float | types.Complex):
             raise TypeError(
                 f"constraints must give a number that is ≥ 0 inside and < 0 outside; {function.__name__} gives "
@@ -86,7 +91,7 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
 
     It writes the nearest point of the wall that the lane is farthest beyond to ``foot``, and is 0 inside.
     """
-    compiled = njit(error_model="numpy")(function)
+    compiled, differentiable = njit(error_model="numpy")(function), analytic(function)
     floats, complexes = (0.0,) * q, (0j,) * q
 
     @inlined
@@ -110,7 +115,7 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
                 v += real[(2 + k) * q + j] * u[j]
             v += 1j * (TINY * real[(2 + k) * q + along])
             theta = with_item(theta, k, cmath.exp(v) if real[k] != 0.0 else v)
-        return compiled(theta).imag / TINY
+        return differentiable(theta).imag / TINY
 
     @inlined
     def nearest(x, real):

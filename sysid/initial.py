@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from toolkit.checks import check_real_array
+
 from .system import System
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def initial_of(problem: "Identification", parameters: Any) -> Initial:
     Of likelihoods without initial states: the first row of the data, or of the first of several series, in which no
     state is missing, at its own time. Raises ValueError where there is no such row.
     """
-    theta = np.atleast_2d(np.asarray(parameters, np.float64))
+    theta = np.atleast_2d(check_real_array("parameters", parameters))
     series = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
     places = {
         state: problem.names.index(f"{state}(0)") for state in problem.system.states if f"{state}(0)" in problem.names

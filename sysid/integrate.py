@@ -10,7 +10,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from toolkit.blocks import available_threads
-from toolkit.checks import check_array, check_choice, check_count, check_instance, check_number
+from toolkit.checks import check_array, check_choice, check_count, check_instance, check_number, plain_array
 from toolkit.compiling import compile_part
 from toolkit.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
 
@@ -181,7 +181,7 @@ def check_times(times: Any) -> Array:
 def rows_of(name: str, values: Any, length: int, is_complex: bool) -> NDArray[Any]:
     """``values`` as finite rows (lanes, length), of complex numbers where asked for."""
     if is_complex:
-        given = np.asarray(values)
+        given = plain_array(name, values)
         parts = [check_array(name, part) for part in (given.real, given.imag)]
         array: NDArray[Any] = parts[0] + 1j * parts[1]
     else:

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_flag, check_scale
+from toolkit.binding import HoldsFunctions, bound
+from toolkit.checks import (
+    check_array,
+    check_count,
+    check_flag,
+    check_instance,
+    check_real_array,
+    check_scale,
+    check_text,
+    is_sequence,
+)
 
 from .system import check_names
 
@@ -19,7 +29,7 @@ MOST_TERMS = 2000
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(HoldsFunctions):
     """One candidate: its name, and either powers of the states (dim,), or a function of them.
 
     text: the term as an expression of x[0], x[1], …, which may call ``sin``, ``cos`` and ``own``, its function.
@@ -29,6 +39,18 @@ class Term:
     text: str
     powers: tuple[int, ...] | None = None
     own: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        check_text("text", self.text)
+        if self.powers is not None:
+            if not is_sequence(self.powers):
+                raise TypeError(f"powers must be None or a sequence of integers, got {self.powers!r:.200}")
+            for d, power in enumerate(self.powers):
+                check_count(f"powers[{d}]", power, at_least=0, below=2**6)
+        if self.own is not None and not callable(self.own):
+            raise TypeError(f"own must be None or a function of a state, got {self.own!r:.200}")
+        object.__setattr__(self, "own", bound(self.own))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +62,16 @@ class Library:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "states", check_names("states", self.states))
+        if not is_sequence(self.terms):
+            raise TypeError(f"terms must be a sequence of terms, got {self.terms!r:.200}")
         if not self.terms or len(self.terms) > MOST_TERMS:
             raise ValueError(f"a library must have 1 to {MOST_TERMS} terms, got {len(self.terms)}")
+        for k, term in enumerate(self.terms):
+            check_instance(f"terms[{k}]", term, Term)
+            if term.powers is not None and len(term.powers) != len(self.states):
+                raise ValueError(
+                    f"terms[{k}] must have {len(self.states)} powers, one of each state, got {len(term.powers)}"
+                )
         check_names("terms", [term.name for term in self.terms])
 
     def __repr__(self) -> str:
@@ -67,8 +97,12 @@ class Library:
         return tuple(term.name for term in self.terms)
 
     def evaluate(self, states: Any) -> Array:
-        """Θ (n, terms) at ``states`` (n, dim); nan where a state is. Raises ValueError for another shape."""
-        x = np.asarray(states, np.float64)
+        """Θ (n, terms) at ``states`` (n, dim); nan where a state is.
+
+        Raises TypeError where they are no real numbers; ValueError for another shape, masked entries, and where a
+        function of the user's gives a complex number.
+        """
+        x = check_real_array("states", states)
         if x.ndim != 2 or x.shape[1] != len(self.states):
             raise ValueError(f"states must have shape (n, {len(self.states)}), got {x.shape}")
         out = np.empty((len(x), len(self.terms)))
@@ -97,7 +131,11 @@ def column_of(term: Term, columns: tuple[Array, ...]) -> Array:
     space = {"sin": np.sin, "cos": np.cos, "x": columns}
     if term.own is not None:
         points = zip(*columns, strict=True)
-        return np.array([complex(term.own(point)).real for point in points])
+        values = np.array([complex(term.own(point)) for point in points])
+        if (np.abs(values.imag) > 0.0).any():
+            first = values[np.abs(values.imag) > 0.0][0]
+            raise ValueError(f"term {term.name!r} must give real numbers at real states, got {first}")
+        return values.real
     return np.asarray(eval(term.text, {"__builtins__": {}}, space))  # our own text, of ``fourier``
 
 
@@ -150,7 +188,9 @@ def fourier(states: Any, n_frequencies: int, *, frequency: float = 1.0) -> Libra
 def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
     """A user's own terms: name → function of a state, a tuple of dim numbers, to a number; Numba must compile it.
 
-    For ``trajectory`` likelihoods and simulations they are called with complex numbers too: they must be analytic.
+    For ``trajectory`` and ``weak`` likelihoods they are called with complex numbers too: they must be analytic there,
+    which these check at states of the data, as ``systems.own`` does. Integer powers may be of both signs. What they
+    read, such as global numbers, is what it is when they are given.
     Raises TypeError where one is no function, or does not give a number at a state of ones.
     """
     names = check_names("states", states)
@@ -161,7 +201,10 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
         if not callable(function):
             raise TypeError(f"named[{label!r}] must be a function of a state, got {function!r}")
         try:
-            check_array(f"named[{label!r}](ones)", float(complex(function((1.0,) * len(names))).real))
+            value = complex(function((1.0,) * len(names)))
+            if value.imag != 0.0:
+                raise ValueError(f"it gives the complex number {value}")
+            check_array(f"named[{label!r}](ones)", value.real)
         except Exception as error:
             raise TypeError(f"named[{label!r}] must give a number at a state of ones: {error}") from error
         terms.append(Term(label, "own(x)", own=function))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_instance, check_number
+from toolkit.checks import check_array, check_instance, check_number, check_real_array
 
 from .libraries import Library, polynomial
 from .model_source import right_hand_side
@@ -58,7 +58,7 @@ class Model:
 
     def coefficients(self, parameters: Any) -> Array:
         """Ξ (…, terms, states) of ``parameters`` (…, n). Raises ValueError for another last axis."""
-        beta = np.asarray(parameters, np.float64)
+        beta = check_real_array("parameters", parameters)
         if beta.ndim == 0 or beta.shape[-1] != len(self.parameters):
             raise ValueError(f"parameters must have shape (…, {len(self.parameters)}), got {beta.shape}")
         return np.asarray(self.constant + np.tensordot(beta, self.directions, axes=1))

@@ -7,7 +7,8 @@ from toolkit.maths import exp_share, fma, log, select
 
 # The table has a row per parameter: which of these laws, its location, 1/scale², and where its mixture begins and how
 # many parts it has. After the rows come the mixtures' parts: log of weight / scale, and 1/scale².
-FLAT, GAUSSIAN, LOG_NORMAL, LAPLACE, MIXTURE = range(5)
+N_KINDS = 5
+FLAT, GAUSSIAN, LOG_NORMAL, LAPLACE, MIXTURE = range(N_KINDS)
 KIND, LOCATION, PRECISION, FIRST, PARTS, WIDTH = range(6)
 
 

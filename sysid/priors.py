@@ -5,6 +5,7 @@ are −log densities up to constants. Constructors raise TypeError or ValueError
 is not > 0.
 """
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_number, check_scale
+from toolkit.checks import check_array, check_count, check_number, check_numbers, check_scale
 
-from .prior_kernels import FLAT, GAUSSIAN, LAPLACE, LOG_NORMAL, MIXTURE, WIDTH
+from .prior_kernels import FLAT, GAUSSIAN, LAPLACE, LOG_NORMAL, MIXTURE, N_KINDS, WIDTH
 
 __all__ = ["Prior", "flat", "gaussian", "horseshoe", "laplace", "lognormal", "spike_and_slab"]
 
@@ -30,7 +31,8 @@ HORSESHOE_REACH = 1e-4  # of the scale: the narrowest part of the mixture
 class Prior:
     """A law of one parameter: its kind, location and scale; for mixtures the parts' weights and scales, widest last.
 
-    spikes: how many of the narrowest parts stand for "this term is absent".
+    spikes: how many of the narrowest parts stand for "this term is absent". Raises TypeError or ValueError for an
+    unknown kind and for numbers that are no law of that kind; a flat prior and a mixture have no location and scale.
     """
 
     kind: int
@@ -39,6 +41,29 @@ class Prior:
     weights: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
     spikes: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("kind", self.kind, at_least=0, below=N_KINDS)
+        check_scale("scale", self.scale)
+        limits = {"above": -600.0, "below": 600.0} if self.kind == LOG_NORMAL else {}
+        check_number("location", self.location, **limits)
+        object.__setattr__(self, "weights", check_numbers("weights", self.weights, above=0.0))
+        object.__setattr__(self, "scales", check_numbers("scales", self.scales, above=1e-150, below=1e150))
+        if self.kind in (FLAT, MIXTURE) and (self.location, self.scale) != (0.0, 1.0):
+            what = "a flat prior" if self.kind == FLAT else "a mixture"
+            raise ValueError(
+                f"location and scale must be 0 and 1 for {what}, which has none, got {self.location:g} and "
+                f"{self.scale:g}"
+            )
+        n = len(self.weights)
+        if len(self.scales) != n or (n > 0) != (self.kind == MIXTURE):
+            raise ValueError(
+                f"weights and scales must be one of each part of a mixture, and none for others, got {n} weights and "
+                f"{len(self.scales)} scales for kind {self.kind}"
+            )
+        if any(after <= before for before, after in itertools.pairwise(self.scales)):
+            raise ValueError(f"scales must increase, got {self.scales!r:.200}")
+        check_count("spikes", self.spikes, at_least=0, below=max(n, 1))
 
     @property
     def is_positive(self) -> bool:

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .guessing import matched_parameters, polished, smoothed_states
+from .own_systems import check_analytic
+from .search_progress import SearchProgress
 from .series import Series
 from .shots import Equations, Errors, Shot, shot_of, steps_between
 
@@ -17,12 +19,16 @@ AGREEMENT = 1e-6  # of a step and half of it, over one interval, in units of the
 LEAST_NOISE = 1e-6  # of a guess, in the same units
 FIRST_NOISE = 3e4  # in units of the least
 GUESSED_SEGMENTS = 10
+CHECKED = 24  # rows of the data at which derivatives are compared with differences
 
 
 class Search:
     """The way from data to a shot and a start: smoothed states, matched parameters, a step, ever fewer segments."""
 
-    def __init__(self, law: "Trajectory", equations: Equations, data: Series, values: Array) -> None:
+    def __init__(
+        self, law: "Trajectory", equations: Equations, data: Series, values: Array, progress: SearchProgress
+    ) -> None:
+        self.progress = progress
         self.law, self.equations, self.times = law, equations, data.times
         self.system = equations.system
         self.observed: NDArray[np.bool_] = np.asarray(~np.isnan(values).all(axis=0))
@@ -39,6 +45,7 @@ class Search:
             self.parameters = matched_parameters(equations.model, self.times, between)
         else:
             self.parameters = self.system.usual
+        self._check_derivatives()
         self.step = self._agreeing_step() if law.step is None else law.step
 
     def shot(self) -> tuple[Shot, Array]:
@@ -48,7 +55,9 @@ class Search:
         parameters, noise = self.parameters, np.maximum(self._guessed_noise(), FIRST_NOISE * least)[self.observed]
         free = self.law.noise == "free"
         count, theta = 0, np.zeros(0)
-        for segments, gap in self._stages():
+        stages = self._stages()
+        for k, (segments, gap) in enumerate(stages, 1):
+            self.progress.enter(f"stage {k} of {len(stages)} ({segments} segment{'s' * (segments > 1)})")
             shot, rows = self._shot(segments, gap)
             if segments != count:
                 starts = self.states[rows[self.first is not None :]].ravel()
@@ -57,7 +66,7 @@ class Search:
             floor = np.zeros(theta.size)
             if free:
                 floor[-noise.size :] = least[self.observed]
-            theta, energy = polished(shot, theta, floor, n_iterations=60)
+            theta, energy = polished(shot, theta, floor, n_iterations=60, progress=self.progress)
             if not np.isfinite(energy):
                 raise ValueError(
                     "data must be near a solution from some parameters, but those found from the data's smoothed "
@@ -66,6 +75,15 @@ class Search:
                 )
             parameters = theta[: self.system.n_parameters]
         return shot, theta
+
+    def _check_derivatives(self) -> None:
+        """Raise ValueError where a user's function is not analytic at the data, which would look like bad data."""
+        model = self.equations.model
+        if model is not None and all(term.own is None for term in model.library.terms):
+            return
+        rows = np.unique(np.linspace(0.0, len(self.times) - 1, CHECKED).round().astype(np.int64))
+        points = np.concatenate([self.states[rows], np.tile(self.parameters, (len(rows), 1))], axis=1)
+        check_analytic(self.system, points[np.isfinite(points).all(axis=1)])
 
     def _first_finite(self, shot: Shot, parameters: Array, rest: Array) -> Array:
         """A θ of finite energy with ``parameters`` or else others that are to hand; where none has it, the first."""
@@ -146,9 +164,11 @@ class Search:
         errors = Errors(self.logarithmic, np.ones(self.system.dim), False, self.observed)
         theta = np.concatenate([self.parameters, self.states[:-1].ravel()])
         step, ends = float(np.diff(self.times).max()), None
+        self.progress.enter("the choice of a step")
         for _ in range(14):
             shot = self._shot_by(rows, self.spread, errors, step, None)
             energy, _, path = shot.follow(theta)
+            self.progress.count(energy)
             last = np.cumsum(steps_between(self.times, step)[:-1] + 1) - 1
             before, ends = ends, path[0, last]
             if before is not None and np.isfinite(energy[0]) and (abs(ends - before) < AGREEMENT * self.spread).all():

@@ -13,7 +13,7 @@ from toolkit.trigonometry import cos, sin
 from .libraries import Term, monomial_text
 from .model import Model
 from .model_source import compiled
-from .steppers import TABLEAUS, built, moved, slope_of, tuple_text, weighted
+from .steppers import TABLEAUS, analytic, built, moved, slope_of, tuple_text, weighted
 from .system import System
 
 TINY, HUGE = 1e-40, 1e40  # of complex steps: far below rounding, far above the smallest number
@@ -21,7 +21,6 @@ TINY, HUGE = 1e-40, 1e40  # of complex steps: far below rounding, far above the 
 
 def pullback_of_system(system: System) -> Any:
     """``pull(t, x, p, w)`` → (Σ_e w_e ∂f_e/∂x, Σ_e w_e ∂f_e/∂p), by complex steps of the right-hand side: exact."""
-    plain = inlined(system.rhs) if not hasattr(system.rhs, "py_func") else system.rhs
     x, p = [f"x[{d}]" for d in range(system.dim)], [f"p[{k}]" for k in range(system.n_parameters)]
     lines, pulls = ["def pull(t, x, p, w):"], []
     for k in range(len(x) + len(p)):
@@ -30,7 +29,7 @@ def pullback_of_system(system: System) -> Any:
         products = [(f"f{k}[{e}].imag*{HUGE!r}", f"w[{e}]") for e in range(len(x))]
         pulls.append(summed(products))
     lines.append(f"    return {tuple_text(pulls[: len(x)])}, {tuple_text(pulls[len(x) :])}")
-    return inlined(built("pull", "\n".join(lines), rhs=plain, fma=fma))
+    return inlined(built("pull", "\n".join(lines), rhs=analytic(system.rhs), fma=fma))
 
 
 def pullback_of_model(model: Model) -> Any:
@@ -44,7 +43,7 @@ def pullback_of_model(model: Model) -> Any:
     for k in used.tolist():
         term = model.library.terms[k]
         if term.own is not None:
-            space[f"own{k}"] = compiled(term.own)
+            space |= {f"own{k}": compiled(term.own), f"analytic{k}": analytic(term.own)}
         lines.append(f"    v{k} = {term.text.replace('own(', f'own{k}(')}")
         coefficients = []
         for e in range(dim):
@@ -71,7 +70,7 @@ def slopes_of(term: Term, k: int, dim: int) -> list[str]:
         return [f"{float(q)!r}*{monomial_text(fallen[d])}" if q else "" for d, q in enumerate(term.powers)]
     if term.own is not None:
         points = [tuple_text([f"x[{e}] + {TINY if e == d else 0.0!r}j" for e in range(dim)]) for d in range(dim)]
-        return [f"complex(own{k}({point})).imag*{HUGE!r}" for point in points]
+        return [f"complex(analytic{k}({point})).imag*{HUGE!r}" for point in points]
     factor, state = term.text[len("sin(") : -1].split("*x")  # as ``fourier`` writes it
     wave = "cos" if term.text.startswith("sin") else "-sin"
     return [f"{factor}*{wave}({factor}*x[{d}])" if state == f"[{d}]" else "" for d in range(dim)]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_real_array, check_text
+from toolkit.checks import check_array, check_measured, check_text
 
 from .system import check_names, check_units
 
@@ -17,9 +17,10 @@ Array = NDArray[np.float64]
 class Series:
     """States of a system at some times.
 
-    times: (n,), increasing. values: (n, dim); nan where a value is missing. states: names of columns. velocities:
-    (n, dim), exact time derivatives, of simulated data. noise: (dim,) standard deviations of the errors where known,
-    of the values or, log-normal, of their logarithms. time_unit, units: "" where without. source: where it is from.
+    times: (n,), increasing. values: (n, dim); nan, or masked, where a value is missing. states: names of columns.
+    velocities: (n, dim), exact time derivatives, of simulated data. noise: (dim,) standard deviations of the errors
+    where known, of the values or, log-normal, of their logarithms. time_unit, units: "" where without. source: where
+    it is from.
     Raises TypeError or ValueError naming what is off: the row and the value.
     """
 
@@ -35,7 +36,7 @@ class Series:
 
     def __post_init__(self) -> None:
         states = check_names("states", self.states)
-        times, values = check_array("times", self.times), check_real_array("values", self.values)
+        times, values = check_array("times", self.times), check_measured("values", self.values)
         if times.ndim != 1 or values.shape != (times.size, len(states)):
             raise ValueError(
                 f"values must have shape (times, states) = ({times.size}, {len(states)}), got {values.shape}, "

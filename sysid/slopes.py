@@ -19,7 +19,7 @@ from toolkit.pointwise import reason
 from toolkit.signatures import FLOATS, MATRIX
 from toolkit.vectors import WideCompiler
 
-from .steppers import rk4_step, rk5_step, slope_of
+from .steppers import analytic, rk4_step, rk5_step, slope_of
 from .system import System
 
 FIXED = {"rk4": rk4_step, "rk5": rk5_step}
@@ -108,9 +108,10 @@ def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any],
 def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: Any) -> Any:
     """A right-hand side compiled for ``number``. Raises TypeError where it does not, or gives no ``dim`` of them."""
     kind = "complex numbers, by which derivatives are taken," if number is types.complex128 else "floats"
-    compiled = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
     given = (types.float64, types.UniTuple(number, dim), types.UniTuple(number, n_parameters))
     try:
+        compiled = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
+        compiled = analytic(rhs) if number is types.complex128 else compiled
         compiled.compile(given)
     except Exception as error:  # Numba refuses in many classes
         raise refused(rhs, dim, kind, reason(error)) from error

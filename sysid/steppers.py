@@ -9,6 +9,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload
 
+from toolkit.binding import bound
 from toolkit.compiling import inlined
 from toolkit.maths import fma
 from toolkit.rebinding import rebind
@@ -47,6 +48,11 @@ def tuple_text(entries: list[str]) -> str:
     return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
 
 
+def analytic(function: Callable[..., Any]) -> Any:
+    """A user's function as it is compiled for complex steps: integer powers, also in what it calls, are products."""
+    return rebind(function, allocates=True, ours=False, products=True)
+
+
 def weighted(x, weights, slopes):
     """x + Σ_i weights[i] slopes[i] of tuples: floats with fused multiply-adds, or complex numbers."""
     raise NotImplementedError("it is for compiled code")
@@ -69,14 +75,14 @@ def weighted_compiled(x, weights, slopes):
 def slope_of(rhs: Callable[..., Any]) -> Any:
     """The right-hand side compiled to be inlined: with the toolkit's functions on floats, so that loops vectorise."""
     plain = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
-    ours = rebind(rhs, allocates=False, ours=True)
+    ours, of_complex = rebind(rhs, allocates=False, ours=True), analytic(rhs)
 
     def slope(t, x, p):
         raise NotImplementedError("it is for compiled code")
 
     @overload(slope, jit_options=INLINE)
     def slope_compiled(t, x, p):
-        chosen = plain
+        chosen = of_complex
         if not is_complex(t, x, p):
             try:
                 ours.compile((t, x, p))
@@ -113,9 +119,9 @@ def rk4_step(rhs: Callable[..., Any]) -> Any:
     a loop over lanes. Law: error per step O(h⁵); analytic in x and p, so that complex steps differentiate it exactly.
     Source: Kutta (1901).
     """
-    return step_of(rhs, "rk4")
+    return step_of(bound(rhs), "rk4")
 
 
 def rk5_step(rhs: Callable[..., Any]) -> Any:
     """``step(t, h, x, p)``: as ``rk4_step``, by the six stages of order 5 of Dormand & Prince (1980), RK5(4)7M."""
-    return step_of(rhs, "rk5")
+    return step_of(bound(rhs), "rk5")

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_row, check_text, is_sequence
+from toolkit.binding import HoldsFunctions, bound
+from toolkit.checks import check_number, check_row, check_text, is_sequence
 
 from .terms import Terms, check_terms
 
@@ -15,13 +16,15 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class System(HoldsFunctions):
     """dx/dt = rhs(t, x, p), of states x and parameters p.
 
     rhs: function (t, x, p) → tuple of dim numbers; t a number, x a tuple of dim, p a tuple of n_parameters.
     Numba compiles it, for floats and for complex numbers: derivatives are taken by complex steps, so it must be
-    analytic where it is used (no abs, min, max, comparisons), with sin, cos, exp, log, sqrt from NumPy, which take
-    both. states, parameters: names. usual: parameters (n_parameters,) of textbooks; start: a usual state (dim,).
+    analytic where it is used (no abs, sign, min, max, comparisons), with sin, cos, exp, log, sqrt from NumPy, which
+    take both; powers with integer exponents are products, right for both signs (docs/identification.md has the list).
+    Global numbers and functions that it reads are those of the moment when the system is made.
+    states, parameters: names. usual: parameters (n_parameters,) of textbooks; start: a usual state (dim,).
     time_unit, units: of time and of each state, "" where without. terms: where the system is linear in its parameters,
     state → term of a library → what its coefficient is: a number, a parameter's name, or parameter → factor, "" for 1
     (see ``model.model_of``).
@@ -51,9 +54,16 @@ class System:
             raise ValueError(f"parameters must not be named as states, got {both[0]!r}")
         if not callable(self.rhs):
             raise TypeError(f"rhs must be a function (t, x, p), got {self.rhs!r}")
+        object.__setattr__(self, "rhs", bound(self.rhs))
         for name, length in (("usual", len(self.parameters)), ("start", len(self.states))):
             object.__setattr__(self, name, check_row(name, getattr(self, name), length))
         object.__setattr__(self, "units", check_units(self.units, len(self.states)))
+        for label in ("time_unit", "source"):
+            check_text(label, getattr(self, label))
+        if self.invariant is not None and not callable(self.invariant):
+            raise TypeError(f"invariant must be None or a function (states, parameters), got {self.invariant!r:.200}")
+        if self.lyapunov is not None:
+            check_number("lyapunov", self.lyapunov)
         if self.terms is not None:
             check_terms(self.terms, self.states, self.parameters)
 

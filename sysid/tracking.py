@@ -12,7 +12,7 @@ from toolkit.checks import check_array
 from .model import Model
 from .normal_equations import minimiser
 from .series import Series
-from .windows import INTEGRAL, Grid, by_windows, defects, grid_of, slopes, smooth, solve
+from .windows import INTEGRAL, Grid, by_windows, check_slopes, defects, grid_of, slopes, smooth, solve
 
 Array = NDArray[np.float64]
 MOST_NODES = 300_000  # times states: some 3 GiB of band
@@ -54,6 +54,7 @@ def first_guess(data: list[Series], model: Model, substeps: int, known: Array | 
         path, velocities = smooth(series, grid.times)
         tracked.append(Tracked(series, grid, path))
         terms_of.append(check_array("the library's terms", model.library.evaluate(path)))
+        check_slopes(model.library, path)
         velocities_of.append(velocities)
     speed = np.sqrt(np.mean(np.concatenate(velocities_of) ** 2, axis=0))
     speed[speed == 0.0] = 1.0

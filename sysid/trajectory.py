@@ -11,6 +11,7 @@ from toolkit.checks import check_array, check_choice, check_count, check_number
 from .libraries import Library
 from .model import Model
 from .prepared import Prepared
+from .search_progress import SearchProgress
 from .searching import Search
 from .series import Series, check_series
 from .shots import Shot, equations_of, values_in_order
@@ -34,16 +35,23 @@ class Trajectory:
     gap: float
     limit: float
 
-    def prepare(self, data: Series, model: System | Library | Model) -> Prepared:
+    def prepare(
+        self, data: Series, model: System | Library | Model, progress: SearchProgress | None = None
+    ) -> Prepared:
         """The energy of ``data`` under solutions of ``model``, with a start found from the data.
 
+        progress: of the search for the start; None: nothing is shown, and it ends after ten minutes.
+
         θ: parameters, then free initial states, "x(0)" of the first segment, "x(1)" of the next, then free standard
-        deviations "sd(x)". Raises TypeError or ValueError naming what does not fit.
+        deviations "sd(x)". Raises TypeError or ValueError naming what does not fit, TimeoutError where the search
+        takes too long.
         """
-        shot, theta = self.shot(data, model)
+        shot, theta = self.shot(data, model, progress)
         return Prepared(shot.names, shot.kernel, shot.numbers, shot.work_rows, shot.positive, theta, first=shot.first)
 
-    def shot(self, data: Series, model: System | Library | Model) -> tuple[Shot, Array]:
+    def shot(
+        self, data: Series, model: System | Library | Model, progress: SearchProgress | None = None
+    ) -> tuple[Shot, Array]:
         """The energy, with a θ (q,) near its lowest."""
         check_series("data", data)
         if not isinstance(model, System | Library | Model):
@@ -60,7 +68,9 @@ class Trajectory:
             )
         if self.segments >= len(data):
             raise ValueError(f"segments must be fewer than the {len(data)} times of the data, got {self.segments}")
-        return Search(self, equations, data, values).shot()
+        progress = SearchProgress() if progress is None else progress
+        with progress.shown():
+            return Search(self, equations, data, values, progress).shot()
 
 
 def trajectory(

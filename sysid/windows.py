@@ -6,15 +6,18 @@ dx/dt = f, with the parabola through f(a), f(b), f(c) in place of f, they give
 of order 4 in h (the three-stage Lobatto IIIA method; Hairer, Nørsett & Wanner 1993, II.7).
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
+from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from .libraries import Library, column_of
 from .series import Series
+from .steppers import analytic
 
 Array = NDArray[np.float64]
 STEP = 1e-40  # of complex steps: its square is 0 beside any state
@@ -22,6 +25,7 @@ CHANGE = np.array([[-1.0, 0.0, 1.0], [-0.5, 1.0, -0.5]])  # of x, by the box and
 INTEGRAL = np.array([[1.0, 4.0, 1.0], [0.75, 0.0, -0.75]]) / 3.0  # of f, in half widths
 PENALTIES = 10.0 ** np.arange(-2.0, 12.1, 0.5)  # in units of nodes: lengths from 0.3 to 1000 nodes
 N_PROBES = 4  # of the trace
+CHECKED = 24  # states at which derivatives are compared with differences
 
 
 class Grid(NamedTuple):
@@ -110,9 +114,41 @@ def slopes(library: Library, path: Array) -> Array:
             if term.own is None:
                 value = column_of(term, columns)
             else:
-                value = np.array([complex(term.own(point)) for point in zip(*columns, strict=True)])
+                own = compiled_once(term.own) if isinstance(term.own, Dispatcher) else term.own
+                value = np.array([complex(own(point)) for point in zip(*columns, strict=True)])
             out[:, k, d] = np.imag(value) / STEP
     return out
+
+
+def check_slopes(library: Library, states: Array) -> None:
+    """Raise ValueError where a user's own term is not analytic at some of ``states`` (n, dim): by differences."""
+    if all(term.own is None for term in library.terms):
+        return
+    some = states[np.unique(np.linspace(0.0, len(states) - 1, CHECKED).round().astype(np.int64))]
+    exact, sizes = slopes(library, some), np.maximum(np.abs(some), 1e-3)
+    for d, state in enumerate(library.states):
+        moves, size = np.where(np.arange(some.shape[1]) == d, 6e-6 * sizes, 0.0), sizes[:, d, None]
+        with np.errstate(all="ignore"):
+            short, long = (
+                (library.evaluate(some + f * moves) - library.evaluate(some - f * moves)) / (1.2e-5 * f * size)
+                for f in (1.0, 2.0)
+            )
+            rounding = 1e-6 * np.abs(library.evaluate(some)) / size + 1e-9 * (1.0 + np.abs(some).max())
+            doubt = 20.0 * np.abs(long - short) + rounding
+            wrong = ~(np.abs(exact[:, :, d] - short) <= 1e-4 * np.abs(short) + doubt) & np.isfinite(doubt)
+        if wrong.any():
+            row, k = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"functions must be analytic, but at {library.states} = {some[row].tolist()} the derivative of "
+                f"{library.names[k]!r} with respect to {state} is {exact[row, k, d]:.6g} by a complex step and "
+                f"{short[row, k]:.6g} by differences: write abs(x) as np.sqrt(x*x), and use no sign, min or max"
+            )
+
+
+@functools.cache
+def compiled_once(function: Any) -> Any:
+    """A compiled function as it is for complex steps, whose globals Numba has frozen already."""
+    return analytic(function)
 
 
 def by_windows(values: Array, weights: Array) -> Array:

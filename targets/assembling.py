@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_number
+from toolkit.checks import check_number, plain_array
 from toolkit.philox import MAX_DIM
 
 from .convex import Convex, Draw
@@ -55,10 +55,7 @@ def assembled(
 
 def check_ends(name: str, values: Any, open_end: float) -> Array:
     """Ends of a box (dim,), finite or ``open_end``. Raises TypeError or ValueError otherwise."""
-    try:
-        ends = np.asarray(values)
-    except ValueError as error:
-        raise TypeError(f"{name} must be an array of numbers, got {values!r}: {error}") from None
+    ends = plain_array(name, values)
     if ends.size and ends.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be an array of real numbers, got {values!r}")
     if ends.ndim != 1 or not 0 < ends.size < MAX_DIM:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_count
-from toolkit.problem import Modes, Problem, Target, Truth, check_points
+from toolkit.problem import Modes, Problem, Target, Truth, check_finite_points
 from toolkit.seeds import EXACT_DRAWS, derived_seed
 
 from .convex import Convex
@@ -160,7 +160,7 @@ class ConstrainedTruth:
 
     def memberships(self, points: Any) -> Array:
         """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
-        nearest = nearest_of(self._centres, check_points(points, self.target.dim))
+        nearest = nearest_of(self._centres, check_finite_points(points, self.target.dim))
         return one_hot(nearest, len(self._centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:

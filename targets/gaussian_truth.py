@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, check_points
+from toolkit.problem import Modes, Spread, check_finite_points
 
 from .rejection import check_draws, generator
 from .strips import strip_masses
@@ -29,6 +29,13 @@ class GaussianTruth:
     lowest: float = 0.0
     accuracy: float = 1e-10
 
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
+
+    @property
+    def spread(self) -> Spread:
+        """Two standard deviations about the mean."""
+        return Spread(2.0 * np.sqrt(np.diag(self.covariance)), self.mean)
+
     @property
     def modes(self) -> Modes:
         """The one mode, at the mean."""
@@ -36,7 +43,7 @@ class GaussianTruth:
 
     def memberships(self, points: Any) -> Array:
         """Ones (n, 1)."""
-        return np.ones((len(check_points(points, self.mean.size)), 1))
+        return np.ones((len(check_finite_points(points, self.mean.size)), 1))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of ``lowest`` + ½ χ²(dim)."""

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, Target, check_points
+from toolkit.problem import Modes, Target, check_finite_points
 from toolkit.seeds import TRUTH, derived_seed
 
 from .logistic_reference import (
@@ -101,7 +101,7 @@ class LogisticTruth:
 
     def memberships(self, points: Any) -> Array:
         """Ones, shape (n, 1)."""
-        return np.ones((len(check_points(points, self.target.dim)), 1))
+        return np.ones((len(check_finite_points(points, self.target.dim)), 1))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Energies u with P(U ≤ u) = p: measured, and between and beyond (0.001, 0.999) along ½ χ²'s quantiles.

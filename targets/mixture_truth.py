@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array
-from toolkit.problem import Modes, Target, check_points
+from toolkit.problem import Modes, Spread, Target, check_finite_points, check_points
 
 from .energy_law import energy_law
 from .gaussian_truth import gaussian_cells
@@ -21,7 +21,10 @@ Array = NDArray[np.float64]
 
 def with_mixture_truth(target: Target, means: Array, covariances: Array, weights: Array) -> Target:
     """``target`` with the truth of Σ w_k N(μ_k, Σ_k), which its normalised energy is that of."""
-    return replace(target, truth=MixtureTruth(target, means, covariances, weights))
+    sds = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+    return replace(
+        target, truth=MixtureTruth(target, means, covariances, weights), spread=Spread.around(means, 2.0 * sds)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,8 @@ class MixtureTruth:
     means: Array  # (components, dim)
     covariances: Array  # (components, dim, dim)
     weights: Array  # (components,)
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
 
     @property
     def accuracy(self) -> float:
@@ -87,7 +92,7 @@ class MixtureTruth:
 
     def memberships(self, points: Any) -> Array:
         """Posterior probability of each component at ``points`` (n, dim); shape (n, components)."""
-        log_densities = self.log_densities(points)
+        log_densities = self.log_densities(check_finite_points(points, self.target.dim))
         return np.asarray(np.exp(log_densities - scipy.special.logsumexp(log_densities, axis=1, keepdims=True)))
 
     def energy_quantiles(self, probabilities: Any) -> Array:

@@ -9,6 +9,7 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from toolkit.binding import bound
 from toolkit.checks import check_array, check_count, check_scale, check_text
 from toolkit.compiling import inlined
 from toolkit.lanes import with_item
@@ -51,6 +52,7 @@ def posterior(
     array (columns,); gradient is a tuple of ``dim`` floats or an array (dim,). It is compiled by Numba. data: (data,
     columns), or (data,) for one column. prior: a number σ for N(0, σ² I), ‖x‖²/(2σ²); a function x → (energy,
     gradient) like datum; or None for a flat one.
+    What they read, such as global numbers, is what it is now; a later change is seen by the next posterior of them.
     batch_size, refresh_every: as in ``regression.linear_regression``; the cost of all data is O(data) evaluations.
     Raises TypeError or ValueError naming the argument, also where a function does not compile or returns other things.
     """
@@ -60,6 +62,7 @@ def posterior(
     if rows.ndim != 2 or rows.size == 0:
         raise ValueError(f"data must have shape (data, columns) and not be empty, got {rows.shape}")
     n_drawn, refresh = check_batch(batch_size, refresh_every)
+    datum, prior = bound(datum), bound(prior)
     makes_arrays = check_function("datum", datum, dim, "(x, row)", (types.UniTuple(types.float64, dim), ROW))
     numbers = np.zeros(N_SHARED)
     numbers[N_DATA], numbers[N_DRAWN], numbers[REFRESH_EVERY] = len(rows), n_drawn, refresh

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, Truth, check_points
+from toolkit.problem import Modes, Truth, check_finite_points
 
 from .rejection import check_draws
 from .truth_checks import check_probabilities, checked_edges
@@ -60,7 +60,7 @@ class ProductTruth:
 
     def memberships(self, points: Any) -> Array:
         """Products of the coordinates' memberships, (n, modes). Raises ValueError above 4,096 modes."""
-        points = check_points(points, self.dim)
+        points = check_finite_points(points, self.dim)
         self._check_modes()
         rows = np.ones((len(points), 1))
         for d in range(self.dim):

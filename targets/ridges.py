@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, check_points
+from toolkit.problem import Modes, check_finite_points
 
 from .nearest import one_hot
 from .quantiles import rising_root
@@ -44,6 +44,8 @@ class RidgeTruth:
     borders: tuple[float, ...] = ()
     breaks: tuple[float, ...] = ()
     accuracy: float = 5e-5
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
 
     @cached_property
     def places(self) -> tuple[Array, Array, float]:
@@ -99,7 +101,7 @@ class RidgeTruth:
 
     def memberships(self, points: Any) -> Array:
         """One-hot rows (n, modes)."""
-        which = np.searchsorted(np.array(self.borders), check_points(points, self.dim)[:, 0])
+        which = np.searchsorted(np.array(self.borders), check_finite_points(points, self.dim)[:, 0])
         return one_hot(which, len(self.centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, Target, check_points
+from toolkit.problem import Modes, Target, check_finite_points
 from toolkit.seeds import TRUTH, derived_seed
 
 from .convex import Convex
@@ -94,7 +94,7 @@ class SampledTruth:
 
     def memberships(self, points: Any) -> Array:
         """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
-        nearest = nearest_of(self._centres, check_points(points, self.target.dim))
+        nearest = nearest_of(self._centres, check_finite_points(points, self.target.dim))
         return one_hot(nearest, len(self._centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_count, check_numbers
-from toolkit.problem import Modes, Target, check_points
+from toolkit.problem import Modes, Target, check_finite_points
 
 from .boxes import closed_lattice, refined_axis, with_middles
 from .nearest import nearest_of, one_hot
@@ -63,6 +63,8 @@ class WindowTruth:
     draw: Draw | None = None
     walled: bool = False
     accuracy: float = 1e-6
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships",)  # ``toolkit.truth_comparison``
 
     @cached_property
     def _panels(self) -> Panels:
@@ -136,7 +138,7 @@ class WindowTruth:
 
     def memberships(self, points: Any) -> Array:
         """1 for the mode in whose region a point lies, else 0; shape (n, modes)."""
-        return one_hot(self._labels(check_points(points, self.target.dim)), len(self.centres))
+        return one_hot(self._labels(check_finite_points(points, self.target.dim)), len(self.centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Energies u with P(U ≤ u) = p; nodes in the order of their energy."""

@@ -67,6 +67,16 @@ def box():
     return constrained(mixtures.gaussian_mixture([[0.0, 0.0]], 1.0), domains.box([-1.0, -0.5], [0.5, 1.0]))
 
 
+@functools.cache
+def wedge():
+    """Sides, a linear wall and a ball, small beside the target."""
+    region = domains.intersection(
+        domains.box([-0.4, -0.35], [0.35, np.inf]), domains.half_spaces([[1.0, 2.0]], [1.1]),
+        domains.ball([0.0, 0.0], 0.5),
+    )  # fmt: skip
+    return constrained(mixtures.gaussian_mixture([[0.0, 0.0]], 1.0), region)
+
+
 @target(dim=2)
 def banana(x):
     """A target as a user writes it."""
@@ -329,6 +339,10 @@ CASES |= {
     "far scratch": Case(lambda: (Target("rough", 2, rough_block, scratch_rows=70), samplers.sgld(0.02), {})),
     "bounces run out": Case(lambda: (flower(), samplers.sgld(0.3, boundary=boundaries.reflect(max_bounces=1)), {})),
     "penalty": Case(lambda: (flower(), samplers.sgld(0.02, boundary=boundaries.penalise(3.0)), {})),
+    "penalty as printed": Case(
+        lambda: (flower(), samplers.sgld(0.02, boundary=boundaries.penalise_as_printed(3.0)), {}), slow=True
+    ),
+    "penalty where walls meet": Case(lambda: (wedge(), samplers.mala(0.5, boundary=boundaries.penalise(3.0)), {})),
     "adapted correction": Case(
         lambda: (COSINE, samplers.resgld(**PAIR, correction=tempering.adapted_correction(0.4)), {})
     ),

@@ -70,11 +70,14 @@ DTYPES = st.sampled_from([np.float64, np.int32, np.bool_, np.complex128, np.floa
 ARRAYS = DTYPES.flatmap(
     lambda kind: st.builds(np.zeros, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3), st.just(kind))
 )
+HIDDEN = st.sampled_from([np.ma.masked, np.ma.masked_equal([1.0, 2.0], 2.0), np.ma.masked_all((2, 2)),
+    np.ma.masked_all(()), np.ma.masked_all((2, 3, 1)), [1.0, np.ma.masked], [np.ma.masked_all(2), [1.0, 2.0]],
+    np.array([1.0 + 1e-300j]), np.array([None, 1.0])])  # fmt: skip
 CONTAINERS = st.one_of(
     st.lists(SCALARS, max_size=3), st.lists(st.lists(SCALARS, max_size=2), max_size=3), st.tuples(SCALARS, SCALARS),
     st.dictionaries(st.text(max_size=2), SCALARS, max_size=2), st.sets(st.integers(), max_size=3),
 )  # fmt: skip
-ANYTHING = st.one_of(SCALARS, SCALARS, OBJECTS, CONTAINERS, ARRAYS)
+ANYTHING = st.one_of(SCALARS, SCALARS, OBJECTS, CONTAINERS, ARRAYS, HIDDEN)
 
 
 def kind(

@@ -54,7 +54,7 @@ def main(folder, names):
             found = arrays(name, "cuda", folder)
         except Exception as error:
             found = {"error": np.array(f"{type(error).__name__}: {error}")}
-        np.savez(Path(folder) / f"{number}.npz", allow_pickle=False, **found)
+        np.savez(Path(folder) / f"{number}.npz", **found)
         print(f"{time.perf_counter() - started:6.2f} s  {name}", flush=True)
 
 

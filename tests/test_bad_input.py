@@ -8,6 +8,7 @@ from toolkit import (
     Layout,
     Problem,
     Sampler,
+    Spread,
     Target,
     accumulators,
     boundaries,
@@ -36,6 +37,7 @@ LOG = Target("log", 1, log_block)
 BATCHES = Target("batches", 1, log_block, scratch_rows=COUNTER_ROWS, stochastic=True)
 GOOD = {"problem": NORMAL, "sampler": samplers.sgld(0.1), "n_steps": 10, "seed": 0}
 
+FAR = constrained(mixtures.cosine25(), shapes.polygon_of("far", [[1, 1], [2, 1], [1, 2]]))
 BAD_CALLS = {
     "problem": ({"problem": "normal"}, TypeError, "problem must be a Problem or a Target, got 'normal'"),
     "sampler": ({"sampler": 0.1}, TypeError, "sampler must be a Sampler, got 0.1"),
@@ -65,8 +67,12 @@ BAD_CALLS = {
         {"problem": LOG, "init": [0.0]}, ValueError, r"init must have a finite energy, got energy inf at \[0.0\]",
     ),
     "origin outside": (
-        {"problem": constrained(mixtures.cosine25(), shapes.polygon_of("far", [[1, 1], [2, 1], [1, 2]]))},
-        ValueError, "init defaults to the origin, which must lie inside",
+        {"problem": FAR, "init": [0.0, 0.0]}, ValueError,
+        r"init must lie inside the domain 'cosine25 in far', got \[0.0, 0.0\] for chain 0",
+    ),
+    "spread outside": (
+        {"problem": FAR, "init": Spread(0.5)}, ValueError,
+        "init must be given for 'cosine25 in far': .* for chain 0, replica 0, none lies inside the domain",
     ),
     "no domain": (
         {"sampler": samplers.sgld(0.1, boundary=boundaries.reflect())}, ValueError,
@@ -92,8 +98,9 @@ BAD_CALLS = {
         r"init must give the particles of a chain different places, .* got all 3 of chain 1 at \[1.0\]; "
         r"give shape \(n_chains, n_replicas, dim\) = \(2, 3, 1\)",
     ),
-    "particles without a start": (
-        {"sampler": samplers.svgd(n_replicas=3)}, ValueError, "init must give the particles of a chain different",
+    "particles at one start": (
+        {"sampler": samplers.svgd(n_replicas=3), "init": [0.0]}, ValueError,
+        "init must give the particles of a chain different",
     ),
     "minibatches for MALA": (
         {"problem": BATCHES, "sampler": samplers.mala(0.1)}, ValueError,
@@ -201,10 +208,11 @@ BAD_SAMPLERS = {
     "boundary": (lambda: samplers.sgld(0.1, boundary="reflect"), "boundary must be a Boundary, got 'reflect'"),
     "schedule": (lambda: samplers.sgld(0.1, schedule=0.5), "schedule must be a Schedule, got 0.5"),
     "penalty": (lambda: boundaries.penalise(0.0), "coefficient must be finite and > 0, got 0.0"),
+    "printed penalty": (lambda: boundaries.penalise_as_printed(-1.0), "coefficient must be finite and > 0, got -1.0"),
     "bounces": (lambda: boundaries.reflect(max_bounces=0), "max_bounces must be ≥ 1, got 0"),
     "unknown kind": (
         lambda: boundaries.Boundary("bounce"),
-        "kind must be one of 'reflect', 'reject', 'penalise', 'ignore'",
+        "kind must be one of 'reflect', 'reject', 'penalise', 'penalise_as_printed', 'ignore'",
     ),
     "kind without its number": (lambda: boundaries.Boundary("reflect"), "max_bounces must be ≥ 1, got 0"),
     "number of another kind": (
@@ -344,7 +352,8 @@ BAD_PARTS = {
         "decay": ((-0.1, 1.0), "must be finite and ≥ 0 and < 1, got"), "floor": ((0.0,), ABOVE_0),
         "preconditioned": ((0,), FLAG),
     },
-    dynamics.hmc: {"n_leapfrogs": ((0, 2**31), "must be ≥ 1"), "n_leapfrogs ": ((1.0,), "must be an integer, got")},
+    dynamics.hmc: {"n_leapfrogs": ((0, 2**31), "must be ≥ 1"), "n_leapfrogs ": ((1.0,), "must be an integer, got"),
+        "random_length": ((1, "yes"), FLAG)},
     tempering.estimated_correction: {
         "every": ((0,), COUNT), "evaluations": ((1, 2**16), "must be ≥ 2 and < 65536, got"),
     },

@@ -1,21 +1,26 @@
 """Machine code is compiled once, kept on disk, and never stale; a user's own target compiles alone."""
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numba import config, njit, types
+from numba.core.caching import IndexDataCacheFile
 
 import toolkit
 from targets import mixtures
-from toolkit import Layout, Target, sample, samplers
+from toolkit import Layout, Target, sample, samplers, stamps
+from toolkit.bytecode import constant
 from toolkit.compiling import compile_part
 from toolkit.engine import advance
-from toolkit.stamps import cache_stamp, constant, what_it_depends_on
+from toolkit.kept_code import KeptCode
+from toolkit.stamps import Reads, cache_stamp
 from toolkit.state import ADVANCE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -171,12 +176,142 @@ def test_files_that_are_not_what_they_are_called_are_not_run(copy):
     run_in(copy, PART.replace("gaussian_mixture([[0.0], [3.0]], 1.0)", "cosine25()").replace("[[0.7]]", "[[0.7, 0.0]]"))
     (other,) = (copy / "kept").rglob("*.cosine*.nbc")
     kept = file.read_bytes()
-    for damaged in (other.read_bytes(), kept[: len(kept) // 2], b""):
+    flipped = bytearray(kept)
+    flipped[len(kept) // 2] ^= 1  # within the machine code: it would be run
+    for damaged in (other.read_bytes(), kept[: len(kept) // 2], b"", bytes(flipped)):
         file.write_bytes(damaged)
         again, compiled = run_in(copy, PART)
         assert again == first
         assert "gaussian_mixture_block" in compiled
     assert not run_in(copy, PART)[1], "and a good one takes their place"
+
+
+def test_whichever_bit_is_another_the_file_is_not_read(tmp_path):
+    """Every byte of a file is under its SHA-256, which is looked at before anything is unpickled."""
+    files = KeptCode(IndexDataCacheFile(str(tmp_path), "part", "stamp"))
+    files.save("key", {"code": bytes(range(256))})
+    (path,) = tmp_path.iterdir()
+    kept = path.read_bytes()
+    assert files.load("key") == {"code": bytes(range(256))}
+    for place in range(len(kept)):
+        path.write_bytes(kept[:place] + bytes([kept[place] ^ 1 << place % 8]) + kept[place + 1 :])
+        assert files.load("key") is None, place
+    path.write_bytes(kept + b"\0")
+    assert files.load("key") is None
+    path.write_bytes(kept)
+    assert files.load("key") is not None
+
+
+CONFIGURED = {
+    "__init__": "",
+    "sub/__init__": "",
+    "sub/config": "K = 1.0\n",
+    "other": "K = 2.0\n",
+    "code": """import math
+import cmath
+from math import sin as wave
+from numba import njit
+from kin import sub, other
+import kin.sub.config
+import kin
+FLAG = True
+ROWS = (1.0, (2.0, 3.0))
+f = math.sin if FLAG else math.cos
+if FLAG:
+    @njit
+    def helper(x):
+        return x + 1.0
+else:
+    @njit
+    def helper(x):
+        return x + 2.0
+@njit(fastmath=False)
+def plain(x, *, by=1.0):
+    return by * x
+def block(x, y=4.0):
+    def inner(z):
+        return z - 1.0
+    return (
+        math.sin(x) + f(x) + wave(x) + kin.sub.config.K + sub.config.K + helper(x) + plain(x, by=2.0)
+        + ROWS[1][0] + inner(x) + abs(x) + y
+    )
+""",
+}
+EDITS = {  # of which a compiler makes other code
+    "a function of math": ("code", "math.sin(x)", "math.cos(x)"),
+    "a nested constant": ("sub/config", "1.0", "5.0"),
+    "an alias": ("code", "FLAG = True", "FLAG = 0"),
+    "an alias in an import": ("code", "sin as wave", "cos as wave"),
+    "a helper's branch": ("code", "if FLAG:", "if not FLAG:"),
+    "a builtin shadowed": ("code", "FLAG = True", "FLAG = True\nabs = math.sqrt"),
+    "a builtin": ("code", "abs(x)", "int(x)"),
+    "another module": ("code", "sub.config.K + sub", "sub.config.K + other.K + sub"),
+    "options of a helper": ("code", "fastmath=False", "fastmath=True"),
+    "a default by name": ("code", "by=1.0", "by=3.0"),
+    "an argument by name": ("code", "by=2.0", "by=3.0"),
+    "a number in a nested tuple": ("code", "(2.0, 3.0)", "(2.5, 3.0)"),
+    "a function inside": ("code", "z - 1.0", "z - 2.0"),
+}
+
+
+def forget_kin():
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kin"]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def kin(tmp_path, monkeypatch):
+    """Writes a file of a package, and imports ``kin.code.block`` of it anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def imported(file, text):
+        (tmp_path / "kin" / f"{file}.py").write_text(text, encoding="utf-8")
+        forget_kin()
+        importlib.invalidate_caches()
+        return importlib.import_module("kin.code").block
+
+    (tmp_path / "kin" / "sub").mkdir(parents=True)
+    for name, content in CONFIGURED.items():
+        (tmp_path / "kin" / f"{name}.py").write_text(content, encoding="utf-8")
+    yield imported
+    forget_kin()
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_whatever_a_compiler_reads_is_part_of_the_key(what, kin):
+    """Of code in memory, whatever the files say: an edit between import and compilation is filed apart."""
+    first, again = (Reads(kin("code", CONFIGURED["code"])) for _ in range(2))
+    assert first.contents == again.contents
+    assert not first.objects
+    assert {"kin.code", "kin.sub.config"} <= first.modules
+    file, before, after = EDITS[what]
+    assert before in CONFIGURED[file]
+    assert Reads(kin(file, CONFIGURED[file].replace(before, after))).contents != first.contents
+
+
+def test_what_may_be_another_than_its_file_or_cannot_be_known_is_not_kept(kin, monkeypatch):
+    block = kin("code", CONFIGURED["code"])
+    assert cache_stamp(block) is None, "its file is younger than this process, whose memory may hold an older one"
+    monkeypatch.setattr(stamps, "START", time.time() + 60.0)
+    stamps.is_edited.cache_clear()
+    assert cache_stamp(block) is not None
+    assert cache_stamp(kin("sub/config", "K = object()\n")) is None
+
+
+def test_two_functions_of_one_name_are_told_apart():
+    """f, g and h are one of two functions of the same name, which differ in a constant."""
+
+    def made(number):
+        return njit(eval(f"lambda x: x + {number}"))
+
+    def contents(order):
+        helpers = [made(1.0), made(2.0)]
+        f, g, h = (helpers[i] for i in order)
+        return tuple(Reads(lambda x: f(x) + g(x) * h(x)).contents)
+
+    orders = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 0, 0), (1, 1, 0), (1, 0, 1), (1, 1, 1)]
+    assert len({contents(order) for order in orders}) == len(orders)
 
 
 def test_a_disk_without_room_is_no_error(copy):
@@ -186,7 +321,7 @@ def test_a_disk_without_room_is_no_error(copy):
 from numba.core import caching
 def refuse(*arguments):
     raise OSError(28, "No space left on device")
-caching.IndexDataCacheFile._save_data = refuse
+caching.IndexDataCacheFile._open_for_write = refuse
 """
     assert run_in(copy, full + PART)[0] == expected
 
@@ -247,7 +382,7 @@ def test_what_is_around_a_function_and_its_defaults_are_part_of_the_key():
             inner = [around * a for a in (x, y, z)]
             return inner[0] + functions[0](x) + (lambda a: a * within)(x)
 
-        return what_it_depends_on(block)[1]
+        return Reads(block).contents
 
     assert about() == about()
     for name in ("around", "default", "named", "held", "within"):

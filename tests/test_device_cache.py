@@ -61,6 +61,11 @@ def test_another_process_finds_a_kernel_by_its_stamp_alone(tmp_path):
     assert compiled(3.0, "a", tmp_path) == ["0", "True", "False"]
     assert compiled(3.0, "a", tmp_path) == ["1", "True", "False"]
     assert compiled(5.0, "b", tmp_path) == ["0", "False", "False"]
+    for file in tmp_path.rglob("*.nbc"):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    assert compiled(3.0, "a", tmp_path) == ["0", "True", "False"], "a damaged file is not read"
 
 
 def test_the_stamp_knows_parts_sizes_and_features():

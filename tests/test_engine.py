@@ -49,9 +49,10 @@ def plain_python(sampler, n_steps, burn_in):
         energy, gradient = zip(*(cosine25(*p) for p in positions), strict=True)
         energy, gradient = list(energy), [list(g) for g in gradient]
         for r, p in enumerate(positions):
-            if boundary.kind == "penalise" and max(abs(v) for v in p) > 0.7:
-                energy[r] += 0.5 * boundary.coefficient * (p[0] ** 2 + p[1] ** 2)
-                gradient[r] = [g + boundary.coefficient * v for g, v in zip(gradient[r], p, strict=True)]
+            if boundary.kind in boundaries.PENALTIES and max(abs(v) for v in p) > 0.7:
+                away = [v if "printed" in boundary.kind else v - min(max(v, -0.7), 0.7) for v in p]
+                energy[r] += 0.5 * boundary.coefficient * (away[0] ** 2 + away[1] ** 2)
+                gradient[r] = [g + boundary.coefficient * v for g, v in zip(gradient[r], away, strict=True)]
         if kept and len(energies) < len(kept):
             energies.append(list(energy))
         for r in range(replicas):
@@ -83,7 +84,10 @@ def plain_python(sampler, n_steps, burn_in):
     return np.array(kept), np.array(energies), swaps, reflections
 
 
-@pytest.mark.parametrize("boundary", [boundaries.reflect(), boundaries.penalise(3.0), boundaries.ignore()])
+@pytest.mark.parametrize(
+    "boundary",
+    [boundaries.reflect(), boundaries.penalise(3.0), boundaries.penalise_as_printed(3.0), boundaries.ignore()],
+)
 @pytest.mark.parametrize("threshold", [None, 0.5])
 def test_four_noisy_replicas_step_by_step(boundary, threshold):
     sampler = Sampler(
@@ -98,7 +102,15 @@ def test_four_noisy_replicas_step_by_step(boundary, threshold):
         energy_noise=0.4,
     )
     run = sample(
-        PROBLEM, sampler, n_steps=90, burn_in=21, n_chains=CHAIN + 1, seed=SEED, keep_replicas=True, keep_energies=True
+        PROBLEM,
+        sampler,
+        n_steps=90,
+        burn_in=21,
+        n_chains=CHAIN + 1,
+        seed=SEED,
+        keep_replicas=True,
+        keep_energies=True,
+        init=[0.0, 0.0],
     )
     kept, energies, swaps, reflections = plain_python(sampler, 90, 21)
     np.testing.assert_allclose(run.replica_draws[CHAIN].transpose(1, 0, 2), kept, rtol=0, atol=1e-9)

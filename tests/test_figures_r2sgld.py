@@ -1,16 +1,18 @@
 """r2SGLD's figures and the galleries: their small versions have the numbers that theory and the paper ask for."""
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from figures import produce, script
 from figures.gallery_targets import SLOW
-from figures.nine_samplers import COMPOSITION, NINE, nine_samplers
+from figures.nine_samplers import COMPOSITION, NINE, nine_samplers, with_own_penalty
 from figures.r2sgld_fig5_flower import RELEASED
 from figures.r2sgld_fig11_diameter import RADII, modes_in
 from targets import catalogue
+from toolkit import boundaries
 
 POSTERIORS = ("r2sgld_fig4_lorenz_posterior", "r2sgld_fig6_lorenz_posterior", "r2sgld_fig8_lotka_volterra_posterior")
 
@@ -25,12 +27,13 @@ def test_flower_numbers(produced):
     table = table_of(produced, "r2sgld_fig5_flower")
     last = {row["method"]: row for row in table if int(row["draws"]) == 2_000}
     kl = {method: float(row["kl_nats"]) for method, row in last.items()}
-    assert len(kl) == 12
+    assert len(kl) == 15
     for reflected, penalised, free in (
         ("R-SGLD", "P-SGLD", "SGLD"), ("R-cycSGLD", "P-cycSGLD", "cycSGLD"), ("r2SGLD", "P-reSGLD", "reSGLD")
     ):  # fmt: skip
         assert kl[reflected] < kl[free]
         assert kl[reflected] < kl[penalised] * 1.25  # they part with more draws
+    assert kl["P-reSGLD (ours)"] < kl["reSGLD"]
     assert min(NINE, key=kl.get) == "r2SGLD"
     floor = float(last["r2SGLD"]["kl_of_independent_draws"])
     assert floor == pytest.approx(kl["independent draws"], rel=0.05)
@@ -50,9 +53,10 @@ def test_flower_settings_are_those_it_states(produced):
         assert record.burn_in * 5 == record.steps - record.burn_in
         assert record.thin * record.replicas == 20
     for method, sampler in nine_samplers().items():
-        kind = "reflect" if method.startswith(("R-", "r2")) else "penalise" if method.startswith("P-") else "ignore"
+        printed = "penalise_as_printed" if method.startswith("P-") else "ignore"
+        kind = "reflect" if method.startswith(("R-", "r2")) else printed
         assert sampler.boundary.kind == kind
-        assert sampler.boundary.coefficient == (10.0 if kind == "penalise" else 0.0)
+        assert sampler.boundary.coefficient == (10.0 if method.startswith("P-") else 0.0)
         assert sampler.gradient_noise == 0.05
         if sampler.n_replicas == 2:
             assert (tuple(sampler.step_sizes), tuple(sampler.temperatures)) == ((5e-4, 1.5e-3), (1.0, 10.0))
@@ -61,6 +65,9 @@ def test_flower_settings_are_those_it_states(produced):
             cyclical = sampler.schedule.name == "cosine_cycles(5, exploration=0.0, floor=0.1)"
             assert cyclical == ("cyc" in method)
             assert tuple(sampler.step_sizes) == ((1e-3,) if cyclical else (5e-4,))
+    for method, own in with_own_penalty().items():
+        printed = nine_samplers()[method.removesuffix(" (ours)")]
+        assert own == replace(printed, boundary=boundaries.penalise(400.0))
     assert (RELEASED.correction, RELEASED.tempering.swap_threshold) == (9.5, 3e-4)
     assert RELEASED.boundary.kind == "reflect"
 
@@ -84,7 +91,7 @@ def test_domains_numbers(produced):
             within = method.startswith(("R-", "r2", "independent"))
             assert row["share_outside"] == 0.0 if within else row["share_outside"] > 0.001
     claims = produced("r2sgld_fig10_domains").script.compare(produced("r2sgld_fig10_domains").measured.data)
-    assert len(claims) == 12
+    assert len(claims) == 15
 
 
 @pytest.mark.slow

@@ -301,7 +301,10 @@ PHASES = {
     "energy and gradient of a Gaussian grid": (mixtures.gaussian_grid_block, signatures.TARGET),
     **{function.__name__: (filling(function), types.void(FLOATS, FLOATS)) for function in STATED},
     "energy and gradient of a mixture": (mixtures.gaussian_mixture_block, signatures.TARGET),
-    "penalty": (boundaries.add_penalty.py_func, types.void(MATRIX, FLOATS, MATRIX, FLOATS, types.float64)),
+    "penalty": (
+        boundaries.add_penalty.py_func,
+        types.void(MATRIX, MATRIX, FLOATS, MATRIX, FLOATS, types.float64, types.boolean),
+    ),
     "uniforms": (fill_uniforms, types.void(FLOATS, types.uint64, NAMES)),
     "noise": (
         philox.fill_normals.py_func,

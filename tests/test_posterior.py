@@ -11,6 +11,7 @@ from targets.logistic import logistic_regression
 from targets.per_datum import posterior, posterior_block
 from targets.regression import linear_regression
 from toolkit import Layout, sample, samplers
+from toolkit.binding import bound
 
 N, DRAWN = 40, 6
 RNG = np.random.default_rng(4)
@@ -145,7 +146,7 @@ def test_hmc_samples_the_posterior():
 def test_the_same_functions_compile_once():
     first, second = posterior(squares, DATA, 2), posterior(squares, DATA[:3], 2, batch_size=2)
     assert first.energy_gradient is second.energy_gradient
-    assert posterior_block(squares, None, 2, 3, False) is first.energy_gradient
+    assert posterior_block(bound(squares), None, 2, 3, False) is first.energy_gradient
 
 
 BAD = {

@@ -11,6 +11,8 @@ from saving_cases import FORMATS, assert_same_run, files_of, run_of, saved
 from test_describing import NAMED
 
 from toolkit import LoadError, load
+from toolkit.contents import Contents, contents_of
+from toolkit.formats import write_npz
 
 pytestmark = [
     pytest.mark.usefixtures("unflushed"),
@@ -94,6 +96,31 @@ def test_a_forged_header_is_refused(change, tmp_path):
     with_header(path, lambda header: header)
     load(path)
     with_header(path, lambda header: {**header, **change})
+    with pytest.raises(LoadError, match=r"run\.npz"):
+        load(path)
+
+
+CHANGED = {
+    "energies": lambda a: a[:, :, :-1], "init": lambda a: a[:, :1], "counts.status": lambda a: np.zeros((3, 2), int),
+    "counts.accepted": lambda a: a + 10**6, "counts.attempted": lambda a: -a - 1, "statistics.swaps": lambda a: a[:1],
+    "steps": lambda a: a[::-1].copy(), "replica_draws": lambda a: a[:1], "counts.correction": lambda a: a[:, :0],
+    "counts.theta": lambda a: np.zeros((2, 5)), "counts.round_trips": lambda a: a[:1],
+    "counts.bounces": lambda a: a + 0.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_arrays_that_do_not_fit_each_other_are_refused(name, tmp_path):
+    """Each other by shape, kind or order, with a checksum that fits."""
+    run, path = saved(".npz", tmp_path)
+    whole = contents_of(run)
+    entry = json.loads(whole.header)
+    for part in name.split("."):
+        entry = entry[part]
+    key = entry["$array"]
+    write_npz(run, whole, path)
+    load(path)
+    write_npz(run, Contents(whole.header, {**whole.arrays, key: CHANGED[name](whole.arrays[key])}), path)
     with pytest.raises(LoadError, match=r"run\.npz"):
         load(path)
 

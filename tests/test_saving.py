@@ -229,7 +229,8 @@ def test_draws_are_stored_once(tmp_path):
 
 
 def test_penalties_and_boundaries_come_back(tmp_path):
-    for boundary in (boundaries.reject(), boundaries.penalise(2.0), boundaries.reflect(max_bounces=3)):
+    penalties = boundaries.penalise(2.0), boundaries.penalise_as_printed(2.0)
+    for boundary in (boundaries.reject(), *penalties, boundaries.reflect(max_bounces=3)):
         run = run_of(samplers.sgld(0.1, boundary=boundary))
         run.save(tmp_path / "run.npz")
         assert load(tmp_path / "run.npz").sampler == run.sampler

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,10 +23,12 @@ from targets import catalogue, constrained, domains, mixtures, posteriors, shape
 from toolkit import (
     DivergenceError,
     check_gradient,
+    check_step_size,
     ladders,
     partitions,
     sample,
     samplers,
+    step_size_check,
     stream,
     tree_groups,
     verify,
@@ -44,6 +47,7 @@ SEEDS = [*dict.fromkeys((1 + shift) % 2**64 for shift in (0, *(1 << k for k in r
 NORMAL = mixtures.gaussian_mixture([[0.0] * 3], 1.0)
 LAST = 2**64 - 1
 SYSTEM, TIMES = sysid.systems.lotka_volterra(), np.arange(0.0, 6.0, 0.5)
+SHORT = sample(NORMAL, samplers.sgld(0.1), n_steps=4, seed=0)
 DATA = sysid.data.simulate(SYSTEM, TIMES, noise=0.1, seed=2)
 
 
@@ -115,18 +119,33 @@ def seeds_of_verify(seed):
 
 def seeds_of_pilot(seed):
     """Seeds of the four heats of a pilot of which three diverge, and of the run at T."""
-    seen, energies = [], np.random.default_rng(0).chisquare(3, (partitions.CHAINS, 100))
+    seen = []
 
-    def look(problem, sampler, seed, *rest):
+    def look(problem, sampler, seed, start, *rest):
         seen.append(seed)
         if len(seen) < 4:
             raise DivergenceError("too hot", chain=0, replica=0, step=0, state=np.zeros(3), run=None)
-        return energies, np.zeros((partitions.CHAINS, 3))
+        return np.random.default_rng(0).chisquare(3, (len(start), 100)), start
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitions, "energies_of", look)
         partitions.find_partition(as_problem(NORMAL), samplers.csgld(0.1), seed=seed, init=np.zeros((1, 1, 3)))
     assert len(seen) == 5
+    return seen
+
+
+def seeds_of_step_size_check(seed):
+    """Seeds of the two runs of ``check_step_size`` of a run of a seed."""
+    seen = []
+
+    def look(*given, seed, **settings):
+        seen.append(seed)
+        return sample(*given, seed=seed, **settings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step_size_check, "sample", look)
+        check_step_size(replace(SHORT, seed=seed), n_chains=8)
+    assert len(seen) == 2
     return seen
 
 
@@ -147,7 +166,7 @@ def seeds_of_ladder(seed):
     return seen
 
 
-@pytest.mark.parametrize("seeds_of", [seeds_of_verify, seeds_of_pilot, seeds_of_ladder])
+@pytest.mark.parametrize("seeds_of", [seeds_of_verify, seeds_of_pilot, seeds_of_ladder, seeds_of_step_size_check])
 def test_no_two_seeds_share_a_run(seeds_of):
     """Of the seeds themselves ``verify`` runs each, in its first round."""
     seeds = [0, *SEEDS]  # neighbours too: 0, 1, 2, 3
@@ -238,6 +257,8 @@ DOORS = [
     Door("toolkit.gradient_check check_gradient", lambda s: check_gradient(NORMAL, n_points=3, seed=s).point),
     Door("toolkit.gradient_check check_gradient",
          lambda s: check_gradient(NORMAL, n_points=3, init=np.zeros(3), seed=s).point),
+    Door("toolkit.step_size_check check_step_size", lambda s: check_step_size(SHORT, n_chains=8, seed=s).sds),
+    Door("toolkit.step_size_check check_step_size", seeds_of_step_size_check),
     Door("toolkit.ladders adapted_ladder", seeds_of_ladder),
     Door("toolkit.partitions find_partition", seeds_of_pilot),
     Door("targets.planar Shape uniform_draws", lambda s: shapes.flower().uniform_draws(1, seed=s)),
@@ -279,6 +300,8 @@ def test_what_is_no_seed_is_refused_in_words(seed):
     verifies = Door("", lambda s: verify(NORMAL, samplers.sgld(0.1), n_steps=40, n_chains=8, seed=s))
     compares = Door("", lambda s: sysid.compare_pysindy(DATA, 1, methods=(), seed=s))
     for door in (*DOORS, verifies, compares):
+        if seed is None and door.name == "toolkit.step_size_check check_step_size":
+            continue  # for which it means the run's
         with pytest.raises(kind, match=r"^seed must be"):
             door.call(seed)
 

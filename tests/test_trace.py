@@ -246,5 +246,5 @@ def test_penalties_and_reflections_are_seen():
     points = path[:, :, :-1].reshape(-1, 2)
     outside = ~FLOWER.contains(points)
     assert outside.sum() > 20
-    law = COSINE.evaluate(points)[0] + 0.25 * outside * (points**2).sum(axis=1)
+    law = COSINE.evaluate(points)[0] + 0.25 * outside * shapes.flower().distance(points) ** 2
     np.testing.assert_allclose(trace.fields["energy"].ravel(), law, rtol=1e-13)

@@ -1,6 +1,7 @@
 """Boundaries: what happens at the edge of a problem's domain; and their block functions.
 
-The domain finds the point of its edge to mirror in (``signatures.DOMAIN``); what follows is the same for every domain.
+The domain finds the point to mirror in, or the nearest one (``signatures.DOMAIN``); what follows is the same for every
+domain.
 """
 
 from dataclasses import dataclass
@@ -12,12 +13,18 @@ from .compiling import kernel
 from .handing import call
 from .maths import fma, select
 
-__all__ = ["Boundary", "ignore", "penalise", "reflect", "reject"]
+__all__ = ["Boundary", "ignore", "penalise", "penalise_as_printed", "reflect", "reject"]
+
+KINDS = ("reflect", "reject", "penalise", "penalise_as_printed", "ignore")
+PENALTIES = ("penalise", "penalise_as_printed")
+# What descriptions and saved files call a kind, where that is another word: the first files were written when the
+# penalty as printed was the only one.
+STORED_KINDS = {"penalise": "penalise_by_distance", "penalise_as_printed": "penalise"}
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """``kind`` is 'reflect', 'reject', 'penalise' or 'ignore'; the numbers are those of the kind, 0 for the others.
+    """``kind`` is one of ``KINDS``, each made by the function of its name; the numbers are 0 where the kind has none.
 
     coefficient: of the penalty. max_bounces: of a reflection. Raises TypeError or ValueError where they do not fit.
     """
@@ -27,8 +34,8 @@ class Boundary:
     max_bounces: int = 0
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, ["reflect", "reject", "penalise", "ignore"])
-        if self.kind == "penalise":
+        check_choice("kind", self.kind, KINDS)
+        if self.kind in PENALTIES:
             check_number("coefficient", self.coefficient, above=0.0)
         elif check_number("coefficient", self.coefficient) != 0.0:
             raise ValueError(f"coefficient must be 0 for {self.kind!r}, got {self.coefficient!r}")
@@ -67,13 +74,32 @@ def reject() -> Boundary:
 
 
 def penalise(coefficient: float) -> Boundary:
-    """Add λ x to the gradient, and ½ λ ‖x‖² to the energy, while x is outside the domain.
+    """Add ½ λ |x − n(x)|² to the energy, and λ (x − n(x)) to its gradient; n(x): the domain's point nearest to x.
 
-    A soft wall: draws do leave the domain, and the target is changed outside only. It pulls to the origin, which the
-    domain must hold, or ``sample`` raises ValueError. coefficient: λ > 0, else ValueError. Source: r2SGLD
-    (2024), section 4.2 (P-SGLD); the paper gives no λ.
+    A soft wall: draws do leave the domain, about √(T/λ) deep, and the target is changed outside only. The energy with
+    its penalty is that of every part: moves, Metropolis tests, swaps, contour's bins, ``run.energies`` and traces.
+    Law: density ∝ exp(−(U(x) + ½ λ |x − n(x)|²) / T) on all of space, to the bias of the dynamics, and exact with
+    ``dynamics.mala`` and ``dynamics.hmc``. ``problem.truth`` is of the law cut off at the edge, which it approaches as
+    λ → ∞, the share of draws outside falling as 1/√λ; SGLD needs step sizes well below 2/λ.
+    n(x) is that of the whole domain, at corners too, to rounding in polygons and between flat walls; with balls to some
+    1e-14 of |x|, and where a ball all but touches another wall the distance is right to some 1e-5 of it. For one wall
+    that is a function (``sysid``) it is a point where the distance to x is stationary; where such a wall meets others
+    n(x) is unknown, and ``sample`` raises ValueError. coefficient: λ > 0, else ValueError.
     """
     return Boundary("penalise", coefficient=coefficient)
+
+
+def penalise_as_printed(coefficient: float) -> Boundary:
+    """Add λ x to the gradient, and ½ λ |x|² to the energy, while x is outside the domain: the papers' penalty.
+
+    It has no law: the energy jumps at the edge, of which the gradient knows nothing. So dynamics without a Metropolis
+    test sample one density, those with one another, and swaps mix the two by how often they are made: on N(0, 1) in
+    [−1, 0.5] with λ = 3, 0.24 of SGLD's draws are outside, 0.145 of MALA's, and between them of replica exchange.
+    It is there to repeat the papers' figures; use ``penalise``. It pulls to the origin, which the domain must hold, or
+    ``sample`` raises ValueError. coefficient: λ > 0, else ValueError. Source: r2SGLD (2024), section 4.2 (P-SGLD); the
+    paper gives no λ.
+    """
+    return Boundary("penalise_as_printed", coefficient=coefficient)
 
 
 def ignore() -> Boundary:
@@ -82,13 +108,15 @@ def ignore() -> Boundary:
 
 
 @kernel
-def add_penalty(position, energy, gradient, outside, coefficient):
-    """Add the penalty of ``penalise`` in the lanes where ``outside`` is not 0."""
+def add_penalty(position, foot, energy, gradient, outside, coefficient, from_origin):
+    """Add the penalty in the lanes where ``outside`` is not 0: by the distance from ``foot``, or from the origin."""
     for d in range(position.shape[0]):
         for lane in range(position.shape[1]):
-            pull = coefficient * outside[lane] * position[d, lane]
+            centre = select(from_origin, 0.0, foot[d, lane])
+            away = select(outside[lane] != 0.0, position[d, lane] - centre, 0.0)
+            pull = coefficient * away
             gradient[d, lane] += pull
-            energy[lane] = fma(0.5 * pull, position[d, lane], energy[lane])
+            energy[lane] = fma(0.5 * pull, away, energy[lane])
 
 
 @kernel

@@ -12,16 +12,21 @@ from llvmlite import binding
 from numba import types
 from numpy.typing import NDArray
 
-from .checks import check_count, check_text
+from .checks import check_count, check_text, plain_array
 from .philox import MAX_DIM
-from .problem import Target, Truth
+from .problem import Spread, Target, Truth
 
 Array = NDArray[np.float64]
 REAL = "iuf"
 
 
 def from_callable(
-    function: Callable[[Array], tuple[Any, Any]], *, dim: int, name: str | None = None, truth: Truth | None = None
+    function: Callable[[Array], tuple[Any, Any]],
+    *,
+    dim: int,
+    name: str | None = None,
+    truth: Truth | None = None,
+    spread: Spread | None = None,
 ) -> Target:
     """A ``Target`` from ``function``: points (lanes, dim) → energies (lanes,), gradients (lanes, dim).
 
@@ -42,7 +47,7 @@ def from_callable(
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
     called = check_text("name", getattr(function, "__name__", type(function).__name__) if name is None else name)
     callback = Callback(function, dim, called)
-    return Target(called, dim, call_back_block, callback.parameters, truth=truth, callback=callback)
+    return Target(called, dim, call_back_block, callback.parameters, truth=truth, callback=callback, spread=spread)
 
 
 class Callback:
@@ -82,8 +87,8 @@ class Callback:
         if hasattr(values, "detach"):  # a tensor of PyTorch, with a gradient or on a device
             values = values.detach().cpu()
         try:
-            array = np.asarray(values)
-        except ValueError as error:
+            array = plain_array(what, values)
+        except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{self._name} must return {what} of shape {shape}, but they make no array: {error}"
             ) from None

@@ -103,33 +103,83 @@ def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
     return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
 
 
+def masked_entry(values: Any) -> tuple[int, ...] | None:
+    """The place of the first masked entry of an array, or of arrays and numbers in nested sequences; None for none."""
+    seen: set[int] = set()  # a sequence may hold itself
+
+    def entry_of(part: Any) -> tuple[int, ...] | None:
+        if isinstance(part, np.ma.MaskedArray):
+            hidden = np.empty((0, 1)) if part.dtype.names else np.argwhere(np.ma.getmaskarray(part))
+            return tuple(map(int, hidden[0])) if len(hidden) else None
+        if not is_sequence(part) or isinstance(part, range) or id(part) in seen:
+            return None
+        seen.add(id(part))
+        for i, item in enumerate(part):
+            if type(item) is not float and type(item) is not int:  # most are, and a list may be long
+                place = entry_of(item)
+                if place is not None:
+                    return (i, *place)
+        return None
+
+    return entry_of(values)
+
+
+def has_unit(values: Any) -> bool:
+    """Whether ``values`` are a quantity with a unit, as those of Astropy and Pint, which an array would not keep."""
+    kind = type(values)
+    return any(all(hasattr(kind, name) for name in pair) for pair in (("unit", "to_value"), ("units", "magnitude")))
+
+
+def plain_array(name: str, values: Any, what: str = "numbers") -> NDArray[Any]:
+    """``values`` as an array of any kind that holds all they say.
+
+    Raises TypeError where they make no array or have a unit, ValueError where an entry is masked.
+    """
+    if has_unit(values) or (is_sequence(values) and len(values) > 0 and has_unit(values[0])):
+        raise TypeError(f"{name} must be {what} without a unit, got {values!r:.200}: give them in the unit meant")
+    try:
+        place = masked_entry(values)
+        given = None if place is not None else np.asarray(values)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise TypeError(f"{name} must be an array of {what}, got {values!r:.200}: {error}") from None
+    if given is None:
+        at = f" at [{', '.join(map(str, place))}]" if place else ""
+        raise ValueError(f"{name} must have no masked entries, got one{at}: fill them in or leave them out")
+    return given
+
+
 def check_real_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
-    """``values`` as a float64 array, nan and inf included. Raises TypeError where they are no real numbers.
+    """``values`` as a float64 array, nan and inf included.
 
     copies=False: the array itself where it is one of float64 already, and kernels take it.
+    Raises TypeError where they are no real numbers or have a unit, ValueError where an entry is masked.
     """
-    try:
-        given = np.asarray(values)
-    except ValueError as error:
-        raise TypeError(f"{name} must be an array of numbers, got {values!r:.200}: {error}") from None
+    given = plain_array(name, values)
     if given.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be an array of real numbers, got {values!r:.200}")
     return given.astype(np.float64, order="C", copy=copies or not given.flags.carray)
 
 
+def check_measured(name: str, values: Any) -> NDArray[np.float64]:
+    """``values`` as a float64 array, nan where missing: where they are nan, or masked in a masked array.
+
+    Raises as ``check_real_array``.
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return check_real_array(name, values)
+    return np.where(np.ma.getmaskarray(values), np.nan, check_real_array(name, np.ma.getdata(values)))
+
+
 def check_integers(name: str, values: Any) -> NDArray[Any]:
-    """``values`` as an array of integers. Raises TypeError otherwise."""
-    try:
-        given = np.asarray(values)
-    except ValueError:
-        raise TypeError(f"{name} must be an array of integers, got {values!r:.200}") from None
+    """``values`` as an array of integers. Raises TypeError otherwise, ValueError where an entry is masked."""
+    given = plain_array(name, values, "integers")
     if given.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, got {given.dtype}")
     return given
 
 
 def check_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
-    """``values`` as a float64 array. Raises TypeError where they are no numbers, ValueError where not finite."""
+    """``values`` as a float64 array. Raises as ``check_real_array``, and ValueError where they are not finite."""
     array = check_real_array(name, values, copies=copies)
     if not np.isfinite(array).all():
         first = tuple(np.argwhere(~np.isfinite(array))[0])

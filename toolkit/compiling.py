@@ -1,7 +1,7 @@
 """Compile a part to machine code behind a fixed signature, once, and keep it on disk without ever serving it stale.
 
 The key of every cached function holds a hash of all sources of this package, of the packages of the function and of all
-compiled functions it calls, their code, and the constants they read (``stamps``), so any edit recompiles.
+compiled functions it calls, their code, and the values they read (``stamps``), so any edit recompiles.
 ``tests/test_compiling.py`` edits sources in a copy and looks.
 """
 
@@ -18,7 +18,7 @@ from numba.extending import typeof_impl
 from .handing import HandedCompiler, address_in, handed_address
 from .inner import inner
 from .kept_code import KeptCode
-from .stamps import cache_stamp, when_compiled
+from .stamps import cache_stamp
 from .unavailable import Unavailable
 from .vectors import ApartLower, WideCompiler, compiler_with
 
@@ -54,14 +54,13 @@ def compile_part(
     """``function`` compiled for ``signature``, to run without the GIL; only one that ``allocates`` may make arrays.
 
     handed: for others that are compiled to call it too, with its arguments handed over as ``handing`` says.
-    from_python: whether Python calls it too.
+    from_python: whether Python calls it too. It is known by the function alone, which is to be ``binding.bound``.
     Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
     notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names, ValueError for
     what nobody could call, RuntimeError where Numba is told not to compile.
     """
     if isinstance(function, Unavailable):
         function()
-    when_compiled(function)
     if not (handed or from_python):
         raise ValueError("from_python must be True for a part that is not handed: nobody could call it")
     if config.DISABLE_JIT:

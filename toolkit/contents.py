@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .contour import Contour
 from .counting import Counts
 from .describing import describe, from_json, rebuild_sampler, to_json
 from .domain import Domain
 from .errors import LoadError
+from .exchange import ReplicaExchange
 from .problem import Problem, Target
 from .result import Run, Statistics, Trace
 from .unavailable import Unavailable
@@ -130,10 +132,82 @@ def run_of(contents: Contents, problem: Problem | None) -> Run:
         and Trace(trace["steps"], dict(zip(trace["names"], trace["fields"], strict=True)), theta=trace["theta"]),
         accumulated=dict(zip(accumulated["names"], map(result_of, accumulated["results"]), strict=True)),
     )
-    shape = run.replica_draws.shape
-    if len(shape) != 4 or shape[3] != run.problem.target.dim or shape[2] != run.steps.size:
-        raise ValueError(f"draws of shape {shape} are not those of {run.steps.size} steps on {run.problem.name!r}")
+    check_counted(run)
+    check_consistent(run)
     return run
+
+
+def check_counted(run: Run) -> None:
+    """Raise ValueError where the numbers of a run's steps cannot be those of one run."""
+    if not run.thin >= 1 or not run.burn_in <= run.total_steps or not run.n_steps <= run.total_steps:
+        raise ValueError(
+            f"{run.n_steps} steps of {run.total_steps}, burn_in={run.burn_in} and thin={run.thin} are of no run"
+        )
+    if run.sampling_steps > run.n_steps or run.seed >= 2**64 or not 0.0 <= run.elapsed < np.inf:
+        raise ValueError(
+            f"{run.sampling_steps} of {run.n_steps} steps, seed={run.seed} and elapsed={run.elapsed} are of no run"
+        )
+    steps = run.steps
+    if steps.ndim != 1 or steps.dtype.kind not in "iu" or (steps < 0).any() or (np.diff(steps) <= 0).any():
+        raise ValueError(f"the steps of the draws must be integers ≥ 0 that increase, got {steps!r:.200}")
+    if steps.size and steps[-1] >= run.n_steps:
+        raise ValueError(f"the steps of the draws must be below the {run.n_steps} steps done, got {steps[-1]}")
+
+
+def check_consistent(run: Run) -> None:
+    """Raise ValueError where an array of a run has another kind or shape than its draws, sampler and problem say."""
+    shape, dim, replicas = run.replica_draws.shape, run.problem.target.dim, run.sampler.n_replicas
+    if len(shape) != 4 or shape[3] != dim or shape[2] != run.steps.size:
+        raise ValueError(f"draws of shape {shape} are not those of {run.steps.size} steps on {run.problem.name!r}")
+    chains, kept, counts = shape[0], shape[1], run.counts
+    if chains < 1 or kept not in (run.sampler.n_target_replicas, replicas):
+        raise ValueError(f"draws of shape {shape} are not those of chains of {replicas} replicas")
+    if run.sampler.n_chains not in (None, chains):
+        raise ValueError(f"draws of shape {shape} are not those of {run.sampler.n_chains} chains")
+    draw = (chains, kept, shape[2])
+    pairs = (chains, replicas - 1) if isinstance(run.sampler.tempering, ReplicaExchange) else (chains, 0)
+    contour = run.sampler.tempering if isinstance(run.sampler.tempering, Contour) else None
+    bins = contour and contour.partition and contour.partition.n_bins
+    tables = ((chains, bins or counts.theta.shape[-1]) if contour else (0, 0), (0, 0))  # a chunk of a stream has none
+    wanted: list[tuple[str, Any, str, tuple[tuple[int, ...], ...]]] = [
+        ("replica_draws", run.replica_draws, "f", (shape,)),
+        ("init", run.init, "f", ((chains, replicas, dim),)),
+        ("energies", run.energies, "f", (draw,)),
+        ("replica_weights", run.replica_weights, "f", (draw,)),
+    ]
+    for name in Statistics._fields if run.statistics else ():
+        wanted.append((f"statistics.{name}", getattr(run.statistics, name), "iu", (draw,)))
+    for name in ("status", "bounces", "fallbacks", "accepted_moves"):
+        wanted.append((f"counts.{name}", getattr(counts, name), "iu", ((chains, replicas),)))
+    for name, kinds in (("attempted", "iu"), ("accepted", "iu"), ("correction", "f")):
+        wanted.append((f"counts.{name}", getattr(counts, name), kinds, (pairs,)))
+    wanted.append(("counts.round_trips", counts.round_trips, "iu", ((chains,) if pairs[1] else (0,), (chains,))))
+    wanted.append(("counts.outside", counts.outside, "iu", ((chains, 3) if contour else (0, 0),)))
+    for name, kinds in (("theta", "f"), ("earlier_theta", "f"), ("visits", "iu")):
+        wanted.append((f"counts.{name}", getattr(counts, name), kinds, tables))
+    if run.trace is not None:
+        check_arrays([run.trace.steps, *run.trace.fields.values()])
+        times = run.trace.steps.size
+        wanted.append(("trace.steps", run.trace.steps, "iu", ((times,),)))
+        for name, values in run.trace.fields.items():
+            wanted.append((f"trace.{name}", values, "f", ((chains, replicas, times),)))
+        wanted.append(("trace.theta", run.trace.theta, "f", ((chains, times, tables[0][1]),)))
+    for name, values, kinds, shapes in wanted:
+        if values is not None:
+            check_arrays([values])
+            if values.dtype.kind not in kinds or values.shape not in shapes:
+                raise ValueError(
+                    f"{name} of shape {values.shape} and type {values.dtype} does not fit draws of shape {shape}: it "
+                    f"must have shape {' or '.join(map(str, dict.fromkeys(shapes)))}"
+                )
+    for name in Counts._fields:
+        values = getattr(counts, name)
+        if values.dtype.kind in "iu" and (values < 0).any():
+            raise ValueError(f"counts.{name} must be ≥ 0, got {values.min()}")
+    if (counts.accepted > counts.attempted).any():
+        raise ValueError("counts.accepted must be at most counts.attempted")
+    if run.replica_weights is not None and not (run.replica_weights >= 0.0).all():
+        raise ValueError("replica_weights must be ≥ 0")
 
 
 def check_arrays(values: list[Any]) -> None:
@@ -154,13 +228,8 @@ def stand_in(description: Any) -> Problem:
     """A problem with the name, dimension and numbers of the one described; evaluating it raises UnavailableError."""
     target, domain = description["target"], description["domain"]
     block = Unavailable(f"target {target['name']!r}", target["energy_gradient"])
-    shape = domain and Domain(
-        domain["name"],
-        number(domain["dim"]),
-        Unavailable(f"domain {domain['name']!r}", domain["look"]),
-        domain["real"],
-        domain["whole"],
-    )
+    look = domain and Unavailable(f"domain {domain['name']!r}", domain["look"])
+    shape = domain and Domain(domain["name"], number(domain["dim"]), look, domain["real"], domain["whole"], look)
     return Problem(
         Target(
             target["name"], target["dim"], block, target["parameters"], target["scratch_rows"],

@@ -16,6 +16,7 @@ from .engine import advance
 from .fusing import can_be_fused, fused_engines
 from .job_parts import engine_numbers, parts_of, tempering_numbers
 from .schedule import Factors
+from .signatures import DOMAIN
 from .state import ADVANCE, PROPOSE, TEMPER, Outputs
 from .walls import no_domain
 
@@ -87,7 +88,8 @@ def general_engine(job: "Job") -> Callable[..., None]:
     parts, domain = parts_of(job), job.problem.domain or no_domain(job.problem.target.dim)
     temper = compile_part(parts.temper, TEMPER, handed=True, from_python=False)
     propose = compile_part(parts.propose, PROPOSE, handed=True, from_python=False)
-    compiled = (job.problem.target.compiled(), job.sampler.dynamics.compiled(), domain.look, temper, propose)
+    look = domain.look if parts.look is domain.look.py_func else compile_part(parts.look, DOMAIN, handed=True)
+    compiled = (job.problem.target.compiled(), job.sampler.dynamics.compiled(), look, temper, propose)
     return functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
 
 

@@ -39,7 +39,8 @@ def compare(path: str, saved: Any, now: Any, portable: bool) -> Any:
 
 def compare_code(path: str, saved: Description, now: Description, portable: bool) -> tuple[Any, Any, list[str]]:
     """What remains to be compared of two functions, and what differs in their code."""
-    left = [{key: item for key, item in d.items() if key not in ("python", "code", "packages")} for d in (saved, now)]
+    apart = ("python", "code", "packages", *(() if "references" in saved else ("references",)))  # of earlier versions
+    left = [{key: item for key, item in d.items() if key not in apart} for d in (saved, now)]
     found = []
     if saved["python"] != now["python"]:
         if not portable:

@@ -8,14 +8,22 @@ import dataclasses
 import functools
 import hashlib
 import sys
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from .bytecode import code_parts, globals_read, is_foreign, is_ours
-from .stamps import constant
+from .bytecode import (
+    code_parts,
+    constant,
+    is_filled,
+    is_foreign,
+    is_ours,
+    names_read,
+    public_name,
+    with_members,
+)
 from .unavailable import Unavailable
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -30,7 +38,8 @@ def describe_function(function: Any) -> dict[str, Any]:
     function: its qualified name. python: the version whose bytecode the digests are of. code: qualified name → digest,
     of all functions it calls, at any depth; this distribution's packages count as one each. values: name → number,
     string, or digest of an array, of every global, closure and default they read, mutable ones as they stand now.
-    packages: name → version of the installed packages they use. unknown: what stays unsaid.
+    packages: name → version of the installed packages they use. unknown: what stays unsaid. references, where there
+    are some: name → the function of C or NumPy that it stands for; and what is read from a module in a closure.
     """
     if isinstance(function, Unavailable):
         return function.description
@@ -44,16 +53,19 @@ def describe_function(function: Any) -> dict[str, Any]:
         "values": dict(sorted(walk.values.items())),
         "packages": dict(sorted(walk.packages.items())),
         "unknown": sorted(walk.unknown),
-    }
+    } | ({"references": dict(sorted(walk.references.items()))} if walk.references else {})
 
 
 class Walk:
     """One walk over all that a function reaches."""
 
+    is_closed = staticmethod(is_foreign)  # the modules whose functions and values are not followed
+
     def __init__(self) -> None:
         self.code: dict[str, list[str]] = {}
         self.values: dict[str, Any] = {}
         self.packages: dict[str, str] = {}
+        self.references: dict[str, Any] = {}
         self.unknown: list[str] = []
         self._functions: set[int] = set()
         self._seen: dict[int, Any] = {}  # holds what it has seen, or another object could get its id
@@ -96,6 +108,8 @@ class Walk:
             self._follow_items(path, value)
         elif is_foreign(type(value).__module__) and not hasattr(value, "__wrapped__"):
             self._note_package(type(value).__module__)
+            if callable(value) and public_name(value):
+                self.references[path] = public_name(value)
             fields = vars(value) if hasattr(value, "__dict__") and callable(value) else {}
             self._follow_attributes(path, value, fields)
         else:
@@ -135,30 +149,53 @@ class Walk:
     def _follow_function(self, function: FunctionType) -> None:
         """Note the code of ``function`` and follow all that it reads."""
         module, name = function.__module__ or "__main__", qualified_name(function)
-        if is_foreign(module):
+        if self.is_closed(module):
             self._note_package(module)
             return
         if id(function) in self._functions:
             return
         self._functions.add(id(function))
         ours = is_ours(module)
-        contents = [*code_parts(function.__code__, function.__doc__)]
         code = function.__code__
+        contents = [*code_parts(code, function.__doc__), *self._further_parts(function)]
         defaults = function.__defaults__ or ()
         arguments = code.co_varnames[: code.co_argcount]
         reads = {**dict(zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True))}
-        reads |= {**(function.__kwdefaults__ or {}), **globals_read(function)}
+        names, attributes = self._names_read(code)
+        there = {key: function.__globals__[key] for key in sorted(names & function.__globals__.keys())}
+        reads |= {**(function.__kwdefaults__ or {}), **with_members(there, attributes, self.is_closed)}
         if ours:  # the numbers of this distribution are part of its code; those a user gave are in closures
             contents += [f"{key}={constant(value)}" for key, value in reads.items() if constant(value)]
             reads = {key: value for key, value in reads.items() if isinstance(value, Dispatcher | FunctionType)}
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        reads |= {key: cell.cell_contents for key, cell in cells if is_filled(cell)}
+        around = {key: cell.cell_contents for key, cell in cells if is_filled(cell)}
+        reads |= around
         self.code.setdefault(module.partition(".")[0] if ours else name, []).append(combined([name, *contents]))
         for key, value in reads.items():
             if ours and isinstance(value, Dispatcher | FunctionType) and is_ours(value.__module__):
                 self._follow_function(value.py_func if isinstance(value, Dispatcher) else value)
             elif not ours or not is_known_by_name(value):
                 self.follow(f"{name}.{key}", value)
+        modules = {key: value for key, value in around.items() if isinstance(value, ModuleType) and not ours}
+        members = with_members(modules, attributes, self.is_closed)
+        for key in sorted(members.keys() - modules.keys()):
+            self._follow_reference(f"{name}.{key}", members[key])
+
+    def _names_read(self, code: CodeType) -> tuple[set[str], set[str]]:
+        """Global names and attributes that ``code`` may read."""
+        return names_read(code)
+
+    def _further_parts(self, function: FunctionType) -> list[str]:
+        """What is noted of a function beside its code."""
+        return []
+
+    def _follow_reference(self, path: str, value: Any) -> None:
+        """As ``follow``, of what descriptions of earlier versions do not have."""
+        values, self.values = self.values, self.references
+        try:
+            self.follow(path, value)
+        finally:
+            self.values = values
 
     def _note_package(self, module: str) -> None:
         """Note an installed package, with its version; Python's own library comes with Python."""
@@ -173,14 +210,6 @@ def qualified_name(function: Any) -> str:
     if not hasattr(plain, "__qualname__"):
         plain = type(plain)
     return f"{plain.__module__}.{plain.__qualname__}"
-
-
-def is_filled(cell: Any) -> bool:
-    """Whether a closure's cell holds something yet."""
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 def is_known_by_name(value: Any) -> bool:

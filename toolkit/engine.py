@@ -99,8 +99,8 @@ def advance(
             if numbers.draws_batches:
                 set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
             evaluate(
-                target, at_probe, look, at_look_of_probe, previous, rows[POTENTIAL], state.curvature, rows[OUTSIDE],
-                numbers.penalty,
+                target, at_probe, look, at_look_of_probe, previous, rows[POTENTIAL], state.curvature, state.foot,
+                rows[OUTSIDE], numbers.penalty, numbers.from_origin,
             )  # fmt: skip
             divide_differences(position, previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
@@ -125,6 +125,9 @@ def advance(
             )  # fmt: skip
         if numbers.rejects:
             reject_lanes(look, at_look, position, previous, state.momentum, rows[OUTSIDE], state.bounces)
+            if numbers.leapfrogs > 0 and step >= numbers.burn_in:
+                for lane in range(lanes):  # whoever is outside had passed the Metropolis test
+                    state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)
         hold_diverged(state, previous, numbers.tempering == CONTINUOUS, step)
 
         place += lanes
@@ -166,8 +169,9 @@ def look_at_energies(
         take_ends(state, numbers.rejects)
     else:
         evaluate(
-            target, at_target, look, at_look, state.position, energy, state.gradient, rows[OUTSIDE], numbers.penalty
-        )
+            target, at_target, look, at_look, state.position, energy, state.gradient, state.foot, rows[OUTSIDE],
+            numbers.penalty, numbers.from_origin,
+        )  # fmt: skip
     if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
         for lane in range(energy.size):
             noisy_energy[lane] = energy[lane]

@@ -15,14 +15,14 @@ MODE, STEP, CHAIN, REPLICA, SEED_HIGH, SEED_LOW, COUNTER_ROWS = range(7)
 
 
 @inlined
-def evaluate(target, at_target, look, at_look, position, energy, gradient, outside, penalty):
+def evaluate(target, at_target, look, at_look, position, energy, gradient, foot, outside, penalty, from_origin):
     """Energy and gradient of all lanes, with the penalty where there is one; at_…: where these arguments are laid."""
     call(target, at_target)
     if penalty > 0.0:
         for lane in range(outside.size):
             outside[lane] = 1.0
         call(look, at_look)
-        add_penalty(position, energy, gradient, outside, penalty)
+        add_penalty(position, foot, energy, gradient, outside, penalty, from_origin)
 
 
 @kernel

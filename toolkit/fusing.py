@@ -22,7 +22,7 @@ from .engine import advance
 from .fused_state import Shape, shapes_of, views
 from .handing import told
 from .job_parts import Parts, parts_of, settled
-from .stamps import cache_stamp, has_changed
+from .stamps import cache_stamp
 from .state import ADVANCE, Numbers
 from .vectors import WideLower, compiler_with
 
@@ -49,13 +49,9 @@ FusedCompiler = compiler_with(WideLower, FusedLibrary)
 
 
 def can_be_fused(job: "Job") -> bool:
-    """Whether all that a run calls can be taken in, and is what the general engine would call.
-
-    Not what Python or C does, nor what makes arrays; and what the general engine calls is as it was when it was first
-    compiled, also where a global number that it reads has changed since.
-    """
+    """Whether all that a run calls can be taken in: not what Python or C does, nor what makes arrays."""
     allocates = job.problem.target.compiled().targetoptions["_nrt"]
-    return not (job.calls_python or allocates or any(map(has_changed, parts_of(job))))
+    return not (job.calls_python or allocates)
 
 
 def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Callable[..., None]]:

@@ -8,6 +8,7 @@ import numpy as np
 from numba.core.typing.templates import Signature
 from numpy.typing import NDArray
 
+from .binding import bound
 from .compiling import compile_part
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Gathers(ABC):
                 "steps": steps[first:last],
                 "replicas": replicas,
             }
-            compiled = compile_part(function, signature)
+            compiled = compile_part(bound(function), signature)
             compiled(*(given[name] for name in names), *constants, *(state[name] for name in arrays), *away)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numba import types
 from numba.core.typing.typeof import Purpose, typeof
 
+from .binding import bound
 from .device import cuda
 from .device_compiling import bare, compile_kernel, inside, lazily, ptx_of
 from .gathering import GIVEN, Gathering, State
@@ -29,7 +30,7 @@ class Form(NamedTuple):
 def form_of(gathering: Gathering, is_weighted: bool) -> Form:
     """What the kernel of ``gathering`` is compiled for."""
     sizes = (gathering.scratch, len(gathering.constants), len(gathering.state))
-    return Form(gathering.function, gathering.given, *sizes, is_weighted)
+    return Form(bound(gathering.function), gathering.given, *sizes, is_weighted)
 
 
 def chosen(places: tuple[int, ...]) -> Any:

@@ -9,8 +9,9 @@ from .checks import check_array, check_choice
 from .exchange import AdaptedCorrection, EstimatedCorrection
 from .extras import optional
 from .memory import check_room
-from .problem import Problem
+from .problem import Problem, Spread
 from .sampler import Sampler
+from .starts import drawn_starts
 from .stein import Stein
 from .tempering import Contour, ReplicaExchange
 
@@ -74,11 +75,17 @@ def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:
 
 
 def check_penalty(problem: Problem, sampler: Sampler) -> None:
-    """Raise ValueError where a penalty, which pulls to the origin, would pull away from the domain."""
-    if sampler.boundary.kind == "penalise" and not problem.contains(np.zeros((1, problem.target.dim)))[0]:
+    """Raise ValueError for a penalty without a point to pull to, or as printed, from a domain without the origin."""
+    kind, domain = sampler.boundary.kind, problem.domain
+    if kind == "penalise" and domain is not None and domain.nearest is None:
         raise ValueError(
-            f"boundary must not be 'penalise' in {problem.name!r}, which does not hold the origin, where a penalty "
-            "pulls to; reflect or reject instead, or shift the problem"
+            f"boundary must not be 'penalise' in {problem.name!r}: of its domain the nearest point, where a penalty "
+            "pulls to, is not known; reflect or reject instead"
+        )
+    if kind == "penalise_as_printed" and not problem.contains(np.zeros((1, problem.target.dim)))[0]:
+        raise ValueError(
+            f"boundary must not be 'penalise_as_printed' in {problem.name!r}, which does not hold the origin, where it "
+            "pulls to; use boundaries.penalise(...)"
         )
 
 
@@ -121,10 +128,12 @@ def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
             )
 
 
-def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) -> Floats:
-    """``init`` as (chain, replica, dim), inside the domain and of finite energy and gradient."""
+def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any, seed: int) -> Floats:
+    """``init`` as (chain, replica, dim), inside the domain and of finite energy and gradient; drawn where not given."""
+    if init is None or isinstance(init, Spread):
+        return drawn_starts(problem, init, seed, n_chains, sampler.n_replicas)
     shape = (n_chains, sampler.n_replicas, problem.target.dim)
-    given = np.zeros(shape[2]) if init is None else check_array("init", init)
+    given = check_array("init", init)
     if given.shape not in (shape[2:], (shape[0], shape[2]), shape):
         raise ValueError(
             f"init must have shape (dim,) = {shape[2:]}, (n_chains, dim) = {(shape[0], shape[2])} or "
@@ -137,9 +146,8 @@ def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) ->
     inside = problem.contains(points)
     if not inside.all():
         chain, replica = divmod(int(np.argmin(inside)), shape[1])
-        source = "init" if init is not None else "init defaults to the origin, which"
         raise ValueError(
-            f"{source} must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
+            f"init must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
             f"{chain}, replica {replica}"
         )
     energy, gradient = problem.target.evaluate(points)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .binding import bound
 from .continuous import ContinuousTempering
 from .contour import Contour
 from .exchange import ReplicaExchange
@@ -34,9 +35,9 @@ def parts_of(job: "Job") -> Parts:
     """The functions that a run is made of."""
     problem, sampler = job.problem, job.sampler
     return Parts(
-        problem.target.energy_gradient,
-        sampler.dynamics.move,
-        look_nowhere if problem.domain is None else problem.domain.look.py_func,
+        bound(problem.target.energy_gradient),
+        bound(sampler.dynamics.move),
+        look_nowhere if problem.domain is None else problem.domain.look_for(sampler.boundary.kind),
         TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
         propose if sampler.dynamics.leapfrogs else propose_nothing,
     )
@@ -57,12 +58,14 @@ def engine_numbers(job: "Job") -> Numbers:
         energy_noise=float(sampler.energy_noise),
         penalty=boundary.coefficient,
         max_bounces=boundary.max_bounces,
+        from_origin=boundary.kind == "penalise_as_printed",
         rejects=boundary.kind == "reject",
         draws_batches=problem.target.stochastic,
         draws_noise=dynamics.draws_noise,
         needs_curvature=dynamics.needs_curvature,
         n_thermostats=sum(name.startswith("thermostat") for name in memory),
         leapfrogs=dynamics.leapfrogs,
+        random_length=dynamics.random_length,
         is_mala=dynamics.name == "mala",
         keeps_energies=job.records_energies,
         keeps_weights=sampler.is_weighted,

@@ -36,6 +36,27 @@ def with_item(typing_context, values, place, value):
     return values(values, types.intp, values.dtype), generate
 
 
+@intrinsic(prefer_literal=True)
+def room(typing_context, size):
+    """An array of ``size`` floats, a constant, on the stack of the function that asks; it begins with any values."""
+    if not isinstance(size, types.IntegerLiteral):
+        return None
+    count, kind = size.literal_value, types.Array(types.float64, 1, "C")
+
+    def generate(context, builder, signature, arguments):
+        number = context.get_value_type(types.float64)
+        array = context.make_array(kind)(context, builder)
+        word, width = array.itemsize.type, context.get_abi_sizeof(number)
+        array.data = builder.bitcast(alloca_once(builder, ir.ArrayType(number, count)), number.as_pointer())
+        array.itemsize, array.nitems = ir.Constant(word, width), ir.Constant(word, count)
+        array.meminfo, array.parent = (ir.Constant(kept.type, None) for kept in (array.meminfo, array.parent))
+        array.shape = pack_array(builder, [ir.Constant(word, count)], word)
+        array.strides = pack_array(builder, [ir.Constant(word, width)], word)
+        return array._getvalue()
+
+    return kind(size), generate
+
+
 def lane_access(dim: int) -> tuple[Any, Any]:
     """``load(position, lane)``, a point as a tuple, and ``store(energy, gradient, lane, value, slope)``."""
 

@@ -5,17 +5,18 @@ the same time (``law_verdicts``). From exact draws a right sampler stays exact, 
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .bit_checks import Verdict
+from .boundaries import PENALTIES
 from .convergence import r_hat
 from .errors import DivergenceError
 from .law_runs import Measured, Setting, at_half_pace, halved, measure
 from .law_statistics import Group, Unknown, stein_group, truth_groups
-from .law_verdicts import judge
+from .law_verdicts import judge, steps_for_hops
 from .problem import Truth
 from .sampler import Sampler
 from .schedule import evaluate
@@ -24,6 +25,7 @@ from .tempering import ContinuousTempering, Contour, Stein
 Floats = NDArray[np.float64]
 
 MIXED = 1.1  # R-hat above which a run from other than exact draws is not judged
+BETWEEN = 0.01  # share of a value's variance that lies between modes, from which its mean depends on their weights
 LIKELY = 10.0  # chains that must begin in a mode, on average, for its weight to be judged
 
 
@@ -48,7 +50,7 @@ def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
     known = [group for group in groups if isinstance(group, Group)]
     for group in groups:
         if isinstance(group, Unknown):
-            yield group.name, Verdict(None, f"not judged: {group.reason}")
+            yield group.name, Verdict(None, f"not judged: {group.reason}", group.needed)
     stein = stein_of(setting)
     if isinstance(stein, Group):
         known.append(stein)
@@ -74,9 +76,10 @@ def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
     against = too_little(setting, at_h, hopping is not None)
     for i, group in enumerate(known):
         if against and group is not stein:
-            yield group.name, Verdict(None, f"not judged: {against}")
+            yield group.name, Verdict(None, f"not judged: {against}", True, steps_for_hops(setting.plan, at_h.hops))
         else:
-            yield group.name, judge(setting, group, i, at_h, at_half)
+            across = hopping is not None and at_h.hops < 1.0 and differs_by_mode(group, setting, hopping)
+            yield group.name, judge(setting, group, i, at_h, at_half, across)
 
 
 def truth_for(setting: Setting) -> tuple[Truth | None, str]:
@@ -88,7 +91,7 @@ def truth_for(setting: Setting) -> tuple[Truth | None, str]:
     factors = evaluate(sampler.schedule, np.arange(plan.n_steps), plan.n_steps)
     if (factors.temperature[factors.keep] != 1.0).any():
         return None, "the schedule changes the temperature while draws are kept"
-    if sampler.boundary.kind == "penalise":
+    if sampler.boundary.kind in PENALTIES:
         return None, "a penalty changes the law outside the domain, where the truth ends"
     truth = problem.truth
     if truth is None:
@@ -127,7 +130,9 @@ def likely(group: Group, n_chains: int) -> Group | Unknown:
         return group
     kept = np.flatnonzero(group.expected * n_chains >= LIKELY)
     if not kept.size:
-        return Unknown(group.name, f"fewer than {LIKELY:g} of {n_chains} chains begin in any mode; give more chains")
+        return Unknown(
+            group.name, f"fewer than {LIKELY:g} of {n_chains} chains begin in any mode; give more chains", True
+        )
     values = group.values
     return group._replace(
         labels=[group.labels[i] for i in kept],
@@ -158,13 +163,26 @@ def too_little(setting: Setting, measured: Measured, has_modes: bool) -> str:
     return ""
 
 
+def differs_by_mode(group: Group, setting: Setting, memberships: Callable[[Floats], Floats]) -> bool:
+    """Whether the mean of any value differs between modes, by independent draws: only mixing tells its mean then."""
+    if setting.exact is None:
+        return True
+    energies, gradients = setting.problem.target.evaluate(setting.exact)
+    values, labels = group.values(setting.exact, energies, gradients), memberships(setting.exact).argmax(axis=1)
+    between = np.zeros(values.shape[1])
+    for label in np.unique(labels):
+        own = values[labels == label]
+        between += len(own) / len(values) * (own.mean(axis=0) - values.mean(axis=0)) ** 2
+    return bool((between > BETWEEN * values.var(axis=0)).any())
+
+
 def edge_verdicts(setting: Setting, measured: Measured) -> Iterator[tuple[str, Verdict]]:
     """Whether draws stayed inside, and how often reflection gave up."""
     kind = setting.sampler.boundary.kind
     if setting.given.domain is None:
         return
     n, outside = measured.n_places, measured.outside
-    if kind in ("ignore", "penalise"):
+    if kind in ("ignore", *PENALTIES):
         yield (
             "domain",
             Verdict(None, f"not checked: boundary {kind!r} lets draws leave, and {outside / n:.2%} are outside"),

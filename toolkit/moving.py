@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .binding import bound
 from .compiling import compile_part
 from .signatures import DYNAMICS
 
@@ -17,6 +18,7 @@ class Dynamics(NamedTuple):
     one row in all. Each row begins at the value in ``memory_start``. Those that begin with ``_``, which come last, are
     scratch, and no trace shows them. gradients: gradient evaluations per step, with that where it begins.
     leapfrogs: 0, or the steps of a trajectory that ends in a Metropolis test; the engine itself then moves.
+    random_length: whether these are drawn for each step, uniformly from 1 … 2 · leapfrogs − 1, for all chains alike.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Dynamics(NamedTuple):
     gradients: int = 1
     leapfrogs: int = 0
     draws_noise: bool = True
+    random_length: bool = False
 
     def compiled(self) -> Any:
         """The block function compiled for the engine. Raises TypeError where it takes other arguments."""
@@ -38,7 +41,7 @@ class Dynamics(NamedTuple):
                 f"move of dynamics {self.name!r} must take the {takes} arguments of signatures.DYNAMICS, the last of "
                 f"them `changes`; it takes {given.co_argcount}"
             )
-        return compile_part(self.move, DYNAMICS, handed=True)
+        return compile_part(bound(self.move), DYNAMICS, handed=True)
 
     def memory_rows(self, dim: int) -> list[tuple[str, float]]:
         """Name and first value of every row of memory, in ``dim`` dimensions."""

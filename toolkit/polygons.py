@@ -53,7 +53,7 @@ def polygon_domain(name: str, rings: Sequence[NDArray[np.float64]]) -> Domain:
     real = np.concatenate([[*corner, 2**LEVELS / side], edges.T.ravel(), pieces.ravel()])
     signature = types.Tuple((TABLE, types.int64))(FLOATS, types.int64, types.int64)
     buffer, used = compile_part(list_pieces, signature, allocates=True)(real, len(edges), len(pieces))
-    return Domain(name, 2, look_polygon, real, buffer[:used].copy()).compiled()
+    return Domain(name, 2, look_polygon, real, buffer[:used].copy(), look_polygon).compiled()
 
 
 def ring_edges(ring: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,14 +5,15 @@ import dis
 import functools
 import math
 import types as python_types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
-from . import hyperbolic, maths, trigonometry
+from . import hyperbolic, maths, powers, trigonometry
+from .bytecode import names_in
 from .compiling import inlined
 
 Function = python_types.FunctionType
@@ -54,30 +55,22 @@ OURS = {
 }
 
 
-def module_with_ours(module: python_types.ModuleType) -> python_types.ModuleType:
-    """``math`` or ``numpy`` as a function sees it, with our functions in place of those that stop vectorisation."""
+def module_with(module: python_types.ModuleType, functions: Mapping[str, Any]) -> python_types.ModuleType:
+    """A module as a function sees it, with ``functions`` in place of its own."""
     seen = python_types.ModuleType(module.__name__)
     vars(seen).update({name: value for name, value in vars(module).items() if name[:2] != "__"})
-    vars(seen).update(OURS[module])
+    vars(seen).update(functions)
     return seen
 
 
 @functools.cache
-def replacements() -> dict[int, Any]:
-    """What stands in for ``math``, ``numpy`` and their functions, by identity."""
-    found: dict[int, Any] = {}
-    for module, functions in OURS.items():
-        found[id(module)] = module_with_ours(module)
-        found |= {id(getattr(module, name)): ours for name, ours in functions.items()}
+def replacements(*, products: bool = False) -> dict[int, Any]:
+    """What stands in for ``math``, ``numpy`` and their functions, by identity; products: for their powers alone."""
+    found: dict[int, Any] = {id(pow): powers.power} if products else {}
+    for module, functions in (powers.FUNCTIONS if products else OURS).items():
+        found[id(module)] = module_with(module, functions)
+        found |= {id(getattr(module, name)): ours for name, ours in functions.items() if hasattr(module, name)}
     return found
-
-
-def names_in(code: python_types.CodeType) -> Iterator[str]:
-    """All names that ``code`` and the functions inside it look up."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, python_types.CodeType):
-            yield from names_in(constant)
 
 
 @functools.cache
@@ -89,9 +82,17 @@ def raises(code: python_types.CodeType | None) -> bool:
     return any(i.opname == "RAISE_VARARGS" for i in dis.get_instructions(code)) or any(map(raises, inside))
 
 
-def rebind(function: Callable[..., Any], *, allocates: bool, ours: bool, done: dict[Any, Any] | None = None) -> Any:
+def rebind(
+    function: Callable[..., Any],
+    *,
+    allocates: bool,
+    ours: bool,
+    products: bool = False,
+    done: dict[Any, Any] | None = None,
+) -> Any:
     """``function`` uncompiled by Numba yet, to be inlined; with ``ours``, our maths, in all the user's it calls.
 
+    products: instead of our maths, for complex numbers: their integer powers are products (``powers``).
     Its globals and its closure are bound anew; it itself is left as it is. What it reads from them is frozen when it
     compiles, as always in Numba. Raises TypeError where one of them raises.
     """
@@ -106,33 +107,38 @@ def rebind(function: Callable[..., Any], *, allocates: bool, ours: bool, done: d
         )
     space: dict[str, Any] = {"__builtins__": builtins, "__name__": plain.__module__}
     cells = tuple(python_types.CellType() for _ in plain.__closure__ or ())
-    bound = Function(plain.__code__, space, plain.__name__, plain.__defaults__, cells)
+    code = powers.with_pairs(plain.__code__) if products else plain.__code__
+    bound = Function(code, space, plain.__name__, plain.__defaults__, cells)
     bound.__qualname__, bound.__module__ = plain.__qualname__, plain.__module__
+    bound.__kwdefaults__ = plain.__kwdefaults__
     compiled = done[function] = njit(forceinline=True, error_model="numpy", _nrt=allocates)(bound)
     # Only now, as a function may call itself.
-    names = set(names_in(plain.__code__))
-    replace = functools.partial(replaced, names=names, allocates=allocates, ours=ours, done=done)
+    names = names_in(plain.__code__)
+    replace = functools.partial(replaced, names=names, allocates=allocates, ours=ours, products=products, done=done)
+    space |= {"pow": powers.power} if products and "pow" in names else {}
     space |= {name: replace(plain.__globals__[name]) for name in sorted(names & plain.__globals__.keys())}
     for cell, given in zip(cells, plain.__closure__ or (), strict=True):
         cell.cell_contents = replace(given.cell_contents)
     return compiled
 
 
-def replaced(value: Any, *, names: set[str], allocates: bool, ours: bool, done: dict[Any, Any]) -> Any:
-    """What stands in for ``value``: our maths for ``math``'s, and the user's own functions bound anew.
+def replaced(value: Any, *, names: set[str], allocates: bool, ours: bool, products: bool, done: dict[Any, Any]) -> Any:
+    """What stands in for ``value``: our maths for ``math``'s, or products for powers, and the user's own functions.
 
     names: what the function looks up; of a module, these alone are replaced.
     """
-    if id(value) in replacements():
-        return replacements()[id(value)] if ours else value
+    if (ours or products) and id(value) in replacements(products=products):
+        return replacements(products=products)[id(value)]
     if isinstance(value, Function | Dispatcher) and is_users(value.__module__):
-        return rebind(value, allocates=allocates, ours=ours, done=done)
+        return rebind(value, allocates=allocates, ours=ours, products=products, done=done)
     if isinstance(value, python_types.ModuleType) and is_users(value.__name__):
         seen = python_types.ModuleType(value.__name__)
         vars(seen).update({name: item for name, item in vars(value).items() if name[:2] != "__"})
         for name in sorted(names & vars(seen).keys()):
             if not isinstance(vars(seen)[name], python_types.ModuleType):
-                vars(seen)[name] = replaced(vars(seen)[name], names=names, allocates=allocates, ours=ours, done=done)
+                vars(seen)[name] = replaced(
+                    vars(seen)[name], names=names, allocates=allocates, ours=ours, products=products, done=done
+                )
         return seen
     return value
 

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from .binding import bound
 from .boundaries import Boundary, ignore
 from .checks import check_deviation, check_number, check_numbers, check_text, is_sequence
 from .dynamics import Dynamics, langevin
@@ -31,6 +32,7 @@ class Sampler:
     ``continuous_tempering(...)`` or ``stein(...)``.
     gradient_noise, energy_noise: standard deviations of normal noise added to each gradient coordinate and to each
     energy that tempering looks at. They stand for minibatches, and are unknown to the dynamics.
+    A block function of one's own in ``dynamics`` is what it is when the sampler is made (see ``Target``).
     Raises TypeError or ValueError naming the argument where something is off, and where parts make no sense together.
     """
 
@@ -62,6 +64,9 @@ class Sampler:
                 raise TypeError(f"{name} must be a function, got {part!r} of type {type(part).__name__}")
         check_replicas(self)
         check_parts(self)
+        move = bound(self.dynamics.move)
+        if move is not self.dynamics.move:
+            object.__setattr__(self, "dynamics", self.dynamics._replace(move=move))
 
     @property
     def n_replicas(self) -> int:
@@ -86,7 +91,7 @@ class Sampler:
 
     @property
     def gradients_per_step(self) -> int:
-        """Gradient evaluations per chain and step."""
+        """Gradient evaluations per chain and step; the mean where trajectories have random lengths."""
         keeps_ends = self.dynamics.leapfrogs > 0 and not self.is_weighted  # as ``proposals.keeps_ends``
         return (self.dynamics.gradients - keeps_ends) * self.n_replicas
 

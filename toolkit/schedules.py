@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .checks import check_array, check_count, check_number
+from .checks import check_array, check_count, check_number, plain_array
 from .compiling import compile_part
 from .maths import power, sincos_turns
 from .schedule import Factors, Schedule, Steps
@@ -136,7 +136,7 @@ def check_own(name: str, value: Any) -> Any:
     """None, a function, or a checked copy of an array (steps,). Raises TypeError or ValueError otherwise."""
     if value is None or callable(value):
         return value
-    array = np.array(value) if name == "keep" else check_array(name, value)
+    array = np.array(plain_array(name, value, "booleans")) if name == "keep" else check_array(name, value)
     if array.ndim != 1 or (name == "keep" and array.dtype != np.bool_):
         kind = "booleans" if name == "keep" else "numbers"
         raise ValueError(f"{name} must be {kind} of shape (n_steps,), got shape {array.shape} of {array.dtype}")

@@ -5,7 +5,7 @@ import numpy as np
 from .checks import check_count
 
 # What a derived seed is for: the first number of its key. A number, once given, keeps its meaning.
-EXACT_DRAWS, TRUTH, STARTS, PILOT, RESAMPLING, ROUND, HALF_STEP, REPEAT, GIBBS = range(1, 10)
+EXACT_DRAWS, TRUTH, STARTS, PILOT, RESAMPLING, ROUND, HALF_STEP, REPEAT, GIBBS, STEP_SIZE = range(1, 11)
 
 
 def derived_seed(seed: int, *key: int) -> int:

@@ -16,7 +16,8 @@ Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane),
 Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
          looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to
          foot the point in which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest
-         point of one wall the lane is beyond. ``real`` and ``whole`` are the domain's tables.
+         point of one wall the lane is beyond. ``real`` and ``whole`` are the domain's tables. Where a penalty pulls to
+         the nearest point of the domain, the engine is given a function (``Domain.nearest``) that writes that to foot.
 """
 
 from numba import types

@@ -29,7 +29,7 @@ from . import (
     swapping,
     trigonometry,
 )
-from .rebinding import names_in
+from .bytecode import names_in
 
 Function = python_types.FunctionType
 Single = np.float32
@@ -114,7 +114,7 @@ def make_twin(function: Any, done: dict[Any, Any]) -> Any:
     kept = {key: options[key] for key in ("forceinline", "_nrt") if key in options}
     done[plain] = njit(error_model="numpy", **{"_nrt": False, **kept})(bound)
     # Only now, as a function may call itself.
-    names = set(names_in(plain.__code__))
+    names = names_in(plain.__code__)
     for key in sorted(names & plain.__globals__.keys()):
         space[key] = replaced(plain.__globals__[key], names, name, module, done)
     for cell, given in zip(cells, plain.__closure__ or (), strict=True):

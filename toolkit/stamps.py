@@ -1,20 +1,29 @@
-"""What a function's machine code is made of, as a hash: sources, code and numbers of all that it calls.
+"""What a function's machine code is made of: the code and values of all that a compiler reads of it, and sources.
 
 Numba's disk cache knows a function's own file only: after an edit of a function it calls in another file, it returns
 the old machine code without a word.
 """
 
-import contextlib
+import enum
 import functools
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+from numba import types
 from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
+from numba.core.registry import cpu_target
+
+from .bytecode import constant, interfaces, is_compilers, is_filled, is_ours, names_in, names_missing, public_name
+from .digests import SCALARS, Walk, qualified_name
+
+START = time.time()
 
 
 @functools.cache
@@ -31,6 +40,12 @@ def source_stamp(folder: Path) -> str:
 OWN_STAMP = source_stamp(Path(__file__).resolve().parent)  # at import: what is in memory, not what is edited later
 
 
+@functools.cache
+def is_edited(folder: Path) -> bool:
+    """Whether a Python source below ``folder`` changed after this process began, so that memory may hold another."""
+    return any(path.stat().st_ctime > START for path in folder.rglob("*.py"))
+
+
 def package_folder(module: str) -> Path | None:
     """The folder of the top-level package of ``module``; None for a script, notebook or lone module."""
     package = sys.modules.get(module.partition(".")[0])
@@ -38,92 +53,132 @@ def package_folder(module: str) -> Path | None:
     return Path(file).resolve().parent if file and hasattr(package, "__path__") else None
 
 
-def what_it_depends_on(function: Callable[..., Any]) -> tuple[set[str], set[str]]:
-    """Modules of all compiled functions that ``function`` calls, at any depth; and their code and constants.
+def is_users(module: str | None) -> bool:
+    """Whether a function of ``module`` is neither of this distribution nor known to the compiler by its name."""
+    return not is_ours(str(module)) and not is_compilers(str(module))
 
-    The code is that in memory, which an edit after the import has not reached, and the constants are what Numba will
-    freeze: numbers, strings, tuples and arrays that are global, of a function around this one, or defaults.
+
+def is_overloaded(function: Any) -> bool:
+    """Whether Numba has an implementation of a plain function, by ``numba.extending.overload``: known by identity."""
+    context = cpu_target.typing_context
+    context.refresh()
+    return context._lookup_global(function) is not None
+
+
+class Reads(Walk):
+    """All that a compiler reads of a function, which is more than the function's values depend on.
+
+    The code is that in memory, which an edit after the import has not reached, with the names it looks up and what
+    these stand for: numbers, arrays, functions and how they are to be compiled. modules: where its functions are from.
+    objects: what can be told by its identity alone. missing: global names that have no value yet.
     """
-    modules: set[str] = set()
-    contents: set[str] = set()
-    seen: set[int] = set()
-    waiting = [function]
-    while waiting:
-        current = waiting.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        module = current.__module__ or "__main__"
-        modules.add(module)
-        found = frozen(current)
-        for code in codes(current.__code__):
-            contents.add(f"{module}.{code.co_qualname}={code.co_code.hex()}{[constant(c) for c in code.co_consts]}")
-        for name, value in list(found.items()):
-            if isinstance(value, ModuleType) and value.__name__.partition(".")[0] not in ("numpy", "math", "numba"):
-                modules.add(value.__name__)
-                found |= {f"{name}.{k}": v for k, v in vars(value).items() if k[:2] != "__"}
-        waiting += [f.py_func for value in found.values() for f in dispatchers(value)]
-        contents |= {f"{module}.{k}={constant(v)}" for k, v in found.items() if constant(v)}
-    return modules, contents
+
+    is_closed = staticmethod(is_compilers)
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.modules: set[str] = set()
+        self.objects: list[Any] = []
+        self.missing: set[str] = set()
+        self._order: dict[int, int] = {}
+        self.follow("", function)
+
+    @property
+    def contents(self) -> list[str]:
+        """Texts that tell what a compiler reads from what it would read of another function."""
+        found = {**self.values, **{f"{name}()": codes for name, codes in self.code.items()}, **self.references}
+        return sorted(f"{name}={type(value).__name__} {value!r}" for name, value in found.items())
+
+    def follow(self, path: str, value: Any) -> None:
+        """Note ``value``, also where it has been met by another name: which of two alike it is."""
+        if isinstance(value, FunctionType) and is_users(value.__module__) and path and is_overloaded(value):
+            self._note_object(path, value)
+            return
+        if not isinstance(value, SCALARS | np.generic | complex | bytes):
+            self.values[f"{path} is"] = self._order.setdefault(id(value), len(self._order))
+        super().follow(path, value)
+
+    def _follow_object(self, path: str, value: Any) -> None:
+        if isinstance(value, Dispatcher):
+            self.values[f"{path} compiled"] = options_of(value)
+            super()._follow_object(path, value)
+        elif isinstance(value, _Intrinsic):
+            self.values[path] = qualified_name(value._defn)
+            self._follow_function(value._defn)
+        elif isinstance(value, np.ndarray) and value.dtype.hasobject:
+            self._note_object(path, value)
+        elif isinstance(value, np.ndarray):
+            self.values[path] = f"{constant(value)} {value.dtype.descr} {value.strides} {value.flags.writeable}"
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            self.follow(f"{path} type", type(value))
+            self._follow_items(path, value)
+        elif isinstance(value, FunctionType | ModuleType | tuple | list | dict | set | frozenset):
+            super()._follow_object(path, value)
+        elif isinstance(value, types.Type | np.dtype):
+            self.values[path] = f"{type(value).__name__} {value}"
+        elif public_name(value) and (isinstance(value, type) or is_compilers(str(type(value).__module__))):
+            self.values[path] = public_name(value)
+            if isinstance(value, type) and is_users(value.__module__):
+                self._follow_class(path, value)
+        else:
+            self._note_object(path, value)
+
+    def _follow_class(self, path: str, value: type) -> None:
+        """Note what a compiler reads of a user's class: the fields of a named tuple, or an enumeration's members."""
+        if issubclass(value, enum.Enum):
+            self.values[f"{path} members"] = {name: repr(member.value) for name, member in value.__members__.items()}
+        elif issubclass(value, tuple) and hasattr(value, "_fields"):
+            self.values[f"{path} fields"] = value._fields
+            self.follow(f"{path} defaults", tuple(getattr(value, "_field_defaults", {}).items()))
+        elif not issubclass(value, BaseException):
+            self._note_object(path, value)
+
+    def _note_object(self, path: str, value: Any) -> None:
+        """Note what can be told by its identity alone."""
+        self.objects.append(value)
+        self.values[path] = f"object {id(value)}"
+        self.unknown.append(f"{path}: an object of type {qualified_name(type(value))}")
+
+    def _names_read(self, code: CodeType) -> tuple[set[str], set[str]]:
+        names = names_in(code)  # a name too many does no harm, and instructions take long to read
+        return names, names
+
+    def _further_parts(self, function: FunctionType) -> list[str]:
+        module = function.__module__ or "__main__"
+        self.modules.add(module)
+        if is_users(module):
+            self.missing |= names_missing(function)
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        empty = [name for name, cell in cells if not is_filled(cell)]
+        return [module, *interfaces(function.__code__), f"{empty}"]
+
+    def _note_package(self, module: str) -> None:
+        self.modules.add(module)
 
 
-def codes(code: CodeType) -> Iterator[CodeType]:
-    """``code``, and that of the functions within it."""
-    yield code
-    for inside in code.co_consts:
-        if isinstance(inside, CodeType):
-            yield from codes(inside)
-
-
-def frozen(function: Callable[..., Any]) -> dict[str, Any]:
-    """What a function finds around itself, by name: globals, variables of functions around it, and defaults."""
-    own = function.__code__
-    found = {name: function.__globals__.get(name) for code in codes(own) for name in code.co_names}
-    for name, cell in zip(own.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # a variable that has no value yet
-            found[name] = cell.cell_contents
-    given = [*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
-    return found | {f"{function.__qualname__}({name})": value for name, value in given}
-
-
-def dispatchers(value: Any) -> Iterator[Dispatcher]:
-    """The compiled functions that a constant is, or holds."""
-    if isinstance(value, Dispatcher):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from dispatchers(part)
-
-
-def constant(value: Any) -> str:
-    """A text that tells one constant from another; empty for what is none."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
-    if isinstance(value, tuple):
-        return "".join(f"{constant(v)}," for v in value)
-    return repr(value) if isinstance(value, int | float | complex | str | np.generic) else ""
-
-
-@functools.lru_cache(maxsize=4096)
-def when_compiled(function: Callable[..., Any]) -> set[str]:
-    """Code and constants of ``function`` as they were when it was first compiled in this process, and are frozen."""
-    return what_it_depends_on(function)[1]
-
-
-def has_changed(function: Callable[..., Any]) -> bool:
-    """Whether compiling ``function`` once more would give another one, as a number that it reads has changed."""
-    return what_it_depends_on(function)[1] != when_compiled(function)
+def options_of(dispatcher: Any) -> str:
+    """How a function is to be compiled: options, types of locals, and signatures where these are all it has."""
+    compiler = dispatcher._compiler.pipeline_class
+    signatures = [] if dispatcher._can_compile else sorted(map(str, dispatcher.overloads))
+    options = sorted((name, repr(value)) for name, value in dispatcher.targetoptions.items())
+    return f"{type(dispatcher).__qualname__} {compiler.__module__}.{compiler.__qualname__} {options} {signatures} " + (
+        f"{sorted((name, str(kind)) for name, kind in (dispatcher._compiler.locals or {}).items())}"
+    )
 
 
 def cache_stamp(function: Callable[..., Any]) -> str | None:
     """Hash of everything the machine code of ``function`` is made from; None where that cannot be known."""
-    modules, contents = what_it_depends_on(function)
+    if "<locals>" in getattr(function, "__qualname__", "<locals>"):
+        return None
+    reads = Reads(function)
+    if reads.objects or reads.unknown:
+        return None
     stamps = {OWN_STAMP}
-    for module in modules:
+    for module in reads.modules:
         folder = package_folder(module)
-        if folder is None:
+        if is_compilers(module):
+            continue
+        if folder is None or is_edited(folder):
             return None
         stamps.add(source_stamp(folder))
-    if "<locals>" in function.__qualname__:
-        return None
-    return hashlib.sha256("\0".join([*sorted(stamps), *sorted(contents)]).encode()).hexdigest()
+    return hashlib.sha256("\0".join([*sorted(stamps), *reads.contents]).encode(errors="surrogatepass")).hexdigest()

@@ -2,10 +2,13 @@
 
 A point outside is folded across one wall at a time, the one it violates most, until it is inside. So a corner turns a
 momentum once per wall, as walls do; and where the walls are the mirrors of a reflection group, as those of a box and
-of ordered coordinates are, the fold is exact whatever the length of the step.
+of ordered coordinates are, the fold is exact whatever the length of the step. A penalty pulls to the nearest point of
+the whole domain, at which several walls may meet.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +16,10 @@ from numpy.typing import NDArray
 
 from .compiling import kernel
 from .domain import Domain
+from .lanes import room
 from .maths import fma, select
+from .nearest_walls import HEADER, N_BALLS, N_ROWS, N_SIDES, find_foot
 
-# The whole table: this header, then the bounded coordinates, the first entry of every row and their end, and the
-# entries' columns. The real table: lower ends, upper ends, rows' offsets, rows' entries, balls' centres and radii.
-N_SIDES, N_ROWS, N_BALLS, HEADER = 0, 1, 2, 3
 HUGE = 1.7e308  # what overflows is farther outside than anything that does not
 
 Array = NDArray[np.float64]
@@ -33,7 +35,8 @@ def convex_domain(
     whole = np.concatenate([[sides.size, len(normals), len(centres)], sides, firsts, column]).astype(np.int32)
     balls = np.column_stack([centres, radii]).ravel()
     real = np.concatenate([lower[sides], upper[sides], offsets, normals[row, column], balls])
-    return Domain(name, len(lower), look_walls, real, whole).compiled()
+    nearest = nearest_within(len(lower), sides.size + len(normals), len(centres))
+    return Domain(name, len(lower), look_walls, real, whole, nearest).compiled()
 
 
 @kernel
@@ -124,11 +127,11 @@ def is_finite(position, lane):
     return total == 0.0
 
 
-def look_walls(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
-    """The function behind ``signatures.DOMAIN``; in one dimension there is a box only.
+@kernel
+def search_walls(position, foot, outside, real, whole):
+    """outside ← the largest excess beyond a wall, inf in lanes not asked about; the last row of foot ← its number.
 
-    While it looks, ``outside`` holds the largest excess so far, inf in lanes it was not asked about; the last row of
-    foot the number of that wall, and the first the sum of a wall.
+    In one dimension there is a box only: the first row of foot holds the sum of a wall meanwhile.
     """
     face = foot[foot.shape[0] - 1]
     for lane in range(outside.size):
@@ -137,14 +140,39 @@ def look_walls(position: Any, foot: Any, outside: Any, real: Any, whole: Any) ->
     search_sides(position, face, outside, real, whole)
     search_rows(position, foot[0], face, outside, real, whole)
     search_balls(position, foot[0], face, outside, real, whole)
+
+
+@kernel
+def is_beyond(position, outside, lane):
+    """Whether one lane is outside, by the excess in ``outside``, which becomes 1 or 0. The engine reports nan, inf."""
+    beyond = outside[lane] > 0.0 and outside[lane] < math.inf and is_finite(position, lane)
+    outside[lane] = 1.0 if beyond else 0.0
+    return beyond
+
+
+def look_walls(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
+    """The function behind ``signatures.DOMAIN``: its foot is on the wall that the lane is farthest beyond."""
+    search_walls(position, foot, outside, real, whole)
     for lane in range(outside.size):
         excess = outside[lane]
-        outside[lane] = select((excess > 0.0) & (excess < math.inf), 1.0, 0.0)
-        if outside[lane] != 0.0:
-            if is_finite(position, lane):
-                write_foot(position, foot, lane, np.int64(face[lane]), excess, real, whole)
-            else:  # the engine reports what is not finite
-                outside[lane] = 0.0
+        if is_beyond(position, outside, lane):
+            number = np.int64(foot[foot.shape[0] - 1, lane])
+            write_foot(position, foot, lane, number, excess, real, whole)
+
+
+@functools.cache
+def nearest_within(dim: int, n_flat: int, n_balls: int) -> Callable[..., None]:
+    """The function behind ``Domain.nearest`` for ``n_flat`` bounded coordinates and rows, and ``n_balls`` balls."""
+    size = 3 * n_flat + n_balls + dim
+
+    def look_nearest(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
+        scratch = room(size)
+        search_walls(position, foot, outside, real, whole)
+        for lane in range(outside.size):
+            if is_beyond(position, outside, lane):
+                find_foot(position, foot, lane, scratch, real, whole)
+
+    return look_nearest
 
 
 def look_nowhere(position, foot, outside, real, whole):
