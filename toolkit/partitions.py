@@ -136,4 +136,4 @@ def with_partition(job: Job, stacklevel: int) -> tuple[Sampler, int]:
             return sampler, 0
         return sampler, warn_of_narrow_bins(job, contour.partition, stacklevel=stacklevel + 1)
     partition, gradients = find_partition(problem, sampler, seed=job.seed, init=job.pilot_init, threads=job.threads)
-    return replace(sampler, tempering=replace(sampler.tempering, partition=partition)), gradients
+    return replace(sampler, tempering=replace(contour, partition=partition)), gradients
