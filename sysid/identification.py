@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from toolkit import Run
 from toolkit.checks import check_array, check_count, check_instance, check_number, check_real_array
 from toolkit.problem import Problem
+from toolkit.seeds import STARTS, derived_seed
 from toolkit.weighting import shares_of
 
 from .composing import N_HEADER, SCALED
@@ -146,7 +147,7 @@ class Identification(Problem):
         """
         n_chains = check_count("n_chains", n_chains, at_least=1)
         spread = check_number("spread", spread, at_least=0.0)
-        rng = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
+        rng = np.random.default_rng(derived_seed(seed, STARTS))  # other normals than those of exact draws
         is_scaled = self.coordinates.is_scaled
         centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
         points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))

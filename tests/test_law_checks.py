@@ -189,7 +189,8 @@ def test_weights_that_contour_itself_doubts_excuse_a_failure():
 def test_chains_with_temperatures_of_their_own_run_several_times():
     sampler = samplers.mala(np.linspace(0.3, 0.6, 16))
     setting = setting_of(as_problem(NORMAL), sampler, 4_000, 1_000, 64, None, 5)
-    assert setting.plan.seeds == [5, 6, 7, 8]
+    assert setting.plan.seeds[0] == 5
+    assert len(set(setting.plan.seeds)) == 4
     assert setting.plan.init.shape == (64, 1, 2)
     assert len(np.unique(setting.plan.init[:, 0, 0])) == 64
     assert dict(check_laws(setting))["covariance"].passed

@@ -12,6 +12,7 @@ from .job import PILOT_CHAINS, Job
 from .problem import Problem
 from .sampler import Sampler
 from .schedules import constant
+from .seeds import PILOT, derived_seed
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +20,6 @@ USUAL = 0.68  # quantile of an energy's change in one step: a standard deviation
 STEPS, HEATS = 2000, (10.0, 5.0, 2.0, 1.0)
 LOOKS = 64  # steps by which a partition that is given is judged
 NARROW = 5.0  # bins in one step; where they were 10 and more, chains under a Metropolis test have stood still
-SEED_SHIFT = 0x9E3779B97F4A7C15  # the pilot's random numbers are not those of the run
 
 
 def find_partition(
@@ -37,20 +37,19 @@ def find_partition(
     """
     pilot, start = pilot_of(sampler), starts_of(init)
     gradients = 0
-    for heat in HEATS:
-        seed = (seed + SEED_SHIFT) % 2**64
+    for attempt, heat in enumerate(HEATS):
+        own = derived_seed(seed, PILOT, 1 + attempt)
         hot = replace(pilot, temperatures=[[heat * t for t in row] for row in pilot.arrays["temperatures"]])
         gradients += PILOT_CHAINS * STEPS * pilot.gradients_per_step
         try:
-            hot_energies, ends = energies_of(problem, hot, seed, start, threads, STEPS)
+            hot_energies, ends = energies_of(problem, hot, own, start, threads, STEPS)
             start = np.where(problem.contains(ends)[:, None], ends, start)  # a penalty's walls are soft
             break
         except DivergenceError as error:
             if heat == HEATS[-1]:
                 error.add_note("This was the pilot run that finds the partition; give contour a partition instead.")
                 raise
-    seed = (seed + SEED_SHIFT) % 2**64
-    energies, _ = energies_of(problem, pilot, seed, start, threads, STEPS)
+    energies, _ = energies_of(problem, pilot, derived_seed(seed, PILOT, 0), start, threads, STEPS)
     gradients += PILOT_CHAINS * STEPS * pilot.gradients_per_step
     temperature = float(sampler.arrays["temperatures"].max())
     low, high = np.quantile(energies, [0.01, 0.99])
@@ -107,7 +106,7 @@ def warn_of_narrow_bins(job: Job, partition: Partition, *, stacklevel: int) -> i
     32 chains move as the pilot's do, for 64 steps at T; of the second half's changes of energy that are not 0, which
     rejected moves have, it takes the 68 % quantile.
     """
-    pilot, start, seed = pilot_of(job.sampler), starts_of(job.pilot_init), (job.seed + SEED_SHIFT) % 2**64
+    pilot, start, seed = pilot_of(job.sampler), starts_of(job.pilot_init), derived_seed(job.seed, PILOT)
     energies, _ = energies_of(job.problem, pilot, seed, start, job.threads, LOOKS)
     changes = np.abs(np.diff(energies, axis=1))
     change = float(np.quantile(changes[changes > 0.0], USUAL)) if changes.any() else 0.0
@@ -137,4 +136,4 @@ def with_partition(job: Job, stacklevel: int) -> tuple[Sampler, int]:
             return sampler, 0
         return sampler, warn_of_narrow_bins(job, contour.partition, stacklevel=stacklevel + 1)
     partition, gradients = find_partition(problem, sampler, seed=job.seed, init=job.pilot_init, threads=job.threads)
-    return replace(sampler, tempering=replace(sampler.tempering, partition=partition)), gradients
+    return replace(sampler, tempering=replace(contour, partition=partition)), gradients

@@ -15,6 +15,7 @@ from .moments import MomentsSoFar
 from .result import Run
 from .sampler import Sampler
 from .sampling import sample
+from .seeds import HALF_STEP, STEP_SIZE, derived_seed
 from .tempering import Stein
 
 Floats = NDArray[np.float64]
@@ -147,9 +148,9 @@ def check_step_size(
     to. Under exchange and other tempering all replicas' steps are halved, and a schedule is stretched over twice the
     steps. Chains begin where the run's began, again and again where there are more of them, with other random numbers.
     n_steps: at h (None: as the run has done). burn_in: at h (None: the run's, or a quarter of the steps where it had
-    none). n_chains: None for the run's, and at least 64, or what the sampler's arrays say. seed: None: the run's + 1.
-    Both runs take three times the gradient evaluations of one. Standard errors are those between chains, so a mode that
-    neither run has found is not seen; an unbiased sampler is called biased with probability 1e-3, about.
+    none). n_chains: None for the run's, and at least 64, or what the sampler's arrays say. seed: None: a hash of the
+    run's. Both runs take three times the gradient evaluations of one. Standard errors are those between chains, so a
+    mode that neither run has found is not seen; an unbiased sampler is called biased with probability 1e-3, about.
     Raises TypeError or ValueError for arguments that are not what they must be, for Stein's particles, which are no
     random draws, and for chains of several settings; DivergenceError where a chain diverges.
     Source: Talay & Tubaro (1990), Stochastic Analysis and Applications 8, on extrapolation in the step size.
@@ -163,13 +164,14 @@ def check_step_size(
     burn_in = check_count("burn_in", own if burn_in is None else burn_in, at_least=0, below=n_steps)
     least = sampler.n_chains or max(CHAINS, run.n_chains)
     n_chains = check_count("n_chains", least if n_chains is None else n_chains, at_least=8, below=2**20)
-    seed = check_count("seed", (run.seed + 1) % 2**64 if seed is None else seed, at_least=0, below=2**64)
+    seed = derived_seed(run.seed, STEP_SIZE) if seed is None else check_count("seed", seed, at_least=0, below=2**64)
     init = run.init[np.arange(n_chains) % run.n_chains]
 
     def measured(mover: Sampler, pace: int) -> MomentsSoFar:
+        own = seed if pace == 1 else derived_seed(seed, HALF_STEP)
         done = sample(
             run.problem, mover, n_steps=pace * n_steps, burn_in=pace * burn_in, n_chains=n_chains, init=init,
-            seed=(seed + (pace - 1) * 2**63) % 2**64, keep_draws=False, keep_statistics=False, progress=False,
+            seed=own, keep_draws=False, keep_statistics=False, progress=False,
             accumulators={"moments": moments()},
         )  # fmt: skip
         found: Any = done.accumulated["moments"]

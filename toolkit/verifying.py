@@ -19,6 +19,7 @@ from .law_checks import check_laws
 from .law_runs import Plan, Setting
 from .problem import Problem, as_problem
 from .sampler import Sampler
+from .seeds import ROUND, derived_seed
 from .tempering import Contour
 
 Floats = NDArray[np.float64]
@@ -197,7 +198,7 @@ def setting_of(
     job.kept_steps()
     if not starts_exact:
         start = np.tile(job.init, (rounds, 1, 1))
-    seeds = [(seed + i) % 2**64 for i in range(rounds)]
+    seeds = [seed, *(derived_seed(seed, ROUND, i) for i in range(1, rounds))]
     exact = None if exact is None else exact[:N_EXACT]
     return Setting(problem, given, sampler, Plan(n_steps, burn_in, thin, n_chains, start, seeds), starts_exact, exact)
 
