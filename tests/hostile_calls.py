@@ -183,7 +183,7 @@ def surface() -> Iterator[tuple[str, Any]]:
 
 # What is public but no one calls with arguments of their own, and why.
 NOT_CALLED = {
-    "made by the toolkit and given to users": ("Report", "Run"),
+    "made by the toolkit and given to users": ("Report", "Run", "StepSizeReport"),
     "numbers as the engine takes them": (
         "Sampler.per_chain", "Spread.ends", "Target.compiled", "Dynamics.compiled", "Dynamics.memory_rows",
         "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",

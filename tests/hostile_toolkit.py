@@ -131,6 +131,11 @@ CALLS = [
             "problem": COMMON["problem"], "sampler": COMMON["sampler"], "seed": COMMON["seed"],
         }.items()
     }, tried=False),
+    Call("toolkit.step_size_check.check_step_size", toolkit.check_step_size,
+         lambda: {"run": untempered(), "n_steps": 8}, {
+        "run": RUNS, "n_steps": or_none(count(4, 2**40)), "n_chains": or_none(count(8, 2**20)),
+        "burn_in": or_none(count(0, 8)), "order": count(1, 3), "seed": or_none(count(0, 2**64)),
+    }, tried=False),
     Call("toolkit.sampler.Sampler", toolkit.Sampler, {"step_sizes": [0.1]}, {**PARTS,
         "tempering": or_none(instance(*TEMPERINGS))},
          ALSO_LADDER),
