@@ -35,7 +35,7 @@ def main() -> None:
         def run(chosen: dict[str, Accumulator], threads: int = threads) -> object:
             return sample(
                 target, samplers.sgld(1e-3), n_steps=STEPS, n_chains=CHAINS, seed=0, threads=threads,
-                accumulators=chosen, keep_draws=False,
+                accumulators=chosen, keep_draws=False, init=np.zeros(2),
             )  # fmt: skip
 
         for chosen in rows.values():

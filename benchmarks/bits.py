@@ -16,7 +16,7 @@ def main() -> None:
     head("chains", "layouts tried", "different results", "hash")
     problem = constrained(mixtures.cosine25(), shapes.flower())
     sampler = samplers.r2sgld(gradient_noise=0.05, energy_noise=0.05)
-    arguments = {"n_steps": 400, "burn_in": 50, "thin": 5, "seed": 2**64 - 1, "keep_replicas": True}
+    arguments = {"n_steps": 400, "burn_in": 50, "thin": 5, "seed": 2**64 - 1, "keep_replicas": True, "init": [0.0, 0.0]}
     layouts = [
         (threads, Layout(lanes, chunk))
         for threads in (1, 2)

@@ -57,7 +57,14 @@ def main() -> None:
     for name, sampler, arguments in CASES:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "run.ckpt"
-            given = {"seed": 1, "keep_draws": False, "checkpoint": path, "checkpoint_every": 1e-9, **arguments}
+            given = {
+                "seed": 1,
+                "init": [0.0, 0.0],
+                "keep_draws": False,
+                "checkpoint": path,
+                "checkpoint_every": 1e-9,
+                **arguments,
+            }
             seconds = timed_saves(lambda g=given, s=sampler: sample(target, s, **g))[:-1]  # the last has nothing to do
             journal = path.with_name("run.ckpt.draws").stat().st_size / len(seconds)
             typical = statistics.median(seconds)

@@ -73,7 +73,7 @@ def main() -> None:
 
         def run(made=made, n_steps=n_steps, layout=layout):
             sample(made, samplers.sgld(1e-3), n_steps=n_steps, thin=n_steps, n_chains=CHAINS, seed=1, threads=1,
-                   layout=layout)  # fmt: skip
+                   layout=layout, init=np.zeros(made.dim))  # fmt: skip
 
         run()
         runs[name] = run

@@ -36,7 +36,7 @@ def half_filled(position, energy, gradient, parameters, scratch):
 
 def run(made):
     """One step."""
-    return sample(made, SGLD, n_steps=1, seed=0)
+    return sample(made, SGLD, n_steps=1, seed=0, init=np.zeros(made.dim))
 
 
 def sympy_energy(make):
@@ -93,6 +93,7 @@ DOORS: list[tuple[str, Callable[[], object]]] = [
             SGLD,
             n_steps=1000,
             seed=0,
+            init=[0.0, 0.0],
         ),
     ),
     (

@@ -18,7 +18,7 @@ def main() -> None:
     problem = constrained(mixtures.cosine25(), shape)
     sampler = samplers.r2sgld(gradient_noise=0.05, energy_noise=0.05)
     seen, outside, near, reflections, fallbacks = 0, 0, 0, 0, 0
-    for chunk in stream(problem, sampler, n_steps=25_000, n_chains=2_000, seed=5, keep_replicas=True):
+    for chunk in stream(problem, sampler, n_steps=25_000, n_chains=2_000, seed=5, init=[0.0, 0.0], keep_replicas=True):
         points = chunk.replica_draws.reshape(-1, 2)
         gap = 2.0 * (np.sin(5.0 * np.arctan2(points[:, 1], points[:, 0])) + 3.0) / 3.5 - np.hypot(*points.T)
         close = np.abs(gap) < 1e-5

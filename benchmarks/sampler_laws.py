@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from targets import mixtures
-from toolkit import ContourWarning, Sampler, diagnostics, dynamics, sample, samplers, tempering, thermostats
+from toolkit import ContourWarning, Run, Sampler, diagnostics, dynamics, sample, samplers, tempering, thermostats
+from toolkit.problem import as_problem
 
 from .markdown import head, row
 
@@ -23,13 +25,18 @@ def line(name: str, by_chain: Array, law: float, wrong: float, of: str) -> None:
     row(name, mean, error, law, (mean - law) / error, wrong, (mean - wrong) / error, of)
 
 
+def from_origin(target: Any, sampler: Sampler, **options: Any) -> Run:
+    """``sample`` from the origin, unless ``options`` say otherwise."""
+    return sample(target, sampler, **{"init": np.zeros(as_problem(target).target.dim)} | options)
+
+
 def second_moment(
     target: object, sampler: Sampler, function: Callable[[Array], Array] = np.square, **options: object
 ) -> Array:
     """Weighted mean of ``function`` of the first coordinate, per chain."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ContourWarning)
-        run = sample(target, sampler, **options)  # type: ignore[arg-type]
+        run = from_origin(target, sampler, **options)
     return np.asarray((run.weights * function(run.draws[..., 0])).sum(axis=1) / run.weights.sum(axis=1))
 
 
@@ -60,7 +67,7 @@ def main() -> None:
     line("sgld E x², noise 4", second_moment(NORMAL, heated, **long), (1 + 0.025 * 16) / 0.975, 1 / 0.975, "no heating")
     neutral = Sampler("sgnht", (2e-3,), dynamics=dynamics.nose_hoover(friction=0.02), gradient_noise=10.0)
     longer = {"n_steps": 40_000, "burn_in": 10_000, "thin": 20, "n_chains": 500, "seed": 2}
-    run = sample(NORMAL, neutral, trace_every=20, **longer)
+    run = from_origin(NORMAL, neutral, trace_every=20, **longer)
     after = run.trace.steps >= run.burn_in
     z = run.trace.fields["thermostat"][:, 0][:, after]
     theory = thermostats.thermostat_law(neutral, 1)
@@ -103,7 +110,7 @@ def main() -> None:
         counts = {}
         for scheme in ("deo", "seo"):
             sampler = samplers.resgld((1.0,) * rungs, temperatures=ladder, scheme=scheme)  # h = 1 forgets each step
-            run = sample(NORMAL, sampler, n_steps=6000, burn_in=1000, n_chains=500, seed=4)
+            run = from_origin(NORMAL, sampler, n_steps=6000, burn_in=1000, n_chains=500, seed=4)
             rates = run.swap_rates.mean(axis=0)
             law = float(diagnostics.expected_round_trips(rates, 5000, scheme=scheme))
             counts[scheme] = law, run.round_trips
@@ -138,7 +145,7 @@ def report_variance_ratio() -> None:
             )  # fmt: skip
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ContourWarning)
-                theta = sample(NORMAL, sampler, n_steps=steps, thin=steps, n_chains=chains, seed=5).theta
+                theta = from_origin(NORMAL, sampler, n_steps=steps, thin=steps, n_chains=chains, seed=5).theta
             spread.append(float(theta.var(axis=0, ddof=1).sum()))
         ratio = spread[0] / spread[1]
         row(name, ratio, ratio * np.sqrt(4.0 / (chains - 1)), law)

@@ -42,7 +42,7 @@ def cases() -> list[tuple[str, Sampler, int]]:
         ("r2sghmc without a domain", samplers.r2sghmc(boundary=free)),
         ("tact_hmc", samplers.tact_hmc(H)),
         ("mala", samplers.mala(H)),
-        ("hmc, 10 leapfrogs", samplers.hmc(0.03)),
+        ("hmc, 10 leapfrogs", samplers.hmc(0.03, random_length=False)),
     ]
     stein = [(f"svgd × {n}", samplers.svgd(n_replicas=n), 640 // n) for n in (10, 40, 160)]
     return [(name, sampler, CHAINS) for name, sampler in named] + stein

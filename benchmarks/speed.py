@@ -40,7 +40,14 @@ def main() -> None:
     mixture = mixtures.gaussian_mixture(CENTRES, 0.03)
 
     def ours(target, sampler, n_steps):
-        arguments = {"n_steps": n_steps, "thin": n_steps, "n_chains": CHAINS, "seed": 1, "threads": 1}
+        arguments = {
+            "n_steps": n_steps,
+            "thin": n_steps,
+            "n_chains": CHAINS,
+            "seed": 1,
+            "threads": 1,
+            "init": np.zeros(2),
+        }
         return lambda: sample(as_problem(target), sampler, **arguments)
 
     def scalar(target, n):

@@ -30,6 +30,7 @@ from figures.rugged_box import BOXED
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, Run, Sampler, boundaries, samplers, schedules
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
+from toolkit.seeds import REPEAT, derived_seed
 from toolkit.tempering import Partition, step_decay
 from toolkit.weighting import resample
 
@@ -85,7 +86,9 @@ def measure(study: Study) -> dict[str, Any]:
                                    burn_in=n // 40, thin=thin, init=[2.0, 2.0])  # fmt: skip
             found |= weighted(run, study.seed) if label == "CSGLD" else {label: (run.draws, None)}
         n = found["SGLD"][0].shape[1]
-        exact = np.stack([problem.truth.independent_draws(n, seed=study.seed + 1 + c) for c in range(chains)])
+        exact = np.stack(
+            [problem.truth.independent_draws(n, seed=derived_seed(study.seed, REPEAT, c)) for c in range(chains)]
+        )
         found["independent draws"] = (exact, None)
         pairs = [found[label] for label in METHODS]
         data |= {

@@ -83,7 +83,7 @@ def measure(study: Study) -> dict[str, Any]:
             for k, sampler in enumerate(all_samplers):
                 label = f"{name}, batch {batch or 'all'}, {(*METHODS, 'SGLD, no jump', 'SGHMC, no jump')[k]}"
                 draws = study.sample(label, problem, sampler, n_steps=n_steps, burn_in=n_steps // 2,
-                                     n_chains=n_chains).draws  # fmt: skip
+                                     n_chains=n_chains, init=np.zeros(problem.dim)).draws  # fmt: skip
                 per_coordinate = (
                     ess_by_cutoff(draws, mean=mean, variance=variance),
                     ess_over_all_lags(draws, mean, variance),

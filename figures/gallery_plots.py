@@ -57,7 +57,7 @@ def flower(study: Study) -> dict[str, Any]:
     for sampler, thin in ((samplers.r2sgld(), 10), (samplers.sgld(5e-4, boundary=boundaries.reflect()), 20)):
         made[sampler.name] = study.sample(
             f"(a, c) {sampler.name}", problem, sampler, n_steps=n * thin * 6 // 5, burn_in=n * thin // 5, thin=thin,
-            n_chains=8,
+            n_chains=8, init=[0.0, 0.0],
         ).draws  # fmt: skip
     counts = cell_counts(made["r2sgld"].reshape(-1, 2), EDGES, EDGES)
     paths = {f"kl_{name}": kl_path(draws, masses, EDGES, EDGES, at) for name, draws in made.items()}
@@ -69,7 +69,8 @@ def path(study: Study) -> dict[str, Any]:
     burn_in = study.size(50_000, 5_000)
     problem = constrained(mixtures.cosine25(), domains.box([-2.5, -2.5], [2.5, 2.5]))
     flat = samplers.csgld(3e-3, boundary=boundaries.reflect())
-    run = study.sample("(b) csgld", problem, flat, n_steps=burn_in + 2_500, burn_in=burn_in, trace_every=1)
+    run = study.sample("(b) csgld", problem, flat, n_steps=burn_in + 2_500, burn_in=burn_in, trace_every=1,
+                       init=[0.0, 0.0])  # fmt: skip
     assert run.trace is not None
     return {"path": run.draws[0], "multiplier": run.trace.fields["multiplier"][0, 0, burn_in:]}
 
@@ -78,7 +79,8 @@ def contour(study: Study) -> dict[str, Any]:
     """Draws (chain, draw) of CSGLD on the unequal pair, their weights, its θ, and the bins' true probabilities."""
     n = study.size(200_000, 40_000)
     flat = samplers.csgld(0.1, partition=BINS, freezes=True)
-    run = study.sample("(d, f) csgld", mixtures.unequal_pair(), flat, n_steps=n, burn_in=n // 2, thin=25, n_chains=8)
+    run = study.sample("(d, f) csgld", mixtures.unequal_pair(), flat, n_steps=n, burn_in=n // 2, thin=25, n_chains=8,
+                       init=[0.0])  # fmt: skip
     x = np.linspace(-16.0, 14.0, 3_000_001)  # a truth's energy_quantiles are to 1e-4, and the picture goes to 1e-9
     true = np.histogram(-np.log(pair(x)), BINS.edges, weights=pair(x))[0]
     return {"draws": run.draws[..., 0], "weights": run.weights, "theta": run.theta, "probabilities": true / true.sum()}
@@ -93,7 +95,7 @@ def orbits() -> dict[str, Any]:
 def exchange(study: Study) -> dict[str, Any]:
     """Walkers (rung, step) of one chain on four temperatures."""
     ladder = samplers.resgld((1e-3, 2e-3, 4e-3, 8e-3), temperatures=(1.0, 2.0, 4.0, 8.0), swap_every=10)
-    run = study.sample("(g) resgld", mixtures.cosine25(), ladder, n_steps=400, trace_every=1)
+    run = study.sample("(g) resgld", mixtures.cosine25(), ladder, n_steps=400, trace_every=1, init=[0.0, 0.0])
     assert run.trace is not None
     return {"walkers": run.trace.fields["walker"][0]}
 
@@ -102,7 +104,7 @@ def thermostats(study: Study) -> dict[str, Any]:
     """Steps (time,) and thermostats (chain, time) of SGNHT under noise of gradients."""
     noisy = samplers.sgnht(0.01, friction=0.05, inertia=20.0, gradient_noise=6.0)
     normal = mixtures.gaussian_mixture([[0.0]], 1.0)
-    run = study.sample("(h) sgnht", normal, noisy, n_steps=4_000, n_chains=3, trace_every=10)
+    run = study.sample("(h) sgnht", normal, noisy, n_steps=4_000, n_chains=3, trace_every=10, init=[0.0])
     assert run.trace is not None
     return {"steps": run.trace.steps, "thermostats": run.trace.fields["thermostat"][:, 0]}
 

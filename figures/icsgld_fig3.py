@@ -23,6 +23,7 @@ from figures.mode_weights import mode_weight_errors
 from figures.rugged_box import BOXED, CELLS, EVALUATIONS, methods, run_method
 from toolkit import boundaries, samplers
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
+from toolkit.seeds import REPEAT, derived_seed
 
 SEED = 2022
 DIFFERS = (
@@ -45,7 +46,9 @@ def measure(study: Study) -> dict[str, Any]:
     for name in (*PANELS, EXACT):
         if name == EXACT:
             n = found["draws"][0]
-            draws = np.stack([TRUTH.independent_draws(n, seed=study.seed + c) for c in range(repeats)])
+            draws = np.stack(
+                [TRUTH.independent_draws(n, seed=derived_seed(study.seed, REPEAT, c)) for c in range(repeats)]
+            )
             weights = np.ones(draws.shape[:2])
         elif name == "SVGD×P5":
             draws = particles(study, repeats, share)

@@ -60,7 +60,7 @@ def measure(study: Study) -> dict[str, Any]:
             steps = evaluations // replicas
             run = study.sample(
                 f"{name}, field of {YEARS[field]}", PROBLEM, sampler(field, replicas), n_steps=steps,
-                burn_in=steps - 1, n_chains=n_chains,
+                burn_in=steps - 1, n_chains=n_chains, init=[0.0],
             )  # fmt: skip
             error = theta_error(run)
             found[f"{length} {field} {name}"] = error.estimated

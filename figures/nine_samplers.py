@@ -20,6 +20,7 @@ from toolkit import boundaries, samplers
 from toolkit.boundaries import Boundary
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
 from toolkit.samplers import Sampler
+from toolkit.seeds import REPEAT, derived_seed
 
 from .chain_statistics import mean_and_error, ratio_and_error
 from .claims import Claim
@@ -94,7 +95,9 @@ def measure_samplers(
         outside.append(1.0 - problem.contains(run.draws.reshape(-1, 2)).mean())
         if method in shown:
             shares[method] = cell_counts(run.draws[0], *edges) / n_draws
-    exact = np.stack([truth.independent_draws(n_draws, seed=study.seed + i) for i in range(n_chains)])
+    exact = np.stack(
+        [truth.independent_draws(n_draws, seed=derived_seed(study.seed, REPEAT, i)) for i in range(n_chains)]
+    )
     return {
         "methods": [*methods, "independent draws"],
         "checkpoints": checkpoints,

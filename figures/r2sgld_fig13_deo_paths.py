@@ -50,6 +50,7 @@ def measure(study: Study) -> dict[str, Any]:
             run = study.sample(
                 f"{scheme.upper()}, {n} replicas", problem, sampler_of(scheme, n), n_steps=SWAP_EVERY * attempts,
                 n_chains=n_chains, thin=SWAP_EVERY * attempts // 10, trace_every=SWAP_EVERY,
+                init=np.zeros(2),
             )  # fmt: skip
             summary = exchange_summary(run)
             trips.append(run.round_trips / attempts)

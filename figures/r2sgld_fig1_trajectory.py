@@ -24,6 +24,7 @@ def measure(study: Study) -> dict[str, Any]:
     sampler = samplers.r2sgld(gradient_noise=0.05, energy_noise=0.05)
     chunks = list(
         stream(constrained(mixtures.cosine25(), SHAPE), sampler, n_steps=study.size(2_000, 400), seed=study.seed,
+               init=[0.0, 0.0],
                keep_replicas=True, progress=False, threads=1, layout=Layout(chunk_steps=1), backend=study.backend)
     )  # fmt: skip
     study.note("r2SGLD", chunks[-1])

@@ -13,7 +13,7 @@ from toolkit.checks import check_array, check_choice, check_count, is_sequence
 from toolkit.extras import optional
 
 from .libraries import Library, polynomial
-from .pysindy_methods import RUNNERS, Found, Trial, sbr
+from .pysindy_methods import RUNNERS, Found, Trial, sbr, seed_global_state
 from .series import Series, check_series
 from .sparsity import natural_scales, sparse_posterior, sparse_prior
 from .weak import weak
@@ -140,7 +140,7 @@ def timed(name: str, trial: Trial, runner: Callable[[Trial], Found]) -> Row:
     state = np.random.get_state()
     start = time.perf_counter()
     try:
-        np.random.seed(trial.seed % 2**32)
+        seed_global_state(trial.seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             coefficients, intervals = runner(trial)

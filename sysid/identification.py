@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from toolkit import Run
 from toolkit.checks import check_array, check_count, check_instance, check_number, check_real_array
 from toolkit.problem import Problem
+from toolkit.seeds import STARTS, derived_seed
 from toolkit.weighting import shares_of
 
 from .composing import N_HEADER, SCALED
@@ -146,7 +147,7 @@ class Identification(Problem):
         """
         n_chains = check_count("n_chains", n_chains, at_least=1)
         spread = check_number("spread", spread, at_least=0.0)
-        rng = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
+        rng = np.random.default_rng(derived_seed(seed, STARTS))  # other normals than those of exact draws
         is_scaled = self.coordinates.is_scaled
         centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
         points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))
@@ -167,8 +168,8 @@ class Identification(Problem):
         """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it.
 
         level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
-        Raises ValueError for a run of other positions, without draws, with weights that are all 0 or lie on one draw,
-        and for a level out of range; TypeError for what is no run.
+        Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with
+        weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
         return estimate(self.names, *self._weighted(run), self.priors, level=level)
 
@@ -176,6 +177,12 @@ class Identification(Problem):
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
         theta = self.parameters(run).reshape(-1, self.dim)
         check_instance("run", run, Run)
+        cold = run.sampler.arrays["temperatures"][..., : run.sampler.n_target_replicas]
+        if (cold != cold.flat[0]).any():
+            raise ValueError(
+                f"run must have one temperature for all chains, got {cold.min():g} to {cold.max():g}: their draws have "
+                "different laws"
+            )
         return theta, shares_of(run)
 
     def to_datatree(self, run: Run) -> Any:

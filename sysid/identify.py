@@ -11,7 +11,7 @@ from targets import constrained
 from targets.convex import Convex
 from targets.gaussian_truth import GaussianTruth
 from toolkit.checks import check_number, check_text
-from toolkit.problem import Target
+from toolkit.problem import Spread, Target
 from toolkit.sampling import check_progress
 
 from . import likelihoods
@@ -21,7 +21,7 @@ from .identification import Gaussian, Identification
 from .implicit import implicit_domain
 from .model import as_model
 from .prepared import Prepared
-from .prior_kernels import GAUSSIAN
+from .prior_kernels import GAUSSIAN, LAPLACE, LOG_NORMAL
 from .priors import Prior, check_priors, prior_table
 from .search_progress import TIME_LIMIT, SearchProgress
 from .system import System, check_names
@@ -149,7 +149,7 @@ def assembled(draft: Identification) -> Identification:
     numbers = np.concatenate([header, coordinates.root.ravel(), table, prepared.numbers])
     target = Target(
         draft.target.name, q, block_of(prepared.kernel), numbers, prepared.work_rows + 2 * q,
-        truth_of(draft), stochastic=prepared.stochastic,
+        truth_of(draft), stochastic=prepared.stochastic, spread=spread_of(draft),
     )  # fmt: skip
     positive = must_be_positive(prepared, draft.priors)
     region = region_of(draft.constraints, draft.names, coordinates, positive)
@@ -162,6 +162,26 @@ def assembled(draft: Identification) -> Identification:
         return replace(draft, target=target, domain=None, truth=target.truth)
     problem = constrained(target, region)
     return replace(draft, target=target, domain=problem.domain, truth=problem.truth)
+
+
+def spread_of(draft: Identification) -> Spread:
+    """Where chains start in its positions: two standard deviations about the mode, as far as these are known.
+
+    Scaled: ±2, for the covariance is the identity, about. Else about the Gaussian posterior's mean; or about the
+    likelihood's start, half as far as a parameter is large (a logarithm: ½), and at most two of its prior's sds.
+    """
+    coordinates, truth = draft.coordinates, truth_of(draft)
+    if coordinates.is_scaled:
+        return Spread(2.0)
+    if truth is not None:
+        return truth.spread
+    usual = draft.usual_start()
+    center = coordinates.positions(usual)
+    reach = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
+    for k, law in enumerate(draft.priors):
+        if law.kind in ((LOG_NORMAL,) if coordinates.log[k] else (GAUSSIAN, LAPLACE)):
+            reach[k] = min(reach[k], 2.0 * law.scale)
+    return Spread(reach, center)
 
 
 def truth_of(draft: Identification) -> GaussianTruth | None:

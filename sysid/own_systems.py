@@ -8,8 +8,9 @@ from numba import types
 from numpy.typing import NDArray
 
 from targets.writing import written
+from toolkit.bytecode import names_in
 from toolkit.extras import optional
-from toolkit.rebinding import names_in, raises
+from toolkit.rebinding import raises
 
 from .slopes import checked_rhs
 from .system import System

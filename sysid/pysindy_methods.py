@@ -30,6 +30,11 @@ class Trial(NamedTuple):
     pysindy: Any
 
 
+def seed_global_state(seed: int) -> None:
+    """Seed NumPy's global state, which PySINDy draws from, with all 64 bits; seeds below 2³² as NumPy does."""
+    np.random.seed(seed if seed < 2**32 else [seed % 2**32, seed >> 32])
+
+
 def fitted(trial: Trial, data: tuple[Array, Array], optimizer: Any, terms: Any = None) -> Any:
     """A fitted SINDy; its coefficients are (states, terms)."""
     ps = trial.pysindy
@@ -96,7 +101,7 @@ def weak_form(trial: Trial) -> Found:
 
     def attempt(data: tuple[Array, Array], threshold: float) -> Found:
         ps = trial.pysindy
-        np.random.seed(trial.seed % 2**32)
+        seed_global_state(trial.seed)
         inner = ps.PolynomialLibrary(degree_of(trial.library), include_bias=True)
         terms = ps.WeakPDELibrary(inner, spatiotemporal_grid=data[0], K=DOMAINS, p=4)
         model = fitted(trial, data, ps.STLSQ(threshold=threshold, alpha=1e-5), terms)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_count, check_number, check_real_array, check_scale
+from toolkit.seeds import GIBBS, derived_seed
 
 from .derivative import check_data
 from .model import as_model
@@ -134,7 +135,7 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     laws = check_priors(prior, prepared.names)
     parts = parts_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
     centre = np.array([law.location if law.kind == GAUSSIAN else 0.0 for law in laws])
-    streams = np.random.default_rng(seed).spawn(CHAINS)
+    streams = np.random.default_rng(derived_seed(seed, GIBBS)).spawn(CHAINS)  # the seed's own are of data.simulate
     runs = [chain(mean - centre, precision, parts, sweeps, k % 2 == 0, stream) for k, stream in enumerate(streams)]
     draws, present, chances = (np.concatenate([run[i] for run in runs]) for i in range(3))
     return Sparse(prepared.names, chances.mean(axis=0), centre + draws, present.astype(bool))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_count
 from toolkit.problem import Modes, Problem, Target, Truth, check_finite_points
+from toolkit.seeds import EXACT_DRAWS, derived_seed
 
 from .convex import Convex
 from .line import line_truth
@@ -55,7 +56,9 @@ def inner_draws(target: Target, region: Shape | Convex, n: int, seed: int) -> Ar
     first = check_count("seed", seed, at_least=0, below=2**64)
 
     def propose(batch: int) -> Array:
-        points = truth.independent_draws(batch, seed=(first + (next(attempts) << 32)) % 2**64)
+        attempt = next(attempts)
+        own = first if attempt == 0 else derived_seed(first, EXACT_DRAWS, attempt)
+        points = truth.independent_draws(batch, seed=own)
         return np.asarray(points[region.contains(points)])
 
     return accepted(n, target.dim, propose, name=f"draws of {target.name!r} in {region.name!r}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.maths import fma, select, sincos_turns
-from toolkit.problem import Target
+from toolkit.problem import Spread, Target
 
 from .plane import plane_truth
 from .rejection import accepted, generator
@@ -88,7 +88,11 @@ def ripples(
         centres = centres - slope / (2.0 * bowl + height * pulse**2 * np.cos(pulse * centres))
     target = Target(name, 2, block)
     draw = partial(draw_ripples, name, bowl, height, pulse, radius_squared)
-    return replace(target, truth=plane_truth(target, (-reach, reach, -reach, reach), centres, draw=draw))
+    return replace(
+        target,
+        truth=plane_truth(target, (-reach, reach, -reach, reach), centres, draw=draw),
+        spread=Spread.around(centres, 0.0),
+    )
 
 
 def draw_ripples(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from toolkit.checks import check_count, check_number, check_scale
 from toolkit.maths import exp, fma, select
 from toolkit.philox import MAX_DIM
-from toolkit.problem import Modes, Target, check_finite_points
+from toolkit.problem import Modes, Spread, Target, check_finite_points
 
 from .plane import plane_truth
 from .quantiles import rising_root
@@ -48,7 +48,14 @@ def ring(*, radius: float = 3.0, width: float = 0.3) -> Target:
     """
     radius, width = check_scale("radius", radius), check_scale("width", width)
     numbers = np.array([radius**2, 0.125 / (radius * width) ** 2])
-    return Target(f"ring({radius:g}, {width:g})", 2, ring_block, numbers, truth=RingTruth(radius, width))
+    return Target(
+        f"ring({radius:g}, {width:g})",
+        2,
+        ring_block,
+        numbers,
+        truth=RingTruth(radius, width),
+        spread=Spread(radius + 2.0 * width),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +65,8 @@ class RingTruth:
     radius: float
     width: float
     accuracy: float = 1e-6
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
 
     @property
     def cut(self) -> float:
@@ -161,7 +170,10 @@ def banana(*, curvature: float = 0.03, scale: float = 10.0, dim: int = 2) -> Tar
         centres=mode,
     )
     numbers = np.array([bend, scale**2, scale**-2])
-    return Target(f"banana({bend:g}, {scale:g}) in {dim}-D", dim, banana_block, numbers, truth=truth)
+    sds = np.ones(dim)
+    sds[:2] = scale, np.hypot(1.0, 2.0**0.5 * bend * scale**2)
+    name = f"banana({bend:g}, {scale:g}) in {dim}-D"
+    return Target(name, dim, banana_block, numbers, truth=truth, spread=Spread(2.0 * sds))
 
 
 def funnel_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -207,4 +219,7 @@ def funnel(*, dim: int = 10, scale: float = 3.0) -> Target:
         draw_first=lambda n, rng: scale * rng.standard_normal(n),
         centres=mode,
     )
-    return Target(f"funnel({scale:g}) in {dim}-D", dim, funnel_block, np.array([scale**-2]), 1, truth)
+    reach = np.full(dim, 2.0)
+    reach[0] = min(scale, 3.0)  # far out in the neck a usual step overshoots
+    name = f"funnel({scale:g}) in {dim}-D"
+    return Target(name, dim, funnel_block, np.array([scale**-2]), 1, truth, spread=Spread(reach))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from toolkit.checks import check_count, check_number, check_scale
 from toolkit.maths import fma
 from toolkit.philox import MAX_DIM
-from toolkit.problem import Target
+from toolkit.problem import Spread, Target
 
 from .line import line_truth
 from .products import ProductTruth
@@ -57,6 +57,7 @@ def double_well(*, dim: int = 1, barrier: float = 4.0, tilt: float = 0.5) -> Tar
         [left, right],
         label=lambda points: (points[:, 0] > middle).astype(np.int64),
     )
+    spread = Spread(1.5)  # wells lie at ±1, about
     if dim == 1:
-        return replace(line, truth=one)
-    return replace(line, name=f"{line.name} in {dim}-D", dim=dim, truth=ProductTruth(one, dim))
+        return replace(line, truth=one, spread=spread)
+    return replace(line, name=f"{line.name} in {dim}-D", dim=dim, truth=ProductTruth(one, dim), spread=spread)

@@ -28,7 +28,10 @@ LIGHT = 1e-17  # share of the whole below which a panel is left as it is
 AGREE, ROUGH = {1: 1e-9, 2: 2e-7}, 1e-2
 NOISE, PATIENCE = 1e-14, 5  # rounding of energies that a small tail may show, and splits without a smaller change
 MOST_PANELS, DEEPEST = 1 << 18, 60
-ROUNDING = {1: 4e-16, 2: 1e-14}  # range of energies in a panel, as a share of their size, that is rounding and not worth a split
+ROUNDING = {
+    1: 4e-16,
+    2: 1e-14,
+}  # range of energies in a panel, as a share of their size, that is rounding and not worth a split
 STEPS, SOLVED, SMALLEST, MOST_SOLVED = 60, 1e-7, 1e-300, 500
 ACROSS, FAR, MOST_WIDER = {1: 256, 2: 32}, 60.0, 40
 SMALLEST_SLOPE, SPAN = 1e-9, 50.0

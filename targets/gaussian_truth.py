@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, check_finite_points
+from toolkit.problem import Modes, Spread, check_finite_points
 
 from .rejection import check_draws, generator
 from .strips import strip_masses
@@ -28,6 +28,13 @@ class GaussianTruth:
     log_normaliser: float
     lowest: float = 0.0
     accuracy: float = 1e-10
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
+
+    @property
+    def spread(self) -> Spread:
+        """Two standard deviations about the mean."""
+        return Spread(2.0 * np.sqrt(np.diag(self.covariance)), self.mean)
 
     @property
     def modes(self) -> Modes:

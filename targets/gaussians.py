@@ -51,7 +51,7 @@ def correlated_gaussian(*, dim: int = 2, correlation: float = 0.95) -> Target:
     )
     numbers = np.array([correlation, precision])
     name = f"correlated_gaussian({correlation:g}) in {dim}-D"
-    return Target(name, dim, correlated_gaussian_block, numbers, truth=truth)
+    return Target(name, dim, correlated_gaussian_block, numbers, truth=truth, spread=truth.spread)
 
 
 def badly_scaled_gaussian_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -79,4 +79,4 @@ def badly_scaled_gaussian(*, dim: int = 8, condition: float = 1e4) -> Target:
     variances = np.geomspace(1.0, 1.0 / condition, dim)
     truth = GaussianTruth(np.zeros(dim), np.diag(variances), 0.5 * float(np.log(2.0 * np.pi * variances).sum()))
     name = f"badly_scaled_gaussian({condition:g}) in {dim}-D"
-    return Target(name, dim, badly_scaled_gaussian_block, 1.0 / variances, truth=truth)
+    return Target(name, dim, badly_scaled_gaussian_block, 1.0 / variances, truth=truth, spread=truth.spread)

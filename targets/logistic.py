@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from toolkit.checks import check_array, check_scale, check_text
 from toolkit.compiling import inlined, kernel
 from toolkit.maths import exp, fma, log, select
-from toolkit.problem import Target
+from toolkit.problem import Spread, Target
 
 from .logistic_truth import LogisticTruth
 from .minibatch import (
@@ -183,4 +183,4 @@ def logistic_regression(
     truth = LogisticTruth(whole, signed, deviation)
     rows = batch_rows(dim, n_drawn, refresh) + WORK_ROWS
     parameters = np.concatenate([numbers, signed.ravel()])
-    return Target(name, dim, logistic_block, parameters, rows, truth, stochastic=n_drawn > 0)
+    return Target(name, dim, logistic_block, parameters, rows, truth, stochastic=n_drawn > 0, spread=Spread(deviation))

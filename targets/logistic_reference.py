@@ -112,7 +112,9 @@ def run_chains(
     deviations = np.linalg.eigvalsh(hessian)[::-1] ** -0.5
     factors = np.random.default_rng(0).uniform(0.3, 0.95, burn_in + steps)
     n_leapfrogs = int(np.clip(np.ceil(2.2 * deviations[-1] / deviations[0]), 4, 200))
-    sampler = samplers.hmc(deviations[0], n_leapfrogs=n_leapfrogs, schedule=schedules.custom(factors))
+    sampler = samplers.hmc(
+        deviations[0], n_leapfrogs=n_leapfrogs, random_length=False, schedule=schedules.custom(factors)
+    )
     start = Envelope(mode, np.linalg.cholesky(np.linalg.inv(hessian))).draw(n_chains, np.random.default_rng(seed))
     run = sample(
         target, sampler, n_steps=burn_in + steps, burn_in=burn_in, n_chains=n_chains, init=start, seed=seed,

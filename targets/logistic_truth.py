@@ -10,6 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from toolkit.problem import Modes, Target, check_finite_points
+from toolkit.seeds import TRUTH, derived_seed
 
 from .logistic_reference import (
     BURN_IN,
@@ -151,7 +152,7 @@ class LogisticTruth:
 
         By importance sampling from the envelope, or where its weights are too uneven from the HMC run made anew.
         """
-        points = self.envelope.draw(4 * PROPOSALS, np.random.default_rng(4))
+        points = self.envelope.draw(4 * PROPOSALS, np.random.default_rng(derived_seed(4, TRUTH)))
         log_weights = -self.target.evaluate(points)[0] - self.envelope.log_density(points)
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()

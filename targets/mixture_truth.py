@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array
-from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points, check_points
+from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points, check_points
 
 from .energy_law import ROUGHLY, energy_law
 from .energy_levels import BOTH_TAILS, EnergyLaw, law_about, tails_at
@@ -24,7 +24,10 @@ MOST_BY_QUADRATURE = 64  # components
 
 def with_mixture_truth(target: Target, means: Array, covariances: Array, weights: Array) -> Target:
     """``target`` with the truth of Σ w_k N(μ_k, Σ_k), which its normalised energy is that of."""
-    return replace(target, truth=MixtureTruth(target, means, covariances, weights))
+    sds = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+    return replace(
+        target, truth=MixtureTruth(target, means, covariances, weights), spread=Spread.around(means, 2.0 * sds)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,8 @@ class MixtureTruth:
     means: Array  # (components, dim)
     covariances: Array  # (components, dim, dim)
     weights: Array  # (components,)
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
 
     @property
     def accuracy(self) -> float:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_scale
 from toolkit.maths import exp, fma
-from toolkit.problem import Target
+from toolkit.problem import Spread, Target
 
 from .rejection import accepted
 from .ridges import RidgeTruth
@@ -76,4 +76,6 @@ def pinched(
         breaks=tuple(centre + far * reach for centre in (-1.0, 1.0) for far in (-6.0, -2.0, 0.0, 2.0, 6.0)),
     )
     numbers = np.array([barrier, left, right, neck, reach**-2])
-    return Target(f"pinched({left:g}, {right:g}, {neck:g})", 2, pinched_block, numbers, truth=truth)
+    return Target(
+        f"pinched({left:g}, {right:g}, {neck:g})", 2, pinched_block, numbers, truth=truth, spread=Spread([1.5, neck])
+    )

@@ -128,4 +128,6 @@ def linear_regression(
     log_determinant = float(np.linalg.slogdet(precision / (2.0 * np.pi))[1])
     lowest = float(numbers[LOWEST])
     truth = GaussianTruth(mean, 0.5 * (covariance + covariance.T), -lowest - 0.5 * log_determinant, lowest)
-    return Target(name, dim, linear_regression_block, parameters, rows, truth, stochastic=n_drawn > 0)
+    return Target(
+        name, dim, linear_regression_block, parameters, rows, truth, stochastic=n_drawn > 0, spread=truth.spread
+    )

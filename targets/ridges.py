@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -44,6 +44,8 @@ class RidgeTruth:
     borders: tuple[float, ...] = ()
     breaks: tuple[float, ...] = ()
     accuracy: float = 5e-5
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
 
     @cached_property
     def places(self) -> tuple[Array, Array, float]:

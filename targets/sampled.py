@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.problem import Modes, Target, check_finite_points
+from toolkit.seeds import TRUTH, derived_seed
 
 from .convex import Convex
 from .nearest import nearest_of, one_hot
@@ -20,6 +21,7 @@ Array = NDArray[np.float64]
 NUMBERS = 1 << 23  # of the target's draws, all coordinates together, but at most so many draws:
 TRIALS = 400_000
 LEAST = 1_000  # draws that must fall inside
+SEED = derived_seed(0, TRUTH)  # the truth's own, so that exact draws of a user's seed are independent of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class SampledTruth:
         if self.target.truth is None:
             raise ValueError(f"the truth inside a region needs that of the target, and {self.target.name!r} has none")
         tried = min(TRIALS, NUMBERS // self.target.dim)
-        points = self.target.truth.independent_draws(tried, seed=0)
+        points = self.target.truth.independent_draws(tried, seed=SEED)
         inside = points[self.region.contains(points)]
         if len(inside) < LEAST:
             raise ValueError(

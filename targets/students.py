@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_number, check_scale, check_text
 from toolkit.maths import exp_share, fma, log, select
-from toolkit.problem import Modes, Target, check_finite_points
+from toolkit.problem import Modes, Spread, Target, check_finite_points
 
 from .energy_law import energy_law
 from .mixture_truth import check_components
@@ -94,7 +94,8 @@ def student_mixture(
     numbers = np.concatenate([[1.0 / (degrees * scale**2), 0.5 * (degrees + dim)], rows.ravel()])
     name = check_text("name", name) or f"student_mixture({components} in {dim}-D, {degrees:g} degrees)"
     truth = StudentTruth(centres, scale, degrees, shares, numbers)
-    return Target(name, dim, student_mixture_block, numbers, 2 * components + 2, truth)
+    spread = Spread.around(centres, 3.0 * scale)
+    return Target(name, dim, student_mixture_block, numbers, 2 * components + 2, truth, spread=spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +111,8 @@ class StudentTruth:
     weights: Array
     parameters: Array
     accuracy: float = 1e-4
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
 
     @property
     def log_normaliser(self) -> float:

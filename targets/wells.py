@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from toolkit.checks import check_number, check_scale
 from toolkit.maths import exp, fma, select, sincos_turns
-from toolkit.problem import Target
+from toolkit.problem import Spread, Target
 
 from .plane import plane_truth
 
 Array = NDArray[np.float64]
 
 DEEP = 50.0  # nats above the lowest energy at which a window ends
+NEAR_A_WELL = 0.1  # how far beyond the wells chains start
 STEEPEST = 30.0  # exponent beyond which a growing term of ``muller_brown`` goes on along its tangent
 
 
@@ -152,4 +153,6 @@ def with_truth(target: Target, centres: Array) -> Target:
                 if target.evaluate(rim)[0].min() < ceiling:
                     sides[axis, end] += sign * step
                     moved = True
-    return replace(target, truth=plane_truth(target, sides.ravel().tolist(), centres))
+    return replace(
+        target, truth=plane_truth(target, sides.ravel().tolist(), centres), spread=Spread.around(centres, NEAR_A_WELL)
+    )

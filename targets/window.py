@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,8 @@ class WindowTruth:
     draw: Draw | None = None
     walled: bool = False
     accuracy: float = 1e-6
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships",)  # ``toolkit.truth_comparison``
 
     @cached_property
     def _panels(self) -> Panels:

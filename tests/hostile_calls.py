@@ -84,6 +84,7 @@ COMMON: dict[str, Kind] = {
     "gradient_noise": NOT_NEGATIVE,
     "inertia": POSITIVE,
     "init": or_none(array([0.0], lambda a: a.shape in [(1,), (2, 1), (2, 1, 1)])),
+    "spread": or_none(instance(toolkit.Spread)),
     "interpolated": flag(),
     "keep_draws": flag(),
     "keep_energies": flag(),
@@ -184,9 +185,9 @@ def surface() -> Iterator[tuple[str, Any]]:
 NOT_CALLED = {
     "made by the toolkit and given to users": ("Report", "Run"),
     "numbers as the engine takes them": (
-        "Sampler.per_chain", "Target.compiled", "Dynamics.compiled", "Dynamics.memory_rows", "Contour.parameters",
-        "ContinuousTempering.parameters", "ContinuousTempering.start", "ContinuousTempering.coupling",
-        "ReplicaExchange.pairs", "ReplicaExchange.parameters", "ReplicaExchange.start",
+        "Sampler.per_chain", "Spread.ends", "Target.compiled", "Dynamics.compiled", "Dynamics.memory_rows",
+        "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",
+        "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "ReplicaExchange.start",
     ),
     "block functions, called by compiled code": (
         "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",

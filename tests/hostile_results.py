@@ -1,9 +1,10 @@
 """Good calls of what is made of draws and runs: diagnostics, saving and loading, pictures; and damaged files."""
 
+import contextlib
 import functools
 import io
 import os
-import shutil
+import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -27,6 +28,17 @@ PLANAR = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 PREDATORS = systems.lotka_volterra()
 WALKERS = np.array([[0, 1, 1, 2], [1, 0, 2, 1], [2, 2, 0, 0]])
 FORMATS = (".npz", ".nc", ".zarr", ".zarr.zip")
+
+
+@contextlib.contextmanager
+def temporary_folder(*names):
+    """Work in an empty folder that is removed afterwards; in it only what has one of these names may be left."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        try:
+            yield
+        finally:
+            left = set(os.listdir(folder)) - set(names)
+            assert not left, f"{sorted(left)} were left"
 
 
 @functools.cache
@@ -89,28 +101,22 @@ def pickled(suffix="npz"):
 def saved(suffix):
     """The files of a run saved in a format, by name, and the run."""
     run = runs()["exchange"]
-    Path("saved").mkdir()
-    run.save(Path("saved") / f"run{suffix}")
-    place = Path("saved") / f"run{suffix}"
-    files = {
-        str(file.relative_to(place.parent)): file.read_bytes() for file in [place, *place.rglob("*")] if file.is_file()
-    }
-    shutil.rmtree("saved")
-    return files
+    place = Path(f"run{suffix}")
+    with temporary_folder(place.name):
+        run.save(place)
+        return {str(file): file.read_bytes() for file in [place, *place.rglob("*")] if file.is_file()}
 
 
 def load_damaged(suffix, damage):
     """Load a saved run of which one file was damaged; whatever is loaded must be what was saved."""
-    files, folder = saved(suffix), Path("damaged")
-    try:
-        names = sorted(files)
-        name = names[int(damage[0] * len(names)) % len(names)]
+    files = saved(suffix)
+    names = sorted(files)
+    name = names[int(damage[0] * len(names)) % len(names)]
+    with temporary_folder(f"run{suffix}"):
         for file, content in files.items():
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / file).write_bytes(damaged(content, damage) if file == name else content)
-        back = toolkit.load(folder / f"run{suffix}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).write_bytes(damaged(content, damage) if file == name else content)
+        back = toolkit.load(f"run{suffix}")
     run = runs()["exchange"]
     assert all(
         np.array_equal(getattr(run, field), getattr(back, field)) for field in ("draws", "steps", "weights", "init")
@@ -170,18 +176,16 @@ def save_run(path):
 
 
 def save_and_clear(path=None):
-    """Save a run where it may be saved, and take it away again."""
-    save_run("run.npz" if path is None else path)
-    Path("run.npz").unlink(missing_ok=True)
+    """Save a run where it may be saved."""
+    with temporary_folder("run.npz"):
+        save_run("run.npz" if path is None else path)
 
 
 def load_run(path=None, problem=None):
     """Load a run from where there is one, or from ``path``."""
-    save_run("run.npz")
-    try:
+    with temporary_folder("run.npz"):
+        save_run("run.npz")
         return toolkit.load("run.npz" if path is None else path, problem).seed
-    finally:
-        Path("run.npz").unlink()
 
 
 def is_interval(value):
@@ -203,12 +207,12 @@ def axes():
 
 
 def save_figure(figure=None, table=({"a": 1.0},), out=Path("figures"), name="figure"):
-    """Save a figure in a folder, and take that away again."""
-    try:
-        figures.save(plt.figure(figsize=(0.5, 0.5)) if figure is None else figure, table, out, name)
-    finally:
-        plt.close("all")
-        shutil.rmtree("figures", ignore_errors=True)
+    """Save a figure in a folder."""
+    with temporary_folder("figures"):
+        try:
+            figures.save(plt.figure(figsize=(0.5, 0.5)) if figure is None else figure, table, out, name)
+        finally:
+            plt.close("all")
 
 
 NO_NAMES = ["../x", "a/b", "/tmp/x", "", ".", "..", "x" * 300, "a\0"]

@@ -134,6 +134,10 @@ CALLS = [
     Call("toolkit.sampler.Sampler", toolkit.Sampler, {"step_sizes": [0.1]}, {**PARTS,
         "tempering": or_none(instance(*TEMPERINGS))},
          ALSO_LADDER),
+    Call("toolkit.problem.Spread", toolkit.Spread, {"scale": [1.0]}, {
+        "scale": array([1.0], lambda a: a.ndim < 2 and a.size > 0 and ((a > 0.0) & (a < 1e300)).all()),
+        "center": array([0.0], lambda a: a.ndim < 2 and a.size > 0 and (np.abs(a) < 1e300).all()),
+    }),
     Call("toolkit.problem.Target", toolkit.Target, {"name": "own", "dim": 1, "energy_gradient": plain}, {
         "energy_gradient": function(), "parameters": array([1.0], lambda a: True), "scratch_rows": count(0, idle=False),
         "stochastic": flag(), "callback": or_none(instance(toolkit.callables.Callback)),
@@ -173,7 +177,9 @@ CALLS = [
     }),
     Call("toolkit.stein_samplers.svgd", samplers.svgd, {"n_replicas": 3}, PARTS),
     Call("toolkit.metropolis_samplers.mala", samplers.mala, STEP, PARTS),
-    Call("toolkit.metropolis_samplers.hmc", samplers.hmc, STEP, {**PARTS, "n_leapfrogs": count(1)}),
+    Call("toolkit.metropolis_samplers.hmc", samplers.hmc, STEP, {
+        **PARTS, "n_leapfrogs": count(1), "random_length": flag(),
+    }),
     # parts
     Call("toolkit.boundaries.Boundary", boundaries.Boundary, {"kind": "ignore"},
          {"kind": choice(*boundaries.KINDS), "coefficient": number(0.0, 0.0, ends="["), "max_bounces": count(0, 1)}),
@@ -185,7 +191,7 @@ CALLS = [
     Call("toolkit.boundaries.ignore", boundaries.ignore),
     Call("toolkit.dynamics.langevin", dynamics.langevin),
     Call("toolkit.dynamics.mala", dynamics.mala),
-    Call("toolkit.dynamics.hmc", dynamics.hmc, {}, {"n_leapfrogs": count(1)}),
+    Call("toolkit.dynamics.hmc", dynamics.hmc, {}, {"n_leapfrogs": count(1), "random_length": flag()}),
     Call("toolkit.dynamics.descent", dynamics.descent, {}, {"floor": POSITIVE}),
     Call("toolkit.dynamics.preconditioned_langevin", dynamics.preconditioned_langevin, {}, {"floor": POSITIVE}),
     Call("toolkit.dynamics.underdamped_langevin", dynamics.underdamped_langevin),

@@ -8,6 +8,7 @@ from toolkit import (
     Layout,
     Problem,
     Sampler,
+    Spread,
     Target,
     accumulators,
     boundaries,
@@ -36,6 +37,7 @@ LOG = Target("log", 1, log_block)
 BATCHES = Target("batches", 1, log_block, scratch_rows=COUNTER_ROWS, stochastic=True)
 GOOD = {"problem": NORMAL, "sampler": samplers.sgld(0.1), "n_steps": 10, "seed": 0}
 
+FAR = constrained(mixtures.cosine25(), shapes.polygon_of("far", [[1, 1], [2, 1], [1, 2]]))
 BAD_CALLS = {
     "problem": ({"problem": "normal"}, TypeError, "problem must be a Problem or a Target, got 'normal'"),
     "sampler": ({"sampler": 0.1}, TypeError, "sampler must be a Sampler, got 0.1"),
@@ -65,8 +67,12 @@ BAD_CALLS = {
         {"problem": LOG, "init": [0.0]}, ValueError, r"init must have a finite energy, got energy inf at \[0.0\]",
     ),
     "origin outside": (
-        {"problem": constrained(mixtures.cosine25(), shapes.polygon_of("far", [[1, 1], [2, 1], [1, 2]]))},
-        ValueError, "init defaults to the origin, which must lie inside",
+        {"problem": FAR, "init": [0.0, 0.0]}, ValueError,
+        r"init must lie inside the domain 'cosine25 in far', got \[0.0, 0.0\] for chain 0",
+    ),
+    "spread outside": (
+        {"problem": FAR, "init": Spread(0.5)}, ValueError,
+        "init must be given for 'cosine25 in far': .* for chain 0, replica 0, none lies inside the domain",
     ),
     "no domain": (
         {"sampler": samplers.sgld(0.1, boundary=boundaries.reflect())}, ValueError,
@@ -92,8 +98,9 @@ BAD_CALLS = {
         r"init must give the particles of a chain different places, .* got all 3 of chain 1 at \[1.0\]; "
         r"give shape \(n_chains, n_replicas, dim\) = \(2, 3, 1\)",
     ),
-    "particles without a start": (
-        {"sampler": samplers.svgd(n_replicas=3)}, ValueError, "init must give the particles of a chain different",
+    "particles at one start": (
+        {"sampler": samplers.svgd(n_replicas=3), "init": [0.0]}, ValueError,
+        "init must give the particles of a chain different",
     ),
     "minibatches for MALA": (
         {"problem": BATCHES, "sampler": samplers.mala(0.1)}, ValueError,
@@ -345,7 +352,8 @@ BAD_PARTS = {
         "decay": ((-0.1, 1.0), "must be finite and ≥ 0 and < 1, got"), "floor": ((0.0,), ABOVE_0),
         "preconditioned": ((0,), FLAG),
     },
-    dynamics.hmc: {"n_leapfrogs": ((0, 2**31), "must be ≥ 1"), "n_leapfrogs ": ((1.0,), "must be an integer, got")},
+    dynamics.hmc: {"n_leapfrogs": ((0, 2**31), "must be ≥ 1"), "n_leapfrogs ": ((1.0,), "must be an integer, got"),
+        "random_length": ((1, "yes"), FLAG)},
     tempering.estimated_correction: {
         "every": ((0,), COUNT), "evaluations": ((1, 2**16), "must be ≥ 2 and < 65536, got"),
     },

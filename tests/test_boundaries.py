@@ -99,7 +99,7 @@ def test_penalty_acts_outside_only_and_enters_the_energy(penalise):
 def test_ignore_is_the_free_target():
     shape = shapes.flower()
     sampler = samplers.sgld(1e-3)
-    arguments = {"n_steps": 200, "n_chains": 3, "seed": 36}
+    arguments = {"n_steps": 200, "n_chains": 3, "seed": 36, "init": [0.0, 0.0]}
     inside = sample(constrained(mixtures.cosine25(), shape), sampler, **arguments)
     free = sample(mixtures.cosine25(), sampler, **arguments)
     np.testing.assert_array_equal(inside.draws, free.draws)

@@ -56,7 +56,9 @@ def test_draws_equal_the_compiled_paths(name):
     """Bit for bit where the values are the same; to rounding, as the flow spreads it, where NumPy computes them."""
     problems = [Problem(t, FLOWER.domain) for t in (BLOCK, from_callable(BLOCK.evaluate, dim=2), SLOW)]
     runs = [
-        sample(p, SAMPLERS[name], n_steps=1000, n_chains=6, seed=3, keep_replicas=True, keep_energies=True)
+        sample(
+            p, SAMPLERS[name], n_steps=1000, n_chains=6, seed=3, keep_replicas=True, keep_energies=True, init=[0.0, 0.0]
+        )
         for p in problems
     ]
     np.testing.assert_array_equal(runs[0].replica_draws, runs[1].replica_draws)
@@ -69,7 +71,7 @@ def test_draws_equal_the_compiled_paths(name):
 @pytest.mark.parametrize("layout", [Layout(lanes=1), Layout(lanes=5, chunk_steps=7), Layout(lanes=1000)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_bits_do_not_depend_on_threads_or_layout(layout, threads):
-    same = {"n_steps": 60, "n_chains": 11, "seed": 2}
+    same = {"n_steps": 60, "n_chains": 11, "seed": 2, "init": [0.0, 0.0]}
     run = sample(from_callable(BLOCK.evaluate, dim=2), samplers.sgld(1e-3), threads=threads, layout=layout, **same)
     np.testing.assert_array_equal(run.draws, sample(BLOCK, samplers.sgld(1e-3), **same).draws)
 

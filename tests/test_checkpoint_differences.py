@@ -56,6 +56,7 @@ OTHERS = {
 def saved(tmp_path_factory):
     """A finished run's checkpoint, and what it was made with."""
     given = {"problem": FLOWER, "sampler": PAIRED, "burn_in": 10, "thin": 2, "accumulators": {"sums": Sums()}, **RUN}
+    given["init"] = [0.0, 0.0]
     path = tmp_path_factory.mktemp("saved") / "run.ckpt"
     sample(checkpoint=path, **given)
     return path, given

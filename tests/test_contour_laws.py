@@ -1,6 +1,9 @@
 """Contour's laws: reweighted moments against the exact law of its discrete steps, θ against quadrature, replicas."""
 
 import math
+import re
+import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +17,7 @@ from toolkit import ContourWarning, Sampler, sample, samplers, tempering
 from toolkit.contour import FIELDS, Partition, step_decay
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
+PLANE = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 LOWEST = 0.5 * math.log(2.0 * math.pi)  # energy of N(0, 1) at its mode
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 
@@ -222,6 +226,66 @@ def test_cosine25():
     assert abs(error(squares.mean(axis=1), second)) > SIGMAS
     moves = [np.abs(np.diff(np.rint(r.replica_draws), axis=2)).max(axis=3).sum() for r in (run, plain)]
     assert moves[0] > 3.0 * moves[1]
+
+
+NARROW = {"mala": (samplers.mala(0.5), 0.02), "hmc": (samplers.hmc(1.2, n_leapfrogs=3), 0.01)}
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")
+@pytest.mark.parametrize("freezes", [False, True])
+@pytest.mark.parametrize("name", NARROW)
+def test_moves_are_accepted_where_a_step_goes_through_fifty_bins(name, freezes):
+    """On N(0, I) in 2-D; by multipliers of 390 to 850 no move of any chain was ever accepted again."""
+    plain, width = NARROW[name]
+    cells = Partition(math.log(2.0 * math.pi), width, round(8.0 / width))
+    sampler = replace(plain, tempering=tempering.contour(partition=cells, freezes=freezes))
+    start = np.random.default_rng(3).standard_normal((8, 2))
+    run = sample(PLANE, sampler, n_steps=40_000, burn_in=20_000, n_chains=8, seed=3, init=start)
+    assert run.acceptance.min() > 0.05
+    late = (np.diff(run.draws[:, -10_000:], axis=1) != 0.0).any(axis=2).sum(axis=1)
+    assert late.min() > 20
+
+
+def test_a_multiplier_that_is_dropped_leaves_the_law_of_frozen_bins():
+    """MALA on N(0, 1) at h = 0.3, θ at rest: weighted E x² is 1 and weighted E x⁴ is 3; without weights neither is.
+
+    By the criterion of the multiplier, 1 of 100 draws or more lies where it is dropped.
+    """
+    cells = Partition(LOWEST, 0.02, 250)
+    sampler = replace(samplers.mala(0.3), tempering=tempering.contour(partition=cells, freezes=True))
+    start = np.random.default_rng(4).standard_normal((256, 1))
+    with pytest.warns(ContourWarning):
+        run = sample(NORMAL, sampler, n_steps=60_000, burn_in=4_000, thin=4, n_chains=256, seed=4, init=start)
+    x = run.draws[:, :, 0]
+    place = np.clip((0.5 * x * x + LOWEST - cells.u_min) / cells.width, 1.0, cells.n_bins - 1.0).astype(int)
+    theta = np.maximum(run.theta, 1e-300)
+    excess = 0.75 / cells.width * np.diff(np.log(theta), axis=1)[np.arange(256)[:, None], place - 1]
+    assert (0.3 * excess**2 * x**2 > 16.0).mean() > 0.01
+    for power, law in ((2, 1.0), (4, 3.0)):
+        total = (run.weights * (x**power - law)).sum(axis=1) / run.weights.sum(axis=1)
+        assert abs(error(total, 0.0)) < SIGMAS
+        assert abs(error((x**power).mean(axis=1), law)) > SIGMAS
+
+
+def test_bins_narrower_than_a_step_are_named_before_the_run_and_after_it():
+    cells = Partition(math.log(2.0 * math.pi), 0.02, 400)
+    sampler = replace(samplers.mala(0.5), tempering=tempering.contour(partition=cells))
+    options = {"n_chains": 8, "seed": 3, "init": np.random.default_rng(3).standard_normal((8, 2))}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = sample(PLANE, sampler, n_steps=20_000, burn_in=10_000, **options)
+        still = replace(sampler, step_sizes=(60.0,))  # far too long a step, of which hardly any is accepted
+        sample(PLANE, still, n_steps=2_000, burn_in=1_000, **options)
+    said = [str(each.message) for each in caught]
+    assert re.match(r"a step changes the energy by 0\.\d+, which is \d\d bins", said[0])
+    assert caught[0].filename == __file__
+    assert any("proposals that would then be rejected follow the gradient as it is" in each for each in said)
+    assert any(each.startswith("8 of 8 chains accept less than 2% of their moves") for each in said)
+    assert run.gradient_evaluations == 8 * 20_000 * 2 + 32 * 64
+    wide = replace(sampler, tempering=tempering.contour(partition=Partition(cells.u_min, 0.4, 20)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sample(PLANE, wide, n_steps=20_000, burn_in=10_000, **options)
 
 
 def theta_spread(n_replicas, n_steps, n_chains, seed, field="theta_zeta"):

@@ -227,7 +227,7 @@ def test_the_resampled_draws_are_those_of_weighting_resample(weighted):
 
 
 def test_without_a_weight_there_is_no_posterior_and_a_warning():
-    run = sample(NORMAL, samplers.tact_hmc(0.01), n_steps=20, n_chains=3, seed=1)
+    run = sample(NORMAL, samplers.tact_hmc(0.01), n_steps=20, n_chains=3, seed=1, init=[0.0, 0.0])
     none = run.replica_weights.copy()
     none[1] = 0.0
     with pytest.warns(ContourWarning, match="chain 1 has no draw with a weight above 0"):

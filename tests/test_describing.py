@@ -57,6 +57,18 @@ def through_json(description):
     return from_json(text, {name: array.copy() for name, array in arrays.items()})
 
 
+def test_hmc_of_files_from_before_random_lengths_has_fixed_ones():
+    """They name no random_length; nor does what has a fixed length today, so that such a run is resumed."""
+    fixed, free = samplers.hmc(0.1, n_leapfrogs=4, random_length=False), samplers.hmc(0.1, n_leapfrogs=4)
+    there = describe(NORMAL, fixed)["sampler"]
+    assert "random_length" not in there["dynamics"]
+    assert rebuild_sampler(there) == fixed != free
+    assert rebuild_sampler(describe(NORMAL, free)["sampler"]) == free
+    there["dynamics"]["random_length"] = 1
+    with pytest.raises((TypeError, ValueError), match="random_length must be True or False, got 1"):
+        rebuild_sampler(there)
+
+
 def test_every_constructor_is_here():
     assert set(NAMED) == set(samplers.__all__) - {"Sampler"}
 

@@ -102,7 +102,15 @@ def test_four_noisy_replicas_step_by_step(boundary, threshold):
         energy_noise=0.4,
     )
     run = sample(
-        PROBLEM, sampler, n_steps=90, burn_in=21, n_chains=CHAIN + 1, seed=SEED, keep_replicas=True, keep_energies=True
+        PROBLEM,
+        sampler,
+        n_steps=90,
+        burn_in=21,
+        n_chains=CHAIN + 1,
+        seed=SEED,
+        keep_replicas=True,
+        keep_energies=True,
+        init=[0.0, 0.0],
     )
     kept, energies, swaps, reflections = plain_python(sampler, 90, 21)
     np.testing.assert_allclose(run.replica_draws[CHAIN].transpose(1, 0, 2), kept, rtol=0, atol=1e-9)

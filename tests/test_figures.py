@@ -44,7 +44,7 @@ def test_each_script_says_what_it_shows_and_keeps_its_data_small(produced, name)
 
 
 def test_primitives_take_runs_or_arrays():
-    run = sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=200, n_chains=2, seed=1)
+    run = sample(mixtures.cosine25(), samplers.sgld(1e-3), n_steps=200, n_chains=2, seed=1, init=[0.0, 0.0])
     edges = np.linspace(-2, 2, 11)
     _, axes = plt.subplots()
     by_run = figures.density(run, axes, x_edges=edges, y_edges=edges, shape=shapes.flower())

@@ -32,7 +32,7 @@ def test_theta_learns_on_where_it_does_not_freeze():
 def test_any_frozen_theta_has_the_law():
     """θ frozen after some 300 steps is far from settled, and E x² is right all the same, within 4.5 σ and the bias."""
     sampler = samplers.csgld(0.02, partition=BINS, freezes=True)
-    run = sample(NORMAL, sampler, n_steps=30_000, burn_in=300, thin=10, n_chains=200, seed=2)
+    run = sample(NORMAL, sampler, n_steps=30_000, burn_in=300, thin=10, n_chains=200, seed=2, init=[0.0])
     x, w = run.draws[..., 0], run.weights
     values = (w * x**2).sum(axis=1) / w.sum(axis=1)
     error = values.std(ddof=1) / np.sqrt(values.size)

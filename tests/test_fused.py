@@ -16,8 +16,8 @@ CASES = [(*case, n_chains) for case in FUSED for n_chains in (1, 67)]
 
 
 def last_positions(name: str, target: str, n_chains: int, n_steps: int) -> np.ndarray:
-    """Where ``sample`` ends, of the coldest replica, (chain, 2); particles begin spread out."""
-    sampler, init = SAMPLERS[name], None
+    """Where ``sample`` ends from the origin, of the coldest replica, (chain, 2); particles begin spread out."""
+    sampler, init = SAMPLERS[name], np.zeros(2)
     if sampler.name == "svgd":
         init = np.random.default_rng(1).uniform(-2.0, 2.0, (n_chains, sampler.n_replicas, 2))
     with warnings.catch_warnings():

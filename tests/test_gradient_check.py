@@ -210,6 +210,10 @@ def test_an_energy_that_is_nan_at_a_given_point():
 
 def test_a_row_not_filled_is_refused_as_a_start():
     with pytest.raises(ValueError, match=r"init must have a finite gradient, got gradient \[0.0, nan\] with energy 0"):
+        sample(Target("mine", 2, no_second), samplers.sgld(0.1), n_steps=1, seed=0, init=[0.0, 0.0])
+    with pytest.raises(
+        ValueError, match=r"none has a finite energy and gradient; .*, nan\]; an entry that is always nan"
+    ):
         sample(Target("mine", 2, no_second), samplers.sgld(0.1), n_steps=1, seed=0)
 
 

@@ -52,6 +52,22 @@ def reports(folder, examples, seed, of=2):
     return [outcome(*each) for each in zip(folders, running, strict=True)]
 
 
+def test_calls_that_write_leave_the_folder_they_run_in_as_it_is(tmp_path, monkeypatch):
+    """Files and folders of the names that they use stay as they are."""
+    names = ("figures", "saved", "damaged", "run.npz")
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kept").write_text("kept")
+    monkeypatch.chdir(tmp_path)
+    hostile_results.save_figure()
+    hostile_results.save_and_clear()
+    hostile_results.load_run()
+    hostile_results.load_damaged(".npz", (0.0, "none", 0.0))
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == sorted(
+        path for name in names for path in (name, f"{name}/kept")
+    )
+
+
 def test_everything_public_is_called():
     """A function that is new and public must be given its kinds, or an excuse."""
     called = {name_of(call.function) for call in CALLS} | {call.name.partition(" of ")[0] for call in CALLS}

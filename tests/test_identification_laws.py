@@ -64,7 +64,8 @@ def test_sigma_relaxes_as_slowly_as_its_eigenvalue_says():
     problem = problem_of("lorenz", reflected=False, batch_size=None)
     precision = problem.prepared.quadratic[1]
     assert np.abs(precision[0, 1:]).max() < 1e-9 * precision[0, 0]  # σ is by itself
-    run = sample(problem, sampler_of("lorenz", "SGLD"), n_steps=60_000, burn_in=59_999, n_chains=256, seed=5)
+    run = sample(problem, sampler_of("lorenz", "SGLD"), n_steps=60_000, burn_in=59_999, n_chains=256, seed=5,
+                 init=np.zeros(problem.dim))  # fmt: skip
     sigma = problem.parameters(run)[:, -1, 0]
     steps = 5e-6 * 0.9999 ** np.maximum(np.arange(60_000) - 10_000, 0)
     law = 10.0 * (1.0 - np.prod(1.0 - steps * precision[0, 0]))

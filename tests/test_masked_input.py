@@ -109,7 +109,7 @@ def test_parts_of_a_system_and_of_a_library_are_checked():
     "problem",
     [NORMAL, curved.funnel(dim=2), constrained(NORMAL, domains.box([-1.0], [1.0])),
         mixtures.gaussian_mixture([[-2.0], [2.0]], 1.0)],
-    ids=repr,
+    ids=["normal", "funnel", "in a box", "pair"],
 )  # fmt: skip
 def test_a_point_that_is_none_belongs_to_no_mode(problem):
     truth = problem.truth

@@ -8,10 +8,11 @@ import pytest
 from laws import SIGMAS, deviation, evaluations_per_step, gaussian, variance_deviation
 from scipy import stats
 
-from targets import constrained, mixtures, shapes
+from targets import constrained, domains, mixtures, shapes
 from toolkit import Layout, boundaries, sample, samplers, schedules, tempering
 from toolkit.contour import Partition
 from toolkit.maths import exp, fma
+from toolkit.metropolis import total_leapfrogs
 from toolkit.problem import Target
 
 CHAINS = 30_000
@@ -122,7 +123,8 @@ def test_acceptance_and_variance_from_far_away(step_size, temperature):
     options = {"n_steps": 100, "burn_in": 50, "thin": 50, "n_chains": CHAINS, "init": start, "seed": 52}
     mala = sample(NORMAL, samplers.mala(step_size, temperature=temperature), **options)
     length = math.sqrt(2.0 * step_size)
-    hmc = sample(NORMAL, samplers.hmc(length, n_leapfrogs=3, temperature=temperature), **options)
+    fixed = samplers.hmc(length, n_leapfrogs=3, temperature=temperature, random_length=False)
+    hmc = sample(NORMAL, fixed, **options)
     rate, wrong = mala_acceptance(step_size), mala_acceptance(step_size, proposes_alike=True)
     assert deviation(mala.acceptance[:, 0], rate) < SIGMAS
     for other in (wrong, mala_acceptance(0.8 * step_size), hmc_acceptance(step_size, 1)):
@@ -231,7 +233,64 @@ def test_cost():
     """The end of a trajectory serves the next, unless tempering has scaled its gradient."""
     flattens = tempering.contour(partition=Partition(0.0, 0.5, 10))
     for n_leapfrogs in (1, 4):
-        sampler = samplers.hmc(0.1, n_leapfrogs=n_leapfrogs)
+        sampler = samplers.hmc(0.1, n_leapfrogs=n_leapfrogs, random_length=False)
         assert evaluations_per_step(sampler) == (n_leapfrogs, n_leapfrogs)
         assert evaluations_per_step(replace(sampler, tempering=flattens)) == (n_leapfrogs + 1, n_leapfrogs + 1)
     assert evaluations_per_step(samplers.mala(0.1)) == (1.0, 1.0)
+
+
+def flat_block(position, energy, gradient, parameters, scratch):
+    """No force: a trajectory of L leapfrogs of length ε goes L ε p far."""
+    for lane in range(position.shape[1]):
+        energy[lane], gradient[0, lane] = 0.0, 0.0
+
+
+def test_lengths_of_trajectories_are_uniform_and_those_of_all_chains():
+    """Displacements of free chains over the normals of one step are all ε L; χ² of L with a false alarm of 1e-5."""
+    mean, n_steps, n_chains = 4, 1200, 400
+    flat = Target("flat", 1, flat_block)
+    moved = {}
+    for random_length in (False, True):
+        sampler = samplers.hmc(0.5, n_leapfrogs=mean, random_length=random_length)
+        run = sample(flat, sampler, n_steps=n_steps, n_chains=n_chains, seed=57, init=np.zeros(1))
+        moved[random_length] = np.diff(run.draws[:, :, 0], axis=1, prepend=0.0)
+    ratio = moved[True] / moved[False] * mean  # the normals are the same
+    lengths = np.rint(np.median(ratio, axis=0)).astype(int)
+    np.testing.assert_allclose(ratio, np.broadcast_to(lengths, ratio.shape), rtol=1e-6)
+    counts = np.bincount(lengths, minlength=2 * mean)[1:]
+    assert counts.size == 2 * mean - 1
+    assert stats.chisquare(counts).pvalue > 1e-5
+    correlation = np.corrcoef(lengths[1:], lengths[:-1])[0, 1]
+    assert abs(correlation) < SIGMAS / math.sqrt(n_steps)
+    assert run.gradient_evaluations == n_chains * lengths.sum()
+    assert total_leapfrogs(mean, 57, 100, 300) == lengths[100:300].sum()
+    assert total_leapfrogs(1, 57, 0, 300) == 300
+
+
+def test_half_a_period_leaves_chains_at_their_radius_only_where_lengths_are_fixed():
+    """A trajectory of half a period turns the sign of x on N(0, 1): all chains from 2 then stay near ±2 together.
+
+    The leapfrog's frequency is arccos(1 − ε²/2)/ε, by which 10 steps are exactly half a period.
+    """
+    length = math.sqrt(2.0 - 2.0 * math.cos(math.pi / 10.0))
+    options = {"n_steps": 300, "burn_in": 200, "thin": 100, "n_chains": CHAINS, "init": [2.0], "seed": 58}
+    fixed = sample(NORMAL, samplers.hmc(length, n_leapfrogs=10, random_length=False), **options)
+    np.testing.assert_allclose(np.abs(fixed.draws), 2.0, rtol=1e-9)
+    free = sample(NORMAL, samplers.hmc(length, n_leapfrogs=10), **options)
+    assert variance_deviation(free.draws.ravel(), 1.0) < SIGMAS
+    assert variance_deviation(free.draws.ravel(), 1.05) > SIGMAS
+    assert abs(free.draws.mean()) < SIGMAS / math.sqrt(CHAINS)
+
+
+@pytest.mark.parametrize("kind", ["mala", "hmc"])
+def test_moves_taken_back_at_a_wall_are_no_accepted_ones(kind):
+    """Acceptance is the share of steps after which a chain is elsewhere, counted from the draws."""
+    problem = constrained(mixtures.gaussian_mixture([[0.0, 0.0]], 1.0), domains.box([-0.5, -0.5], [1.0, 1.0]))
+    sampler = replace(sampler_of(kind, 0.3, 1.0), boundary=boundaries.reject())
+    run = sample(problem, sampler, n_steps=400, n_chains=40, seed=59)
+    places = np.concatenate([np.broadcast_to(run.init, (40, 1, 2)), run.draws], axis=1)
+    moved = (places[:, 1:] != places[:, :-1]).any(axis=2)
+    np.testing.assert_allclose(run.acceptance[:, 0] * 400, moved.sum(axis=1), rtol=1e-14)
+    assert run.reflections.sum() > 0.1 * moved.size
+    late = sample(problem, sampler, n_steps=400, burn_in=100, n_chains=40, seed=59)
+    np.testing.assert_allclose(late.acceptance[:, 0] * 300, moved[:, 100:].sum(axis=1), rtol=1e-14)

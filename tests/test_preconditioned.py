@@ -144,7 +144,7 @@ def test_a_start_in_a_mode_is_not_thrown_far():
     """V begins at T |H|, what g² is on average; begun at g², which is 0 in a mode, a first step would be √(2h/λ)."""
     from targets import mixtures
 
-    start = {"n_steps": 200, "thin": 200, "n_chains": 4000, "seed": 31}
+    start = {"n_steps": 200, "thin": 200, "n_chains": 4000, "seed": 31, "init": [0.0]}
     far = sample(mixtures.gaussian_mixture([[0.0]], 1.0), samplers.psgld(0.02, drift_correction=False), **start)
     near = sample(mixtures.gaussian_mixture([[0.0]], 1.0), samplers.psgld(0.02), **start)
     assert far.draws.std() > 30.0

@@ -8,6 +8,7 @@ import pytest
 from targets import mixtures
 from toolkit import Sampler, boundaries, dynamics, sample, samplers, schedules, tempering
 from toolkit.contour import Partition, step_decay
+from toolkit.metropolis import total_leapfrogs
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 
@@ -29,7 +30,7 @@ NUMBERS = {
     "window", "friction", "noise_estimate", "inertia", "by_coordinate", "zeta", "partition", "decay", "floor",
     "freezes",
     "drift_correction", "n_cycles", "exploration", "top_temperature", "bias", "resample_every", "thermostat", "tempers",
-    "bandwidth", "preconditioned", "n_leapfrogs",
+    "bandwidth", "preconditioned", "n_leapfrogs", "random_length",
 }  # fmt: skip
 
 # Constructor → what it must be given, the numbers of its defaults, and gradient evaluations per chain and step.
@@ -54,7 +55,7 @@ NAMED = {
     "tact_hmc": ((0.001,), {}, {"top_temperature": 6.0, **TACT, "bias": "abf", "resample_every": 50}, 1),
     "svgd": ((), {}, {"step_size": 3e-3, "n_replicas": 100, "bandwidth": None, "preconditioned": True}, 100),
     "mala": ((0.01,), {}, {"temperature": 1.0}, 1),
-    "hmc": ((0.01,), {}, {"temperature": 1.0, "n_leapfrogs": 10}, 10),
+    "hmc": ((0.01,), {}, {"temperature": 1.0, "n_leapfrogs": 10, "random_length": True}, 10),
 }  # fmt: skip
 REFLECTED = {"r2sgld", "r2sghmc"}
 WITHOUT_NOISE = {"mala", "hmc"}
@@ -233,7 +234,8 @@ def test_draws_weights_and_costs(name):
     assert (run.weights == 1.0).all() or weighted
     per_replica = {"psgld": 2, "hmc": 10}.get(name, 1)
     assert sampler.gradients_per_step == per_replica * replicas
-    assert run.gradient_evaluations == 31 * 3 * per_replica * replicas
+    evaluations = 31 * 3 * per_replica * replicas if name != "hmc" else 3 * total_leapfrogs(10, run.seed, 0, 31)
+    assert run.gradient_evaluations == evaluations
     assert make(name).gradients_per_step == NAMED[name][3]
     assert short_run(sampler, keep_replicas=True).replica_draws.shape == (3, replicas, n, 2)
     assert np.isnan(run.acceptance).all() == (name not in WITHOUT_NOISE)

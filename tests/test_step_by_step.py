@@ -91,7 +91,9 @@ def test_underdamped_all_pairs_reflected_step_by_step():
         gradient_noise=0.3,
         energy_noise=0.4,
     )
-    result = sample(PROBLEM, sampler, n_steps=60, burn_in=11, n_chains=CHAIN + 1, seed=SEED, keep_replicas=True)
+    result = sample(
+        PROBLEM, sampler, n_steps=60, burn_in=11, n_chains=CHAIN + 1, seed=SEED, keep_replicas=True, init=[0.0, 0.0]
+    )
     path, swaps, reflections = underdamped_in_plain_python(sampler, 60, 11)
     np.testing.assert_allclose(result.replica_draws[CHAIN].transpose(1, 0, 2), path[result.steps], rtol=0, atol=1e-9)
     assert result.swaps[CHAIN].tolist() == swaps

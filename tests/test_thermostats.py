@@ -17,7 +17,7 @@ COUPLED = tempering.continuous_tempering(friction=0.03, inertia=5.0, step_size=0
 def run():
     """Three chains at temperatures of their own, with a trace that burn-in shares."""
     sampler = samplers.tact_hmc(0.02, temperature=[0.5, 1.0, 2.0])
-    return sample(NORMAL, sampler, n_steps=600, burn_in=200, n_chains=3, seed=1, trace_every=2)
+    return sample(NORMAL, sampler, n_steps=600, burn_in=200, n_chains=3, seed=1, trace_every=2, init=[0.0])
 
 
 def test_laws_of_thermostats():

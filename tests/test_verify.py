@@ -80,7 +80,8 @@ def test_every_constructor_passes(name):
     problem, sampler, size, unjudged = SUITABLE[name]
     assert sampler.name == name
     report = verify(problem, sampler, **size)
-    assert report.passed, str(report)
+    assert report.passed is (name != "svgd"), str(report)  # whose particles are no draws of a law
+    assert not report.failed, str(report)
     for check in ("gradient", *BITS[:-1], *(law for law in LAWS if law not in unjudged)):
         assert report[check].passed is True, str(report)
     checks = {check.name: check.passed for check in report.checks}
@@ -96,7 +97,8 @@ def test_targets_of_the_catalogue_pass(name):
     scale = 0.5 if name == "cosine25" else float(np.sqrt(np.linalg.eigvalsh(target.truth.covariance)[0]))  # of a mode
     for sampler in (samplers.mala(0.05 * scale**2), samplers.sghmc(0.02 * scale**2, friction=0.3)):
         report = verify(target, sampler)
-        assert report.passed, str(report)
+        assert not report.failed, str(report)
+        assert report.passed or len(target.truth.modes.weights) > 1, str(report)
 
 
 @pytest.mark.slow
@@ -112,6 +114,47 @@ def test_wrong_samplers_fail_with_the_default_sizes(name):
     report = verify(*WRONG[name])
     assert not report.passed, str(report)
     assert set(BITS) <= {check.name for check in report.checks if check.passed}  # their bits are as good as any
+
+
+def test_a_report_passes_only_where_the_law_was_judged():
+    bits, mean = Check("bits", True, "equal"), Check("mean", True, "right")
+    modes = Check("mode weights", None, "not judged: it has one mode")
+    cells, energies = (Check(name, None, "too few", True, n) for name, n in (("cells", 5000), ("energies", 7000)))
+    judged = Report("normal", "sgld", (bits, mean, modes))
+    assert judged.passed
+    assert judged.verdict == "passed, with the law judged by mean"
+    partly = Report("normal", "sgld", (bits, mean, modes, cells, energies))
+    assert not partly.passed
+    assert not partly.failed
+    assert partly.unjudged == (cells, energies)
+    assert partly.verdict.endswith("not judged are cells, energies; give n_steps=7_000, or as many times more chains")
+    nothing = Report("normal", "svgd", (bits, modes))
+    assert not nothing.passed
+    assert "no law of this problem and sampler can be judged" in nothing.verdict
+
+
+@pytest.mark.usefixtures("alone")
+def test_chains_that_never_change_their_mode_pass_no_law_that_depends_on_it():
+    """Modes of unit width at −6 and 4: SGLD does not cross in 4,000 steps of 0.05, and its starts are exact."""
+    report = verify(targets.mixtures.unequal_pair(), samplers.sgld(0.05), n_steps=4_000, n_chains=64)
+    assert not report.passed
+    assert not report.failed, str(report)
+    for law in ("mean", "covariance", "mode weights", "cells"):
+        assert report[law].passed is None
+        assert report[law].needed
+    assert "changed its mode 0 times" in report["covariance"].words
+    assert str(report).splitlines()[-1].startswith("NOT JUDGED: nothing failed, but not judged are mean")
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_run_as_long_as_the_report_asks_for_is_judged():
+    """Slow MALA, whose relaxation time is 1/h = 20 steps, of which 60 say too little."""
+    short = verify(NORMAL, samplers.mala(0.05), n_steps=60, n_chains=16)
+    assert not short.passed
+    assert not short.failed, str(short)
+    asked = max(check.n_steps for check in short.unjudged)
+    assert 60 < asked < 40_000
+    assert verify(NORMAL, samplers.mala(0.05), n_steps=2 * asked, n_chains=16).passed
 
 
 @pytest.mark.usefixtures("alone")
@@ -138,10 +181,10 @@ def test_a_report_prints_every_check_and_finds_it_by_name():
         "bits   passed       equal",
         "mean   FAILED       off",
         "cells  not checked  not judged: why",
+        "FAILED: mean",
     ]
     assert not report.passed
     assert report.failed == checks[1:2]
-    assert Report("normal", "sgld", checks[::2]).passed
     with pytest.raises(KeyError, match="no check is called 'means'; there are bits, mean, cells"):
         report["means"]
 
@@ -205,8 +248,8 @@ if __name__ == "__main__":
 def test_the_command_runs_the_file_it_is_given_and_fails_where_a_check_does(tmp_path, slope):
     (tmp_path / "my_model.py").write_text(SCRIPT, encoding="utf-8")
     (tmp_path / "beside.py").write_text(f"def slope(x):\n    return {slope} * x\n", encoding="utf-8")
-    done = run_command(str(tmp_path / "my_model.py"), "--problem", "normal", "--sampler", "mala", "--steps", "400",
-                       "--chains", "32")  # fmt: skip
+    done = run_command(str(tmp_path / "my_model.py"), "--problem", "normal", "--sampler", "mala", "--steps", "4000",
+                       "--chains", "128")  # fmt: skip
     assert done.returncode == (0 if slope == 1.0 else 1), done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "what the script says"
@@ -245,7 +288,8 @@ def test_what_cannot_be_judged_says_why():
     assert report["truth"].words == "not judged: the schedule changes the temperature while draws are kept"
     assert report["Stein's identity"].passed is None
     short = verify(NORMAL, samplers.sgld(1e-3), n_steps=400, n_chains=16)
-    assert short.passed
+    assert not short.passed
+    assert not short.failed
     assert "too few effective draws" in short["covariance"].words
 
 

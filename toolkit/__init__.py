@@ -27,11 +27,12 @@ from .errors import (
 )
 from .gradient_check import GradientError, check_gradient
 from .pointwise import target
-from .problem import Problem, Target
+from .problem import Problem, Spread, Target
 from .result import Run
 from .sampler import Sampler
 from .sampling import sample, stream
 from .saving import load
+from .step_size_check import StepSizeReport, check_step_size
 from .unavailable import UnavailableError
 from .verifying import Report, verify
 
@@ -50,11 +51,14 @@ __all__ = [
     "Report",
     "Run",
     "Sampler",
+    "Spread",
+    "StepSizeReport",
     "Target",
     "UnavailableError",
     "accumulators",
     "boundaries",
     "check_gradient",
+    "check_step_size",
     "cycles",
     "diagnostics",
     "dynamics",

@@ -4,11 +4,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .coordinates import Coordinates
+from .coordinates import MOST_SETTINGS, Table
 from .exchange import ReplicaExchange
 from .result import Run
+from .settings import Setting, settings_of
 from .settling import doubts
+from .standstill import standstills
+from .starts import share_one_place
 from .summary import weight_share
+from .truth_comparison import Comparison
 
 R_HAT, APART = 1.01, 1.1  # Vehtari et al. (2021), section 4; Gelman & Rubin's old limit, above which chains are apart
 ENOUGH, ENOUGH_A_CHAIN = 400, 100  # ESS: Vehtari et al. (2021), section 4
@@ -18,9 +22,17 @@ UNEVEN = 0.1  # share of the draws that weights leave
 BOUNCES = 0.5  # a step
 
 
-def warnings_of(run: Run, coordinates: Coordinates | None) -> list[str]:
+def warnings_of(run: Run, tables: list[Table], comparison: Comparison | None) -> list[str]:
     """All that speaks against the run; empty where nothing does."""
-    return [*unfinished(run), *unmixed(run, coordinates), *untempered(run), *overshooting(run), *unweighted(run)]
+    return [
+        *unfinished(run),
+        *unmixed(run, tables),
+        *unseen(run, comparison),
+        *untempered(run),
+        *overshooting(run),
+        *standstills(run),
+        *unweighted(run),
+    ]
 
 
 def unfinished(run: Run) -> Iterator[str]:
@@ -47,40 +59,111 @@ def unfinished(run: Run) -> Iterator[str]:
         yield f"With {kept} draws a chain nothing can be said; give more steps, or a smaller thin."
 
 
-def unmixed(run: Run, coordinates: Coordinates | None) -> Iterator[str]:
-    """R̂ and ESS."""
-    if coordinates is None:
+def unmixed(run: Run, tables: list[Table]) -> Iterator[str]:
+    """R̂ and ESS, of the chains of each setting by themselves."""
+    if len(tables) > MOST_SETTINGS:
+        yield (
+            f"The chains have {len(tables):,} settings, too many to judge each here, and no R-hat in common; see "
+            "diagnostics.r_hat and ess of the draws of each."
+        )
+    known = [table for table in tables if table.coordinates is not None]
+    if not known:
         return
     if run.n_chains == 1:
         yield (
             "There is one chain: R-hat compares its two halves alone, and cannot see modes that it has not found; give "
             "n_chains=4 or more, from different starts."
         )
-    worst = float(np.nan_to_num(coordinates.r_hat, nan=0.0).max(initial=0.0))
-    which = int(np.argmax(np.nan_to_num(coordinates.r_hat, nan=0.0))) if worst else 0
-    who = "chains" if coordinates.chains > 1 else "the two halves of the chain"
-    if worst > APART:
+    elif any(table.chains.size == 1 for table in tables):
+        yield (
+            f"{sum(table.chains.size == 1 for table in tables)} of {len(tables)} settings have one chain: R-hat "
+            "compares its two halves alone, and cannot see modes that it has not found; give 4 or more of each."
+        )
+    yield from apart(run, known)
+    yield from too_few(known)
+
+
+def apart(run: Run, tables: list[Table]) -> Iterator[str]:
+    """The largest R̂."""
+    ratios = [
+        np.where(np.isnan(table.coordinates.r_hat), 0.0, table.coordinates.r_hat)
+        for table in tables
+        if table.coordinates is not None
+    ]
+    most = np.array([ratio.max(initial=0.0) for ratio in ratios])
+    table, worst = tables[int(most.argmax())], float(most.max())
+    assert table.coordinates is not None
+    which = int(ratios[int(most.argmax())].argmax()) if worst else 0
+    who = "chains" if table.coordinates.chains > 1 else "the two halves of the chain"
+    where = of_setting(table)
+    others = f" ({int((most > R_HAT).sum())} of {len(tables)} settings are above {R_HAT})" if table.words else ""
+    if worst == np.inf:
+        yield (
+            f"R-hat is infinite for coordinate {which}{where}{others}: no chain moves it, and they are in different "
+            "places, so no number of the table holds for the target; make the step size smaller, or give other starts."
+        )
+    elif worst > APART:
         remedy = (
             "give it more time, more replicas or a hotter top"
             if run.sampler.tempering is not None
             else "give tempering, such as samplers.resgld, or more steps"
         )
         yield (
-            f"R-hat is {worst:.3g} for coordinate {which}: {who} are in different places, perhaps in different modes, "
-            f"and no number of the table holds for the target; {remedy}."
+            f"R-hat is {worst:.3g} for coordinate {which}{where}: {who} are in different places, perhaps in different "
+            f"modes, and no number of the table holds for the target{others}; {remedy}."
         )
     elif worst > R_HAT:
         yield (
-            f"R-hat is {worst:.4f} for coordinate {which}, above {R_HAT}: {who} have not mixed yet; give more steps "
-            "or a longer burn-in."
+            f"R-hat is {worst:.4f} for coordinate {which}{where}, above {R_HAT}: {who} have not mixed yet{others}; "
+            "give more steps or a longer burn-in."
         )
-    needed = min(ENOUGH, ENOUGH_A_CHAIN * coordinates.chains)
-    finite = np.isfinite(coordinates.ess)
-    least = float(coordinates.ess[finite].min()) if finite.any() else np.inf
-    if least < needed:
+
+
+def too_few(tables: list[Table]) -> Iterator[str]:
+    """The smallest ESS, where it is less than needed."""
+    poor = []
+    for table in tables:
+        assert table.coordinates is not None
+        needed = min(ENOUGH, ENOUGH_A_CHAIN * table.coordinates.chains)
+        worth = np.where(np.isfinite(table.coordinates.ess), table.coordinates.ess, np.inf)
+        if worth.min(initial=np.inf) < needed:
+            poor.append((float(worth.min()), int(worth.argmin()), needed, table))
+    if poor:
+        least, which, needed, table = min(poor, key=lambda found: found[0] / found[2])
+        others = f" ({len(poor)} of {len(tables)} settings are below)" if table.words else ""
         yield (
-            f"ESS is {least:.0f} for coordinate {int(np.flatnonzero(coordinates.ess == least)[0])}; below {needed}, "
+            f"ESS is {least:.0f} for coordinate {which}{of_setting(table)}; below {needed}{others}, "
             "standard errors and R-hat are not to be trusted: give more steps, or larger ones where the bias allows."
+        )
+
+
+def of_setting(table: Table | Setting) -> str:
+    """Which chains a sentence speaks of, where there are several settings."""
+    return f" of the chains with {table.words}" if table.words else ""
+
+
+def unseen(run: Run, comparison: Comparison | None) -> Iterator[str]:
+    """Modes of the truth that no draw is in, and starts from which no chain sees more than another.
+
+    Chains that begin at one point are no matter where there is one chain or nothing to judge, and where the truth is
+    at hand and every mode of it has draws.
+    """
+    if comparison is not None and comparison.missed:
+        remedy = (
+            "give it more time, more replicas or a hotter top"
+            if run.sampler.tempering is not None
+            else "give tempering, such as samplers.resgld"
+        )
+        yield (
+            f"{comparison.missed} of {comparison.modes} modes of the truth have no draws, of probability "
+            f"{comparison.missed_probability:.2g} in all, and no number of the table holds for the target; {remedy}."
+        )
+    judged = run.replica_draws.shape[2] > 0 or bool(run.accumulated)
+    all_found = comparison is not None and comparison.found == comparison.modes
+    if judged and not all_found and share_one_place(run.init):
+        yield (
+            f"All {run.n_chains} chains began at one point, so that R-hat cannot see modes that none of them has "
+            "found; leave init out, or give every chain a start of its own."
         )
 
 
@@ -89,22 +172,28 @@ def untempered(run: Run) -> Iterator[str]:
     exchange = run.sampler.tempering
     if not isinstance(exchange, ReplicaExchange) or run.sampling_steps == 0:
         return
-    pairs = exchange.pairs(run.sampler.n_replicas)
-    tried, swapped = run.counts.attempted.sum(axis=0), run.counts.accepted.sum(axis=0)
-    for (cold, hot), tries, swaps in zip(pairs, tried, swapped, strict=True):
+    pairs, settings = exchange.pairs(run.sampler.n_replicas), settings_of(run)
+    tried, swapped = (
+        np.array([counted[setting.chains].sum(axis=0) for setting in settings])
+        for counted in (run.counts.attempted, run.counts.accepted)
+    )
+    for (cold, hot), tries, swaps in zip(pairs, tried.T, swapped.T, strict=True):
         if hot != cold + 1:
             continue
-        if tries == 0:
+        if tries.min() == 0:
             yield f"No swap of rungs {cold} and {hot} was tried after burn-in; give more steps or a smaller swap_every."
-        elif swaps < RARE * tries:
+            continue
+        rates = swaps / tries
+        least, most = int(rates.argmin()), int(rates.argmax())
+        if rates[least] < RARE:
             yield (
-                f"Rungs {cold} and {hot} swap at {swaps / tries:.1%} of the attempts, which is less than {RARE:.0%}: "
-                "put temperatures between them, or see ladders.adapted_ladder."
+                f"Rungs {cold} and {hot}{of_setting(settings[least])} swap at {rates[least]:.1%} of the attempts, "
+                f"which is less than {RARE:.0%}: put temperatures between them, or see ladders.adapted_ladder."
             )
-        elif swaps > FREQUENT * tries:
+        elif rates[most] > FREQUENT:
             yield (
-                f"Rungs {cold} and {hot} swap at {swaps / tries:.1%} of the attempts, more than {FREQUENT:.0%}: "
-                "they are closer than they need be; use fewer replicas, or a hotter top."
+                f"Rungs {cold} and {hot}{of_setting(settings[most])} swap at {rates[most]:.1%} of the attempts, more "
+                f"than {FREQUENT:.0%}: they are closer than they need be; use fewer replicas, or a hotter top."
             )
     stuck = int((run.round_trips == 0).sum())
     if stuck and tried.sum() > 0:

@@ -59,10 +59,15 @@ class Case(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of one check: True, False, or None where it was not made; in words."""
+    """What became of one check: True, False, or None where it was not made; in words.
+
+    needed: whether it was not made though other runs would allow it. n_steps: about how many they need; 0 if unknown.
+    """
 
     passed: bool | None
     words: str
+    needed: bool = False
+    n_steps: int = 0
 
 
 def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:

@@ -14,14 +14,19 @@ from numpy.typing import NDArray
 
 from .checks import check_count, check_text, plain_array
 from .philox import MAX_DIM
-from .problem import Target, Truth
+from .problem import Spread, Target, Truth
 
 Array = NDArray[np.float64]
 REAL = "iuf"
 
 
 def from_callable(
-    function: Callable[[Array], tuple[Any, Any]], *, dim: int, name: str | None = None, truth: Truth | None = None
+    function: Callable[[Array], tuple[Any, Any]],
+    *,
+    dim: int,
+    name: str | None = None,
+    truth: Truth | None = None,
+    spread: Spread | None = None,
 ) -> Target:
     """A ``Target`` from ``function``: points (lanes, dim) → energies (lanes,), gradients (lanes, dim).
 
@@ -42,7 +47,7 @@ def from_callable(
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
     called = check_text("name", getattr(function, "__name__", type(function).__name__) if name is None else name)
     callback = Callback(function, dim, called)
-    return Target(called, dim, call_back_block, callback.parameters, truth=truth, callback=callback)
+    return Target(called, dim, call_back_block, callback.parameters, truth=truth, callback=callback, spread=spread)
 
 
 class Callback:

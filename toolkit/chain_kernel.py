@@ -104,7 +104,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     ) = (column.first for column in integers_at.values())  # fmt: skip
     (
         _, _, _, _, tempering, gradient_noise, energy_noise, penalty, max_bounces, from_origin, rejects, draws_batches,
-        draws_noise, needs_curvature, n_thermostats, leapfrogs, is_mala, keeps_energies, keeps_weights,
+        draws_noise, needs_curvature, n_thermostats, leapfrogs, random_length, is_mala, keeps_energies, keeps_weights,
         keeps_statistics, keeps_trace, n_kept, n_traced_memory,
     ) = constants  # fmt: skip
     has_gradient_noise, has_energy_noise, has_penalty = gradient_noise != 0.0, energy_noise != 0.0, penalty != 0.0
@@ -203,7 +203,8 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             most_bounces if has_bounces else 0,
             from_origin, rejects, draws_batches, draws_noise, needs_curvature, n_thermostats,
             n_leapfrogs if has_leapfrogs else 0,
-            is_mala, keeps_energies, keeps_weights, keeps_statistics, keeps_trace, n_kept, n_traced_memory,
+            random_length, is_mala, keeps_energies, keeps_weights, keeps_statistics, keeps_trace, n_kept,
+            n_traced_memory,
         )  # fmt: skip
         outputs = Outputs(
             bare(draws).T[own], bare(energies).T[own][:, :, :, 0], bare(weights).T[own][:, :, :, 0],

@@ -108,7 +108,7 @@ class Checkpoint:
             contour: Any = job.sampler.tempering
             sampler = replace(job.sampler, tempering=replace(contour, partition=partition))
             return replace(job, sampler=sampler, pilot_gradients=gradients)
-        sampler, pilot = with_partition(job.problem, job.sampler, job.init, job.seed, job.threads)
+        sampler, pilot = with_partition(job, stacklevel=3)
         return replace(job, sampler=sampler, pilot_gradients=pilot) if pilot else job
 
     def restore(self, driver: "Driver", outputs: "Outputs") -> None:

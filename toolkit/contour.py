@@ -164,6 +164,11 @@ def contour(
     replica's E x² is 6 % too large after 4·10⁵ steps, 150,000 of them burn-in, and within its error of 2 % when it
     freezes.
 
+    Under MALA and HMC, whose test keeps that law whatever gradient proposals follow, a multiplier m is 1 where h
+    (m − 1)² |∇U|² > 16 T (HMC: h = ε²/2). As long as a chain stays in a bin, θ and m grow there, and where a step goes
+    through ten bins or more, proposals by m would end ever further away and chains stand still for good, with
+    ``freezes`` too. Where a given partition has bins as narrow as a fifth of a step, the run warns before it begins.
+
     Law: draws with their weights Ψ^ζ have the law exp(−U/T), for any θ that has settled; of P replicas at equal cost,
     θ's variance is that of one at P times the steps over P ω_{Pk} / ω_k, which is P^{1−α} for ω_k ∝ k^−α. Biased: by
     the step size (on N(0, 1), Δu = 0.5, ζ = 0.75, E x² is 0.9996, 0.9990, 0.9972 at h = 0.01, 0.02, 0.04: SGLD's own

@@ -23,9 +23,9 @@ def r_hat(draws: Any, *, weights: Any = None) -> Array:
     from the median; the larger of the two. One chain is compared with itself, its first half with its second.
     Law: for M halves of n independent draws each, n (R̂² − 1) + 1 is the larger of two F(M − 1, M (n − 1)), which are
     almost independent, so R̂ − 1 is of order 1/n; autocorrelation multiplies it. Above 1.01 chains have not mixed; near
-    1 they agree with each other, all in one mode perhaps. inf where a coordinate moves in no half. nan where it never
-    moves, where half a chain has no weight, or with fewer than 4 draws a chain. Raises TypeError or ValueError where
-    shapes do not fit.
+    1 they agree with each other, all in one mode perhaps. inf where a coordinate stands still in every half chain, in
+    different places; nan where all its draws are equal, where half a chain has no weight, or with fewer than 4 draws a
+    chain. Raises TypeError or ValueError where shapes do not fit.
     Source: Vehtari et al. (2021), eq. 4, 14 and 15.
     """
     points = check_draws(draws)

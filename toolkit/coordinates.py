@@ -10,11 +10,16 @@ from .batch_means import BatchMeansSoFar
 from .convergence import r_hat
 from .moments import MomentsSoFar, pool
 from .result import Run, fold
+from .settings import settings_of
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-MOST_NUMBERS = 10**6  # ranked and transformed for one table, which takes about a second
+MOST_NUMBERS = 10**6  # ranked and transformed for all tables, which takes about a second
+MOST_SUMMED = 10**7  # where there are too many chains for ranks
 MOST_ROWS = 10
+MOST_SETTINGS = 300  # that are judged one by one
+FEWEST = 4  # draws of a chain that R-hat needs
 
 
 class Coordinates(NamedTuple):
@@ -33,68 +38,102 @@ class Coordinates(NamedTuple):
     chains: int
 
 
-def coordinates_of(run: Run) -> Coordinates | None:
-    """Numbers of the coordinates, from stored draws or, where there are none, from accumulators; else None."""
+class Table(NamedTuple):
+    """Numbers of chains (n,) of one law; None where nothing is known. words: as those of a ``Setting``."""
+
+    words: str
+    chains: Integers
+    coordinates: Coordinates | None
+
+
+def tables_of(run: Run) -> list[Table]:
+    """A table of every setting, as chains of different laws have no mean, ESS or R-hat in common.
+
+    From stored draws or, where there are none, from accumulators. Without numbers above ``MOST_SETTINGS`` settings.
+    """
+    settings = settings_of(run)
+    if len(settings) > MOST_SETTINGS:
+        return [Table(*setting, None) for setting in settings]
+    most = MOST_NUMBERS // len(settings)
+    return [Table(*setting, coordinates_of(run, setting.chains, most)) for setting in settings]
+
+
+def coordinates_of(run: Run, chains: Integers, most: int) -> Coordinates | None:
+    """Numbers of the coordinates in ``chains``; most: numbers that are ranked."""
     if run.replica_draws.shape[2] > 0:
-        return from_draws(run)
+        return from_draws(run, chains, most)
     for name, result in run.accumulated.items():
-        if isinstance(result, MomentsSoFar) and (result.weight > 0.0).any():
-            return from_moments(name, result)
+        if isinstance(result, MomentsSoFar) and (result.weight[chains] > 0.0).any():
+            return from_moments(name, result, chains)
     for name, result in run.accumulated.items():
-        if isinstance(result, BatchMeansSoFar) and np.isfinite(result.mean).all(axis=1).any():
-            return from_batches(name, result)
+        if isinstance(result, BatchMeansSoFar) and np.isfinite(result.mean[chains]).all(axis=1).any():
+            return from_batches(name, result, chains)
     return None
 
 
-def from_draws(run: Run) -> Coordinates | None:
-    """Numbers of stored draws: of all, or of as many chains, and then of as many last draws, as a second allows."""
-    targets, weighted = run.sampler.n_target_replicas, run.replica_weights is not None
-    moments, dim = run.replica_draws.shape[2], min(MOST_ROWS, run.replica_draws.shape[3])
-    whole = np.flatnonzero((run.counts.status == 0).all(axis=1))
-    wanted = max(4, MOST_NUMBERS // (moments * targets * dim))
-    chains = whole[np.linspace(0, whole.size - 1, min(wanted, whole.size)).astype(int)]
-    n = min(moments, max(4, MOST_NUMBERS // (max(1, chains.size) * targets * dim)))
-    points = fold(run.replica_draws[chains, :targets, -n:, :dim]) if chains.size else np.zeros((0, n, dim))
+def from_draws(run: Run, chains: Integers, most: int) -> Coordinates | None:
+    """Numbers of stored draws: of all, or of as many evenly spaced ones of every chain as a second allows.
+
+    Where four draws of every chain are too many to rank, ESS and R-hat are those of the chains' means.
+    """
+    targets, moments = run.sampler.n_target_replicas, run.replica_draws.shape[2]
+    dim = min(MOST_ROWS, run.replica_draws.shape[3])
+    whole = chains[(run.counts.status[chains] == 0).all(axis=1)]
+    ranked = FEWEST * whole.size * targets * dim <= most
+    stride = thinning(moments, (most if ranked else MOST_SUMMED) // max(1, whole.size * targets * dim))
+    kept = slice((moments - 1) % stride, None, stride)
+    points = fold(run.replica_draws[whole, :targets, kept, :dim])
     given = None
-    if weighted and chains.size:
-        given = fold(run.replica_weights[chains, :targets, -n:])  # type: ignore[index]
+    if run.replica_weights is not None:
+        given = fold(run.replica_weights[whole, :targets, kept])
         loaded = given.any(axis=1)
-        chains, points, given = chains[loaded], points[loaded], given[loaded]
-    if chains.size == 0:
+        whole, points, given = whole[loaded], points[loaded], given[loaded]
+    if whole.size == 0:
         return None
     loads = np.ones(points.shape[:2]) if given is None else given
     shares = (loads / loads.sum(axis=1, keepdims=True))[..., None]
     means = (shares * points).sum(axis=1)
     within = (shares * (points - means[:, None]) ** 2).sum(axis=1)
-    mean, covariance, _ = pool(means, within[:, :, None] * np.eye(within.shape[1]))
+    mean, covariance, error = pool(means, within[:, :, None] * np.eye(within.shape[1]))
     sd = np.sqrt(np.diagonal(covariance))
     worth, ratio, mcse = (np.full(dim, np.nan) for _ in range(3))
-    if points.shape[1] >= 4:
+    parts = [f"{whole.size:,} of {chains.size:,} chains"] if whole.size < chains.size else []
+    if stride > 1:
+        parts.append(f"one in {stride:,} of {moments:,} draws of each chain")
+    n = points.shape[1]
+    if n >= FEWEST and ranked:
         worth, ratio = ess(points, weights=given), r_hat(points, weights=given)
         with np.errstate(divide="ignore", invalid="ignore"):
             mcse = sd / np.sqrt(ess(points, weights=given, method="mean"))
-    parts = [f"{chains.size:,} of {run.n_chains:,} chains"] if chains.size < run.n_chains else []
-    if n < moments:
-        parts.append(f"the last {n:,} of {moments:,} draws")
-    return Coordinates(mean, sd, mcse, worth, ratio, " and ".join(parts), chains.size)
+    elif n >= FEWEST:
+        parts.append("ESS and R-hat by the spread of the chains' means")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mcse, worth = error, sd**2 / error**2
+            ratio = np.sqrt((n - 1) / n + error**2 * len(means) / (within.mean(axis=0) * n / (n - 1)))
+    return Coordinates(mean, sd, mcse, worth, ratio, " and ".join(parts), whole.size)
 
 
-def from_moments(name: str, result: MomentsSoFar) -> Coordinates:
+def thinning(moments: int, wanted: int) -> int:
+    """Every how manieth of ``moments`` draws is taken, for about ``wanted`` of them, and four where there are four."""
+    return max(1, min(-(-moments // max(1, wanted)), moments // FEWEST))
+
+
+def from_moments(name: str, result: MomentsSoFar, chains: Integers) -> Coordinates:
     """Numbers by the spread between the chains' means."""
-    used = result.weight > 0.0
+    used = chains[result.weight[chains] > 0.0]
+    mean, covariance, spread = (values[..., :MOST_ROWS] for values in pool(result.mean[used], result.covariance[used]))
     within = np.diagonal(result.covariance[used], axis1=1, axis2=2)[:, :MOST_ROWS].mean(axis=0)
-    variance = np.diagonal(result.pooled_covariance)[:MOST_ROWS]
-    error, chains = result.standard_error[:MOST_ROWS], int(used.sum())
+    variance = np.diagonal(covariance)
     with np.errstate(divide="ignore", invalid="ignore"):
-        worth = variance / error**2
-        ratio = np.sqrt(1.0 + error**2 * chains / within)
+        worth = variance / spread**2
+        ratio = np.sqrt(1.0 + spread**2 * used.size / within)
     source = f"accumulated[{name!r}], by the spread between chains"
-    return Coordinates(result.pooled_mean[:MOST_ROWS], np.sqrt(variance), error, worth, ratio, source, chains)
+    return Coordinates(mean, np.sqrt(variance), spread, worth, ratio, source, used.size)
 
 
-def from_batches(name: str, result: BatchMeansSoFar) -> Coordinates:
+def from_batches(name: str, result: BatchMeansSoFar, chains: Integers) -> Coordinates:
     """Numbers by the spread between the batches of each chain."""
-    used = np.isfinite(result.mean).all(axis=1)
+    used = chains[np.isfinite(result.mean[chains]).all(axis=1)]
     mean, variance = result.mean[used, :MOST_ROWS], result.variance[used, :MOST_ROWS]
     pooled, covariance, spread = pool(mean, variance[:, :, None] * np.eye(mean.shape[1]))
     error = np.sqrt((result.standard_error[used, :MOST_ROWS] ** 2).sum(axis=0)) / len(mean)

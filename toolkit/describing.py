@@ -76,13 +76,19 @@ def describe_sampler(sampler: Sampler) -> Description:
         "name": sampler.name,
         "step_sizes": values_of(sampler.step_sizes),
         "temperatures": values_of(sampler.temperatures),
-        "dynamics": {field: plain(getattr(dynamics, field)) for field in Dynamics._fields},
+        "dynamics": describe_dynamics(dynamics),
         "schedule": describe_schedule(sampler.schedule),
         "tempering": plain(sampler.tempering),
         "boundary": plain(sampler.boundary),
         "gradient_noise": plain(sampler.gradient_noise),
         "energy_noise": plain(sampler.energy_noise),
     }
+
+
+def describe_dynamics(dynamics: Dynamics) -> Description:
+    """The fields of dynamics; random_length only where it is so, as files from before it was a field have none."""
+    fields = {field: plain(getattr(dynamics, field)) for field in Dynamics._fields}
+    return fields if dynamics.random_length else {k: v for k, v in fields.items() if k != "random_length"}
 
 
 def values_of(values: Any) -> Any:

@@ -18,6 +18,7 @@ from .gathering import State, brings_draws
 from .host_gathering import HostGathering
 from .interrupts import held
 from .job import FEWEST_STEPS, Integers, Job
+from .metropolis import total_leapfrogs
 from .result import Run, Statistics, Trace
 from .state import Outputs
 
@@ -44,6 +45,7 @@ class Driver:
         self._engine = make_engine(job, brings_draws(job, keep_draws), self._accumulated)
         self._finished = Finished(0, 0, 0, 0.0, self._count())
         self._slots: Integers = np.empty((2, 0), np.int64)
+        self._leapfrogs = 0, 0  # steps whose trajectories have been added up, and their leapfrogs
         self.is_whole = True  # blocks and accumulators stand where the last whole chunk has left them
         # A Python function runs off the main thread, which is then free to hear Ctrl-C.
         threads = self._engine.threads
@@ -198,12 +200,23 @@ class Driver:
             counts=with_theta(self._counts, self.blocks),
             sampling_steps=sampling,
             trace=trace,
-            gradient_evaluations=job.pilot_gradients + finished.steps * len(job.init) * job.sampler.gradients_per_step,
+            gradient_evaluations=self._gradients(),
             elapsed=finished.elapsed,
             interrupted=interrupted,
             accumulated=self._results(),
             made_with=environment() | self._engine.made_with,
         )
+
+    def _gradients(self) -> int:
+        """Gradient evaluations so far, all chains and replicas; random lengths are counted as they were."""
+        job, dynamics, steps = self.job, self.job.sampler.dynamics, self.done
+        per_chain = steps * job.sampler.gradients_per_step
+        if dynamics.random_length:
+            first, leapfrogs = self._leapfrogs
+            leapfrogs += total_leapfrogs(dynamics.leapfrogs, job.seed, first, steps)
+            self._leapfrogs = steps, leapfrogs
+            per_chain += (leapfrogs - steps * dynamics.leapfrogs) * job.sampler.n_replicas
+        return job.pilot_gradients + per_chain * len(job.init)
 
     def raise_divergence(self, outputs: Outputs, steps: Integers, trace_steps: Integers) -> None:
         """Raise DivergenceError for the first lane that diverged, if any did."""

@@ -102,6 +102,6 @@ def answer() -> None:
         run = sample(unpacked(parcel), sampler, **arguments)
         found |= {f"{i} {name}": values for name, values in arrays_of(run).items()}
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **found)
+    np.savez(buffer, **found)  # type: ignore[arg-type]
     out.write(buffer.getvalue())
     out.close()

@@ -125,6 +125,9 @@ def advance(
             )  # fmt: skip
         if numbers.rejects:
             reject_lanes(look, at_look, position, previous, state.momentum, rows[OUTSIDE], state.bounces)
+            if numbers.leapfrogs > 0 and step >= numbers.burn_in:
+                for lane in range(lanes):  # whoever is outside had passed the Metropolis test
+                    state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)
         hold_diverged(state, previous, numbers.tempering == CONTINUOUS, step)
 
         place += lanes

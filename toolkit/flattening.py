@@ -6,8 +6,10 @@ from numba import uint64
 
 from .compiling import apart, inlined, kernel
 from .contour import INTERPOLATED, U_MIN, WIDTH, ZETA
-from .maths import log_of_normal, select
-from .state import BIN, BOTTOM, LOG_PSI, LOG_WEIGHT, PLACE, TEMPERATURE, TOP
+from .maths import fma, log_of_normal, select
+from .state import BIN, BOTTOM, LOG_PSI, LOG_WEIGHT, PLACE, STEP_SIZE, TEMPERATURE, TOP
+
+MOST_LOST = 4.0  # nats: moves by the multiplied gradient would be accepted in 1 of 50 tests or less
 
 
 @apart
@@ -76,9 +78,26 @@ def read_masses(bins, top, bottom, table, scale, n_chains, n_replicas):
 
 @inlined
 def flatten_block(energy, multiplier, state, numbers, parameters):
-    """``flatten`` of the rows where the engine keeps them; inlined, as a block is large to pass."""
+    """``flatten`` of the rows where the engine keeps them; inlined, as a block is large to pass.
+
+    Under a Metropolis test the gradient must not be multiplied yet, and a multiplier m with h (m − 1)² |∇U|²/(4T) >
+    ``MOST_LOST`` becomes 1: a step of √(2hT) back against the excess drift has the logarithm of its probability density
+    less by as much. The test keeps the law whatever gradient a trajectory follows, as a function of the place alone.
+    """
     rows, masses = state.rows, state.masses
     flatten(
         energy, rows[TEMPERATURE], rows[PLACE], rows[BIN], masses[TOP], masses[BOTTOM], multiplier, rows[LOG_PSI],
         rows[LOG_WEIGHT], state.contour, parameters, numbers.n_chains, numbers.n_replicas,
     )  # fmt: skip
+    if numbers.leapfrogs > 0:
+        # A bin that is not left gains θ at every step, and its slope with it: the gradient times that slope would throw
+        # proposals ever further away, and no energy that θ takes off the other bins would make up for it.
+        step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
+        for lane in range(multiplier.size):
+            square = 0.0
+            for d in range(state.gradient.shape[0]):
+                square = fma(state.gradient[d, lane], state.gradient[d, lane], square)
+            h = step_size[lane] if numbers.is_mala else 0.5 * step_size[lane] * step_size[lane]
+            excess = multiplier[lane] - 1.0
+            steep = 0.25 * h * excess * excess * square > MOST_LOST * temperature[lane]
+            multiplier[lane] = select(steep, 1.0, multiplier[lane])

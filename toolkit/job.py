@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from .accumulators import Accumulator
 from .blocks import Layout
-from .problem import Problem
+from .problem import Problem, Spread
 from .recording import STATISTICS, TRACED, TRACED_COUPLING
 from .sampler import Sampler
 from .schedule import Factors, evaluate
+from .starts import drawn_starts
 from .state import Outputs
 from .state_file import Paths
 from .tempering import ContinuousTempering, Contour
@@ -21,6 +22,7 @@ Integers = NDArray[np.int64]
 
 FEWEST_STEPS = 16  # of a chunk
 MOST_FLOATS = 2**25  # of the draws of a chunk
+PILOT_CHAINS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,18 @@ class Job:
     pilot_gradients: int  # gradient evaluations of that pilot
     backend: str
     dtype: str  # of what the engine computes with; draws are float64 always
+    spread: Spread | None  # what ``init`` was drawn from, where that was stated
+    drew_init: bool
+
+    @property
+    def pilot_init(self) -> Floats:
+        """Starts (chain, replica, dim) of the pilot that finds contour's partition: the same for any number of chains.
+
+        Those given, or, where they were drawn, those of the first replica of so many chains as the pilot has.
+        """
+        if not self.drew_init:
+            return self.init
+        return drawn_starts(self.problem, self.spread, self.seed, PILOT_CHAINS, 1)
 
     @property
     def n_kept(self) -> int:

@@ -16,7 +16,7 @@ from .job_checks import (
     check_start,
 )
 from .philox import MAX_CHAINS, MAX_STEPS
-from .problem import as_problem
+from .problem import Spread, as_problem
 from .sampler import Sampler
 from .state_file import check_checkpoint
 from .tempering import ReplicaExchange
@@ -86,10 +86,12 @@ def make_job(
     check_learning(sampler, n_steps, burn_in)
     check_penalty(problem, sampler)
     check_lanes(problem, sampler, n_chains)
-    start = check_start(problem, sampler, n_chains, init)
+    start = check_start(problem, sampler, n_chains, init, seed)
+    spread = init if isinstance(init, Spread) else None
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
-        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype,
+        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype, spread,
+        init is None or spread is not None,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
     return job

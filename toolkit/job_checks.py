@@ -9,8 +9,9 @@ from .checks import check_array, check_choice
 from .exchange import AdaptedCorrection, EstimatedCorrection
 from .extras import optional
 from .memory import check_room
-from .problem import Problem
+from .problem import Problem, Spread
 from .sampler import Sampler
+from .starts import drawn_starts
 from .stein import Stein
 from .tempering import Contour, ReplicaExchange
 
@@ -127,10 +128,12 @@ def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
             )
 
 
-def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) -> Floats:
-    """``init`` as (chain, replica, dim), inside the domain and of finite energy and gradient."""
+def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any, seed: int) -> Floats:
+    """``init`` as (chain, replica, dim), inside the domain and of finite energy and gradient; drawn where not given."""
+    if init is None or isinstance(init, Spread):
+        return drawn_starts(problem, init, seed, n_chains, sampler.n_replicas)
     shape = (n_chains, sampler.n_replicas, problem.target.dim)
-    given = np.zeros(shape[2]) if init is None else check_array("init", init)
+    given = check_array("init", init)
     if given.shape not in (shape[2:], (shape[0], shape[2]), shape):
         raise ValueError(
             f"init must have shape (dim,) = {shape[2:]}, (n_chains, dim) = {(shape[0], shape[2])} or "
@@ -143,9 +146,8 @@ def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any) ->
     inside = problem.contains(points)
     if not inside.all():
         chain, replica = divmod(int(np.argmin(inside)), shape[1])
-        source = "init" if init is not None else "init defaults to the origin, which"
         raise ValueError(
-            f"{source} must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
+            f"init must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
             f"{chain}, replica {replica}"
         )
     energy, gradient = problem.target.evaluate(points)

@@ -65,6 +65,7 @@ def engine_numbers(job: "Job") -> Numbers:
         needs_curvature=dynamics.needs_curvature,
         n_thermostats=sum(name.startswith("thermostat") for name in memory),
         leapfrogs=dynamics.leapfrogs,
+        random_length=dynamics.random_length,
         is_mala=dynamics.name == "mala",
         keeps_energies=job.records_energies,
         keeps_weights=sampler.is_weighted,

@@ -5,7 +5,7 @@ the same time (``law_verdicts``). From exact draws a right sampler stays exact, 
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from .convergence import r_hat
 from .errors import DivergenceError
 from .law_runs import Measured, Setting, at_half_pace, halved, measure
 from .law_statistics import Group, Unknown, stein_group, truth_groups
-from .law_verdicts import judge
+from .law_verdicts import judge, steps_for_hops
 from .problem import Truth
 from .sampler import Sampler
 from .schedule import evaluate
@@ -25,6 +25,7 @@ from .tempering import ContinuousTempering, Contour, Stein
 Floats = NDArray[np.float64]
 
 MIXED = 1.1  # R-hat above which a run from other than exact draws is not judged
+BETWEEN = 0.01  # share of a value's variance that lies between modes, from which its mean depends on their weights
 LIKELY = 10.0  # chains that must begin in a mode, on average, for its weight to be judged
 
 
@@ -49,7 +50,7 @@ def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
     known = [group for group in groups if isinstance(group, Group)]
     for group in groups:
         if isinstance(group, Unknown):
-            yield group.name, Verdict(None, f"not judged: {group.reason}")
+            yield group.name, Verdict(None, f"not judged: {group.reason}", group.needed)
     stein = stein_of(setting)
     if isinstance(stein, Group):
         known.append(stein)
@@ -75,9 +76,10 @@ def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
     against = too_little(setting, at_h, hopping is not None)
     for i, group in enumerate(known):
         if against and group is not stein:
-            yield group.name, Verdict(None, f"not judged: {against}")
+            yield group.name, Verdict(None, f"not judged: {against}", True, steps_for_hops(setting.plan, at_h.hops))
         else:
-            yield group.name, judge(setting, group, i, at_h, at_half)
+            across = hopping is not None and at_h.hops < 1.0 and differs_by_mode(group, setting, hopping)
+            yield group.name, judge(setting, group, i, at_h, at_half, across)
 
 
 def truth_for(setting: Setting) -> tuple[Truth | None, str]:
@@ -128,7 +130,9 @@ def likely(group: Group, n_chains: int) -> Group | Unknown:
         return group
     kept = np.flatnonzero(group.expected * n_chains >= LIKELY)
     if not kept.size:
-        return Unknown(group.name, f"fewer than {LIKELY:g} of {n_chains} chains begin in any mode; give more chains")
+        return Unknown(
+            group.name, f"fewer than {LIKELY:g} of {n_chains} chains begin in any mode; give more chains", True
+        )
     values = group.values
     return group._replace(
         labels=[group.labels[i] for i in kept],
@@ -157,6 +161,19 @@ def too_little(setting: Setting, measured: Measured, has_modes: bool) -> str:
     if not worst < MIXED:
         return f"R-hat is {worst:.3g}, and above {MIXED} chains have not mixed; give more steps or a longer burn_in"
     return ""
+
+
+def differs_by_mode(group: Group, setting: Setting, memberships: Callable[[Floats], Floats]) -> bool:
+    """Whether the mean of any value differs between modes, by independent draws: only mixing tells its mean then."""
+    if setting.exact is None:
+        return True
+    energies, gradients = setting.problem.target.evaluate(setting.exact)
+    values, labels = group.values(setting.exact, energies, gradients), memberships(setting.exact).argmax(axis=1)
+    between = np.zeros(values.shape[1])
+    for label in np.unique(labels):
+        own = values[labels == label]
+        between += len(own) / len(values) * (own.mean(axis=0) - values.mean(axis=0)) ** 2
+    return bool((between > BETWEEN * values.var(axis=0)).any())
 
 
 def edge_verdicts(setting: Setting, measured: Measured) -> Iterator[tuple[str, Verdict]]:

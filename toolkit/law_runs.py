@@ -15,6 +15,7 @@ from .result import Run
 from .sampler import Sampler
 from .sampling import sample
 from .schedule import Factors, Schedule, evaluate
+from .seeds import HALF_STEP, derived_seed
 from .tempering import ContinuousTempering, Contour
 
 Floats = NDArray[np.float64]
@@ -79,7 +80,7 @@ def stretched(schedule: Schedule) -> Schedule:
 
 def at_half_pace(plan: Plan) -> Plan:
     """The plan for half the step size: as many draws over the same time, other random numbers."""
-    seeds = [(seed + 2**63) % 2**64 for seed in plan.seeds]
+    seeds = [derived_seed(seed, HALF_STEP) for seed in plan.seeds]
     return plan._replace(n_steps=2 * plan.n_steps, burn_in=2 * plan.burn_in, thin=2 * plan.thin, seeds=seeds)
 
 

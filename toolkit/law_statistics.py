@@ -31,10 +31,11 @@ class Group(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A check that the truth does not allow, and why."""
+    """A check that the truth does not allow, and why; needed: whether other runs would allow it."""
 
     name: str
     reason: str
+    needed: bool = False
 
 
 def truth_groups(truth: Truth, problem: Problem, exact: Floats | None) -> Iterator[Group | Unknown]:

@@ -4,6 +4,7 @@ The two are extrapolated to step size 0, where a right sampler is unbiased; what
 bias so found.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,23 +12,26 @@ import scipy
 from numpy.typing import NDArray
 
 from .bit_checks import Verdict
-from .law_runs import Measured, Setting
+from .law_runs import Measured, Plan, Setting
 from .law_statistics import Group
 
 Floats = NDArray[np.float64]
 
 FALSE_ALARM = 1e-4  # of a right sampler, for each check, its comparisons together
 REMAINS = 0.25  # of the bias between step sizes h and 0 may be left by the extrapolation
+SPARE = 1.5  # as many steps as the square root law asks for
 COARSE = 0.25  # an allowed deviation of so many standard deviations of the value says too little
 STEEP = 0.5  # a bias of so many standard deviations of the value is beyond a straight line
 DRIFTS, BIASED = 3.0, 3.0  # standard errors from which a drift, or a bias, is spoken of
 
 
-def judge(setting: Setting, group: Group, i: int, at_h: Measured, at_half: Measured | None) -> Verdict:
-    """The verdict on one group of means."""
+def judge(
+    setting: Setting, group: Group, i: int, at_h: Measured, at_half: Measured | None, across: bool = False
+) -> Verdict:
+    """The verdict on one group of means; across: whether they depend on modes that chains do not change between."""
     values = at_h.values[i]
     if not np.isfinite(values).all() or not np.isfinite(at_half.values[i] if at_half else 0.0).all():
-        return Verdict(None, "not judged: some chains have no draw with a weight; give more steps")
+        return Verdict(None, "not judged: some chains have no draw with a weight; give more steps", True)
     limit = values if at_half is None else 2.0 * at_half.values[i] - values
     bias = values.mean(axis=0) - limit.mean(axis=0)
     floor = floor_of(group, setting, at_h)
@@ -52,12 +56,14 @@ def judge(setting: Setting, group: Group, i: int, at_h: Measured, at_half: Measu
                 f"; half the step size moves it by {-0.5 * bias[worst]:.2g}, too far to extrapolate: take smaller ones"
             )
         excuse = excuse_of(setting, [m.drifts[i][:, worst] for m in (at_h, at_half) if m], at_h.doubts)
-        return Verdict(None, f"not judged: {said}, but {excuse}") if excuse else Verdict(False, said)
-    if group.name == "mode weights" and at_h.hops < 1.0:
+        return Verdict(None, f"not judged: {said}, but {excuse}", True) if excuse else Verdict(False, said)
+    if across:
         return Verdict(
             None,
             f"not judged: a chain changed its mode {at_h.hops:.2g} times on average, and the weights are those of the "
-            "exact draws it began at; give more steps",
+            "exact draws it began at; give more steps, or tempering",
+            True,
+            steps_for_hops(setting.plan, at_h.hops),
         )
     coarse = float(np.max(quantile * error / group.scale))
     if coarse > COARSE:
@@ -66,11 +72,24 @@ def judge(setting: Setting, group: Group, i: int, at_h: Measured, at_half: Measu
             None,
             f"not judged: too few effective draws, {group.labels[k]} is known to ± {error[k]:.2g} alone; give more "
             "steps or chains",
+            True,
+            rounded_up(SPARE * setting.plan.n_steps * (coarse / COARSE) ** 2),
         )
     number = len(group.labels)
     parts = [f"{number} compared: {said}, the farthest" if number > 1 else said]
     parts += [in_words(group, values, error_at_h)] if at_half is not None else []
     return Verdict(True, "; ".join(part for part in (*parts, group.remark) if part))
+
+
+def steps_for_hops(plan: Plan, hops: float) -> int:
+    """Steps in which a chain changes its mode often enough, after it did ``hops`` times; 0 where nothing tells."""
+    return rounded_up(2.0 * plan.n_steps / hops) if 0.0 < hops < 1.0 else 0
+
+
+def rounded_up(number: float) -> int:
+    """``number`` with two digits."""
+    unit = 10.0 ** max(0, math.floor(math.log10(number)) - 1)
+    return int(math.ceil(number / unit) * unit)
 
 
 def without_skewness(values: Floats, expected: Floats, margin: Floats, error: Floats) -> Floats:

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from numba import uint64
+from numba import types, uint64
 
-from .checks import check_count
-from .compiling import inlined
+from .checks import check_count, check_flag
+from .compiling import compile_part, inlined
 from .maths import exp, fma, select
 from .moving import Dynamics
-from .philox import ACCEPT, uniform_pair
+from .philox import ACCEPT, TRAJECTORY, WORD, random_bits, uniform_pair
 
 
 def move_not(
@@ -29,16 +29,42 @@ def mala() -> Dynamics:
     return Dynamics("mala", move_not, has_momentum=True, gradients=2, leapfrogs=1)
 
 
-def hmc(*, n_leapfrogs: int = 10) -> Dynamics:
-    """Hamiltonian Monte Carlo: momenta N(0, T), ``n_leapfrogs`` leapfrog steps of length h, and the Metropolis test.
+def hmc(*, n_leapfrogs: int = 10, random_length: bool = True) -> Dynamics:
+    """Hamiltonian Monte Carlo: momenta N(0, T), leapfrog steps of length h, and the Metropolis test.
 
-    The step size is the leapfrog's own ε, as is usual for HMC (``mala`` has ε = √(2h)). Exact as ``mala`` is. A step
-    takes n_leapfrogs gradient evaluations, and one more under contour and continuous tempering. Raises ValueError
-    unless n_leapfrogs ≥ 1.
-    Source: Duane et al. (1987); Neal (2011), figure 2.
+    The step size is the leapfrog's own ε, as is usual for HMC (``mala`` has ε = √(2h)). Exact as ``mala`` is.
+    random_length: the number of leapfrogs of each step is drawn uniformly from 1 … 2 n_leapfrogs − 1, the same for all
+    chains; else it is n_leapfrogs, and where that times h is near half a period of the target, chains come back to the
+    same places, or stand still at a wall. A step takes n_leapfrogs gradient evaluations on average, and one more under
+    contour and continuous tempering. Raises TypeError or ValueError unless n_leapfrogs ≥ 1 and random_length is a bool.
+    Source: Duane et al. (1987); Neal (2011), figure 2, and section 3.2 on random lengths.
     """
     count = check_count("n_leapfrogs", n_leapfrogs, at_least=1, below=2**31)
-    return Dynamics("hmc", move_not, has_momentum=True, gradients=count + 1, leapfrogs=count)
+    varies = check_flag("random_length", random_length)
+    return Dynamics(
+        "hmc", move_not, has_momentum=True, gradients=count + 1, leapfrogs=count, random_length=varies
+    )  # fmt: skip
+
+
+@inlined
+def trajectory_length(mean, seed, step):
+    """Leapfrogs of a step, uniform on 1 … 2 · mean − 1 to within 2⁻³² of each probability, the same for all chains."""
+    bits = random_bits(seed, uint64(0), uint64(0), uint64(step), uint64(TRAJECTORY), uint64(0))[0]
+    return np.int64(1) + np.int64(((bits >> WORD) * uint64(2 * mean - 1)) >> WORD)
+
+
+def add_lengths(mean, seed, first, last):
+    """Leapfrogs of all steps from ``first`` to ``last`` (exclusive) together."""
+    total = np.int64(0)
+    for step in range(first, last):
+        total += trajectory_length(mean, seed, step)
+    return total
+
+
+def total_leapfrogs(mean: int, seed: int, first: int, last: int) -> int:
+    """Leapfrogs, of one replica, in steps from ``first`` to ``last`` (exclusive) with trajectories of random length."""
+    add = compile_part(add_lengths, types.int64(types.int64, types.uint64, types.int64, types.int64))
+    return int(add(mean, np.uint64(seed), first, last))
 
 
 @inlined

@@ -32,19 +32,20 @@ def hmc(
     step_size: Number,
     *,
     n_leapfrogs: int = 10,
+    random_length: bool = True,
     temperature: Number = 1.0,
     schedule: Schedule = constant(),
     boundary: Boundary = ignore(),
 ) -> Sampler:
     """Hamiltonian Monte Carlo, an exact yardstick; ``step_size`` is the leapfrog's ε.
 
-    Law and n_leapfrogs: ``dynamics.hmc``. Source: Duane et al. (1987); Neal (2011).
+    Law, n_leapfrogs and random_length: ``dynamics.hmc``. Source: Duane et al. (1987); Neal (2011).
     """
     return Sampler(
         "hmc",
         shared("step_size", step_size),
         shared("temperature", temperature),
-        dynamics=moves.hmc(n_leapfrogs=n_leapfrogs),
+        dynamics=moves.hmc(n_leapfrogs=n_leapfrogs, random_length=random_length),
         schedule=schedule,
         boundary=boundary,
     )

@@ -18,6 +18,7 @@ class Dynamics(NamedTuple):
     one row in all. Each row begins at the value in ``memory_start``. Those that begin with ``_``, which come last, are
     scratch, and no trace shows them. gradients: gradient evaluations per step, with that where it begins.
     leapfrogs: 0, or the steps of a trajectory that ends in a Metropolis test; the engine itself then moves.
+    random_length: whether these are drawn for each step, uniformly from 1 … 2 · leapfrogs − 1, for all chains alike.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Dynamics(NamedTuple):
     gradients: int = 1
     leapfrogs: int = 0
     draws_noise: bool = True
+    random_length: bool = False
 
     def compiled(self) -> Any:
         """The block function compiled for the engine. Raises TypeError where it takes other arguments."""

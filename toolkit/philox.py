@@ -18,7 +18,8 @@ from .compiling import apart, inlined
 from .maths import from_bits, log_of_normal, select, sincos_bounded_turns
 
 # What a draw is for. Each purpose is its own stream; a number, once given, keeps its meaning.
-MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP, ACCEPT, PROBE, START, COUPLING, REFRESH, BATCH = range(1, 11)
+MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP, ACCEPT, PROBE, START, COUPLING, REFRESH, BATCH, TRAJECTORY = range(1, 12)
+INITIAL = 32  # where a chain starts that was given no start
 
 MAX_STEPS, MAX_CHAINS, MAX_REPLICAS, MAX_DIM = 2**48, 2**32, 2**16, 2**17
 

@@ -12,10 +12,10 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 
 from .binding import bound
-from .checks import check_array, check_count, check_text
+from .checks import check_array, check_count, check_instance, check_text
 from .lanes import lane_access, reshaped_to
 from .philox import MAX_DIM
-from .problem import Target, Truth, check_truth
+from .problem import Spread, Target, Truth, check_truth
 from .rebinding import rebind
 
 
@@ -27,12 +27,14 @@ def target(
     parameters: Any = None,
     name: str | None = None,
     truth: Truth | None = None,
+    spread: Spread | None = None,
 ) -> Any:
     """A ``Target`` from a function of one point, put above it as ``@target(dim=2)``.
 
     The function takes the point as a tuple of ``dim`` floats, or as ``dim`` ≥ 2 floats where it has as many arguments,
     and returns the energy and the gradient, a tuple of ``dim`` floats (in one dimension also a float). parameters:
     an array, given to the function as one argument more. name: None for the function's own. truth: where it is known.
+    spread: where chains start, as ``Target`` has it.
 
     It is compiled together with the functions it calls, which need no decorator, and inlined into a loop over lanes.
     The loop vectorises where the function has arithmetic, branches that LLVM can turn into selections, short loops of
@@ -54,6 +56,8 @@ def target(
     if name is not None:
         check_text("name", name)
     check_truth(truth)
+    if spread is not None:
+        check_instance("spread", spread, Spread)
 
     def decorate(function: Callable[..., Any]) -> Target:
         """The target of ``function``."""
@@ -61,7 +65,7 @@ def target(
         function = bound(function)
         block = block_of(function, dim, None if numbers is None else numbers.shape)
         called = name_of(function) if name is None else name
-        return Target(called, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth)
+        return Target(called, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth, spread=spread)
 
     return decorate if function is None else decorate(function)
 

@@ -10,7 +10,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from .binding import HoldsFunctions, bound
-from .checks import check_array, check_count, check_flag, check_real_array, check_text
+from .checks import check_array, check_count, check_flag, check_instance, check_real_array, check_text
 from .compiling import compile_part
 from .domain import Domain, is_inside
 from .evaluation import COUNTER_ROWS
@@ -19,6 +19,8 @@ from .rebinding import raises
 from .signatures import TARGET
 
 Array = NDArray[np.float64]
+
+LONGEST = 1e300  # half a side of a box, whose ends are then floats
 
 
 class Modes(NamedTuple):
@@ -33,6 +35,48 @@ class EnergyAccuracy(NamedTuple):
 
     relative: float
     absolute: float
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A box in which starts are drawn, uniformly: center ± scale in every coordinate.
+
+    scale: a number > 0, or one for every coordinate (dim,). center: likewise, of any sign. For ``init`` of ``sample``,
+    or for a target that knows where its mass is; wider than that, so that R-hat sees chains that do not come together.
+    Raises TypeError or ValueError naming the argument. Source of the default, ±2: Stan's (Carpenter et al. 2017).
+    """
+
+    scale: Any = 2.0
+    center: Any = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "center"):
+            values = check_array(name, getattr(self, name))
+            if values.ndim > 1 or values.size == 0:
+                raise ValueError(f"{name} must be a number or have shape (dim,), got shape {values.shape}")
+            object.__setattr__(self, name, values)
+        if not ((self.scale > 0.0) & (self.scale < LONGEST)).all():
+            raise ValueError(f"scale must be > 0 and < {LONGEST:g}, got {self.scale.tolist()}")
+        if not (np.abs(self.center) < LONGEST).all():
+            raise ValueError(f"center must be within ±{LONGEST:g}, got {self.center.tolist()}")
+
+    def __repr__(self) -> str:
+        """Its numbers."""
+        return f"Spread(scale={self.scale.tolist()}, center={self.center.tolist()})"
+
+    @classmethod
+    def around(cls, points: Any, reach: Any) -> "Spread":
+        """The box that holds ``points`` (n, dim) and what is within ``reach``, a number or of that shape, of each."""
+        lower, upper = (points - reach).min(axis=0), (points + reach).max(axis=0)
+        return cls(0.5 * (upper - lower), 0.5 * (upper + lower))
+
+    def ends(self, dim: int) -> tuple[Array, Array]:
+        """Lower and upper corner, each (dim,). Raises ValueError where its numbers are of another dimension."""
+        for name, values in (("scale", self.scale), ("center", self.center)):
+            if values.shape not in ((), (dim,)):
+                raise ValueError(f"{name} must be a number or have shape ({dim},), got shape {values.shape}")
+        middle, reach = np.broadcast_to(self.center, dim), np.broadcast_to(self.scale, dim)
+        return middle - reach, middle + reach
 
 
 class Truth(Protocol):
@@ -119,7 +163,8 @@ class Target(HoldsFunctions):
     never recompile it. scratch_rows: rows (of one float per lane) it needs to itself, kept from step to step. truth:
     where it is known. stochastic: it draws minibatches, and finds in the first rows of its scratch what to draw them
     by (``evaluation.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
-    function calls, where it does (``from_callable``).
+    function calls, where it does (``from_callable``). spread: where chains start that are given no start, unless a
+    domain says so; None: within ±2.
 
     A target is what its function is when the target is made: the numbers, arrays and functions that it reads are those
     of that moment, in all engines and descriptions, and a change of one of them is seen by the next target of the
@@ -135,6 +180,7 @@ class Target(HoldsFunctions):
     truth: Truth | None = None
     stochastic: bool = False
     callback: Any = None
+    spread: Spread | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -151,6 +197,9 @@ class Target(HoldsFunctions):
         if self.callback is not None and not hasattr(type(self.callback), "of_a_run"):
             raise TypeError(f"callback must be None or what from_callable makes, got {self.callback!r}")
         check_truth(self.truth)
+        if self.spread is not None:
+            check_instance("spread", self.spread, Spread)
+            self.spread.ends(self.dim)
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
         object.__setattr__(self, "energy_gradient", bound(self.energy_gradient, waits=True))
 

@@ -6,7 +6,7 @@ from .evaluation import evaluate
 from .flattening import flatten_block
 from .handing import laid_down
 from .maths import fma, select
-from .metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift
+from .metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift, trajectory_length
 from .state import (
     CONTINUOUS,
     CONTOUR,
@@ -44,7 +44,10 @@ def propose(state, numbers, target, target_parameters, tempering_parameters, loo
         state.position, state.momentum, state.gradient, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential,
         rows[EXTENDED], length, rows[HEAT], numbers.is_mala, keeps_ends(numbers), changes,
     )  # fmt: skip
-    for leapfrog in range(numbers.leapfrogs):
+    leapfrogs = numbers.leapfrogs
+    if numbers.random_length:
+        leapfrogs = trajectory_length(numbers.leapfrogs, numbers.seed, step)
+    for leapfrog in range(leapfrogs):
         if leapfrog > 0:
             kick_and_drift(state.position, state.momentum, state.gradient, length)
         evaluate(

@@ -6,6 +6,7 @@ import numpy as np
 
 from . import schedules
 from .boundaries import STORED_KINDS, Boundary
+from .checks import check_flag
 from .contour import StepDecay
 from .dynamics import (
     Dynamics,
@@ -79,7 +80,8 @@ def values(given: Any) -> Any:
 
 def rebuild_dynamics(description: Any) -> Dynamics:
     """The toolkit's dynamics of that function and form, with the numbers described; else one that cannot move."""
-    fields = {name: description[name] for name in Dynamics._fields}
+    fields = {name: description[name] for name in Dynamics._fields if name != "random_length"}
+    fields["random_length"] = check_flag("random_length", description.get("random_length", False))
     fields |= {name: tuple(fields[name]) for name in ("parameters", "memory", "memory_start")}
     move = fields.pop("move")
     for known in KNOWN:

@@ -4,11 +4,14 @@ import html
 import math
 
 from .advice import warnings_of
-from .coordinates import MOST_ROWS, Coordinates, coordinates_of
+from .coordinates import MOST_ROWS, Coordinates, Table, tables_of
 from .result import Run
-from .summary import lines_of
+from .summary import counted_out, lines_of
+from .truth_comparison import Comparison, compared
 
 COLUMNS = ("coordinate", "mean", "sd", "MCSE", "ESS", "R-hat")
+NO_TABLE = "no draws of whole chains to make a table of"
+MOST_TABLES = 10  # of settings
 # Colours come from the notebook, so that the table can be read on a light and on a dark ground.
 TABLE = "border-collapse:collapse;margin:0.4em 0;color:inherit;font-size:inherit"  # which quirks mode does not pass on
 CELL = "padding:0.15em 0.8em;text-align:{};border:none;background:transparent;color:inherit;vertical-align:top"
@@ -16,42 +19,81 @@ CELL = "padding:0.15em 0.8em;text-align:{};border:none;background:transparent;co
 
 def warnings_about(run: Run) -> list[str]:
     """What speaks against the run, a sentence each."""
-    return warnings_of(run, coordinates_of(run))
+    tables = tables_of(run)
+    return warnings_of(run, tables, compared(run, tables))
 
 
 def text_of(run: Run) -> str:
     """The run in lines of text."""
-    coordinates, lines = coordinates_of(run), lines_of(run)
+    tables = tables_of(run)
+    comparison = compared(run, tables)
+    lines = [*lines_of(run), *truth_line(comparison)]
     width = max(len(label) for label, _ in lines)
     out = [title(run), *(f"  {label:<{width}}  {text}" for label, text in lines), ""]
-    if coordinates is None:
-        out.append("  no draws of whole chains to make a table of")
+    if len(tables) > MOST_TABLES:
+        out += [f"  {too_many(tables)}"]
     else:
-        rows = [COLUMNS, *rows_of(coordinates)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
-        out += ["  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
-        out += [f"  ({note})" for note in notes(run, coordinates)]
-    warnings = warnings_of(run, coordinates)
+        for table in tables:
+            out += [f"  {heading(table)}"] if table.words else []
+            out += text_of_table(run, table.coordinates)
+            out += [""] if table is not tables[-1] else []
+    warnings = warnings_of(run, tables, comparison)
     out += ["", *(f"  ! {sentence}" for sentence in warnings)] if warnings else []
     return "\n".join(out)
 
 
+def text_of_table(run: Run, coordinates: Coordinates | None) -> list[str]:
+    """The table of one setting."""
+    if coordinates is None:
+        return [f"  {NO_TABLE}"]
+    rows = [COLUMNS, *rows_of(coordinates)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
+    out = ["  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+    return out + [f"  ({note})" for note in notes(run, coordinates)]
+
+
 def html_of(run: Run) -> str:
     """The run as one HTML element with everything inside."""
-    coordinates = coordinates_of(run)
+    tables = tables_of(run)
+    comparison = compared(run, tables)
+    lines = [*lines_of(run), *truth_line(comparison)]
     out = [f"<div><strong>{html.escape(title(run))}</strong>"]
-    facts = "".join(row((label, text), ("left", "left")) for label, text in lines_of(run))
+    facts = "".join(row((label, text), ("left", "left")) for label, text in lines)
     out.append(f'<table style="{TABLE}"><tbody>{facts}</tbody></table>')
-    if coordinates is None:
-        out.append("<p>no draws of whole chains to make a table of</p>")
+    if len(tables) > MOST_TABLES:
+        out.append(f"<p>{html.escape(too_many(tables))}</p>")
     else:
-        sides = ("right",) * len(COLUMNS)
-        body = "".join(row(cells, sides) for cells in rows_of(coordinates))
-        out.append(f'<table style="{TABLE}"><thead>{row(COLUMNS, sides, "th")}</thead><tbody>{body}</tbody></table>')
-        out += [f"<p><em>{html.escape(note)}</em></p>" for note in notes(run, coordinates)]
-    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in warnings_of(run, coordinates))
+        for table in tables:
+            out += [f"<p><strong>{html.escape(heading(table))}</strong></p>"] if table.words else []
+            out += html_of_table(run, table.coordinates)
+    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in warnings_of(run, tables, comparison))
     out += [f'<ul style="border-left:0.25em solid #d08700;margin:0.4em 0">{items}</ul>'] if items else []
     return "".join([*out, "</div>"])
+
+
+def html_of_table(run: Run, coordinates: Coordinates | None) -> list[str]:
+    """The table of one setting."""
+    if coordinates is None:
+        return [f"<p>{NO_TABLE}</p>"]
+    sides = ("right",) * len(COLUMNS)
+    body = "".join(row(cells, sides) for cells in rows_of(coordinates))
+    out = [f'<table style="{TABLE}"><thead>{row(COLUMNS, sides, "th")}</thead><tbody>{body}</tbody></table>']
+    return out + [f"<p><em>{html.escape(note)}</em></p>" for note in notes(run, coordinates)]
+
+
+def truth_line(comparison: Comparison | None) -> list[tuple[str, str]]:
+    """The run beside the truth, where that is at hand."""
+    return [("truth", comparison.words)] if comparison is not None and comparison.words else []
+
+
+def heading(table: Table) -> str:
+    """Of which chains a table is."""
+    return f"{table.words} ({counted_out(table.chains.size, 'chain')})"
+
+
+def too_many(tables: list[Table]) -> str:
+    """In place of the tables of many settings."""
+    return f"{len(tables):,} settings of the chains, too many for a table of each; run.draws[chains] has those of one"
 
 
 def row(cells: tuple[str, ...], sides: tuple[str, ...], tag: str = "td") -> str:
@@ -74,7 +116,7 @@ def rows_of(coordinates: Coordinates) -> list[tuple[str, ...]]:
         error = mcse if math.isfinite(mcse) and mcse > 0.0 else sd
         known = math.isfinite(error) and error > 0.0
         digits = min(12, max(0, 1 - math.floor(math.log10(error)))) if known else 4
-        centre = f"{mean:.{digits}f}" if abs(mean) < 1e9 else f"{mean:.6g}"
+        centre = f"{mean:z.{digits}f}" if abs(mean) < 1e9 else f"{mean:.6g}"
         size = f"{worth:,.0f}" if math.isfinite(worth) else "–"
         agreement = f"{ratio:.4f}" if math.isfinite(ratio) else ("∞" if math.isinf(ratio) else "–")
         rows.append(

@@ -131,7 +131,10 @@ class Run:
 
     @property
     def acceptance(self) -> Floats:
-        """Share of moves after burn-in that passed the Metropolis test, (chain, replica); nan without a test."""
+        """Share of moves after burn-in that the Metropolis test and the walls let pass, (chain, replica).
+
+        nan without a Metropolis test. Moves taken back by ``boundaries.reject()`` are no accepted ones.
+        """
         tests = self.sampling_steps if self.sampler.dynamics.leapfrogs else 0
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.counts.accepted_moves / np.float64(tests))

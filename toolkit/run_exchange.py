@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from .exchange import ReplicaExchange
 from .exchange_diagnostics import barrier, expected_round_trips
 from .result import Run
+from .settings import settings_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -56,9 +57,16 @@ def exchange_summary(run: Any) -> ExchangeSummary:
     """Swap rates, barrier and round trips of a run, beside the round trips that theory expects at these rates.
 
     Many fewer than expected: states come back before they forget where they were, so space swaps out or let replicas
-    move further. Raises TypeError where it is no run, ValueError where it has no replica exchange.
+    move further. Raises TypeError where it is no run, ValueError where it has no replica exchange, or where chains have
+    step sizes or temperatures of their own, whose rates have nothing in common.
     """
     exchange = check_exchange(run)
+    settings = settings_of(run)
+    if len(settings) > 1:
+        raise ValueError(
+            f"run must have one setting for all chains, got {len(settings)}, the first of {settings[0].words}; "
+            "swap_rates and round_trips have those of each chain"
+        )
     attempted = run.counts.attempted.sum(axis=0)  # of each pair; those of a schedule's temperature 0 are none
     with np.errstate(invalid="ignore"):
         rates = run.counts.accepted.sum(axis=0) / attempted

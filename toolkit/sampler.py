@@ -91,7 +91,7 @@ class Sampler:
 
     @property
     def gradients_per_step(self) -> int:
-        """Gradient evaluations per chain and step."""
+        """Gradient evaluations per chain and step; the mean where trajectories have random lengths."""
         keeps_ends = self.dynamics.leapfrogs > 0 and not self.is_weighted  # as ``proposals.keeps_ends``
         return (self.dynamics.gradients - keeps_ends) * self.n_replicas
 

@@ -53,9 +53,11 @@ def sample(
     problem: a Problem or a Target. n_steps: steps in all, burn-in included; each is one gradient evaluation for
     every replica of every chain. seed: 0 to 2⁶⁴ − 1, all bits count; the same seed gives the same bits for any
     number of threads, other chains or layout. Every ``thin``-th step after ``burn_in`` is kept, where the schedule
-    allows. init: start of shape (dim,), (n_chains, dim) or (n_chains, n_replicas, dim); None: the origin.
-    backend: "cpu", or "cuda" for an NVIDIA GPU (docs/cuda.md). dtype: "float32" (backend "cuda" alone) computes with 24
-    bits, which the run's arrays hold as float64. threads: None for all processors. progress: a bar on stderr; None:
+    allows. init: start of shape (dim,), (n_chains, dim) or (n_chains, n_replicas, dim); or a ``Spread``, in which each
+    chain and replica has a start of its own, drawn by the seed; None: in the domain, in the scale that the target
+    states, or else within ±2 (docs/starts.md); a point without a finite energy is drawn anew, up to 100 times.
+    backend: "cpu", or "cuda" for an NVIDIA GPU (docs/cuda.md). dtype: "float32" (backend "cuda" alone) computes with
+    24 bits, which the run's arrays hold as float64. threads: None for all processors. progress: a bar on stderr; None:
     only on a terminal. keep_replicas: keep draws of all temperatures. keep_energies: keep the draws' energies.
     keep_statistics: keep ``run.statistics``, where there is anything to count. trace_every: also record ``run.trace``,
     what the sampler knows of itself (energies, thermostats, θ, walkers, …), after every so many steps, burn-in

@@ -11,6 +11,7 @@ from .result import Run
 
 UNSETTLED, STEEPEST, RARE = 0.3, 10.0, 0.01
 BELOW, ABOVE = 0.1, 0.25
+STILL = 0.02  # share of accepted moves
 
 
 def warn_about(run: Run, stacklevel: int) -> None:
@@ -37,10 +38,22 @@ def doubts(run: Run) -> list[str]:
         )
     steepest = largest_multiplier(run, contour.zeta, contour.partition)
     if steepest > STEEPEST:
+        tests = run.sampler.dynamics.leapfrogs > 0
+        where = f"by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more"
         found.append(
-            f"the gradient is multiplied by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more; steps "
-            "overshoot there and θ settles on a wrong value: give smaller steps or wider bins"
+            f"the gradient is to be multiplied {where}; proposals that would then be rejected follow the gradient as "
+            "it is, and θ is slow to settle: give smaller steps or wider bins"
+            if tests
+            else f"the gradient is multiplied {where}; steps overshoot there and θ settles on a wrong value: give "
+            "smaller steps or wider bins"
         )
+    if run.sampler.dynamics.leapfrogs > 0:
+        still = int((run.acceptance < STILL).any(axis=1).sum())
+        if still:
+            found.append(
+                f"{still} of {run.n_chains} chains accept less than {STILL:.0%} of their moves, and hardly move: give "
+                "smaller steps or wider bins"
+            )
     below, above = shares_outside(run)
     for share, limit, side, bound in (
         (below, BELOW, "below", contour.partition.u_min),

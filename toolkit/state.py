@@ -32,7 +32,7 @@ class State(NamedTuple):
     status: Integers  # (lane,): 0, or 1 + the step at which the lane diverged
     bounces: Integers  # (lane,): reflections and rejections at the boundary so far
     fallbacks: Integers  # (lane,): returns to the last inside point so far
-    accepted: Integers  # (lane,): Metropolis acceptances since the end of burn-in
+    accepted: Integers  # (lane,): moves since the end of burn-in that the Metropolis test and the walls let pass
     chain: NDArray[np.uint64]  # (lane,)
     replica: NDArray[np.uint64]  # (lane,)
     base_step_size: Floats  # (lane,), 0 for padding
@@ -88,6 +88,7 @@ class Numbers(NamedTuple):
     needs_curvature: bool
     n_thermostats: int  # rows of memory, from the first, that are frictions of a thermostat
     leapfrogs: int  # 0 where the dynamics move by themselves
+    random_length: bool  # of trajectories, whose mean ``leapfrogs`` is then
     is_mala: bool
     keeps_energies: bool
     keeps_weights: bool
@@ -138,7 +139,7 @@ NUMBERS = types.NamedTuple(
     + (types.int64,)
     + (types.boolean,) * 5
     + (types.int64,) * 2
-    + (types.boolean,) * 5
+    + (types.boolean,) * 6
     + (types.int64,) * 2,
     Numbers,
 )

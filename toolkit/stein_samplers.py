@@ -23,7 +23,7 @@ def svgd(
 ) -> Sampler:
     """Stein variational gradient descent: descent × Stein, ``n_replicas`` particles per chain.
 
-    Particles need different places to start from: give ``init`` of shape (n_chains, n_replicas, dim). A step costs
+    Particles need different places to start from: an ``init`` has the shape (n_chains, n_replicas, dim). A step costs
     O(n_replicas²). Law, bias and numbers: ``tempering.stein``; step ``dynamics.descent``.
     Source: Liu & Wang (2016), algorithm 1; step size and step of the ICSGLD (2022) baseline.
     """

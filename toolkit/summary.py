@@ -16,6 +16,7 @@ from .weighting import weighted_ess
 Floats = NDArray[np.float64]
 
 MOST_PAIRS = 8
+BIASED = "by the step size, as no Metropolis test takes it away: toolkit.check_step_size(run) measures it"
 
 
 def lines_of(run: Run) -> list[tuple[str, str]]:
@@ -44,6 +45,7 @@ def lines_of(run: Run) -> list[tuple[str, str]]:
             f"{run.n_steps:,} of {run.total_steps:,} in {run.elapsed:.2f} s; {run.gradient_evaluations:,} gradient "
             f"evaluations{rate}",
         ),
+        *([("bias", BIASED)] if sampler.dynamics.leapfrogs == 0 and sampler.dynamics.draws_noise else []),
         *counted(run),
     ]
 

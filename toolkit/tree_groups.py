@@ -11,9 +11,9 @@ from .contents import Contents
 from .errors import ContourWarning
 from .result import Run
 from .sample_statistics import sample_statistics
+from .seeds import RESAMPLING, derived_seed
 
 Values = NDArray[Any]
-RESAMPLE_SHIFT = 0xD1B54A32D192ED03  # added to the run's seed for the draws that replace weighted ones
 
 
 class Place(NamedTuple):
@@ -99,7 +99,7 @@ def add_resampled(run: Run, tree: Tree) -> None:
 
 def resample_seed(run: Run) -> int:
     """The seed by which weighted draws are resampled."""
-    return (run.seed + RESAMPLE_SHIFT) % 2**64
+    return derived_seed(run.seed, RESAMPLING)
 
 
 def add_replicas(run: Run, tree: Tree) -> None:

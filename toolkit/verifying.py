@@ -19,6 +19,7 @@ from .law_checks import check_laws
 from .law_runs import Plan, Setting
 from .problem import Problem, as_problem
 from .sampler import Sampler
+from .seeds import ROUND, derived_seed
 from .tempering import Contour
 
 Floats = NDArray[np.float64]
@@ -35,15 +36,21 @@ PLAIN: dict[str, Any] = {
     "keep_statistics": False, "trace_every": None, "accumulators": None, "checkpoint": None, "checkpoint_every": 60.0,
     "layout": Layout(),
 }  # fmt: skip
+LAWS = ("mean", "covariance", "mode weights", "cells", "energies", "Stein's identity", "laws")
 MARKS = {True: "passed", False: "FAILED", None: "not checked"}
 
 
 class Check(NamedTuple):
-    """One check: its name, whether it passed (None: not checked, or not to be judged), and a sentence on it."""
+    """One check: its name, whether it passed (None: not checked, or not to be judged), and a sentence on it.
+
+    needed: whether it was not made though other runs would allow it. n_steps: about how many they need; 0 if unknown.
+    """
 
     name: str
     passed: bool | None
     words: str
+    needed: bool = False
+    n_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,8 +63,35 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed; those that could not be made say why and count neither way."""
-        return not self.failed
+        """Whether no check failed and the law was judged by all that can be told of this problem and sampler."""
+        return not self.failed and self.judged
+
+    @property
+    def judged(self) -> bool:
+        """Whether a law was judged, and none was left out that other runs (longer ones, more chains) would allow."""
+        return any(c.passed is not None for c in self.checks if c.name in LAWS) and not self.unjudged
+
+    @property
+    def unjudged(self) -> tuple[Check, ...]:
+        """The checks that were not made though other runs would allow them."""
+        return tuple(check for check in self.checks if check.passed is None and check.needed)
+
+    @property
+    def verdict(self) -> str:
+        """``passed``, ``FAILED`` or ``NOT JUDGED``, with the checks it rests on, and what a run needs to judge them."""
+        if self.failed:
+            return f"FAILED: {', '.join(check.name for check in self.failed)}"
+        if self.passed:
+            laws = [check.name for check in self.checks if check.passed and check.name in LAWS]
+            return f"passed, with the law judged by {', '.join(laws)}"
+        if not self.unjudged:
+            return "NOT JUDGED: nothing failed, but no law of this problem and sampler can be judged"
+        said = f"NOT JUDGED: nothing failed, but not judged are {', '.join(check.name for check in self.unjudged)}"
+        if all(check.n_steps for check in self.unjudged):
+            return (
+                f"{said}; give n_steps={max(check.n_steps for check in self.unjudged):_}, or as many times more chains"
+            )
+        return f"{said}; each says what it needs"
 
     @property
     def failed(self) -> tuple[Check, ...]:
@@ -74,7 +108,7 @@ class Report:
         counts = [f"{sum(c.passed is p for c in self.checks)} {mark.lower()}" for p, mark in MARKS.items()]
         width = max(len(check.name) for check in self.checks)
         lines = [f"{c.name:{width}}  {MARKS[c.passed]:11}  {c.words}" for c in self.checks]
-        return "\n".join([f"{self.sampler} on {self.problem}: {', '.join(counts)}", *lines])
+        return "\n".join([f"{self.sampler} on {self.problem}: {', '.join(counts)}", *lines, self.verdict])
 
 
 def verify(
@@ -94,12 +128,13 @@ def verify(
     GPU where there is one, are compared bit for bit in all they compute. A check that fails names the first number that
     differs, and its cause where it is the target or the schedule. Gradient: ``check_gradient``. Domain: draws inside.
     Laws: ``n_chains`` chains (None: 256, or 64 with contour; runs are repeated where the sampler's arrays set a smaller
-    number) of ``n_steps`` (None: 50,000, or 200,000), from ``init``, or exact draws of the truth, or the origin;
+    number) of ``n_steps`` (None: 50,000, or 200,000), from ``init``, exact draws of the truth, or ``sample``'s starts;
     moments, weights of modes, cells and energies against ``problem.truth``, where there is one, and Stein's identities
     E ∂U/∂x = 0, E (x − c) ∂U/∂x = T. Samplers without a Metropolis test run at half the step size too, and the two are
     extrapolated to 0, to the standard error between chains and a quarter of the bias found: a documented bias is told,
     and no failure. A check of laws fails for a right sampler with probability 1e-4, about. What cannot be judged
-    (too few effective draws, no change of mode, a temperature other than the truth's, Stein's particles) says so.
+    (too few effective draws, no change of mode, a temperature other than the truth's, Stein's particles) says so, and
+    where a longer run or more chains would allow it the report has not ``passed``.
 
     Raises TypeError or ValueError as ``sample`` does for arguments that are not what they must be.
     """
@@ -163,7 +198,7 @@ def setting_of(
     job.kept_steps()
     if not starts_exact:
         start = np.tile(job.init, (rounds, 1, 1))
-    seeds = [(seed + i) % 2**64 for i in range(rounds)]
+    seeds = [seed, *(derived_seed(seed, ROUND, i) for i in range(1, rounds))]
     exact = None if exact is None else exact[:N_EXACT]
     return Setting(problem, given, sampler, Plan(n_steps, burn_in, thin, n_chains, start, seeds), starts_exact, exact)
 

@@ -13,6 +13,7 @@ from toolkit import Sampler, samplers, tempering
 
 STEP_SIZE = 1e-3
 PARTITION = tempering.Partition(-4.0, 0.5, 32)
+ORIGIN = np.zeros(2)
 
 
 class Case(NamedTuple):
@@ -26,22 +27,22 @@ class Case(NamedTuple):
 
 def sgld() -> Case:
     """SGLD on cosine25."""
-    return Case("sgld", mixtures.cosine25(), samplers.sgld(STEP_SIZE), None)
+    return Case("sgld", mixtures.cosine25(), samplers.sgld(STEP_SIZE), ORIGIN)
 
 
 def r2sgld() -> Case:
     """r2SGLD on cosine25 in the flower, two replicas."""
-    return Case("r2sgld", constrained(mixtures.cosine25(), shapes.flower()), samplers.r2sgld(), None)
+    return Case("r2sgld", constrained(mixtures.cosine25(), shapes.flower()), samplers.r2sgld(), ORIGIN)
 
 
 def icsgld() -> Case:
     """ICSGLD on cosine25, five replicas, 32 bins."""
-    return Case("icsgld", mixtures.cosine25(), samplers.icsgld(STEP_SIZE, partition=PARTITION), None)
+    return Case("icsgld", mixtures.cosine25(), samplers.icsgld(STEP_SIZE, partition=PARTITION), ORIGIN)
 
 
 def tact_hmc() -> Case:
     """TACT-HMC on cosine25."""
-    return Case("tact_hmc", mixtures.cosine25(), samplers.tact_hmc(STEP_SIZE), None)
+    return Case("tact_hmc", mixtures.cosine25(), samplers.tact_hmc(STEP_SIZE), ORIGIN)
 
 
 def lorenz() -> Case:

@@ -90,7 +90,7 @@ def our_seconds(
     target: str, sampler: Sampler, n_chains: int, n_steps: int, keeps: bool = False, layout: Layout | None = None
 ) -> float:
     """Processor time of one call of ``sample`` from the origin (particles: spread out), threads=1."""
-    init = None
+    init = np.zeros(TARGETS[target].dim)
     if sampler.name == "svgd":
         init = np.random.default_rng(1).uniform(-2.0, 2.0, (n_chains, sampler.n_replicas, 2))
     with warnings.catch_warnings():

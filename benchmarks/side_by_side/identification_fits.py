@@ -53,7 +53,7 @@ def closed_form(data: Series, likelihood: Any) -> tuple[Array, int]:
 def by_chains(data: Series, likelihood: Any) -> tuple[Array, int]:
     """The same by HMC in scaled positions, 64 chains."""
     problem = identify(data, polynomial(data.states, 2), likelihood=likelihood).scaled()
-    sampler = samplers.hmc(0.4, n_leapfrogs=4)
+    sampler = samplers.hmc(0.4, n_leapfrogs=4, random_length=False)
     run = sample(problem, sampler, n_steps=1000, burn_in=200, thin=5, n_chains=64, seed=1, threads=1, progress=False)
     draws = problem.parameters(run)
     return np.median(draws, axis=(0, 1)), draws.shape[0] * draws.shape[1]

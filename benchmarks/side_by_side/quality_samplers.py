@@ -127,7 +127,7 @@ def svgd(case: Case, values: Values) -> Sampler:
 
 def hmc(values: Values) -> dynamics.Dynamics:
     """HMC with the knob's leapfrogs."""
-    return dynamics.hmc(n_leapfrogs=round(values["leapfrogs"]))
+    return dynamics.hmc(n_leapfrogs=round(values["leapfrogs"]), random_length=False)
 
 
 FAMILIES = {
