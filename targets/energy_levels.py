@@ -9,7 +9,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
 from toolkit.problem import EnergyAccuracy
 
 from .boxes import halved, refined_axis, rule
@@ -21,22 +20,22 @@ Tails = Callable[..., tuple[float, float]]
 BOTH_TAILS = EnergyAccuracy(1e-6, 0.0)  # of all that is solved by tails which are right relative to themselves
 
 ORDER, LOWER_ORDER, ORDER_WITHIN = 8, 5, 5
-RESOLVED = 1e-6  # relative difference of the two orders on a panel; the higher one's own error is far smaller
-LIGHT = 1e-17  # share of the whole below which a panel is left as it is
-# Change of a tail, of itself and of all cells without regard to sign, when those that {U ≤ u}'s edge cuts are split once
-# more: what is left is a third of it, of which most cancels. Rough: to begin the search for a quantile.
+# Difference of the two orders on a panel, as a share of its mass, or of the smaller tail at its energy by the number of
+# panels; the higher one's own error is far smaller.
+RESOLVED = 1e-6
+LIGHT = 1e-20  # share of the whole below which a panel is left as it is
+# Change of a tail, of itself and of all cells without regard to sign, when those cut by the edge of {U ≤ u} are split
+# once more: what is left is a third of it, of which most cancels. Rough: to begin the search for a quantile.
 AGREE, ROUGH = {1: 1e-9, 2: 2e-7}, 1e-2
-NOISE, PATIENCE = 1e-14, 5  # rounding of energies that a small tail may show, and splits without a smaller change
-MOST_PANELS, DEEPEST = 1 << 18, 60
-ROUNDING = {
-    1: 4e-16,
-    2: 1e-14,
-}  # range of energies in a panel, as a share of their size, that is rounding and not worth a split
-STEPS, SOLVED, SMALLEST, MOST_SOLVED = 60, 1e-7, 1e-300, 500
+# Rounding of energies that a small tail may show; splits without a smaller change, and how large it may then be.
+NOISE, PATIENCE, STALLED = 1e-14, 3, 1e-4
+MOST_PANELS, MOST_CUT, DEEPEST = 1 << 18, 1 << 19, 60
+ROUNDING = {1: 4e-16, 2: 1e-14}  # range of energies in a panel, as a share of their size, that is rounding
+STEPS, MOST_SPLIT, SOLVED, SMALLEST, MOST_SOLVED = 60, 1 << 12, 1e-7, 1e-300, 500
 ACROSS, FAR, MOST_WIDER = {1: 256, 2: 32}, 60.0, 40
 SMALLEST_SLOPE, SPAN = 1e-9, 50.0
 SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
-GENTLE = 0.08  # range of energies in a cell of which Simpson's rule is right to 1e-8
+GENTLE, STRAIGHT = 0.08, 1e-3  # range of energies in a cell, and how they bend, where Simpson's rule is right to 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +50,40 @@ class EnergyLaw:
 
     energies: Energies
     axes: tuple[Array, ...]
+
+    @classmethod
+    def within(cls, energies: Energies, low: Any, high: Any, breaks: Sequence[Any]) -> "EnergyLaw":
+        """The law in the box from ``low`` to ``high``, each (dim,).
+
+        breaks: of each coordinate, edges of panels, so that every mode lies at one and is no narrower than a part of
+        them.
+        """
+        across = ACROSS[len(breaks)]
+        return cls(
+            energies, tuple(refined_axis(*ends, across, inner) for *ends, inner in zip(low, high, breaks, strict=True))
+        )
+
+    @classmethod
+    def about(cls, energies: Energies, low: Any, high: Any, breaks: Sequence[Any]) -> "EnergyLaw":
+        """The law in that box made wider, until its rim lies 60 nats above the lowest energy where breaks meet."""
+        low, high = np.array(low, np.float64), np.array(high, np.float64)
+        along = np.linspace(0.0, 1.0, 257)[:, None]
+        places = np.stack(np.meshgrid(*breaks, indexing="ij"), axis=-1).reshape(-1, len(breaks))
+        least = float(energies(places).min())
+        for _ in range(MOST_WIDER):
+            narrow = []
+            for d in range(low.size):
+                for ends, end in ((low, 0), (high, 1)):
+                    rim = low + (high - low) * along
+                    rim[:, d] = ends[d]
+                    narrow.append((d, end, float(energies(rim).min()) < least + FAR))
+            if not any(is_narrow for *_, is_narrow in narrow):
+                break
+            step = 0.125 * (high - low)
+            for d, end, is_narrow in narrow:
+                if is_narrow:
+                    (high if end else low)[d] += step[d] if end else -step[d]
+        return cls.within(energies, low, high, breaks)
 
     @property
     def dim(self) -> int:
@@ -74,7 +107,10 @@ class EnergyLaw:
         while len(lows):
             fine, coarse = (self._masses(lows, widths, offset, order) for order in (ORDER, LOWER_ORDER))
             whole = settled + float(fine.sum())
-            splits = (np.abs(fine - coarse) > RESOLVED * fine) & (np.maximum(fine, coarse) > LIGHT * whole)
+            _, sizes, masses = (np.concatenate(part) for part in zip(*kept, (lows, widths, fine), strict=True))
+            tail = smaller_tails(masses, sizes.prod(axis=1))[-len(fine) :]
+            allowed = RESOLVED * np.maximum(fine, tail / len(masses))
+            splits = (np.abs(fine - coarse) > allowed) & (np.maximum(fine, coarse) > LIGHT * whole)
             count += int((~splits).sum())
             if count + 2**self.dim * int(splits.sum()) > MOST_PANELS:
                 raise ValueError(f"{MOST_PANELS} panels do not resolve the density over the window {scale.tolist()}")
@@ -110,7 +146,7 @@ class EnergyLaw:
         lows, widths = lows[cut], widths[cut]
         guess = np.stack([masses[cut], masses[cut]])  # of both parts: no agreement is expected of whole panels
         least, stalled, calm = np.inf, 0, 0
-        noise = NOISE * max(1.0, abs(level)) / max(level - float(lowest.min()), NOISE)
+        noise = NOISE * max(1.0, abs(level)) / max(level - self.lowest, NOISE)
         for _ in range(DEEPEST):
             if not len(lows):
                 break
@@ -121,22 +157,24 @@ class EnergyLaw:
             aside = (high <= level) | (low > level)
             if aside.any():
                 whole = np.exp(-log_normaliser) * widths[aside].prod(axis=1) * averaged(np.exp(-lattice[aside]), None)
-                steep = (high - low)[aside] > GENTLE
+                steep = ((high - low)[aside] > GENTLE) | (bends(lattice[aside]) > STRAIGHT)
                 some = np.flatnonzero(aside)[steep]
                 if some.size:
                     whole[steep] = self._masses(lows[some], widths[some], -log_normaliser, ORDER_WITHIN)
                 parts[:, aside] = np.where(high[aside] <= level, [whole, 0.0 * whole], [0.0 * whole, whole])
-            change = np.abs(parts.reshape(2, len(guess[0]), -1).sum(axis=2) - guess).max(axis=0)
+            families = parts.reshape(2, len(guess[0]), -1).sum(axis=2)
+            change = np.abs(families - guess).max(axis=0)
             tail = min(below + float(parts[0].sum()), above + float(parts[1].sum()))
             off = float(change.sum())
             stalled = stalled + 1 if off > 0.7 * least else 0
             least = min(off, least)
-            calm = calm + 1 if off <= agree * tail else 0
-            ends = calm > 1 or (stalled > PATIENCE and off < noise * tail)
+            calm = calm + 1 if off <= max(agree, 0.3 * noise) * tail else 0
+            ends = calm > 1 or len(lows) > MOST_CUT or (stalled > PATIENCE and off < max(noise, STALLED) * tail)
             tiny = high - low <= ROUNDING[self.dim] * max(1.0, abs(level))
             done = aside | tiny | ends
             if self.dim > 1 and off < 0.1 * tail:  # a tail is a measure once it is known
-                done |= np.repeat(change <= 0.25 * agree * tail / len(change), 2**self.dim)
+                seen = (families > 0.0).all(axis=0)  # 0: the edge has not shown yet
+                done |= np.repeat(seen & (change <= 0.25 * agree * tail / len(change)), 2**self.dim)
             below, above = below + float(parts[0, done].sum()), above + float(parts[1, done].sum())
             lows, widths, guess = lows[~done], widths[~done], parts[:, ~done]
         return below + float(guess[0].sum() * len(lows[:1])), above + float(guess[1].sum() * len(lows[:1]))
@@ -152,56 +190,44 @@ class EnergyLaw:
 
     @cached_property
     def lowest(self) -> float:
-        """The lowest energy, at the middle of ever smaller panels about it."""
+        """The lowest energy: panels that may hold a lower one than is known are split until none does."""
         lows, widths, _, (low, _), _ = self._panels
-        some = low <= np.sort(low)[min(8, len(low) - 1)]
-        lows, widths = lows[some], widths[some]
+        found = float(self._lattice(lows, widths).min())
         for _ in range(STEPS):
-            lows, widths = quartered(lows, widths, self._scale)
-            middle = self.energies(lows + 0.5 * widths)
-            best = np.argsort(middle, kind="stable")[:16]
-            lows, widths = lows[best], widths[best]
-        return float(middle.min())
+            best = np.flatnonzero(low < found - ROUNDING[1] * max(1.0, abs(found)))
+            if not best.size:
+                break
+            best = best[np.argsort(low[best], kind="stable")[:MOST_SPLIT]]
+            lows, widths = quartered(lows[best], widths[best], self._scale)
+            lattice = self._lattice(lows, widths)
+            low, found = bounds(lattice)[0], min(found, float(lattice.min()))
+        return found
 
 
-def law_about(energies: Energies, low: Any, high: Any, breaks: Sequence[Any]) -> EnergyLaw:
-    """The law in the box from ``low`` to ``high``, made wider until its rim lies 60 nats above the lowest energy there.
-
-    breaks: of each coordinate, edges of panels, so that every mode lies at one and is no narrower than a part of them.
-    """
-    low, high = np.array(low, np.float64), np.array(high, np.float64)
-    along = np.linspace(0.0, 1.0, 257)[:, None]
-    places = np.stack(np.meshgrid(*breaks, indexing="ij"), axis=-1).reshape(-1, len(breaks))
-    least = float(energies(places).min())
-    for _ in range(MOST_WIDER):
-        narrow = []
-        for d in range(low.size):
-            for ends, end in ((low, 0), (high, 1)):
-                rim = low + (high - low) * along
-                rim[:, d] = ends[d]
-                narrow.append((d, end, float(energies(rim).min()) < least + FAR))
-        if not any(is_narrow for *_, is_narrow in narrow):
-            break
-        step = 0.125 * (high - low)
-        for d, end, is_narrow in narrow:
-            if is_narrow:
-                (high if end else low)[d] += step[d] if end else -step[d]
-    axes = [refined_axis(a, b, ACROSS[low.size], inner) for a, b, inner in zip(low, high, breaks, strict=True)]
-    return EnergyLaw(energies, tuple(axes))
+def smaller_tails(masses: Array, volumes: Array) -> Array:
+    """The smaller of the masses up to and from the energy of each panel, −log of its mean density, (panels,)."""
+    with np.errstate(divide="ignore"):
+        order = np.argsort(np.log(volumes) - np.log(masses))
+    below, above = np.cumsum(masses[order]), np.cumsum(masses[order][::-1])[::-1]
+    tails = np.empty(len(masses))
+    tails[order] = np.minimum(below, above)
+    return tails
 
 
-def tails_at(tails: Tails, energies: Any) -> tuple[Array, Array]:
-    """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape. Raises TypeError or ValueError where one is nan."""
-    levels = check_array("energies", energies)
+def tails_at(tails: Tails, levels: Array) -> tuple[Array, Array]:
+    """P(U ≤ u) and P(U > u) for each u of ``levels``, of its shape."""
     found = np.array([tails(float(level)) for level in levels.ravel()]).reshape(-1, 2)
     return found[:, 0].reshape(levels.shape), found[:, 1].reshape(levels.shape)
 
 
-def quantiles_by(tails: Tails, probabilities: Array, low: float, high: float, **rough: float) -> Array:
+def quantiles_by(
+    tails: Tails, probabilities: Array, low: float, high: float, nearest: float | None = None, **rough: float
+) -> Array:
     """Energies u with P(U ≤ u) = p, each found by the smaller of the two ``tails``, from ``low`` for 0 to inf for 1.
 
     tails: level → P(U ≤ level), P(U > level), where both are right relative to themselves. high: an energy above
-    which there is nothing but rounding. rough: what ``tails`` takes to be fast and right to a percent. Of more than
+    which there is nothing but rounding. nearest: to ``low``, where a quantile is looked for; None: what float64 tells
+    from it. rough: what ``tails`` takes to be fast and right to a percent. Of more than
     500 probabilities, 500 are solved for, and the others are between them by a monotone cubic in log p / (1 − p).
     """
     wanted = np.unique(probabilities)
@@ -210,7 +236,7 @@ def quantiles_by(tails: Tails, probabilities: Array, low: float, high: float, **
     if inner.size > MOST_SOLVED:
         odds = np.linspace(scipy.special.logit(inner[0]), scipy.special.logit(inner[-1]), MOST_SOLVED)
         knots = scipy.special.expit(odds)
-    solved = np.array([quantile_by(tails, float(p), low, high, **rough) for p in knots])
+    solved = np.array([quantile_by(tails, float(p), low, high, nearest, **rough) for p in knots])
     if knots is not inner:
         solved = scipy.interpolate.PchipInterpolator(scipy.special.logit(knots), solved)(
             np.clip(scipy.special.logit(inner), *scipy.special.logit(knots[[0, -1]]))
@@ -219,14 +245,16 @@ def quantiles_by(tails: Tails, probabilities: Array, low: float, high: float, **
     return np.asarray(levels[np.searchsorted(wanted, probabilities)])
 
 
-def quantile_by(tails: Tails, probability: float, low: float, high: float, **rough: float) -> float:
+def quantile_by(
+    tails: Tails, probability: float, low: float, high: float, nearest: float | None, **rough: float
+) -> float:
     """One of ``quantiles_by``: the root of the log of the tail over what is wanted, first in rough.
 
     The lower tail falls to 0 as a power of u − low, and is solved for in its logarithm, the upper one in u.
     """
     side = 1 if probability > 0.5 else 0
     wanted = 1.0 - probability if side else probability
-    nearest = ROUNDING[1] * max(1.0, abs(low))
+    nearest = ROUNDING[1] * max(1.0, abs(low)) if nearest is None else nearest
     left, right = (low, high) if side else (float(np.log(nearest)), float(np.log(max(high - low, 2.0 * nearest))))
 
     def level_of(place: float) -> float:
@@ -289,12 +317,17 @@ def bounds(lattice: Array) -> tuple[Array, Array]:
     """
     flat = lattice.reshape(len(lattice), -1)
     low, high = flat.min(axis=1), flat.max(axis=1)
-    slack = np.zeros(len(lattice))
-    for axis in range(1, lattice.ndim):
-        slack += np.abs(np.diff(lattice, 2, axis=axis)).reshape(len(lattice), -1).max(axis=1)
-    slack = 0.5 * slack
+    slack = 0.5 * bends(lattice)
     with np.errstate(invalid="ignore"):
         return low - np.nan_to_num(slack, nan=np.inf), high + np.nan_to_num(slack, nan=np.inf)
+
+
+def bends(lattice: Array) -> Array:
+    """Sum over the coordinates of the largest second difference of each panel's values, (panels,)."""
+    total = np.zeros(len(lattice))
+    for axis in range(1, lattice.ndim):
+        total += np.abs(np.diff(lattice, 2, axis=axis)).reshape(len(lattice), -1).max(axis=1)
+    return total
 
 
 def cut_parts(lattice: Array, level: float) -> Array:
@@ -344,9 +377,10 @@ def averaged(lattice: Array, without: int | None) -> Array:
 
 
 def along_edge(reach: Array, a: Array, b: Array, bend_a: Array, bend_b: Array, twist: Array) -> Array:
-    """∫ q δ(reach − a ξ − b η) over the unit square about 0, of q = ½ bend_a (ξ² − 1/12) + ½ bend_b (η² − 1/12) + twist ξη.
+    """∫ q δ(reach − a ξ − b η) over the unit square about 0.
 
-    All (panels,), a and b > 0. Along the edge, by the coordinate in which U rises less, two nodes of Gauss are exact.
+    q = ½ bend_a (ξ² − 1/12) + ½ bend_b (η² − 1/12) + twist ξη. All (panels,), a and b > 0. Along the edge, by the
+    coordinate in which U rises less, two nodes of Gauss are exact.
     """
     swaps = a > b
     a, b = np.where(swaps, b, a), np.where(swaps, a, b)

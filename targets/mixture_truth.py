@@ -12,8 +12,9 @@ from toolkit.checks import check_array
 from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points, check_points
 
 from .energy_law import ROUGHLY, energy_law
-from .energy_levels import BOTH_TAILS, EnergyLaw, law_about, tails_at
-from .gaussian_truth import gaussian_cells
+from .energy_levels import BOTH_TAILS, EnergyLaw, tails_at
+from .gaussian_truth import gaussian_cells, half_chi2_quantiles, half_chi2_tails
+from .panels import energies_of
 from .rejection import check_draws, generator
 from .truth_checks import check_probabilities, checked_edges
 
@@ -107,7 +108,7 @@ class MixtureTruth:
         """Energies u with P(U ≤ u) = p."""
         shares = check_probabilities(probabilities)
         if len(self.weights) == 1:
-            return np.asarray(self._lowest + scipy.special.gammaincinv(0.5 * self.target.dim, shares))
+            return half_chi2_quantiles(self._lowest, self.target.dim, shares)
         if self._levels is not None:
             return self._levels.quantiles(shares)
         energies, below = self._energy_law
@@ -115,13 +116,13 @@ class MixtureTruth:
 
     def energy_tails(self, energies: Any) -> tuple[Array, Array]:
         """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        wanted = check_array("energies", energies)
         if len(self.weights) == 1:
-            half, above = 0.5 * self.target.dim, np.maximum(check_array("energies", energies) - self._lowest, 0.0)
-            return np.asarray(scipy.special.gammainc(half, above)), np.asarray(scipy.special.gammaincc(half, above))
+            return half_chi2_tails(self._lowest, self.target.dim, wanted)
         if self._levels is not None:
-            return tails_at(self._levels.tails, energies)
+            return tails_at(self._levels.tails, wanted)
         levels, below = self._energy_law
-        share = np.asarray(np.interp(check_array("energies", energies), levels, below, 0.0, 1.0))
+        share = np.asarray(np.interp(wanted, levels, below, 0.0, 1.0))
         return share, 1.0 - share
 
     @property
@@ -140,7 +141,7 @@ class MixtureTruth:
             for mean, width in zip(self.means.T, spread.T, strict=True)
         ]
         low, high = (self.means - 8.0 * spread).min(axis=0), (self.means + 8.0 * spread).max(axis=0)
-        return law_about(lambda points: self.target.evaluate(points)[0], low, high, breaks)
+        return EnergyLaw.about(partial(energies_of, self.target), low, high, breaks)
 
     @cached_property
     def _energy_law(self) -> tuple[Array, Array]:
