@@ -146,17 +146,18 @@ class EnergyLaw:
         lows, widths = lows[cut], widths[cut]
         guess = np.stack([masses[cut], masses[cut]])  # of both parts: no agreement is expected of whole panels
         least, stalled, calm = np.inf, 0, 0
-        noise = NOISE * max(1.0, abs(level)) / max(level - self.lowest, NOISE)
+        size = max(1.0, abs(level))
+        noise, level = NOISE * size / max(level - self.lowest, NOISE), level + log_normaliser
         for _ in range(DEEPEST):
             if not len(lows):
                 break
             lows, widths = quartered(lows, widths, self._scale)
-            lattice = self._lattice(lows, widths)
+            lattice = self._lattice(lows, widths) + log_normaliser
             low, high = bounds(lattice)
-            parts = cut_parts(lattice, level) * widths.prod(axis=1) * np.exp(-log_normaliser)
+            parts = cut_parts(lattice, level) * widths.prod(axis=1)
             aside = (high <= level) | (low > level)
             if aside.any():
-                whole = np.exp(-log_normaliser) * widths[aside].prod(axis=1) * averaged(np.exp(-lattice[aside]), None)
+                whole = widths[aside].prod(axis=1) * averaged(np.exp(-lattice[aside]), None)
                 steep = ((high - low)[aside] > GENTLE) | (bends(lattice[aside]) > STRAIGHT)
                 some = np.flatnonzero(aside)[steep]
                 if some.size:
@@ -170,7 +171,7 @@ class EnergyLaw:
             least = min(off, least)
             calm = calm + 1 if off <= max(agree, 0.3 * noise) * tail else 0
             ends = calm > 1 or len(lows) > MOST_CUT or (stalled > PATIENCE and off < max(noise, STALLED) * tail)
-            tiny = high - low <= ROUNDING[self.dim] * max(1.0, abs(level))
+            tiny = high - low <= ROUNDING[self.dim] * size
             done = aside | tiny | ends
             if self.dim > 1 and off < 0.1 * tail:  # a tail is a measure once it is known
                 seen = (families > 0.0).all(axis=0)  # 0: the edge has not shown yet
