@@ -25,13 +25,13 @@ ORDER, LOWER_ORDER, ORDER_WITHIN = 8, 5, 5
 RESOLVED = 1e-6
 LIGHT = 1e-20  # share of the whole below which a panel is left as it is
 # Change of a tail, of itself and of all cells without regard to sign, when those cut by the edge of {U ≤ u} are split
-# once more: what is left is a third of it, of which most cancels. Rough: to begin the search for a quantile.
-AGREE, ROUGH = {1: 1e-9, 2: 2e-7}, 1e-2
+# once more: what is left is a tenth of it, of which most cancels. Rough: to begin the search for a quantile.
+AGREE, ROUGH = {1: 1e-9, 2: 1e-6}, 1e-2
 # Rounding of energies that a small tail may show; splits without a smaller change, and how large it may then be.
 NOISE, PATIENCE, STALLED = 1e-14, 3, 1e-4
 MOST_PANELS, MOST_CUT, DEEPEST = 1 << 18, 1 << 19, 60
 ROUNDING = {1: 4e-16, 2: 1e-14}  # range of energies in a panel, as a share of their size, that is rounding
-STEPS, MOST_SPLIT, SOLVED, SMALLEST, MOST_SOLVED = 60, 1 << 12, 1e-7, 1e-300, 500
+STEPS, MOST_SPLIT, SOLVED, SMALLEST, MOST_SOLVED = 60, 1 << 12, 1e-7, 1e-300, 200
 ACROSS, FAR, MOST_WIDER = {1: 256, 2: 32}, 60.0, 40
 SMALLEST_SLOPE, SPAN = 1e-9, 50.0
 SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
@@ -58,10 +58,8 @@ class EnergyLaw:
         breaks: of each coordinate, edges of panels, so that every mode lies at one and is no narrower than a part of
         them.
         """
-        across = ACROSS[len(breaks)]
-        return cls(
-            energies, tuple(refined_axis(*ends, across, inner) for *ends, inner in zip(low, high, breaks, strict=True))
-        )
+        sides = zip(low, high, breaks, strict=True)
+        return cls(energies, tuple(refined_axis(a, b, ACROSS[len(breaks)], inner) for a, b, inner in sides))
 
     @classmethod
     def about(cls, energies: Energies, low: Any, high: Any, breaks: Sequence[Any]) -> "EnergyLaw":
@@ -229,7 +227,8 @@ def quantiles_by(
     tails: level → P(U ≤ level), P(U > level), where both are right relative to themselves. high: an energy above
     which there is nothing but rounding. nearest: to ``low``, where a quantile is looked for; None: what float64 tells
     from it. rough: what ``tails`` takes to be fast and right to a percent. Of more than
-    500 probabilities, 500 are solved for, and the others are between them by a monotone cubic in log p / (1 − p).
+    200 probabilities, 200 are solved for, and the others are between them by a monotone cubic in log p / (1 − p), to
+    1e-3 of the tail.
     """
     wanted = np.unique(probabilities)
     inner = wanted[(wanted > 0.0) & (wanted < 1.0)]
@@ -353,13 +352,14 @@ def cut_parts(lattice: Array, level: float) -> Array:
     for rise in rises:
         below /= rise
         whole *= np.sinh(0.5 * rise) / (0.5 * rise)
-    bends = [4.0 * averaged(np.diff(lattice, 2, axis=d + 1), d) for d in range(dim)]
+    curves = [4.0 * averaged(np.diff(lattice, 2, axis=d + 1), d) for d in range(dim)]
     if dim == 1:
         place = reach / rises[0]
-        moved = np.where(np.abs(place) < 0.5, 0.5 * bends[0] * (place**2 - 1.0 / 12.0) / rises[0], 0.0)
+        moved = np.where(np.abs(place) < 0.5, 0.5 * curves[0] * (place**2 - 1.0 / 12.0) / rises[0], 0.0)
     else:
         twist = lattice[:, 2, 2] - lattice[:, 2, 0] - lattice[:, 0, 2] + lattice[:, 0, 0]
-        moved = along_edge(reach, *rises, *bends, twist * signs[0] * signs[1])
+        twist = twist * signs[0] * signs[1]
+        moved = along_edge(reach, rises[0], rises[1], curves[0], curves[1], twist)
     below = np.clip(below - np.exp(-np.clip(reach, -SPAN, SPAN)) * moved, 0.0, whole)
     below = np.where(reach >= 0.5 * sum(rises), whole, below)
     return np.exp(-mean) * np.stack([below, whole - below])

@@ -170,7 +170,7 @@ class WindowTruth:
         if (self.walled and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
             return None
         law = EnergyLaw.within if self.walled else EnergyLaw.about
-        return law(partial(energies_of, self.target), *self.window.T, self.breaks)
+        return law(partial(energies_of, self.target), self.window[:, 0], self.window[:, 1], self.breaks)
 
     @cached_property
     def breaks(self) -> list[Array]:

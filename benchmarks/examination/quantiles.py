@@ -79,7 +79,7 @@ def by_columns(
     y = np.linspace(window[2], window[3], 1201)
     width, height = (window[1] - window[0]) / columns, y[1] - y[0]
     total = np.zeros(2)
-    for x in np.split(window[0] + width * (np.arange(columns) + 0.5), max(1, columns // 400)):
+    for x in np.array_split(window[0] + width * (np.arange(columns) + 0.5), max(1, columns // 400)):
         edges = (
             at(target, np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1).reshape(-1, 2)).reshape(len(x), -1) - level
         )
@@ -137,11 +137,11 @@ LINES = {
 }
 COLUMNS = {
     "five_spots": (mixtures.five_spots, (-12.0, 12.0, -12.0, 12.0)),
-    "six_petals": (mixtures.six_petals, (-8.0, 8.0, -8.0, 8.0)),
+    "six_petals": (mixtures.six_petals, (-14.0, 14.0, -14.0, 14.0)),
     "cosine25": (mixtures.cosine25, (-7.5, 7.5, -7.5, 7.5)),
     "cosine9": (mixtures.cosine9, (-6.5, 6.5, -6.5, 6.5)),
     "egg_box": (classics.egg_box, (-9.0, 9.0, -9.0, 9.0)),
-    "muller_brown": (classics.muller_brown, (-2.2, 1.8, -1.2, 2.6)),
+    "muller_brown": (classics.muller_brown, (-4.0, 3.0, -3.0, 4.0)),
     "himmelblau": (classics.himmelblau, (-7.0, 7.0, -7.0, 7.0)),
     "pinched": (classics.pinched, (-2.6, 2.6, -5.0, 5.0)),
 }
