@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_count
-from toolkit.problem import Modes, Problem, Target, Truth, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
 from toolkit.seeds import EXACT_DRAWS, derived_seed
 
 from .convex import Convex
@@ -164,8 +164,17 @@ class ConstrainedTruth:
         return one_hot(nearest, len(self._centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
-        """Energies u with P(U ≤ u) = p, to 1e-4 in p."""
+        """Energies u with P(U ≤ u) = p."""
         return self._panels.energy_quantiles(probabilities)
+
+    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        return self._panels.energy_tails(energies)
+
+    @property
+    def energy_accuracy(self) -> EnergyAccuracy:
+        """Of energy quantiles: 1e-6 of the smaller tail in one dimension, 1e-4 in probability in two."""
+        return self._panels.energy_accuracy
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of the part of each cell inside, shape (nx, ny), or (nx,) in one dimension."""

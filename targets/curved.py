@@ -8,13 +8,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count, check_number, check_scale
+from toolkit.checks import check_array, check_count, check_number, check_scale
 from toolkit.maths import exp, fma, select
 from toolkit.philox import MAX_DIM
-from toolkit.problem import Modes, Spread, Target, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points
 
+from .energy_levels import BOTH_TAILS, quantiles_by
 from .plane import plane_truth
-from .quantiles import rising_root
 from .rejection import check_draws, generator
 from .ridges import RidgeTruth
 from .truth_checks import check_probabilities
@@ -23,6 +23,7 @@ from .window import WindowTruth
 Array = NDArray[np.float64]
 
 REACH = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
+HIGHEST = 700.0  # nats above which a normal law has nothing in float64
 LEAST_LOG_VARIANCE = -700.0
 
 
@@ -102,13 +103,24 @@ class RingTruth:
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of U = ½ z², z normal and cut off at −R / 2w."""
 
-        def below(root: Array) -> Array:
-            return np.asarray(
-                (scipy.special.ndtr(root) - scipy.special.ndtr(-np.minimum(root, self.cut)))
-                / scipy.special.ndtr(self.cut)
-            )
+        def tails(level: float) -> tuple[float, float]:
+            below, above = self.energy_tails(level)
+            return float(below), float(above)
 
-        return 0.5 * rising_root(below, check_probabilities(probabilities), 0.0, 38.0) ** 2
+        return quantiles_by(tails, check_probabilities(probabilities), 0.0, HIGHEST, nearest=1e-100)
+
+    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        root = np.sqrt(2.0 * np.maximum(check_array("energies", energies), 0.0))
+        inner, whole = np.minimum(root, self.cut), scipy.special.ndtr(self.cut)
+        below = 0.5 * (scipy.special.erf(root / np.sqrt(2.0)) + scipy.special.erf(inner / np.sqrt(2.0)))
+        above = scipy.special.ndtr(-root) + (scipy.special.ndtr(-inner) - scipy.special.ndtr(-self.cut))
+        return np.asarray(below / whole), np.asarray(above / whole)
+
+    @property
+    def energy_accuracy(self) -> EnergyAccuracy:
+        """Of energy quantiles."""
+        return BOTH_TAILS
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell, shape (nx, ny)."""

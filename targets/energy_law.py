@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Target
+from toolkit.problem import EnergyAccuracy, Target
 
 from .rejection import generator
 
@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 
 SHIFTS = 8
 LOG_POINTS, LOG_ALL = 15, 21  # of one component's points, and of all together
+ROUGHLY = EnergyAccuracy(0.0, 1e-3)  # 1e-4 where components lie apart
 
 
 def energy_law(

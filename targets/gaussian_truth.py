@@ -8,8 +8,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, Spread, check_finite_points
+from toolkit.checks import check_array
+from toolkit.problem import EnergyAccuracy, Modes, Spread, check_finite_points
 
+from .energy_levels import BOTH_TAILS
 from .rejection import check_draws, generator
 from .strips import strip_masses
 from .truth_checks import check_probabilities, checked_edges
@@ -47,9 +49,16 @@ class GaussianTruth:
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of ``lowest`` + ½ χ²(dim)."""
-        return np.asarray(
-            self.lowest + scipy.special.gammaincinv(0.5 * self.mean.size, check_probabilities(probabilities))
-        )
+        return half_chi2_quantiles(self.lowest, self.mean.size, check_probabilities(probabilities))
+
+    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        return half_chi2_tails(self.lowest, self.mean.size, check_array("energies", energies))
+
+    @property
+    def energy_accuracy(self) -> EnergyAccuracy:
+        """Of energy quantiles."""
+        return BOTH_TAILS
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell in the first two coordinates, shape (nx, ny); in one dimension (nx,)."""
@@ -64,6 +73,19 @@ class GaussianTruth:
     def _root(self) -> Array:
         """Lower triangular root of the covariance."""
         return np.asarray(np.linalg.cholesky(self.covariance))
+
+
+def half_chi2_quantiles(lowest: float, dim: int, probabilities: Array) -> Array:
+    """Quantiles of ``lowest`` + ½ χ²(dim), each from the smaller of the two tails."""
+    half = 0.5 * dim
+    upper = scipy.special.gammainccinv(half, 1.0 - probabilities)
+    return np.asarray(lowest + np.where(probabilities > 0.5, upper, scipy.special.gammaincinv(half, probabilities)))
+
+
+def half_chi2_tails(lowest: float, dim: int, energies: Array) -> tuple[Array, Array]:
+    """P(U ≤ u) and P(U > u) of U = ``lowest`` + ½ χ²(dim)."""
+    half, above = 0.5 * dim, np.maximum(energies - lowest, 0.0)
+    return np.asarray(scipy.special.gammainc(half, above)), np.asarray(scipy.special.gammaincc(half, above))
 
 
 def gaussian_cells(mean: Array, covariance: Array, edges: list[Array]) -> Array:

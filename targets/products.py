@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, Truth, check_finite_points
+from toolkit.checks import check_array
+from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
+from .energy_levels import BOTH_TAILS, EnergyLaw, tails_at
 from .rejection import check_draws
 from .truth_checks import check_probabilities, checked_edges
+from .window import WindowTruth
 
 Array = NDArray[np.float64]
 
@@ -24,10 +27,11 @@ class ProductTruth:
     """Truth of ``dim`` ≥ 2 independent coordinates that each have the one-dimensional truth ``line``.
 
     The energy's law is the convolution of the coordinates': atoms shared between the two bins about each, so that
-    means are kept, and a power of their Fourier transform; to 1e-4 in probability. accuracy: of the rest.
+    means are kept, and a power of their Fourier transform; to 1e-4 in probability. In two dimensions it is by
+    ``energy_levels``, to 1e-6 of the smaller tail. accuracy: of the rest.
     """
 
-    line: Truth
+    line: WindowTruth
     dim: int
 
     @property
@@ -79,8 +83,38 @@ class ProductTruth:
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of U."""
+        shares = check_probabilities(probabilities)
+        if self._levels is not None:
+            return self._levels.quantiles(shares)
         energies, below = self._energy_law
-        return np.asarray(np.interp(check_probabilities(probabilities), below, energies))
+        return np.asarray(np.interp(shares, below, energies))
+
+    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        levels = check_array("energies", energies)
+        if self._levels is not None:
+            return tails_at(self._levels.tails, levels)
+        places, below = self._energy_law
+        share = np.asarray(np.interp(levels, places, below, 0.0, 1.0))
+        return share, 1.0 - share
+
+    @property
+    def energy_accuracy(self) -> EnergyAccuracy:
+        """Of energy quantiles."""
+        return EnergyAccuracy(0.0, 1e-4) if self._levels is None else BOTH_TAILS
+
+    @cached_property
+    def _levels(self) -> EnergyLaw | None:
+        """The law of the energy in two dimensions by quadrature over its level sets, from that of one coordinate."""
+        line = self.line.levels
+        if self.dim != 2 or line is None:
+            return None
+
+        def energies(points: Array) -> Array:
+            return np.asarray(line.energies(points[:, :1]) + line.energies(points[:, 1:]))
+
+        low, high = line.axes[0][[0, -1]]
+        return EnergyLaw.within(energies, [low] * 2, [high] * 2, [self.line.breaks[0]] * 2)
 
     @cached_property
     def _energy_law(self) -> tuple[Array, Array]:

@@ -9,10 +9,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import Modes, check_finite_points
+from toolkit.checks import check_array
+from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
+from .energy_levels import BOTH_TAILS, NOISE, quantiles_by, tails_at
 from .nearest import one_hot
-from .quantiles import rising_root
 from .rejection import check_draws, generator
 from .strips import panels, resolved, strip_masses
 from .truth_checks import check_probabilities
@@ -20,6 +21,8 @@ from .truth_checks import check_probabilities
 Array = NDArray[np.float64]
 
 PANELS = 400
+BETWEEN_CUTS, TOLERANCE = 8, 1e-9  # panels to begin with, and how far they may be off, as a share of a tail
+SMALLEST, HIGHEST = 1e-290, 750.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +33,8 @@ class RidgeTruth:
     level, centre, width: h, c and s, functions (n,) → (n,). window: where x₁ has its mass. draw_first: (n, generator)
     → exact draws of x₁. centres: of the modes, (modes, dim). borders: between them, in x₁ (modes − 1,). breaks: where
     h, c or s change faster than elsewhere, by which no narrow part is missed.
-    accuracy: of the energy's law, whose integrand ends like a root in two dimensions; the rest is to 1e-10, by
-    Gauss–Legendre of order 12 on 400 panels, halved until they agree with their halves.
+    All to 1e-10, by Gauss–Legendre of order 12 on 400 panels, halved until they agree with their halves; energy
+    quantiles and tails to 1e-6 of the smaller tail.
     """
 
     dim: int
@@ -43,7 +46,7 @@ class RidgeTruth:
     centres: Array
     borders: tuple[float, ...] = ()
     breaks: tuple[float, ...] = ()
-    accuracy: float = 5e-5
+    accuracy: float = 1e-10
 
     at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
 
@@ -105,18 +108,69 @@ class RidgeTruth:
         return one_hot(which, len(self.centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
-        """Quantiles of U, by bisection of E[F(2 (u − h(x₁)))] with F the χ² law's."""
-        x, share, _ = self.places
-        level = self.level(x[share > 1e-15])
-        share = share[share > 1e-15]
+        """Quantiles of U."""
+        level = self.level(self._along[0])
+        highest = float(level.max()) + HIGHEST
+        return quantiles_by(self._tails, check_probabilities(probabilities), float(level.min()), highest)
 
-        def below(u: Array) -> Array:
-            return np.array(
-                [share @ scipy.special.gammainc(0.5 * (self.dim - 1), np.maximum(v - level, 0.0)) for v in u]
-            )
+    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        return tails_at(self._tails, check_array("energies", energies))
 
-        low, high = float(level.min()), float(level.max()) + 50.0 + self.dim
-        return rising_root(below, check_probabilities(probabilities), low, high)
+    @property
+    def energy_accuracy(self) -> EnergyAccuracy:
+        """Of energy quantiles."""
+        return BOTH_TAILS
+
+    @cached_property
+    def _along(self) -> tuple[Array, Array]:
+        """Places in x₁ in order, by which h is followed; and those of them where it turns, or the law may change."""
+        x = np.unique(np.clip([*self.window, *self.places[0], *self.borders, *self.breaks], *self.window))
+        rises = np.sign(np.diff(self.level(x)))
+        turns = []
+        for i in np.flatnonzero(rises[1:] != rises[:-1]):
+
+            def height(z: float, sign: float = 1.0 if rises[i] < rises[i + 1] else -1.0) -> float:
+                return sign * float(self.level(np.array([z]))[0])
+
+            turns.append(scipy.optimize.minimize_scalar(height, bounds=x[[i, i + 2]], method="bounded").x)
+        cuts = np.unique(np.clip([*self.window, *turns, *self.borders, *self.breaks], *self.window))
+        return np.union1d(x, cuts), cuts
+
+    def _tails(self, u: float) -> tuple[float, float]:
+        """P(½ χ²(dim − 1) ≤ u − h(x₁)), and of >, both averaged over x₁.
+
+        Between two places where h turns or is u, x₁ goes as a cosine, so that what ends like a root is smooth.
+        """
+        x, cuts = self._along
+        is_above = self.level(x) > u
+        crossings = [
+            scipy.optimize.brentq(lambda z: float(self.level(np.array([z]))[0]) - u, x[i], x[i + 1], xtol=1e-300)
+            for i in np.flatnonzero(is_above[1:] != is_above[:-1])
+        ]
+        cuts = np.union1d(cuts, crossings)
+        half = 0.5 * (self.dim - 1)
+        constant = self.log_normaliser - half * np.log(2.0 * np.pi)
+
+        def parts(place: Array) -> Array:
+            """Both integrands at ``place``, whose whole part is the number of the interval between cuts, (n, 2)."""
+            i = np.minimum(place.astype(np.int64), len(cuts) - 2)
+            angle, length = np.pi * (place - i), cuts[i + 1] - cuts[i]
+            z = cuts[i] + 0.5 * length * (1.0 - np.cos(angle))
+            share = np.exp(self.log_density(z) - constant) * 0.5 * np.pi * length * np.sin(angle)
+            left = np.maximum(u - self.level(z), 0.0)
+            both = scipy.special.gammainc(half, left), scipy.special.gammaincc(half, left)
+            return np.asarray(share[:, None] * np.column_stack(both))
+
+        def whole(edges: Array) -> Array:
+            place, weights = panels(edges[:-1], edges[1:])
+            return np.asarray(weights.ravel() @ parts(place.ravel()))
+
+        edges = np.linspace(0.0, len(cuts) - 1.0, BETWEEN_CUTS * (len(cuts) - 1) + 1)
+        rough = np.maximum(whole(edges), SMALLEST)
+        noise = NOISE * max(1.0, abs(u)) / max(u - float(self.level(x).min()), NOISE)
+        below, above = whole(resolved(edges, lambda place: parts(place) / rough, max(TOLERANCE, noise)))
+        return float(below), float(above)
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell in the first two coordinates, shape (nx, ny)."""

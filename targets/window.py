@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array, check_count, check_numbers
-from toolkit.problem import Modes, Target, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from .boxes import closed_lattice, refined_axis, with_middles
+from .energy_levels import BOTH_TAILS, EnergyLaw, tails_at
 from .nearest import nearest_of, one_hot
 from .panels import BATCH, Label, Panels, energies_of, panels_of
 from .rejection import accepted, check_draws, generator
@@ -51,9 +52,10 @@ def window_truth(
 class WindowTruth:
     """Truth by quadrature over panels (``panels.panels_of``), computed when first asked for.
 
-    accuracy holds for cells, mode weights and moments; energy quantiles have a probability within 1e-4 (in one
-    dimension 1e-5) of what they should. Draws are by rejection under an envelope constant on each panel, or the
-    target's own.
+    accuracy holds for cells, mode weights and moments. Energy quantiles and tails are by ``energy_levels``, to 1e-6 of
+    the smaller tail, the mass beyond the window included; where a target of two dimensions is walled, or ``label`` says
+    that there is an outside, from the nodes in the order of their energy, to 1e-4 in probability. Draws are by
+    rejection under an envelope constant on each panel, or the target's own.
     """
 
     target: Target
@@ -141,9 +143,44 @@ class WindowTruth:
         return one_hot(self._labels(check_finite_points(points, self.target.dim)), len(self.centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:
-        """Energies u with P(U ≤ u) = p; nodes in the order of their energy."""
+        """Energies u with P(U ≤ u) = p."""
+        shares = check_probabilities(probabilities)
+        if self.levels is not None:
+            return self.levels.quantiles(shares)
         order, below = self._energy_order
-        return np.asarray(np.interp(check_probabilities(probabilities), below, order))
+        return np.asarray(np.interp(shares, below, order))
+
+    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        levels = check_array("energies", energies)
+        if self.levels is not None:
+            return tails_at(self.levels.tails, levels)
+        order, below = self._energy_order
+        share = np.asarray(np.interp(levels, order, below, 0.0, 1.0))
+        return share, 1.0 - share
+
+    @property
+    def energy_accuracy(self) -> EnergyAccuracy:
+        """Of energy quantiles."""
+        return EnergyAccuracy(0.0, 1e-4) if self.levels is None else BOTH_TAILS
+
+    @cached_property
+    def levels(self) -> EnergyLaw | None:
+        """The law of the energy by quadrature over its level sets; panels as small about the centres as theirs here."""
+        if (self.walled and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
+            return None
+        law = EnergyLaw.within if self.walled else EnergyLaw.about
+        return law(partial(energies_of, self.target), self.window[:, 0], self.window[:, 1], self.breaks)
+
+    @cached_property
+    def breaks(self) -> list[Array]:
+        """Of each coordinate, the centres, and twice as far about them as the panels there are wide."""
+        lows, widths = self._panels.lows, self._panels.widths
+        near = [np.argmin(((lows + 0.5 * widths - centre) ** 2).sum(axis=1)) for centre in self.centres]
+        return [
+            np.unique(np.concatenate([places + far * widths[near, d] for far in (-2.0, 0.0, 2.0)]).round(12))
+            for d, places in enumerate(self.centres.T)
+        ]
 
     @cached_property
     def _energy_order(self) -> tuple[Array, Array]:

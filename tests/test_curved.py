@@ -110,7 +110,9 @@ def test_ring_against_adaptive_quadrature():
 @pytest.mark.parametrize("dim", [2, 5])
 def test_banana_energy_is_chi_square_and_moments_are_known(dim):
     truth, p = banana(curvature=0.2, scale=2.0, dim=dim).truth, np.array([[1e-3, 0.1, 0.5], [0.9, 0.99, 0.999]])
-    np.testing.assert_allclose(chi2.cdf(2 * truth.energy_quantiles(p), dim), p, atol=truth.accuracy)
+    levels = truth.energy_quantiles(p)
+    np.testing.assert_allclose(chi2.cdf(2 * levels, dim), p, rtol=truth.energy_accuracy.relative)
+    np.testing.assert_allclose(chi2.sf(2 * levels, dim), 1.0 - p, rtol=truth.energy_accuracy.relative)
     assert truth.log_normaliser == pytest.approx(0.5 * dim * np.log(2 * np.pi) + np.log(2.0), rel=1e-12)
     np.testing.assert_allclose(truth.mean, 0.0, atol=1e-12)
     variances = np.array([4.0, 1 + 2 * 0.04 * 16, 1.0, 1.0, 1.0])[:dim]
@@ -129,7 +131,7 @@ def test_funnel_against_independent_quadrature():
             lambda v, u: norm.pdf(v, scale=1.5) * chi2.cdf(2 * (u - v * v / 4.5 - 1.5 * v), 3),
             -15, 15, args=(level,), limit=500,
         )[0]  # fmt: skip
-        assert share == pytest.approx(p, abs=truth.accuracy)
+        assert share == pytest.approx(p, rel=truth.energy_accuracy.relative)
     widest = funnel(dim=2, scale=20.0).truth
     assert widest.covariance[1, 1] == pytest.approx(np.exp(200.0), rel=1e-8)
     np.testing.assert_allclose(funnel().evaluate(funnel().truth.modes.centres)[1], 0.0, atol=1e-12)
@@ -152,7 +154,9 @@ def test_pinched_against_adaptive_quadrature():
         lambda x: pinched_width(x) * np.exp(-2 * (x * x - 1) ** 2) * chi2.cdf(2 * (level - 2 * (x * x - 1) ** 2), 1),
         -3, 3, limit=500, points=[-1.0, 0.0, 1.0],
     )[0]  # fmt: skip
-    assert below * np.sqrt(2 * np.pi) / np.exp(truth.log_normaliser) == pytest.approx(0.7, abs=truth.accuracy)
+    assert below * np.sqrt(2 * np.pi) / np.exp(truth.log_normaliser) == pytest.approx(
+        0.7, rel=truth.energy_accuracy.relative
+    )
     np.testing.assert_array_equal(truth.memberships([[-0.1, 3.0], [0.2, 0.0]]), [[1, 0], [0, 1]])
 
 

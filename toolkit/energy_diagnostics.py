@@ -58,21 +58,29 @@ def energy_histogram(energies: Any, edges: Any, *, weights: Any = None, truth: A
 
 
 def energy_probabilities(truth: Any, edges: Any) -> Array:
-    """Probabilities of the bins of energy between ``edges``, (bin,), by inverting a truth's ``energy_quantiles``.
+    """Probabilities of the bins of energy between ``edges``, (bin,).
 
-    From a table of 353 probabilities, with a monotone cubic in between: to 1e-4, and to 1e-3 of a share beside a jump
-    of the density of energies. Raises TypeError or ValueError where there are no quantiles or edges do not increase.
+    By a truth's ``energy_tails`` where it has them, each bin from the smaller tail, to the truth's ``energy_accuracy``;
+    else by inverting its ``energy_quantiles``: from a table of 353 probabilities, with a monotone cubic in between, to
+    1e-4, and to 1e-3 of a share beside a jump of the density of energies. Raises TypeError or ValueError where there
+    are no quantiles or edges do not increase.
     """
     bounds = check_edges("edges", edges)
     if not hasattr(truth, "energy_quantiles"):
         raise TypeError(f"truth must have energy_quantiles, as a problem's truth, got {truth!r}")
+    tails = getattr(truth, "energy_tails", None)
+    if tails is not None:
+        below, above = tails(bounds)
+        upper = above[:-1] <= 0.5
+        middle = 1.0 - below[:-1] - above[1:]
+        return np.asarray(np.where(below[1:] <= 0.5, np.diff(below), np.where(upper, -np.diff(above), middle)))
     levels, first = np.unique(truth.energy_quantiles(SHARES), return_index=True)
     if levels.size < 2:
         bin_of_all = cell_numbers(levels[:, None], [bounds])
         return np.asarray(np.arange(bounds.size - 1) == bin_of_all, np.float64)
-    below = scipy.interpolate.PchipInterpolator(levels, SHARES[first])(np.clip(bounds, levels[0], levels[-1]))
-    below = np.where(bounds < levels[0], 0.0, np.where(bounds > levels[-1], 1.0, below))
-    return np.asarray(np.diff(below))
+    within = scipy.interpolate.PchipInterpolator(levels, SHARES[first])(np.clip(bounds, levels[0], levels[-1]))
+    within = np.where(bounds < levels[0], 0.0, np.where(bounds > levels[-1], 1.0, within))
+    return np.asarray(np.diff(within))
 
 
 class ThetaError(NamedTuple):

@@ -30,6 +30,13 @@ class Modes(NamedTuple):
     weights: Array  # (modes,), probabilities that sum to 1
 
 
+class EnergyAccuracy(NamedTuple):
+    """What energy quantiles hold: P(U ≤ u) is p to ``relative`` · min(p, 1 − p) + ``absolute``, both ≥ 1e-9."""
+
+    relative: float
+    absolute: float
+
+
 @dataclass(frozen=True, eq=False)
 class Spread:
     """A box in which starts are drawn, uniformly: center ± scale in every coordinate.
@@ -73,11 +80,18 @@ class Spread:
 
 
 class Truth(Protocol):
-    """What is known of a problem without sampling it."""
+    """What is known of a problem without sampling it.
+
+    One may know more of its energies: ``energy_tails(energies)``, P(U ≤ u) and P(U > u) of each, and
+    ``energy_accuracy``, an ``EnergyAccuracy`` of these and of its quantiles. All of ``targets`` have the latter.
+    """
 
     @property
     def accuracy(self) -> float:
-        """Largest error of its probabilities, and relative error of its other numbers; 0: closed form, to rounding."""
+        """Largest error of its probabilities, and relative error of its other numbers; 0: closed form, to rounding.
+
+        Of energies, ``energy_accuracy`` says what holds.
+        """
 
     @property
     def log_normaliser(self) -> float:
