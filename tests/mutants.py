@@ -744,13 +744,6 @@ MUTANTS = [
         "tests/test_energy_levels.py -k product",
     ),
     Mutant(
-        "ridges: roots of the level are no ends",
-        "targets/ridges.py",
-        "cuts = np.union1d(cuts, crossings)",
-        "crossings = []",
-        "tests/test_curved.py tests/test_energy_levels.py",
-    ),
-    Mutant(
         "bins of energy by the table",
         "toolkit/energy_diagnostics.py",
         'getattr(truth, "energy_tails", None)',
