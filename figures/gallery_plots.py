@@ -34,7 +34,7 @@ from figures import (
 from sysid import integrate, systems
 from targets import constrained, domains, mixtures, shapes
 from toolkit import boundaries, samplers, tempering
-from toolkit.diagnostics import cell_counts, expected_kl, kl_path
+from toolkit.diagnostics import cell_counts, energy_probabilities, expected_kl, kl_path
 
 SEED = 5
 SHAPE = shapes.flower(petals=5, offset=3.0, radius=2.0)
@@ -81,8 +81,7 @@ def contour(study: Study) -> dict[str, Any]:
     flat = samplers.csgld(0.1, partition=BINS, freezes=True)
     run = study.sample("(d, f) csgld", mixtures.unequal_pair(), flat, n_steps=n, burn_in=n // 2, thin=25, n_chains=8,
                        init=[0.0])  # fmt: skip
-    x = np.linspace(-16.0, 14.0, 3_000_001)  # a truth's energy_quantiles are to 1e-4, and the picture goes to 1e-9
-    true = np.histogram(-np.log(pair(x)), BINS.edges, weights=pair(x))[0]
+    true = energy_probabilities(run.problem.truth, BINS.edges)
     return {"draws": run.draws[..., 0], "weights": run.weights, "theta": run.theta, "probabilities": true / true.sum()}
 
 
