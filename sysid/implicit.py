@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 TINY = 1e-30  # of a complex step: its square is nothing beside 1
 ROUNDS = 30  # of the search for the nearest point of a curved wall
+AGREEMENT = 1e-4  # of a slope by a complex step with one by differences
+LOOKS = 24  # positions at which they are compared
 CLOSE = 1e-12  # the search ends where the foot moves by less, beside 1
 
 
@@ -38,12 +40,13 @@ def implicit_domain(
     walls: unit normals (n, q) and offsets (n,) of linear walls. A point outside is mirrored at the nearest point of the
     wall it is farthest beyond; that of a function's is found by repeated projection onto its tangent, the slope by a
     complex step: a function must be analytic; its integer powers are products. Raises TypeError where one does not
-    compile, or gives no number.
+    compile, or gives no number; ValueError where one is seen not to be analytic.
     """
     q = len(names)
     functions = [bound(function) for function in functions]
     for function in functions:
         check_compiles(function, q)
+        check_analytic(function, names, coordinates)
     normals, offsets = walls
     real = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
     real = np.concatenate([real, offsets, normals.ravel()])
@@ -73,6 +76,36 @@ def check_compiles(function: Any, q: int) -> None:
                 f"constraints must give a number that is ≥ 0 inside and < 0 outside; {function.__name__} gives "
                 f"{signature.return_type}"
             )
+
+
+def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinates) -> None:
+    """Raise ValueError where a slope by a complex step is not that of differences: of abs(θ), or of real parts.
+
+    At positions about 0 and farther off, where the function is smooth enough for differences to tell.
+    """
+    plain, differentiable = njit(error_model="numpy")(function), analytic(function)
+    positions = (
+        np.random.default_rng(0).standard_normal((LOOKS, len(names))) * np.repeat([0.3, 1.0, 3.0], LOOKS // 3)[:, None]
+    )
+    for theta in coordinates.parameters(positions):
+        sizes = np.maximum(np.abs(theta), 1e-3)
+        with np.errstate(all="ignore"):
+            here = float(plain(tuple(theta)))
+            for k, name in enumerate(names):
+                one = np.arange(len(names)) == k
+                near, far = (
+                    (plain(tuple(theta + step * one)) - plain(tuple(theta - step * one))) / (2.0 * step)
+                    for step in (6e-6 * sizes[k], 1.2e-5 * sizes[k])
+                )
+                doubt = 20.0 * abs(far - near) + 1e-6 * abs(here) / sizes[k] + 1e-9 * (1.0 + np.abs(theta).max())
+                exact = complex(differentiable(tuple(theta + 1j * TINY * one))).imag / TINY
+                if np.isfinite(doubt) and not abs(exact - near) <= AGREEMENT * abs(near) + doubt:
+                    called = getattr(function, "__name__", "one")
+                    raise ValueError(
+                        f"constraints must be analytic functions, and the slope of {called} with respect to {name} at "
+                        f"{theta.tolist()} is {exact:.6g} by a complex step and {near:.6g} by differences; in place of "
+                        "abs(x) give two constraints, one for each sign"
+                    )
 
 
 def look_of(beyond: Any) -> Any:

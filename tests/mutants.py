@@ -1731,6 +1731,13 @@ MUTANTS = [
         "tests/test_masked_input.py -k says_or",
     ),
     Mutant(
+        "constraints: functions that are not analytic",
+        "sysid/implicit.py",
+        "        check_analytic(function, names, coordinates)\n",
+        "",
+        "tests/test_powers.py -k analytic",
+    ),
+    Mutant(
         "constraints: comments are left out",
         "sysid/constraints.py",
         'if "#" in plain:',

@@ -285,3 +285,14 @@ def test_options_of_the_search_that_are_none_are_refused(options, kind, words):
     data, system = of_growth()
     with pytest.raises(kind, match=f"^{words}"):
         identify(data, system, likelihood="trajectory", **options)
+
+
+def test_a_constraint_that_is_not_analytic_is_refused():
+    """Of abs(θ) a complex step says that it does not rise: its wall's normal would be 0, and its mirror point nan."""
+    times = np.linspace(0.0, 1.0, 30)
+    series = Series(times, np.exp(-times)[:, None], ("x",), velocities=-np.exp(-times)[:, None])
+    setting = {"likelihood": likelihoods.derivative(velocities="exact", noise=0.1)}
+    with pytest.raises(ValueError, match=r"analytic functions, and the slope of <lambda> with respect to .* is 0 by a"):
+        identify(series, libraries.polynomial(("x",), 1), constraints=lambda q: 3.0 - abs(q[1]), **setting)
+    both = [lambda q: 3.0 - q[1], lambda q: 3.0 + q[1]]
+    assert identify(series, libraries.polynomial(("x",), 1), constraints=both, **setting).contains([[0.0, -2.9]]).all()
