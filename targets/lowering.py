@@ -145,7 +145,7 @@ class Lowering:
         if kind in ("And", "Or", "Not"):
             return call({"And": "both", "Or": "either", "Not": "negated"}[kind], *arguments)
         raise ValueError(
-            f"energy or its gradient contains {e.func} in {e}, which has no vector maths here; known are "
+            f"energy or its gradient contains {e.func.__name__} in {e}, which has no vector maths here; known are "
             f"{', '.join(sorted([*DIRECT, *RECIPROCALS, 'sin', 'cos', 'tan', 'sqrt', 'Abs', 'sign', 'Heaviside']))}, "
             "Max, Min, Piecewise"
         )
