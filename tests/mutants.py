@@ -674,6 +674,27 @@ MUTANTS = [
         "tests/test_metropolis.py -k no_accepted",
     ),
     Mutant(
+        "describing: names of old files keep their modules",
+        "toolkit/digests.py",
+        'return f"{package}.{outer.rpartition(\'.\')[2]}{inside}{inner}"',
+        "return name",
+        "tests/test_files_of_before.py",
+    ),
+    Mutant(
+        "resume: other bits go on",
+        "toolkit/comparing.py",
+        '"toolkit": {"bits": BITS}',
+        '"toolkit": {"bits": 1}',
+        "tests/test_checkpoint_differences.py -k bits",
+    ),
+    Mutant(
+        "describing: machine code is named without modules",
+        "toolkit/stamps.py",
+        "        return qualified_name(value)\n",
+        "        return type(value).__name__\n",
+        "tests/test_compiling.py tests/test_binding.py",
+    ),
+    Mutant(
         "describing: HMC of old files has random lengths",
         "toolkit/rebuilding.py",
         'description.get("random_length", False)',

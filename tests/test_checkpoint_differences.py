@@ -9,6 +9,7 @@ from checkpoint_cases import COSINE, FLOWER, PAIR, REGRESSION, RUN, SGLD, Sums, 
 import toolkit
 from targets import constrained, mixtures, regression, shapes
 from toolkit import CheckpointError, Layout, from_callable, sample, samplers, schedules, stream
+from toolkit.digests import BITS
 from toolkit.driver import Driver
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
@@ -78,15 +79,27 @@ def test_a_stream_is_not_a_sample(saved):
         stream(checkpoint=path, **given)
 
 
-def test_another_version_is_refused(saved, monkeypatch):
+def test_other_bits_are_refused_and_edits_that_change_none_are_not(saved, monkeypatch):
+    """A number says so, in place of the version and of the sources, which any edit of a comment changes."""
     path, given = saved
     with monkeypatch.context() as patch:
-        patch.setattr(toolkit, "__version__", "0.0.1")
-        with pytest.raises(CheckpointError, match=r"toolkit.version: '0.1.0' there, '0.0.1' here"):
+        patch.setattr(toolkit.comparing, "BITS", BITS + 1)
+        patch.setattr(toolkit.digests, "BITS", BITS + 1)
+        with pytest.raises(CheckpointError, match=f"toolkit.bits: {BITS} there, {BITS + 1} here"):
             sample(checkpoint=path, **given)
-    monkeypatch.setattr(toolkit.comparing, "OWN_STAMP", "0" * 64)
-    with pytest.raises(CheckpointError, match=r"toolkit.sources: '.*' there, '0000.*' here"):
-        sample(checkpoint=path, **given)
+    monkeypatch.setattr(toolkit, "__version__", "0.0.1")
+    monkeypatch.setattr(toolkit.describing, "OWN_STAMP", "0" * 64)
+    assert sample(checkpoint=path, **given).n_steps == given["n_steps"]
+
+
+def test_a_checkpoint_from_before_bits_were_noted_is_refused_in_words(tmp_path, monkeypatch):
+    given = {"problem": mixtures.gaussian_grid25(), "sampler": samplers.sgld(0.01), "n_steps": 40, "seed": 1}
+    asked, noted = toolkit.checkpoint.asked_for, {"version": "0.1.0", "sources": "0" * 64}
+    with monkeypatch.context() as patch:
+        patch.setattr(toolkit.checkpoint, "asked_for", lambda *a: asked(*a) | {"toolkit": noted})
+        sample(checkpoint=tmp_path / "old", **given)
+    with pytest.raises(CheckpointError, match="noted its sources and not its bits, so whether it can go on is not"):
+        sample(checkpoint=tmp_path / "old", **given)
 
 
 def test_what_changes_no_bit_is_not_compared(saved, monkeypatch):

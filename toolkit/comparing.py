@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .describing import Description, describe, differences, from_json
-from .digests import describe_function
+from .digests import BITS, describe_function
 from .errors import CheckpointError
 from .schedule import evaluate
-from .stamps import OWN_STAMP
 from .state_file import Paths
 
 if TYPE_CHECKING:
@@ -20,10 +19,8 @@ STRIDE = 2**20  # steps of a schedule that are compared at a time
 
 def asked_for(job: "Job", kind: str) -> Description:
     """All that determines what a run gives, but its number of steps."""
-    from . import __version__
-
     return {
-        "toolkit": {"version": __version__, "sources": OWN_STAMP},
+        "toolkit": {"bits": BITS},
         "called": kind,
         "dtype": job.dtype,
         "seed": job.seed,
@@ -44,6 +41,11 @@ def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], ask
     """Raise CheckpointError where the run of a journal's head is not the one ``asked`` for, naming the differences."""
     try:
         saved = from_json(info["description"], arrays)
+        if "bits" not in saved["toolkit"]:
+            raise CheckpointError(
+                f"checkpoint {paths.state!r} was made by a toolkit that noted its sources and not its bits, so whether "
+                "it can go on is not known; give another path, or delete it"
+            )
         found = differences(saved, asked)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{paths.journal!r} cannot be read: {error!r}") from None

@@ -1,7 +1,6 @@
 """What a saved run is made of, one JSON text with named arrays beside it, and the run of them again."""
 
 import hashlib
-import sys
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -9,18 +8,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .batch_means import BatchMeansSoFar
 from .contour import Contour
 from .counting import Counts
 from .describing import describe, from_json, rebuild_sampler, to_json
+from .digests import name_without_modules, stored_name
 from .domain import Domain
+from .energies_so_far import BestPoint, EnergiesSoFar
 from .errors import LoadError
 from .exchange import ReplicaExchange
+from .grids import HistogramSoFar
+from .kl_so_far import KlSoFar
+from .moments import MomentsSoFar
 from .problem import Problem, Target
 from .result import Run, Statistics, Trace
 from .unavailable import Unavailable
 
 FORMAT = 1
 NUMBERS = ("n_steps", "total_steps", "burn_in", "thin", "sampling_steps", "gradient_evaluations")
+RESULTS = {
+    stored_name(kind): kind
+    for kind in (MomentsSoFar, BatchMeansSoFar, HistogramSoFar, KlSoFar, EnergiesSoFar, BestPoint)
+}
 ARRAYS = ("init", "replica_draws", "steps", "energies", "replica_weights")
 
 
@@ -80,8 +89,10 @@ def contents_of(run: Run) -> Contents:
 def nested_of(value: Any) -> Any:
     """An accumulator's result as dictionaries, lists and arrays; a NamedTuple says which it is."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        return {"type": kind, "fields": {name: nested_of(item) for name, item in value._asdict().items()}}
+        return {
+            "type": stored_name(type(value)),
+            "fields": {name: nested_of(item) for name, item in value._asdict().items()},
+        }
     if isinstance(value, SimpleNamespace):
         return {"type": "", "fields": {name: nested_of(item) for name, item in vars(value).items()}}
     if isinstance(value, tuple | list):
@@ -92,16 +103,14 @@ def nested_of(value: Any) -> Any:
 
 
 def result_of(nested: Any) -> Any:
-    """An accumulator's result again: a NamedTuple of this package, or else a plain namespace of the same fields."""
+    """An accumulator's result again: one of ``RESULTS``, or else a plain namespace of the same fields."""
     if isinstance(nested, list):
         return [result_of(item) for item in nested]
     if not isinstance(nested, dict):
         return nested
     fields = {name: result_of(item) for name, item in nested["fields"].items()}
-    module, _, name = nested["type"].rpartition(".")
-    package = __name__.partition(".")[0]
-    kind = getattr(sys.modules.get(module), name, None) if module.partition(".")[0] == package else None
-    if isinstance(kind, type) and issubclass(kind, tuple) and getattr(kind, "_fields", None) == tuple(fields):
+    kind: Any = RESULTS.get(name_without_modules(nested["type"]))
+    if kind is not None and kind._fields == tuple(fields):
         return kind(**fields)
     return SimpleNamespace(**fields)
 

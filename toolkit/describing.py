@@ -14,7 +14,7 @@ import numpy as np
 from .boundaries import STORED_KINDS, Boundary
 from .contour import StepDecay
 from .description_differences import differences
-from .digests import describe_function
+from .digests import as_described_now, describe_function
 from .dynamics import Dynamics
 from .exchange import AdaptedCorrection, EstimatedCorrection
 from .problem import Problem, Target, as_problem
@@ -149,7 +149,9 @@ def from_json(text: str, arrays: dict[str, Any]) -> Any:
             if found["$array"] not in arrays:
                 raise ValueError(f"array {found['$array']!r} of the description is missing")
             return arrays[found["$array"]]
-        return float(found["$float"]) if found.keys() == {"$float"} else found
+        if found.keys() == {"$float"}:
+            return float(found["$float"])
+        return as_described_now(found) if found.keys() >= {"function", "code", "values"} else found
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"JSON has no {constant}")

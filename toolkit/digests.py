@@ -2,6 +2,7 @@
 
 Code is that in memory, as bytecode, which differs between versions of Python. Functions of installed packages and of
 Python's library are known by the package and its version; everything else is followed as far as it can be read.
+Functions of this distribution are known by package and name, wherever in it they are, and by the number ``BITS``.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from .bytecode import (
+    PACKAGES,
     code_parts,
     constant,
     is_filled,
@@ -28,6 +30,9 @@ from .unavailable import Unavailable
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 MOST_VALUES = 10_000
+# Of what the code of this distribution computes: to be raised with every change of a bit of any run, which the hashes
+# in tests/golden_bits.txt tell (tests/test_golden_bits.py). Checkpoints resume while it is the same.
+BITS = 1
 LONG = 64  # numbers of a sequence that are listed one by one
 SCALARS = int | float | str | bool | None
 
@@ -35,9 +40,10 @@ SCALARS = int | float | str | bool | None
 def describe_function(function: Any) -> dict[str, Any]:
     """What tells ``function`` from another: names, digests of code, values read, and what could not be read.
 
-    function: its qualified name. python: the version whose bytecode the digests are of. code: qualified name → digest,
-    of all functions it calls, at any depth; this distribution's packages count as one each. values: name → number,
-    string, or digest of an array, of every global, closure and default they read, mutable ones as they stand now.
+    function: its ``stored_name``. python: the version whose bytecode the digests are of. code: stored name → digest, of
+    all functions it calls, at any depth; of each of this distribution's packages, the number of its bits. values:
+    name → number, string, or digest of an array, of every global, closure and default they read, mutable ones as they
+    stand now.
     packages: name → version of the installed packages they use. unknown: what stays unsaid. references, where there
     are some: name → the function of C or NumPy that it stands for; and what is read from a module in a closure.
     """
@@ -45,9 +51,11 @@ def describe_function(function: Any) -> dict[str, Any]:
         return function.description
     walk = Walk()
     walk.follow("", function)
-    code = {name: combined(digests) for name, digests in sorted(walk.code.items())}
+    code = {
+        name: f"bits {BITS}" if name in PACKAGES else combined(digests) for name, digests in sorted(walk.code.items())
+    }
     return {
-        "function": qualified_name(function),
+        "function": stored_name(function),
         "python": PYTHON,
         "code": code,
         "values": dict(sorted(walk.values.items())),
@@ -60,6 +68,11 @@ class Walk:
     """One walk over all that a function reaches."""
 
     is_closed = staticmethod(is_foreign)  # the modules whose functions and values are not followed
+
+    @staticmethod
+    def named(value: Any) -> str:
+        """By what name a function or class is noted."""
+        return stored_name(value)
 
     def __init__(self) -> None:
         self.code: dict[str, list[str]] = {}
@@ -83,20 +96,20 @@ class Walk:
                 return
             self._follow_object(path, value)
         elif callable(value):
-            self.values[path] = qualified_name(value)
+            self.values[path] = self.named(value)
 
     def _follow_object(self, path: str, value: Any) -> None:
         """As ``follow``, for what is no number or string."""
         if isinstance(value, Dispatcher | FunctionType):
             if path:
-                self.values[path] = qualified_name(value)
+                self.values[path] = self.named(value)
             self._follow_function(value.py_func if isinstance(value, Dispatcher) else value)
         elif isinstance(value, ModuleType):
             self._note_package(value.__name__)
         elif isinstance(value, np.ndarray) or hasattr(value, "__array__"):
             self.values[path] = digest_of_array(value)
         elif isinstance(value, type):
-            self.values[path] = qualified_name(value)
+            self.values[path] = self.named(value)
             self._note_package(value.__module__)
         elif isinstance(value, MethodType):
             self.follow(path, value.__func__)
@@ -131,7 +144,7 @@ class Walk:
     def _follow_attributes(self, path: str, value: Any, fields: dict[str, Any]) -> None:
         """As ``follow``, for an object: its class's functions, and its fields."""
         kind = type(value)
-        self.values[f"{path}.type" if path else "type"] = qualified_name(kind)
+        self.values[f"{path}.type" if path else "type"] = self.named(kind)
         inner = getattr(value, "__wrapped__", None)
         if inner is not None:
             self.follow(f"{path}.wrapped" if path else "wrapped", inner)
@@ -148,7 +161,7 @@ class Walk:
 
     def _follow_function(self, function: FunctionType) -> None:
         """Note the code of ``function`` and follow all that it reads."""
-        module, name = function.__module__ or "__main__", qualified_name(function)
+        module, name = function.__module__ or "__main__", self.named(function)
         if self.is_closed(module):
             self._note_package(module)
             return
@@ -210,6 +223,45 @@ def qualified_name(function: Any) -> str:
     if not hasattr(plain, "__qualname__"):
         plain = type(plain)
     return f"{plain.__module__}.{plain.__qualname__}"
+
+
+def stored_name(function: Any) -> str:
+    """``qualified_name``, without the modules of this distribution, which files that are to last do not name."""
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    if not hasattr(plain, "__qualname__"):
+        plain = type(plain)
+    module = str(plain.__module__)
+    return f"{module.partition('.')[0] if is_ours(module) else module}.{plain.__qualname__}"
+
+
+def name_without_modules(name: str) -> str:
+    """What ``stored_name`` makes of a name of this distribution that was stored with its modules; others as they are.
+
+    Modules are what comes before the last part, or before the function that one is inside.
+    """
+    package, _, rest = name.partition(".")
+    if not is_ours(package) or not rest:
+        return name
+    outer, inside, inner = rest.partition(".<locals>")
+    return f"{package}.{outer.rpartition('.')[2]}{inside}{inner}"
+
+
+def as_described_now(description: dict[str, Any]) -> dict[str, Any]:
+    """A function's description by ``describe_function``, also of files from before it left out our modules and code.
+
+    Of these the code was that of ``BITS`` = 1, which later edits kept.
+    """
+    code = dict(description["code"])
+    if all(str(code.get(name, "bits")).startswith("bits") for name in PACKAGES):
+        return description
+    values = {
+        name_without_modules(key) if ".<locals>" in key else key: name_without_modules(value)
+        if isinstance(value, str)
+        else value
+        for key, value in description["values"].items()
+    }
+    now = {"function": name_without_modules(description["function"]), "values": values}
+    return {**description, **now, "code": code | {name: "bits 1" for name in PACKAGES if name in code}}
 
 
 def is_known_by_name(value: Any) -> bool:

@@ -8,6 +8,7 @@ from . import schedules
 from .boundaries import STORED_KINDS, Boundary
 from .checks import check_flag
 from .contour import StepDecay
+from .digests import stored_name
 from .dynamics import (
     Dynamics,
     descent,
@@ -85,7 +86,7 @@ def rebuild_dynamics(description: Any) -> Dynamics:
     fields |= {name: tuple(fields[name]) for name in ("parameters", "memory", "memory_start")}
     move = fields.pop("move")
     for known in KNOWN:
-        found = f"{known.move.__module__}.{known.move.__qualname__}" == move["function"]
+        found = stored_name(known.move) == move["function"]
         form = ("has_momentum", "memory", "needs_curvature", "draws_noise")
         sizes = [len(fields[name]) == len(getattr(known, name)) for name in ("parameters", "memory_start")]
         leaps = (fields["leapfrogs"] > 0, fields["gradients"] - fields["leapfrogs"])

@@ -75,6 +75,11 @@ class Reads(Walk):
 
     is_closed = staticmethod(is_compilers)
 
+    @staticmethod
+    def named(value: Any) -> str:
+        """With its module: machine code is that of one file."""
+        return qualified_name(value)
+
     def __init__(self, function: Any) -> None:
         super().__init__()
         self.modules: set[str] = set()
