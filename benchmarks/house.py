@@ -80,7 +80,7 @@ def arguments_of(file: Path) -> Iterator[int]:
 
 
 def public_names() -> list[str]:
-    """What the packages and their public modules export: ``__all__``, or else what is defined there without underscore."""
+    """What the packages and their public modules export: ``__all__``, or what is defined there without underscore."""
     found: set[str] = set()
     seen: set[str] = set()
 
