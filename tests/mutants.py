@@ -676,7 +676,7 @@ MUTANTS = [
     Mutant(
         "describing: names of old files keep their modules",
         "toolkit/digests.py",
-        'return f"{package}.{outer.rpartition(\'.\')[2]}{inside}{inner}"',
+        "return f\"{package}.{outer.rpartition('.')[2]}{inside}{inner}\"",
         "return name",
         "tests/test_files_of_before.py",
     ),
