@@ -688,13 +688,6 @@ MUTANTS = [
         "tests/test_checkpoint_differences.py -k bits",
     ),
     Mutant(
-        "describing: machine code is named without modules",
-        "toolkit/stamps.py",
-        "        return qualified_name(value)\n",
-        "        return type(value).__name__\n",
-        "tests/test_compiling.py tests/test_binding.py",
-    ),
-    Mutant(
         "describing: HMC of old files has random lengths",
         "toolkit/rebuilding.py",
         'description.get("random_length", False)',
