@@ -18,14 +18,14 @@ from toolkit.maths import exp, larger, smaller
 from toolkit.signatures import DOMAIN
 
 from .constraints import Coordinates
+from .own_systems import differs
 from .steppers import analytic
 
 Array = NDArray[np.float64]
 
 TINY = 1e-30  # of a complex step: its square is nothing beside 1
 ROUNDS = 30  # of the search for the nearest point of a curved wall
-AGREEMENT = 1e-4  # of a slope by a complex step with one by differences
-LOOKS = 24  # positions at which they are compared
+LOOKS = 24  # positions at which slopes by complex steps are compared with differences
 CLOSE = 1e-12  # the search ends where the foot moves by less, beside 1
 
 
@@ -97,9 +97,8 @@ def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinat
                     (plain(tuple(theta + step * one)) - plain(tuple(theta - step * one))) / (2.0 * step)
                     for step in (6e-6 * sizes[k], 1.2e-5 * sizes[k])
                 )
-                doubt = 20.0 * abs(far - near) + 1e-6 * abs(here) / sizes[k] + 1e-9 * (1.0 + np.abs(theta).max())
                 exact = complex(differentiable(tuple(theta + 1j * TINY * one))).imag / TINY
-                if np.isfinite(doubt) and not abs(exact - near) <= AGREEMENT * abs(near) + doubt:
+                if differs(exact, near, far, theta, abs(here) / sizes[k]):
                     called = getattr(function, "__name__", "one")
                     raise ValueError(
                         f"constraints must be analytic functions, and the slope of {called} with respect to {name} at "

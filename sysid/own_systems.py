@@ -129,10 +129,7 @@ def disagreement(system: System, point: Array, *, time: float = 0.0, must_be_smo
                 scale = np.abs(differences) + 1e-6 * (np.abs(here) / sizes[k] + 1.0)
                 wrong = ~(np.abs(exact - differences) <= AGREEMENT * scale)
             else:
-                rounding = 1e-6 * np.abs(here).max() / sizes[k] + 1e-9 * (1.0 + np.abs(point).max())
-                doubt = 20.0 * np.abs(longer - differences) + rounding
-                wrong = ~(np.abs(exact - differences) <= AGREEMENT * np.abs(differences) + doubt)
-                wrong &= np.isfinite(here) & np.isfinite(doubt)
+                wrong = np.isfinite(here) & differs(exact, differences, longer, point, np.abs(here).max() / sizes[k])
         if wrong.any():
             e = int(np.flatnonzero(wrong)[0])
             return (
@@ -140,6 +137,16 @@ def disagreement(system: System, point: Array, *, time: float = 0.0, must_be_smo
                 f"and {differences[e]:.6g} by differences{cause(system.rhs, differences[e])}"
             )
     return ""
+
+
+def differs(exact: Any, near: Any, far: Any, point: Array, relative: float) -> Any:
+    """Whether a slope at ``point`` by a complex step is not that of central differences, ``far`` over twice the length.
+
+    relative: the function's size there over the point's, whose rounding differences show. Where they change with their
+    length, or are not finite, they say nothing.
+    """
+    doubt = 20.0 * np.abs(far - near) + 1e-6 * relative + 1e-9 * (1.0 + np.abs(point).max())
+    return np.isfinite(doubt) & ~(np.abs(exact - near) <= AGREEMENT * np.abs(near) + doubt)
 
 
 def central(system: System, point: Array, move: Array, time: float) -> Array:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from toolkit.problem import EnergyAccuracy, Target
 
+from .energy_levels import EnergyTable
 from .rejection import generator
 
 Array = NDArray[np.float64]
@@ -19,7 +20,7 @@ ROUGHLY = EnergyAccuracy(0.0, 1e-3)  # 1e-4 where components lie apart
 
 def energy_law(
     target: Target, weights: Array, radius: Callable[[Array], Array], places: Sequence[Callable[[Array], Array]]
-) -> tuple[Array, Array]:
+) -> EnergyTable:
     """Energies in order, and the probability up to the middle of each, of Σ w_k (the law of places_k(away)).
 
     away: (n, dim), of a direction at random and a length ``radius`` of a share (n,) in (0, 1). By eight shifts of a
@@ -40,4 +41,4 @@ def energy_law(
     energies = np.concatenate(found, axis=1)
     masses = np.repeat(weights / energies.shape[1], energies.shape[1])
     order = np.argsort(energies, axis=None)
-    return energies.ravel()[order], np.cumsum(masses[order]) - 0.5 * masses[order]
+    return EnergyTable(energies.ravel()[order], np.cumsum(masses[order]) - 0.5 * masses[order], ROUGHLY)

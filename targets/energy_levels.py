@@ -3,15 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from toolkit.checks import check_array
 from toolkit.problem import EnergyAccuracy
 
 from .boxes import halved, refined_axis, rule
+from .truth_checks import check_probabilities
 
 Array = NDArray[np.float64]
 Energies = Callable[[Array], Array]  # (n, dim) → (n,)
@@ -38,6 +40,46 @@ SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
 GENTLE, STRAIGHT = 0.08, 1e-3  # range of energies in a cell, and how they bend, where Simpson's rule is right to 1e-8
 
 
+class WithEnergyLaw:
+    """What a truth says of energies, from its ``law_of_energy``: quantiles, both tails, and how well."""
+
+    law_of_energy: Any
+
+    def energy_quantiles(self, probabilities: Any) -> Array:
+        """Energies u with P(U ≤ u) = p."""
+        found: Array = self.law_of_energy.quantiles(check_probabilities(probabilities))
+        return found
+
+    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        found: tuple[Array, Array] = self.law_of_energy.tails_at(check_array("energies", energies))
+        return found
+
+    @property
+    def energy_accuracy(self) -> EnergyAccuracy:
+        """Of energy quantiles."""
+        found: EnergyAccuracy = self.law_of_energy.accuracy
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class EnergyTable:
+    """The law of the energy by a table: energies in order, the probability up to each, and how right it is."""
+
+    energies: Array
+    below: Array
+    accuracy: EnergyAccuracy
+
+    def quantiles(self, probabilities: Array) -> Array:
+        """Energies u with P(U ≤ u) = p, of any shape."""
+        return np.asarray(np.interp(probabilities, self.below, self.energies))
+
+    def tails_at(self, levels: Array) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``levels``, of its shape."""
+        share = np.asarray(np.interp(levels, self.energies, self.below, 0.0, 1.0))
+        return share, 1.0 - share
+
+
 @dataclass(frozen=True, eq=False)
 class EnergyLaw:
     """P(U ≤ u) and P(U > u) for density ∝ exp(−U) in a box, each to some 1e-7 of itself, as far down as 1e-12.
@@ -50,6 +92,8 @@ class EnergyLaw:
 
     energies: Energies
     axes: tuple[Array, ...]
+
+    accuracy: ClassVar[EnergyAccuracy] = BOTH_TAILS
 
     @classmethod
     def within(cls, energies: Energies, low: Any, high: Any, breaks: Sequence[Any]) -> "EnergyLaw":
@@ -178,14 +222,14 @@ class EnergyLaw:
             lows, widths, guess = lows[~done], widths[~done], parts[:, ~done]
         return below + float(guess[0].sum() * len(lows[:1])), above + float(guess[1].sum() * len(lows[:1]))
 
-    @cached_property
-    def ends(self) -> tuple[float, float]:
-        """The lowest energy, and one above which there is no mass but for rounding."""
-        return self.lowest, float(self._panels[3][1].max())
-
     def quantiles(self, probabilities: Array) -> Array:
         """Energies u with P(U ≤ u) = p, of any shape."""
-        return quantiles_by(self.tails, probabilities, *self.ends, agree=ROUGH)
+        highest = float(self._panels[3][1].max())  # above which there is no mass but for rounding
+        return quantiles_by(self.tails, probabilities, self.lowest, highest, agree=ROUGH)
+
+    def tails_at(self, levels: Array) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``levels``, of its shape."""
+        return tails_at(self.tails, levels)
 
     @cached_property
     def lowest(self) -> float:

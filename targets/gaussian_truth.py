@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
 from toolkit.problem import EnergyAccuracy, Modes, Spread, check_finite_points
 
-from .energy_levels import BOTH_TAILS
+from .energy_levels import BOTH_TAILS, WithEnergyLaw
 from .rejection import check_draws, generator
 from .strips import strip_masses
-from .truth_checks import check_probabilities, checked_edges
+from .truth_checks import checked_edges
 
 Array = NDArray[np.float64]
 
@@ -22,7 +21,7 @@ REACH = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianTruth:
+class GaussianTruth(WithEnergyLaw):
     """Closed-form truth of N(mean, covariance) with an energy whose least is ``lowest``; its cells to 1e-10."""
 
     mean: Array  # (dim,)
@@ -47,18 +46,10 @@ class GaussianTruth:
         """Ones (n, 1)."""
         return np.ones((len(check_finite_points(points, self.mean.size)), 1))
 
-    def energy_quantiles(self, probabilities: Any) -> Array:
-        """Quantiles of ``lowest`` + ½ χ²(dim)."""
-        return half_chi2_quantiles(self.lowest, self.mean.size, check_probabilities(probabilities))
-
-    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
-        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
-        return half_chi2_tails(self.lowest, self.mean.size, check_array("energies", energies))
-
     @property
-    def energy_accuracy(self) -> EnergyAccuracy:
-        """Of energy quantiles."""
-        return BOTH_TAILS
+    def law_of_energy(self) -> "HalfChi2":
+        """``lowest`` + ½ χ²(dim)."""
+        return HalfChi2(self.lowest, self.mean.size)
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell in the first two coordinates, shape (nx, ny); in one dimension (nx,)."""
@@ -75,17 +66,25 @@ class GaussianTruth:
         return np.asarray(np.linalg.cholesky(self.covariance))
 
 
-def half_chi2_quantiles(lowest: float, dim: int, probabilities: Array) -> Array:
-    """Quantiles of ``lowest`` + ½ χ²(dim), each from the smaller of the two tails."""
-    half = 0.5 * dim
-    upper = scipy.special.gammainccinv(half, 1.0 - probabilities)
-    return np.asarray(lowest + np.where(probabilities > 0.5, upper, scipy.special.gammaincinv(half, probabilities)))
+class HalfChi2(NamedTuple):
+    """The law of ``lowest`` + ½ χ²(dim), in closed form."""
 
+    lowest: float
+    dim: int
+    accuracy: EnergyAccuracy = BOTH_TAILS
 
-def half_chi2_tails(lowest: float, dim: int, energies: Array) -> tuple[Array, Array]:
-    """P(U ≤ u) and P(U > u) of U = ``lowest`` + ½ χ²(dim)."""
-    half, above = 0.5 * dim, np.maximum(energies - lowest, 0.0)
-    return np.asarray(scipy.special.gammainc(half, above)), np.asarray(scipy.special.gammaincc(half, above))
+    def quantiles(self, probabilities: Array) -> Array:
+        """Energies u with P(U ≤ u) = p, each from the smaller of the two tails."""
+        half = 0.5 * self.dim
+        upper, lower = (
+            scipy.special.gammainccinv(half, 1.0 - probabilities), scipy.special.gammaincinv(half, probabilities)
+        )  # fmt: skip
+        return np.asarray(self.lowest + np.where(probabilities > 0.5, upper, lower))
+
+    def tails_at(self, levels: Array) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``levels``, of its shape."""
+        half, above = 0.5 * self.dim, np.maximum(levels - self.lowest, 0.0)
+        return np.asarray(scipy.special.gammainc(half, above)), np.asarray(scipy.special.gammaincc(half, above))
 
 
 def gaussian_cells(mean: Array, covariance: Array, edges: list[Array]) -> Array:

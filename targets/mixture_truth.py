@@ -9,14 +9,14 @@ import scipy
 from numpy.typing import NDArray
 
 from toolkit.checks import check_array
-from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points, check_points
+from toolkit.problem import Modes, Spread, Target, check_finite_points, check_points
 
-from .energy_law import ROUGHLY, energy_law
-from .energy_levels import BOTH_TAILS, EnergyLaw, tails_at
-from .gaussian_truth import gaussian_cells, half_chi2_quantiles, half_chi2_tails
+from .energy_law import energy_law
+from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
+from .gaussian_truth import HalfChi2, gaussian_cells
 from .panels import energies_of
 from .rejection import check_draws, generator
-from .truth_checks import check_probabilities, checked_edges
+from .truth_checks import checked_edges
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def with_mixture_truth(target: Target, means: Array, covariances: Array, weights
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureTruth:
+class MixtureTruth(WithEnergyLaw):
     """Truth of Σ w_k N(μ_k, Σ_k), whose normalised energy is that of ``target``; closed forms but for two things.
 
     Cells of components correlated in the first two coordinates are by quadrature, to 1e-10. Energy quantiles and tails:
@@ -99,56 +99,23 @@ class MixtureTruth:
         log_densities = self.log_densities(check_finite_points(points, self.target.dim))
         return np.asarray(np.exp(log_densities - scipy.special.logsumexp(log_densities, axis=1, keepdims=True)))
 
-    @property
-    def energy_accuracy(self) -> EnergyAccuracy:
-        """Of energy quantiles."""
-        return BOTH_TAILS if len(self.weights) == 1 or self._levels is not None else ROUGHLY
-
-    def energy_quantiles(self, probabilities: Any) -> Array:
-        """Energies u with P(U ≤ u) = p."""
-        shares = check_probabilities(probabilities)
-        if len(self.weights) == 1:
-            return half_chi2_quantiles(self._lowest, self.target.dim, shares)
-        if self._levels is not None:
-            return self._levels.quantiles(shares)
-        energies, below = self._energy_law
-        return np.asarray(np.interp(shares, below, energies))
-
-    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
-        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
-        wanted = check_array("energies", energies)
-        if len(self.weights) == 1:
-            return half_chi2_tails(self._lowest, self.target.dim, wanted)
-        if self._levels is not None:
-            return tails_at(self._levels.tails, wanted)
-        levels, below = self._energy_law
-        share = np.asarray(np.interp(wanted, levels, below, 0.0, 1.0))
-        return share, 1.0 - share
-
-    @property
-    def _lowest(self) -> float:
-        """The energy of the first component's mean."""
-        return float(-self.log_density(self.means[:1])[0])
-
     @cached_property
-    def _levels(self) -> EnergyLaw | None:
-        """The law of the energy by quadrature; None in more than two dimensions, or of more components than 64."""
-        if self.target.dim > 2 or len(self.weights) > MOST_BY_QUADRATURE:
-            return None
-        spread = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
-        breaks = [
-            np.unique(np.concatenate([mean + far * width for far in (-4.0, -1.0, 0.0, 1.0, 4.0)]).round(12))
-            for mean, width in zip(self.means.T, spread.T, strict=True)
-        ]
-        low, high = (self.means - 8.0 * spread).min(axis=0), (self.means + 8.0 * spread).max(axis=0)
-        return EnergyLaw.about(partial(energies_of, self.target), low, high, breaks)
-
-    @cached_property
-    def _energy_law(self) -> tuple[Array, Array]:
-        """Energies in order, and the probability up to the middle of each."""
+    def law_of_energy(self) -> HalfChi2 | EnergyLaw | EnergyTable:
+        """½ χ² of one component; by quadrature in one and two dimensions; else by quasi-random points."""
+        dim = self.target.dim
+        if len(self.weights) == 1:
+            return HalfChi2(float(-self.log_density(self.means[:1])[0]), dim)
+        if dim <= 2 and len(self.weights) <= MOST_BY_QUADRATURE:
+            spread = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
+            breaks = [
+                np.unique(np.concatenate([mean + far * width for far in (-4.0, -1.0, 0.0, 1.0, 4.0)]).round(12))
+                for mean, width in zip(self.means.T, spread.T, strict=True)
+            ]
+            low, high = (self.means - 8.0 * spread).min(axis=0), (self.means + 8.0 * spread).max(axis=0)
+            return EnergyLaw.about(partial(energies_of, self.target), low, high, breaks)
 
         def radius(shares: Array) -> Array:
-            return np.asarray(np.sqrt(2.0 * scipy.special.gammaincinv(0.5 * self.target.dim, shares)))
+            return np.asarray(np.sqrt(2.0 * scipy.special.gammaincinv(0.5 * dim, shares)))
 
         def place(mean: Array, root: Array, away: Array) -> Array:
             return np.asarray(mean + away @ root.T)

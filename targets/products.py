@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
 from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
-from .energy_levels import BOTH_TAILS, EnergyLaw, tails_at
+from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from .rejection import check_draws
-from .truth_checks import check_probabilities, checked_edges
+from .truth_checks import checked_edges
 from .window import WindowTruth
 
 Array = NDArray[np.float64]
@@ -23,7 +22,7 @@ MOST_MODES = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
-class ProductTruth:
+class ProductTruth(WithEnergyLaw):
     """Truth of ``dim`` ≥ 2 independent coordinates that each have the one-dimensional truth ``line``.
 
     The energy's law is the convolution of the coordinates': atoms shared between the two bins about each, so that
@@ -81,34 +80,12 @@ class ProductTruth:
                 f"independent, so look at one with dim=1"
             )
 
-    def energy_quantiles(self, probabilities: Any) -> Array:
-        """Quantiles of U."""
-        shares = check_probabilities(probabilities)
-        if self._levels is not None:
-            return self._levels.quantiles(shares)
-        energies, below = self._energy_law
-        return np.asarray(np.interp(shares, below, energies))
-
-    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
-        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
-        levels = check_array("energies", energies)
-        if self._levels is not None:
-            return tails_at(self._levels.tails, levels)
-        places, below = self._energy_law
-        share = np.asarray(np.interp(levels, places, below, 0.0, 1.0))
-        return share, 1.0 - share
-
-    @property
-    def energy_accuracy(self) -> EnergyAccuracy:
-        """Of energy quantiles."""
-        return EnergyAccuracy(0.0, 1e-4) if self._levels is None else BOTH_TAILS
-
     @cached_property
-    def _levels(self) -> EnergyLaw | None:
-        """The law of the energy in two dimensions by quadrature over its level sets, from that of one coordinate."""
-        line = self.line.levels
-        if self.dim != 2 or line is None:
-            return None
+    def law_of_energy(self) -> EnergyLaw | EnergyTable:
+        """In two dimensions by quadrature over level sets, from the energy of one coordinate; else by convolution."""
+        line = self.line.law_of_energy
+        if self.dim != 2 or not isinstance(line, EnergyLaw):
+            return self._convolution
 
         def energies(points: Array) -> Array:
             return np.asarray(line.energies(points[:, :1]) + line.energies(points[:, 1:]))
@@ -117,9 +94,9 @@ class ProductTruth:
         return EnergyLaw.within(energies, [low] * 2, [high] * 2, [self.line.breaks[0]] * 2)
 
     @cached_property
-    def _energy_law(self) -> tuple[Array, Array]:
-        """Energies, and the probability up to each."""
-        atoms = self.line.energy_quantiles((np.arange(ATOMS) + 0.5) / ATOMS)
+    def _convolution(self) -> EnergyTable:
+        """Energies, and the probability up to each; from the table of one coordinate's, for its quantiles are many."""
+        atoms = self.line.energy_table.quantiles((np.arange(ATOMS) + 0.5) / ATOMS)
         lowest, spread = atoms[0], float(np.std(atoms))
         top = self.dim * (atoms.mean() - lowest) + 12.0 * np.sqrt(self.dim) * spread + 1.5 * (atoms[-1] - lowest)
         width = top / BINS
@@ -129,7 +106,7 @@ class ProductTruth:
         masses = np.bincount(left, 1.0 - share, BINS) + np.bincount(left + 1, share, BINS)
         total = np.fft.irfft(np.fft.rfft(masses / ATOMS) ** self.dim, BINS)
         below = np.maximum.accumulate(np.cumsum(total) - 0.5 * total)
-        return self.dim * lowest + width * np.arange(BINS), below
+        return EnergyTable(self.dim * lowest + width * np.arange(BINS), below, EnergyAccuracy(0.0, 1e-4))
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell in the first two coordinates, shape (nx, ny)."""

@@ -10,18 +10,18 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_number, check_scale, check_text
+from toolkit.checks import check_number, check_scale, check_text
 from toolkit.maths import exp_share, fma, log, select
-from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points
+from toolkit.problem import Modes, Spread, Target, check_finite_points
 
-from .energy_law import ROUGHLY, energy_law
-from .energy_levels import BOTH_TAILS, EnergyLaw, tails_at
+from .energy_law import energy_law
+from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from .mixture_truth import MOST_BY_QUADRATURE, check_components
 from .mixtures import square_distances
 from .panels import energies_of
 from .rejection import check_draws, generator
 from .strips import strip_masses
-from .truth_checks import check_probabilities, checked_edges
+from .truth_checks import checked_edges
 
 Array = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def student_mixture(
 
 
 @dataclass(frozen=True, eq=False)
-class StudentTruth:
+class StudentTruth(WithEnergyLaw):
     """Truth of ``student_mixture``: closed forms; cells to 1e-10.
 
     Energy quantiles and tails: in one and two dimensions, for ν ≥ 2, by ``energy_levels``, to 1e-6 of the smaller tail;
@@ -154,54 +154,22 @@ class StudentTruth:
         shares = np.exp(shares - shares.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def energy_quantiles(self, probabilities: Any) -> Array:
-        """Quantiles of U."""
-        shares = check_probabilities(probabilities)
-        if self._levels is not None:
-            return self._levels.quantiles(shares)
-        energies, below = self._energy_law
-        return np.asarray(np.interp(shares, below, energies))
-
-    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
-        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
-        wanted = check_array("energies", energies)
-        if self._levels is not None:
-            return tails_at(self._levels.tails, wanted)
-        levels, below = self._energy_law
-        share = np.asarray(np.interp(wanted, levels, below, 0.0, 1.0))
-        return share, 1.0 - share
-
-    @property
-    def energy_accuracy(self) -> EnergyAccuracy:
-        """Of energy quantiles."""
-        return ROUGHLY if self._levels is None else BOTH_TAILS
-
     @cached_property
-    def _target(self) -> Target:
-        """The target alone."""
-        return Target("", self.means.shape[1], student_mixture_block, self.parameters, 2 * len(self.means) + 2)
-
-    @cached_property
-    def _levels(self) -> EnergyLaw | None:
-        """The law of the energy by quadrature, with panels that double in length away from the means."""
-        if self.means.shape[1] > 2 or self.degrees < 2.0 or len(self.weights) > MOST_BY_QUADRATURE:
-            return None
-        reach = 10.0 ** (17.0 / self.degrees) * np.sqrt(max(1.0, self.degrees))
-        far = self.scale * np.exp2(np.arange(-1.0, np.log2(reach) + 1.0))
-        breaks = [
-            np.unique((column[:, None] + np.concatenate([-far, [0.0], far])).round(12)) for column in self.means.T
-        ]
-        low, high = self.means.min(axis=0) - far[-1], self.means.max(axis=0) + far[-1]
-        return EnergyLaw.within(partial(energies_of, self._target), low, high, breaks)
-
-    @cached_property
-    def _energy_law(self) -> tuple[Array, Array]:
-        """Energies in order, and the probability up to the middle of each."""
-        target = self._target
+    def law_of_energy(self) -> EnergyLaw | EnergyTable:
+        """By quadrature, with panels that double in length away from the means; or by quasi-random points."""
+        dim = self.means.shape[1]
+        target = Target("", dim, student_mixture_block, self.parameters, 2 * len(self.means) + 2)
+        if dim <= 2 and self.degrees >= 2.0 and len(self.weights) <= MOST_BY_QUADRATURE:
+            reach = 10.0 ** (17.0 / self.degrees) * np.sqrt(max(1.0, self.degrees))
+            far = self.scale * np.exp2(np.arange(-1.0, np.log2(reach) + 1.0))
+            about = np.concatenate([-far, [0.0], far])
+            breaks = [np.unique((column[:, None] + about).round(12)) for column in self.means.T]
+            low, high = self.means.min(axis=0) - far[-1], self.means.max(axis=0) + far[-1]
+            return EnergyLaw.within(partial(energies_of, target), low, high, breaks)
 
         def radius(shares: Array) -> Array:
             """‖x − μ‖² / (ν s²) = 1/b − 1, b of the beta law of (ν/2, dim/2)."""
-            stretch = scipy.special.betaincinv(0.5 * self.degrees, 0.5 * target.dim, shares)
+            stretch = scipy.special.betaincinv(0.5 * self.degrees, 0.5 * dim, shares)
             return np.asarray(self.scale * np.sqrt(self.degrees * (1.0 - stretch) / stretch))
 
         return energy_law(target, self.weights, radius, [partial(np.add, mean) for mean in self.means])

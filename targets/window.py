@@ -12,11 +12,11 @@ from toolkit.checks import check_array, check_count, check_numbers
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from .boxes import closed_lattice, refined_axis, with_middles
-from .energy_levels import BOTH_TAILS, EnergyLaw, tails_at
+from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from .nearest import nearest_of, one_hot
 from .panels import BATCH, Label, Panels, energies_of, panels_of
 from .rejection import accepted, check_draws, generator
-from .truth_checks import check_probabilities, checked_edges
+from .truth_checks import checked_edges
 
 Array = NDArray[np.float64]
 Draw = Callable[[int, int], Array]
@@ -49,7 +49,7 @@ def window_truth(
 
 
 @dataclass(frozen=True, eq=False)
-class WindowTruth:
+class WindowTruth(WithEnergyLaw):
     """Truth by quadrature over panels (``panels.panels_of``), computed when first asked for.
 
     accuracy holds for cells, mode weights and moments. Energy quantiles and tails are by ``energy_levels``, to 1e-6 of
@@ -142,33 +142,11 @@ class WindowTruth:
         """1 for the mode in whose region a point lies, else 0; shape (n, modes)."""
         return one_hot(self._labels(check_finite_points(points, self.target.dim)), len(self.centres))
 
-    def energy_quantiles(self, probabilities: Any) -> Array:
-        """Energies u with P(U ≤ u) = p."""
-        shares = check_probabilities(probabilities)
-        if self.levels is not None:
-            return self.levels.quantiles(shares)
-        order, below = self._energy_order
-        return np.asarray(np.interp(shares, below, order))
-
-    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
-        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
-        levels = check_array("energies", energies)
-        if self.levels is not None:
-            return tails_at(self.levels.tails, levels)
-        order, below = self._energy_order
-        share = np.asarray(np.interp(levels, order, below, 0.0, 1.0))
-        return share, 1.0 - share
-
-    @property
-    def energy_accuracy(self) -> EnergyAccuracy:
-        """Of energy quantiles."""
-        return EnergyAccuracy(0.0, 1e-4) if self.levels is None else BOTH_TAILS
-
     @cached_property
-    def levels(self) -> EnergyLaw | None:
-        """The law of the energy by quadrature over its level sets; panels as small about the centres as theirs here."""
+    def law_of_energy(self) -> EnergyLaw | EnergyTable:
+        """By quadrature over level sets, with panels as small about the centres as theirs here; or ``energy_table``."""
         if (self.walled and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
-            return None
+            return self.energy_table
         law = EnergyLaw.within if self.walled else EnergyLaw.about
         return law(partial(energies_of, self.target), self.window[:, 0], self.window[:, 1], self.breaks)
 
@@ -183,11 +161,12 @@ class WindowTruth:
         ]
 
     @cached_property
-    def _energy_order(self) -> tuple[Array, Array]:
+    def energy_table(self) -> EnergyTable:
         """Energies of the nodes in order, and the probability up to the middle of each."""
         order = np.argsort(self._panels.energies)
         weights = self._panels.weights[order]
-        return self._panels.energies[order], np.cumsum(weights) - 0.5 * weights
+        below = np.cumsum(weights) - 0.5 * weights
+        return EnergyTable(self._panels.energies[order], below, EnergyAccuracy(0.0, 1e-4))
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell, shape (nx, ny), or (nx,) in one dimension; panels with edges at the cells'."""

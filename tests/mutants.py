@@ -753,8 +753,8 @@ MUTANTS = [
     Mutant(
         "mixtures: energy quantiles by quasi-random points",
         "targets/mixture_truth.py",
-        "if self.target.dim > 2 or",
-        "if self.target.dim > 0 or",
+        "if dim <= 2 and",
+        "if dim <= 0 and",
         "tests/test_energy_levels.py -k product",
     ),
     Mutant(
@@ -1166,8 +1166,8 @@ MUTANTS = [
     Mutant(
         "mixture energies: radius of another dimension",
         "targets/mixture_truth.py",
-        "gammaincinv(0.5 * self.target.dim, shares)))",
-        "gammaincinv(0.5 * (self.target.dim + 1), shares)))",
+        "gammaincinv(0.5 * dim, shares)))",
+        "gammaincinv(0.5 * (dim + 1), shares)))",
         "tests/test_mixtures.py -k energy_law",
     ),
     Mutant(
