@@ -16,8 +16,8 @@ from toolkit.problem import Modes, Spread, Target, check_finite_points
 
 from .energy_law import energy_law
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
+from .gaussian_mixtures import square_distances
 from .mixture_truth import MOST_BY_QUADRATURE, check_components
-from .mixtures import square_distances
 from .panels import energies_of
 from .rejection import check_draws, generator
 from .strips import strip_masses

@@ -1964,14 +1964,14 @@ MUTANTS = [
     ),
     Mutant(
         "simulated data: velocities of the noisy states",
-        "sysid/data.py",
+        "sysid/data_sources.py",
         "slopes_along(system, times, states, p)",
         "slopes_along(system, times, states + deviations * draws, p)",
         "tests/test_sysid_data.py",
     ),
     Mutant(
         "simulated data: log-normal errors not of median 1",
-        "sysid/data.py",
+        "sysid/data_sources.py",
         "np.exp(deviations * draws)",
         "np.exp(deviations * draws - 0.5 * deviations**2)",
         "tests/test_sysid_data.py",

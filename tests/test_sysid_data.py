@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sysid import data, delimited, systems
+from sysid import data, data_sources, delimited, systems
 from sysid.data import check, from_arrays, load, lynx_hare, simulate
 from sysid.system import System
 
@@ -90,7 +90,7 @@ def test_a_system_that_blows_up_is_an_error_not_a_hang(method):
 
 
 def test_a_stiff_system_ends(monkeypatch):
-    monkeypatch.setattr(data, "MOST_EVALUATIONS", 20_000)
+    monkeypatch.setattr(data_sources, "MOST_EVALUATIONS", 20_000)
     with pytest.raises(ArithmeticError, match="van_der_pol was not solved: 21000 evaluations, and only t = "):
         simulate(systems.van_der_pol(), [0.0, 1e6], parameters=[1e6], seed=0)
 
