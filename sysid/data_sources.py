@@ -24,8 +24,8 @@ from toolkit.checks import (
 from .integrate import check_times, solve
 from .reading import load
 from .series import Series
-from .slopes import checked_rhs, slopes_along
-from .system import System
+from .slopes import slopes_along
+from .system import System, checked_rhs
 
 Array = NDArray[np.float64]
 ERRORS = ("gaussian", "lognormal")

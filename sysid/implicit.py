@@ -19,7 +19,7 @@ from toolkit.signatures import DOMAIN
 
 from .constraints import Coordinates
 from .own_systems import differs
-from .steppers import analytic
+from .system import analytic
 
 Array = NDArray[np.float64]
 

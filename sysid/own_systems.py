@@ -12,8 +12,7 @@ from toolkit.bytecode import names_in
 from toolkit.extras import optional
 from toolkit.rebinding import raises
 
-from .slopes import checked_rhs
-from .system import System
+from .system import System, checked_rhs
 from .terms import check_equations
 
 Array = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """From data to the start of a trajectory's sampler, by way of shots that are ever more like the one wanted."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,6 @@ from .search_progress import SearchProgress
 from .series import Series
 from .shots import Equations, Errors, Shot, shot_of, steps_between
 
-if TYPE_CHECKING:
-    from .trajectory import Trajectory
-
 Array = NDArray[np.float64]
 AGREEMENT = 1e-6  # of a step and half of it, over one interval, in units of the states' spread
 LEAST_NOISE = 1e-6  # of a guess, in the same units
@@ -22,11 +19,25 @@ GUESSED_SEGMENTS = 10
 CHECKED = 24  # rows of the data at which derivatives are compared with differences
 
 
+@dataclass(frozen=True)
+class TrajectorySettings:
+    """How states become data, and how a solution is computed: the arguments of ``trajectory``, checked."""
+
+    errors: str
+    noise: str | tuple[float, ...]
+    start: str | tuple[float, ...]
+    method: str
+    step: float | None
+    segments: int
+    gap: float
+    limit: float
+
+
 class Search:
     """The way from data to a shot and a start: smoothed states, matched parameters, a step, ever fewer segments."""
 
     def __init__(
-        self, law: "Trajectory", equations: Equations, data: Series, values: Array, progress: SearchProgress
+        self, law: TrajectorySettings, equations: Equations, data: Series, values: Array, progress: SearchProgress
     ) -> None:
         self.progress = progress
         self.law, self.equations, self.times = law, equations, data.times

@@ -13,8 +13,8 @@ from toolkit.trigonometry import cos, sin
 from .libraries import Term, monomial_text
 from .model import Model
 from .model_source import compiled
-from .steppers import TABLEAUS, analytic, built, moved, slope_of, tuple_text, weighted
-from .system import System
+from .steppers import TABLEAUS, built, moved, slope_of, tuple_text, weighted
+from .system import System, analytic
 
 TINY, HUGE = 1e-40, 1e40  # of complex steps: far below rounding, far above the smallest number
 

@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from toolkit.compiling import FunctionPointer, inlined
+from toolkit.compiling import FunctionPointer
 from toolkit.lanes import lane_access
 from toolkit.pointwise import reason
 from toolkit.signatures import FLOATS, MATRIX
 from toolkit.vectors import WideCompiler
 
-from .steppers import analytic, rk4_step, rk5_step, slope_of
-from .system import System
+from .steppers import rk4_step, rk5_step, slope_of
+from .system import System, checked_rhs, refused
 
 FIXED = {"rk4": rk4_step, "rk5": rk5_step}
 COMPLEX_MATRIX = types.Array(types.complex128, 2, "C")
@@ -102,34 +101,3 @@ def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any],
         return Pointer(njit(signature, nogil=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)(block))
     except Exception as error:  # Numba refuses in many classes
         raise refused(rhs, dim, "", reason(error)) from error
-
-
-@functools.lru_cache(maxsize=256)
-def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: Any) -> Any:
-    """A right-hand side compiled for ``number``. Raises TypeError where it does not, or gives no ``dim`` of them."""
-    kind = "complex numbers, by which derivatives are taken," if number is types.complex128 else "floats"
-    given = (types.float64, types.UniTuple(number, dim), types.UniTuple(number, n_parameters))
-    try:
-        compiled = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
-        compiled = analytic(rhs) if number is types.complex128 else compiled
-        compiled.compile(given)
-    except Exception as error:  # Numba refuses in many classes
-        raise refused(rhs, dim, kind, reason(error)) from error
-    returned = compiled.overloads[given].signature.return_type
-    if not isinstance(returned, types.BaseTuple) or len(returned) != dim:
-        found = f"a tuple of {len(returned)}" if isinstance(returned, types.BaseTuple) else str(returned)
-        raise refused(rhs, dim, kind, f"it returns {found}")
-    allowed = (types.Integer, types.Float, types.Boolean, *((types.Complex,) if number is types.complex128 else ()))
-    for d, entry in enumerate(returned):
-        if not isinstance(types.unliteral(entry), allowed):
-            raise refused(rhs, dim, kind, f"its slope [{d}] is {entry}")
-    return compiled
-
-
-def refused(rhs: Callable[..., Any], dim: int, kind: str, why: str) -> TypeError:
-    """What is wrong with a right-hand side."""
-    why = "it makes arrays or lists; let it return a tuple" if why.startswith("NRT") else why
-    return TypeError(
-        f"rhs must be a function (t, x, p) of tuples that Numba can compile{kind and ' for ' + kind} and that returns "
-        f"a tuple of {dim} numbers, but {getattr(rhs, '__name__', rhs)} is not: {why}"
-    )

@@ -14,6 +14,8 @@ from toolkit.compiling import inlined
 from toolkit.maths import fma
 from toolkit.rebinding import rebind
 
+from .system import analytic
+
 INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
 RK4_STAGES = ((0.5, (0.5,)), (0.5, (0.0, 0.5)), (1.0, (0.0, 0.0, 1.0)))
 RK4_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
@@ -46,11 +48,6 @@ def built(name: str, source: str, **space: Any) -> Callable[..., Any]:
 def tuple_text(entries: list[str]) -> str:
     """The text of a tuple."""
     return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
-
-
-def analytic(function: Callable[..., Any]) -> Any:
-    """A user's function as it is compiled for complex steps: integer powers, also in what it calls, are products."""
-    return rebind(function, allocates=True, ours=False, products=True)
 
 
 def weighted(x, weights, slopes):

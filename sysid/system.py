@@ -1,14 +1,20 @@
-"""A dynamical system: a right-hand side of one state, compiled for lanes, with its names and usual numbers."""
+"""A dynamical system: a right-hand side of one state, with its names and usual numbers, and whether it compiles."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from toolkit.binding import HoldsFunctions, bound
 from toolkit.checks import check_number, check_row, check_text, is_sequence
+from toolkit.compiling import inlined
+from toolkit.pointwise import reason
+from toolkit.rebinding import rebind
 
 from .terms import Terms, check_terms
 
@@ -103,3 +109,39 @@ def check_units(units: Any, n: int) -> tuple[str, ...]:
     if len(given) != n:
         raise ValueError(f"units must name one unit per state, {n}, got {len(given)}")
     return given
+
+
+def analytic(function: Callable[..., Any]) -> Any:
+    """A user's function as it is compiled for complex steps: integer powers, also in what it calls, are products."""
+    return rebind(function, allocates=True, ours=False, products=True)
+
+
+@functools.lru_cache(maxsize=256)
+def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: Any) -> Any:
+    """A right-hand side compiled for ``number``. Raises TypeError where it does not, or gives no ``dim`` of them."""
+    kind = "complex numbers, by which derivatives are taken," if number is types.complex128 else "floats"
+    given = (types.float64, types.UniTuple(number, dim), types.UniTuple(number, n_parameters))
+    try:
+        compiled = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
+        compiled = analytic(rhs) if number is types.complex128 else compiled
+        compiled.compile(given)
+    except Exception as error:  # Numba refuses in many classes
+        raise refused(rhs, dim, kind, reason(error)) from error
+    returned = compiled.overloads[given].signature.return_type
+    if not isinstance(returned, types.BaseTuple) or len(returned) != dim:
+        found = f"a tuple of {len(returned)}" if isinstance(returned, types.BaseTuple) else str(returned)
+        raise refused(rhs, dim, kind, f"it returns {found}")
+    allowed = (types.Integer, types.Float, types.Boolean, *((types.Complex,) if number is types.complex128 else ()))
+    for d, entry in enumerate(returned):
+        if not isinstance(types.unliteral(entry), allowed):
+            raise refused(rhs, dim, kind, f"its slope [{d}] is {entry}")
+    return compiled
+
+
+def refused(rhs: Callable[..., Any], dim: int, kind: str, why: str) -> TypeError:
+    """What is wrong with a right-hand side."""
+    why = "it makes arrays or lists; let it return a tuple" if why.startswith("NRT") else why
+    return TypeError(
+        f"rhs must be a function (t, x, p) of tuples that Numba can compile{kind and ' for ' + kind} and that returns "
+        f"a tuple of {dim} numbers, but {getattr(rhs, '__name__', rhs)} is not: {why}"
+    )

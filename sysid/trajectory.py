@@ -12,7 +12,7 @@ from .libraries import Library
 from .model import Model
 from .prepared import Prepared
 from .search_progress import SearchProgress
-from .searching import Search
+from .searching import Search, TrajectorySettings
 from .series import Series, check_series
 from .shots import Shot, equations_of, values_in_order
 from .steppers import TABLEAUS
@@ -23,17 +23,8 @@ WORDS = {"noise": ("free", "known"), "start": ("free", "fixed")}
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class Trajectory(TrajectorySettings):
     """What ``trajectory`` makes: how states become data."""
-
-    errors: str
-    noise: str | tuple[float, ...]
-    start: str | tuple[float, ...]
-    method: str
-    step: float | None
-    segments: int
-    gap: float
-    limit: float
 
     def prepare(
         self, data: Series, model: System | Library | Model, progress: SearchProgress | None = None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .libraries import Library, column_of
 from .series import Series
-from .steppers import analytic
+from .system import analytic
 
 Array = NDArray[np.float64]
 STEP = 1e-40  # of complex steps: its square is 0 beside any state

@@ -68,7 +68,7 @@ def cell_integrals(target: Target, rings: Sequence[Array], x_edges: Any, y_edges
     )
 
 
-def rule(order: int) -> tuple[Array, Array, Array]:
+def triangle_rule(order: int) -> tuple[Array, Array, Array]:
     """Places s, t in [0, 1] and weights of the Gauss–Legendre rule on a triangle c + s ((1 − t) a + t b)."""
     nodes, weights = np.polynomial.legendre.leggauss(order)
     s, t = np.repeat(0.5 * (nodes + 1.0), order), np.tile(0.5 * (nodes + 1.0), order)
@@ -86,7 +86,7 @@ def fine_integrals(
     shape = x_edges.size - 1, y_edges.size - 1
     results = []
     pieces = cut_rings(rings, x_edges, y_edges)
-    for s, t, weight in map(rule, (ORDER, LOWER_ORDER)):
+    for s, t, weight in map(triangle_rule, (ORDER, LOWER_ORDER)):
         totals = np.zeros(shape[0] * shape[1])
         for triangles, cells in pieces:
             for start in range(0, len(cells), BATCH):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sysid import data, data_sources, delimited, systems
+from sysid import data_sources, delimited, systems
 from sysid.data import check, from_arrays, load, lynx_hare, simulate
 from sysid.system import System
 
