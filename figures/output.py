@@ -10,8 +10,9 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from toolkit.checks import check_flag, check_instance, check_text, is_sequence
+from toolkit.extras import package_root
 
-OUT = Path(__file__).resolve().parent / "out"
+OUT = package_root(__name__) / "out"
 QUICK = os.environ.get("QUICK", "0") not in ("", "0")
 
 

@@ -1,7 +1,6 @@
 """Data to identify a system from: simulated with noise, from arrays, and a table of the public record."""
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from toolkit.checks import (
     check_real_array,
     check_row,
 )
+from toolkit.extras import package_root
 
 from .integrate import check_times, solve
 from .reading import load
@@ -166,6 +166,6 @@ def lynx_hare() -> Series:
     Carpenter (2018). Its time is the year.
     """
     return load(
-        Path(__file__).with_name("lynx_hare.csv"), time="year", states=("hare", "lynx"), time_unit="year",
+        package_root(__name__) / "lynx_hare.csv", time="year", states=("hare", "lynx"), time_unit="year",
         units=("thousand pelts",) * 2, source="Hudson's Bay Company, after Odum (1953) and Howard (2009)",
     )  # fmt: skip

@@ -1,7 +1,6 @@
 """Reference numbers of a logistic regression's posterior, by a long exact HMC run, and where they are stored."""
 
 import hashlib
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,11 +8,12 @@ import scipy
 from numpy.typing import NDArray
 
 from toolkit import sample, samplers, schedules
+from toolkit.extras import package_root
 from toolkit.problem import Target
 
 Array = NDArray[np.float64]
 
-STORE = Path(__file__).with_name("logistic_references.npz")
+STORE = package_root(__name__) / "logistic_references.npz"
 CHAINS, BURN_IN, STEPS = 64, 300, 8000
 PROBABILITIES = np.concatenate([[0.001, 0.005], np.arange(0.01, 0.995, 0.01), [0.995, 0.999]])
 FREEDOM = 10.0  # degrees of freedom of the envelope: at 40 the bound on the log ratio lies far out and is hard to find

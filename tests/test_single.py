@@ -1,6 +1,8 @@
 """``dtype="float32"``: its functions, that every part has a twin, laws, and what it refuses."""
 
+import inspect
 import re
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -11,15 +13,20 @@ from laws import deviation, variance_deviation
 
 from benchmarks.float32 import FUNCTIONS, SAMPLERS, error_of, every_float32, in_float32, starts, twins_on_this_processor
 from benchmarks.sampler_laws import NORMAL
+from sysid.implicit import beyond_of
+from sysid.shooting import shooting_kernel
 from targets import catalogue, mixtures
 from toolkit import CheckpointError, Layout, Target, sample, samplers, single
+from toolkit.bytecode import codes_in
 from toolkit.comparing import asked_for
 from toolkit.describing import differences
 from toolkit.engine import advance
 from toolkit.job_arguments import make_job
 from toolkit.philox import to_uniform
+from toolkit.preconditioned import move_preconditioned
 from toolkit.proposals import propose
 from toolkit.tempers import TEMPERS
+from toolkit.trigonometry import angle
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6
 # Largest errors on all float32, in ulp, or absolute in units of 2⁻²⁴, rounded up.
@@ -81,11 +88,41 @@ def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
         single.twin(tiny)
 
 
-@pytest.mark.parametrize("key", [key for key in single.INSTEAD if key[1] in (1e300, 1e-300)])
-def test_what_stands_in_for_a_constant_is_needed(key):
-    with pytest.raises(single.PrecisionError):
-        single.to_single(key[1], "part", "some other module")
-    assert np.isfinite(single.to_single(key[1], "part", key[0]))
+STAND_INS = [(name, number) for name, numbers in single.INSTEAD.items() for number in numbers]
+ELSEWHERE = {"sysid.shooting_kernel": shooting_kernel, "sysid.beyond_of": beyond_of}  # not imported by the toolkit
+
+
+@pytest.mark.parametrize(("name", "number"), STAND_INS)
+def test_what_stands_in_for_a_constant_is_another_float32(name, number):
+    if number in (1e300, 1e-300):
+        with pytest.raises(single.PrecisionError):
+            single.to_single(number, "part")
+    found = single.to_single(number, "part", single.INSTEAD[name])
+    assert np.isfinite(found)
+    assert found != 0.0
+    with np.errstate(over="ignore"):
+        assert found != np.float32(number)
+
+
+@pytest.mark.parametrize("name", [name for name in single.INSTEAD if not name.startswith("toolkit.")])
+def test_functions_of_other_packages_with_stand_ins_are_there(name):
+    outer = inspect.unwrap(ELSEWHERE[name.partition(".<locals>")[0]])
+    (code,) = [code for code in codes_in(outer.__code__) if f"sysid.{code.co_qualname}" == name]
+    inner = FunctionType(code.replace(co_freevars=()), outer.__globals__)
+    assert single.INSTEAD[name].keys() <= single.numbers_read(inner)
+
+
+@pytest.mark.parametrize("function", [angle, move_preconditioned])
+def test_a_number_that_needs_a_stand_in_is_not_overlooked(function, monkeypatch):
+    """Of our functions: π's low part as a float32 would pass, and make arcs worse without a word."""
+    function = getattr(function, "py_func", function)
+    name = f"toolkit.{function.__name__}"
+    monkeypatch.setitem(single.INSTEAD, name, {0.25: 0.5})
+    with pytest.raises(LookupError, match=name):
+        single.stand_ins(function)
+    monkeypatch.delitem(single.INSTEAD, name)
+    with pytest.raises(LookupError, match=name):
+        single.stand_ins(function)
 
 
 def test_float32_is_refused_where_it_cannot_be(monkeypatch):

@@ -71,18 +71,43 @@ def literal(value: Any) -> str:
 def names_read(code: CodeType) -> tuple[set[str], set[str]]:
     """Global names, and names of attributes, that ``code`` and the codes inside it read."""
     names, attributes = set(), set()
-    for inner in codes_in(code):
-        for instruction in dis.get_instructions(inner):
-            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                names.add(instruction.argval)
-            elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-                attributes.add(instruction.argval)
+    for instruction in instructions_in(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.add(instruction.argval)
     return names, attributes
 
 
 def names_in(code: CodeType) -> set[str]:
     """All names that ``code`` and the codes inside it look up, as globals or as attributes."""
     return {name for inner in codes_in(code) for name in inner.co_names}
+
+
+def instructions_in(code: CodeType) -> Iterator[dis.Instruction]:
+    """The instructions of ``code`` and of the codes inside it."""
+    return (instruction for inner in codes_in(code) for instruction in dis.get_instructions(inner))
+
+
+def constants_in(code: CodeType) -> Iterator[Any]:
+    """The constants of ``code`` and of the codes inside it, and what their tuples hold; no codes and no tuples."""
+    waiting = [value for inner in codes_in(code) for value in inner.co_consts]
+    for value in waiting:
+        if isinstance(value, tuple):
+            waiting.extend(value)
+        elif not isinstance(value, CodeType):
+            yield value
+
+
+def with_constants(code: CodeType, change: Callable[[Any], Any]) -> CodeType:
+    """``code`` with ``change`` of its constants in their places, also in tuples and in the codes inside it."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, CodeType):
+            return with_constants(value, change)
+        return tuple(map(changed, value)) if isinstance(value, tuple) else change(value)
+
+    return code.replace(co_consts=tuple(map(changed, code.co_consts)))
 
 
 def names_missing(function: FunctionType) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .ahead import Ahead
+from .ahead import Ahead, draw_ahead, fill_noise
 from .chain_columns import (
     Shape,
     first_of,
@@ -28,18 +28,24 @@ from .continuous import KICKS
 from .contour import ContourState
 from .device import SIMULATED, cuda
 from .device_compiling import bare, interpreted, lazily
-from .engine import advance
+from .digests import stored_name
+from .engine import advance, look_at_energies, start_momenta
 from .exchange import ExchangeState
+from .flattening import flatten_block
+from .holding import find_missing, hold_diverged
 from .job_parts import Parts
+from .proposals import temper_potential
+from .recording import record_statistics, record_trace
 from .single import twin
 from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, Numbers, Outputs, State
+from .tempers import renew_momenta, scale_gradients
 from .walls import look_nowhere
 
 # What takes the whole state, for every new type of which the simulator would compile it anew.
-INTERPRETED = (
-    "look_at_energies", "start_momenta", "hold_diverged", "find_missing", "record_statistics", "record_trace",
-    "flatten_block", "scale_gradients", "renew_momenta", "temper_potential", "draw_ahead", "fill_noise",
-)  # fmt: skip
+INTERPRETED = frozenset(map(stored_name, (
+    look_at_energies, start_momenta, hold_diverged, find_missing, record_statistics, record_trace, flatten_block,
+    scale_gradients, renew_momenta, temper_potential, draw_ahead, fill_noise,
+)))  # fmt: skip
 
 
 class Kinds(NamedTuple):

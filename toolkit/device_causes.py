@@ -16,6 +16,7 @@ from .chain_compiling import argument_types, compiled_chain_kernel
 from .chain_kernel import Kinds
 from .device_code import Code, contracts
 from .errors import CudaWarning
+from .extras import package_root
 from .job_parts import Parts, tempering_numbers
 from .pointwise import reason
 from .state import TEMPER, Numbers
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .job import Job
 
 PLACES = re.compile(r'File "([^"\n]+)", line (\d+)|\bat ([^"\n]+?) \((\d+)\)')
-NOT_THE_USERS = (Path(__file__).resolve().parent, Path(numba.__file__).resolve().parent)
+NOT_THE_USERS = (package_root(__name__), Path(numba.__file__).resolve().parent)
 NAMES = {"pow": "pow (**)", "powi": "pow (**)", "tgamma": "gamma", "fmax": "max", "fmin": "min"}
 
 

@@ -11,12 +11,14 @@ from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from numba import types
+from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.core.extending import _Intrinsic
 
 from .compiling import inlined
 from .device import SIMULATED, cuda
 from .device_code import Code, functions_called
+from .digests import stored_name
 from .handing import laid_down
 from .kept_code import KeptCode
 
@@ -140,17 +142,23 @@ def lazily(function: Callable[..., Any]) -> Any:
     return njit(error_model="numpy", _nrt=False)(getattr(function, "py_func", function))
 
 
-def interpreted(function: Callable[..., Any], inner: tuple[str, ...]) -> Any:
-    """``function`` as Python runs it, as also those it calls that ``inner`` names; what these call is compiled.
+def interpreted(function: Callable[..., Any], inner: frozenset[str]) -> Any:
+    """``function`` as Python runs it, as also those it calls whose ``stored_name`` is in ``inner``.
 
+    What these call is compiled. A function and its float32 twin have one name.
     For the simulator, which is Python: compiling the engine's whole loop for it would take a minute.
     """
     plain: Any = getattr(function, "py_func", function)
     known = {name: plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__}
-    called = {name: interpreted(value, inner) for name, value in known.items() if name in inner}
+    called = {name: interpreted(value, inner) for name, value in known.items() if is_one_of(value, inner)}
     called |= {name: compiled_call(value) for name, value in known.items() if isinstance(value, _Intrinsic)}
     called |= {name: itself for name, value in known.items() if value is laid_down}
     return FunctionType(plain.__code__, {**plain.__globals__, **called}, plain.__name__)
+
+
+def is_one_of(value: Any, names: frozenset[str]) -> bool:
+    """Whether ``value`` is a function, compiled or not, of one of these stored names."""
+    return isinstance(value, Dispatcher | FunctionType) and stored_name(value) in names
 
 
 def itself(part: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,7 +1,6 @@
 """Compile a plain function of floats so that its ``math`` is ours, and a loop of it vectorises."""
 
 import builtins
-import dis
 import functools
 import math
 import types as python_types
@@ -13,7 +12,7 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from . import hyperbolic, maths, powers, trigonometry
-from .bytecode import names_in
+from .bytecode import instructions_in, names_in
 from .compiling import inlined
 
 Function = python_types.FunctionType
@@ -76,10 +75,7 @@ def replacements(*, products: bool = False) -> dict[int, Any]:
 @functools.cache
 def raises(code: python_types.CodeType | None) -> bool:
     """Whether ``code`` (None: of no Python function) or a function inside it has a statement that raises."""
-    if code is None:
-        return False
-    inside = (constant for constant in code.co_consts if isinstance(constant, python_types.CodeType))
-    return any(i.opname == "RAISE_VARARGS" for i in dis.get_instructions(code)) or any(map(raises, inside))
+    return code is not None and any(i.opname == "RAISE_VARARGS" for i in instructions_in(code))
 
 
 def rebind(

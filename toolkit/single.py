@@ -9,7 +9,8 @@ meets the rest by ordinary promotion: θ and its visits, the tempering variable 
 import builtins
 import math
 import types as python_types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,14 @@ from . import (
     maths,
     medians,
     philox,
+    preconditioned,
     single_maths,
+    stein,
     swapping,
     trigonometry,
 )
-from .bytecode import names_in
+from .bytecode import constants_in, is_ours, names_in, with_constants
+from .digests import stored_name
 
 Function = python_types.FunctionType
 Single = np.float32
@@ -53,13 +57,16 @@ NAMESAKES: dict[Any, Any] = {
     medians.neighbours: single_maths.neighbours,
 }
 ONLY_FLOAT64 = (maths.to_bits, maths.from_bits)
-# What means something else in 24 bits: what a constant's module calls it, and what stands in for it.
-INSTEAD = {
-    ("toolkit.preconditioned", 1e-300): 1e-37,
-    ("toolkit.stein", 1e-300): 1e-37,
-    ("toolkit.trigonometry", trigonometry.PI_LOW): -8.742277657347586e-08,
-    ("sysid.shooting", 1e300): 1e38,
-    ("sysid.implicit", 1e-300): 1e-37,
+# Numbers that mean something else in 24 bits: of our functions that read them, by ``stored_name``, what stands in for
+# each. A function that reads other ones of them than it has here gets no twin (``stand_ins``).
+PI_LOW = {trigonometry.PI_LOW: -8.742277657347586e-08}  # π less its float32
+INSTEAD: dict[str, dict[float, float]] = {
+    stored_name(trigonometry.angle): PI_LOW,
+    stored_name(trigonometry.atan2): PI_LOW,
+    stored_name(preconditioned.move_preconditioned): {1e-300: 1e-37},
+    stored_name(stein.median_bandwidth): {1e-300: 1e-37},
+    "sysid.shooting_kernel.<locals>.forbid": {1e300: 1e38},
+    "sysid.beyond_of.<locals>.beyond": {1e-300: 1e-37},
 }
 TWINS: dict[Any, Any] = {}
 
@@ -68,9 +75,35 @@ class PrecisionError(ValueError):
     """A part that float32 cannot hold."""
 
 
-def to_single(value: float, name: str, module: str = "") -> Any:
-    """``value`` as a float32. Raises PrecisionError where it becomes 0 or inf, or loses digits to being subnormal."""
-    number = INSTEAD.get((module, float(value)), float(value))
+def numbers_read(function: Function) -> set[float]:
+    """The floats among a function's constants, and the globals and cells that it looks up."""
+    names = names_in(function.__code__)
+    there = [function.__globals__[key] for key in names & function.__globals__.keys()]
+    there += [cell.cell_contents for cell in function.__closure__ or ()]
+    return {float(value) for value in [*constants_in(function.__code__), *there] if isinstance(value, float)}
+
+
+def stand_ins(function: Function) -> dict[float, float]:
+    """What ``INSTEAD`` has for a function's numbers. Raises LookupError where it does not fit a function of ours."""
+    if not is_ours(str(function.__module__)):
+        return {}
+    name = stored_name(function)
+    found = INSTEAD.get(name, {})
+    known = set().union(*INSTEAD.values())
+    if numbers_read(function) & known != found.keys():
+        raise LookupError(
+            f"INSTEAD of {__name__} must have the numbers of {name}, which reads {numbers_read(function) & known}, got "
+            f"{found}"
+        )
+    return found
+
+
+def to_single(value: float, name: str, instead: Mapping[float, float] = MappingProxyType({})) -> Any:
+    """``value``, or what is there instead, as a float32.
+
+    Raises PrecisionError where it becomes 0 or inf, or loses digits to being subnormal.
+    """
+    number = instead.get(float(value), float(value))
     with np.errstate(over="ignore", under="ignore"):
         single = Single(number)
     if math.isfinite(number) and (np.isinf(single) or (number != 0.0 and abs(single) < np.finfo(Single).tiny)):
@@ -107,8 +140,9 @@ def make_twin(function: Any, done: dict[Any, Any]) -> Any:
     name, module = f"{plain.__module__}.{plain.__qualname__}", str(plain.__module__)
     space: dict[str, Any] = {"__builtins__": builtins, "__name__": module, "float": Single}
     cells = tuple(python_types.CellType() for _ in plain.__closure__ or ())
-    own = single_code(plain.__code__, name, module)
-    bound = Function(own, space, plain.__name__, replaced(plain.__defaults__, set(), name, module, done), cells)
+    instead = stand_ins(plain)
+    own = with_constants(plain.__code__, lambda v: to_single(v, name, instead) if isinstance(v, float) else v)
+    bound = Function(own, space, plain.__name__, replaced(plain.__defaults__, set(), name, instead, done), cells)
     bound.__qualname__, bound.__module__ = plain.__qualname__, module
     options = getattr(function, "targetoptions", {})
     kept = {key: options[key] for key in ("forceinline", "_nrt") if key in options}
@@ -116,37 +150,24 @@ def make_twin(function: Any, done: dict[Any, Any]) -> Any:
     # Only now, as a function may call itself.
     names = names_in(plain.__code__)
     for key in sorted(names & plain.__globals__.keys()):
-        space[key] = replaced(plain.__globals__[key], names, name, module, done)
+        space[key] = replaced(plain.__globals__[key], names, name, instead, done)
     for cell, given in zip(cells, plain.__closure__ or (), strict=True):
-        cell.cell_contents = replaced(given.cell_contents, names, name, module, done)
+        cell.cell_contents = replaced(given.cell_contents, names, name, instead, done)
     return done[plain]
 
 
-def single_code(code: python_types.CodeType, name: str, module: str) -> python_types.CodeType:
-    """``code`` with float32 constants."""
-
-    def single(value: Any) -> Any:
-        if isinstance(value, python_types.CodeType):
-            return single_code(value, name, module)
-        if isinstance(value, tuple):
-            return tuple(map(single, value))
-        return to_single(value, name, module) if isinstance(value, float) else value
-
-    return code.replace(co_consts=tuple(map(single, code.co_consts)))
-
-
-def replaced(value: Any, names: set[str], caller: str, module: str, done: dict[Any, Any]) -> Any:
+def replaced(value: Any, names: set[str], caller: str, instead: Mapping[float, float], done: dict[Any, Any]) -> Any:
     """What stands in for a global or a closure's ``value``; names: of a module, those that are looked up in it."""
     if any(value is other for other in ONLY_FLOAT64):
         raise PrecisionError(f"dtype must be 'float64' for {caller}, which works on the bits of float64 numbers")
     if isinstance(value, Dispatcher):
         return value if value in KEPT else make_twin(value, done)
     if isinstance(value, float):  # a NumPy float64 too
-        return to_single(value, caller, module)
+        return to_single(value, caller, instead)
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         return to_singles(value, caller)
     if isinstance(value, tuple):
-        items = [replaced(item, names, caller, module, done) for item in value]
+        items = [replaced(item, names, caller, instead, done) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, python_types.ModuleType):
         seen = python_types.ModuleType(value.__name__)
@@ -154,6 +175,6 @@ def replaced(value: Any, names: set[str], caller: str, module: str, done: dict[A
         for key in sorted(names & vars(seen).keys()):
             item = vars(seen)[key]
             if not isinstance(item, python_types.ModuleType):
-                vars(seen)[key] = replaced(item, names, caller, module, done)
+                vars(seen)[key] = replaced(item, names, caller, instead, done)
         return seen
     return value

@@ -7,7 +7,6 @@ the old machine code without a word.
 import enum
 import functools
 import hashlib
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from numba.core.registry import cpu_target
 
 from .bytecode import constant, interfaces, is_compilers, is_filled, is_ours, names_in, names_missing, public_name
 from .digests import SCALARS, Walk, qualified_name
+from .extras import package_root
 
 START = time.time()
 
@@ -37,7 +37,7 @@ def source_stamp(folder: Path) -> str:
     return digest.hexdigest()
 
 
-OWN_STAMP = source_stamp(Path(__file__).resolve().parent)  # at import: what is in memory, not what is edited later
+OWN_STAMP = source_stamp(package_root(__name__))  # at import: what is in memory, not what is edited later
 
 
 @functools.cache
@@ -48,9 +48,10 @@ def is_edited(folder: Path) -> bool:
 
 def package_folder(module: str) -> Path | None:
     """The folder of the top-level package of ``module``; None for a script, notebook or lone module."""
-    package = sys.modules.get(module.partition(".")[0])
-    file = getattr(package, "__file__", None)
-    return Path(file).resolve().parent if file and hasattr(package, "__path__") else None
+    try:
+        return package_root(module)
+    except RuntimeError:
+        return None
 
 
 def is_users(module: str | None) -> bool:
