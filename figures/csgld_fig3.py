@@ -26,7 +26,6 @@ from matplotlib.figure import Figure
 from figures import Claim, Data, Study, density, run_script, style
 from figures.chain_statistics import mean_and_error, ratio_and_error
 from figures.mode_weights import mode_weight_errors
-from figures.rugged_box import BOXED
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, Run, Sampler, boundaries, samplers, schedules
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
@@ -39,8 +38,8 @@ DIFFERS = (
     "At equal cost reSGLD's plain pair of temperatures is ahead of CSGLD, and a wider ladder far ahead: CSGLD's energy "
     "noise is wider than its bins, and its θ is still learning. The poster shows densities alone, by one chain each."
 )
-NINE = constrained(mixtures.cosine9(), domains.box([-2.5, -2.5], [2.5, 2.5]))
-PROBLEMS = {"cosine9": NINE, "cosine25": BOXED}
+BOX = domains.box([-2.5, -2.5], [2.5, 2.5])
+PROBLEMS = {"cosine9": constrained(mixtures.cosine9(), BOX), "cosine25": constrained(mixtures.cosine25(), BOX)}
 PARTITIONS = {"cosine9": Partition(-7.6655, 0.24999, 100), "cosine25": Partition(-4.998, 0.25, 50)}
 EDGES = np.linspace(-2.5, 2.5, 51)
 SHOWN = ("SGLD", "cycSGLD", "reSGLD", "CSGLD, resampled", "reSGLD (ours)")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from .claims import VERDICTS
-from .report import ABOUT, Contents, Entry, comparison, cost, notes, settings
+from .report_contents import ABOUT, Contents, Entry, comparison, cost, notes, settings
 from .script import PAPERS
 
 STYLE = """

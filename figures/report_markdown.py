@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .claims import VERDICTS
-from .report import ABOUT, Contents, Entry, comparison, cost, notes, settings
+from .report_contents import ABOUT, Contents, Entry, comparison, cost, notes, settings
 from .script import PAPERS
 
 

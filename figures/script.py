@@ -13,6 +13,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from toolkit.digests import PYTHON
+from toolkit.extras import package_root
 
 from . import cached
 from .cached import Measured, as_data
@@ -22,7 +23,7 @@ from .sources import digest
 from .study import Data, Study
 from .style import paper_style
 
-HERE = Path(__file__).resolve().parent
+HERE = package_root(__name__)
 PAPERS = {
     "csgld": "Contour SGLD (2020)",
     "icsgld": "Interacting contour SGLD (2022)",
@@ -33,10 +34,11 @@ PAPERS = {
 }
 
 KINDS = ("fig", "table")
+PLACES = ("*.py", "papers/*/*.py", "galleries/*.py")  # of scripts, below HERE
 
 
 class Script(NamedTuple):
-    """A module ``<paper>_<figure>.py`` with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``.
+    """A figure's module, with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``; name: as ``name_of`` has it.
 
     Optional: ``compare(data)``, the paper's numbers beside ours, and DIFFERS, one sentence on where we differ and why.
     """
@@ -73,7 +75,7 @@ class Script(NamedTuple):
     @property
     def digest(self) -> str:
         """Digest of what its data are made of, but for the study's settings."""
-        return digest(self.name, "measure")
+        return digest(self.module.__name__, "measure")
 
     def key(self, study: Study) -> str:
         """What its data are made of: a digest of sources, and settings."""
@@ -90,10 +92,23 @@ class Product:
     reused: bool
 
 
+def name_of(path: Path) -> str:
+    """The name of a script's file: that of the file, behind its paper where it lies in ``papers/<paper>``."""
+    *folders, file = path.relative_to(HERE).with_suffix("").parts
+    return f"{folders[1]}_{file}" if folders[:1] == ["papers"] else file
+
+
+def files() -> dict[str, Path]:
+    """The files of all scripts, by their names, in the papers' order."""
+    found = {name_of(path): path for place in PLACES for path in HERE.glob(place)}
+    beginnings = [f"{paper}_{kind}" for paper in PAPERS for kind in (("",) if paper == "gallery" else KINDS)]
+    order = sorted(found, key=in_order)
+    return {name: found[name] for beginning in beginnings for name in order if name.startswith(beginning)}
+
+
 def names() -> list[str]:
     """The names of all scripts, by paper, in the papers' order."""
-    patterns = [f"{paper}_{kind}*.py" for paper in PAPERS for kind in (("",) if paper == "gallery" else KINDS)]
-    return [name for pattern in patterns for name in sorted((p.stem for p in HERE.glob(pattern)), key=in_order)]
+    return list(files())
 
 
 def in_order(name: str) -> list[int | str]:
@@ -103,9 +118,12 @@ def in_order(name: str) -> list[int | str]:
 
 def script(name: str) -> Script:
     """The script ``name``. Raises ValueError where there is none."""
-    if name not in names():
-        raise ValueError(f"there is no figure {name!r}; there are: {', '.join(names())}")
-    return Script(name, importlib.import_module(f"figures.{name}"))
+    there = files()
+    if name not in there:
+        raise ValueError(f"there is no figure {name!r}; there are: {', '.join(there)}")
+    return Script(
+        name, importlib.import_module(".".join(["figures", *there[name].relative_to(HERE).with_suffix("").parts]))
+    )
 
 
 def produce(
@@ -146,5 +164,5 @@ def write(found: Script, data: Data, out: Path, *, pdf: bool = True) -> list[Pat
 
 def run_script(file: str) -> None:
     """What a script does when run by itself: produce its figure and say where it is."""
-    product = produce(script(Path(file).stem))
+    product = produce(script(name_of(Path(file).resolve())))
     print(*product.paths, sep="\n")

@@ -12,17 +12,20 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from toolkit.extras import package_root
 from toolkit.stamps import source_stamp
 
-HERE = Path(__file__).resolve().parent
+from .study import Study
+
+HERE = package_root(__name__)
 BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "sysid": ("toolkit", "targets", "sysid")}
 
 
 def digest(module: str, name: str) -> str:
-    """Digest of what the function ``name`` of ``figures.<module>`` is made of."""
+    """Digest of what the function ``name`` of ``module``, one of this package, is made of."""
     parts: dict[str, str] = {package: version(package) for package in ("numba", "numpy", "scipy")}
-    follow("figures.study", "Study", parts)  # by which it runs everything
-    follow(f"figures.{module}", name, parts)
+    follow(Study.__module__, "Study", parts)  # by which it runs everything
+    follow(module, name, parts)
     return hashlib.sha256("\0".join(f"{key}={value}" for key, value in sorted(parts.items())).encode()).hexdigest()
 
 
@@ -79,13 +82,14 @@ def follow_import(module: str, name: str, node: ast.Import | ast.ImportFrom, par
 
 def package_of(module: str) -> str:
     """The package a relative import in ``module`` starts from."""
-    return module if module == "figures" else module.rpartition(".")[0]
+    path = file_of(module)
+    return module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
 
 
 def file_of(module: str) -> Path | None:
     """The file of a module of this package; None where there is none."""
-    path = HERE / "__init__.py" if module == "figures" else HERE / f"{module.removeprefix('figures.')}.py"
-    return path if path.is_file() else None
+    place = HERE.joinpath(*module.split(".")[1:])
+    return next((path for path in (place / "__init__.py", place.with_suffix(".py")) if path.is_file()), None)
 
 
 @cache

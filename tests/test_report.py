@@ -11,7 +11,8 @@ import pytest
 
 from figures.cached import Measured, keep
 from figures.claims import Claim
-from figures.report import Contents, Entry, gather, with_error, write_report
+from figures.report import write_report
+from figures.report_contents import Contents, Entry, gather, with_error
 from figures.report_html import page
 from figures.report_markdown import markdown
 from figures.script import Script, names, script

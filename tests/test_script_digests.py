@@ -5,8 +5,9 @@ import pytest
 from figures import script, sources
 from figures.study import Study
 
+STUDY = Study.__module__
 PACKAGE = {
-    "figures/study.py": "from toolkit import sample\nclass Study:\n    sample = sample\n",
+    f"{STUDY.replace('.', '/')}.py": "from toolkit import sample\nclass Study:\n    sample = sample\n",
     "figures/style.py": 'DARK = "#000000"\n',
     "figures/rates.py": """from .deeper import DEEP
 RATE = 0.5 * DEEP
@@ -47,7 +48,19 @@ def measure(study):
 def draw(data):
     return style.DARK, COLOUR
 ''',
-    "figures/__init__.py": "from .study import Study as Data\n",
+    "figures/__init__.py": f"from {STUDY} import Study as Data\n",
+    "figures/papers/__init__.py": "",
+    "figures/papers/a/__init__.py": "FACE = 6\n",
+    "figures/papers/a/fig2.py": """from figures.rates import RATE
+from ...other import WIDTH
+from . import FACE, shared
+from .shared import SHARE
+def measure(study):
+    return {"x": RATE + WIDTH + FACE + SHARE + shared.PLACE}
+""",
+    "figures/papers/a/shared.py": "from ..b import near\nSHARE = 2\nPLACE = near.NEAR\n",
+    "figures/papers/b/__init__.py": "",
+    "figures/papers/b/near.py": "NEAR = 8\nFAR = 9\n",
     "toolkit/__init__.py": "sample = 1\n",
     "toolkit/table.npz": "1",
     "targets/__init__.py": "pair = 2\n",
@@ -66,8 +79,8 @@ CHANGES = [
     ("a_fig1", "np.zeros", "np.ones"), ("a_fig1", "SIZE = 100", "SIZE = 101"), ("a_fig1", "0.5 * x", "0.6 * x"),
     ("rates", "0.5", "0.6"), ("deeper", "3", "4"), ("late", "4", "5"), ("other", "WIDTH = 5", "WIDTH = 6"),
     ("rates", "TABLE['a'] = 1", "TABLE['a'] = 2"), ("rates", "append(3)", "append(4)"), ("fast", "9", "8"),
-    ("study", "sample = sample", "sample = None"), ("toolkit/__init__", "1", "2"), ("toolkit/table.npz", "1", "2"),
-    ("targets/__init__", "2", "3"), ("targets/table.csv", "1,2", "1,3"),
+    (f"{STUDY.replace('.', '/')}.py", "sample = sample", "sample = None"),
+    ("toolkit/__init__", "1", "2"), ("toolkit/table.npz", "1", "2"), ("targets/__init__", "2", "3"), ("targets/table.csv", "1,2", "1,3"),
     ("a_fig1", "from targets import pair", "from toolkit import sample as pair"),
     ("a_fig1", "import RATE, ROWS, TABLE, speed", "import UNUSED as RATE, ROWS, TABLE, speed"),
 ]  # fmt: skip
@@ -78,15 +91,15 @@ def package(tmp_path, monkeypatch):
     """A small distribution, and its digest."""
     for name, text in PACKAGE.items():
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text, encoding="utf-8")
     monkeypatch.setattr(sources, "HERE", tmp_path / "figures")
 
-    def digest():
+    def digest(module="figures.a_fig1"):
         sources.top_level.cache_clear()
         sources.stamp.cache_clear()
         sources.source_stamp.cache_clear()
-        return sources.digest("a_fig1", "measure")
+        return sources.digest(module, "measure")
 
     yield tmp_path, digest
     sources.top_level.cache_clear()
@@ -117,6 +130,23 @@ def test_whatever_numbers_are_made_of_changes_the_digest(package, name, old, new
     assert digest() != before
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("papers/a/fig2", "RATE + WIDTH", "RATE - WIDTH"), ("papers/a/__init__", "6", "7"),
+        ("papers/a/shared", "SHARE = 2", "SHARE = 3"), ("papers/b/near", "NEAR = 8", "NEAR = 7"),
+        ("rates", "0.5", "0.6"), ("other", "WIDTH = 5", "WIDTH = 6"), ("toolkit/__init__", "1", "2"),
+    ],
+)  # fmt: skip
+def test_the_digest_of_a_script_in_a_folder_follows_relative_imports(package, name, old, new):
+    folder, digest = package
+    before = digest("figures.papers.a.fig2")
+    edit(folder, "figures/a_fig1", "SIZE = 100", "SIZE = 101")
+    assert digest("figures.papers.a.fig2") == before
+    edit(folder, name if name.startswith("toolkit") else f"figures/{name}", old, new)
+    assert digest("figures.papers.a.fig2") != before
+
+
 def test_versions_of_what_computes_are_in_it(package, monkeypatch):
     _, digest = package
     before = digest()
@@ -138,6 +168,6 @@ def test_the_key_of_real_scripts_is_of_their_engine_and_settings(monkeypatch):
     monkeypatch.setattr(sources, "stamp", lambda package: f"other {package}")
     assert found.key(Study()) not in keys
     parts = {}
-    sources.follow("figures.r2sgld_fig1_trajectory", "measure", parts)
-    assert {"toolkit", "targets", "figures.r2sgld_fig1_trajectory.SHAPE"} <= parts.keys()
+    sources.follow(found.module.__name__, "measure", parts)
+    assert {"toolkit", "targets", f"{found.module.__name__}.SHAPE"} <= parts.keys()
     assert not any("style" in name or name.endswith(".draw") for name in parts)

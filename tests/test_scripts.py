@@ -112,7 +112,7 @@ def scripts(tmp_path, monkeypatch):
     module = importlib.import_module("figures.script")
     monkeypatch.setattr(module, "HERE", here)
     monkeypatch.setattr(package, "__path__", [str(here), *package.__path__])
-    monkeypatch.setattr(module, "digest", lambda name, function: f"digest of {name}")
+    monkeypatch.setattr(module, "digest", lambda module, function: f"digest of {module}")
     yield out, lambda: log.read_text().splitlines()
     for name in ("csgld_fig1", "csgld_fig2", "csgld_fig10"):
         sys.modules.pop(f"figures.{name}", None)
@@ -242,3 +242,23 @@ def test_an_interrupted_run_ends_the_study_and_leaves_no_data():
     with pytest.raises(KeyboardInterrupt):
         study.note("part", dataclasses.replace(run, interrupted=True))
     assert len(study.records) == 1
+
+
+def test_scripts_in_folders_have_the_names_they_always_had(tmp_path, monkeypatch):
+    module = importlib.import_module("figures.script")
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    places = {
+        "papers/csgld/fig10.py": "csgld_fig10", "papers/csgld/fig2.py": "csgld_fig2", "papers/csgld/shared.py": None,
+        "papers/tact_hmc/table_ess.py": "tact_hmc_table_ess", "papers/icsgld/fig_svgd.py": "icsgld_fig_svgd",
+        "papers/csgld/__init__.py": None, "galleries/gallery_domains.py": "gallery_domains",
+        "galleries/__init__.py": None, "scripts/study.py": None, "r2sgld_fig1.py": "r2sgld_fig1",
+    }  # fmt: skip
+    for place in places:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).touch()
+    assert {name: path.relative_to(tmp_path).as_posix() for name, path in module.files().items()} == {
+        name: place for place, name in places.items() if name
+    }
+    assert module.names() == [
+        "csgld_fig2", "csgld_fig10", "icsgld_fig_svgd", "tact_hmc_table_ess", "r2sgld_fig1", "gallery_domains",
+    ]  # fmt: skip
