@@ -71,7 +71,7 @@ def posterior(
     check_flag("each_chain", each_chain)
     check_count("bins", bins, at_least=1, below=1 << 16)
     values = values_of(source, coordinate)
-    shares = shares_of(source, weights, values)
+    shares = shares_of_draws(source, weights, values)
     low, high = limits_of(limits, values)
     if bandwidth is not None:
         check_number("bandwidth", bandwidth, at_least=(high - low) / N_POINTS)
@@ -103,7 +103,7 @@ def values_of(source: Any, coordinate: Any) -> Array:
     return np.asarray(whole[..., check_count("coordinate", coordinate, at_least=0, below=whole.shape[2])])
 
 
-def shares_of(source: Any, weights: Any, values: Array) -> Array:
+def shares_of_draws(source: Any, weights: Any, values: Array) -> Array:
     """Weights (chain, draw) as shares of their chain's sum."""
     given = source.weights if weights is None and isinstance(source, Run) else weights
     shares = check_weights(np.ones(values.shape) if given is None else given)

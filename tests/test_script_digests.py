@@ -80,7 +80,8 @@ CHANGES = [
     ("rates", "0.5", "0.6"), ("deeper", "3", "4"), ("late", "4", "5"), ("other", "WIDTH = 5", "WIDTH = 6"),
     ("rates", "TABLE['a'] = 1", "TABLE['a'] = 2"), ("rates", "append(3)", "append(4)"), ("fast", "9", "8"),
     (f"{STUDY.replace('.', '/')}.py", "sample = sample", "sample = None"),
-    ("toolkit/__init__", "1", "2"), ("toolkit/table.npz", "1", "2"), ("targets/__init__", "2", "3"), ("targets/table.csv", "1,2", "1,3"),
+    ("toolkit/__init__", "1", "2"), ("toolkit/table.npz", "1", "2"), ("targets/__init__", "2", "3"),
+    ("targets/table.csv", "1,2", "1,3"),
     ("a_fig1", "from targets import pair", "from toolkit import sample as pair"),
     ("a_fig1", "import RATE, ROWS, TABLE, speed", "import UNUSED as RATE, ROWS, TABLE, speed"),
 ]  # fmt: skip

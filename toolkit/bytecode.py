@@ -99,15 +99,10 @@ def constants_in(code: CodeType) -> Iterator[Any]:
             yield value
 
 
-def with_constants(code: CodeType, change: Callable[[Any], Any]) -> CodeType:
-    """``code`` with ``change`` of its constants in their places, also in tuples and in the codes inside it."""
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, CodeType):
-            return with_constants(value, change)
-        return tuple(map(changed, value)) if isinstance(value, tuple) else change(value)
-
-    return code.replace(co_consts=tuple(map(changed, code.co_consts)))
+def transformed(code: CodeType, change: Callable[[CodeType], CodeType]) -> CodeType:
+    """``change`` of ``code``, in which the codes inside it have been changed likewise."""
+    constants = (transformed(value, change) if isinstance(value, CodeType) else value for value in code.co_consts)
+    return change(code.replace(co_consts=tuple(constants)))
 
 
 def names_missing(function: FunctionType) -> set[str]:

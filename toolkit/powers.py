@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from .bytecode import transformed
 from .compiling import inlined
 
 INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
@@ -35,12 +36,15 @@ def with_pairs(code: python_types.CodeType) -> python_types.CodeType:
     No Python has an inverse of a tuple, so nothing else is written like this; ``power_of_pair`` says what it is. Both
     fill four bytes, as every binary operation is followed by room for Python's own notes.
     """
-    changed = bytearray(code.co_code)
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "BINARY_OP" and instruction.arg in RAISES_TO:
-            changed[instruction.offset : instruction.offset + len(OF_PAIR)] = OF_PAIR
-    inner = tuple(with_pairs(c) if isinstance(c, python_types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_code=bytes(changed), co_consts=inner)
+
+    def changed(one: python_types.CodeType) -> python_types.CodeType:
+        content = bytearray(one.co_code)
+        for instruction in dis.get_instructions(one):
+            if instruction.opname == "BINARY_OP" and instruction.arg in RAISES_TO:
+                content[instruction.offset : instruction.offset + len(OF_PAIR)] = OF_PAIR
+        return one.replace(co_code=bytes(content))
+
+    return transformed(code, changed)
 
 
 def power(base, exponent):

@@ -32,7 +32,7 @@ from . import (
     swapping,
     trigonometry,
 )
-from .bytecode import constants_in, is_ours, names_in, with_constants
+from .bytecode import constants_in, is_ours, names_in, transformed
 from .digests import stored_name
 
 Function = python_types.FunctionType
@@ -141,7 +141,13 @@ def make_twin(function: Any, done: dict[Any, Any]) -> Any:
     space: dict[str, Any] = {"__builtins__": builtins, "__name__": module, "float": Single}
     cells = tuple(python_types.CellType() for _ in plain.__closure__ or ())
     instead = stand_ins(plain)
-    own = with_constants(plain.__code__, lambda v: to_single(v, name, instead) if isinstance(v, float) else v)
+
+    def single(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(single, value))
+        return to_single(value, name, instead) if isinstance(value, float) else value
+
+    own = transformed(plain.__code__, lambda code: code.replace(co_consts=tuple(map(single, code.co_consts))))
     bound = Function(own, space, plain.__name__, replaced(plain.__defaults__, set(), name, instead, done), cells)
     bound.__qualname__, bound.__module__ = plain.__qualname__, module
     options = getattr(function, "targetoptions", {})
