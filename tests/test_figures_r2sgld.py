@@ -1,12 +1,11 @@
 """r2SGLD's figures and the galleries: their small versions have the numbers that theory and the paper ask for."""
 
-import importlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from figures import produce, script
+from figures import produce, r2sgld_identification, script
 from figures.gallery_targets import SLOW
 from figures.nine_samplers import COMPOSITION, NINE, nine_samplers, with_own_penalty
 from figures.r2sgld_fig5_flower import RELEASED
@@ -186,7 +185,7 @@ def test_identification_numbers(produced):
 
 
 def test_identification_settings_are_those_it_states():
-    experiment = importlib.import_module("figures.r2sgld_identification")
+    experiment = r2sgld_identification
     assert (experiment.N_STEPS, experiment.BURN_IN, experiment.BATCH, experiment.N_SEEDS) == (60_000, 20_000, 4096, 10)
     for name, largest in (("lorenz", 2e-5), ("lotka_volterra", 1e-5)):
         steps = {m: tuple(experiment.sampler_of(name, m).step_sizes) for m in experiment.METHODS}

@@ -1,6 +1,5 @@
 """The figures of TACT-HMC (2018), small: their numbers, and that they run what they state."""
 
-import importlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -127,7 +126,7 @@ def test_settings_are_those_they_state(produced):
             (records[0].steps, records[0].burn_in, 50)
         }
     for name, step in (("tact_hmc_fig1a", 0.02), ("tact_hmc_fig2", 0.01), ("tact_hmc_table_ess", 0.02)):
-        assert importlib.import_module(f"figures.{name}").SETTINGS.step_size == step
+        assert script(name).module.SETTINGS.step_size == step
 
 
 @pytest.mark.parametrize("change", [{"coupling_share": 0.3}, {"step_size": 0.08}])
