@@ -1944,8 +1944,8 @@ MUTANTS = [
     Mutant(
         "dopri5: a lane that moves up keeps another's parameters",
         "sysid/adaptive.py",
-        "matrices[j, slot] = matrices[j, active]",
-        "matrices[j, slot] = matrices[j, slot]",
+        "p[j, slot] = p[j, active]",
+        "p[j, slot] = p[j, slot]",
         "tests/test_integrate.py",
     ),
     Mutant(
