@@ -2168,8 +2168,8 @@ MUTANTS = [
     Mutant(
         "supports: evidence without the mean",
         "sysid/supports.py",
-        "- 0.5 * change * centre * centre / factor",
-        "- 0.5 * change * centre * centre",
+        "- 0.5 * change * mean * mean / factor",
+        "- 0.5 * change * mean * mean",
         "tests/test_sparsity.py",
     ),
     Mutant(
