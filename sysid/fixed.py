@@ -1,25 +1,41 @@
 """Steps of fixed length for lanes of one system, of floats or of complex numbers."""
 
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 from .adaptive import BLEW_UP, DONE
 
 
-def solve_block(advance, times, n_steps, start, parameters, limit, states, status, reached, steps, x, moved, p, clock):
-    """Solve a block of lanes: states (lane, n, dim), left alone where not reached; status, index of the time reached.
+class FixedBlock(NamedTuple):
+    """Room for the lanes that step together."""
 
-    times: (n,). n_steps: of each interval of ``times``, all of one length. start: (lane, dim). parameters: (lane,
-    n_parameters). x, moved (dim, lane) and p (n_parameters, lane): to work in; clock: (3, lane).
+    x: NDArray[Any]  # (dim, lane), states
+    moved: NDArray[Any]  # (dim, lane), states after the step
+    p: NDArray[Any]  # (n_parameters, lane)
+    clock: NDArray[np.float64]  # (3, lane): time, step, and room for the step
+
+
+def solve_block(advance, initial, n_steps, limit, results, block):
+    """Solve a block of lanes: states (lane, n, dim) of ``results``, left alone where not reached.
+
+    advance: behind ``slopes.ADVANCE`` or ``COMPLEX_ADVANCE``. initial: InitialValues. n_steps: of each interval of its
+    times, all of one length. results: Results. block: FixedBlock, to work in.
     """
+    times, start, x, moved, p = initial.times, initial.start, block.x, block.moved, block.p
+    states, status, steps = results.states, results.status, results.steps
     lanes, dim = start.shape
     for lane in range(lanes):
-        status[lane], reached[lane], steps[lane] = DONE, 0, 0
+        status[lane], results.reached[lane], steps[lane] = DONE, 0, 0
         for j in range(p.shape[0]):
-            p[j, lane] = parameters[lane, j]
+            p[j, lane] = initial.parameters[lane, j]
         for d in range(dim):
             x[d, lane] = start[lane, d]
             states[lane, 0, d] = start[lane, d]
             if not abs(start[lane, d]) <= limit:
                 status[lane] = BLEW_UP
-    now, step = clock[0], clock[1]
+    now, step = block.clock[0], block.clock[1]
     for i in range(times.size - 1):
         h = (times[i + 1] - times[i]) / n_steps[i]
         going = False
@@ -32,7 +48,7 @@ def solve_block(advance, times, n_steps, start, parameters, limit, states, statu
             for lane in range(lanes):
                 now[lane] = times[i] + s * h
                 steps[lane] += status[lane] == DONE
-            advance(now, step, x, p, moved, clock[2])
+            advance(now, step, x, p, moved, block.clock[2])
             for d in range(dim):
                 for lane in range(lanes):
                     x[d, lane] = moved[d, lane]
@@ -40,6 +56,6 @@ def solve_block(advance, times, n_steps, start, parameters, limit, states, statu
                         status[lane] = BLEW_UP
         for lane in range(lanes):
             if status[lane] == DONE:
-                reached[lane] = i + 1
+                results.reached[lane] = i + 1
                 for d in range(dim):
                     states[lane, i + 1, d] = x[d, lane]

@@ -12,12 +12,26 @@ from numpy.typing import NDArray
 from toolkit.blocks import available_threads
 from toolkit.checks import check_array, check_choice, check_count, check_instance, check_number, plain_array
 from toolkit.compiling import compile_part
-from toolkit.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
+from toolkit.signatures import CUBE, FLOATS, INTEGERS, MATRIX
 
-from .adaptive import BLEW_UP, DONE, N_CLOCK, N_TALLY, STEP_LIMIT, STEP_TOO_SMALL, solve_lanes
+from .adaptive import (
+    ADAPTIVE,
+    BLEW_UP,
+    DONE,
+    N_CLOCK,
+    N_COUNTERS,
+    STEP_LIMIT,
+    STEP_TOO_SMALL,
+    Block,
+    Controls,
+    InitialValues,
+    OneLane,
+    Results,
+    solve_lanes,
+)
 from .dormand_prince import STAGES
-from .fixed import solve_block
-from .slopes import ADVANCE, COMPLEX_ADVANCE, COMPLEX_MATRIX, FIXED, SLOPE, advance_pointer, slope_pointer
+from .fixed import FixedBlock, solve_block
+from .slopes import ADVANCE, COMPLEX_ADVANCE, COMPLEX_MATRIX, FIXED, advance_pointer, slope_pointer
 from .solution import STATUS_WORDS, Solution
 from .system import System
 
@@ -28,10 +42,6 @@ METHODS = ("dopri5", *FIXED)
 BLOCK = 32  # lanes that step together
 SLICE = 256  # lanes that one thread takes at a time
 COMPLEX_CUBE = types.Array(types.complex128, 3, "C")
-ADAPTIVE = types.void(
-    types.FunctionType(SLOPE), FLOATS, MATRIX, MATRIX, FLOATS, types.int64, CUBE, INTEGERS, INTEGERS, INTEGERS, CUBE,
-    MATRIX, MATRIX, COUNTS, FLOATS, MATRIX, MATRIX,
-)  # fmt: skip
 
 
 def solve(
@@ -75,9 +85,8 @@ def solve(
     p, x = (np.array(np.broadcast_to(a, (lanes, a.shape[1])), order="C") for a in (p, x))
     max_steps = check_count("max_steps", max_steps, at_least=1, below=2**62)
     limit = check_number("limit", limit, above=0.0, at_most=1e150)
-    controls = np.array(
-        [check_number("rtol", rtol, at_least=1e-14, below=1.0), check_number("atol", atol, above=0.0), limit]
-    )
+    rtol, atol = check_number("rtol", rtol, at_least=1e-14, below=1.0), check_number("atol", atol, above=0.0)
+    controls = Controls(rtol, atol, limit, max_steps)
     if step is not None:
         check_number("step", step, above=0.0)
         if method not in FIXED:
@@ -90,15 +99,16 @@ def solve(
         raise ValueError(f"times and lanes must fit into memory, got states of {wanted}") from error
     status, index, steps = (np.zeros(lanes, np.int64) for _ in range(3))
     if method in FIXED:
-        work = fixed_work(system, method, times, step, max_steps, limit, is_complex)
+        work = fixed_work(system, method, times, step, controls, is_complex)
         size = BLOCK
     else:
-        work = adaptive_work(system, times, controls, max_steps)
+        work = adaptive_work(system, controls)
         size = SLICE
     slices = [slice(k, k + size) for k in range(0, lanes, size)]
 
     def run(part: slice) -> None:
-        work(x[part], p[part], states[part], status[part], index[part], steps[part])
+        initial = InitialValues(times, x[part], p[part])
+        work(initial, Results(states[part], status[part], index[part], steps[part]))
 
     if min(threads, len(slices)) < 2:
         for part in slices:
@@ -113,44 +123,53 @@ def solve(
     return Solution(system, times, states[0] if is_one else states, status, times[index], steps)
 
 
-def adaptive_work(system: System, times: Array, controls: Array, max_steps: int) -> Callable[..., None]:
+def adaptive_work(system: System, controls: Controls) -> Callable[[InitialValues, Results], None]:
     """What solves some lanes by Dormand–Prince steps."""
     kernel = compile_part(solve_lanes, ADAPTIVE)
     slope = slope_pointer(system.rhs, system.dim, system.n_parameters)
     dim, q = system.dim, system.n_parameters
 
-    def work(x: Array, p: Array, states: Array, status: Any, index: Any, steps: Any) -> None:
-        block = min(BLOCK, len(x))
-        kernel(
-            slope, times, x, p, controls, max_steps, states, status, index, steps, np.zeros((STAGES + 4, dim, block)),
-            np.zeros((q, block)), np.zeros((N_CLOCK, block)), np.zeros((N_TALLY, block), np.int64), np.zeros(1),
-            np.zeros((dim, 1)), np.zeros((q, 1)),
-        )  # fmt: skip
+    def work(initial: InitialValues, results: Results) -> None:
+        slots = min(BLOCK, len(initial.start))
+        room = Block(
+            x=np.zeros((dim, slots)),
+            p=np.zeros((q, slots)),
+            k=np.zeros((STAGES, dim, slots)),
+            trial=np.zeros((dim, slots)),
+            error=np.zeros((dim, slots)),
+            dense=np.zeros((dim, slots)),
+            clock=np.zeros((N_CLOCK, slots)),
+            counters=np.zeros((N_COUNTERS, slots), np.int64),
+        )
+        kernel(slope, initial, controls, results, room, OneLane(np.zeros(1), np.zeros((dim, 1)), np.zeros((q, 1))))
 
     return work
 
 
 def fixed_work(
-    system: System, method: str, times: Array, step: float | None, max_steps: int, limit: float, is_complex: bool
-) -> Callable[..., None]:
-    """What solves some lanes by steps of fixed length, as far as ``max_steps`` go."""
+    system: System, method: str, times: Array, step: float | None, controls: Controls, is_complex: bool
+) -> Callable[[InitialValues, Results], None]:
+    """What solves some lanes by steps of fixed length, as far as the controls' ``max_steps`` go."""
     intervals = np.diff(times)
     n_steps = np.ones(intervals.size) if step is None else np.maximum(np.ceil(intervals / step * (1.0 - 1e-12)), 1.0)
-    n_reached = int(np.searchsorted(np.cumsum(n_steps), max_steps, side="right"))
+    n_reached = int(np.searchsorted(np.cumsum(n_steps), controls.max_steps, side="right"))
     counts = n_steps[:n_reached].astype(np.int64)
     kernel = compile_part(solve_block, fixed_signature(is_complex))
     advance = advance_pointer(system.rhs, system.dim, system.n_parameters, method, is_complex)
     kind = np.complex128 if is_complex else np.float64
 
-    def work(x: Any, p: Any, states: Any, status: Any, index: Any, steps: Any) -> None:
-        lanes, dim = x.shape
-        room = [np.zeros((rows, lanes), kind) for rows in (dim, dim, system.n_parameters)]
-        kernel(
-            advance, times[: n_reached + 1], counts, x, p, limit, states, status, index, steps, *room,
-            np.zeros((3, lanes)),
-        )  # fmt: skip
+    def work(initial: InitialValues, results: Results) -> None:
+        lanes, dim = initial.start.shape
+        room = FixedBlock(
+            x=np.zeros((dim, lanes), kind),
+            moved=np.zeros((dim, lanes), kind),
+            p=np.zeros((system.n_parameters, lanes), kind),
+            clock=np.zeros((3, lanes)),
+        )
+        reachable = initial._replace(times=times[: n_reached + 1])
+        kernel(advance, reachable, counts, controls.limit, results, room)
         if n_reached < intervals.size:
-            status[status == DONE] = STEP_LIMIT
+            results.status[results.status == DONE] = STEP_LIMIT
 
     return work
 
@@ -160,10 +179,10 @@ def fixed_signature(is_complex: bool) -> Any:
     """Numba's signature of ``solve_block``."""
     pointer = types.FunctionType(COMPLEX_ADVANCE if is_complex else ADVANCE)
     matrix, cube = (COMPLEX_MATRIX, COMPLEX_CUBE) if is_complex else (MATRIX, CUBE)
-    return types.void(
-        pointer, FLOATS, INTEGERS, matrix, matrix, types.float64, cube, INTEGERS, INTEGERS, INTEGERS, matrix, matrix,
-        matrix, MATRIX,
-    )  # fmt: skip
+    initial = types.BaseTuple.from_types((FLOATS, matrix, matrix), InitialValues)
+    results = types.BaseTuple.from_types((cube, INTEGERS, INTEGERS, INTEGERS), Results)
+    block = types.BaseTuple.from_types((matrix, matrix, matrix, MATRIX), FixedBlock)
+    return types.void(pointer, initial, INTEGERS, types.float64, results, block)
 
 
 def check_times(times: Any) -> Array:

@@ -9,7 +9,7 @@ from .guessing import matched_parameters, polished, smoothed_states
 from .own_systems import check_analytic
 from .search_progress import SearchProgress
 from .series import Series
-from .shots import Equations, Errors, Shot, shot_of, steps_between
+from .shots import Equations, Errors, Segments, Shot, shot_of, steps_between
 
 Array = NDArray[np.float64]
 AGREEMENT = 1e-6  # of a step and half of it, over one interval, in units of the states' spread
@@ -122,9 +122,10 @@ class Search:
 
     def _shot_by(self, rows: NDArray[np.int64], kicks: Array, errors: Errors, step: float, first: Array | None) -> Shot:
         """The shot of segments that begin at ``rows``."""
+        segments = Segments(rows, kicks, first)
         return shot_of(
-            self.equations, self.times, self.values, errors, method=self.law.method, step=step, first_rows=rows,
-            kicks=kicks, first=first, limit=self.law.limit,
+            self.equations, self.times, self.values, errors, segments, method=self.law.method, step=step,
+            limit=self.law.limit,
         )  # fmt: skip
 
     def _first_state(self, values: Array) -> Array | None:

@@ -55,6 +55,18 @@ class Errors(NamedTuple):
     observed: NDArray[np.bool_]
 
 
+class Segments(NamedTuple):
+    """How a solution is cut: where segments begin, and how what follows may differ from what went before.
+
+    first_rows: rows of the data at which segments begin. kicks: standard deviations (dim,) of the kicks between them.
+    first: the first state (dim,) where it is fixed.
+    """
+
+    first_rows: NDArray[np.int64]
+    kicks: Array
+    first: Array | None
+
+
 @dataclass(frozen=True, eq=False)
 class Shot:
     """The energy of data as a function of θ = parameters, free initial states, free standard deviations."""
@@ -104,18 +116,14 @@ def shot_of(
     times: Array,
     values: Array,
     errors: Errors,
+    segments: Segments,
     *,
     method: str,
     step: float,
-    first_rows: NDArray[np.int64],
-    kicks: Array,
-    first: Array | None,
     limit: float,
 ) -> Shot:
-    """The shot at ``values`` (n, dim), nan where missing, by segments that begin at ``first_rows``.
-
-    kicks: standard deviations (dim,) of the kicks between segments. first: the first state (dim,) where it is fixed.
-    """
+    """The shot at ``values`` (n, dim), nan where missing, by ``segments``."""
+    first_rows, kicks, first = segments
     system = equations.system
     dim, n_segments = system.dim, len(first_rows)
     steps = steps_between(times, step)

@@ -13,7 +13,7 @@ from .derivative import check_data
 from .model import as_model
 from .prior_kernels import FLAT, GAUSSIAN, MIXTURE
 from .priors import Prior, check_priors, spike_and_slab
-from .supports import compiled_moves
+from .supports import GibbsState, Mixtures, NormalLikelihood, compiled_moves
 from .windows import smooth
 
 __all__ = ["Sparse", "inclusion_probabilities", "natural_scales", "sparse_posterior", "sparse_prior"]
@@ -133,24 +133,16 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     laws = check_priors(prior, prepared.names)
-    parts = parts_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
+    mixtures = parts_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
     centre = np.array([law.location if law.kind == GAUSSIAN else 0.0 for law in laws])
     streams = np.random.default_rng(derived_seed(seed, GIBBS)).spawn(CHAINS)  # the seed's own are of data.simulate
-    runs = [chain(mean - centre, precision, parts, sweeps, k % 2 == 0, stream) for k, stream in enumerate(streams)]
+    runs = [chain(mean - centre, precision, mixtures, sweeps, k % 2 == 0, stream) for k, stream in enumerate(streams)]
     draws, present, chances = (np.concatenate([run[i] for run in runs]) for i in range(3))
     return Sparse(prepared.names, chances.mean(axis=0), centre + draws, present.astype(bool))
 
 
-class Parts(NamedTuple):
-    """Mixtures' parts: log weights and variances (q, parts), −∞ where a mixture has fewer, and which mean presence."""
-
-    log_weights: Array
-    variances: Array
-    present: NDArray[np.bool_]
-
-
-def parts_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) -> Parts:
-    """The parts of priors; a flat one is a normal far wider than ``spread`` (q,)."""
+def parts_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) -> Mixtures:
+    """Priors as mixtures; a flat one is a normal far wider than ``spread`` (q,)."""
     most = max(max(len(law.weights) for law in laws), 1)
     log_weights, variances = np.full((len(laws), most), -math.inf), np.ones((len(laws), most))
     present = np.ones((len(laws), most), bool)
@@ -164,38 +156,42 @@ def parts_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) -> 
             variances[k, 0] = law.scale**2 if law.kind == GAUSSIAN else (FLAT_WIDTH * spread[k]) ** 2
         else:
             raise ValueError(f"prior[{names[k]!r}] must be flat, Gaussian or a mixture of normals, got {law}")
-    return Parts(log_weights, variances, present)
+    return Mixtures(log_weights, variances, present, np.isfinite(log_weights).sum(axis=1))
 
 
 def chain(
-    mean: Array, precision: Array, parts: Parts, sweeps: int, wide: bool, rng: np.random.Generator
+    mean: Array, precision: Array, mixtures: Mixtures, sweeps: int, wide: bool, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
     """Draws, supports and probabilities of presence (n, q) of one chain."""
     settle, sweep, exchange = compiled_moves()
-    q, rows = len(mean), np.arange(len(mean))
-    allowed = np.isfinite(parts.log_weights)
-    counts = allowed.sum(axis=1)
-    widths = np.where(allowed, parts.variances, -1.0 if wide else math.inf)
+    q, present = len(mean), mixtures.present
+    allowed = np.isfinite(mixtures.log_weights)
+    widths = np.where(allowed, mixtures.variances, -1.0 if wide else math.inf)
     which = widths.argmax(axis=1) if wide else widths.argmin(axis=1)
-    scale, root, cov, centre = np.empty(q), np.empty((q, q)), np.empty((q, q)), np.empty(q)
-    given = (np.ascontiguousarray(precision), precision @ mean, parts.variances, which, scale, root, cov, centre)
-    chances, logs, column = np.ones(q), np.empty(allowed.shape[1]), np.empty(q)
-    tables = (cov, centre, parts.log_weights, parts.variances)
-    kept: tuple[list[Array], ...] = ([], [], [])
-    settle(*given)
+    state = GibbsState(
+        which=which,
+        present=present[np.arange(q), which],
+        presence=np.ones(q),
+        mean=np.empty(q),
+        cov=np.empty((q, q)),
+        root=np.empty((q, q)),
+        scale=np.empty(q),
+    )
+    likelihood = NormalLikelihood(np.ascontiguousarray(precision), precision @ mean)
+    logs, column = np.empty(allowed.shape[1]), np.empty(q)
+    kept: tuple[list[NDArray[Any]], ...] = ([], [], [])
+    settle(likelihood, mixtures.variances, state)
     for number in range(sweeps):
         order = rng.permutation(q)
         for some in np.split(order, q) if number < SETTLING else [order]:
-            sweep(*tables, parts.present, counts, which, some, rng.random(q), chances, logs, column)
-            settle(*given)
-        there = parts.present[rows, which]
-        if there.any() and not there.all():
-            i, j = rng.choice(np.flatnonzero(there)), rng.choice(np.flatnonzero(~there))
-            if parts.present[j, which[i]] and not parts.present[i, which[j]]:
-                exchange(*tables, counts, which, i, j, rng.random(), column)
-                settle(*given)
+            sweep(likelihood, mixtures, state, some, rng.random(q), logs, column)
+        if state.present.any() and not state.present.all():
+            inside, outside = np.flatnonzero(state.present), np.flatnonzero(~state.present)
+            i, j = inside[rng.integers(inside.size)], outside[rng.integers(outside.size)]
+            if present[j, which[i]] and not present[i, which[j]]:
+                exchange(likelihood, mixtures, state, i, j, rng.random(), column)
         if number >= sweeps // 5:
-            kept[0].append(centre + scale * (rng.standard_normal(q) @ root))
-            kept[1].append(parts.present[rows, which])
-            kept[2].append(chances.copy())
+            kept[0].append(state.mean + state.scale * (rng.standard_normal(q) @ state.root))
+            kept[1].append(state.present.copy())
+            kept[2].append(state.presence.copy())
     return np.array(kept[0]), np.array(kept[1]), np.array(kept[2])

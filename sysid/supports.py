@@ -1,46 +1,82 @@
 """Moves of a Gibbs sampler over the parts of mixtures of normals, the coefficients integrated out."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from toolkit.compiling import compile_part, kernel
 from toolkit.maths import exp, log
 
+Array = NDArray[np.float64]
 LEAST = 1e-14  # of 1 + x where rounding can make it 0
 
 
+class NormalLikelihood(NamedTuple):
+    """A likelihood that is normal in the coefficients."""
+
+    precision: Array  # (q, q)
+    pull: Array  # (q,), precision · mean
+
+
+class GibbsState(NamedTuple):
+    """The parts that coefficients are in, and the normal law of the coefficients given their parts."""
+
+    which: NDArray[np.int64]  # (q,)
+    present: NDArray[np.bool_]  # (q,), whether a coefficient's part means presence
+    presence: Array  # (q,), the probability of that when the part was last drawn
+    mean: Array  # (q,)
+    cov: Array  # (q, q)
+    root: Array  # (q, q), the inverse Cholesky factor of the precision in units of ``scale``
+    scale: Array  # (q,)
+
+
+class Mixtures(NamedTuple):
+    """Mixtures' parts: log weights and variances (q, parts), which mean presence, and each mixture's number of them.
+
+    A mixture with fewer parts has log weights −∞ at its end.
+    """
+
+    log_weights: Array
+    variances: Array
+    present: NDArray[np.bool_]
+    counts: NDArray[np.int64]  # (q,)
+
+
 @kernel
-def gain(change, variance, own, centre):
+def gain(change, variance, own_variance, mean):
     """Log evidence, up to a constant, of a variance: ``change`` in 1/variance, from a coefficient's law as it is."""
-    factor = max(1.0 + change * own, LEAST)
-    return -0.5 * log(variance * factor) - 0.5 * change * centre * centre / factor
+    factor = max(1.0 + change * own_variance, LEAST)
+    return -0.5 * log(variance * factor) - 0.5 * change * mean * mean / factor
 
 
 @kernel
-def shift(cov, centre, j, change, column):
-    """Add ``change`` to 1/variance j: cov (q, q) and centre (q,) of the coefficients, in place."""
-    q = centre.shape[0]
+def shift(cov, mean, j, change, column):
+    """Add ``change`` to 1/variance j: cov (q, q) and mean (q,) of the coefficients, in place."""
+    q = mean.shape[0]
     factor = change / max(1.0 + change * cov[j, j], LEAST)
-    mean = centre[j]
+    mean_before = mean[j]
     for k in range(q):
         column[k] = cov[k, j]
     for k in range(q):
         step = factor * column[k]
-        centre[k] -= step * mean
+        mean[k] -= step * mean_before
         for i in range(q):
             cov[k, i] -= step * column[i]
 
 
 @kernel
-def settle(precision, pull, variances, which, scale, root, cov, centre):
-    """Covariance and mean of the coefficients given their variances; root (q, q): inverse Cholesky factor, unscaled.
+def settle(likelihood, variances, state):
+    """Write the law of the coefficients given their parts, whose variances are (q, parts).
 
     The factor is that of s (Λ + D⁻¹) s with scales s (q,) that make its diagonal 1. Loops of our own, as the threads
     of a BLAS take longer to wake than matrices of this size take to invert.
     """
-    q = centre.shape[0]
+    precision, pull, which = likelihood.precision, likelihood.pull, state.which
+    mean, cov, root, scale = state.mean, state.cov, state.root, state.scale
+    q = mean.shape[0]
     for k in range(q):
         scale[k] = 1.0 / math.sqrt(precision[k, k] + 1.0 / variances[k, which[k]])
     for i in range(q):  # the Cholesky factor in cov
@@ -65,28 +101,33 @@ def settle(precision, pull, variances, which, scale, root, cov, centre):
                 total += root[k, i] * root[k, j]
             cov[i, j] = total * scale[i] * scale[j]
     for i in range(q):
-        centre[i] = 0.0
+        mean[i] = 0.0
         for j in range(q):
-            centre[i] += cov[i, j] * pull[j]
+            mean[i] += cov[i, j] * pull[j]
 
 
 @kernel
-def sweep(cov, centre, log_weights, variances, present, counts, which, order, uniforms, chances, logs, column):
-    """Draw every coefficient's part given the others', in ``order``; ``chances`` (q,) of parts that mean presence."""
+def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
+    """Draw the parts of the coefficients in ``order``, each given the others', and settle.
+
+    logs (parts,) and column (q,): to work in.
+    """
+    which, cov, mean = state.which, state.cov, state.mean
+    log_weights, variances = mixtures.log_weights, mixtures.variances
     for j in order:
-        n = counts[j]
+        n = mixtures.counts[j]
         highest = -1e300
         for k in range(n):
             change = 1.0 / variances[j, k] - 1.0 / variances[j, which[j]]
-            logs[k] = log_weights[j, k] + gain(change, variances[j, k], cov[j, j], centre[j])
+            logs[k] = log_weights[j, k] + gain(change, variances[j, k], cov[j, j], mean[j])
             highest = max(highest, logs[k])
-        total, there = 0.0, 0.0
+        total, presence = 0.0, 0.0
         for k in range(n):
             logs[k] = exp(logs[k] - highest)
             total += logs[k]
-            if present[j, k]:
-                there += logs[k]
-        chances[j] = there / total
+            if mixtures.present[j, k]:
+                presence += logs[k]
+        state.presence[j] = presence / total
         left = uniforms[j] * total
         pick = n - 1
         for k in range(n - 1):
@@ -95,8 +136,10 @@ def sweep(cov, centre, log_weights, variances, present, counts, which, order, un
                 pick = k
                 break
         if pick != which[j]:
-            shift(cov, centre, j, 1.0 / variances[j, pick] - 1.0 / variances[j, which[j]], column)
+            shift(cov, mean, j, 1.0 / variances[j, pick] - 1.0 / variances[j, which[j]], column)
             which[j] = pick
+        state.present[j] = mixtures.present[j, pick]
+    settle(likelihood, variances, state)
 
 
 @kernel
@@ -106,37 +149,41 @@ def change_of(variances, which, k, part):
 
 
 @kernel
-def exchange(cov, centre, log_weights, variances, counts, which, i, j, uniform, column):
-    """A Metropolis move that gives coefficients i and j each other's parts."""
+def exchange(likelihood, mixtures, state, i, j, uniform, column):
+    """A Metropolis move that gives coefficients i and j each other's parts, and settles; column (q,): to work in."""
+    which, cov, mean = state.which, state.cov, state.mean
+    log_weights, variances, counts = mixtures.log_weights, mixtures.variances, mixtures.counts
     a, b = which[i], which[j]
     if a == b or a >= counts[j] or b >= counts[i]:
         return
     ratio = log_weights[i, b] + log_weights[j, a] - log_weights[i, a] - log_weights[j, b]
     ratio += 0.5 * log(variances[i, a] * variances[j, b])
     first, second = change_of(variances, which, j, a), change_of(variances, which, i, b)
-    ratio += gain(first, variances[j, a], cov[j, j], centre[j])
-    shift(cov, centre, j, first, column)
-    ratio += gain(second, variances[i, b], cov[i, i], centre[i])
-    shift(cov, centre, i, second, column)
+    ratio += gain(first, variances[j, a], cov[j, j], mean[j])
+    shift(cov, mean, j, first, column)
+    ratio += gain(second, variances[i, b], cov[i, i], mean[i])
+    shift(cov, mean, i, second, column)
     if log(uniform) < ratio:
         which[i], which[j] = b, a
+        state.present[i], state.present[j] = mixtures.present[i, b], mixtures.present[j, a]
     else:
-        shift(cov, centre, i, -second, column)
-        shift(cov, centre, j, -first, column)
+        shift(cov, mean, i, -second, column)
+        shift(cov, mean, j, -first, column)
+    settle(likelihood, variances, state)
 
 
 VECTOR, MATRIX = types.float64[::1], types.float64[:, ::1]
 WHOLE = types.int64[::1]
+LIKELIHOOD = types.BaseTuple.from_types((MATRIX, VECTOR), NormalLikelihood)
+MIXTURES = types.BaseTuple.from_types((MATRIX, MATRIX, types.boolean[:, ::1], WHOLE), Mixtures)
+STATE = types.BaseTuple.from_types((WHOLE, types.boolean[::1], VECTOR, VECTOR, MATRIX, MATRIX, VECTOR), GibbsState)
 
 
 def compiled_moves() -> tuple[Any, Any, Any]:
     """``settle``, ``sweep`` and ``exchange`` as machine code."""
-    flags = types.boolean[:, ::1]
-    state = (MATRIX, VECTOR, MATRIX, MATRIX)
+    given = (LIKELIHOOD, MIXTURES, STATE)
     return (
-        compile_part(settle.py_func, types.void(MATRIX, VECTOR, MATRIX, WHOLE, VECTOR, MATRIX, MATRIX, VECTOR)),
-        compile_part(sweep.py_func, types.void(*state, flags, WHOLE, WHOLE, WHOLE, VECTOR, VECTOR, VECTOR, VECTOR)),
-        compile_part(
-            exchange.py_func, types.void(*state, WHOLE, WHOLE, types.int64, types.int64, types.float64, VECTOR)
-        ),
+        compile_part(settle.py_func, types.void(LIKELIHOOD, MATRIX, STATE)),
+        compile_part(sweep.py_func, types.void(*given, WHOLE, VECTOR, VECTOR, VECTOR)),
+        compile_part(exchange.py_func, types.void(*given, types.int64, types.int64, types.float64, VECTOR)),
     )

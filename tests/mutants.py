@@ -1944,8 +1944,8 @@ MUTANTS = [
     Mutant(
         "dopri5: a lane that moves up keeps another's parameters",
         "sysid/adaptive.py",
-        "matrices[j, slot] = matrices[j, active]",
-        "matrices[j, slot] = matrices[j, slot]",
+        "p[j, slot] = p[j, active]",
+        "p[j, slot] = p[j, slot]",
         "tests/test_integrate.py",
     ),
     Mutant(
@@ -2168,8 +2168,8 @@ MUTANTS = [
     Mutant(
         "supports: evidence without the mean",
         "sysid/supports.py",
-        "- 0.5 * change * centre * centre / factor",
-        "- 0.5 * change * centre * centre",
+        "- 0.5 * change * mean * mean / factor",
+        "- 0.5 * change * mean * mean",
         "tests/test_sparsity.py",
     ),
     Mutant(

@@ -14,7 +14,7 @@ from sysid.libraries import polynomial
 from sysid.model import as_model, model_of
 from sysid.series import Series
 from sysid.sparsity import inclusion_probabilities, natural_scales, sparse_posterior, sparse_prior
-from sysid.supports import compiled_moves
+from sysid.supports import GibbsState, Mixtures, NormalLikelihood, compiled_moves
 
 
 class Known(NamedTuple):
@@ -178,11 +178,16 @@ def test_exchanges_alone_keep_the_odds_of_two_supports():
         odds.append(law.logpdf(mean) + log_weights[rows].sum())
     expected = 1.0 / (1.0 + math.exp(odds[1] - odds[0]))
     assert 0.2 < expected < 0.8
-    which, counts = np.array([1, 0]), np.array([2, 2])
-    scale, root, cov, centre, column = np.empty(2), np.empty((2, 2)), np.empty((2, 2)), np.empty(2), np.empty(2)
-    first, n = 0, 20_000
+    state = GibbsState(
+        which=np.array([1, 0]), present=np.array([True, False]), presence=np.ones(2), mean=np.empty(2),
+        cov=np.empty((2, 2)), root=np.empty((2, 2)), scale=np.empty(2),
+    )  # fmt: skip
+    mixtures = Mixtures(log_weights, variances, np.array([[False, True]] * 2), np.array([2, 2]))
+    likelihood = NormalLikelihood(precision, precision @ mean)
+    settle(likelihood, variances, state)
+    first, n, column = 0, 20_000, np.empty(2)
     for uniform in np.random.default_rng(0).random(n):
-        settle(precision, precision @ mean, variances, which, scale, root, cov, centre)
-        exchange(cov, centre, log_weights, variances, counts, which, 0, 1, uniform, column)
-        first += which[0]
+        exchange(likelihood, mixtures, state, 0, 1, uniform, column)
+        first += state.which[0]
+        assert state.present.tolist() == state.which.astype(bool).tolist()
     assert abs(first / n - expected) < 4.5 / math.sqrt(n)

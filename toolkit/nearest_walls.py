@@ -8,8 +8,10 @@ Toraldo 1991 do for bounds). Both raise the dual, so that they cannot go round i
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .compiling import kernel
 from .maths import fma, larger, select, smaller
@@ -24,20 +26,28 @@ SOLVED = 1e-30  # of the squares of the distances to the walls that conjugate gr
 STILL = 1e-14  # of the coordinates' size: the point is found where a sweep moves it by less
 
 
+class GradientVectors(NamedTuple):
+    """The vectors of conjugate gradients: two over flat walls, and the second one's sum of normals (dim,)."""
+
+    residual: NDArray[np.float64]
+    direction: NDArray[np.float64]
+    push: NDArray[np.float64]
+
+
 @kernel
 def find_foot(position, foot, lane, scratch, real, whole):
     """foot ← the point behind all walls that is nearest to one lane's position."""
     dim, balls = position.shape[0], np.int64(whole[N_BALLS])
     flat = np.int64(whole[N_SIDES]) + np.int64(whole[N_ROWS])
-    multipliers, residual, direction = scratch[:flat], scratch[flat : 2 * flat], scratch[2 * flat : 3 * flat]
-    of_balls, push = scratch[3 * flat : 3 * flat + balls], scratch[3 * flat + balls :]
+    multipliers, of_balls = scratch[:flat], scratch[3 * flat : 3 * flat + balls]
+    vectors = GradientVectors(scratch[flat : 2 * flat], scratch[2 * flat : 3 * flat], scratch[3 * flat + balls :])
     multipliers[:], of_balls[:] = 0.0, 0.0
     for d in range(dim):
         foot[d, lane] = position[d, lane]
     weight = 1.0  # 1 + Σ μ
     for sweep in range(SWEEPS):
         if sweep % APART == APART - 1:
-            hold_together(foot, lane, weight, multipliers, residual, direction, push, real, whole)
+            hold_together(foot, lane, weight, multipliers, vectors, real, whole)
         moved = hold_flat(foot, lane, weight, multipliers, real, whole)
         if balls > 0:
             weight, moved = hold_balls(foot, lane, weight, moved, of_balls, real, whole)
@@ -96,8 +106,9 @@ def hold_balls(foot, lane, weight, moved, multipliers, real, whole):
 
 
 @kernel
-def hold_together(foot, lane, weight, multipliers, residual, direction, push, real, whole):
+def hold_together(foot, lane, weight, multipliers, vectors, real, whole):
     """Put foot on all flat walls that hold it, by conjugate gradients that end where a multiplier becomes 0."""
+    residual, direction, push = vectors.residual, vectors.direction, vectors.push
     dim, flat = foot.shape[0], multipliers.size
     total, first = 0.0, 0.0
     for step in range(flat):
