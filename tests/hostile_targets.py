@@ -193,7 +193,7 @@ CALLS = [
     Call("targets.domains.ordered", domains.ordered, {"dim": 3}, {"dim": DIM,
         "lower": kind(lambda v: v == -math.inf if isinstance(v, float) and math.isinf(v) else is_real(v)),
             "upper": kind(lambda v: v == math.inf if isinstance(v, float) and math.isinf(v) else is_real(v))}),
-    Call("targets.domains.intersection", both_convex, {"first": domains.box([0.0], [1.0]),
+    Call("targets.convex_regions.intersection", both_convex, {"first": domains.box([0.0], [1.0]),
         "second": domains.box([0.5], [2.0])},
          {"first": CONVEX, "second": CONVEX}, {"first": "regions", "second": "regions"}),
 ]  # fmt: skip
