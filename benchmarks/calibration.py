@@ -15,11 +15,11 @@ from scipy.stats import chi2
 
 from sysid import priors, systems
 from sysid.data import simulate
-from sysid.derivative import derivative
-from sysid.identify import identify
-from sysid.integrate import solve
-from sysid.trajectory import trajectory
-from sysid.weak import weak
+from sysid.identification import identify
+from sysid.likelihoods.trajectories import trajectory
+from sysid.likelihoods.velocity import derivative
+from sysid.likelihoods.weak_form import weak
+from sysid.solvers.integrate import solve
 from toolkit import sample, samplers
 from toolkit.diagnostics import ess, r_hat
 

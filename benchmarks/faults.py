@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from targets import constrained, domains, mixtures
-from targets.gaussian_truth import GaussianTruth
+from targets.truth.gaussian import GaussianTruth
 from toolkit import Sampler, boundaries, samplers
 from toolkit.contour import Partition
 from toolkit.maths import fma

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy
 
-from sysid import Series, identify, likelihoods, priors, systems
-from sysid.derivative import METHODS
-from sysid.integrate import solve
-from sysid.steppers import TABLEAUS
-from targets import catalogue, constrained, datasets, domains, from_sympy, mixtures, per_datum, posteriors, shapes
+from sysid import Series, identification, likelihoods, priors, systems
+from sysid.likelihoods.velocity import METHODS
+from sysid.solvers.integrate import solve
+from sysid.solvers.runge_kutta import TABLEAUS
+from targets import catalogue_entries, constrained, datasets, domains, from_sympy, mixtures, posteriors, shapes
+from targets.posteriors import user_likelihood
 from toolkit import Layout, Problem, Sampler, Target, boundaries, dynamics, samplers, target, tempering
 from toolkit.job import Job
 from toolkit.job_arguments import make_job
@@ -95,7 +96,7 @@ def of_samplers() -> Iterator[Case]:
 
 def of_targets() -> Iterator[Case]:
     """Every target of the catalogue, by SGLD."""
-    for one in catalogue():
+    for one in catalogue_entries():
         yield Case("target", f"{one.name}, {one.dim}-D", one, samplers.sgld(1e-3))
 
 
@@ -164,7 +165,7 @@ def of_minibatches() -> Iterator[Case]:
         made_of = {
             "regression": posteriors.linear_regression(heart.features, heart.labels, noise=0.5, prior=1.0, **batch),
             "logistic": posteriors.logistic_regression(heart.features, heart.labels, **batch),
-            "per datum": per_datum.posterior(datum, heart.features[:, :2], 2, prior=1.0, **batch),
+            "per datum": user_likelihood.posterior(datum, heart.features[:, :2], 2, prior=1.0, **batch),
         }
         for name, one in made_of.items():
             options = {"init": np.full(one.dim, 0.1)}
@@ -175,7 +176,7 @@ def of_minibatches() -> Iterator[Case]:
             yield Case("minibatch", f"{label}, psgld", one, samplers.psgld(1e-4), options)
             exchange = samplers.resgld((1e-4, 2e-4), temperatures=(1.0, 3.0), correction=0.1)
             yield Case("minibatch", f"{label}, resgld", one, exchange, options)
-    yield Case("minibatch", "all data, per datum", per_datum.posterior(datum, heart.features[:, :2], 2, prior=1.0),
+    yield Case("minibatch", "all data, per datum", user_likelihood.posterior(datum, heart.features[:, :2], 2, prior=1.0),
                samplers.sgld(1e-4), {"init": np.full(2, 0.1)})  # fmt: skip
 
 
@@ -241,7 +242,7 @@ def of_identification() -> Iterator[Case]:
         for likelihood in likelihoods.BY_NAME:
             chosen = {"derivative": spline, "trajectory": coarse}.get(likelihood, likelihood)
             try:
-                problem = identify(data, system, likelihood=chosen)
+                problem = identification(data, system, likelihood=chosen)
             except (ValueError, ZeroDivisionError):  # of systems not linear in their parameters, or guessed at 0
                 continue
             yield case(f"{name}, {likelihood}", problem)
@@ -249,19 +250,19 @@ def of_identification() -> Iterator[Case]:
     for method in METHODS:
         if method != "exact":
             chosen = likelihoods.derivative(velocities=method, window=5 if method == "savitzky_golay" else None)
-            yield case(f"velocities by {method}", identify(data, systems.lotka_volterra(), likelihood=chosen))
+            yield case(f"velocities by {method}", identification(data, systems.lotka_volterra(), likelihood=chosen))
     for batches in ("independent", "windows"):
         chosen = likelihoods.derivative(velocities="spline", batch_size=8, batches=batches)
-        yield case(f"minibatch, {batches}", identify(data, systems.lotka_volterra(), likelihood=chosen))
+        yield case(f"minibatch, {batches}", identification(data, systems.lotka_volterra(), likelihood=chosen))
     for errors in ("gaussian", "lognormal"):
         for method in TABLEAUS:
             for segments in (1, 2):
                 chosen = likelihoods.trajectory(errors=errors, method=method, segments=segments, step=0.05)
                 label = f"trajectory, {errors}, {method}, {segments} segments"
-                yield case(label, identify(data, systems.lotka_volterra(), likelihood=chosen))
+                yield case(label, identification(data, systems.lotka_volterra(), likelihood=chosen))
     for kind in ("flat", "gaussian", "lognormal", "laplace", "spike_and_slab", "horseshoe"):
         prior = made(getattr(priors, kind))
-        yield case(f"prior, {kind}", identify(data, systems.lotka_volterra(), likelihood=spline, prior=prior))
+        yield case(f"prior, {kind}", identification(data, systems.lotka_volterra(), likelihood=spline, prior=prior))
     lorenz = systems.lorenz()
     times = np.linspace(0.0, 2.0, 201)
     series = Series(times, solve(lorenz, times, rtol=1e-9, atol=1e-9).states, lorenz.states)
@@ -270,7 +271,7 @@ def of_identification() -> Iterator[Case]:
         "functions": [stable, bounded], "functions and text": [stable, bounded, "sigma > 1 + beta"],
     }.items():  # fmt: skip
         for log in (None, ["rho"]):
-            problem = identify(series, lorenz, likelihood=spline, constraints=constraints, log=log)
+            problem = identification(series, lorenz, likelihood=spline, constraints=constraints, log=log)
             yield case(f"constraints by {name}" + (", logarithms" if log else ""), problem, walls)
 
 

@@ -4,7 +4,8 @@ import csv
 import tempfile
 from pathlib import Path
 
-from figures import r2sgld_fig5_flower, run_script
+from figures import run_script
+from figures.papers.r2sgld import fig5_flower
 
 from .markdown import head, row
 
@@ -12,7 +13,7 @@ from .markdown import head, row
 def main() -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = run_script(r2sgld_fig5_flower.draw, Path(folder), quick=False)
+        paths = run_script(fig5_flower.draw, Path(folder), quick=False)
         with paths[-1].open(encoding="utf-8") as file:
             rows = [line for line in csv.DictReader(file) if line["draws"] == "50000"]
     head("method", "KL, nats", "± 95 %", "of independent draws", "worth independent draws", "swap rate", "outside")

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from sysid.compare import compare_pysindy
+from sysid.data.series import Series
 from sysid.libraries import polynomial
-from sysid.series import Series
+from sysid.likelihoods.weak_form import weak
 from sysid.sparsity import natural_scales, sparse_posterior, sparse_prior
-from sysid.weak import weak
 
 from .markdown import head, row
 

@@ -1,18 +1,18 @@
 """The plotting layer, and one script per figure and table of the papers: `python -m figures list | run | report`."""
 
-from .claims import Claim
-from .density import density
-from .kl_curve import kl_curve
-from .output import QUICK, save
-from .phase_portrait import phase_portrait
-from .posterior import posterior
-from .script import produce, run_script, script
-from .study import Data, Study
-from .style import STYLE, paper_style
-from .swaps import swaps
-from .theta_spectrum import theta_spectrum
-from .traces import traces
-from .trajectory import trajectory
+from .plots.densities import density
+from .plots.kl_curves import kl_curve
+from .plots.phase_portraits import phase_portrait
+from .plots.posteriors import posterior
+from .plots.style import STYLE, paper_style
+from .plots.swap_paths import swaps
+from .plots.theta_spectra import theta_spectrum
+from .plots.trace_plots import traces
+from .plots.trajectories import trajectory
+from .scripts.claims import Claim
+from .scripts.output import QUICK, save
+from .scripts.runner import produce, run_script, script
+from .scripts.study import Data, Study
 
 __all__ = [
     "QUICK",

@@ -16,9 +16,9 @@ from tqdm import tqdm
 from toolkit import CudaError
 from toolkit.job_checks import check_cuda
 
-from .cached import read
-from .output import QUICK, folder_of
-from .script import Product, names, produce, script
+from .scripts.cached_data import read
+from .scripts.output import QUICK, folder_of
+from .scripts.runner import Product, names, produce, script
 
 EXPECTED = 20.0  # seconds of a script that has not been run here
 

@@ -1,16 +1,15 @@
 """Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample."""
 
-from . import data, integrate, libraries, likelihoods, priors, sparsity, systems
-from .attractors import histograms, largest_lyapunov
+from . import data, libraries, likelihoods, priors, sparsity, systems
 from .compare import compare_pysindy
-from .ensembles import Ensemble, simulate
+from .data.series import Series
 from .estimates import Estimates, marginal_modes
-from .identification import Identification
-from .identify import identify
+from .forecasts import Ensemble, histograms, largest_lyapunov, simulate
+from .identification import Identification, identify
 from .libraries import Library
 from .model import Model, model_of
-from .series import Series
-from .system import System
+from .solvers import integrate
+from .systems.system import System
 
 __all__ = [
     "Ensemble",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targets import domains
-from targets.convex import Convex
+from targets.domains.convex import Convex
 from toolkit.checks import check_number
 
 Array = NDArray[np.float64]

@@ -1,28 +1,93 @@
 """A problem of identification: what ``sample`` draws from, and the way back from its draws to named parameters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from targets import constrained
+from targets.domains.convex import Convex
+from targets.truth.gaussian import GaussianTruth
 from toolkit import Run
-from toolkit.checks import check_array, check_count, check_instance, check_number, check_real_array
-from toolkit.problem import Problem
+from toolkit.checks import check_array, check_count, check_instance, check_number, check_real_array, check_text
+from toolkit.problem import Problem, Spread, Target
+from toolkit.sampling import check_progress
 from toolkit.seeds import STARTS, derived_seed
 from toolkit.weighting import shares_of
 
-from .composing import N_HEADER, SCALED
-from .constraints import Coordinates
+from . import likelihoods
+from .block_function import N_HEADER, SCALED, block_of, quadratic_block
+from .constraints import Coordinates, as_list, region_of
 from .estimates import Estimates, estimate, inclusion_of
-from .initial import initial_of
-from .model import Model
-from .prepared import Prepared
-from .priors import Prior
-from .system import System
+from .function_constraints import implicit_domain
+from .laplace import laplace
+from .likelihoods.interface import Prepared
+from .likelihoods.trajectories import TIME_LIMIT, SearchProgress, Trajectory
+from .model import Model, as_model
+from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
+from .systems.system import System, check_names
+
+# Where and when the trajectories of a problem of identification begin, as its parameters and data have it.
 
 Array = NDArray[np.float64]
+NEAR = 1e-9  # of the span of the data: times closer than that are one
+
+
+class Initial(NamedTuple):
+    """States (n, dim) at ``time``."""
+
+    time: float
+    states: Array
+
+
+def initial_of(problem: "Identification", parameters: Any) -> Initial:
+    """Initial states of parameters (n, q): those sampled, else as fixed, both at the data's first time.
+
+    Of likelihoods without initial states: the first row of the data, or of the first of several series, in which no
+    state is missing, at its own time. Raises ValueError where there is no such row.
+    """
+    theta = np.atleast_2d(check_real_array("parameters", parameters))
+    series = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
+    places = {
+        state: problem.names.index(f"{state}(0)") for state in problem.system.states if f"{state}(0)" in problem.names
+    }
+    row, known = 0, {}
+    if problem.prepared.first is not None:
+        known = dict(zip(problem.system.states, problem.prepared.first, strict=True))
+    elif len(places) < problem.system.dim:
+        whole = np.flatnonzero(np.isfinite(series.values).all(axis=1))
+        if not whole.size:
+            raise ValueError(
+                f"start must be given, as no row of {series.name!r} has all states, from which trajectories could begin"
+            )
+        row = int(whole[0])
+        known = dict(zip(series.states, series.values[row], strict=True))
+    columns = [
+        theta[:, places[state]] if state in places else np.full(len(theta), known[state])
+        for state in problem.system.states
+    ]
+    return Initial(float(series.times[row]), np.stack(columns, axis=1))
+
+
+def begin(problem: "Identification | System", theta: Array, times: Array) -> tuple[Array, Array]:
+    """States (dim,) or (n, dim) to solve from, and the times before ``times`` to solve over, that of the states first.
+
+    These are the data's, so that steps of fixed length are no longer than the data's.
+    """
+    if isinstance(problem, System):
+        return problem.start, times[:0]
+    when, states = initial_of(problem, theta)
+    data = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
+    slack = NEAR * (data.times[-1] - data.times[0])
+    if times[0] < when - slack:
+        raise ValueError(
+            f"start must be given where times begin before {when:.10g}, the time of the data's first state that is "
+            f"whole, got {times[0]:.10g}"
+        )
+    return states, data.times[(data.times >= when) & (data.times < times[0] - slack)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +190,8 @@ class Identification(Problem):
         Raises TypeError or ValueError where one is given alone, has another shape or is not finite, a mode is not > 0
         whose logarithm is sampled, a root is singular, or the energy is infinite where Laplace's approximation starts.
         """
-        from .identify import assembled
-        from .scaling import scaled_coordinates
+        pass
+        pass
 
         return assembled(replace(self, coordinates=scaled_coordinates(self, mode, root)))
 
@@ -206,3 +271,218 @@ def positions_of(draws: Any, q: int) -> Array:
     if positions.ndim == 0 or positions.shape[-1] != q:
         raise ValueError(f"draws must have shape (…, {q}), got {positions.shape}")
     return positions
+
+
+# ``identify``: data, a model, a likelihood, priors and constraints become a problem for ``sample``.
+
+FLATTEST = 1e-13  # smallest eigenvalue of the posterior's precision, scaled to a unit diagonal
+
+
+def identify(
+    data: Any,
+    model: Any,
+    *,
+    likelihood: Any = "derivative",
+    prior: Any = None,
+    constraints: Any = None,
+    log: Sequence[str] | None = None,
+    name: str = "",
+    progress: bool | None = None,
+    time_limit: float = TIME_LIMIT,
+) -> Identification:
+    """The posterior of a model's parameters given time series, as a problem for ``sample``.
+
+    data: a ``Series``, or several where the likelihood takes them. model: a ``System``, a ``Library`` (all coefficients
+    free) or a ``Model``. likelihood: "derivative", "weak", "trajectory", or one made by ``sysid.likelihoods`` with
+    options. prior: one of ``sysid.priors`` for all parameters, or a mapping from names; others are flat. constraints:
+    texts such as "sigma > 1 + beta", linear in the parameters, convex regions of them, or analytic functions of a tuple
+    of all parameters, ≥ 0 inside: the problem's domain, at whose walls r2SGLD and r2SGHMC reflect draws; other samplers
+    ignore it unless given a ``boundary``: ``reflect()``, or ``reject()`` for MALA and HMC. log: names of parameters
+    sampled as logarithms; None: those with log-normal priors, and noise scales.
+    progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
+    time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
+    Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
+    Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
+    direction of parameters undetermined, or a user's function is not analytic at the data.
+    """
+    chosen = likelihoods.of(likelihood)
+    model = model if isinstance(model, System) else as_model(model)
+    check_progress(progress)
+    time_limit = check_number("time_limit", time_limit, above=0.0)
+    if isinstance(chosen, Trajectory):
+        prepared = chosen.prepare(data, model, SearchProgress(progress, time_limit))
+    else:
+        prepared = chosen.prepare(data, model)
+    check_names("parameters", prepared.names)
+    priors = check_priors(prior, prepared.names)
+    logs = check_log(log, prepared, priors)
+    label = check_text("name", name) or f"{model.name} by {chosen_name(likelihood)}"
+    q = len(prepared.names)
+    coordinates = Coordinates(logs, np.zeros(q), np.eye(q))
+    draft = Identification(
+        placeholder(q, label), names=prepared.names, model=model, data=data, prepared=prepared, priors=priors,
+        constraints=constraints, coordinates=coordinates, posterior=closed_form(prepared, priors),
+    )  # fmt: skip
+    return assembled(draft)
+
+
+def chosen_name(likelihood: Any) -> str:
+    """A likelihood in a word."""
+    return likelihood if isinstance(likelihood, str) else type(likelihood).__name__.lower()
+
+
+def placeholder(q: int, name: str) -> Target:
+    """A target that only carries its name and dimension, until ``assembled`` makes the real one."""
+    return Target(name, q, quadratic_block)
+
+
+def must_be_positive(prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
+    """Which parameters (q,) are > 0, for the likelihood or for their prior."""
+    return np.array([p or law.is_positive for p, law in zip(prepared.positive, priors, strict=True)])
+
+
+def check_log(log: Any, prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
+    """Which parameters are sampled as logarithms (q,). Raises ValueError for names that are none."""
+    if log is None:
+        return must_be_positive(prepared, priors)
+    chosen = check_names("log", log, at_least=0)
+    for label in chosen:
+        if label not in prepared.names:
+            raise ValueError(f"log must name parameters ({', '.join(prepared.names)}), got {label!r}")
+    wanted = np.array([label in chosen for label in prepared.names])
+    return np.asarray(wanted | np.array(prepared.positive))
+
+
+def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | None:
+    """The posterior where it is Gaussian. Raises ValueError where data and priors leave a direction undetermined."""
+    if prepared.quadratic is None:
+        return None
+    mean, precision, _ = prepared.quadratic
+    own = np.array([law.scale**-2 if law.kind == GAUSSIAN else 0.0 for law in priors])
+    proper = np.array([not law.is_flat for law in priors])
+    total = precision + np.diag(np.where(proper & (own == 0.0), np.diag(precision).max() * 1e-6 + 1e-300, own))
+    scale = np.sqrt(np.where(np.diag(total) > 0.0, np.diag(total), 1.0))
+    values, vectors = np.linalg.eigh(total / np.outer(scale, scale))
+    if values[0] < FLATTEST:
+        strong = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
+        joined = ", ".join(prepared.names[k] for k in strong[:8])
+        raise ValueError(
+            f"data and prior must determine all parameters, but leave a direction of {joined} free (eigenvalue "
+            f"{values[0]:.1e} of the scaled precision, which must be > {FLATTEST:g}): leave out terms that are alike "
+            f"or constant, or give them a proper prior"
+        )
+    if not all(law.is_quadratic for law in priors):
+        return None
+    total = precision + np.diag(own)
+    covariance = np.linalg.inv(total / np.outer(scale, scale)) / np.outer(scale, scale)
+    location = np.array([law.location for law in priors])
+    centre = mean + covariance @ (own * (location - mean))
+    return Gaussian(centre, 0.5 * (covariance + covariance.T))
+
+
+def assembled(draft: Identification) -> Identification:
+    """``draft`` with the target, domain and truth that its parts make in its coordinates."""
+    q, prepared, coordinates = draft.dim, draft.prepared, draft.coordinates
+    table = prior_table(draft.priors)
+    first = N_HEADER + 2 * q + q * q
+    header = [
+        first,
+        first + table.size,
+        float(coordinates.is_scaled),
+        *coordinates.log.astype(float),
+        *coordinates.shift,
+    ]
+    numbers = np.concatenate([header, coordinates.root.ravel(), table, prepared.numbers])
+    target = Target(
+        draft.target.name, q, block_of(prepared.kernel), numbers, prepared.work_rows + 2 * q,
+        truth_of(draft), stochastic=prepared.stochastic, spread=spread_of(draft),
+    )  # fmt: skip
+    positive = must_be_positive(prepared, draft.priors)
+    region = region_of(draft.constraints, draft.names, coordinates, positive)
+    functions = [c for c in as_list(draft.constraints) if callable(c) and not isinstance(c, Convex)]
+    if functions:
+        walls = (np.zeros((0, q)), np.zeros(0)) if region is None else region.walls
+        domain = implicit_domain(functions, draft.names, coordinates, walls)
+        return replace(draft, target=target, domain=domain, truth=None)
+    if region is None:
+        return replace(draft, target=target, domain=None, truth=target.truth)
+    problem = constrained(target, region)
+    return replace(draft, target=target, domain=problem.domain, truth=problem.truth)
+
+
+def spread_of(draft: Identification) -> Spread:
+    """Where chains start in its positions: two standard deviations about the mode, as far as these are known.
+
+    Scaled: ±2, for the covariance is the identity, about. Else about the Gaussian posterior's mean; or about the
+    likelihood's start, half as far as a parameter is large (a logarithm: ½), and at most two of its prior's sds.
+    """
+    coordinates, truth = draft.coordinates, truth_of(draft)
+    if coordinates.is_scaled:
+        return Spread(2.0)
+    if truth is not None:
+        return truth.spread
+    usual = draft.usual_start()
+    center = coordinates.positions(usual)
+    reach = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
+    for k, law in enumerate(draft.priors):
+        if law.kind in ((LOG_NORMAL,) if coordinates.log[k] else (GAUSSIAN, LAPLACE)):
+            reach[k] = min(reach[k], 2.0 * law.scale)
+    return Spread(reach, center)
+
+
+def truth_of(draft: Identification) -> GaussianTruth | None:
+    """The truth in positions, without constraints, where the posterior is Gaussian."""
+    posterior, coordinates = draft.posterior, draft.coordinates
+    if posterior is None or coordinates.log.any() or draft.prepared.quadratic is None:
+        return None
+    mean, precision, lowest = draft.prepared.quadratic
+    gap = posterior.mean - mean
+    lowest += 0.5 * float(gap @ precision @ gap)
+    lowest += sum(
+        0.5 * float((m - law.location) / law.scale) ** 2
+        for m, law in zip(posterior.mean, draft.priors, strict=True)
+        if law.kind == GAUSSIAN
+    )
+    inverse = np.linalg.inv(coordinates.root)
+    covariance = inverse @ posterior.covariance @ inverse.T
+    log_determinant = float(np.linalg.slogdet(2.0 * np.pi * covariance)[1])
+    covariance = 0.5 * (covariance + covariance.T)
+    return GaussianTruth(coordinates.positions(posterior.mean), covariance, 0.5 * log_determinant - lowest, lowest)
+
+
+# Coordinates in which the parameters of a problem have about unit covariance, so that one step size suits all.
+
+
+def scaled_coordinates(problem: Identification, mode: Any, root: Any) -> Coordinates:
+    """Coordinates about ``mode`` with the square root ``root``, as ``Identification.scaled`` has them.
+
+    Raises ValueError where one is given alone, or does not fit.
+    """
+    if (mode is None) != (root is None):
+        raise ValueError("mode and root must be given both or neither")
+    q = problem.dim
+    plain = Coordinates(problem.coordinates.log, np.zeros(q), np.eye(q))
+    if mode is not None:
+        return Coordinates(plain.log, plain.positions(checked_mode(mode, plain.log)), checked_root(root, q))
+    if problem.posterior is not None and not plain.log.any():
+        return Coordinates(
+            plain.log, problem.posterior.mean, np.asarray(np.linalg.cholesky(problem.posterior.covariance))
+        )
+    unscaled = assembled(replace(problem, coordinates=plain))
+    return Coordinates(plain.log, *laplace(unscaled.target, plain.positions(problem.usual_start())))
+
+
+def checked_mode(mode: Any, log: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """``mode`` as parameters (q,), > 0 where ``log``."""
+    values = check_array("mode", mode)
+    if values.shape != log.shape or (values[log] <= 0.0).any():
+        raise ValueError(f"mode must have shape {log.shape}, and > 0 where logarithms are sampled, got {mode!r:.200}")
+    return values
+
+
+def checked_root(root: Any, q: int) -> NDArray[np.float64]:
+    """``root`` as an invertible matrix (q, q)."""
+    factor = check_array("root", root)
+    if factor.shape != (q, q) or np.linalg.matrix_rank(factor) < q:
+        raise ValueError(f"root must be an invertible matrix ({q}, {q}), got {root!r:.200}")
+    return factor

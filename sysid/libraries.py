@@ -20,7 +20,7 @@ from toolkit.checks import (
     is_sequence,
 )
 
-from .system import check_names
+from .systems.system import check_names
 
 __all__ = ["Library", "Term", "fourier", "functions", "polynomial"]
 

@@ -1,8 +1,8 @@
 """Targets and domains, each with its truth."""
 
 from . import classics, datasets, domains, mixtures, posteriors, shapes
-from .catalogue import catalogue
-from .constraining import constrained
+from .catalogue_entries import catalogue
+from .domains.constrained import constrained
 from .symbolic import from_sympy
 
 __all__ = [

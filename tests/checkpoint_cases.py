@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from targets import constrained, mixtures, regression, shapes
+from targets import constrained, mixtures, shapes
+from targets.posteriors import linear
 from toolkit import (
     Layout,
     Sampler,
@@ -29,8 +30,8 @@ THREE = {"step_sizes": (0.01, 0.02, 0.04), "temperatures": (1.0, 2.0, 4.0)}
 RANDOM = np.random.default_rng(5)
 FEATURES = RANDOM.standard_normal((30, 2))
 REGRESSION = {"features": FEATURES, "response": FEATURES @ [1.0, -1.0] + 0.3, "noise": 1.0, "prior": 2.0}
-ANCHORED = regression.linear_regression(**REGRESSION, batch_size=4, refresh_every=50)
-DRAWN = regression.linear_regression(**REGRESSION, batch_size=4)
+ANCHORED = linear.linear_regression(**REGRESSION, batch_size=4, refresh_every=50)
+DRAWN = linear.linear_regression(**REGRESSION, batch_size=4)
 N_STEPS = 400
 EDGES = np.linspace(-2.5, 2.5, 6)
 SGLD = samplers.sgld(0.02)

@@ -386,16 +386,16 @@ CALLS = [
     Call("figures.traces.traces of a run", lambda field, replica: figures.traces(runs()["plain"], axes(), field=field,
         replica=replica), {"field": "x[0]", "replica": 0},
         {"field": kind(lambda v: isinstance(v, str) and v == "x[0]"), "replica": count(0, 1)}),
-    Call("figures.style.paper_style", lambda: figures.paper_style()),
+    Call("figures.plots.style.paper_style", lambda: figures.paper_style()),
     Call("figures.kl_curve.kl_curve", lambda at, path, axes, label, level: figures.kl_curve(at, path, axes,
         label=label, level=level),
          lambda: {"at": [1, 2], "path": np.ones((3, 2)), "axes": axes(), "label": "KL", "level": 0.95}, {
              "at": array([1, 2], lambda a: a.shape == (2,)), "path": array(np.ones((3, 2)),
                  lambda a: a.ndim == 2 and len(a) > 1 and a.shape[1] == 2),
              "axes": kind(lambda v: False), "label": text(), "level": OPEN_SHARE}, {"at": "path"}),
-    Call("figures.output.save", save_figure, {}, {
+    Call("figures.scripts.output.save", save_figure, {}, {
         "figure": kind(lambda v: v is None), "table": kind(lambda v: False), "out": kind(lambda v: isinstance(v, Path)),
         "name": kind(lambda v: isinstance(v, str), st.just(1))._replace(odd=None)}),
-    Call("figures.output.save elsewhere", lambda name: save_figure(name=name), {"name": "figure"},
+    Call("figures.scripts.output.save elsewhere", lambda name: save_figure(name=name), {"name": "figure"},
          {"name": kind(lambda v: isinstance(v, str) and v not in NO_NAMES, st.sampled_from(NO_NAMES))}),
 ]  # fmt: skip

@@ -11,8 +11,8 @@ from shapely import Polygon
 
 import targets
 from targets import classics, constrained, datasets, domains, mixtures, posteriors, shapes
-from targets.convex import Convex
-from targets.planar import Shape
+from targets.domains.convex import Convex
+from targets.shapes.planar import Shape
 from toolkit import Target
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -83,7 +83,7 @@ SOURCES = st.one_of(
 GEOJSON = {"type": "Polygon", "coordinates": [CLOSED]}
 CALLS = [
     Call("targets.catalogue.catalogue", lambda: None),
-    Call("targets.constraining.constrained", constrained, {"target": PLANAR, "region": shapes.cross()},
+    Call("targets.domains.constrained.constrained", constrained, {"target": PLANAR, "region": shapes.cross()},
          {"target": instance(Target), "region": instance(Shape, Convex)}),
     Call("targets.symbolic.from_sympy", targets.from_sympy, {"energy": PARAMETER * X**2, "symbols": (X,),
         "parameters": {PARAMETER: 0.5}}, {
@@ -104,38 +104,38 @@ CALLS = [
          {"means": IS_MEANS, "variance": kind(lambda v: POSITIVE.takes(v), array(np.eye(2),
              lambda a: False).wrong.filter(lambda v: not is_covariance(v))),
           "weights": or_none(IS_WEIGHTS)}, {"means": "weights"}),
-    Call("targets.students.student_mixture", classics.student_mixture,
+    Call("targets.classics.student.student_mixture", classics.student_mixture,
          {"means": [[0.0, 0.0], [1.0, 1.0]], "scale": 1.0, "degrees": 3.0, "weights": [0.4, 0.6]},
          {"means": IS_MEANS, "scale": POSITIVE, "degrees": number(0.1, ends="["), "weights": or_none(IS_WEIGHTS)},
              {"means": "weights"}),
     # classics
-    Call("targets.curved.ring", classics.ring, {}, {"width": POSITIVE}),
-    Call("targets.curved.banana", classics.banana, {}, {"curvature": FREE, "scale": POSITIVE, "dim": DIM}),
-    Call("targets.curved.funnel", classics.funnel, {}, {"scale": number(0.0, 20.0, ends="]"), "dim": DIM}),
-    Call("targets.wells.egg_box", classics.egg_box, {}, {"barrier": POSITIVE, "spread": number(0.0, 2.0, ends="]")}),
-    Call("targets.wells.muller_brown", classics.muller_brown, {}, {"scale": POSITIVE}),
-    Call("targets.wells.himmelblau", classics.himmelblau, {}, {"scale": POSITIVE}),
-    Call("targets.double_well.double_well", classics.double_well, {}, {"barrier": POSITIVE, "tilt": FREE},
+    Call("targets.classics.curved.ring", classics.ring, {}, {"width": POSITIVE}),
+    Call("targets.classics.curved.banana", classics.banana, {}, {"curvature": FREE, "scale": POSITIVE, "dim": DIM}),
+    Call("targets.classics.curved.funnel", classics.funnel, {}, {"scale": number(0.0, 20.0, ends="]"), "dim": DIM}),
+    Call("targets.classics.wells.egg_box", classics.egg_box, {}, {"barrier": POSITIVE, "spread": number(0.0, 2.0, ends="]")}),
+    Call("targets.classics.wells.muller_brown", classics.muller_brown, {}, {"scale": POSITIVE}),
+    Call("targets.classics.wells.himmelblau", classics.himmelblau, {}, {"scale": POSITIVE}),
+    Call("targets.classics.wells.double_well", classics.double_well, {}, {"barrier": POSITIVE, "tilt": FREE},
         {"barrier": "tilt"}),
-    Call("targets.pinched.pinched", classics.pinched, {}, dict.fromkeys(["left", "right", "neck", "reach", "barrier"],
+    Call("targets.classics.curved.pinched", classics.pinched, {}, dict.fromkeys(["left", "right", "neck", "reach", "barrier"],
         POSITIVE)),
-    Call("targets.gaussians.correlated_gaussian", classics.correlated_gaussian, {}, {"correlation": number(-1.0, 1.0),
+    Call("targets.classics.gaussians.correlated_gaussian", classics.correlated_gaussian, {}, {"correlation": number(-1.0, 1.0),
         "dim": DIM}, {"dim": "correlation"}),
-    Call("targets.gaussians.badly_scaled_gaussian", classics.badly_scaled_gaussian, {}, {"condition": number(1.0,
+    Call("targets.classics.gaussians.badly_scaled_gaussian", classics.badly_scaled_gaussian, {}, {"condition": number(1.0,
         ends="["), "dim": DIM}),
     # posteriors
-    Call("targets.regression.linear_regression", posteriors.linear_regression,
+    Call("targets.posteriors.linear.linear_regression", posteriors.linear_regression,
          {"features": FEATURES, "response": LABELS, "noise": 1.0, "prior": 1.0}, {
              **BATCHES, "features": array(FEATURES, lambda a: a.ndim == 2 and len(a) == 12 and a.size > 0),
              "response": array(LABELS, lambda a: a.shape == (12,)), "noise": number(1e-100, 1e100),
          }, {"features": "response", "refresh_every": "batch_size"}),
-    Call("targets.logistic.logistic_regression", posteriors.logistic_regression, {"features": FEATURES,
+    Call("targets.posteriors.logistic.logistic_regression", posteriors.logistic_regression, {"features": FEATURES,
         "labels": LABELS}, {
         **BATCHES, "features": array(FEATURES, lambda a: a.ndim == 2 and len(a) == 12 and a.size > 0),
         "labels": array(LABELS, lambda a: a.shape == (12,) and (set(np.unique(a)) <= {0,
             1} or set(np.unique(a)) <= {-1, 1})),
     }, {"features": "labels", "refresh_every": "batch_size"}),
-    Call("targets.per_datum.posterior", posteriors.posterior, {"datum": datum, "data": [1.0, 2.0], "dim": 1}, {
+    Call("targets.posteriors.user_likelihood.posterior", posteriors.posterior, {"datum": datum, "data": [1.0, 2.0], "dim": 1}, {
         "datum": kind(lambda v: False, st.sampled_from([lambda x: 0.0, lambda x, row: (0.0, (0, 0)), lambda x,
             row: None, lambda x, row: 1 / 0])),
         "data": array([1.0, 2.0], lambda a: a.ndim in (1, 2) and a.size > 0), "dim": count(1, 2**10)._replace(odd=None),
@@ -145,14 +145,14 @@ CALLS = [
     *[Call(f"targets.datasets.{f.__name__}", f, {}, {"path": FILES}, FILE_NAMES) for f in
       (datasets.australian, datasets.german, datasets.heart, datasets.mushroom)],
     # shapes
-    Call("targets.planar.Shape", Shape, {"name": "square", "rings": (np.array(SQUARE),)}, {
+    Call("targets.shapes.planar.Shape", Shape, {"name": "square", "rings": (np.array(SQUARE),)}, {
         "rings": kind(lambda v: False, st.just([]), st.just((np.zeros((2, 2)),)), st.just(SQUARE)),
             "curve_area": or_none(POSITIVE),
     }, {"rings": "outer"}),
-    Call("targets.planar.curve", shapes.curve, {"name": "circle", "function": circle, "n_vertices": 64},
+    Call("targets.shapes.planar.curve", shapes.curve, {"name": "circle", "function": circle, "n_vertices": 64},
          {"function": function(), "n_vertices": VERTICES,
              "area": kind(lambda v: v is None or (is_real(v) and 3.1 < v < 3.17))}, {"area": "n_vertices"}),
-    Call("targets.planar.polygon_of", shapes.polygon_of, {"name": "square", "outer": SQUARE}, {"outer": IS_RING,
+    Call("targets.shapes.planar.polygon_of", shapes.polygon_of, {"name": "square", "outer": SQUARE}, {"outer": IS_RING,
         "holes": kind(
         lambda v: isinstance(v, list | tuple | np.ndarray) and len(v) == 0, st.lists(st.sampled_from([SQUARE, [[9, 9],
             [8, 9], [8, 8]], None]), min_size=1))},
@@ -166,17 +166,17 @@ CALLS = [
     Call("targets.shapes.star", shapes.star, {}, {"points": VERTICES, "depth": OPEN_SHARE}),
     Call("targets.shapes.annulus", shapes.annulus, {}, {"radius": number(1.0), "inner": number(0.0, 2.0),
         "n_vertices": VERTICES}, {"radius": "inner"}),
-    Call("targets.outlines.from_shapely", shapes.from_shapely, {"geometry": Polygon(SQUARE)}, {"geometry": kind(
+    Call("targets.shapes.imported.from_shapely", shapes.from_shapely, {"geometry": Polygon(SQUARE)}, {"geometry": kind(
         lambda v: False, st.sampled_from([Polygon(), Polygon([(0, 0), (1, 1), (1, 0), (0, 1)]),
             Polygon(SQUARE).boundary, Polygon(SQUARE).centroid]))}),
-    Call("targets.outlines.from_geojson", shapes.from_geojson, {"source": GEOJSON}, {"source": kind(lambda v: False,
+    Call("targets.shapes.imported.from_geojson", shapes.from_geojson, {"source": GEOJSON}, {"source": kind(lambda v: False,
         SOURCES)},
          {"source": "geometry"}),
-    Call("targets.outlines.from_svg", shapes.from_svg, {"source": "M 0 0 L 1 0 L 1 1 Z"},
+    Call("targets.shapes.imported.from_svg", shapes.from_svg, {"source": "M 0 0 L 1 0 L 1 1 Z"},
          {"source": kind(lambda v: False, st.sampled_from(["M", "M 0 0", "M 0 0 L 1 1", "M a b Z", "nowhere.svg", "",
              "\0", "/dev/null", "M 0 0 L 1e999 0 L 1 1 Z"])),
           "n_vertices": count(2, idle=False)}, {"source": "path"}),
-    Call("targets.outlines.intersection", both, {"first": shapes.ell(), "second": shapes.cross()},
+    Call("targets.shapes.imported.intersection", both, {"first": shapes.ell(), "second": shapes.cross()},
          {"first": SHAPE, "second": SHAPE}, {"first": "shapes", "second": "shapes"}),
     # domains
     Call("targets.domains.box", domains.box, {"lower": [0.0, 0.0], "upper": [1.0, 1.0]}, {
@@ -193,7 +193,7 @@ CALLS = [
     Call("targets.domains.ordered", domains.ordered, {"dim": 3}, {"dim": DIM,
         "lower": kind(lambda v: v == -math.inf if isinstance(v, float) and math.isinf(v) else is_real(v)),
             "upper": kind(lambda v: v == math.inf if isinstance(v, float) and math.isinf(v) else is_real(v))}),
-    Call("targets.convex_regions.intersection", both_convex, {"first": domains.box([0.0], [1.0]),
+    Call("targets.domains.convex_regions.intersection", both_convex, {"first": domains.box([0.0], [1.0]),
         "second": domains.box([0.5], [2.0])},
          {"first": CONVEX, "second": CONVEX}, {"first": "regions", "second": "regions"}),
 ]  # fmt: skip

@@ -13,9 +13,9 @@ from numba.extending import overload
 
 from sysid import libraries, systems
 from sysid.constraints import Coordinates
-from sysid.implicit import implicit_domain
-from sysid.integrate import solve
+from sysid.function_constraints import implicit_domain
 from sysid.model import all_free
+from sysid.solvers.integrate import solve
 from targets import posteriors
 from toolkit import Layout, Target, check_gradient, sample, samplers, target
 from toolkit.binding import bound

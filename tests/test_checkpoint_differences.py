@@ -7,7 +7,8 @@ import pytest
 from checkpoint_cases import COSINE, FLOWER, PAIR, REGRESSION, RUN, SGLD, Sums, assert_same, bowl
 
 import toolkit
-from targets import constrained, mixtures, regression, shapes
+from targets import constrained, mixtures, shapes
+from targets.posteriors import linear
 from toolkit import CheckpointError, Layout, from_callable, sample, samplers, schedules, stream
 from toolkit.digests import BITS
 from toolkit.driver import Driver
@@ -113,8 +114,8 @@ def test_what_changes_no_bit_is_not_compared(saved, monkeypatch):
 
 def test_a_target_s_numbers_and_function_are_compared(tmp_path):
     path = tmp_path / "run.ckpt"
-    sample(regression.linear_regression(**REGRESSION), SGLD, checkpoint=path, **RUN)
-    other = regression.linear_regression(**{**REGRESSION, "noise": 1.25})
+    sample(linear.linear_regression(**REGRESSION), SGLD, checkpoint=path, **RUN)
+    other = linear.linear_regression(**{**REGRESSION, "noise": 1.25})
     with pytest.raises(CheckpointError, match=r"problem.target.parameters\[\d+\]: .* and \d+ further entries"):
         sample(other, SGLD, checkpoint=path, **RUN)
     path = tmp_path / "python.ckpt"

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sysid.compare import Comparison, Row, compare_pysindy
+from sysid.compare import Comparison, Row, Trial, best, compare_pysindy
+from sysid.data.series import Series
 from sysid.libraries import polynomial
-from sysid.pysindy_methods import Trial, best
-from sysid.series import Series
 
 TIMES = np.linspace(0.0, 6.0, 301)
 SPIN = np.array([[0.0, 0.0], [0.0, -2.0], [2.0, 0.0]])  # of 1, u, v: du = 2 v, dv = −2 u

@@ -88,7 +88,7 @@ def test_an_edit_of_another_file_is_never_answered_from_the_cache(copy, whole):
     edits = {
         "toolkit/philox.py": ("radius * cosine, radius * sine", "2.0 * radius * cosine, radius * sine"),
         "toolkit/maths.py": ("return fma(p, scale, scale)", "return fma(p, scale, 2.0 * scale)"),
-        "targets/gaussian_mixtures.py": ("total[lane] = 2.0 * precision", "total[lane] = 3.0 * precision"),
+        "targets/mixtures/gaussian.py": ("total[lane] = 2.0 * precision", "total[lane] = 3.0 * precision"),
     }
     del edits["toolkit/maths.py" if whole else "toolkit/philox.py"]  # which would not show
     seen = {first}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from laws import gaussian
 
-from sysid.conditioning import laplace
-from targets.curved import banana
+from sysid.laplace import laplace
+from targets.classics.curved import banana
 from toolkit.problem import Target
 
 RNG = np.random.default_rng(5)

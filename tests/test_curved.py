@@ -7,8 +7,7 @@ from oracles import RIGHT, WRONG, agrees, cells_p_value, held
 from scipy.integrate import dblquad, quad
 from scipy.stats import chi2, norm
 
-from targets.curved import banana, funnel, ring
-from targets.pinched import pinched
+from targets.classics.curved import banana, funnel, pinched, ring
 
 RNG = np.random.default_rng(70)
 FAR = np.array([[1e6, 0.0], [0.0, 1e6], [-1e6, 3.0], [1e6, -1e6]])

@@ -5,8 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from targets import datasets, stand_ins
-from targets.dataset_files import MUSHROOM_CODES
+from targets import datasets
+from targets.datasets import synthetic
+from targets.datasets.files import MUSHROOM_CODES
 
 RNG = np.random.default_rng(3)
 # loader, file, rows, attributes, classes as written → counts, columns of the result
@@ -29,7 +30,7 @@ def numeric_lines(name, separator=" "):
 
 def mushroom_lines():
     """Lines of a valid file of mushrooms, from the stand-in's rows."""
-    rows, labels = stand_ins.mushroom()
+    rows, labels = synthetic.mushroom()
     return [",".join("ep"[label] + row) for row, label in zip(rows, labels, strict=True)]
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from numba import config, types
 
-from targets import from_sympy, mixtures, per_datum, shapes
+from targets import from_sympy, mixtures, shapes
+from targets.posteriors import user_likelihood
 from toolkit import CudaWarning, Problem, boundaries, dynamics, samplers, target
 from toolkit import signatures as s
 
@@ -97,7 +98,7 @@ def datum(x, row):
 
 
 def test_parts_that_were_refused_once_are_clean():
-    assert not faults(code_of(per_datum.posterior(datum, np.arange(3.0), 1).energy_gradient, s.TARGET))
+    assert not faults(code_of(user_likelihood.posterior(datum, np.arange(3.0), 1).energy_gradient, s.TARGET))
     assert not faults(code_of(kernels.made(dynamics.nose_hoover).move, s.DYNAMICS))
 
 
@@ -116,13 +117,13 @@ def reshapes(position, energy, gradient, parameters, scratch):
 @pytest.mark.parametrize("kind", [pytest.param("trajectory", marks=pytest.mark.slow), "independent", "windows"])
 def test_identification_calls_nothing_where_numbers_lie_apart(kind):
     """Reshaping calls a function that no device has."""
-    from sysid import identify, likelihoods, systems
+    from sysid import identification, likelihoods, systems
 
     chosen = (
         likelihoods.trajectory(step=0.1, method="rk4") if kind == "trajectory"
         else likelihoods.derivative(velocities="spline", batch_size=8, batches=kind)
     )  # fmt: skip
-    part = identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen).target.energy_gradient
+    part = identification(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen).target.energy_gradient
     assert not faults(device_compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
     assert faults(code_of(reshapes, s.TARGET)) == ["numba_attempt_nocopy_reshape"]
 
@@ -147,11 +148,13 @@ def test_parts_by_themselves_are_clean():
 
 def identified():
     """Lotka–Volterra within two walls that are functions."""
-    from sysid import identify, likelihoods, systems
+    from sysid import identification, likelihoods, systems
 
     chosen = likelihoods.derivative(velocities="spline")
     within = [lambda theta: theta[0] * theta[0] + 1.0, lambda theta: 40.0 - theta[0]]
-    return identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen, constraints=within, log=[])
+    return identification(
+        kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen, constraints=within, log=[]
+    )
 
 
 def makes_arrays(x):

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from benchmarks.domains import flat, walk
 from targets import constrained, domains, mixtures, shapes
-from targets.convex import Convex
+from targets.domains.convex import Convex
 from tests.laws import SIGMAS
 from toolkit import Problem, boundaries, sample, samplers
 

@@ -5,11 +5,10 @@ import pytest
 from scipy import stats
 
 from sysid import data, likelihoods, systems
-from sysid.attractors import histograms, largest_lyapunov
-from sysid.ensembles import NOT_FINITE, simulate
-from sysid.identify import identify
-from sysid.integrate import BLEW_UP, DONE, STEP_LIMIT, solve
-from sysid.system import System
+from sysid.forecasts import NOT_FINITE, histograms, largest_lyapunov, simulate
+from sysid.identification import identify
+from sysid.solvers.integrate import BLEW_UP, DONE, STEP_LIMIT, solve
+from sysid.systems.system import System
 from toolkit import Problem, sample, samplers
 
 LORENZ = systems.lorenz()

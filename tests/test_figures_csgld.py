@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from figures import unequal_modes
-from figures.chain_statistics import mean_and_error, ratio_and_error, root_mean_square
+from figures.papers.csgld import unequal_modes
+from figures.scripts.statistics import mean_and_error, ratio_and_error, root_mean_square
 
 
 @pytest.fixture(scope="module")

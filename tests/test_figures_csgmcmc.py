@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from figures import csgmcmc_table4, csgmcmc_table5, gaussian_grid
+from figures.papers.csgmcmc import gaussian_grid, table4, table5
 from targets import mixtures
 from toolkit.diagnostics import ess_by_cutoff, mode_coverage
 from toolkit.schedule import evaluate
@@ -85,8 +85,8 @@ def test_what_exchanges_the_rows_of_table4():
     for single, together in ((1.8, 6.5), (18.0, 24.8), (6.7, 17.8)):
         covered = rng.uniform(size=(100_000, 4, 25)) < single / 25
         assert covered.any(axis=1).sum(axis=1).mean() == pytest.approx(together, abs=0.06)
-    assert csgmcmc_table4.EXCHANGED["cSGLD", 1] == csgmcmc_table4.PRINTED["SGLD", 4] == (18.0, 0.47)
-    assert csgmcmc_table4.EXCHANGED["SGLD", 4] == csgmcmc_table4.PRINTED["cSGLD", 1] == (6.7, 0.52)
+    assert table4.EXCHANGED["cSGLD", 1] == table4.PRINTED["SGLD", 4] == (18.0, 0.47)
+    assert table4.EXCHANGED["SGLD", 4] == table4.PRINTED["cSGLD", 1] == (6.7, 0.52)
 
 
 @pytest.mark.parametrize("name", ["csgmcmc_fig2", "csgmcmc_fig5"])
@@ -118,11 +118,11 @@ def test_fig1_numbers(produced):
 
 def test_table5_settings_are_those_it_states():
     """K.1: steps over N, friction, cycles, exploration and decay."""
-    assert [(name, *steps) for name, _, *steps in csgmcmc_table5.DATA] == [
+    assert [(name, *steps) for name, _, *steps in table5.DATA] == [
         ("Australian", 1.2, 0.5), ("German", 0.5, 0.3), ("Heart", 1.5, 1.0)]  # fmt: skip
-    assert [len(load().labels) for _, load, *_ in csgmcmc_table5.DATA] == [690, 1000, 270]
+    assert [len(load().labels) for _, load, *_ in table5.DATA] == [690, 1000, 270]
     steps = np.arange(10_000)
-    sgld, csgld, sghmc, csghmc, *goes_on = csgmcmc_table5.methods(1.2, 0.5, 10_000)
+    sgld, csgld, sghmc, csghmc, *goes_on = table5.methods(1.2, 0.5, 10_000)
     for sampler, largest in ((sgld, 1.2), (csgld, 1.2), (sghmc, 0.5), (csghmc, 0.5)):
         assert tuple(sampler.step_sizes) == (largest,)
     decay = np.where(steps < 5_000, 1.0, np.maximum(steps - 4_999.0, 1.0) ** -0.55)
@@ -142,7 +142,7 @@ def test_sum_over_all_lags():
     """The closed form against the sum written out, on two coordinates of 60 draws."""
     draws = np.cumsum(np.random.default_rng(3).normal(size=(2, 60, 2)), axis=1)
     mean, variance = np.array([1.0, -2.0]), np.array([20.0, 30.0])
-    found = csgmcmc_table5.ess_over_all_lags(draws, mean, variance)
+    found = table5.ess_over_all_lags(draws, mean, variance)
     for chain in range(2):
         for d in range(2):
             x, n = draws[chain, :, d] - mean[d], 60
@@ -162,14 +162,14 @@ def test_bound_on_the_ess_of_table5():
         for i in range(1, n):
             draws[:, i, 0] = factor * draws[:, i - 1, 0] + noise[:, i]
         ess = ess_by_cutoff(draws, mean=np.zeros(1), variance=np.ones(1)).mean()
-        bound = csgmcmc_table5.bound(step, n)
+        bound = table5.bound(step, n)
         assert (0.9 * bound < ess < 1.2 * bound) if meets else ess < 0.6 * bound
 
 
 def test_table5_orders_and_stand_ins(produced):
     """Cyclical above plain with the paper's decay, and below without its jump; minibatches take from the cyclical."""
     product = produced("csgmcmc_table5")
-    mean, error = csgmcmc_table5.moments(product.measured.data["ess"])
+    mean, error = table5.moments(product.measured.data["ess"])
     for i in range(3):
         for cyclical, plain in ((1, 0), (3, 2)):
             assert mean[i, 0, cyclical] - mean[i, 0, plain] > 3.0 * np.hypot(error[i, 0, cyclical], error[i, 0, plain])
@@ -177,17 +177,17 @@ def test_table5_orders_and_stand_ins(produced):
             assert mean[i, 0, without_jump] > mean[i, 0, cyclical]
         for k in (1, 3):
             assert mean[i, 2, k] < mean[i, 0, k]
-        overdamped = csgmcmc_table5.DATA[i][2]
-        assert mean[i, 0, [0, 1, 4]].max() < csgmcmc_table5.bound(overdamped, int(product.measured.data["draws"]))
-        assert (csgmcmc_table5.PRINTED[i, :2] > csgmcmc_table5.bound(overdamped, 5_000)).all()
+        overdamped = table5.DATA[i][2]
+        assert mean[i, 0, [0, 1, 4]].max() < table5.bound(overdamped, int(product.measured.data["draws"]))
+        assert (table5.PRINTED[i, :2] > table5.bound(overdamped, 5_000)).all()
     assert all("stand-in" in row["data"] for row in product.script.module.table(product.measured.data))
-    assert all(load().is_stand_in for _, load, *_ in csgmcmc_table5.DATA)
+    assert all(load().is_stand_in for _, load, *_ in table5.DATA)
 
 
 def test_orders_are_counted():
     printed = np.array([1, 2, 3, 3])
-    assert csgmcmc_table5.in_order(printed, np.array([1.0, 5.0, 9.0, 8.0]), np.full(4, 0.01))[:2] == (5, 5)
-    assert csgmcmc_table5.in_order(printed, np.array([9.0, 5.0, 1.0, 6.0]), np.full(4, 0.01))[:2] == (5, 1)
+    assert table5.in_order(printed, np.array([1.0, 5.0, 9.0, 8.0]), np.full(4, 0.01))[:2] == (5, 5)
+    assert table5.in_order(printed, np.array([9.0, 5.0, 1.0, 6.0]), np.full(4, 0.01))[:2] == (5, 1)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -204,9 +204,10 @@ def test_claims_and_files(produced, name):
 @pytest.mark.slow
 def test_full_size_claims(tmp_path):
     """Table 4 at full size: 17.4 ± 0.1 and 24.8 ± 0.05 modes, 25 in every run of the compositions."""
-    from figures import produce, script
+    from figures import produce
+    from figures.scripts import runner
 
-    product = produce(script("csgmcmc_table4"), out=tmp_path, quick=False)
+    product = produce(runner("csgmcmc_table4"), out=tmp_path, quick=False)
     rows = {(row["method"], row["chains"]): row for row in product.script.module.table(product.measured.data)}
     assert rows["cSGLD", 1]["ours"] == pytest.approx(18.0, abs=2 * 0.47)
     assert rows["cSGLD, released", 1]["ours"] == pytest.approx(18.0, abs=2 * 0.47)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from figures import icsgld_fig7_theta, rugged_box
+from figures.papers.icsgld import fig7_theta, rugged_box
 from toolkit import boundaries
 from toolkit.diagnostics import energy_probabilities, expected_kl
 
@@ -116,14 +116,14 @@ def test_variances_of_theta_follow_the_corollary(produced):
 
 def test_theta_settings_are_those_it_states():
     for field in ("theta", "theta_zeta"):
-        sampler = icsgld_fig7_theta.sampler(field, 10)
+        sampler = fig7_theta.sampler(field, 10)
         assert (set(sampler.step_sizes), len(sampler.step_sizes)) == ({0.1}, 10)
         assert (sampler.gradient_noise, sampler.energy_noise) == (0.03, 0.0)
         tempering = sampler.tempering
         assert (tempering.field, tempering.zeta, tempering.partition.width) == (field, 0.9, 1.0)
         assert (tempering.decay.gain, tempering.decay.exponent, tempering.decay.offset) == (1.0, 0.6, 100.0)
         assert tempering.decay.cap == 1.0
-    assert pytest.approx(2.512, abs=1e-3) == icsgld_fig7_theta.COROLLARY
+    assert pytest.approx(2.512, abs=1e-3) == fig7_theta.COROLLARY
 
 
 def test_particles_do_not_find_the_weights_of_modes(produced):

@@ -5,9 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from figures.chain_statistics import mean_and_error
-from figures.mode_weights import mode_weight_errors
-from figures.rugged_box import BOXED, FREE
+from figures.papers.icsgld.rugged_box import BOXED, FREE
+from figures.scripts.statistics import mean_and_error, mode_weight_errors
 
 
 @pytest.fixture(scope="module")

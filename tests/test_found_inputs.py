@@ -8,7 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import figures
-from targets import classics, mixtures, shapes, students
+from targets import classics, mixtures, shapes
+from targets.classics import student
 from toolkit import (
     Sampler,
     accumulators,
@@ -41,7 +42,7 @@ FOUND = {
     "ragged cycles": (lambda: combine_cycles([[[0.0]]], [[0.0]], [1.0, [2]]), "cycles must be an array of integers"),
     "step without an array": (lambda: cycle_of(0, 1, 5), r"steps must have shape \(draw,\), got shape \(\)"),
     "separation squared": (lambda: combine_cycles([[[0.0]]], [[0.0]], [0], separation=1e154), "separation must be"),
-    "nearly normal": (lambda: students.student_mixture([[0.0]], 1.0, 1e305), "degrees must be finite and ≥ 0.1 and"),
+    "nearly normal": (lambda: student.student_mixture([[0.0]], 1.0, 1e305), "degrees must be finite and ≥ 0.1 and"),
     "checkpoint of a long name": (lambda: sample(NORMAL, samplers.sgld(0.1), n_steps=2, seed=0, checkpoint="x" * 5000),
         "checkpoint must be the path of a file, of at most 240 bytes"),
     "recursive list": (lambda: samplers.sgld(HALF), r"step_size\[1\] must be a number"),

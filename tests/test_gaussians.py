@@ -5,7 +5,7 @@ import pytest
 from oracles import agrees, held
 from scipy.stats import chi2, multivariate_normal
 
-from targets.gaussians import badly_scaled_gaussian, correlated_gaussian
+from targets.classics.gaussians import badly_scaled_gaussian, correlated_gaussian
 
 RNG = np.random.default_rng(72)
 TARGETS = [

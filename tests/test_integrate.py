@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from sysid import steppers, systems
-from sysid.integrate import BLEW_UP, DONE, STEP_LIMIT, STEP_TOO_SMALL, solve
-from sysid.system import System
+from sysid import systems
+from sysid.solvers import runge_kutta
+from sysid.solvers.integrate import BLEW_UP, DONE, STEP_LIMIT, STEP_TOO_SMALL, solve
+from sysid.systems.system import System
 
 LORENZ = systems.lorenz()
 SPAN = {"lorenz": 5.0, "rossler": 20.0, "damped_pendulum": 10.0, "sir": 60.0, "fitzhugh_nagumo": 40.0}
@@ -63,8 +64,8 @@ def test_fixed_steps_have_their_order_and_a_wrong_tableau_has_not(method):
     times, exact = truth(LORENZ, 1.0, 2)
     steps = np.array([400, 600, 900])
     errors = [np.abs(solve(LORENZ, times, method=method, step=1.0 / n).states[-1] - exact[-1]).max() for n in steps]
-    assert abs(order(errors, steps) - steppers.ORDERS[method]) < 0.25
-    stages, weights = steppers.TABLEAUS[method]
+    assert abs(order(errors, steps) - runge_kutta.ORDERS[method]) < 0.25
+    stages, weights = runge_kutta.TABLEAUS[method]
     node, row = stages[1]
     wrong = (stages[0], (node, (row[0] + 0.01, row[1])), *stages[2:])
     same = in_python(LORENZ.rhs, LORENZ.start, LORENZ.usual, 1 / 400, 400, (stages, weights))

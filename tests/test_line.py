@@ -6,7 +6,7 @@ from laws import SIGMAS, deviation
 from scipy.stats import chi2, norm
 
 from targets import mixtures
-from targets.line import line_truth
+from targets.truth.window import line_truth
 from toolkit import Target
 
 SHARES = np.linspace(0.01, 0.99, 99)

@@ -8,8 +8,8 @@ from laws import SIGMAS, estimates, has_moments
 from scipy import integrate, stats
 
 from targets import datasets
-from targets.logistic import logistic_regression
-from targets.logistic_reference import PROBABILITIES, STEPS, Envelope, key, stored
+from targets.posteriors.logistic import logistic_regression
+from targets.posteriors.logistic_truth import PROBABILITIES, STEPS, Envelope, key, stored
 from toolkit import Layout, sample, samplers
 
 N, DIM, DRAWN, PRIOR = 90, 5, 6, 1.5

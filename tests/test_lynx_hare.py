@@ -5,9 +5,9 @@ import pytest
 
 from sysid import priors
 from sysid.data import lynx_hare
-from sysid.identify import identify
-from sysid.system import System
-from sysid.trajectory import trajectory
+from sysid.identification import identify
+from sysid.likelihoods.trajectories import trajectory
+from sysid.systems.system import System
 from toolkit import sample, samplers
 from toolkit.diagnostics import ess, r_hat
 

@@ -7,9 +7,11 @@ import pytest
 
 from sysid import data, libraries, priors
 from sysid.constraints import Coordinates, region_of
-from sysid.series import Series
-from sysid.system import System
-from targets import constrained, curved, domains, logistic, mixtures
+from sysid.data.series import Series
+from sysid.systems.system import System
+from targets import constrained, domains, mixtures
+from targets.classics import curved
+from targets.posteriors import logistic
 from toolkit import Target, diagnostics, sample, samplers, weighting
 from toolkit.checks import check_array, check_integers, check_measured, check_real_array
 

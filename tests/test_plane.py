@@ -6,8 +6,8 @@ from laws import SIGMAS, deviation
 from scipy.stats import chi2, norm
 
 from targets import mixtures
-from targets.plane import plane_truth
-from targets.quadrature import cell_integrals
+from targets.truth.cells import cell_integrals
+from targets.truth.window import plane_truth
 from toolkit import Target
 
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 0.5]])

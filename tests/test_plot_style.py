@@ -12,7 +12,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 import figures
-from figures import style
+from figures.plots import style
 
 
 def lightness(rgb):

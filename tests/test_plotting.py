@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import figures
-from figures import style
-from figures.swaps import directions
-from sysid import integrate, systems
+from figures.plots import style
+from figures.plots.swap_paths import directions
+from sysid import systems
+from sysid.solvers import integrate
 from targets import mixtures
 from toolkit import ContourWarning, sample, samplers, tempering
 from toolkit.diagnostics import theta_error

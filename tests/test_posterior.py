@@ -7,9 +7,9 @@ import pytest
 from laws import estimates, has_moments
 from scipy import stats
 
-from targets.logistic import logistic_regression
-from targets.per_datum import posterior, posterior_block
-from targets.regression import linear_regression
+from targets.posteriors.linear import linear_regression
+from targets.posteriors.logistic import logistic_regression
+from targets.posteriors.user_likelihood import posterior, posterior_block
 from toolkit import Layout, sample, samplers
 from toolkit.binding import bound
 

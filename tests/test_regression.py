@@ -5,8 +5,8 @@ import pytest
 from laws import SIGMAS, estimates, has_moments
 from scipy import stats
 
-from targets.quadratic import quadratic_numbers, use_quadratic
-from targets.regression import linear_regression
+from targets.posteriors.linear import linear_regression
+from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
 from toolkit import Layout, Sampler, dynamics, sample, samplers, tempering
 from toolkit.compiling import compile_part
 from toolkit.contour import Partition

@@ -9,14 +9,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from figures.cached import Measured, keep
-from figures.claims import Claim
 from figures.report import write_report
-from figures.report_contents import Contents, Entry, gather, with_error
-from figures.report_html import page
-from figures.report_markdown import markdown
-from figures.script import Script, names, script
-from figures.study import Record, Study
+from figures.report.contents import Contents, Entry, gather, with_error
+from figures.report.html import page
+from figures.report.markdown import markdown
+from figures.scripts.cached_data import Measured, keep
+from figures.scripts.claims import Claim
+from figures.scripts.runner import Script, names, script
+from figures.scripts.study import Record, Study
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=")
 VOID = {"meta", "img", "br"}

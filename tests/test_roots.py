@@ -66,9 +66,9 @@ def test_files_of_every_depth_are_not_the_users(tmp_path):
 
 
 def test_tables_lie_in_their_packages():
-    from figures.output import OUT
+    from figures.scripts.output import OUT
     from sysid.data import lynx_hare
-    from targets.logistic_reference import STORE
+    from targets.posteriors.logistic_truth import STORE
 
     assert ROOT / "figures" / "out" == OUT
     assert STORE.parent == ROOT / "targets"

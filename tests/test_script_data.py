@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pytest
 
-from figures import cached
-from figures.cached import Measured, as_data, keep, load
-from figures.study import Record
+from figures.scripts import cached_data
+from figures.scripts.cached_data import Measured, as_data, keep, load
+from figures.scripts.study import Record
 
 RECORD = Record("a", "sgld", "pair", 4, 1, 1_000, 100, 10, 7, 4_000, 0.5)
 DATA = as_data({"numbers": np.arange(12.0).reshape(3, 4), "flag": True, "names": ["a", "β"], "n": 3})
@@ -85,7 +85,7 @@ def test_what_fails_to_be_written_leaves_what_was_there(tmp_path, monkeypatch, e
         file.write(b"half")
         raise error
 
-    monkeypatch.setattr(cached.np, "savez_compressed", half)
+    monkeypatch.setattr(cached_data.np, "savez_compressed", half)
     with pytest.raises(type(error)):
         keep(path, "new key", MEASURED)
     assert path.read_bytes() == before

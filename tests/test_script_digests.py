@@ -2,13 +2,13 @@
 
 import pytest
 
-from figures import script, sources
-from figures.study import Study
+from figures.scripts import runner, source_digest
+from figures.scripts.study import Study
 
 STUDY = Study.__module__
 PACKAGE = {
     f"{STUDY.replace('.', '/')}.py": "from toolkit import sample\nclass Study:\n    sample = sample\n",
-    "figures/style.py": 'DARK = "#000000"\n',
+    "figures/plots/style.py": 'DARK = "#000000"\n',
     "figures/rates.py": """from .deeper import DEEP
 RATE = 0.5 * DEEP
 UNUSED = 1
@@ -94,17 +94,17 @@ def package(tmp_path, monkeypatch):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(sources, "HERE", tmp_path / "figures")
+    monkeypatch.setattr(source_digest, "HERE", tmp_path / "figures")
 
     def digest(module="figures.a_fig1"):
-        sources.top_level.cache_clear()
-        sources.stamp.cache_clear()
-        sources.source_stamp.cache_clear()
-        return sources.digest(module, "measure")
+        source_digest.top_level.cache_clear()
+        source_digest.stamp.cache_clear()
+        source_digest.source_stamp.cache_clear()
+        return source_digest.digest(module, "measure")
 
     yield tmp_path, digest
-    sources.top_level.cache_clear()
-    sources.stamp.cache_clear()
+    source_digest.top_level.cache_clear()
+    source_digest.stamp.cache_clear()
 
 
 def edit(folder, name, old, new):
@@ -152,23 +152,25 @@ def test_versions_of_what_computes_are_in_it(package, monkeypatch):
     _, digest = package
     before = digest()
     for package_of_others in ("numba", "numpy", "scipy"):
-        monkeypatch.setattr(sources, "version", lambda name, p=package_of_others: "9" if name == p else version(name))
+        monkeypatch.setattr(
+            source_digest, "version", lambda name, p=package_of_others: "9" if name == p else version(name)
+        )
         assert digest() != before
-    monkeypatch.setattr(sources, "version", lambda name: "9" if name == "matplotlib" else version(name))
+    monkeypatch.setattr(source_digest, "version", lambda name: "9" if name == "matplotlib" else version(name))
     assert digest() == before
 
 
-version = sources.version
+version = source_digest.version
 
 
 def test_the_key_of_real_scripts_is_of_their_engine_and_settings(monkeypatch):
-    found = script("r2sgld_fig1_trajectory")
+    found = runner("r2sgld_fig1_trajectory")
     keys = {found.key(Study(quick=quick, seed=seed, backend=backend))
             for quick in (True, False) for seed in (0, 1) for backend in ("cpu", "cuda")}  # fmt: skip
     assert len(keys) == 8
-    monkeypatch.setattr(sources, "stamp", lambda package: f"other {package}")
+    monkeypatch.setattr(source_digest, "stamp", lambda package: f"other {package}")
     assert found.key(Study()) not in keys
     parts = {}
-    sources.follow(found.module.__name__, "measure", parts)
+    source_digest.follow(found.module.__name__, "measure", parts)
     assert {"toolkit", "targets", f"{found.module.__name__}.SHAPE"} <= parts.keys()
     assert not any("style" in name or name.endswith(".draw") for name in parts)

@@ -18,8 +18,8 @@ import sysid
 import targets
 import toolkit
 from sysid import compare, sparsity
-from sysid.pysindy_methods import seed_global_state
-from targets import catalogue, constrained, domains, mixtures, posteriors, shapes
+from sysid.compare import seed_global_state
+from targets import catalogue_entries, constrained, domains, mixtures, posteriors, shapes
 from toolkit import (
     DivergenceError,
     check_gradient,
@@ -277,7 +277,7 @@ DOORS = [
     Door("sysid largest_lyapunov",
          lambda s: sysid.largest_lyapunov(SYSTEM, time=0.1, burn_in=0.0, interval=0.1, n_paths=2, seed=s).value),
     *(Door("truth independent_draws", partial(lambda truth, s: truth.independent_draws(1, seed=s), target.truth))
-      for target in catalogue()),
+      for target in catalogue_entries()),
 ]  # fmt: skip
 # Too slow for 67 calls, and made of what is in the list; or with seeds of numbers that are no user's.
 OTHERS = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sysid.series import Series, check_series
+from sysid.data.series import Series, check_series
 
 NAN = np.nan
 GOOD = {"times": [0.0, 1.0, 3.0], "values": [[1.0, 2.0], [NAN, 4.0], [5.0, 6.0]], "states": ("x", "y")}

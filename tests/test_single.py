@@ -13,9 +13,9 @@ from laws import deviation, variance_deviation
 
 from benchmarks.float32 import FUNCTIONS, SAMPLERS, error_of, every_float32, in_float32, starts, twins_on_this_processor
 from benchmarks.sampler_laws import NORMAL
-from sysid.implicit import beyond_of
-from sysid.shooting import shooting_kernel
-from targets import catalogue, mixtures
+from sysid.function_constraints import beyond_of
+from sysid.likelihoods.trajectory_kernel import shooting_kernel
+from targets import catalogue_entries, mixtures
 from toolkit import CheckpointError, Layout, Target, sample, samplers, single
 from toolkit.bytecode import codes_in
 from toolkit.comparing import asked_for
@@ -72,7 +72,7 @@ def test_uniforms_are_never_0_or_1_and_follow_the_bits():
 
 
 def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
-    for target in catalogue():
+    for target in catalogue_entries():
         if not target.stochastic:
             single.twin(target.energy_gradient)
     for sampler in (samplers.sgld(1e-3), samplers.psgld(1e-3), samplers.sghmc(1e-3), samplers.sgnht(1e-3),

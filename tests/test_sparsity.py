@@ -10,11 +10,19 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from sysid import priors
+from sysid.data.series import Series
 from sysid.libraries import polynomial
 from sysid.model import as_model, model_of
-from sysid.series import Series
-from sysid.sparsity import inclusion_probabilities, natural_scales, sparse_posterior, sparse_prior
-from sysid.supports import GibbsState, Mixtures, NormalLikelihood, compiled_moves
+from sysid.sparsity import (
+    GibbsState,
+    Mixtures,
+    NormalLikelihood,
+    compiled_moves,
+    inclusion_probabilities,
+    natural_scales,
+    sparse_posterior,
+    sparse_prior,
+)
 
 
 class Known(NamedTuple):

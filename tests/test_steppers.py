@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from test_maths import packed_instructions
 
-from sysid import steppers
-from sysid.steppers import ORDERS, rk4_step, rk5_step
+from sysid.solvers import runge_kutta
+from sysid.solvers.runge_kutta import ORDERS, rk4_step, rk5_step
 from toolkit.compiling import kernel
 from toolkit.signatures import FLOATS, MATRIX
 
@@ -100,6 +100,6 @@ def test_a_loop_over_lanes_vectorises(method):
             states[0, lane] = x[0]
             states[1, lane] = x[1]
 
-    packed, library = packed_instructions(loop, steppers.types.void(MATRIX, FLOATS, FLOATS))
+    packed, library = packed_instructions(loop, runge_kutta.types.void(MATRIX, FLOATS, FLOATS))
     assert len(packed) >= 3
     assert not library

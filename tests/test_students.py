@@ -7,7 +7,7 @@ from scipy.integrate import dblquad, quad
 from scipy.special import gammaln
 from scipy.stats import f, multivariate_t, t
 
-from targets.students import student_mixture
+from targets.classics.student import student_mixture
 
 RNG = np.random.default_rng(73)
 MEANS = np.array([[-3.0, 0.0], [3.0, 0.0], [0.0, 4.0]])

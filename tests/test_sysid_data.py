@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sysid import data_sources, delimited, systems
-from sysid.data import check, from_arrays, load, lynx_hare, simulate
-from sysid.system import System
+from sysid import systems
+from sysid.data import check, files, from_arrays, load, lynx_hare, simulate, sources
+from sysid.systems.system import System
 
 LORENZ, LOTKA, SIR = systems.lorenz(), systems.lotka_volterra(), systems.sir()
 TIMES = np.linspace(0.0, 20.0, 2001)
@@ -90,7 +90,7 @@ def test_a_system_that_blows_up_is_an_error_not_a_hang(method):
 
 
 def test_a_stiff_system_ends(monkeypatch):
-    monkeypatch.setattr(data_sources, "MOST_EVALUATIONS", 20_000)
+    monkeypatch.setattr(sources, "MOST_EVALUATIONS", 20_000)
     with pytest.raises(ArithmeticError, match="van_der_pol was not solved: 21000 evaluations, and only t = "):
         simulate(systems.van_der_pol(), [0.0, 1e6], parameters=[1e6], seed=0)
 
@@ -127,7 +127,7 @@ def test_a_table_is_read_with_its_missing_values(tmp_path, separator, end):
 
 
 def test_numbers_are_read_to_the_last_bit_also_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "CHUNK", 1000)
+    monkeypatch.setattr(files, "CHUNK", 1000)
     draws = np.random.default_rng(0)
     values = draws.standard_normal((500, 2)) * 10.0 ** draws.integers(-300, 300, (500, 2))
     values[draws.random((500, 2)) < 0.1] = np.nan
@@ -199,7 +199,7 @@ def test_other_bad_calls_are_refused(tmp_path):
 
 
 def test_many_rows_need_little_more_memory_than_their_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "CHUNK", 2**16)
+    monkeypatch.setattr(files, "CHUNK", 2**16)
     n = 100_000
     path = write(tmp_path, "t,x,y\n" + "\n".join(f"{k},{k * 0.5},{k * 0.25}" for k in range(n)))
     tracemalloc.start()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from sysid import libraries, systems
-from sysid.integrate import solve
 from sysid.model import Model, model_of, model_of_system
-from sysid.system import System
+from sysid.solvers.integrate import solve
+from sysid.systems.system import System
 
 CATALOGUE = systems.catalogue()
 LINEAR = [name for name, system in CATALOGUE.items() if system.terms]

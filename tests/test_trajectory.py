@@ -6,15 +6,13 @@ import scipy.stats
 from numba import njit
 from scipy.integrate import solve_ivp
 
+from sysid.data.series import Series
 from sysid.libraries import fourier, functions, polynomial
+from sysid.likelihoods.trajectories import Search, equations_of, is_finite, trajectory
 from sysid.model import model_of
-from sysid.searching import Search, is_finite
-from sysid.sensitivities import pullback_of_model, pullback_of_system
-from sysid.series import Series
-from sysid.shots import equations_of
-from sysid.steppers import ORDERS
-from sysid.system import System
-from sysid.trajectory import trajectory
+from sysid.solvers.adjoint import pullback_of_model, pullback_of_system
+from sysid.solvers.runge_kutta import ORDERS
+from sysid.systems.system import System
 
 RNG = np.random.default_rng(6)
 

@@ -6,8 +6,7 @@ from oracles import agrees, held
 from scipy.integrate import dblquad, quad
 from scipy.spatial import KDTree
 
-from targets.double_well import double_well
-from targets.wells import egg_box, himmelblau, muller_brown
+from targets.classics.wells import double_well, egg_box, himmelblau, muller_brown
 
 RNG = np.random.default_rng(71)
 FAR = np.array([[1e6, 0.0], [0.0, 1e6], [-1e6, 3.0], [1e6, -1e6]])

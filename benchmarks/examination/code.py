@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from sysid import systems
-from sysid.integrate import solve
+from sysid.solvers.integrate import solve
 from targets import posteriors
 from toolkit import Target, sample, samplers
 

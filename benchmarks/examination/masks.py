@@ -11,10 +11,11 @@ import numpy as np
 import sysid
 from sysid import libraries, priors
 from sysid.constraints import Coordinates, region_of
-from sysid.series import Series
-from sysid.system import System
-from targets import domains, logistic, mixtures
-from targets.gaussians import correlated_gaussian
+from sysid.data.series import Series
+from sysid.systems.system import System
+from targets import domains, mixtures
+from targets.classics.gaussians import correlated_gaussian
+from targets.posteriors import logistic
 from toolkit import contents, diagnostics, sample, samplers, saving, weighting
 from toolkit.formats import write_npz
 

@@ -35,8 +35,8 @@ def membrane(t: Any, x: Any, p: Any) -> Any:
 
 def slope_at_minus_one() -> str:
     """The derivative of −x³ by the complex step of a system of a user's."""
-    from sysid.own_systems import slopes_at
-    from sysid.system import System
+    from sysid.systems.system import System
+    from sysid.systems.user_systems import slopes_at
 
     system = System("cube", ("x",), ("k",), lambda t, x, p: (p[0] * x[0] ** 3,), np.ones(1), np.ones(1))
     return f"{slopes_at(system, np.array([-1.0 + 1e-40j, 1.0 + 0j])).imag[0] / 1e-40:.6g}"
@@ -45,12 +45,12 @@ def slope_at_minus_one() -> str:
 def duffing(function: Callable[..., Any]) -> str:
     """k and c of a run, and the energy and its gradient at the truth."""
     import toolkit
-    from sysid import Series, identify, systems
+    from sysid import Series, identification, systems
     from toolkit import sample, samplers
 
     names: dict[str, Any] = {"states": ("x", "v"), "parameters": ("k", "c")}
     system = systems.own(function, **names, usual=[0.5, 0.2], start=[1.0, 0.1])
-    problem = identify(
+    problem = identification(
         Series(*data_of(by_product, "duffing", (1.0, 0.0), 20.0), ("x", "v")), system, likelihood="trajectory"
     )
     scaled = problem.scaled()
@@ -72,20 +72,20 @@ def duffing(function: Callable[..., Any]) -> str:
 
 def fitzhugh_nagumo(start: tuple[float, float]) -> str:
     """The parameters found first, from a system whose ``start`` is this."""
-    from sysid import Series, identify, systems
+    from sysid import Series, identification, systems
 
     system = systems.own(
         membrane, states=("v", "w"), parameters=("I", "a", "b", "eps"), usual=[0.4, 0.5, 0.5, 0.1], start=list(start)
     )
     series = Series(*data_of(membrane, "fitzhugh_nagumo", (-1.0, 1.0), 80.0), ("v", "w"))
-    found = identify(series, system, likelihood="trajectory").prepared.start
+    found = identification(series, system, likelihood="trajectory").prepared.start
     return f"I, a, b, eps = {', '.join(f'{value:.3f}' for value in found[:4])}"
 
 
 def data_of(function: Callable[..., Any], name: str, start: tuple[float, float], until: float) -> Any:
     """Times and noisy states of a solution."""
-    from sysid.integrate import solve
-    from sysid.system import System
+    from sysid.solvers.integrate import solve
+    from sysid.systems.system import System
 
     parameters = np.array(TRUE[name])
     labels = tuple(f"p{k}" for k in range(parameters.size))

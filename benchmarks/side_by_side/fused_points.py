@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from targets.combs import comb
+from targets.mixtures.gaussian_grid import comb
 from toolkit.compiling import inlined
 from toolkit.maths import fma, select, sincos_turns
 from toolkit.philox import box_muller, uniform_pair

@@ -1,0 +1,97 @@
+"""Whole figures of the identification experiments that differ in their samplers alone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...plots import style
+from ...scripts.claims import Claim
+from ...scripts.study import Data, Study
+from .identification import (
+    LETTERS,
+    densities_of,
+    legend_of,
+    moments_of,
+    portrait,
+    posterior_panel,
+    result_of,
+    rows_of,
+    simulations,
+    time_apart,
+)
+
+EXPONENT = 0.9056  # Lorenz' largest Lyapunov exponent, per time unit
+
+
+def measure_posteriors(study: Study, methods: Sequence[str], limits: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Modes, moments and kernel densities (method, chain + 1, parameter, place) at ``grids`` (parameter, place)."""
+    results = [result_of(study, "lorenz", method) for method in methods]
+    grids = np.array([np.linspace(low, high, 400) for low, high in limits])
+    return {**moments_of(results), "grids": grids, "densities": densities_of(results, grids)}
+
+
+def draw_posteriors(data: Data, height: float) -> Figure:
+    """A row per method, a column per parameter."""
+    methods = data["methods"]
+    figure, panels = plt.subplots(len(methods), 3, figsize=(style.WIDTH, height))
+    for m, row in enumerate(panels):
+        for k, axes in enumerate(row):
+            posterior_panel(axes, data, m, k)
+        row[0].set_ylabel(f"{methods[m]}\ndensity")
+    figure.legend(*legend_of(panels[0, 0], printed=True), loc="outside lower center", ncols=6)
+    return figure
+
+
+def measure_simulations(study: Study, methods: Sequence[str]) -> dict[str, Any]:
+    """Modes, moments, and the states (truth and methods, time, 3) that follow from the modes."""
+    results = [result_of(study, "lorenz", method) for method in methods]
+    times = np.linspace(0.0, 40.0, 8001)
+    states = simulations(results, times)
+    together = [time_apart(times, path, states[0]) for path in states[1:]]
+    return {**moments_of(results), "times": times, "states": states, "together": together}
+
+
+def draw_simulations(data: Data) -> Figure:
+    """Paths from the truth and from each method's modes, in space and in time."""
+    methods, times, states, n = data["methods"].tolist(), data["times"], data["states"], len(data["states"])
+    figure = plt.figure(figsize=(style.WIDTH, 1.35 + 1.0 * n + (1.0 if n < 4 else 1.6)))
+    grid = figure.add_gridspec(2, 1, height_ratios=[2.4 if n < 4 else 3.4, n])
+    upper = grid[0].subgridspec(1 if n < 4 else 2, 3, wspace=0.0)
+    lower = grid[1].subgridspec(n - 1, 1)
+    for i, (path, title) in enumerate(zip(states, ["truth", *methods], strict=True)):
+        portrait(figure.add_subplot(upper[i // 3, i % 3], projection="3d"), path, f"({'abcde'[i]}) {title}")
+    shared: Any = None
+    for i, (method, path, apart) in enumerate(zip(methods, states[1:], data["together"], strict=True)):
+        axes = figure.add_subplot(lower[i], sharex=shared)
+        shared = shared or axes
+        axes.plot(times, states[0, :, 0], color=style.DARK, linewidth=0.8, label="truth")
+        axes.plot(times, path[:, 0], color=style.LIGHT, linewidth=1.0, linestyle=(0, (4, 1.2)), label="from the modes")
+        axes.axvline(apart, color="0.4", linestyle=":", linewidth=1.0)
+        axes.set(xlim=(0, 20), ylabel=f"x, {method}", yticks=[-15, 0, 15])
+        axes.tick_params(labelbottom=i == n - 2)
+        axes.set_title(f"together for {apart:.1f} = {apart * EXPONENT:.1f} Lyapunov times", loc="right", pad=2)
+    axes.set_xlabel("time")
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return figure
+
+
+def simulation_rows(data: Data) -> list[dict[str, Any]]:
+    """Modes and moments, and how long the path from the modes stays with the truth's."""
+    together = dict(zip(data["methods"].tolist(), data["together"].tolist(), strict=True))
+    return [{**row, "time_together": together[row["method"]]} for row in rows_of(data)]
+
+
+def mode_claims(data: Data) -> list[Claim]:
+    """The printed modes beside the mean of ours and the scatter of one seed's mode, which is the paper's error too."""
+    return [
+        Claim(
+            f"mode of {LETTERS[row['parameter']]} by {row['method']}", row["printed_mode"], row["mode"],
+            row["mode_sd_over_seeds"] / row["seeds"] ** 0.5, row["truth"], row["mode_sd_over_seeds"],
+            "printed" if row["printed_mode"] == row["printed_mode"] else "not legible in the text",
+        )
+        for row in rows_of(data)
+    ]  # fmt: skip

@@ -1,0 +1,152 @@
+"""What the report says, whatever its form: the figures that have been produced, and the texts and tables of them."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.describing import environment
+
+from ..scripts.cached_data import Measured, read
+from ..scripts.claims import VERDICTS, Claim
+from ..scripts.runner import Script, names, script
+
+ABOUT = (
+    "Every low-dimensional figure and table of five papers, computed by this project. Printed numbers stand beside "
+    "ours with one standard error; the verdict is 'equal within error' where they differ by at most two standard "
+    "errors of the difference. Where a paper claims an order in words alone, the bound that this sets stands in place "
+    "of a printed number, and the verdict is 'as claimed' or 'not as claimed'. KL is KL(truth ‖ draws) in nats over "
+    "cells whose probabilities come from quadrature."
+)
+
+
+class Entry(NamedTuple):
+    """A figure that has been produced. current: by the sources as they are. small: in its quick version."""
+
+    script: Script
+    measured: Measured
+    claims: list[Claim]
+    picture: Path
+    current: bool
+    small: bool
+
+
+class Contents(NamedTuple):
+    """What a report says. missing: names of scripts that have not been run. machine: where the report was written."""
+
+    entries: list[Entry]
+    missing: list[str]
+    machine: str
+
+    def of_paper(self, paper: str) -> list[Entry]:
+        """The entries of one paper."""
+        return [entry for entry in self.entries if entry.script.paper == paper]
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many numbers got each verdict."""
+        found = [claim.verdict for entry in self.entries for claim in entry.claims]
+        return {verdict: found.count(verdict) for verdict in VERDICTS}
+
+
+def gather(folder: Path) -> Contents:
+    """Read back what has been produced in ``folder``."""
+    entries, missing = [], []
+    for name in names():
+        found, picture = read(folder / "data" / f"{name}.npz"), folder / f"{name}.png"
+        if found is None or not picture.is_file():
+            missing.append(name)
+            continue
+        known = script(name)
+        key, measured = found
+        current, small = key.split()[0] == known.digest, " quick=True " in key
+        entries.append(Entry(known, measured, claims_of(known, measured, current), picture, current, small))
+    about = environment()
+    machine = f"Python {about['python']}, NumPy {about['numpy']}, Numba {about['numba']}; {about['machine']}"
+    return Contents(entries, missing, machine)
+
+
+def claims_of(known: Script, measured: Measured, current: bool) -> list[Claim]:
+    """The papers' numbers beside ours; none of data that earlier sources made and today's cannot read."""
+    try:
+        return known.compare(measured.data)
+    except (KeyError, IndexError, ValueError, TypeError):
+        if current:
+            raise
+        return []
+
+
+def number(value: float) -> str:
+    """A number as a person writes it; a dash for nan."""
+    return "–" if math.isnan(value) else f"{value:.4g}"
+
+
+def with_error(value: float, error: float) -> str:
+    """``value ± error``, with two digits of the error; the bare value where there is next to none."""
+    if not error > 1e-6 * abs(value):
+        return f"{value:.6g}"
+    exponent = math.floor(math.log10(max(abs(value), error)))
+    if abs(exponent) >= 5:
+        return f"({with_error(value / 10.0**exponent, error / 10.0**exponent)})·10^{exponent}"
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def printed(claim: Claim) -> str:
+    """The paper's number, and where it is from."""
+    if math.isnan(claim.printed):
+        return "–"
+    text = with_error(claim.printed, claim.printed_error)
+    if claim.in_words:
+        text = f"{'above' if claim.aim == 'higher' else 'below'} {text}"
+    return text if claim.source == "printed" else f"{text} ({claim.source})"
+
+
+def cost(entry: Entry) -> str:
+    """Time, evaluations and seed, in a sentence."""
+    records = entry.measured.records
+    seeds = sorted({record.seed for record in records})
+    evaluations = sum(record.gradient_evaluations for record in records)
+    many = "run" if len(records) == 1 else "runs"
+    runs = f", {len(records)} {many}, {evaluations:,} gradient evaluations" if records else ""
+    said = f", seed {seeds[0]}" if len(seeds) == 1 else (f", seeds from {seeds[0]}" if seeds else "")
+    return f"Measured in {entry.measured.seconds:.1f} s{runs}{said}."
+
+
+def settings(entry: Entry) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of the table of runs."""
+    head = ("run", "sampler", "target", "chains × replicas", "steps (burn-in, thin)", "gradient evaluations", "seconds")
+    rows: list[tuple[str, ...]] = [
+        (r.label, r.sampler, r.problem, f"{r.chains} × {r.replicas}", f"{r.steps:,} ({r.burn_in:,}, {r.thin})",
+         f"{r.gradient_evaluations:,}", f"{r.seconds:.2f}")
+        for r in entry.measured.records
+    ]  # fmt: skip
+    return head, rows
+
+
+def comparison(
+    entries: list[Entry], *, named: bool = False, verdicts: Sequence[str] = VERDICTS
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of the table of numbers with one of ``verdicts``; ``named``: the figure's name in front."""
+    head = ("number", "printed", "ours ± standard error", "ratio", "verdict", "why")
+    rows = [
+        (*((entry.script.name,) if named else ()), claim.what, printed(claim), with_error(claim.ours, claim.error),
+         number(claim.ratio), claim.verdict, claim.why)
+        for entry in entries
+        for claim in entry.claims
+        if claim.verdict in verdicts
+    ]  # fmt: skip
+    return (("figure", *head) if named else head), rows
+
+
+def notes(contents: Contents) -> list[str]:
+    """What a reader must know of the report itself."""
+    found = []
+    stale = [entry.script.name for entry in contents.entries if not entry.current]
+    if stale:
+        found.append(f"Made by earlier sources than those of today: {', '.join(stale)}.")
+    if any(entry.small for entry in contents.entries):
+        found.append("Small versions, for a quick look: their numbers are not those of the full ones.")
+    if contents.missing:
+        found.append(f"Not produced yet: {', '.join(contents.missing)}.")
+    return found

@@ -1,0 +1,110 @@
+"""The report as one HTML page with everything inside."""
+
+import base64
+from collections.abc import Sequence
+from html import escape
+
+from ..scripts.claims import VERDICTS
+from ..scripts.runner import PAPERS
+from .contents import ABOUT, Contents, Entry, comparison, cost, notes, settings
+
+STYLE = """
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 74rem; margin: 0 auto;
+  padding: 1rem; overflow-wrap: break-word; }
+h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 2px solid #0072b2; } h3 { margin: 2.5rem 0 .5rem; }
+a { color: #00578a; }
+nav ul { columns: 22rem; padding-left: 1.2rem; margin: .3rem 0; } nav li { break-inside: avoid; font-size: .9rem; }
+figure { margin: 0; } figure img { max-width: 100%; height: auto; display: block; margin: 0 auto; }
+.scroll { overflow-x: auto; margin: .8rem 0; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid #ddd; }
+th { border-bottom: 1px solid #555; white-space: nowrap; } td.number { white-space: nowrap; }
+td.what, td.why { min-width: 11rem; } td.printed { min-width: 7rem; }
+.differs { border-left: 4px solid #e69f00; padding: .2rem .8rem; margin: .8rem 0; }
+.cost, summary { color: #555; font-size: .85rem; }
+.better, .equal, .worse, .as, .not { white-space: nowrap; font-weight: 600; }
+.better, .as { color: #00578a; } .equal { color: #1a1a1a; } .worse, .not { color: #a03c00; }
+"""
+MARKS = {"better": "▲ ", "equal within error": "= ", "worse": "▼ ", "as claimed": "✓ ", "not as claimed": "✗ "}
+NUMBERS = {"ours ± standard error", "ratio", "gradient evaluations", "seconds"}
+WORDS = {"number": "what", "why": "why", "printed": "printed"}
+
+
+def page(contents: Contents) -> str:
+    """The whole page."""
+    parts = [paper_section(paper, contents) for paper in PAPERS if contents.of_paper(paper)]
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in contents.verdicts.items() if count)
+    said = "".join(f"<p class='differs'>{escape(note)}</p>" for note in notes(contents))
+    return (
+        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
+        f"<title>Five papers, printed and computed</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>Five papers, printed and computed</h1>\n<p>{escape(ABOUT)}</p>\n{said}"
+        f"<p class='cost'>{escape(contents.machine)}.</p>\n{navigation(contents)}\n"
+        f"<h2 id='numbers'>All numbers</h2>\n<p>Of {sum(contents.verdicts.values())}: {escape(counts)}.</p>\n"
+        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:-1]))}\n"
+        "<details><summary>Numbers of ours that the papers do not print</summary>"
+        f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[-1:]))}</details>\n"
+        + "\n".join(parts)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def navigation(contents: Contents) -> str:
+    """Links to all figures."""
+    items = [
+        f"<p><b>{escape(title)}</b></p><ul>"
+        + "".join(f"<li><a href='#{e.script.name}'>{escape(short(e.script.title))}</a></li>" for e in entries)
+        + "</ul>"
+        for paper, title in PAPERS.items()
+        if (entries := contents.of_paper(paper))
+    ]
+    return f"<nav><p><a href='#numbers'>All numbers, printed and ours</a></p>{''.join(items)}</nav>"
+
+
+def short(title: str) -> str:
+    """A first line without the paper's name."""
+    return title.partition("), ")[2] or title
+
+
+def paper_section(paper: str, contents: Contents) -> str:
+    """All figures of a paper."""
+    return f"<h2>{escape(PAPERS[paper])}</h2>\n" + "\n".join(map(figure, contents.of_paper(paper)))
+
+
+def figure(entry: Entry) -> str:
+    """One figure: picture, caption, where we differ, numbers, settings."""
+    known = entry.script
+    source = base64.b64encode(entry.picture.read_bytes()).decode()
+    caption = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in known.caption.split("\n\n") if paragraph)
+    differs = f"<p class='differs'>{escape(known.differs)}</p>" if known.differs else ""
+    head, rows = settings(entry)
+    runs = f"<details><summary>The runs</summary>{table(head, rows)}</details>" if rows else ""
+    numbers = table(*comparison([entry])) if entry.claims else ""
+    kinds = "" if entry.small else ".pdf, "
+    return (
+        f"<section id='{known.name}'>\n<h3>{escape(known.title)}</h3>\n"
+        f"<figure><img alt='{escape(known.title, quote=True)}' src='data:image/png;base64,{source}'>"
+        f"<figcaption>{caption}</figcaption></figure>\n{differs}{numbers}"
+        f"<p class='cost'>{escape(cost(entry))} Files: {known.name}.png, {kinds}.csv.</p>{runs}\n</section>"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table that scrolls by itself where it is too wide; a column without entries is left out."""
+    used = [i for i, name in enumerate(head) if any(row[i] for row in rows)]
+    top = "".join(f"<th>{escape(head[i])}</th>" for i in used)
+    body = "".join("<tr>" + "".join(cell(head[i], row[i]) for i in used) + "</tr>" for row in rows)
+    return f"<div class='scroll'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def cell(column: str, text: str) -> str:
+    """One cell; verdicts have a mark beside their colour, and a figure's name is a link."""
+    if column == "verdict" and text in MARKS:
+        return f"<td class='{text.split()[0]}'>{MARKS[text]}{escape(text)}</td>"
+    if column == "figure":
+        return f"<td><a href='#{text}'>{escape(text)}</a></td>"
+    kind = "number" if column in NUMBERS else WORDS.get(column, "")
+    return f"<td class='{kind}'>{escape(text)}</td>" if kind else f"<td>{escape(text)}</td>"

@@ -1,0 +1,168 @@
+"""A figure's script: found by its name, measured or read back, drawn, and written."""
+
+import importlib
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from toolkit.digests import PYTHON
+from toolkit.extras import package_root
+
+from ..plots.style import paper_style
+from . import cached_data
+from .cached_data import Measured, as_data
+from .claims import Claim, check_claim
+from .output import QUICK, folder_of, save
+from .source_digest import digest
+from .study import Data, Study
+
+HERE = package_root(__name__)
+PAPERS = {
+    "csgld": "Contour SGLD (2020)",
+    "icsgld": "Interacting contour SGLD (2022)",
+    "tact_hmc": "Thermostat-assisted continuously-tempered HMC (2018)",
+    "csgmcmc": "Cyclical SG-MCMC (2020)",
+    "r2sgld": "Reflected replica exchange SGLD (2024)",
+    "gallery": "What the toolkit has",
+}
+
+KINDS = ("fig", "table")
+PLACES = ("*.py", "papers/*/*.py", "galleries/*.py")  # of scripts, below HERE
+
+
+class Script(NamedTuple):
+    """A figure's module, with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``; name: as ``name_of`` has it.
+
+    Optional: ``compare(data)``, the paper's numbers beside ours, and DIFFERS, one sentence on where we differ and why.
+    """
+
+    name: str
+    module: ModuleType
+
+    @property
+    def paper(self) -> str:
+        """Its key in PAPERS."""
+        return next(paper for paper in PAPERS if self.name.startswith(f"{paper}_"))
+
+    @property
+    def title(self) -> str:
+        """The first line of its docstring, without the full stop."""
+        return (self.module.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+
+    @property
+    def caption(self) -> str:
+        """The rest of its docstring, paragraphs kept."""
+        rest = (self.module.__doc__ or "").strip().partition("\n")[2].strip()
+        return "\n\n".join(" ".join(paragraph.split()) for paragraph in rest.split("\n\n") if paragraph.strip())
+
+    @property
+    def differs(self) -> str:
+        """Where we differ, and why."""
+        return str(getattr(self.module, "DIFFERS", ""))
+
+    def compare(self, data: Data) -> list[Claim]:
+        """The paper's numbers beside ours."""
+        compare = getattr(self.module, "compare", None)
+        return [check_claim(claim) for claim in compare(data)] if compare else []
+
+    @property
+    def digest(self) -> str:
+        """Digest of what its data are made of, but for the study's settings."""
+        return digest(self.module.__name__, "measure")
+
+    def key(self, study: Study) -> str:
+        """What its data are made of: a digest of sources, and settings."""
+        return f"{self.digest} quick={study.quick} seed={study.seed} backend={study.backend} python={PYTHON}"
+
+
+@dataclass(frozen=True)
+class Product:
+    """What producing a script gave. reused: its data were read back, and nothing was run."""
+
+    script: Script
+    measured: Measured
+    paths: list[Path]
+    reused: bool
+
+
+def name_of(path: Path) -> str:
+    """The name of a script's file: that of the file, behind its paper where it lies in ``papers/<paper>``."""
+    *folders, file = path.relative_to(HERE).with_suffix("").parts
+    return f"{folders[1]}_{file}" if folders[:1] == ["papers"] else file
+
+
+def files() -> dict[str, Path]:
+    """The files of all scripts, by their names, in the papers' order."""
+    found = {name_of(path): path for place in PLACES for path in HERE.glob(place)}
+    beginnings = [f"{paper}_{kind}" for paper in PAPERS for kind in (("",) if paper == "gallery" else KINDS)]
+    order = sorted(found, key=in_order)
+    return {name: found[name] for beginning in beginnings for name in order if name.startswith(beginning)}
+
+
+def names() -> list[str]:
+    """The names of all scripts, by paper, in the papers' order."""
+    return list(files())
+
+
+def in_order(name: str) -> list[int | str]:
+    """A key that sorts fig2 before fig10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def script(name: str) -> Script:
+    """The script ``name``. Raises ValueError where there is none."""
+    there = files()
+    if name not in there:
+        raise ValueError(f"there is no figure {name!r}; there are: {', '.join(there)}")
+    return Script(
+        name, importlib.import_module(".".join(["figures", *there[name].relative_to(HERE).with_suffix("").parts]))
+    )
+
+
+def produce(
+    found: Script,
+    *,
+    out: Path | None = None,
+    quick: bool = QUICK,
+    seed: int | None = None,
+    backend: str = "cpu",
+    fresh: bool = False,
+) -> Product:
+    """Measure ``found``, or read back what is still valid, draw it and write its files.
+
+    out: a folder, or None as in ``folder_of``. A quick version has no PDF. seed: None for the script's own. fresh:
+    measure in any case.
+    """
+    out = folder_of(out, quick)
+    study = Study(quick=quick, seed=found.module.SEED if seed is None else seed, backend=backend)
+    path, key = out / "data" / f"{found.name}.npz", found.key(study)
+    measured = None if fresh else cached_data.load(path, key)
+    reused = measured is not None
+    if measured is None:
+        started = time.perf_counter()
+        data = as_data(found.module.measure(study))
+        measured = Measured(data, study.records, time.perf_counter() - started)
+        cached_data.keep(path, key, measured)
+    return Product(found, measured, write(found, measured.data, out, pdf=not quick), reused)
+
+
+def write(found: Script, data: Data, out: Path, *, pdf: bool = True) -> list[Path]:
+    """Draw without a screen, in the project's style; the paths of the picture and the table."""
+    matplotlib.use("Agg")
+    with paper_style():
+        figure: Figure = found.module.draw(data)
+        table: Sequence[dict[str, Any]] = found.module.table(data)
+        return save(figure, table, out, found.name, pdf=pdf)
+
+
+def run_script(file: str) -> None:
+    """What a script does when run by itself: produce its figure and say where it is."""
+    product = produce(script(name_of(Path(file).resolve())))
+    print(*product.paths, sep="\n")

@@ -1,0 +1,101 @@
+"""Measured or simulated time series: what a system is identified from."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_measured, check_text
+
+from ..systems.system import check_names, check_units
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """States of a system at some times.
+
+    times: (n,), increasing. values: (n, dim); nan, or masked, where a value is missing. states: names of columns.
+    velocities: (n, dim), exact time derivatives, of simulated data. noise: (dim,) standard deviations of the errors
+    where known, of the values or, log-normal, of their logarithms. time_unit, units: "" where without. source: where
+    it is from.
+    Raises TypeError or ValueError naming what is off: the row and the value.
+    """
+
+    times: Array
+    values: Array
+    states: tuple[str, ...]
+    velocities: Array | None = None
+    noise: Array | None = None
+    time_unit: str = ""
+    units: tuple[str, ...] = field(default=())
+    name: str = "data"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        states = check_names("states", self.states)
+        times, values = check_array("times", self.times), check_measured("values", self.values)
+        if times.ndim != 1 or values.shape != (times.size, len(states)):
+            raise ValueError(
+                f"values must have shape (times, states) = ({times.size}, {len(states)}), got {values.shape}, "
+                f"and times shape (times,), got {times.shape}"
+            )
+        if times.size < 2:
+            raise ValueError(f"times must be at least 2, got {times.size}: one sample says nothing of a change")
+        steps = np.diff(times)
+        back = np.flatnonzero(~(steps > 0.0))
+        if back.size:
+            k = int(back[0])
+            what = "repeated" if steps[k] == 0.0 else "decreasing"
+            raise ValueError(
+                f"times must increase, got {times[k]:.15g} and then {times[k + 1]:.15g} ({what}) at row {k + 1}"
+            )
+        infinite = np.argwhere(np.isinf(values))
+        if infinite.size:
+            row, column = infinite[0]
+            raise ValueError(
+                f"values must be finite, or nan where missing, got {values[row, column]} of "
+                f"{states[column]!r} at row {row}"
+            )
+        empty = np.flatnonzero(np.isnan(values).all(axis=0))
+        if empty.size:
+            raise ValueError(f"values must not all be missing, but are for {states[empty[0]]!r}")
+        for name, shape in (("velocities", values.shape), ("noise", (len(states),))):
+            given = getattr(self, name)
+            if given is not None:
+                array = check_array(name, given)
+                if array.shape != shape:
+                    raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+                if name == "noise" and (array < 0.0).any():
+                    raise ValueError(f"noise must be ≥ 0, got {array.min():g}")
+                object.__setattr__(self, name, array)
+        units = check_units(self.units, len(states))
+        for label in ("time_unit", "name", "source"):
+            check_text(label, getattr(self, label))
+        for label, value in (("times", times), ("values", values), ("states", states), ("units", units)):
+            object.__setattr__(self, label, value)
+
+    def __repr__(self) -> str:
+        """Its name and size."""
+        missing = int(np.isnan(self.values).sum())
+        lost = f", {missing} values missing" if missing else ""
+        span = f"{len(self)} times {self.times[0]:g} … {self.times[-1]:g}"
+        return f"<Series {self.name!r}: {', '.join(self.states)} at {span}{lost}>"
+
+    def __len__(self) -> int:
+        """Number of times."""
+        return int(self.times.size)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no value is missing."""
+        return not bool(np.isnan(self.values).any())
+
+
+def check_series(name: str, value: Any) -> Series:
+    """``value`` where it is a ``Series``. Raises TypeError otherwise."""
+    if not isinstance(value, Series):
+        raise TypeError(f"{name} must be a Series (see sysid.data), got {value!r:.200} of type {type(value).__name__}")
+    return value

@@ -1,0 +1,171 @@
+"""Data to identify a system from: simulated with noise, from arrays, and a table of the public record."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy
+from numba import types
+from numpy.typing import NDArray
+
+from toolkit.checks import (
+    check_choice,
+    check_count,
+    check_deviation,
+    check_flag,
+    check_instance,
+    check_measured,
+    check_number,
+    check_real_array,
+    check_row,
+)
+from toolkit.extras import package_root
+
+from ..solvers.integrate import check_times, solve
+from ..solvers.right_hand_side import slopes_along
+from ..systems.system import System, checked_rhs
+from .files import load
+from .series import Series
+
+Array = NDArray[np.float64]
+ERRORS = ("gaussian", "lognormal")
+SCIPY = ("DOP853", "LSODA")
+RTOL, ATOL = 1e-10, 1e-12
+MOST_EVALUATIONS = 2_000_000
+STALLED = 1000  # evaluations within which time must go on
+
+
+def simulate(
+    system: System,
+    times: Any,
+    *,
+    parameters: Any = None,
+    start: Any = None,
+    noise: Any = 0.0,
+    errors: str = "gaussian",
+    relative: bool = True,
+    missing: float = 0.0,
+    seed: int,
+    method: str = "DOP853",
+) -> Series:
+    """States of ``system`` at ``times`` with errors: independent, of mean 0, or, lognormal, factors of median 1.
+
+    times: (n ≥ 2,) increasing, even or not, the first that of ``start``. parameters, start: None: the usual ones.
+    noise: a number or one per state: the errors' standard deviation as a share of the root mean square of the state, or
+    where not ``relative`` in its unit; for "lognormal" that of the logarithm. missing: share of all values that are
+    dropped, of each state at least two kept. method: "DOP853" or "LSODA" of SciPy with rtol 1e-10, or "dopri5" of
+    ``solve``. The series has the exact velocities f(x) at the exact states x, and the standard deviations.
+    Law: values − states are N(0, noise²), or log(values / states) are; the same ``seed`` gives the same errors,
+    whatever is dropped.
+    Raises TypeError or ValueError naming the argument; ArithmeticError where the system cannot be solved.
+    """
+    check_instance("system", system, System)
+    times = check_times(times)
+    if times.size < 2:
+        raise ValueError(f"times must be at least 2, got {times.size}: a Series of one sample says nothing of a change")
+    check_choice("errors", errors, ERRORS)
+    check_flag("relative", relative)
+    missing = check_number("missing", missing, at_least=0.0, below=1.0)
+    seed = check_count("seed", seed, at_least=0, below=2**64)
+    generator, dropping = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+    deviations = np.array([check_deviation("noise", float(v)) for v in np.ravel(check_real_array("noise", noise))])
+    if deviations.size not in (1, system.dim):
+        raise ValueError(f"noise must be one number, or one of each of {system.dim} states, got {deviations.size}")
+    check_choice("method", method, (*SCIPY, "dopri5"))
+    p = check_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
+    states = exact_states(
+        system, times, p, check_row("start", system.start if start is None else start, system.dim), method
+    )
+    deviations = np.broadcast_to(deviations, (system.dim,)).copy()
+    draws = generator.standard_normal(states.shape)
+    if errors == "lognormal":
+        low = np.argwhere(states <= 0.0)
+        if low.size:
+            row, column = low[0]
+            raise ValueError(
+                f"errors must be 'gaussian' unless all states are > 0, but {system.states[column]!r} is "
+                f"{states[row, column]:.6g} at time {times[row]:.6g}"
+            )
+        values = states * np.exp(deviations * draws)
+    else:
+        if relative:
+            deviations *= np.sqrt((states**2).mean(axis=0))
+        values = states + deviations * draws
+    drop(values, missing, dropping)
+    return Series(
+        times, values, system.states, slopes_along(system, times, states, p), deviations, system.time_unit,
+        system.units, system.name, f"simulated: {method}, {errors} errors, seed {seed}",
+    )  # fmt: skip
+
+
+def drop(values: Array, share: float, generator: np.random.Generator) -> None:
+    """Make a share of ``values`` (n, dim) missing, but of each state at least two remain."""
+    order = generator.random(values.shape).argsort(axis=0)
+    may_go = np.flatnonzero((order < len(values) - 2).ravel())
+    n = min(round(share * values.size), may_go.size)
+    values.ravel()[generator.permutation(may_go)[:n]] = np.nan
+
+
+def exact_states(system: System, times: Array, parameters: Array, start: Array, method: str) -> Array:
+    """States to some ten digits. Raises ArithmeticError where the system cannot be solved."""
+    if method == "dopri5":
+        return np.asarray(solve(system, times, parameters, start, rtol=RTOL, atol=ATOL, max_steps=10**7).check().states)
+    slope = checked_rhs(system.rhs, system.dim, system.n_parameters, types.float64)
+    p = tuple(parameters.tolist())
+    evaluations, marked = 0, -np.inf
+
+    def rhs(t: float, x: Array) -> Any:
+        nonlocal evaluations, marked
+        evaluations += 1
+        if evaluations % STALLED == 0:
+            if evaluations > MOST_EVALUATIONS or abs(t - marked) <= 4.0 * np.spacing(abs(t)):
+                raise ArithmeticError(f"{system.name} was not solved: {evaluations} evaluations, and only t = {t:.6g}")
+            marked = t
+        return slope(t, tuple(x.tolist()), p)
+
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # LSODA warns of what its status says
+        found = scipy.integrate.solve_ivp(
+            rhs, (times[0], times[-1]), start, method=method, t_eval=times, rtol=RTOL, atol=ATOL
+        )
+    if not found.success or not np.isfinite(found.y).all():
+        last = found.t[-1] if found.t.size else times[0]
+        raise ArithmeticError(f"{system.name} was not solved after t = {last:.6g}: {found.message}")
+    states = np.ascontiguousarray(found.y.T)
+    states[0] = start  # LSODA gives it back to rounding
+    return states
+
+
+def from_arrays(
+    times: Any,
+    values: Any,
+    states: Any,
+    *,
+    velocities: Any = None,
+    noise: Any = None,
+    time_unit: str = "",
+    units: Any = (),
+    name: str = "data",
+    source: str = "",
+) -> Series:
+    """A ``Series`` of arrays: values (n, dim), or (n,) of one state; nan, or masked, where missing.
+
+    states: names of the columns, or of the one. The rest: as in ``Series``.
+    Raises TypeError or ValueError naming what is off: the row and the value.
+    """
+    table = check_measured("values", values)
+    table = table[:, None] if table.ndim == 1 else table
+    named = (states,) if isinstance(states, str) else states
+    return Series(times, table, named, velocities, noise, time_unit, units, name, source)
+
+
+def lynx_hare() -> Series:
+    """Pelts of hare and lynx taken in by the Hudson's Bay Company, in thousands, every year from 1900 to 1920.
+
+    Source: public record, printed in Odum (1953); digits as in Howard (2009) and in the Stan case study of
+    Carpenter (2018). Its time is the year.
+    """
+    return load(
+        package_root(__name__) / "data" / "lynx_hare.csv", time="year", states=("hare", "lynx"), time_unit="year",
+        units=("thousand pelts",) * 2, source="Hudson's Bay Company, after Odum (1953) and Howard (2009)",
+    )  # fmt: skip

@@ -1,0 +1,204 @@
+"""Constraints that are a function of the user's, such as stability, as a domain: g(θ) ≥ 0 inside."""
+
+import cmath
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.errors import NumbaError
+from numpy.typing import NDArray
+
+from toolkit.binding import bound
+from toolkit.compiling import compile_part, inlined
+from toolkit.domain import Domain
+from toolkit.lanes import with_item
+from toolkit.maths import exp, larger, smaller
+from toolkit.signatures import DOMAIN
+
+from .constraints import Coordinates
+from .systems.system import analytic
+from .systems.user_systems import differs
+
+Array = NDArray[np.float64]
+
+TINY = 1e-30  # of a complex step: its square is nothing beside 1
+ROUNDS = 30  # of the search for the nearest point of a curved wall
+LOOKS = 24  # positions at which slopes by complex steps are compared with differences
+CLOSE = 1e-12  # the search ends where the foot moves by less, beside 1
+
+
+def implicit_domain(
+    functions: Sequence[Callable[..., Any]],
+    names: tuple[str, ...],
+    coordinates: Coordinates,
+    walls: tuple[Array, Array],
+) -> Domain:
+    """The domain of positions where every function of θ, a tuple of q numbers, is ≥ 0, and normals · u ≤ offsets.
+
+    walls: unit normals (n, q) and offsets (n,) of linear walls. A point outside is mirrored at the nearest point of the
+    wall it is farthest beyond; that of a function's is found by repeated projection onto its tangent, the slope by a
+    complex step: a function must be analytic; its integer powers are products. Raises TypeError where one does not
+    compile, or gives no number; ValueError where one is seen not to be analytic.
+    """
+    q = len(names)
+    functions = [bound(function) for function in functions]
+    for function in functions:
+        check_compiles(function, q)
+        check_analytic(function, names, coordinates)
+    normals, offsets = walls
+    real = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
+    real = np.concatenate([real, offsets, normals.ravel()])
+    label = "constraints of " + ", ".join(getattr(f, "__name__", "a function") for f in functions)
+    beyond: Any = None
+    for function in functions:
+        beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
+    look = look_of(beyond)
+    compiled = compile_part(look, DOMAIN, allocates=True, handed=True)
+    is_single = len(functions) + len(offsets) == 1  # where walls meet, a foot on one of them is not the nearest point
+    return Domain(label, q, compiled, real, np.zeros(0, np.int32), look if is_single else None)
+
+
+def check_compiles(function: Any, q: int) -> None:
+    """Raise TypeError where a constraint does not compile for real and complex parameters, or gives no number."""
+    try:
+        forms = njit(error_model="numpy")(function), analytic(function)
+        for form, kind in zip(forms, (types.float64, types.complex128), strict=True):
+            form.compile((types.UniTuple(kind, q),))
+    except (NumbaError, TypeError) as error:
+        raise TypeError(
+            f"constraints must be functions of a tuple of {q} numbers that Numba compiles, real and complex: {error}"
+        ) from error
+    for signature in (form.nopython_signatures[0] for form in forms):
+        if not isinstance(signature.return_type, types.Float | types.Complex):
+            raise TypeError(
+                f"constraints must give a number that is ≥ 0 inside and < 0 outside; {function.__name__} gives "
+                f"{signature.return_type}"
+            )
+
+
+def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinates) -> None:
+    """Raise ValueError where a slope by a complex step is not that of differences: of abs(θ), or of real parts.
+
+    At positions about 0 and farther off, where the function is smooth enough for differences to tell.
+    """
+    plain, differentiable = njit(error_model="numpy")(function), analytic(function)
+    positions = (
+        np.random.default_rng(0).standard_normal((LOOKS, len(names))) * np.repeat([0.3, 1.0, 3.0], LOOKS // 3)[:, None]
+    )
+    for theta in coordinates.parameters(positions):
+        sizes = np.maximum(np.abs(theta), 1e-3)
+        with np.errstate(all="ignore"):
+            here = float(plain(tuple(theta)))
+            for k, name in enumerate(names):
+                one = np.arange(len(names)) == k
+                near, far = (
+                    (plain(tuple(theta + step * one)) - plain(tuple(theta - step * one))) / (2.0 * step)
+                    for step in (6e-6 * sizes[k], 1.2e-5 * sizes[k])
+                )
+                exact = complex(differentiable(tuple(theta + 1j * TINY * one))).imag / TINY
+                if differs(exact, near, far, theta, abs(here) / sizes[k]):
+                    called = getattr(function, "__name__", "one")
+                    raise ValueError(
+                        f"constraints must be analytic functions, and the slope of {called} with respect to {name} at "
+                        f"{theta.tolist()} is {exact:.6g} by a complex step and {near:.6g} by differences; in place of "
+                        "abs(x) give two constraints, one for each sign"
+                    )
+
+
+def look_of(beyond: Any) -> Any:
+    """The look of a domain, of how far a lane is beyond its farthest wall."""
+
+    def look(position, foot, outside, real, whole):
+        for lane in range(outside.size):
+            if outside[lane] != 0.0:
+                outside[lane] = 1.0 if beyond(position, foot, lane, real) != 0.0 else 0.0
+
+    return look
+
+
+def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
+    """How far a lane is beyond one function's wall, after those of ``before`` (None: after the linear walls).
+
+    It writes the nearest point of the wall that the lane is farthest beyond to ``foot``, and is 0 inside.
+    """
+    compiled, differentiable = njit(error_model="numpy")(function), analytic(function)
+    floats, complexes = (0.0,) * q, (0j,) * q
+
+    @inlined
+    def value(u, real):
+        """G at positions u."""
+        theta = floats
+        for k in range(q):
+            v = real[q + k]
+            for j in range(q):
+                v += real[(2 + k) * q + j] * u[j]
+            theta = with_item(theta, k, exp(smaller(v, 700.0)) if real[k] != 0.0 else v)
+        return compiled(theta)
+
+    @inlined
+    def slope(u, along, real):
+        """DG/du in one coordinate."""
+        theta = complexes
+        for k in range(q):
+            v = real[q + k] + 0j
+            for j in range(q):
+                v += real[(2 + k) * q + j] * u[j]
+            v += 1j * (TINY * real[(2 + k) * q + along])
+            theta = with_item(theta, k, cmath.exp(v) if real[k] != 0.0 else v)
+        return differentiable(theta).imag / TINY
+
+    @inlined
+    def nearest(x, real):
+        """The wall's nearest point to positions x, and how far it is."""
+        y, distance = x, 0.0
+        for _ in range(ROUNDS):
+            g, steepness, gap = value(y, real), 0.0, 0.0
+            n = floats
+            for k in range(q):
+                n = with_item(n, k, slope(y, k, real))
+                steepness += n[k] * n[k]
+            for k in range(q):
+                gap += (y[k] - x[k]) * n[k]
+            reach = (gap - g) / steepness
+            moved = 0.0
+            for k in range(q):
+                new = x[k] + reach * n[k]
+                moved = larger(moved, abs(new - y[k]) / (1.0 + abs(new)))
+                y = with_item(y, k, new)
+            distance = abs(reach) * math.sqrt(steepness)
+            if not moved > CLOSE:
+                break
+        return y, distance
+
+    @njit(error_model="numpy")
+    def beyond(position, foot, lane, real):
+        table = (2 + q) * q
+        farthest = 0.0
+        if before is not None and before(position, foot, lane, real) != 0.0:
+            for k in range(q):
+                apart = position[k, lane] - foot[k, lane]
+                farthest += apart * apart  # a power of a float is CUDA's own function
+            farthest = math.sqrt(farthest)
+        for w in range(n_walls):
+            excess = -real[table + w]
+            for k in range(q):
+                excess += real[table + n_walls + w * q + k] * position[k, lane]
+            if excess > farthest:
+                farthest = excess
+                for k in range(q):
+                    foot[k, lane] = position[k, lane] - excess * real[table + n_walls + w * q + k]
+        x = floats
+        for k in range(q):
+            x = with_item(x, k, position[k, lane])
+        if not value(x, real) >= 0.0:
+            y, distance = nearest(x, real)
+            if not distance <= farthest:
+                farthest = distance
+                for k in range(q):
+                    foot[k, lane] = y[k]
+            farthest = larger(farthest, 1e-300)
+        return farthest
+
+    return beyond

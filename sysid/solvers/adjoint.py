@@ -1,0 +1,111 @@
+"""Derivatives of right-hand sides and Runge–Kutta steps, backwards: from slopes at a step's end to those before."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiling import inlined
+from toolkit.maths import fma
+from toolkit.trigonometry import cos, sin
+
+from ..libraries import Term, monomial_text
+from ..model import Model, compiled
+from ..systems.system import System, analytic
+from .runge_kutta import TABLEAUS, built, moved, slope_of, tuple_text, weighted
+
+TINY, HUGE = 1e-40, 1e40  # of complex steps: far below rounding, far above the smallest number
+
+
+def pullback_of_system(system: System) -> Any:
+    """``pull(t, x, p, w)`` → (Σ_e w_e ∂f_e/∂x, Σ_e w_e ∂f_e/∂p), by complex steps of the right-hand side: exact."""
+    x, p = [f"x[{d}]" for d in range(system.dim)], [f"p[{k}]" for k in range(system.n_parameters)]
+    lines, pulls = ["def pull(t, x, p, w):"], []
+    for k in range(len(x) + len(p)):
+        at = [f"{v} + {TINY if i == k else 0.0!r}j" for i, v in enumerate([*x, *p])]
+        lines.append(f"    f{k} = rhs(t, {tuple_text(at[: len(x)])}, {tuple_text(at[len(x) :])})")
+        products = [(f"f{k}[{e}].imag*{HUGE!r}", f"w[{e}]") for e in range(len(x))]
+        pulls.append(summed(products))
+    lines.append(f"    return {tuple_text(pulls[: len(x)])}, {tuple_text(pulls[len(x) :])}")
+    return inlined(built("pull", "\n".join(lines), rhs=analytic(system.rhs), fma=fma))
+
+
+def pullback_of_model(model: Model) -> Any:
+    """The same of a model linear in its parameters, written out: no more than the right-hand side's own terms twice."""
+    dim, n = len(model.states), len(model.parameters)
+    space: dict[str, Any] = {"sin": sin, "cos": cos, "fma": fma}
+    used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))
+    lines = ["def pull(t, x, p, w):"]
+    state_pulls: list[list[tuple[str, str]]] = [[] for _ in range(dim)]
+    parameter_pulls: list[list[tuple[str, str]]] = [[] for _ in range(n)]
+    for k in used.tolist():
+        term = model.library.terms[k]
+        if term.own is not None:
+            space |= {f"own{k}": compiled(term.own), f"analytic{k}": analytic(term.own)}
+        lines.append(f"    v{k} = {term.text.replace('own(', f'own{k}(')}")
+        coefficients = []
+        for e in range(dim):
+            parts = [(repr(c), f"p[{j}]") for j, c in enumerate(model.directions[:, k, e].tolist()) if c]
+            if parts or model.constant[k, e]:
+                coefficients.append((summed(parts, repr(model.constant[k, e].item())), f"w[{e}]"))
+        lines.append(f"    g{k} = {summed(coefficients)}")
+        for d, slope in enumerate(slopes_of(term, k, dim)):
+            if slope:
+                state_pulls[d].append((f"g{k}", slope))
+        for j in range(n):
+            pushed = [(repr(c), f"w[{e}]") for e, c in enumerate(model.directions[j, k].tolist()) if c]
+            if pushed:
+                parameter_pulls[j].append((f"v{k}", summed(pushed)))
+    pulls = (tuple_text([summed(rows) for rows in pulls]) for pulls in (state_pulls, parameter_pulls))
+    lines.append(f"    return {', '.join(pulls)}")
+    return inlined(built("pull", "\n".join(lines), **space))
+
+
+def slopes_of(term: Term, k: int, dim: int) -> list[str]:
+    """The texts of a term's derivatives in every state; empty where it has none."""
+    if term.powers is not None:
+        fallen = [tuple(q - (d == e) for e, q in enumerate(term.powers)) for d in range(dim)]
+        return [f"{float(q)!r}*{monomial_text(fallen[d])}" if q else "" for d, q in enumerate(term.powers)]
+    if term.own is not None:
+        points = [tuple_text([f"x[{e}] + {TINY if e == d else 0.0!r}j" for e in range(dim)]) for d in range(dim)]
+        return [f"complex(analytic{k}({point})).imag*{HUGE!r}" for point in points]
+    factor, state = term.text[len("sin(") : -1].split("*x")  # as ``fourier`` writes it
+    wave = "cos" if term.text.startswith("sin") else "-sin"
+    return [f"{factor}*{wave}({factor}*x[{d}])" if state == f"[{d}]" else "" for d in range(dim)]
+
+
+def summed(products: list[tuple[str, str]], constant: str = "0.0") -> str:
+    """The text of constant + Σ a b, by fused multiply-adds; a factor of one is left out."""
+    text = constant
+    for a, b in products:
+        if text == "0.0":
+            text = b if a == "1.0" else f"{a}*{b}"
+        else:
+            text = f"({text} + {b})" if a == "1.0" else f"fma({a}, {b}, {text})"
+    return text
+
+
+@functools.cache
+def backward_step(rhs: Callable[..., Any], pull: Any, method: str, dim: int) -> Any:
+    """``back(t, h, x, p, w, s)`` → slopes in x, and s plus slopes in p, of Σ_d w_d x_d(t + h), for a step from x.
+
+    w: slopes (dim,) in the state after the step. Exact to rounding. Source: the discrete adjoint, Hager (2000).
+    """
+    stages, weights = TABLEAUS[method]
+    lines = ["def back(t, h, x, p, w, s):", "    k0 = slope(t, x, p)", "    x0 = x"]
+    for i, (node, row) in enumerate(stages, 1):
+        lines.append(f"    x{i} = {moved(row)}")
+        if i < len(stages):
+            lines.append(f"    k{i} = slope(t + {node!r}*h, x{i}, p)")
+    zeros = tuple_text(["0.0"] * dim)
+    for i in range(len(stages), -1, -1):
+        later = [(row[i], f"y{j}") for j, (_, row) in enumerate(stages, 1) if i < len(row) and row[i]]
+        pairs = [(weights[i], "w")] * bool(weights[i]) + later
+        factors, tuples = "".join(f"{a!r}*h, " for a, _ in pairs), "".join(f"{name}, " for _, name in pairs)
+        time = f"t + {stages[i - 1][0]!r}*h" if i else "t"
+        lines.append(f"    y{i}, q{i} = pull({time}, x{i}, p, weighted({zeros}, ({factors}), ({tuples})))")
+    ones = "1.0, " * len(weights)
+    states, parameters = (", ".join(f"{name}{i}" for i in range(len(weights))) for name in "yq")
+    lines.append(f"    return weighted(w, ({ones}), ({states},)), weighted(s, ({ones}), ({parameters},))")
+    return inlined(built("back", "\n".join(lines), slope=slope_of(rhs), pull=pull, weighted=weighted))

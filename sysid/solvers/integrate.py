@@ -1,0 +1,265 @@
+"""Solve a system for many parameters and starts at once: fixed steps, or steps that keep an error below a tolerance."""
+
+import concurrent.futures
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from toolkit.blocks import available_threads
+from toolkit.checks import check_array, check_choice, check_count, check_instance, check_number, plain_array
+from toolkit.compiling import compile_part
+from toolkit.signatures import CUBE, FLOATS, INTEGERS, MATRIX
+
+from ..systems.system import System
+from .adaptive import (
+    ADAPTIVE,
+    BLEW_UP,
+    DONE,
+    N_CLOCK,
+    N_COUNTERS,
+    STAGES,
+    STEP_LIMIT,
+    STEP_TOO_SMALL,
+    Block,
+    Controls,
+    InitialValues,
+    OneLane,
+    Results,
+    solve_lanes,
+)
+from .right_hand_side import ADVANCE, COMPLEX_ADVANCE, COMPLEX_MATRIX, FIXED, advance_pointer, slope_pointer
+from .solution import STATUS_WORDS, Solution
+
+__all__ = ["BLEW_UP", "DONE", "STATUS_WORDS", "STEP_LIMIT", "STEP_TOO_SMALL", "Solution", "solve"]
+
+# Steps of fixed length for lanes of one system, of floats or of complex numbers.
+
+
+class FixedBlock(NamedTuple):
+    """Room for the lanes that step together."""
+
+    x: NDArray[Any]  # (dim, lane), states
+    moved: NDArray[Any]  # (dim, lane), states after the step
+    p: NDArray[Any]  # (n_parameters, lane)
+    clock: NDArray[np.float64]  # (3, lane): time, step, and room for the step
+
+
+def solve_block(advance, initial, n_steps, limit, results, block):
+    """Solve a block of lanes: states (lane, n, dim) of ``results``, left alone where not reached.
+
+    advance: behind ``right_hand_side.ADVANCE`` or ``COMPLEX_ADVANCE``. initial: InitialValues. n_steps: of each interval of its
+    times, all of one length. results: Results. block: FixedBlock, to work in.
+    """
+    times, start, x, moved, p = initial.times, initial.start, block.x, block.moved, block.p
+    states, status, steps = results.states, results.status, results.steps
+    lanes, dim = start.shape
+    for lane in range(lanes):
+        status[lane], results.reached[lane], steps[lane] = DONE, 0, 0
+        for j in range(p.shape[0]):
+            p[j, lane] = initial.parameters[lane, j]
+        for d in range(dim):
+            x[d, lane] = start[lane, d]
+            states[lane, 0, d] = start[lane, d]
+            if not abs(start[lane, d]) <= limit:
+                status[lane] = BLEW_UP
+    now, step = block.clock[0], block.clock[1]
+    for i in range(times.size - 1):
+        h = (times[i + 1] - times[i]) / n_steps[i]
+        going = False
+        for lane in range(lanes):
+            step[lane] = h
+            going = going or status[lane] == DONE
+        if not going:
+            return
+        for s in range(n_steps[i]):
+            for lane in range(lanes):
+                now[lane] = times[i] + s * h
+                steps[lane] += status[lane] == DONE
+            advance(now, step, x, p, moved, block.clock[2])
+            for d in range(dim):
+                for lane in range(lanes):
+                    x[d, lane] = moved[d, lane]
+                    if not abs(moved[d, lane]) <= limit:
+                        status[lane] = BLEW_UP
+        for lane in range(lanes):
+            if status[lane] == DONE:
+                results.reached[lane] = i + 1
+                for d in range(dim):
+                    states[lane, i + 1, d] = x[d, lane]
+
+
+Array = NDArray[np.float64]
+METHODS = ("dopri5", *FIXED)
+BLOCK = 32  # lanes that step together
+SLICE = 256  # lanes that one thread takes at a time
+COMPLEX_CUBE = types.Array(types.complex128, 3, "C")
+
+
+def solve(
+    system: System,
+    times: Any,
+    parameters: Any = None,
+    start: Any = None,
+    *,
+    method: str = "dopri5",
+    step: float | None = None,
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    max_steps: int = 100_000,
+    limit: float = 1e8,
+    threads: int | None = None,
+) -> Solution:
+    """States of ``system`` at ``times``, from ``start`` at times[0], for one or many lanes.
+
+    times: (n,), increasing. parameters: (lanes, n_parameters) or (n_parameters,); start: (lanes, dim) or (dim,); None:
+    the system's usual ones. One row serves all lanes of the other.
+    method: "dopri5", adaptive with local errors below atol + rtol |x| and dense output of order 4 between steps;
+    "rk4" or "rk5", each interval in equal steps of at most ``step`` (None: one), for complex parameters and starts too,
+    which makes derivatives by complex steps exact. max_steps: for each lane. limit: a state beyond it has blown up.
+    threads: ≥ 1; None: all processors. Law: the same bits for any number of threads and of other lanes; global error
+    O(step⁴), O(step⁵) or some times rtol for well-conditioned problems. Never raises for what happens on the way:
+    see ``Solution.status``. Source: Kutta (1901); Dormand & Prince (1980).
+    Raises TypeError or ValueError naming the argument where something is off, or the right-hand side does not compile.
+    """
+    check_instance("system", system, System)
+    check_choice("method", method, METHODS)
+    times = check_times(times)
+    is_complex = any(np.iscomplexobj(given) for given in (parameters, start))
+    if is_complex and method not in FIXED:
+        raise ValueError(f"method must be 'rk4' or 'rk5' for complex parameters or starts, got {method!r}")
+    p = rows_of("parameters", system.usual if parameters is None else parameters, system.n_parameters, is_complex)
+    x = rows_of("start", system.start if start is None else start, system.dim, is_complex)
+    is_one = max(np.ndim(parameters), np.ndim(start)) < 2
+    lanes = max(len(p), len(x)) if min(len(p), len(x)) else 0
+    if {len(p), len(x)} - {1, lanes}:
+        raise ValueError(f"parameters and start must have the same lanes, or one, got {len(p)} and {len(x)}")
+    p, x = (np.array(np.broadcast_to(a, (lanes, a.shape[1])), order="C") for a in (p, x))
+    max_steps = check_count("max_steps", max_steps, at_least=1, below=2**62)
+    limit = check_number("limit", limit, above=0.0, at_most=1e150)
+    rtol, atol = check_number("rtol", rtol, at_least=1e-14, below=1.0), check_number("atol", atol, above=0.0)
+    controls = Controls(rtol, atol, limit, max_steps)
+    if step is not None:
+        check_number("step", step, above=0.0)
+        if method not in FIXED:
+            raise ValueError(f"step must be None for the adaptive method {method!r}, got {step}")
+    threads = available_threads() if threads is None else check_count("threads", threads, at_least=1, below=2**12)
+    try:
+        states = np.full((lanes, times.size, system.dim), np.nan, np.complex128 if is_complex else np.float64)
+    except MemoryError as error:
+        wanted = (lanes, times.size, system.dim)
+        raise ValueError(f"times and lanes must fit into memory, got states of {wanted}") from error
+    status, index, steps = (np.zeros(lanes, np.int64) for _ in range(3))
+    if method in FIXED:
+        work = fixed_work(system, method, times, step, controls, is_complex)
+        size = BLOCK
+    else:
+        work = adaptive_work(system, controls)
+        size = SLICE
+    slices = [slice(k, k + size) for k in range(0, lanes, size)]
+
+    def run(part: slice) -> None:
+        initial = InitialValues(times, x[part], p[part])
+        work(initial, Results(states[part], status[part], index[part], steps[part]))
+
+    if min(threads, len(slices)) < 2:
+        for part in slices:
+            run(part)
+    else:
+        with concurrent.futures.ThreadPoolExecutor(min(threads, len(slices))) as pool:
+            try:
+                list(pool.map(run, slices))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+    return Solution(system, times, states[0] if is_one else states, status, times[index], steps)
+
+
+def adaptive_work(system: System, controls: Controls) -> Callable[[InitialValues, Results], None]:
+    """What solves some lanes by Dormand–Prince steps."""
+    kernel = compile_part(solve_lanes, ADAPTIVE)
+    slope = slope_pointer(system.rhs, system.dim, system.n_parameters)
+    dim, q = system.dim, system.n_parameters
+
+    def work(initial: InitialValues, results: Results) -> None:
+        slots = min(BLOCK, len(initial.start))
+        room = Block(
+            x=np.zeros((dim, slots)),
+            p=np.zeros((q, slots)),
+            k=np.zeros((STAGES, dim, slots)),
+            trial=np.zeros((dim, slots)),
+            error=np.zeros((dim, slots)),
+            dense=np.zeros((dim, slots)),
+            clock=np.zeros((N_CLOCK, slots)),
+            counters=np.zeros((N_COUNTERS, slots), np.int64),
+        )
+        kernel(slope, initial, controls, results, room, OneLane(np.zeros(1), np.zeros((dim, 1)), np.zeros((q, 1))))
+
+    return work
+
+
+def fixed_work(
+    system: System, method: str, times: Array, step: float | None, controls: Controls, is_complex: bool
+) -> Callable[[InitialValues, Results], None]:
+    """What solves some lanes by steps of fixed length, as far as the controls' ``max_steps`` go."""
+    intervals = np.diff(times)
+    n_steps = np.ones(intervals.size) if step is None else np.maximum(np.ceil(intervals / step * (1.0 - 1e-12)), 1.0)
+    n_reached = int(np.searchsorted(np.cumsum(n_steps), controls.max_steps, side="right"))
+    counts = n_steps[:n_reached].astype(np.int64)
+    kernel = compile_part(solve_block, fixed_signature(is_complex))
+    advance = advance_pointer(system.rhs, system.dim, system.n_parameters, method, is_complex)
+    kind = np.complex128 if is_complex else np.float64
+
+    def work(initial: InitialValues, results: Results) -> None:
+        lanes, dim = initial.start.shape
+        room = FixedBlock(
+            x=np.zeros((dim, lanes), kind),
+            moved=np.zeros((dim, lanes), kind),
+            p=np.zeros((system.n_parameters, lanes), kind),
+            clock=np.zeros((3, lanes)),
+        )
+        reachable = initial._replace(times=times[: n_reached + 1])
+        kernel(advance, reachable, counts, controls.limit, results, room)
+        if n_reached < intervals.size:
+            results.status[results.status == DONE] = STEP_LIMIT
+
+    return work
+
+
+@functools.cache
+def fixed_signature(is_complex: bool) -> Any:
+    """Numba's signature of ``solve_block``."""
+    pointer = types.FunctionType(COMPLEX_ADVANCE if is_complex else ADVANCE)
+    matrix, cube = (COMPLEX_MATRIX, COMPLEX_CUBE) if is_complex else (MATRIX, CUBE)
+    initial = types.BaseTuple.from_types((FLOATS, matrix, matrix), InitialValues)
+    results = types.BaseTuple.from_types((cube, INTEGERS, INTEGERS, INTEGERS), Results)
+    block = types.BaseTuple.from_types((matrix, matrix, matrix, MATRIX), FixedBlock)
+    return types.void(pointer, initial, INTEGERS, types.float64, results, block)
+
+
+def check_times(times: Any) -> Array:
+    """``times`` as increasing floats, at least one. Raises TypeError or ValueError naming what is off."""
+    given = check_array("times", times)
+    if given.ndim != 1 or given.size == 0:
+        raise ValueError(f"times must have shape (n,) with n ≥ 1, got {given.shape}")
+    back = np.flatnonzero(~(np.diff(given) > 0.0))
+    if back.size:
+        k = int(back[0])
+        raise ValueError(f"times must increase, got {given[k]:.15g} and then {given[k + 1]:.15g} at [{k + 1}]")
+    return given
+
+
+def rows_of(name: str, values: Any, length: int, is_complex: bool) -> NDArray[Any]:
+    """``values`` as finite rows (lanes, length), of complex numbers where asked for."""
+    if is_complex:
+        given = plain_array(name, values)
+        parts = [check_array(name, part) for part in (given.real, given.imag)]
+        array: NDArray[Any] = parts[0] + 1j * parts[1]
+    else:
+        array = check_array(name, values)
+    if array.ndim not in (1, 2) or array.shape[-1] != length:
+        raise ValueError(f"{name} must have shape ({length},) or (lanes, {length}), got {array.shape}")
+    return np.atleast_2d(array)

@@ -1,0 +1,124 @@
+"""One step of a Runge–Kutta method for one state, inlined into loops over lanes; for floats and for complex numbers."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+from numba.extending import overload
+
+from toolkit.binding import bound
+from toolkit.compiling import inlined
+from toolkit.maths import fma
+from toolkit.rebinding import rebind
+
+from ..systems.system import analytic
+
+INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
+RK4_STAGES = ((0.5, (0.5,)), (0.5, (0.0, 0.5)), (1.0, (0.0, 0.0, 1.0)))
+RK4_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+RK5_STAGES = (
+    (1 / 5, (1 / 5,)),
+    (3 / 10, (3 / 40, 9 / 40)),
+    (4 / 5, (44 / 45, -56 / 15, 32 / 9)),
+    (8 / 9, (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729)),
+    (1.0, (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656)),
+)
+RK5_WEIGHTS = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
+ORDERS = {"rk4": 4, "rk5": 5}
+TABLEAUS = {"rk4": (RK4_STAGES, RK4_WEIGHTS), "rk5": (RK5_STAGES, RK5_WEIGHTS)}
+
+
+def is_complex(*kinds: Any) -> bool:
+    """Whether one of Numba's types, or an entry of a tuple of them, is complex."""
+    return any(
+        is_complex(*kind) if isinstance(kind, types.BaseTuple) else isinstance(kind, types.Complex) for kind in kinds
+    )
+
+
+def built(name: str, source: str, **space: Any) -> Callable[..., Any]:
+    """The function ``name`` of our own text ``source``."""
+    space["__name__"] = __name__
+    exec(compile(source, f"<{name}>", "exec"), space)
+    return space[name]  # type: ignore[no-any-return]
+
+
+def tuple_text(entries: list[str]) -> str:
+    """The text of a tuple."""
+    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
+
+
+def weighted(x, weights, slopes):
+    """x + Σ_i weights[i] slopes[i] of tuples: floats with fused multiply-adds, or complex numbers."""
+    raise NotImplementedError("it is for compiled code")
+
+
+@overload(weighted, jit_options=INLINE)
+def weighted_compiled(x, weights, slopes):
+    """The sum written out for these lengths."""
+    entries = []
+    for d in range(len(x)):
+        entry = f"x[{d}]"
+        for i in range(len(slopes)):
+            term = f"weights[{i}], slopes[{i}][{d}]"
+            entry = f"{entry} + {term.replace(', ', '*')}" if is_complex(x, slopes) else f"fma({term}, {entry})"
+        entries.append(entry + (" + 0j" if is_complex(x, slopes) else ""))
+    return built("add", f"def add(x, weights, slopes):\n    return {tuple_text(entries)}", fma=fma)
+
+
+@functools.cache
+def slope_of(rhs: Callable[..., Any]) -> Any:
+    """The right-hand side compiled to be inlined: with the toolkit's functions on floats, so that loops vectorise."""
+    plain = rhs if isinstance(rhs, Dispatcher) else inlined(rhs)
+    ours, of_complex = rebind(rhs, allocates=False, ours=True), analytic(rhs)
+
+    def slope(t, x, p):
+        raise NotImplementedError("it is for compiled code")
+
+    @overload(slope, jit_options=INLINE)
+    def slope_compiled(t, x, p):
+        chosen = of_complex
+        if not is_complex(t, x, p):
+            try:
+                ours.compile((t, x, p))
+                chosen = ours
+            except NumbaError:
+                chosen = plain
+        return lambda t, x, p: chosen(t, x, p)
+
+    return slope
+
+
+@functools.cache
+def step_of(rhs: Callable[..., Any], method: str) -> Any:
+    """One step of a method of ``TABLEAUS``."""
+    stages, weights = TABLEAUS[method]
+    lines = ["def step(t, h, x, p):", "    k0 = slope(t, x, p)"]
+    for i, (node, row) in enumerate(stages, 1):
+        lines.append(f"    k{i} = slope(t + {node!r}*h, {moved(row)}, p)")
+    source = "\n".join([*lines, f"    return {moved(weights)}"])
+    return inlined(built("step", source, slope=slope_of(rhs), weighted=weighted))
+
+
+def moved(row: tuple[float, ...]) -> str:
+    """The text of x + h Σ_i row[i] k_i."""
+    used = [i for i, weight in enumerate(row) if weight]
+    weights, slopes = "".join(f"{row[i]!r}*h, " for i in used), "".join(f"k{i}, " for i in used)
+    return f"weighted(x, ({weights}), ({slopes}))"
+
+
+def rk4_step(rhs: Callable[..., Any]) -> Any:
+    """``step(t, h, x, p)``: the state after ``h`` by the classical Runge–Kutta method, of order 4; for compiled code.
+
+    rhs: of a ``System``. x, p: tuples of floats or of complex numbers; as many steps as there are lanes vectorise in
+    a loop over lanes. Law: error per step O(h⁵); analytic in x and p, so that complex steps differentiate it exactly.
+    Source: Kutta (1901).
+    """
+    return step_of(bound(rhs), "rk4")
+
+
+def rk5_step(rhs: Callable[..., Any]) -> Any:
+    """``step(t, h, x, p)``: as ``rk4_step``, by the six stages of order 5 of Dormand & Prince (1980), RK5(4)7M."""
+    return step_of(bound(rhs), "rk5")

@@ -1,0 +1,17 @@
+"""Dynamical systems: those of the textbooks by name, and a user's own; the public face of their modules."""
+
+from .textbook import catalogue, damped_pendulum, fitzhugh_nagumo, lorenz, lotka_volterra, rossler, sir, van_der_pol
+from .user_systems import from_sympy, own
+
+__all__ = [
+    "catalogue",
+    "damped_pendulum",
+    "fitzhugh_nagumo",
+    "from_sympy",
+    "lorenz",
+    "lotka_volterra",
+    "own",
+    "rossler",
+    "sir",
+    "van_der_pol",
+]

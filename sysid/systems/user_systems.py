@@ -1,0 +1,267 @@
+"""A user's own system, from a function or from SymPy expressions, checked before anything is solved with it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from targets.symbolic.source import written
+from toolkit.bytecode import names_in
+from toolkit.extras import optional
+from toolkit.rebinding import raises
+
+from .system import System, check_equations, checked_rhs
+
+Array = NDArray[np.float64]
+STEP = 1e-40
+AGREEMENT = 1e-4  # of the derivative by a complex step with central differences, which are right to some 1e-9
+FLIPPED = 16  # states whose sign is changed by itself
+NOT_ANALYTIC = {"abs", "absolute", "sign", "real", "imag", "conj", "conjugate", "angle", "maximum", "minimum"}
+FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh"}
+
+
+def own(
+    function: Callable[..., Any],
+    *,
+    states: Any,
+    parameters: Any,
+    usual: Any,
+    start: Any,
+    name: str = "",
+    time_unit: str = "",
+    units: Any = (),
+    terms: Any = None,
+    invariant: Callable[[Array, Array], Array] | None = None,
+    lyapunov: float | None = None,
+    source: str = "",
+) -> System:
+    """The system dx/dt = function(t, x, p), with the fields of ``System``, checked at ``start`` and ``usual``.
+
+    function: of a number t and tuples x and p, to a tuple of as many numbers as ``states``. It is compiled for floats
+    and for complex numbers, and its derivatives by complex steps are compared with differences, also at states of the
+    other sign where it is finite there. Powers with integer exponents (x**3, x**n, pow, np.power) are products, whose
+    derivatives are exact at states of both signs; other powers are those of real numbers, nan where x < 0.
+    terms, where given, are compared with it at ``start`` and points about it.
+    Raises TypeError where it does not compile or may raise; ValueError where it is not finite at ``start``, or is not
+    analytic there or at states of another sign (abs, sign, min, max, comparisons of states), saying in which slope and
+    by what, and where terms are of names unknown, or another function's.
+    """
+    made = System(
+        name or getattr(function, "__name__", "system"), states, parameters, function, usual, start,
+        time_unit, units, terms, invariant, lyapunov, source,
+    )  # fmt: skip
+    if raises(getattr(getattr(function, "py_func", function), "__code__", None)):
+        raise TypeError(f"function must not raise or assert, which a solver cannot pass on, but {made.name} does")
+    check_derivatives(made)
+    if made.terms is not None:
+        check_equations(made, slopes_at)
+    return made
+
+
+def slopes_at(system: System, point: NDArray[Any], time: float = 0.0) -> NDArray[Any]:
+    """The right-hand side at ``point`` = states and parameters, compiled, for floats or complex numbers."""
+    number = types.complex128 if np.iscomplexobj(point) else types.float64
+    compiled = checked_rhs(system.rhs, system.dim, system.n_parameters, number)
+    values = point.tolist()
+    return np.array(compiled(time, tuple(values[: system.dim]), tuple(values[system.dim :])))
+
+
+def check_derivatives(system: System) -> None:
+    """Raise TypeError or ValueError where the right-hand side does not compile, is not finite, or is not analytic.
+
+    At ``start`` and ``usual``, and about them with states of both signs, where it is finite there.
+    """
+    for number in (types.float64, types.complex128):
+        checked_rhs(system.rhs, system.dim, system.n_parameters, number)
+    point = np.concatenate([system.start, system.usual])
+    here = slopes_at(system, point)
+    bad = np.flatnonzero(~np.isfinite(here))
+    if bad.size:
+        raise ValueError(
+            f"function must be finite at start = {system.start.tolist()} and usual = {system.usual.tolist()}, but "
+            f"d{system.states[bad[0]]}/dt is {here[bad[0]]}"
+        )
+    told = disagreement(system, point, must_be_smooth=True)
+    if told:
+        raise ValueError(f"function must be analytic at start and usual, but {told}")
+    check_analytic(system, points_about(system))
+
+
+def check_analytic(system: System, points: Array) -> None:
+    """Raise ValueError at the first of ``points`` (n, dim + n_parameters) where derivatives are not differences'."""
+    for point in points:
+        try:
+            told = disagreement(system, point, time=1.0)
+        except ZeroDivisionError:  # by a complex 0, of Numba
+            continue
+        if told:
+            x, p = point[: system.dim].tolist(), point[system.dim :].tolist()
+            raise ValueError(f"function must be analytic, also at x = {x} and p = {p}, but {told}")
+
+
+def points_about(system: System) -> Array:
+    """Points (n, dim + n_parameters) of states with either sign, and parameters of which none is 0."""
+    size = float(np.abs(system.start).max()) or 1.0
+    x = np.where(system.start == 0.0, size, system.start)
+    flips = 1.0 - 2.0 * np.eye(system.dim)[:FLIPPED]
+    p = np.where(system.usual == 0.0, 1.0, system.usual)
+    states = np.concatenate([[x, -x, 0.7 * x, -0.7 * x], 0.9 * x * flips])
+    return np.concatenate([states, np.tile(p, (len(states), 1))], axis=1)
+
+
+def disagreement(system: System, point: Array, *, time: float = 0.0, must_be_smooth: bool = False) -> str:
+    """In which slope the derivatives by a complex step and by differences differ at ``point``; "" where in none.
+
+    Differences are trusted where they are finite and change little with their length; must_be_smooth: always.
+    """
+    here = slopes_at(system, point, time)
+    sizes = np.maximum(np.abs(point), 1e-3)
+    for k, name in enumerate(system.states + system.parameters):
+        one = np.arange(point.size) == k
+        with np.errstate(all="ignore"):
+            differences, longer = (central(system, point, one * factor * sizes[k], time) for factor in (6e-6, 1.2e-5))
+            exact = slopes_at(system, point + STEP * 1j * one, time).imag / STEP
+            if must_be_smooth:
+                scale = np.abs(differences) + 1e-6 * (np.abs(here) / sizes[k] + 1.0)
+                wrong = ~(np.abs(exact - differences) <= AGREEMENT * scale)
+            else:
+                wrong = np.isfinite(here) & differs(exact, differences, longer, point, np.abs(here).max() / sizes[k])
+        if wrong.any():
+            e = int(np.flatnonzero(wrong)[0])
+            return (
+                f"the derivative of d{system.states[e]}/dt with respect to {name} is {exact[e]:.6g} by a complex step "
+                f"and {differences[e]:.6g} by differences{cause(system.rhs, differences[e])}"
+            )
+    return ""
+
+
+def differs(exact: Any, near: Any, far: Any, point: Array, relative: float) -> Any:
+    """Whether a slope at ``point`` by a complex step is not that of central differences, ``far`` over twice the length.
+
+    relative: the function's size there over the point's, whose rounding differences show. Where they change with their
+    length, or are not finite, they say nothing.
+    """
+    doubt = 20.0 * np.abs(far - near) + 1e-6 * relative + 1e-9 * (1.0 + np.abs(point).max())
+    return np.isfinite(doubt) & ~(np.abs(exact - near) <= AGREEMENT * np.abs(near) + doubt)
+
+
+def central(system: System, point: Array, move: Array, time: float) -> Array:
+    """The change of the slopes with a parameter or state, by a central difference over ±move, of one entry."""
+    after, before = slopes_at(system, point + move, time), slopes_at(system, point - move, time)
+    return np.asarray((after - before) / (2.0 * move.sum()))
+
+
+def cause(function: Callable[..., Any], difference: float) -> str:
+    """What is likely to be wrong where derivatives differ, and what to write in its place."""
+    if not np.isfinite(difference):
+        return ": it is not finite right beside this point, as roots, logarithms and powers at 0 are not"
+    called = sorted(names_called(function) & NOT_ANALYTIC)
+    return (
+        (f", as of {', '.join(called)}, which it calls" if called else "")
+        + ". Write abs(x) as np.sqrt(x*x), min, max and comparisons of states as smooth functions of them, and "
+        "use sin, cos, exp, log, sqrt of NumPy"
+    )
+
+
+def names_called(function: Any, done: frozenset[Any] = frozenset()) -> set[str]:
+    """The names that a function looks up, and the functions it calls."""
+    plain = getattr(function, "py_func", function)
+    code = getattr(plain, "__code__", None)
+    if code is None or code in done:
+        return set()
+    found = set(names_in(code))
+    inner = [plain.__globals__[name] for name in found & plain.__globals__.keys()]
+    inner += [cell.cell_contents for cell in plain.__closure__ or ()]
+    return found.union(*(names_called(value, done | {code}) for value in inner))
+
+
+def from_sympy(
+    expressions: Mapping[Any, Any],
+    *,
+    parameters: Any,
+    usual: Any,
+    start: Any,
+    time: Any = None,
+    name: str = "from_sympy",
+    time_unit: str = "",
+    units: Any = (),
+    terms: Any = None,
+    invariant: Callable[[Array, Array], Array] | None = None,
+    lyapunov: float | None = None,
+    source: str = "",
+) -> System:
+    """The system of SymPy expressions: state (a Symbol) → its slope, of these states, ``parameters`` and ``time``.
+
+    parameters: Symbols. time: the Symbol of time, where a slope depends on it. The rest: as for ``own``, which checks
+    the system. Functions that are known: sin, cos, tan, exp, log, sqrt, sinh, cosh, tanh and powers.
+    ``inspect.getsource(system.rhs)`` is the code.
+    Raises ImportError without SymPy (extra ``symbolic``); TypeError or ValueError naming what is wrong.
+    """
+    sympy = optional("sympy", "symbolic")
+    if not isinstance(expressions, Mapping) or not expressions:
+        raise TypeError(f"expressions must map states to their slopes, got {expressions!r:.200}")
+    words = {symbol: f"x[{d}]" for d, symbol in enumerate(expressions)}
+    given = [parameters] if isinstance(parameters, sympy.Symbol) else list(parameters)
+    for symbol in [*expressions, *given, *([] if time is None else [time])]:
+        if not isinstance(symbol, sympy.Symbol):
+            raise TypeError(f"states, parameters and time must be SymPy symbols, got {symbol!r}")
+    for k, symbol in enumerate(given):
+        if symbol in words:
+            raise ValueError(f"parameters must be distinct and no states, got {symbol}")
+        words[symbol] = f"p[{k}]"
+    if time is not None:
+        words[time] = "t"
+    formulas = [sympy.sympify(formula) for formula in expressions.values()]
+    for state, formula in zip(expressions, formulas, strict=True):
+        unknown = sorted(str(s) for s in getattr(formula, "free_symbols", set()) - set(words))
+        if not isinstance(formula, sympy.Expr) or unknown:
+            raise ValueError(
+                f"expressions[{state}] must be of the states, parameters and time, got {formula}"
+                + (f", which has {', '.join(unknown)}" if unknown else "")
+            )
+    shared, reduced = sympy.cse(formulas, symbols=sympy.numbered_symbols("shared", cls=sympy.Dummy))
+    lines = ["def rhs(t, x, p):"]
+    for k, (symbol, formula) in enumerate(shared):
+        lines.append(f"    v{k} = {text_of(sympy, formula, words)}")
+        words[symbol] = f"v{k}"
+    slopes = "".join(f"{text_of(sympy, formula, words)}, " for formula in reduced)
+    text = "\n".join([*lines, f"    return ({slopes.strip()})", ""])
+    rhs = written("system", "rhs", text, {"np": np, "__name__": "generated"})
+    return own(
+        rhs, states=[str(s) for s in expressions], parameters=[str(s) for s in given], usual=usual,
+        start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,
+        source=source,
+    )  # fmt: skip
+
+
+def text_of(sympy: Any, formula: Any, words: Mapping[Any, str]) -> str:
+    """An expression in Python, with integer powers as products: those of complex numbers would be logarithms."""
+    if formula in words:
+        return words[formula]
+    if formula.is_number:
+        if not formula.is_finite or not formula.is_real:
+            raise ValueError(f"expressions must hold finite real numbers only, got {formula}")
+        return f"({float(formula)!r})"
+    parts = [text_of(sympy, part, words) for part in formula.args]
+    if formula.is_Add:
+        return f"({' + '.join(parts)})"
+    if formula.is_Mul:
+        return f"({'*'.join(parts)})"
+    if formula.is_Pow:
+        power = formula.args[1]
+        if power.is_number and power.is_real and float(power).is_integer():
+            n = int(float(power))
+            if abs(n) > 16:
+                return f"({parts[0]}**{n})" if n > 0 else f"(1.0/({parts[0]}**{-n}))"
+            product = "*".join([parts[0]] * abs(n))
+            return f"({product})" if n > 0 else f"(1.0/({product}))"
+        if power in (sympy.S.Half, -sympy.S.Half):
+            return f"np.sqrt({parts[0]})" if power > 0 else f"(1.0/np.sqrt({parts[0]}))"
+        return f"np.exp({parts[1]}*np.log({parts[0]}))"
+    called = type(formula).__name__
+    if called in FUNCTIONS and len(parts) == 1:
+        return f"np.{called}({parts[0]})"
+    known = ", ".join(sorted(FUNCTIONS))
+    raise ValueError(f"expressions must be of sums, products, powers and {known}, got {formula}")

@@ -1,0 +1,226 @@
+"""``constrained``: a target inside a region of any dimension, with the truth of both together."""
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_count
+from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
+from toolkit.seeds import EXACT_DRAWS, derived_seed
+
+from ..shapes import Shape
+from ..truth.cells import cell_integrals
+from ..truth.quantiles import nearest_of, one_hot
+from ..truth.rejection import accepted
+from ..truth.window import WindowTruth, line_truth, plane_truth
+from .convex import Convex
+from .sampled_truth import SampledTruth
+
+# The part of a convex region of the plane inside a window, as a polygon: for integrals by cells.
+
+Array = NDArray[np.float64]
+
+VERTICES = 8192  # of a circle, whose area is then short by a share of 1e-7
+
+
+def outline(region: Convex, lower: Array, upper: Array) -> Array:
+    """Its part between ``lower`` and ``upper``, each (2,), as a ring (vertices, 2), counter-clockwise."""
+    ring = np.array([lower, [upper[0], lower[1]], upper, [lower[0], upper[1]]])
+    normals, offsets = region.walls
+    angle = 2.0 * np.pi * np.arange(VERTICES) / VERTICES
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    if len(region.radii):
+        between = np.stack([np.cos(angle + np.pi / VERTICES), np.sin(angle + np.pi / VERTICES)], axis=1)
+        ring = region.centres[0] + region.radii[0] * circle
+        box = np.vstack([np.eye(2), -np.eye(2)])
+        normals, offsets = np.vstack([normals, box]), np.concatenate([offsets, upper, -lower])
+        for centre, radius in zip(region.centres[1:], region.radii[1:], strict=True):
+            normals = np.vstack([normals, between])
+            offsets = np.append(offsets, between @ centre + radius * np.cos(np.pi / VERTICES))
+    for normal, offset in zip(normals, offsets, strict=True):
+        ring = clipped(ring, normal, offset)
+    return ring
+
+
+def clipped(ring: Array, normal: Array, offset: float) -> Array:
+    """The part of a convex ring where normal · x ≤ offset (Sutherland & Hodgman 1974)."""
+    side = ring @ normal - offset
+    inside = side <= 0.0
+    if inside.all():
+        return ring
+    following, next_side = np.roll(ring, -1, axis=0), np.roll(side, -1)
+    crosses = inside != np.roll(inside, -1)
+    share = np.where(crosses, side / np.where(crosses, side - next_side, 1.0), 0.0)[:, None]
+    both = np.stack([ring, ring + share * (following - ring)], axis=1)
+    return np.asarray(both[np.stack([inside, crosses], axis=1)])
+
+
+REACH = 100_000  # draws by whose range a region without an end is cut
+
+
+def constrained(target: Target, region: Shape | Convex) -> Problem:
+    """The problem of ``target`` restricted to ``region``: density ∝ exp(−U) inside, 0 outside.
+
+    Its truth is by quadrature in one and two dimensions (``ConstrainedTruth``), in more by exact draws
+    (``SampledTruth``). Raises TypeError for other kinds of arguments, ValueError where dimensions differ.
+    """
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a Target, got {target!r} of type {type(target).__name__}")
+    if not isinstance(region, Shape | Convex):
+        raise TypeError(
+            f"region must be a Shape or a convex region of targets.domains, got {region!r} of type "
+            f"{type(region).__name__}"
+        )
+    if target.dim != region.dim:
+        raise ValueError(f"target must have the region's dimension {region.dim}, got {target.dim}")
+    truth: Truth = ConstrainedTruth(target, region) if target.dim <= 2 else SampledTruth(target, region, inner_draws)
+    return Problem(target, region.domain, truth)
+
+
+def inner_draws(target: Target, region: Shape | Convex, n: int, seed: int) -> Array:
+    """Exact draws (n, dim): the target's own that fall inside. Raises ValueError where the target has no truth."""
+    truth = target.truth
+    if truth is None:
+        raise ValueError(f"independent draws need a target that can draw them, and {target.name!r} has no truth")
+    attempts = itertools.count()
+    first = check_count("seed", seed, at_least=0, below=2**64)
+
+    def propose(batch: int) -> Array:
+        attempt = next(attempts)
+        own = first if attempt == 0 else derived_seed(first, EXACT_DRAWS, attempt)
+        points = truth.independent_draws(batch, seed=own)
+        return np.asarray(points[region.contains(points)])
+
+    return accepted(n, target.dim, propose, name=f"draws of {target.name!r} in {region.name!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedTruth:
+    """Truth of a target inside a region of one or two dimensions, by quadrature.
+
+    In the plane, normaliser and cells are integrals over the region's own polygon (``cells.cell_integrals``),
+    a circle having 8,192 sides; the rest is by panels that are split along the edge (``window.WindowTruth``). A region
+    without an end is cut beyond 10⁵ draws of the target inside it, at as much again as they reach. A mode is what is
+    nearest to one of the target's mode centres inside; where there is none, all is one mode, its centre the lowest
+    energy of 10⁵ points.
+    """
+
+    target: Target
+    region: Shape | Convex
+    accuracy: float = 1e-6
+
+    @cached_property
+    def _limits(self) -> tuple[Array, Array]:
+        """Lower and upper ends of the region, or where it is cut."""
+        lower, upper = (np.array(ends) for ends in self.region.bounds)
+        if not np.isfinite([lower, upper]).all():
+            draws = inner_draws(self.target, self.region, REACH, 0)
+            low, high = draws.min(axis=0), draws.max(axis=0)
+            lower = np.where(np.isfinite(lower), lower, 2.0 * low - high)
+            upper = np.where(np.isfinite(upper), upper, 2.0 * high - low)
+        return lower, upper
+
+    @cached_property
+    def _points(self) -> Array:
+        """Some points inside, everywhere or where the mass is."""
+        if np.isfinite(self.region.volume):
+            return self.region.uniform_draws(REACH, seed=0)
+        return inner_draws(self.target, self.region, REACH, 0)
+
+    @cached_property
+    def _rings(self) -> tuple[Array, ...]:
+        """The region of the plane, as a polygon."""
+        return self.region.rings if isinstance(self.region, Shape) else (outline(self.region, *self._limits),)
+
+    @cached_property
+    def _centres(self) -> Array:
+        """The target's modes inside, or else one point of low energy."""
+        truth = self.target.truth
+        centres = np.empty((0, self.target.dim)) if truth is None else truth.modes.centres
+        inside = centres[self.region.contains(centres)]
+        if len(inside):
+            return inside
+        return self._points[[np.argmin(self.target.evaluate(self._points)[0])]]
+
+    @cached_property
+    def _panels(self) -> WindowTruth:
+        """The truth by panels."""
+        lower, upper = self._limits
+        if self.target.dim == 1:
+            return line_truth(self.target, lower[0], upper[0], self._centres, draw=self._draw, walled=True)
+        window = lower[0], upper[0], lower[1], upper[1]
+        return plane_truth(self.target, window, self._centres, label=self._label, draw=self._draw, walled=True)
+
+    def _draw(self, n: int, seed: int) -> Array:
+        """Exact draws."""
+        return inner_draws(self.target, self.region, n, seed)
+
+    def _label(self, points: Array) -> NDArray[np.int64]:
+        """The nearest centre to each point; −1 outside."""
+        return np.where(self.region.contains(points), nearest_of(self._centres, points), -1)
+
+    @cached_property
+    def log_normaliser(self) -> float:
+        """log ∫ exp(−U) over the region, in nats."""
+        if self.target.dim == 1:
+            return self._panels.log_normaliser
+        (x_min, y_min), (x_max, y_max) = self._limits
+        whole = cell_integrals(self.target, self._rings, [x_min, x_max], [y_min, y_max], self._offset)
+        return float(np.log(whole[0, 0]) - self._offset)
+
+    @cached_property
+    def _offset(self) -> float:
+        """An energy near the smallest inside, so that exp(offset − U) neither under- nor overflows."""
+        return float(self.target.evaluate(self._points[:1000])[0].min())
+
+    @property
+    def mean(self) -> Array:
+        """Mean (dim,)."""
+        return self._panels.mean
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance (dim, dim)."""
+        return self._panels.covariance
+
+    @property
+    def modes(self) -> Modes:
+        """The target's mode centres inside, and the probability of what is nearest to each."""
+        return self._panels.modes
+
+    def memberships(self, points: Any) -> Array:
+        """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
+        nearest = nearest_of(self._centres, check_finite_points(points, self.target.dim))
+        return one_hot(nearest, len(self._centres))
+
+    def energy_quantiles(self, probabilities: Any) -> Array:
+        """Energies u with P(U ≤ u) = p."""
+        return self._panels.energy_quantiles(probabilities)
+
+    def energy_tails(self, energies: Any) -> tuple[Array, Array]:
+        """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
+        return self._panels.energy_tails(energies)
+
+    @property
+    def energy_accuracy(self) -> EnergyAccuracy:
+        """Of energy quantiles: 1e-6 of the smaller tail in one dimension, 1e-4 in probability in two."""
+        return self._panels.energy_accuracy
+
+    def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
+        """Probability of the part of each cell inside, shape (nx, ny), or (nx,) in one dimension."""
+        if self.target.dim == 1 or y_edges is None:
+            return self._panels.cell_masses(x_edges, y_edges)
+        integrals = cell_integrals(self.target, self._rings, x_edges, y_edges, self._offset)
+        return np.asarray(integrals * np.exp(-self._offset - self.log_normaliser))
+
+    def independent_draws(self, n: int, *, seed: int) -> Array:
+        """Exact draws (n, dim): the target's own that fall inside. Raises ValueError where the target has no truth."""
+        return inner_draws(self.target, self.region, n, seed)
+
+    def distance(self, points: Any) -> Array:
+        """Distance of ``points`` (n, dim) to the boundary, positive inside."""
+        return self.region.distance(points)

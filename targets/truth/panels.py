@@ -1,0 +1,162 @@
+"""Integrals of exp(−U) over a box, by tensor Gauss–Legendre on panels that are split until two orders agree."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.problem import Target
+
+from .cells import corners, halved, rule
+
+Array = NDArray[np.float64]
+Label = Callable[[Array], NDArray[np.int64]]
+
+ORDER, LOWER_ORDER = 8, 5
+TOLERANCE = 1e-8  # difference between the two orders, summed over panels, as a share of the whole
+MIXED = 2e-8  # share of the whole that a panel with points of two labels may hold
+NEGLIGIBLE = 1e-14  # share of the whole below which a panel's points are left out
+MOST_PANELS = 1 << 19
+TINY = 1e-300
+BATCH = 4096  # panels evaluated at a time
+
+
+class Panels(NamedTuple):
+    """A box cut into panels, and those of its nodes that count; all masses together sum to 1."""
+
+    lows: Array  # (panels, dim)
+    widths: Array  # (panels, dim)
+    masses: Array  # (panels,)
+    points: Array  # (nodes, dim)
+    weights: Array  # (nodes,), the probability that each node stands for
+    energies: Array  # (nodes,)
+    labels: NDArray[np.int64]  # (nodes,)
+    log_normaliser: float
+
+
+class Rated(NamedTuple):
+    """What one look at some panels finds; integrals are of exp(offset − U)."""
+
+    integrals: Array  # (panels,)
+    errors: Array  # (panels,), difference of the two orders
+    mixed: NDArray[np.bool_]  # (panels,), whether the labels of nodes and corners differ
+    energies: Array  # (panels, nodes)
+    labels: NDArray[np.int64]  # (panels, nodes)
+
+
+def panels_of(
+    target: Target, axes: Sequence[Array], label: Label, *, largest: float = 1.0, peaks: Array | None = None
+) -> Panels:
+    """The box with edges at ``axes`` (one increasing array per coordinate), its panels split until all is resolved.
+
+    label: points (n, dim) → mode (n,); −1: outside, where the density is 0. Each split halves a panel where it is long.
+    Ends where rules of order 5 and 8 differ by 1e-8 of the whole, summed over the panels that lie in one mode; no panel
+    across a border between modes holds more than 2e-8 of it; none more than ``largest``; and none has nodes that all
+    lie 1 nat above one of ``peaks`` (peaks, dim) in or beside it, so that a mode there is met, however narrow.
+    Raises ValueError where 2¹⁹ panels do not get there, or where the energy is nan.
+    """
+    dim, scale = len(axes), np.array([a[-1] - a[0] for a in axes])
+    lows = np.stack(np.meshgrid(*[a[:-1] for a in axes], indexing="ij"), axis=-1).reshape(-1, dim)
+    widths = np.stack(np.meshgrid(*map(np.diff, axes), indexing="ij"), axis=-1).reshape(-1, dim)
+    offset = np.inf
+    for start in range(0, len(lows), BATCH):
+        middle = lows[start : start + BATCH, None] + widths[start : start + BATCH, None] * rule(LOWER_ORDER, dim)[0]
+        inside = label(middle.reshape(-1, dim)) >= 0
+        lowest = np.where(inside, energies_of(target, middle.reshape(-1, dim)), np.inf).min()
+        offset = min(offset, float(lowest))
+    tops, tips = np.zeros((0, dim)), np.zeros(0)
+    if peaks is not None:
+        tops = peaks[label(peaks) >= 0]
+        tips = energies_of(target, tops)
+        offset = min(offset, float(tips.min(initial=np.inf)))
+    if not np.isfinite(offset):
+        raise ValueError(f"the energy of {target.name!r} must be finite somewhere in the window, got {offset}")
+    kept: list[tuple[Array, Array, Array, Array]] = []
+    nodes: list[tuple[Array, Array, Array, NDArray[np.int64]]] = []
+    settled, n_settled = 0.0, 0
+    while len(lows):
+        if n_settled + len(lows) > MOST_PANELS:
+            raise ValueError(
+                f"the window must resolve the target: {n_settled + len(lows)} panels do not integrate "
+                f"{target.name!r} to {TOLERANCE:g}; give a window closer about its mass"
+            )
+        looks = [rate(target, lows[i : i + BATCH], widths[i : i + BATCH], label, offset)
+                 for i in range(0, len(lows), BATCH)]  # fmt: skip
+        whole = settled + sum(look.integrals.sum() for look in looks)
+        again = []
+        for start, look in zip(range(0, len(lows), BATCH), looks, strict=True):
+            some = slice(start, start + BATCH)
+            allowed = TOLERANCE * whole / (n_settled + len(lows))
+            splits = np.where(look.mixed, look.integrals > MIXED * whole, look.errors > allowed)
+            splits |= look.integrals > largest * whole
+            level = offset - float(np.log(NEGLIGIBLE * max(whole, TINY)))
+            splits |= missed(lows[some], widths[some], look, tops, tips, level, scale)
+            again.append(splits)
+            done = ~splits
+            kept.append((lows[some][done], widths[some][done], look.integrals[done], look.errors[done]))
+            counts = done & (look.integrals > NEGLIGIBLE * whole)
+            places, weights = rule(ORDER, dim)
+            points = lows[some][counts][:, None] + widths[some][counts][:, None] * places
+            density = np.where(look.labels[counts] < 0, 0.0, np.exp(offset - look.energies[counts]))
+            volumes = widths[some][counts].prod(axis=1)
+            nodes.append((
+                points.reshape(-1, dim), (volumes[:, None] * weights * density).ravel(),
+                look.energies[counts].ravel(), look.labels[counts].ravel(),
+            ))  # fmt: skip
+        splits = np.concatenate(again)
+        settled += float(sum(part[2].sum() for part in kept[-len(looks) :]))
+        n_settled += int((~splits).sum())
+        lows, widths = halved(lows[splits], widths[splits], scale)
+    all_lows, all_widths, integrals = (np.concatenate([part[i] for part in kept]) for i in range(3))
+    points, weights, energies, labels = (np.concatenate([part[i] for part in nodes]) for i in range(4))
+    inside = weights > 0.0
+    total = float(integrals.sum())
+    return Panels(
+        all_lows, all_widths, integrals / total, points[inside], weights[inside] / weights.sum(), energies[inside],
+        labels[inside].astype(np.int64), float(np.log(total) - offset),
+    )  # fmt: skip
+
+
+def rate(target: Target, lows: Array, widths: Array, label: Label, offset: float) -> Rated:
+    """One look at the panels from ``lows`` of ``widths``, each (panels, dim)."""
+    dim, volumes = lows.shape[1], widths.prod(axis=1)
+    totals = []
+    for order in (LOWER_ORDER, ORDER):
+        places, weights = rule(order, dim)
+        points = (lows[:, None] + widths[:, None] * places).reshape(-1, dim)
+        energies = energies_of(target, points).reshape(len(lows), -1)
+        density = np.exp(offset - energies)
+        totals.append(volumes * (density @ weights))
+    labels = label(points).reshape(len(lows), -1)
+    at_corners = label((lows[:, None] + widths[:, None] * corners(dim)).reshape(-1, dim))
+    seen = np.hstack([labels, at_corners.reshape(len(lows), -1)])
+    mixed = seen.min(axis=1) != seen.max(axis=1)
+    inside = volumes * (np.where(labels < 0, 0.0, density) @ weights)
+    return Rated(inside, np.abs(totals[1] - totals[0]) * (inside > 0.0), mixed, energies, labels)
+
+
+def missed(
+    lows: Array, widths: Array, look: Rated, tops: Array, tips: Array, level: float, scale: Array
+) -> NDArray[np.bool_]:
+    """Whether all nodes lie 1 nat above one of ``tops``, of energies ``tips``, no further off than the panel is long.
+
+    level: energy at which a unit of volume has so little mass that it does not matter. scale: of lengths, (dim,).
+    """
+    lowest, volumes = look.energies.min(axis=1), widths.prod(axis=1)
+    reach = (widths / scale).max(axis=1, keepdims=True) * scale
+    found = np.zeros(len(lows), np.bool_)
+    for top, tip in zip(tops, tips, strict=True):
+        high = (lowest > tip + 1.0) & (np.log(volumes) > tip - level)
+        if high.any():
+            found |= high & ((lows - reach <= top) & (top <= lows + widths + reach)).all(axis=1)
+    return found
+
+
+def energies_of(target: Target, points: Array) -> Array:
+    """Energies (n,) at ``points`` (n, dim). Raises ValueError where one is nan."""
+    energies = target.evaluate(points)[0]
+    bad = np.isnan(energies)
+    if bad.any():
+        raise ValueError(f"the energy of {target.name!r} must not be nan, got it at {points[bad][0].tolist()}")
+    return energies

@@ -1,0 +1,60 @@
+"""Which of some places is nearest, and the memberships that come of it."""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_edges
+from toolkit.compiling import compile_part
+from toolkit.signatures import INTEGERS, MATRIX
+
+# Checks of what a truth is asked: probabilities, and edges of cells.
+
+Array = NDArray[np.float64]
+
+
+def check_probabilities(probabilities: Any) -> Array:
+    """``probabilities`` as floats from 0 to 1, of any shape. Raises TypeError or ValueError otherwise."""
+    array = check_array("probabilities", probabilities)
+    outside = array[(array < 0.0) | (array > 1.0)]
+    if outside.size:
+        raise ValueError(f"probabilities must be ≥ 0 and ≤ 1, got {outside[0]}")
+    return array
+
+
+def checked_edges(x_edges: Any, y_edges: Any, dim: int) -> list[Array]:
+    """The edges of cells in the first one or two coordinates of a target of dimension ``dim``, each checked."""
+    if (y_edges is None) != (dim == 1):
+        raise ValueError(
+            f"y_edges must be {'left out in one dimension' if dim == 1 else f'given in {dim} dimensions'}, "
+            f"got {y_edges!r}"
+        )
+    return [check_edges("x_edges", x_edges)] + ([] if dim == 1 else [check_edges("y_edges", y_edges)])
+
+
+def nearest_of(centres: Array, points: Array) -> NDArray[np.int64]:
+    """Which of ``centres`` (modes, dim) is nearest to each of ``points`` (n, dim), the first where some are equally."""
+    nearest = np.empty(len(points), np.int64)
+    find = compile_part(find_nearest, types.void(MATRIX, MATRIX, INTEGERS))
+    find(np.ascontiguousarray(points), np.ascontiguousarray(centres), nearest)
+    return nearest
+
+
+def one_hot(labels: NDArray[np.int64], modes: int) -> Array:
+    """Memberships (n, modes): 1 for each point's mode in ``labels`` (n,), else 0; all 0 for the label −1."""
+    return np.asarray(labels[:, None] == np.arange(modes), np.float64)
+
+
+def find_nearest(points: Any, centres: Any, nearest: Any) -> None:
+    """nearest (n,) ← which of ``centres`` is nearest to each of ``points``."""
+    for i in range(points.shape[0]):
+        least, best = np.inf, 0
+        for k in range(centres.shape[0]):
+            squared = 0.0
+            for d in range(centres.shape[1]):
+                squared += (points[i, d] - centres[k, d]) ** 2
+            if squared < least:
+                least, best = squared, k
+        nearest[i] = best

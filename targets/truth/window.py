@@ -1,0 +1,264 @@
+"""The truth of a target of one or two dimensions whose mass lies in a window, all of it by quadrature."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.checks import check_array, check_count, check_numbers
+from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
+
+from .cells import closed_lattice, refined_axis, with_middles
+from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
+from .panels import BATCH, Label, Panels, energies_of, panels_of
+from .quantiles import checked_edges, nearest_of, one_hot
+from .rejection import accepted, check_draws, generator
+
+Array = NDArray[np.float64]
+Draw = Callable[[int, int], Array]
+
+ACROSS = {1: 1024, 2: 64}  # panels across the window to begin with; away from the centres a mode must be 1/500 wide
+LARGEST = 1e-4  # share of the mass that a panel may hold, so that nodes in the order of their energy give quantiles
+RIM = 1e-9  # density at the window's rim, as a share of the highest, above which the mass is not inside
+SAFETY = 1.1  # by which the envelope of the draws lies above what its lattice shows
+LATTICE = 8
+
+
+def window_truth(
+    target: Target, dim: int, window: Any, centres: Any, *, label: Label | None, draw: Draw | None, walled: bool
+) -> "WindowTruth":
+    """The truth of ``target`` in ``window`` (2 · dim,): low and high of each coordinate in turn; all checked."""
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a Target, got {target!r} of type {type(target).__name__}")
+    if target.dim != dim:
+        raise ValueError(f"target must have dimension {dim}, got {target.dim}")
+    edges = check_numbers("window", window)
+    if len(edges) != 2 * dim or any(low >= high for low, high in zip(edges[::2], edges[1::2], strict=False)):
+        raise ValueError(f"window must be low < high for each of {dim} coordinates, got {list(edges)}")
+    places = check_array("centres", centres)
+    if places.ndim != 2 or places.shape[1] != dim or len(places) == 0:
+        raise ValueError(f"centres must have shape (modes, {dim}), got {places.shape}")
+    for name, function in (("label", label), ("draw", draw)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be None or a function, got {function!r}")
+    return WindowTruth(target, np.reshape(edges, (dim, 2)), places, label, draw, walled)
+
+
+@dataclass(frozen=True, eq=False)
+class WindowTruth(WithEnergyLaw):
+    """Truth by quadrature over panels (``panels.panels_of``), computed when first asked for.
+
+    accuracy holds for cells, mode weights and moments. Energy quantiles and tails are by ``energy_levels``, to 1e-6 of
+    the smaller tail, the mass beyond the window included; where a target of two dimensions is walled, or ``label`` says
+    that there is an outside, from the nodes in the order of their energy, to 1e-4 in probability. Draws are by
+    rejection under an envelope constant on each panel, or the target's own.
+    """
+
+    target: Target
+    window: Array  # (dim, 2)
+    centres: Array
+    label: Label | None = None
+    draw: Draw | None = None
+    walled: bool = False
+    accuracy: float = 1e-6
+
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships",)  # ``toolkit.truth_comparison``
+
+    @cached_property
+    def _panels(self) -> Panels:
+        """Panels over the window, whatever the modes."""
+        return self._inside(self._cut(self.centres.T, self._outside, largest=LARGEST))
+
+    @cached_property
+    def _by_mode(self) -> Panels:
+        """Panels over the window that know their mode, small about the borders between modes."""
+        if len(self.centres) == 1:
+            return self._panels
+        return self._inside(self._cut([with_middles(places) for places in self.centres.T], self._labels))
+
+    def _inside(self, panels: Panels) -> Panels:
+        """``panels``, of which the rim must be empty. Raises ValueError otherwise."""
+        if not self.walled:
+            along = np.linspace(self.window[:, 0], self.window[:, 1], 1025)
+            lines = np.eye(self.target.dim, dtype=np.bool_)
+            rim = [np.where(line, end, along) for line, ends in zip(lines, self.window, strict=True) for end in ends]
+            share = float(np.exp(panels.energies.min() - energies_of(self.target, np.concatenate(rim)).min()))
+            if share > RIM:
+                raise ValueError(
+                    f"the window must hold the mass of {self.target.name!r}, but at the rim of {self.window.tolist()} "
+                    f"the density is {share:.1e} of the highest, and it must be < {RIM:g}"
+                )
+        return panels
+
+    def _cut(self, breaks: Any, label: Label, *, largest: float = 1.0) -> Panels:
+        """Panels over the window with edges at ``breaks`` of each coordinate."""
+        across = ACROSS[self.target.dim]
+        axes = [refined_axis(low, high, across, inner) for (low, high), inner in zip(self.window, breaks, strict=True)]
+        return panels_of(self.target, axes, label, largest=largest, peaks=self.centres)
+
+    def _labels(self, points: Array) -> NDArray[np.int64]:
+        """The mode of each of ``points``: by ``label``, or of the nearest centre."""
+        if self.label is not None:
+            labels = np.asarray(self.label(points), np.int64)
+            if labels.shape != points.shape[:1] or (labels < -1).any() or (labels >= len(self.centres)).any():
+                raise ValueError(
+                    f"label must give one of {len(self.centres)} modes for each of {len(points)} points, or −1 outside"
+                )
+            return labels
+        return nearest_of(self.centres, points)
+
+    def _outside(self, points: Array) -> NDArray[np.int64]:
+        """−1 for points outside, else 0: all that cells need to know of the labels."""
+        return np.minimum(self._labels(points), 0) if self.label is not None else np.zeros(len(points), np.int64)
+
+    @property
+    def log_normaliser(self) -> float:
+        """log ∫ exp(−U), in nats."""
+        return self._panels.log_normaliser
+
+    @cached_property
+    def mean(self) -> Array:
+        """Mean (dim,)."""
+        return np.asarray(self._panels.weights @ self._panels.points)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Covariance (dim, dim)."""
+        away = self._panels.points - self.mean
+        return np.asarray((self._panels.weights * away.T) @ away)
+
+    @cached_property
+    def modes(self) -> Modes:
+        """Centres as given, and the probability of each one's region."""
+        panels = self._by_mode
+        weights = np.bincount(panels.labels, panels.weights, minlength=len(self.centres))
+        return Modes(self.centres, np.asarray(weights, np.float64))
+
+    def memberships(self, points: Any) -> Array:
+        """1 for the mode in whose region a point lies, else 0; shape (n, modes)."""
+        return one_hot(self._labels(check_finite_points(points, self.target.dim)), len(self.centres))
+
+    @cached_property
+    def law_of_energy(self) -> EnergyLaw | EnergyTable:
+        """By quadrature over level sets, with panels as small about the centres as theirs here; or ``energy_table``."""
+        if (self.walled and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
+            return self.energy_table
+        law = EnergyLaw.within if self.walled else EnergyLaw.about
+        return law(partial(energies_of, self.target), self.window[:, 0], self.window[:, 1], self.breaks)
+
+    @cached_property
+    def breaks(self) -> list[Array]:
+        """Of each coordinate, the centres, and twice as far about them as the panels there are wide."""
+        lows, widths = self._panels.lows, self._panels.widths
+        near = [np.argmin(((lows + 0.5 * widths - centre) ** 2).sum(axis=1)) for centre in self.centres]
+        return [
+            np.unique(np.concatenate([places + far * widths[near, d] for far in (-2.0, 0.0, 2.0)]).round(12))
+            for d, places in enumerate(self.centres.T)
+        ]
+
+    @cached_property
+    def energy_table(self) -> EnergyTable:
+        """Energies of the nodes in order, and the probability up to the middle of each."""
+        order = np.argsort(self._panels.energies)
+        weights = self._panels.weights[order]
+        below = np.cumsum(weights) - 0.5 * weights
+        return EnergyTable(self._panels.energies[order], below, EnergyAccuracy(0.0, 1e-4))
+
+    def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
+        """Probability of each cell, shape (nx, ny), or (nx,) in one dimension; panels with edges at the cells'."""
+        edges = checked_edges(x_edges, y_edges, self.target.dim)
+        panels = self._inside(self._cut(edges, self._outside))
+        return np.asarray(np.histogramdd(panels.lows + 0.5 * panels.widths, edges, weights=panels.masses)[0])
+
+    def independent_draws(self, n: int, *, seed: int) -> Array:
+        """Exact draws (n, dim). Raises ValueError where the density rises above its envelope between lattice points."""
+        if self.draw is not None:
+            return np.asarray(
+                self.draw(check_draws(n, self.target.dim), check_count("seed", seed, at_least=0, below=2**64))
+            )
+        rng, (lows, widths, heights, shares) = generator(seed), self._envelope
+        offset = -self.log_normaliser
+
+        def propose(batch: int) -> Array:
+            panel = np.searchsorted(shares, rng.random(batch), side="right")
+            points = lows[panel] + widths[panel] * rng.random((batch, self.target.dim))
+            density = np.exp(offset - energies_of(self.target, points)) * (self._labels(points) >= 0)
+            if (density > heights[panel]).any():
+                worst = points[np.argmax(density / heights[panel])]
+                raise ValueError(f"the density of {self.target.name!r} rises above its envelope at {worst.tolist()}")
+            return np.asarray(points[rng.random(batch) * heights[panel] < density])
+
+        return accepted(n, self.target.dim, propose, name=f"draws of {self.target.name!r}")
+
+    @cached_property
+    def _envelope(self) -> tuple[Array, Array, Array, Array]:
+        """Lows, widths and heights of the panels, and the cumulative shares of proposals.
+
+        A height is the greatest of the values at a lattice, each raised by its slope over half a lattice step, which
+        bounds a density whose logarithm is concave; a margin allows for the rest.
+        """
+        panels, volume = self._panels, float(np.diff(self.window).prod())
+        heights = np.empty(len(panels.lows))
+        for start in range(0, len(heights), BATCH):
+            lows, widths = panels.lows[start : start + BATCH], panels.widths[start : start + BATCH]
+            points = closed_lattice(lows, widths, LATTICE)
+            energy, gradient = self.target.evaluate(points.reshape(-1, self.target.dim))
+            rise = (np.abs(gradient).reshape(points.shape) * widths[:, None]).sum(axis=2) / (2 * LATTICE)
+            level = (np.minimum(rise, 2.0) - energy.reshape(rise.shape)).max(axis=1)
+            heights[start : start + BATCH] = np.exp(level - self.log_normaliser)
+        heights = SAFETY * heights + 0.01 / volume
+        shares = np.cumsum(heights * panels.widths.prod(axis=1))
+        return panels.lows, panels.widths, heights, shares / shares[-1]
+
+
+# ``line_truth``: the truth of a target of one dimension, by quadrature.
+
+
+def line_truth(
+    target: Target,
+    low: float,
+    high: float,
+    centres: Any,
+    *,
+    label: Label | None = None,
+    draw: Draw | None = None,
+    walled: bool = False,
+) -> WindowTruth:
+    """Truth of a target of one dimension whose mass lies in [low, high].
+
+    centres: of its modes, (modes,) or (modes, 1). label: points (n, 1) → mode (n,); None: the nearest centre. draw:
+    (n, seed) → exact draws (n, 1); None: rejection. walled: the target ends at low and high, and its density need not
+    vanish there.
+    Accuracy 1e-6, of energy quantiles 1e-6 of the smaller tail; exp(−U) may have any scale. Raises ValueError or
+    TypeError naming the argument; and when the truth is asked for, where the density at the ends is above 1e-9 of the
+    highest.
+    """
+    places = check_array("centres", centres).reshape(-1, 1)
+    return window_truth(target, 1, (low, high), places, label=label, draw=draw, walled=walled)
+
+
+# ``plane_truth``: the truth of a target of two dimensions, by quadrature.
+
+
+def plane_truth(
+    target: Target,
+    window: Sequence[float],
+    centres: Any,
+    *,
+    label: Label | None = None,
+    draw: Draw | None = None,
+    walled: bool = False,
+) -> WindowTruth:
+    """Truth of a target of two dimensions whose mass lies in ``window`` = (x_low, x_high, y_low, y_high).
+
+    centres: of its modes, (modes, 2). label: points (n, 2) → mode (n,), −1 for points outside, where the density is
+    taken as 0; None: the nearest centre. draw: (n, seed) → exact draws (n, 2); None: rejection. walled: the target
+    ends at the window, and its density need not vanish there.
+    Accuracy 1e-6; of energy quantiles 1e-6 of the smaller tail, or where the target is walled or has an outside 1e-4 in
+    probability (``energy_accuracy``); exp(−U) may have any scale. Raises ValueError or TypeError naming the
+    argument; and when the truth is asked for, where the density at the window's rim is above 1e-9 of the highest.
+    """
+    return window_truth(target, 2, window, centres, label=label, draw=draw, walled=walled)
