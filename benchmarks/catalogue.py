@@ -9,7 +9,7 @@ import time
 import numpy as np
 from numba import types
 
-from targets import catalogue_entries
+from targets import catalogue
 from toolkit import Target, sample, samplers
 from toolkit.blocks import USUAL_LANES
 from toolkit.compiling import compile_part
@@ -51,7 +51,7 @@ def rate(target: Target, n_steps: int) -> float:
 def main() -> None:
     """Print the table."""
     head("target", "dim", "SGLD, 10⁶ chain-steps/s", "random numbers alone, 10⁶/s", "share of that ceiling", "spread")
-    for target in catalogue_entries():
+    for target in catalogue():
         n_steps = max(10, int(SECONDS * rate(target, 20) / CHAINS))
         pairs = np.array([(rate(target, n_steps), ceiling(target.dim, n_steps)) for _ in range(ROUNDS)])
         share = np.sort(pairs[:, 0] / pairs[:, 1])

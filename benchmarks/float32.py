@@ -18,7 +18,7 @@ from toolkit.engine import advance
 from toolkit.job_parts import engine_numbers, tempering_numbers
 from toolkit.proposals import propose, propose_nothing
 from toolkit.single import twin
-from toolkit.tempers import TEMPERS
+from toolkit.tempering import TEMPERS
 from toolkit.walls import look_nowhere
 
 from .markdown import head, row

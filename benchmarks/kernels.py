@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy
 
-from sysid import Series, identification, likelihoods, priors, systems
+from sysid import Series, identify, likelihoods, priors, systems
 from sysid.likelihoods.velocity import METHODS
 from sysid.solvers.integrate import solve
 from sysid.solvers.runge_kutta import TABLEAUS
-from targets import catalogue_entries, constrained, datasets, domains, from_sympy, mixtures, posteriors, shapes
+from targets import catalogue, constrained, datasets, domains, from_sympy, mixtures, posteriors, shapes
 from targets.posteriors import user_likelihood
 from toolkit import Layout, Problem, Sampler, Target, boundaries, dynamics, samplers, target, tempering
 from toolkit.job import Job
@@ -96,7 +96,7 @@ def of_samplers() -> Iterator[Case]:
 
 def of_targets() -> Iterator[Case]:
     """Every target of the catalogue, by SGLD."""
-    for one in catalogue_entries():
+    for one in catalogue():
         yield Case("target", f"{one.name}, {one.dim}-D", one, samplers.sgld(1e-3))
 
 
@@ -242,7 +242,7 @@ def of_identification() -> Iterator[Case]:
         for likelihood in likelihoods.BY_NAME:
             chosen = {"derivative": spline, "trajectory": coarse}.get(likelihood, likelihood)
             try:
-                problem = identification(data, system, likelihood=chosen)
+                problem = identify(data, system, likelihood=chosen)
             except (ValueError, ZeroDivisionError):  # of systems not linear in their parameters, or guessed at 0
                 continue
             yield case(f"{name}, {likelihood}", problem)
@@ -250,19 +250,19 @@ def of_identification() -> Iterator[Case]:
     for method in METHODS:
         if method != "exact":
             chosen = likelihoods.derivative(velocities=method, window=5 if method == "savitzky_golay" else None)
-            yield case(f"velocities by {method}", identification(data, systems.lotka_volterra(), likelihood=chosen))
+            yield case(f"velocities by {method}", identify(data, systems.lotka_volterra(), likelihood=chosen))
     for batches in ("independent", "windows"):
         chosen = likelihoods.derivative(velocities="spline", batch_size=8, batches=batches)
-        yield case(f"minibatch, {batches}", identification(data, systems.lotka_volterra(), likelihood=chosen))
+        yield case(f"minibatch, {batches}", identify(data, systems.lotka_volterra(), likelihood=chosen))
     for errors in ("gaussian", "lognormal"):
         for method in TABLEAUS:
             for segments in (1, 2):
                 chosen = likelihoods.trajectory(errors=errors, method=method, segments=segments, step=0.05)
                 label = f"trajectory, {errors}, {method}, {segments} segments"
-                yield case(label, identification(data, systems.lotka_volterra(), likelihood=chosen))
+                yield case(label, identify(data, systems.lotka_volterra(), likelihood=chosen))
     for kind in ("flat", "gaussian", "lognormal", "laplace", "spike_and_slab", "horseshoe"):
         prior = made(getattr(priors, kind))
-        yield case(f"prior, {kind}", identification(data, systems.lotka_volterra(), likelihood=spline, prior=prior))
+        yield case(f"prior, {kind}", identify(data, systems.lotka_volterra(), likelihood=spline, prior=prior))
     lorenz = systems.lorenz()
     times = np.linspace(0.0, 2.0, 201)
     series = Series(times, solve(lorenz, times, rtol=1e-9, atol=1e-9).states, lorenz.states)
@@ -271,7 +271,7 @@ def of_identification() -> Iterator[Case]:
         "functions": [stable, bounded], "functions and text": [stable, bounded, "sigma > 1 + beta"],
     }.items():  # fmt: skip
         for log in (None, ["rho"]):
-            problem = identification(series, lorenz, likelihood=spline, constraints=constraints, log=log)
+            problem = identify(series, lorenz, likelihood=spline, constraints=constraints, log=log)
             yield case(f"constraints by {name}" + (", logarithms" if log else ""), problem, walls)
 
 

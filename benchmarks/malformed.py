@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from targets import catalogue_entries, classics, constrained, datasets, mixtures, posteriors, shapes
+from targets import catalogue, classics, constrained, datasets, mixtures, posteriors, shapes
 
 from .malformed_doors import DOORS
 from .malformed_regions import REGIONS
@@ -45,7 +45,7 @@ TARGETS: list[Malformed] = [
     ("truth: decreasing edges", lambda: mixtures.cosine25().truth.cell_masses([1.0, 0.0], [0.0, 1.0])),
     ("truth: probability 1.5", lambda: mixtures.cosine25().truth.energy_quantiles([0.5, 1.5])),
     ("constrained: no target", lambda: constrained("cosine25", shapes.flower())),
-    ("truth: no seed", lambda: catalogue_entries()[0].truth.independent_draws(10, seed=None)),
+    ("truth: no seed", lambda: catalogue()[0].truth.independent_draws(10, seed=None)),
 ]
 POSTERIORS: list[Malformed] = [
     ("logistic regression: labels 1 and 2", lambda: posteriors.logistic_regression(FEATURES, LABELS + 1)),

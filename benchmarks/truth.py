@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
-from targets import catalogue_entries
+from targets import catalogue
 from toolkit import Target
 
 from .markdown import head, row
@@ -98,7 +98,7 @@ def main() -> None:
         "target", "dimension", "stated accuracy", "log Z off by", "cells off by, summed", "mean off by",
         "mean of draws off by, σ", "χ² p of draws", "the same, one cell on",
     )  # fmt: skip
-    for target in catalogue_entries():
+    for target in catalogue():
         truth = target.truth
         assert truth is not None
         draws = truth.independent_draws(DRAWS, seed=5)

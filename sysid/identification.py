@@ -12,11 +12,18 @@ from targets import constrained
 from targets.domains.convex import Convex
 from targets.truth.gaussian import GaussianTruth
 from toolkit import Run
-from toolkit.checks import check_array, check_count, check_instance, check_number, check_real_array, check_text
+from toolkit.checks import (
+    check_array,
+    check_count,
+    check_instance,
+    check_number,
+    check_progress,
+    check_real_array,
+    check_text,
+)
 from toolkit.problem import Problem, Spread, Target
-from toolkit.sampling import check_progress
+from toolkit.result import shares_of
 from toolkit.seeds import STARTS, derived_seed
-from toolkit.weighting import shares_of
 
 from . import likelihoods
 from .block_function import N_HEADER, SCALED, block_of, quadratic_block

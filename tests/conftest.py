@@ -153,8 +153,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def produced(tmp_path_factory):
     """A script's name → its product, small, drawn once by this worker of data that any worker has measured."""
-    from figures import produce
-    from figures.scripts import runner
+    from figures import produce, script
 
     out, products = tmp_path_factory.mktemp("figures"), {}
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -164,7 +163,7 @@ def produced(tmp_path_factory):
 
     def product(name):
         if name not in products:
-            products[name] = produce(runner(name), out=out, quick=True)
+            products[name] = produce(script(name), out=out, quick=True)
         return products[name]
 
     return product

@@ -249,10 +249,10 @@ def walled(name, problem):
 
 def derivative():
     """Identification from velocities."""
-    from sysid import data, identification, likelihoods, systems
+    from sysid import data, identify, likelihoods, systems
 
     series = data.simulate(systems.lorenz(), np.arange(0.0, 2.0, 0.05), seed=1)
-    problem = identification(series, systems.lorenz(), likelihood=likelihoods.derivative(noise=50.0)).scaled()
+    problem = identify(series, systems.lorenz(), likelihood=likelihoods.derivative(noise=50.0)).scaled()
     return problem, samplers.sgld(0.05), {"init": problem.starts(3, seed=1)}
 
 
@@ -260,11 +260,11 @@ def identified_by_batches(batches):
     """Identification from velocities, a few data at a time."""
 
     def make():
-        from sysid import data, identification, likelihoods, systems
+        from sysid import data, identify, likelihoods, systems
 
         series = data.simulate(systems.lorenz(), np.arange(0.0, 2.0, 0.05), seed=1)
         likelihood = likelihoods.derivative(noise=50.0, batch_size=7, batches=batches)
-        problem = identification(series, systems.lorenz(), likelihood=likelihood)
+        problem = identify(series, systems.lorenz(), likelihood=likelihood)
         exchange = samplers.resgld((1e-3, 2e-3), temperatures=(1.0, 3.0), correction=0.5)
         return problem, exchange, {"init": np.broadcast_to(problem.starts(3, seed=1)[:, None], (3, 2, problem.dim))}
 
@@ -273,11 +273,11 @@ def identified_by_batches(batches):
 
 def trajectory():
     """Identification from states."""
-    from sysid import data, identification, likelihoods, systems
+    from sysid import data, identify, likelihoods, systems
 
     series = data.simulate(systems.lotka_volterra(), np.arange(0.0, 3.0, 0.5), errors="lognormal", noise=0.1, seed=2)
     likelihood = likelihoods.trajectory(errors="lognormal", noise=0.1)
-    problem = identification(series, systems.lotka_volterra(), likelihood=likelihood).scaled()
+    problem = identify(series, systems.lotka_volterra(), likelihood=likelihood).scaled()
     return problem, samplers.sgld(1e-4), {"init": problem.starts(3, seed=1), "n_steps": 12}
 
 

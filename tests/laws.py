@@ -3,7 +3,7 @@
 import numpy as np
 
 from toolkit import Layout, sample
-from toolkit.evaluation import CHAIN, MODE, SEED_LOW, STEP
+from toolkit.block_rows import CHAIN, MODE, SEED_LOW, STEP
 from toolkit.problem import Target
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison

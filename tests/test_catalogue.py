@@ -10,9 +10,9 @@ from complex_step import energy_and_slopes
 from laws import SIGMAS, deviation
 
 from benchmarks.truth import cell_pvalues, trapezoid
-from targets import catalogue_entries
+from targets import catalogue
 
-TARGETS = {target.name: target for target in catalogue_entries()}
+TARGETS = {target.name: target for target in catalogue()}
 LOW = [name for name, target in TARGETS.items() if target.dim <= 2]
 N = 100_000
 SHARES = np.array([0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98])
@@ -29,7 +29,7 @@ def sum_of(name):
 
 
 def test_the_catalogue_is_complete_and_its_names_differ():
-    assert len(TARGETS) == len(catalogue_entries()) >= 2
+    assert len(TARGETS) == len(catalogue()) >= 2
     for target in TARGETS.values():
         centres, weights = target.truth.modes
         assert centres.shape == (len(weights), target.dim)

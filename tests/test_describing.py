@@ -14,7 +14,8 @@ import pytest
 from targets import constrained, mixtures, shapes
 from toolkit import Problem, Sampler, Target, boundaries, dynamics, sample, samplers, schedules, tempering
 from toolkit.contour import Partition, step_decay
-from toolkit.describing import describe, differences, environment, from_json, rebuild_sampler, to_json
+from toolkit.describing import describe, differences, from_json, rebuild_sampler, to_json
+from toolkit.stamps import environment
 from toolkit.unavailable import UnavailableError
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -117,13 +117,13 @@ def reshapes(position, energy, gradient, parameters, scratch):
 @pytest.mark.parametrize("kind", [pytest.param("trajectory", marks=pytest.mark.slow), "independent", "windows"])
 def test_identification_calls_nothing_where_numbers_lie_apart(kind):
     """Reshaping calls a function that no device has."""
-    from sysid import identification, likelihoods, systems
+    from sysid import identify, likelihoods, systems
 
     chosen = (
         likelihoods.trajectory(step=0.1, method="rk4") if kind == "trajectory"
         else likelihoods.derivative(velocities="spline", batch_size=8, batches=kind)
     )  # fmt: skip
-    part = identification(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen).target.energy_gradient
+    part = identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen).target.energy_gradient
     assert not faults(device_compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
     assert faults(code_of(reshapes, s.TARGET)) == ["numba_attempt_nocopy_reshape"]
 
@@ -148,13 +148,11 @@ def test_parts_by_themselves_are_clean():
 
 def identified():
     """Lotka–Volterra within two walls that are functions."""
-    from sysid import identification, likelihoods, systems
+    from sysid import identify, likelihoods, systems
 
     chosen = likelihoods.derivative(velocities="spline")
     within = [lambda theta: theta[0] * theta[0] + 1.0, lambda theta: 40.0 - theta[0]]
-    return identification(
-        kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen, constraints=within, log=[]
-    )
+    return identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen, constraints=within, log=[])
 
 
 def makes_arrays(x):

@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 from benchmarks.examination import quantiles as oracles
-from targets import catalogue_entries, classics, constrained, domains, mixtures
+from targets import catalogue, classics, constrained, domains, mixtures
 from targets.truth.window import line_truth, plane_truth
 from toolkit.energy_diagnostics import energy_probabilities
 
@@ -147,6 +147,6 @@ def test_bins_of_energy_in_the_tail():
 
 
 def test_every_target_says_how_well_its_energies_are_known():
-    exact = {target.name: target.truth.energy_accuracy for target in catalogue_entries()}
+    exact = {target.name: target.truth.energy_accuracy for target in catalogue()}
     assert all(0.0 <= found.relative < 1e-3 and 0.0 <= found.absolute < 2e-2 for found in exact.values())
-    assert all(exact[target.name] == (1e-6, 0.0) for target in catalogue_entries() if target.dim <= 2)
+    assert all(exact[target.name] == (1e-6, 0.0) for target in catalogue() if target.dim <= 2)

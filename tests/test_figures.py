@@ -28,7 +28,9 @@ def test_each_script_draws_the_same_bytes_again(produced, name, tmp_path):
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in REPEATED else [pytest.mark.slow]) for n in names()])
 def test_each_script_measures_the_same_arrays_again(produced, name):
     first = produced(name).measured.data
-    again = figures.scripts.cached_data.as_data(script(name).module.measure(Study(quick=True, seed=script(name).module.SEED)))
+    again = figures.scripts.cached_data.as_data(
+        script(name).module.measure(Study(quick=True, seed=script(name).module.SEED))
+    )
     assert first.keys() == again.keys()
     for key in first.keys() - {"seconds"}:  # which are by the clock
         np.testing.assert_array_equal(again[key], first[key], err_msg=key)

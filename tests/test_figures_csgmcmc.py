@@ -204,10 +204,9 @@ def test_claims_and_files(produced, name):
 @pytest.mark.slow
 def test_full_size_claims(tmp_path):
     """Table 4 at full size: 17.4 ± 0.1 and 24.8 ± 0.05 modes, 25 in every run of the compositions."""
-    from figures import produce
-    from figures.scripts import runner
+    from figures import produce, script
 
-    product = produce(runner("csgmcmc_table4"), out=tmp_path, quick=False)
+    product = produce(script("csgmcmc_table4"), out=tmp_path, quick=False)
     rows = {(row["method"], row["chains"]): row for row in product.script.module.table(product.measured.data)}
     assert rows["cSGLD", 1]["ours"] == pytest.approx(18.0, abs=2 * 0.47)
     assert rows["cSGLD, released", 1]["ours"] == pytest.approx(18.0, abs=2 * 0.47)

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from figures import produce
+from figures import produce, script
 from figures.galleries.gallery_targets import SLOW
 from figures.papers.r2sgld import identification
 from figures.papers.r2sgld.fig5_flower import RELEASED
 from figures.papers.r2sgld.fig11_diameter import RADII, modes_in
 from figures.papers.r2sgld.nine_samplers import COMPOSITION, NINE, nine_samplers, with_own_penalty
-from figures.scripts import runner
-from targets import catalogue_entries
+from targets import catalogue
 from toolkit import boundaries
 
 POSTERIORS = ("r2sgld_fig4_lorenz_posterior", "r2sgld_fig6_lorenz_posterior", "r2sgld_fig8_lotka_volterra_posterior")
@@ -98,7 +97,7 @@ def test_domains_numbers(produced):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["r2sgld_fig5_flower", "r2sgld_fig10_domains"])
 def test_r2sgld_is_the_best_of_nine_at_full_size(name, tmp_path):
-    product = produce(runner(name), out=tmp_path, quick=False)
+    product = produce(script(name), out=tmp_path, quick=False)
     ranks = [claim for claim in product.script.compare(product.measured.data) if "rank" in claim.what]
     assert [claim.ours for claim in ranks] == [1.0] * len(ranks)
 
@@ -150,7 +149,7 @@ def test_trajectory_numbers(produced):
 
 def test_gallery_numbers(produced):
     known = {row["target"]: row for row in table_of(produced, "gallery_targets")}
-    assert list(known) == [target.name for target in catalogue_entries() if not target.name.startswith(SLOW)]
+    assert list(known) == [target.name for target in catalogue() if not target.name.startswith(SLOW)]
     assert float(known["unequal_pair"]["log_normaliser"]) == 0.0
     assert float(known["unequal_pair"]["lightest_mode"]) == 0.4
     assert int(known["gaussian_grid25"]["modes"]) == 25

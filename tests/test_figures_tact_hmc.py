@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from laws import SIGMAS
 
-from figures import produce
+from figures import produce, script
 from figures.papers.tact_hmc import ablations
 from figures.papers.tact_hmc.ablations import EXCHANGE, LABELS, NO_TEMPERING, NO_THERMOSTATS, TACT, Settings
-from figures.scripts import runner
 from figures.scripts.statistics import mean_and_error
 from targets import mixtures
 from toolkit import DivergenceError, sample
@@ -127,7 +126,7 @@ def test_settings_are_those_they_state(produced):
             (records[0].steps, records[0].burn_in, 50)
         }
     for name, step in (("tact_hmc_fig1a", 0.02), ("tact_hmc_fig2", 0.01), ("tact_hmc_table_ess", 0.02)):
-        assert runner(name).module.SETTINGS.step_size == step
+        assert script(name).module.SETTINGS.step_size == step
 
 
 @pytest.mark.parametrize("change", [{"coupling_share": 0.3}, {"step_size": 0.08}])
@@ -174,10 +173,10 @@ def test_modes_that_few_chains_found():
 
 @pytest.mark.slow
 def test_the_paper_s_number_and_the_modes_at_full_size(tmp_path):
-    modes = produce(runner("tact_hmc_fig1a"), out=tmp_path, quick=False).measured.data
+    modes = produce(script("tact_hmc_fig1a"), out=tmp_path, quick=False).measured.data
     errors = errors_of(modes)
     assert np.abs(errors[TACT]).max() < 3.5
     assert errors[NO_THERMOSTATS][1].min() > 30.0
     assert np.abs(errors[NO_TEMPERING][0]).max() > 10.0
-    ess = produce(runner("tact_hmc_table_ess"), out=tmp_path, quick=False)
+    ess = produce(script("tact_hmc_table_ess"), out=tmp_path, quick=False)
     assert ess.script.compare(ess.measured.data)[0].verdict == "better"

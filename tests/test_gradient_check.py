@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from targets import catalogue_entries, constrained, mixtures, shapes
+from targets import catalogue, constrained, mixtures, shapes
 from toolkit import GradientError, Target, check_gradient, from_callable, sample, samplers
 
 COSINE = mixtures.cosine25()
@@ -85,7 +85,7 @@ def test_right_gradients_pass(name):
     assert report.compared + report.unclear == report.n_points * dim
 
 
-@pytest.mark.parametrize("target", catalogue_entries(), ids=lambda target: target.name)
+@pytest.mark.parametrize("target", catalogue(), ids=lambda target: target.name)
 def test_the_zoo_passes(target):
     assert check_gradient(target).error < 1e-6
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sysid
-from sysid import Series, identification, libraries, likelihoods, model_of, priors, systems
+from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
 from toolkit import load, sample, samplers
-from toolkit.evaluation import COUNTER_ROWS
+from toolkit.block_rows import COUNTER_ROWS
 from toolkit.tempering import Partition
 
 LORENZ = systems.lorenz()
@@ -20,7 +20,7 @@ BACKWARDS = Series(SERIES.times, SERIES.values, SERIES.states, velocities=-SERIE
 
 def test_a_run_is_read_in_the_positions_it_was_drawn_in(tmp_path):
     """A run of scaled positions is refused by the problem that is not; a loaded one is read as the run itself."""
-    plain = identification(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0))
+    plain = identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0))
     scaled = plain.scaled()
     run = sample(scaled, samplers.hmc(0.5, n_leapfrogs=3), n_steps=200, burn_in=20, n_chains=8, seed=1)
     for ask in (plain.estimates, plain.parameters, plain.inclusion, plain.to_datatree):
@@ -41,7 +41,7 @@ def test_a_run_is_read_in_the_positions_it_was_drawn_in(tmp_path):
 def test_starts_of_positive_parameters_are_positive_where_least_squares_are_not(logs):
     """With velocities turned round σ is −10 by least squares: starts and scaled positions are finite all the same."""
     prior = {"sigma": priors.gaussian(0.0, 3.0) if logs.get("log") else priors.lognormal(1.0, 0.5)}
-    problem = identification(BACKWARDS, LORENZ, likelihood=likelihoods.derivative(noise=50.0), prior=prior, **logs)
+    problem = identify(BACKWARDS, LORENZ, likelihood=likelihoods.derivative(noise=50.0), prior=prior, **logs)
     assert problem.prepared.start[0] < 0.0
     for made in (problem, problem.scaled()):
         starts = made.starts(4, seed=1)
@@ -58,14 +58,14 @@ def test_initial_states_are_those_of_the_likelihood():
 
     def start_of(data, start):
         likelihood = likelihoods.trajectory(errors="lognormal", noise=0.1, start=start)
-        problem = identification(data, LV, likelihood=likelihood)
+        problem = identify(data, LV, likelihood=likelihood)
         return problem.start_of(problem.prepared.start)[0]
 
     np.testing.assert_array_equal(start_of(PREY, "fixed"), PREY.values[0])
     np.testing.assert_array_equal(start_of(swapped, "fixed"), PREY.values[0])
     np.testing.assert_array_equal(start_of(PREY, [11.0, 4.0]), [11.0, 4.0])
     np.testing.assert_array_equal(start_of(only_prey, [11.0, 4.0]), [11.0, 4.0])
-    problem = identification(only_prey, LV, likelihood=likelihoods.trajectory(errors="lognormal", noise=0.1))
+    problem = identify(only_prey, LV, likelihood=likelihoods.trajectory(errors="lognormal", noise=0.1))
     np.testing.assert_array_equal(problem.start_of(problem.prepared.start)[0], problem.prepared.start[-2:])
 
 
@@ -90,7 +90,7 @@ def test_a_batch_of_all_data_has_their_energy_with_its_constants():
 @pytest.mark.parametrize("noise", [(1.0, 2.0), ()])
 def test_noise_of_another_number_of_states_is_refused_by_name(noise):
     with pytest.raises(ValueError, match="noise must be one or one per state"):
-        identification(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=noise))
+        identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=noise))
 
 
 @pytest.mark.parametrize("label", ["lambda", "µ", "parameter_1", "a b"])
@@ -100,17 +100,17 @@ def test_constraints_read_every_name_a_parameter_may_have(label):
         libraries.polynomial(LORENZ.states, 2), tied={label: {"dx:x": -1, "dx:y": 1}}, free=["dy:x", "dz:z"],
         fixed={"dy:y": -1, "dy:xz": -1, "dz:xy": 1},
     )  # fmt: skip
-    problem = identification(SERIES, model, constraints=[f"{label} > 3", "dy:x > 11", "-2*dz:z > 2"])
+    problem = identify(SERIES, model, constraints=[f"{label} > 3", "dy:x > 11", "-2*dz:z > 2"])
     points = np.array([[4.0, 12.0, -2.0], [2.0, 12.0, -2.0], [4.0, 10.0, -2.0], [4.0, 12.0, 0.0]])
     assert problem.contains(points).tolist() == [True, False, False, False]
     with pytest.raises(ValueError, match=r"must name parameters .*dy:x, dz:z.*, got 'other'"):
-        identification(SERIES, model, constraints="other > 1")
+        identify(SERIES, model, constraints="other > 1")
 
 
 def test_a_factor_of_a_contour_chain_s_weights_changes_nothing():
     """Of its estimates, inclusion and trajectories; those of TACT-HMC, which have none, are of all chains together."""
     prior = {"sigma": priors.spike_and_slab(0.1, 20.0)}
-    problem = identification(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0), prior=prior).scaled()
+    problem = identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0), prior=prior).scaled()
     flat = samplers.csgld(0.05, partition=Partition(5_800.0, 0.5, 40))
     run = sample(problem, flat, n_steps=300, burn_in=100, n_chains=3, init=problem.starts(3, seed=4), seed=1)
     assert np.ptp(run.weights) > 0.0
@@ -126,7 +126,7 @@ def test_a_factor_of_a_contour_chain_s_weights_changes_nothing():
 
 
 def test_weights_that_leave_no_draw_or_one_are_told():
-    problem = identification(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0)).scaled()
+    problem = identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0)).scaled()
     run = sample(problem, samplers.sgld(0.05), n_steps=40, burn_in=20, n_chains=2, seed=1)
     none = np.zeros((2, 1, 20))
     one = none.copy()
@@ -144,10 +144,10 @@ def test_weights_that_leave_no_draw_or_one_are_told():
 
 @pytest.mark.parametrize("root", [np.eye(3), 2.0 * np.eye(3)])
 def test_starts_of_a_scaled_problem_spread_whatever_its_root(root):
-    scaled = identification(SERIES, LORENZ).scaled([10.0, 28.0, 2.7], root)
+    scaled = identify(SERIES, LORENZ).scaled([10.0, 28.0, 2.7], root)
     points = scaled.starts(400, seed=0, spread=0.5)
     np.testing.assert_allclose(points.std(axis=0), 0.5, rtol=0.2)
-    assert (identification(SERIES, LORENZ).starts(3, seed=0) == identification(SERIES, LORENZ).starts(1, seed=1)).all()
+    assert (identify(SERIES, LORENZ).starts(3, seed=0) == identify(SERIES, LORENZ).starts(1, seed=1)).all()
 
 
 def test_a_truth_with_states_in_another_order_is_refused():
@@ -159,7 +159,7 @@ def test_a_truth_with_states_in_another_order_is_refused():
 
 
 def test_what_is_no_number_or_no_sequence_of_names_is_refused_by_name():
-    problem = identification(SERIES, LORENZ).scaled()
+    problem = identify(SERIES, LORENZ).scaled()
     with pytest.raises(TypeError, match="spread must be"):
         problem.starts(2, seed=1, spread="wide")
     with pytest.raises(ValueError, match="spread must be"):
@@ -176,4 +176,4 @@ def test_what_is_no_number_or_no_sequence_of_names_is_refused_by_name():
 def test_parameters_named_like_initial_states_are_refused():
     model = model_of(libraries.polynomial(LV.states, 1), tied={"prey(0)": {"dprey:prey": 1.0}}, free=())
     with pytest.raises(ValueError, match=r"parameters must be distinct and not empty, got 'prey\(0\)'"):
-        identification(PREY, model, likelihood=likelihoods.trajectory(errors="lognormal", noise=0.1))
+        identify(PREY, model, likelihood=likelihoods.trajectory(errors="lognormal", noise=0.1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from figures.papers.r2sgld.identification import mirrored, named_parameters, problem_of, sampler_of
-from sysid import identification, likelihoods, systems
+from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from toolkit import boundaries, sample, samplers
 from toolkit.diagnostics import ess
@@ -49,7 +49,7 @@ def test_minibatches_leave_the_posterior_where_it_is(batches):
     """At the paper's step size the noise of batches adds less than 1 % to the deviations."""
     data = simulate(systems.lorenz(), np.arange(1001) * 0.1, seed=0)
     energy = likelihoods.derivative(noise="mean", batch_size=100, batches=batches)
-    problem = identification(data, systems.lorenz(), likelihood=energy).scaled()
+    problem = identify(data, systems.lorenz(), likelihood=energy).scaled()
     run = sample(problem, samplers.sgld(0.02), n_steps=2500, burn_in=500, thin=5, n_chains=128, seed=3, threads=2)
     theta = problem.parameters(run)
     worth = ess(theta)

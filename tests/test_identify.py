@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from laws import deviation, estimates
 
-from sysid import Series, identification, libraries, likelihoods, model_of, priors, systems
+from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
 from sysid.solvers.integrate import solve
 from targets import domains
 from toolkit import boundaries, check_gradient, sample, samplers
@@ -35,7 +35,7 @@ NOISY = lorenz_series(noise=2.0)
 
 def test_the_posterior_is_that_of_least_squares():
     """Mean and covariance against NumPy's least squares of the stacked equations, with the noise known."""
-    problem = identification(NOISY, systems.lorenz(), likelihood=likelihoods.derivative(noise=2.0))
+    problem = identify(NOISY, systems.lorenz(), likelihood=likelihoods.derivative(noise=2.0))
     x, y, z = NOISY.values.T
     zero = np.zeros_like(x)
     design = np.concatenate([np.stack(c, axis=1) for c in ([y - x, zero, zero], [zero, x, zero], [zero, zero, -z])])
@@ -54,7 +54,7 @@ def test_the_posterior_is_that_of_least_squares():
 @pytest.mark.parametrize("noise", ["mean", "estimated", 2.0, (1.0, 2.0, 3.0)])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_gradients(noise, scaled):
-    problem = identification(
+    problem = identify(
         NOISY, libraries.polynomial(("x", "y", "z"), 1), likelihood=likelihoods.derivative(noise=noise),
         prior={"dx:x": priors.gaussian(1.0, 2.0), "dx:y": priors.laplace(0.0, 3.0),
                "dy:x": priors.spike_and_slab(0.1, 20.0), "dy:y": priors.horseshoe(0.5)},
@@ -74,7 +74,7 @@ def test_log_coordinates_carry_their_jacobian():
     wide = likelihoods.derivative(noise=1e6)
     means = []
     for log in (None, ()):
-        problem = identification(series, system, likelihood=wide, prior=prior, log=log)
+        problem = identify(series, system, likelihood=wide, prior=prior, log=log)
         scaled = problem.scaled([1.6, 28.0, 2.6], np.diag([0.4 if log is None else 0.7, 1.0, 0.1]))
         mover = samplers.hmc(0.3, n_leapfrogs=8) if log is None else samplers.mala(0.2, boundary=boundaries.reject())
         run = sample(
@@ -91,7 +91,7 @@ def test_log_coordinates_carry_their_jacobian():
 
 
 def test_a_scaled_posterior_is_standard_normal():
-    problem = identification(NOISY, systems.lorenz()).scaled()
+    problem = identify(NOISY, systems.lorenz()).scaled()
     np.testing.assert_allclose(problem.truth.mean, 0.0, atol=1e-7)
     np.testing.assert_allclose(problem.truth.covariance, np.eye(3), atol=1e-8)
     points = problem.truth.independent_draws(1000, seed=1)
@@ -102,8 +102,8 @@ def test_a_scaled_posterior_is_standard_normal():
 def test_batches_are_unbiased_and_whole_at_the_end(batches):
     """The mean gradient over many steps is that of all data, the energies' too; 5 of 100 too few are noticed."""
     batch = likelihoods.derivative(noise="mean", batch_size=100, batches=batches)
-    problem = identification(NOISY, systems.lorenz(), likelihood=batch)
-    full = identification(NOISY, systems.lorenz(), likelihood=likelihoods.derivative(noise="mean"))
+    problem = identify(NOISY, systems.lorenz(), likelihood=batch)
+    full = identify(NOISY, systems.lorenz(), likelihood=likelihoods.derivative(noise="mean"))
     point = TRUE + np.array([0.5, -0.3, 0.2])
     energies, slopes = (values[..., 0, :].T for values in estimates(problem.target, point[None], 4000)[:2])
     energy, slope = full.target.evaluate(point[None])
@@ -118,11 +118,11 @@ def test_batches_are_unbiased_and_whole_at_the_end(batches):
 
 def test_a_batch_of_all_windows_is_all_data():
     batch = likelihoods.derivative(noise="mean", batch_size=len(NOISY), batches="windows")
-    problem = identification(NOISY, systems.lorenz(), likelihood=batch)
+    problem = identify(NOISY, systems.lorenz(), likelihood=batch)
     energies, slopes = (values[..., 0, :].T for values in estimates(problem.target, (TRUE + 0.3)[None], 16)[:2])
-    energy, slope = identification(
-        NOISY, systems.lorenz(), likelihood=likelihoods.derivative(noise="mean")
-    ).target.evaluate((TRUE + 0.3)[None])
+    energy, slope = identify(NOISY, systems.lorenz(), likelihood=likelihoods.derivative(noise="mean")).target.evaluate(
+        (TRUE + 0.3)[None]
+    )
     np.testing.assert_allclose(energies, energy[0], rtol=1e-10)
     np.testing.assert_allclose(slopes, np.repeat(slope, 16, axis=0), rtol=1e-9)
 
@@ -140,7 +140,7 @@ def test_a_batch_of_all_windows_is_all_data():
 )
 @pytest.mark.parametrize("scaled", [False, True])
 def test_constraints(constraints, inside, outside, scaled):
-    problem = identification(NOISY, systems.lorenz(), constraints=constraints)
+    problem = identify(NOISY, systems.lorenz(), constraints=constraints)
     problem = problem.scaled() if scaled else problem
     assert problem.contains(problem.positions([inside, outside])).tolist() == [True, False]
 
@@ -149,8 +149,8 @@ def test_a_curved_constraint_is_reflected_at_its_nearest_point():
     """The law inside a disc of two parameters, by SGLD, against the truth's draws that fall inside."""
     inside = lambda x: 0.09 - (x[0] - 10.0) * (x[0] - 10.0) - (x[1] - 28.0) * (x[1] - 28.0)  # noqa: E731
     energy = likelihoods.derivative(noise="mean")
-    problem = identification(EXACT, systems.lorenz(), likelihood=energy, constraints=[inside, "sigma > 9.9"]).scaled()
-    free = identification(EXACT, systems.lorenz(), likelihood=energy).scaled()
+    problem = identify(EXACT, systems.lorenz(), likelihood=energy, constraints=[inside, "sigma > 9.9"]).scaled()
+    free = identify(EXACT, systems.lorenz(), likelihood=energy).scaled()
     points = free.truth.independent_draws(400_000, seed=1)
     exact = free.parameters(points)
     kept = (inside(exact.T) >= 0.0) & (exact[:, 0] > 9.9)
@@ -170,7 +170,7 @@ def test_a_curved_constraint_is_reflected_at_its_nearest_point():
 def test_the_foot_on_a_curved_wall_is_its_nearest_point(far):
     """Of a ball about the truth, from ``far`` radii: along the radius; the first tangent plane alone misses it."""
     ball = lambda x: 0.04 - (x[0] - 10.0) ** 2 - (x[1] - 28.0) ** 2 - (x[2] - 2.5) ** 2  # noqa: E731
-    problem = identification(NOISY, systems.lorenz(), constraints=ball)
+    problem = identify(NOISY, systems.lorenz(), constraints=ball)
     centre, direction = np.array([10.0, 28.0, 2.5]), np.array([[2.0, -1.0, 2.0]]) / 3.0
     position, foot, outside = (centre + 0.2 * far * direction).T.copy(), np.zeros((3, 1)), np.ones(1)
     problem.domain.look(position, foot, outside, problem.domain.real, problem.domain.whole)
@@ -181,9 +181,9 @@ def test_the_foot_on_a_curved_wall_is_its_nearest_point(far):
 def test_a_gaussian_prior_adds_its_precision_and_its_mean():
     """Conjugate: precision Λ + 1/s², mean weighted by precisions; the target's truth and energy are of the same."""
     likelihood = likelihoods.derivative(noise=2.0)
-    flat = identification(NOISY, systems.lorenz(), likelihood=likelihood).posterior
+    flat = identify(NOISY, systems.lorenz(), likelihood=likelihood).posterior
     prior = {"sigma": priors.gaussian(12.0, 0.01), "beta": priors.gaussian(2.0, 0.02)}
-    problem = identification(NOISY, systems.lorenz(), likelihood=likelihood, prior=prior)
+    problem = identify(NOISY, systems.lorenz(), likelihood=likelihood, prior=prior)
     own, location = np.array([1e4, 0.0, 2500.0]), np.array([12.0, 0.0, 2.0])
     precision = np.linalg.inv(flat.covariance)
     mean = np.linalg.solve(precision + np.diag(own), precision @ flat.mean + own * location)
@@ -239,26 +239,26 @@ def test_draws_of_a_prior_have_its_moments(law):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: identification(NOISY, systems.lorenz(), constraints="sigma"), "must be inequalities such as"),
+        (lambda: identify(NOISY, systems.lorenz(), constraints="sigma"), "must be inequalities such as"),
         (
-            lambda: identification(NOISY, systems.lorenz(), constraints="sigma > tau"),
+            lambda: identify(NOISY, systems.lorenz(), constraints="sigma > tau"),
             "must name parameters .*got 'tau'",
         ),
-        (lambda: identification(NOISY, systems.lorenz(), constraints="sigma*rho > 1"), "must be linear"),
-        (lambda: identification(NOISY, systems.lorenz(), constraints="1 > 2"), "must hold a parameter"),
+        (lambda: identify(NOISY, systems.lorenz(), constraints="sigma*rho > 1"), "must be linear"),
+        (lambda: identify(NOISY, systems.lorenz(), constraints="1 > 2"), "must hold a parameter"),
         (
-            lambda: identification(NOISY, systems.lorenz(), constraints=["beta > 3", "beta < 1"]),
+            lambda: identify(NOISY, systems.lorenz(), constraints=["beta > 3", "beta < 1"]),
             "must be <|empty|interior",
         ),
         (
-            lambda: identification(NOISY, systems.lorenz(), prior={"tau": priors.gaussian()}),
+            lambda: identify(NOISY, systems.lorenz(), prior={"tau": priors.gaussian()}),
             "prior must name parameters",
         ),
-        (lambda: identification(NOISY, systems.lorenz(), likelihood="magic"), "likelihood must be one of"),
-        (lambda: identification(NOISY, systems.lorenz(), log=["tau"]), "log must name parameters"),
-        (lambda: identification(NOISY, systems.lotka_volterra()), "data must have the model's states"),
+        (lambda: identify(NOISY, systems.lorenz(), likelihood="magic"), "likelihood must be one of"),
+        (lambda: identify(NOISY, systems.lorenz(), log=["tau"]), "log must name parameters"),
+        (lambda: identify(NOISY, systems.lotka_volterra()), "data must have the model's states"),
         (
-            lambda: identification(Series(TIMES, NOISY.values, NOISY.states), systems.lorenz()),
+            lambda: identify(Series(TIMES, NOISY.values, NOISY.states), systems.lorenz()),
             "needs a Series with velocities",
         ),
         (lambda: likelihoods.derivative(noise=0.0), "noise must be one or one per state, each > 0"),
@@ -267,15 +267,15 @@ def test_draws_of_a_prior_have_its_moments(law):
         (lambda: likelihoods.derivative(window=6), "window must be odd, got 6"),
         (lambda: likelihoods.derivative(velocities="spline", window=3), "window must be ≥ 5"),
         (
-            lambda: identification(NOISY, systems.lorenz(), constraints=["sigma > 10", "sigma < 5"]),
+            lambda: identify(NOISY, systems.lorenz(), constraints=["sigma > 10", "sigma < 5"]),
             "^constraints must leave sigma an interval with an interior, got sigma > 10 and sigma < 5$",
         ),
         (
-            lambda: identification(NOISY, systems.lorenz(), log=["rho"], constraints=["2*rho > 60", "rho < 28"]),
+            lambda: identify(NOISY, systems.lorenz(), log=["rho"], constraints=["2*rho > 60", "rho < 28"]),
             "^constraints must leave rho an interval with an interior, got rho > 30 and rho < 28$",
         ),
         (
-            lambda: identification(
+            lambda: identify(
                 NOISY, systems.lorenz(), prior={"beta": priors.lognormal(0.0, 1.0)}, log=(), constraints="beta < -1"
             ),
             "^constraints must leave beta an interval with an interior, got beta > 0 and beta < -1$",
@@ -301,19 +301,17 @@ def test_terms_that_are_alike_are_named():
     values[:, 2] = 5.0
     series = Series(TIMES, values, NOISY.states, velocities=NOISY.velocities)
     with pytest.raises(ValueError, match=r"leave a direction of .*dx:z"):
-        identification(series, libraries.polynomial(("x", "y", "z"), 1))
-    problem = identification(series, libraries.polynomial(("x", "y", "z"), 1), prior=priors.gaussian(0.0, 10.0))
+        identify(series, libraries.polynomial(("x", "y", "z"), 1))
+    problem = identify(series, libraries.polynomial(("x", "y", "z"), 1), prior=priors.gaussian(0.0, 10.0))
     assert np.isfinite(problem.posterior.mean).all()
 
 
 def test_missing_rows_are_left_out():
     values, velocities = NOISY.values.copy(), NOISY.velocities
     values[5:9, 1] = np.nan
-    some = identification(Series(TIMES, values, NOISY.states, velocities=velocities), systems.lorenz())
+    some = identify(Series(TIMES, values, NOISY.states, velocities=velocities), systems.lorenz())
     kept = np.r_[0:5, 9 : len(TIMES)]
-    whole = identification(
-        Series(TIMES[kept], values[kept], NOISY.states, velocities=velocities[kept]), systems.lorenz()
-    )
+    whole = identify(Series(TIMES[kept], values[kept], NOISY.states, velocities=velocities[kept]), systems.lorenz())
     np.testing.assert_allclose(some.posterior.mean, whole.posterior.mean, rtol=1e-12)
 
 
@@ -321,20 +319,18 @@ def test_missing_rows_are_left_out():
 def test_velocities_from_clean_states(velocities):
     """From exact states every 0.01: to the error of each method, 1 %."""
     series = Series(TIMES, EXACT.values, EXACT.states)
-    problem = identification(
-        series, systems.lorenz(), likelihood=likelihoods.derivative(velocities=velocities, window=5)
-    )
+    problem = identify(series, systems.lorenz(), likelihood=likelihoods.derivative(velocities=velocities, window=5))
     np.testing.assert_allclose(problem.posterior.mean, TRUE, rtol=0.01)
 
 
 def test_a_problem_has_the_name_given():
-    named, plain = (identification(NOISY, systems.lorenz(), **given) for given in ({"name": "lake"}, {}))
+    named, plain = (identify(NOISY, systems.lorenz(), **given) for given in ({"name": "lake"}, {}))
     assert (named.name, plain.name) == ("lake", "lorenz by derivative")
     assert repr(named.scaled()).startswith("<Identification 'lake' of 3 parameters")
 
 
 def test_estimates_name_their_numbers():
-    problem = identification(NOISY, model_of(libraries.polynomial(("x", "y", "z"), 2), free=["dx:x", "dx:y"])).scaled()
+    problem = identify(NOISY, model_of(libraries.polynomial(("x", "y", "z"), 2), free=["dx:x", "dx:y"])).scaled()
     run = sample(problem, samplers.mala(0.8), n_steps=2000, burn_in=100, n_chains=16, seed=1)
     table = problem.estimates(run)
     np.testing.assert_allclose(table.mean, problem.posterior.mean, atol=5 * problem.posterior.sd.max() / 50)

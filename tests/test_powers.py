@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from sysid import Series, identification, libraries, likelihoods, systems
+from sysid import Series, identify, libraries, likelihoods, systems
 from sysid.likelihoods.trajectories import trajectory
 from sysid.likelihoods.weak_form import slopes
 from sysid.model import all_free
@@ -182,7 +182,7 @@ def test_the_nearest_point_of_a_wall_by_a_power_at_a_negative_parameter(power):
     """x³ ≥ −1 is x ≥ −1."""
     times = np.linspace(0.0, 1.0, 30)
     series = Series(times, np.exp(-times)[:, None], ("x",), velocities=-np.exp(-times)[:, None])
-    problem = identification(
+    problem = identify(
         series, libraries.polynomial(("x",), 1), likelihood=likelihoods.derivative(velocities="exact", noise=0.1),
         constraints=lambda q: 1.0 + q[1] ** power,
     )  # fmt: skip
@@ -243,10 +243,10 @@ def test_a_function_that_is_not_analytic_at_the_data_is_told_before_the_search()
     """Of a ``System`` that was not made by ``own``, and a term of a library; the data are not to blame."""
     data, system = of_growth(lambda t, x, p: (p[0] * x[0] - p[1] * abs(x[0]) ** 2,))
     with pytest.raises(ValueError, match=r"^function must be analytic, also at x = .* as of abs"):
-        identification(data, system, likelihood="trajectory")
+        identify(data, system, likelihood="trajectory")
     library = libraries.functions(("x",), {"size": lambda x: abs(x[0])})
     with pytest.raises(ValueError, match=r"^function must be analytic, also at x = .*by differences"):
-        identification(data, library, likelihood="trajectory")
+        identify(data, library, likelihood="trajectory")
 
 
 def test_a_term_that_is_not_analytic_is_told_by_the_weak_likelihood():
@@ -254,23 +254,23 @@ def test_a_term_that_is_not_analytic_is_told_by_the_weak_likelihood():
     series = Series(data.times, data.values - 0.5, ("x",))
     even = {"size": lambda x: abs(x[0])}
     with pytest.raises(ValueError, match=r"^functions must be analytic, but at .* of 'size' with respect to x is 0 by"):
-        identification(series, libraries.functions(("x",), even), likelihood="weak")
+        identify(series, libraries.functions(("x",), even), likelihood="weak")
     smooth = {"size": lambda x: np.sqrt(x[0] * x[0] + 1e-2)}
-    assert identification(series, libraries.functions(("x",), smooth), likelihood="weak").dim == 1
+    assert identify(series, libraries.functions(("x",), smooth), likelihood="weak").dim == 1
 
 
 def test_the_search_shows_where_it_is_and_ends_after_its_time(capsys):
     data, system = of_growth()
     law = likelihoods.trajectory(step=0.2)
-    found = identification(data, system, likelihood=law, progress=True).prepared.start
+    found = identify(data, system, likelihood=law, progress=True).prepared.start
     assert "start values, stage 2 of 2 (1 segment)" in capsys.readouterr().err
     for progress in (None, False):  # stderr is no terminal here
-        quiet = identification(data, system, likelihood=law, progress=progress, time_limit=1e5).prepared.start
+        quiet = identify(data, system, likelihood=law, progress=progress, time_limit=1e5).prepared.start
         np.testing.assert_array_equal(quiet, found)
     assert capsys.readouterr().err == ""
     words = r"^the search for start values has not ended within time_limit = 1e-09 s, after \d+ evaluations: it is in "
     with pytest.raises(TimeoutError, match=words + r"stage 1 of 2 \(10 segments\), where the lowest energy is "):
-        identification(data, system, likelihood=law, time_limit=1e-9)
+        identify(data, system, likelihood=law, time_limit=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_the_search_shows_where_it_is_and_ends_after_its_time(capsys):
 def test_options_of_the_search_that_are_none_are_refused(options, kind, words):
     data, system = of_growth()
     with pytest.raises(kind, match=f"^{words}"):
-        identification(data, system, likelihood="trajectory", **options)
+        identify(data, system, likelihood="trajectory", **options)
 
 
 def test_a_constraint_that_is_not_analytic_is_refused():
@@ -293,10 +293,6 @@ def test_a_constraint_that_is_not_analytic_is_refused():
     series = Series(times, np.exp(-times)[:, None], ("x",), velocities=-np.exp(-times)[:, None])
     setting = {"likelihood": likelihoods.derivative(velocities="exact", noise=0.1)}
     with pytest.raises(ValueError, match=r"analytic functions, and the slope of <lambda> with respect to .* is 0 by a"):
-        identification(series, libraries.polynomial(("x",), 1), constraints=lambda q: 3.0 - abs(q[1]), **setting)
+        identify(series, libraries.polynomial(("x",), 1), constraints=lambda q: 3.0 - abs(q[1]), **setting)
     both = [lambda q: 3.0 - q[1], lambda q: 3.0 + q[1]]
-    assert (
-        identification(series, libraries.polynomial(("x",), 1), constraints=both, **setting)
-        .contains([[0.0, -2.9]])
-        .all()
-    )
+    assert identify(series, libraries.polynomial(("x",), 1), constraints=both, **setting).contains([[0.0, -2.9]]).all()

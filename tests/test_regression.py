@@ -8,9 +8,9 @@ from scipy import stats
 from targets.posteriors.linear import linear_regression
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
 from toolkit import Layout, Sampler, dynamics, sample, samplers, tempering
+from toolkit.block_rows import COUNTER_ROWS
 from toolkit.compiling import compile_part
 from toolkit.contour import Partition
-from toolkit.evaluation import COUNTER_ROWS
 from toolkit.signatures import TARGET
 
 N, DIM, DRAWN, NOISE, PRIOR = 60, 3, 8, 0.7, 2.0

@@ -2,7 +2,8 @@
 
 import pytest
 
-from figures.scripts import runner, source_digest
+from figures import script
+from figures.scripts import source_digest
 from figures.scripts.study import Study
 
 STUDY = Study.__module__
@@ -164,7 +165,7 @@ version = source_digest.version
 
 
 def test_the_key_of_real_scripts_is_of_their_engine_and_settings(monkeypatch):
-    found = runner("r2sgld_fig1_trajectory")
+    found = script("r2sgld_fig1_trajectory")
     keys = {found.key(Study(quick=quick, seed=seed, backend=backend))
             for quick in (True, False) for seed in (0, 1) for backend in ("cpu", "cuda")}  # fmt: skip
     assert len(keys) == 8

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import figures.__main__ as command_line
-from figures.scripts import output, runner
+from figures import script
+from figures.scripts import output
 from figures.scripts.cached_data import read
 from figures.scripts.claims import VERDICTS, Claim, check_claim
 from figures.scripts.study import Study
@@ -109,7 +110,7 @@ def scripts(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, f"figures.{name}", raising=False)
         monkeypatch.delattr(package, name, raising=False)
     (here / "csgld_helpers.py").write_text("1 / 0\n")  # no figure
-    module = sys.modules[runner.__module__]
+    module = sys.modules[script.__module__]
     monkeypatch.setattr(module, "HERE", here)
     monkeypatch.setattr(package, "__path__", [str(here), *package.__path__])
     monkeypatch.setattr(module, "digest", lambda module, function: f"digest of {module}")
@@ -222,16 +223,16 @@ def test_what_is_not_there_is_said_before_anything_runs(scripts, capsys, argumen
 
 def test_a_script_by_itself_is_produced(scripts, capsys, monkeypatch, tmp_path):
     out, _ = scripts
-    module = sys.modules[runner.__module__]
+    module = sys.modules[script.__module__]
     monkeypatch.setattr(output, "OUT", out)
     module.run_script(str(tmp_path / "figures" / "csgld_fig1.py"))
     assert capsys.readouterr().out.split() == [str(out / f"csgld_fig1.{kind}") for kind in ("png", "pdf", "csv")]
-    found = runner("csgld_fig1")
+    found = script("csgld_fig1")
     assert (found.title, found.caption, found.paper, found.differs) == (
         "Small figure csgld_fig1", "A caption of two lines.", "csgld", "",
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"there is no figure 'x'; there are: csgld_fig1, csgld_fig2, csgld_fig10"):
-        runner("x")
+        script("x")
 
 
 def test_an_interrupted_run_ends_the_study_and_leaves_no_data():
@@ -245,7 +246,7 @@ def test_an_interrupted_run_ends_the_study_and_leaves_no_data():
 
 
 def test_scripts_in_folders_have_the_names_they_always_had(tmp_path, monkeypatch):
-    module = sys.modules[runner.__module__]
+    module = sys.modules[script.__module__]
     monkeypatch.setattr(module, "HERE", tmp_path)
     places = {
         "papers/csgld/fig10.py": "csgld_fig10", "papers/csgld/fig2.py": "csgld_fig2", "papers/csgld/shared.py": None,

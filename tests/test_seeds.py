@@ -19,7 +19,7 @@ import targets
 import toolkit
 from sysid import compare, sparsity
 from sysid.compare import seed_global_state
-from targets import catalogue_entries, constrained, domains, mixtures, posteriors, shapes
+from targets import catalogue, constrained, domains, mixtures, posteriors, shapes
 from toolkit import (
     DivergenceError,
     check_gradient,
@@ -277,7 +277,7 @@ DOORS = [
     Door("sysid largest_lyapunov",
          lambda s: sysid.largest_lyapunov(SYSTEM, time=0.1, burn_in=0.0, interval=0.1, n_paths=2, seed=s).value),
     *(Door("truth independent_draws", partial(lambda truth, s: truth.independent_draws(1, seed=s), target.truth))
-      for target in catalogue_entries()),
+      for target in catalogue()),
 ]  # fmt: skip
 # Too slow for 67 calls, and made of what is in the list; or with seeds of numbers that are no user's.
 OTHERS = {

@@ -11,7 +11,7 @@ from benchmarks.side_by_side import identification_numpy as by_numpy
 from benchmarks.side_by_side.identification_agreement import check_squares, checked
 from benchmarks.side_by_side.identification_cases import Case
 from benchmarks.side_by_side.identification_fits import TRUE, error
-from sysid import identification, likelihoods, systems
+from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 
 RNG = np.random.default_rng(5)
@@ -23,7 +23,7 @@ def test_equations_in_numpy_are_those_of_the_system(name):
     data = simulate(system, np.linspace(0.0, 1.0, 40), seed=0)
     features, known = by_numpy.EQUATIONS[name](data.values)
     np.testing.assert_allclose(features @ system.usual + known, data.velocities, rtol=1e-9, atol=1e-9)
-    problem = identification(data, system, likelihood=likelihoods.derivative(noise="mean"))
+    problem = identify(data, system, likelihood=likelihoods.derivative(noise="mean"))
     numbers = {"features": features, "rest": data.velocities - known, "batch_size": 7}
     found = checked(Case("derivative", name, "", problem, ("windows", numbers), {}), None)
     assert found.allowed == ["NumPy"]

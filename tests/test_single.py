@@ -15,7 +15,7 @@ from benchmarks.float32 import FUNCTIONS, SAMPLERS, error_of, every_float32, in_
 from benchmarks.sampler_laws import NORMAL
 from sysid.function_constraints import beyond_of
 from sysid.likelihoods.trajectory_kernel import shooting_kernel
-from targets import catalogue_entries, mixtures
+from targets import catalogue, mixtures
 from toolkit import CheckpointError, Layout, Target, sample, samplers, single
 from toolkit.bytecode import codes_in
 from toolkit.comparing import asked_for
@@ -25,7 +25,7 @@ from toolkit.job_arguments import make_job
 from toolkit.philox import to_uniform
 from toolkit.preconditioned import move_preconditioned
 from toolkit.proposals import propose
-from toolkit.tempers import TEMPERS
+from toolkit.tempering import TEMPERS
 from toolkit.trigonometry import angle
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6
@@ -72,7 +72,7 @@ def test_uniforms_are_never_0_or_1_and_follow_the_bits():
 
 
 def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
-    for target in catalogue_entries():
+    for target in catalogue():
         if not target.stochastic:
             single.twin(target.energy_gradient)
     for sampler in (samplers.sgld(1e-3), samplers.psgld(1e-3), samplers.sghmc(1e-3), samplers.sgnht(1e-3),

@@ -5,9 +5,9 @@ import pytest
 from checkpoint_cases import CASES, assert_same, run_case, stopped
 
 from toolkit import Layout, Problem, snapshots
+from toolkit.block_rows import LAMBDA
 from toolkit.blocks import make_blocks
 from toolkit.driver import Driver
-from toolkit.state import LAMBDA
 from toolkit.tempering import ContinuousTempering
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ

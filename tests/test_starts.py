@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
-from sysid import identification, priors, systems
+from sysid import identify, priors, systems
 from sysid.data import simulate
-from targets import catalogue_entries, constrained, domains, mixtures, shapes
+from targets import catalogue, constrained, domains, mixtures, shapes
 from tests.laws import gaussian
 from toolkit import (
     CheckpointError,
@@ -226,7 +226,7 @@ def test_spreads_of_another_dimension_or_kind_are_refused():
             make()
 
 
-@pytest.mark.parametrize("one", catalogue_entries(), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", catalogue(), ids=lambda one: one.name)
 def test_the_catalogue_starts_about_all_its_modes(one):
     """Every mode lies in the box, or is the only one; a usual run from there does not diverge."""
     lower, upper = one.spread.ends(one.dim)
@@ -438,17 +438,17 @@ def test_swaps_of_a_sweep_are_judged_by_setting():
 def test_identification_starts_about_what_the_data_say():
     """Scaled: ±2 about the mode, of unit covariance; Gaussian: two of the posterior's sds; in the constraints."""
     data = simulate(systems.lorenz(), np.arange(301) * 0.05, seed=0)
-    problem = identification(data, systems.lorenz())
+    problem = identify(data, systems.lorenz())
     scaled = starts(problem.scaled(), 500)[:, 0]
     assert kstest(scaled[:, 0] / 4.0 + 0.5, "uniform").pvalue > RIGHT
     plain = (problem.parameters(starts(problem, 500)[:, 0]) - problem.posterior.mean) / problem.posterior.sd
     for column in plain.T:
         assert kstest(column / 4.0 + 0.5, "uniform").pvalue > RIGHT
-    inside = identification(data, systems.lorenz(), constraints=["sigma > 5", "sigma < 12", "rho > beta"])
+    inside = identify(data, systems.lorenz(), constraints=["sigma > 5", "sigma < 12", "rho > beta"])
     theta = inside.parameters(starts(inside, 200)[:, 0])
     assert ((theta[:, 0] > 5.0) & (theta[:, 0] < 12.0) & (theta[:, 1] > theta[:, 2])).all()
     assert len(np.unique(theta, axis=0)) == 200
-    curved = identification(data, systems.lorenz(), prior=priors.laplace(0.0, 5.0))
+    curved = identify(data, systems.lorenz(), prior=priors.laplace(0.0, 5.0))
     found = curved.parameters(starts(curved, 200)[:, 0])
     assert (np.abs(found - curved.prepared.start) <= 0.5 * np.abs(curved.prepared.start) + 1e-12).all()
     swept = sample(problem, samplers.sgld(1e-6, temperature=[1.0, 2.0]), n_steps=5, n_chains=2, seed=0)

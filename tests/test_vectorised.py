@@ -6,14 +6,14 @@ import pytest
 from numba import njit
 from test_maths import packed_instructions
 
-from targets import catalogue_entries
+from targets import catalogue
 from toolkit import signatures
 from toolkit.compiling import compile_part
 from toolkit.overdamped import move_langevin
 from toolkit.vectors import WIDTH
 
 reads_assembly = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 assembly")
-BLOCKS = {target.energy_gradient.__name__: target.energy_gradient for target in catalogue_entries()}
+BLOCKS = {target.energy_gradient.__name__: target.energy_gradient for target in catalogue()}
 
 
 @reads_assembly

@@ -28,10 +28,9 @@ from .errors import (
 from .gradient_check import GradientError, check_gradient
 from .pointwise import target
 from .problem import Problem, Spread, Target
-from .result import Run
+from .run import Run, load
 from .sampler import Sampler
 from .sampling import sample, stream
-from .saving import load
 from .step_size_check import StepSizeReport, check_step_size
 from .unavailable import UnavailableError
 from .verifying import Report, verify

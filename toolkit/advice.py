@@ -6,7 +6,7 @@ import numpy as np
 
 from .coordinates import MOST_SETTINGS, Table
 from .exchange import ReplicaExchange
-from .result import Run
+from .result import RunRecord
 from .settings import Setting, settings_of
 from .settling import doubts
 from .standstill import standstills
@@ -22,7 +22,7 @@ UNEVEN = 0.1  # share of the draws that weights leave
 BOUNCES = 0.5  # a step
 
 
-def warnings_of(run: Run, tables: list[Table], comparison: Comparison | None) -> list[str]:
+def warnings_of(run: RunRecord, tables: list[Table], comparison: Comparison | None) -> list[str]:
     """All that speaks against the run; empty where nothing does."""
     return [
         *unfinished(run),
@@ -35,7 +35,7 @@ def warnings_of(run: Run, tables: list[Table], comparison: Comparison | None) ->
     ]
 
 
-def unfinished(run: Run) -> Iterator[str]:
+def unfinished(run: RunRecord) -> Iterator[str]:
     """Divergence, interruption, and nothing to judge."""
     diverged = (run.counts.status > 0).any(axis=1)
     if diverged.any():
@@ -59,7 +59,7 @@ def unfinished(run: Run) -> Iterator[str]:
         yield f"With {kept} draws a chain nothing can be said; give more steps, or a smaller thin."
 
 
-def unmixed(run: Run, tables: list[Table]) -> Iterator[str]:
+def unmixed(run: RunRecord, tables: list[Table]) -> Iterator[str]:
     """R̂ and ESS, of the chains of each setting by themselves."""
     if len(tables) > MOST_SETTINGS:
         yield (
@@ -83,7 +83,7 @@ def unmixed(run: Run, tables: list[Table]) -> Iterator[str]:
     yield from too_few(known)
 
 
-def apart(run: Run, tables: list[Table]) -> Iterator[str]:
+def apart(run: RunRecord, tables: list[Table]) -> Iterator[str]:
     """The largest R̂."""
     ratios = [
         np.where(np.isnan(table.coordinates.r_hat), 0.0, table.coordinates.r_hat)
@@ -142,7 +142,7 @@ def of_setting(table: Table | Setting) -> str:
     return f" of the chains with {table.words}" if table.words else ""
 
 
-def unseen(run: Run, comparison: Comparison | None) -> Iterator[str]:
+def unseen(run: RunRecord, comparison: Comparison | None) -> Iterator[str]:
     """Modes of the truth that no draw is in, and starts from which no chain sees more than another.
 
     Chains that begin at one point are no matter where there is one chain or nothing to judge, and where the truth is
@@ -167,7 +167,7 @@ def unseen(run: Run, comparison: Comparison | None) -> Iterator[str]:
         )
 
 
-def untempered(run: Run) -> Iterator[str]:
+def untempered(run: RunRecord) -> Iterator[str]:
     """Swaps and round trips."""
     exchange = run.sampler.tempering
     if not isinstance(exchange, ReplicaExchange) or run.sampling_steps == 0:
@@ -203,7 +203,7 @@ def untempered(run: Run) -> Iterator[str]:
         )
 
 
-def overshooting(run: Run) -> Iterator[str]:
+def overshooting(run: RunRecord) -> Iterator[str]:
     """A domain that is ignored, and step sizes that the walls or the Metropolis test find wrong."""
     if run.problem.domain is not None and run.sampler.boundary.kind == "ignore":
         yield (
@@ -231,7 +231,7 @@ def overshooting(run: Run) -> Iterator[str]:
         yield f"{accepted:.0%} of the moves are accepted, and about {best:.0%} is best; make the step size larger."
 
 
-def unweighted(run: Run) -> Iterator[str]:
+def unweighted(run: RunRecord) -> Iterator[str]:
     """Weights that leave little, and contour's own doubts."""
     share = weight_share(run)
     if share is not None and not share.any():

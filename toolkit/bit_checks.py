@@ -18,7 +18,7 @@ from .blocks import Layout, available_threads, usual_lanes
 from .elsewhere import NotSentError, run_elsewhere
 from .errors import CheckpointError, CudaError, CudaWarning
 from .problem import Problem
-from .result import Run
+from .run import Run
 from .sampler import Sampler
 from .sampling import sample, stream
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .result import Run
+from .run import Run
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ahead import room_ahead
+from .block_rows import ENGINE_ROWS, LAMBDA, MASSES
 from .continuous import KICKS, ContinuousTempering
 from .contour import Contour, contour_state
 from .exchange import ReplicaExchange, exchange_state
 from .problem import Problem
 from .sampler import Sampler
-from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, State
+from .state import ContinuousState, State
 from .stein import Stein, distances_room
 
 Floats = NDArray[np.float64]

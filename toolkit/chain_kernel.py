@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .ahead import Ahead, draw_ahead, fill_noise
+from .block_rows import ENGINE_ROWS, LAMBDA, MASSES
 from .chain_columns import (
     Shape,
     first_of,
@@ -26,6 +27,7 @@ from .chain_columns import (
 )
 from .continuous import KICKS
 from .contour import ContourState
+from .coupling import renew_momenta
 from .device import SIMULATED, cuda
 from .device_compiling import bare, interpreted, lazily
 from .digests import stored_name
@@ -37,8 +39,8 @@ from .job_parts import Parts
 from .proposals import temper_potential
 from .recording import record_statistics, record_trace
 from .single import twin
-from .state import ENGINE_ROWS, LAMBDA, MASSES, ContinuousState, Numbers, Outputs, State
-from .tempers import renew_momenta, scale_gradients
+from .state import ContinuousState, Numbers, Outputs, State
+from .tempers import scale_gradients
 from .walls import look_nowhere
 
 # What takes the whole state, for every new type of which the simulator would compile it anew.

@@ -11,12 +11,13 @@ from .checkpoint_parts import Kept, Position, rows_of, segment, state_arrays
 from .checkpoint_reading import load_saved
 from .comparing import asked_for, compare_with
 from .contour import Partition
-from .describing import environment, to_json
+from .describing import to_json
 from .errors import CheckpointError, CheckpointWarning
 from .interrupts import held
 from .journal import BEGINNING, Journal, LockedError, Mark
 from .partitions import with_partition
 from .records import KINDS, MAGIC, DamagedError, Record, Stored, little, read_array, store
+from .stamps import environment
 from .state_file import write_state
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Checkpoint:
             warnings.warn(
                 f"files beside checkpoint {self._paths.state!r} cannot be locked there; see that no second run uses it",
                 CheckpointWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         return journal
 
@@ -111,7 +112,7 @@ class Checkpoint:
         sampler, pilot = with_partition(job, stacklevel=3)
         return replace(job, sampler=sampler, pilot_gradients=pilot) if pilot else job
 
-    def restore(self, driver: "Driver", outputs: "Outputs") -> None:
+    def restore(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
         """Bring the driver and its outputs to where the run was saved, or begin the files of a new run."""
         if self._journal is None:
             return
@@ -128,7 +129,7 @@ class Checkpoint:
         self._saved = self._position(driver)
         self._looked = time.monotonic()
 
-    def _begin(self, driver: "Driver") -> None:
+    def _begin(self, driver: "Driver[Any]") -> None:
         """Write what run this is at the head of the journal."""
         assert self._journal is not None
         text, arrays = to_json(self._asked)
@@ -146,7 +147,7 @@ class Checkpoint:
         except OSError as error:
             raise CheckpointError(f"checkpoint {self._paths.state!r} cannot be written: {error}") from error
 
-    def after_chunk(self, driver: "Driver", outputs: "Outputs") -> None:
+    def after_chunk(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
         """Save where it is time to."""
         if self._journal is None:
             return
@@ -155,7 +156,7 @@ class Checkpoint:
         if time.monotonic() - self._looked >= self._every:
             self.save(driver, outputs)
 
-    def save(self, driver: "Driver", outputs: "Outputs") -> None:
+    def save(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
         """Save the run as it stands after its last whole chunk, where that is known; warn where the disk refuses."""
         if self._journal is None or (not driver.is_whole and self._noted is None):
             return
@@ -197,7 +198,7 @@ class Checkpoint:
             self._journal.append({"draws": draws, "traced": traced}, arrays)
         return self._journal.mark
 
-    def _position(self, driver: "Driver") -> Position:
+    def _position(self, driver: "Driver[Any]") -> Position:
         """How far the driver is."""
         assert self._journal is not None
         return Position(

@@ -56,7 +56,7 @@ class Kept(NamedTuple):
         return position.draws if self.draws else 0, position.traced if self.trace else 0
 
 
-def state_arrays(driver: "Driver", *, copies: bool) -> dict[str, Stored]:
+def state_arrays(driver: "Driver[Any]", *, copies: bool) -> dict[str, Stored]:
     """The state's arrays, read from the blocks as they are written, or copied now."""
     n_chains, n_replicas = len(driver.job.init), driver.job.sampler.n_replicas
     arrays = {}
@@ -70,7 +70,7 @@ def state_arrays(driver: "Driver", *, copies: bool) -> dict[str, Stored]:
     return arrays
 
 
-def accumulated_arrays(driver: "Driver") -> dict[str, Array]:
+def accumulated_arrays(driver: "Driver[Any]") -> dict[str, Array]:
     """The accumulators' arrays by names that no two of them share."""
     states = driver.accumulated.items()
     return {f"accumulators[{name!r}][{key!r}]": array for name, state in states for key, array in state.items()}

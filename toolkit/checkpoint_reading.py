@@ -3,22 +3,22 @@
 import io
 import os
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .checkpoint_parts import Kept, Position, accumulated_arrays, check_fit, segment
 from .comparing import check_extension
 from .errors import CheckpointError, CheckpointWarning
+from .job import Paths
 from .journal import BEGINNING, Journal
 from .records import DamagedError, Record, read_into, read_record
 from .snapshots import are_possible, stored_names, views
-from .state_file import Paths
 
 if TYPE_CHECKING:
     from .driver import Driver
     from .state import Outputs
 
 
-def load_saved(paths: Paths, journal: Journal, kept: Kept, driver: "Driver", outputs: "Outputs") -> bool:
+def load_saved(paths: Paths, journal: Journal, kept: Kept, driver: "Driver[Any]", outputs: "Outputs") -> bool:
     """Read the last state and its draws, or where they are damaged the previous ones; False where it had to be these.
 
     Raises CheckpointError where neither can be used.
@@ -45,7 +45,9 @@ def load_saved(paths: Paths, journal: Journal, kept: Kept, driver: "Driver", out
     )
 
 
-def load_state(path: str, paths: Paths, journal: Journal, kept: Kept, driver: "Driver", outputs: "Outputs") -> None:
+def load_state(
+    path: str, paths: Paths, journal: Journal, kept: Kept, driver: "Driver[Any]", outputs: "Outputs"
+) -> None:
     """Read one state and its draws. Raises DamagedError or OSError where they cannot be used."""
     with io.FileIO(path) as file:
         record = read_record(file, 0, os.fstat(file.fileno()).st_size)

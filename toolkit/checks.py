@@ -201,3 +201,9 @@ def check_row(name: str, values: Any, length: int) -> NDArray[np.float64]:
     if row.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), got {row.shape}")
     return row
+
+
+def check_progress(progress: Any) -> None:
+    """Raise TypeError where ``progress`` is not None, True or False."""
+    if progress is not None:
+        check_flag("progress", progress)

@@ -7,8 +7,8 @@ import numpy as np
 from .describing import Description, describe, differences, from_json
 from .digests import BITS, describe_function
 from .errors import CheckpointError
+from .job import Paths
 from .schedule import evaluate
-from .state_file import Paths
 
 if TYPE_CHECKING:
     from .job import Job

@@ -21,7 +21,7 @@ from .grids import HistogramSoFar
 from .kl_so_far import KlSoFar
 from .moments import MomentsSoFar
 from .problem import Problem, Target
-from .result import Run, Statistics, Trace
+from .result import AnyRun, RunRecord, Statistics, Trace
 from .unavailable import Unavailable
 
 FORMAT = 1
@@ -60,7 +60,7 @@ def pieces(array: NDArray[Any]) -> Any:
             yield from pieces(part)
 
 
-def contents_of(run: Run) -> Contents:
+def contents_of(run: RunRecord) -> Contents:
     """All of ``run``."""
     trace = run.trace and {
         "steps": run.trace.steps,
@@ -115,7 +115,7 @@ def result_of(nested: Any) -> Any:
     return SimpleNamespace(**fields)
 
 
-def run_of(contents: Contents, problem: Problem | None) -> Run:
+def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun]) -> AnyRun:
     """The run of which these are the contents, on ``problem`` or on what stands in for it.
 
     Raises ValueError, KeyError, TypeError or AttributeError where they are malformed.
@@ -127,7 +127,7 @@ def run_of(contents: Contents, problem: Problem | None) -> Run:
     counts = Counts(**nested["counts"])
     check_arrays([nested["init"], nested["replica_draws"], nested["steps"], *counts])
     fields: dict[str, Any] = {name: number(nested[name]) for name in NUMBERS} | {name: nested[name] for name in ARRAYS}
-    run = Run(
+    run = run_class(
         problem=stand_in(nested["description"]["problem"]) if problem is None else problem,
         sampler=rebuild_sampler(nested["description"]["sampler"]),
         seed=number(nested["seed"]),
@@ -146,7 +146,7 @@ def run_of(contents: Contents, problem: Problem | None) -> Run:
     return run
 
 
-def check_counted(run: Run) -> None:
+def check_counted(run: RunRecord) -> None:
     """Raise ValueError where the numbers of a run's steps cannot be those of one run."""
     if not run.thin >= 1 or not run.burn_in <= run.total_steps or not run.n_steps <= run.total_steps:
         raise ValueError(
@@ -163,7 +163,7 @@ def check_counted(run: Run) -> None:
         raise ValueError(f"the steps of the draws must be below the {run.n_steps} steps done, got {steps[-1]}")
 
 
-def check_consistent(run: Run) -> None:
+def check_consistent(run: RunRecord) -> None:
     """Raise ValueError where an array of a run has another kind or shape than its draws, sampler and problem say."""
     shape, dim, replicas = run.replica_draws.shape, run.problem.target.dim, run.sampler.n_replicas
     if len(shape) != 4 or shape[3] != dim or shape[2] != run.steps.size:

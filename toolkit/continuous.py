@@ -13,7 +13,7 @@ BIASES = ("none", "abf", "metadynamics")
 ABF, METADYNAMICS = 1.0, 2.0
 
 # Rows of a lane: its state, carried from step to step; what the engine reads after each step; scratch.
-XI, MOMENTUM, THERMOSTAT, DEPOSITS, WEIGHT, RENEWED, SLOPE, ROOT, FORCE, CONTINUOUS_ROWS = range(10)
+XI, MOMENTUM, THERMOSTAT, DEPOSITS, COUNTED, RENEWED, SLOPE, ROOT, FORCE, CONTINUOUS_ROWS = range(10)
 DRIFT, INJECTED, KICKS = range(3)  # √h_ξ, and the deviation √(2 c_ξ T) of what is injected
 
 
@@ -84,7 +84,7 @@ class ContinuousTempering:
         rows = np.zeros((CONTINUOUS_ROWS, temperature.size))
         rows[MOMENTUM] = np.sqrt(temperature) * normals
         rows[THERMOSTAT] = self.friction
-        rows[WEIGHT] = 1.0
+        rows[COUNTED] = 1.0
         return rows, np.zeros((self.n_bins, temperature.size)), np.zeros((self.n_bins, temperature.size))
 
 

@@ -9,7 +9,7 @@ from .autocorrelations import ess
 from .batch_means import BatchMeansSoFar
 from .convergence import r_hat
 from .moments import MomentsSoFar, pool
-from .result import Run, fold
+from .result import RunRecord, fold
 from .settings import settings_of
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     coordinates: Coordinates | None
 
 
-def tables_of(run: Run) -> list[Table]:
+def tables_of(run: RunRecord) -> list[Table]:
     """A table of every setting, as chains of different laws have no mean, ESS or R-hat in common.
 
     From stored draws or, where there are none, from accumulators. Without numbers above ``MOST_SETTINGS`` settings.
@@ -58,7 +58,7 @@ def tables_of(run: Run) -> list[Table]:
     return [Table(*setting, coordinates_of(run, setting.chains, most)) for setting in settings]
 
 
-def coordinates_of(run: Run, chains: Integers, most: int) -> Coordinates | None:
+def coordinates_of(run: RunRecord, chains: Integers, most: int) -> Coordinates | None:
     """Numbers of the coordinates in ``chains``; most: numbers that are ranked."""
     if run.replica_draws.shape[2] > 0:
         return from_draws(run, chains, most)
@@ -71,7 +71,7 @@ def coordinates_of(run: Run, chains: Integers, most: int) -> Coordinates | None:
     return None
 
 
-def from_draws(run: Run, chains: Integers, most: int) -> Coordinates | None:
+def from_draws(run: RunRecord, chains: Integers, most: int) -> Coordinates | None:
     """Numbers of stored draws: of all, or of as many evenly spaced ones of every chain as a second allows.
 
     Where four draws of every chain are too many to rank, ESS and R-hat are those of the chains' means.

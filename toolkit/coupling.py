@@ -3,10 +3,13 @@
 import math
 
 import numpy as np
+from numba import uint64
 
+from .block_rows import BIN, LAMBDA, NOISY_ENERGY, PLACE, STEP_SIZE, TEMPERATURE
 from .compiling import inlined, kernel
 from .continuous import (
     ABF,
+    COUNTED,
     DEPOSITS,
     DRIFT,
     FORCE,
@@ -17,10 +20,11 @@ from .continuous import (
     ROOT,
     SLOPE,
     THERMOSTAT,
-    WEIGHT,
     XI,
 )
 from .maths import fma, select, smaller
+from .philox import COUPLING, REFRESH, fill_normals
+from .tempers import scale_gradients
 
 
 @inlined
@@ -47,12 +51,12 @@ def temper_continuously(
 ):  # fmt: skip
     """One step of ξ in every lane; true where momenta were due to be drawn afresh, and were where RENEWED is not 0.
 
-    noise, fresh: (lane,), standard normals. scale: (lane,), set to λ at the ξ where the step begins. WEIGHT is set
+    noise, fresh: (lane,), standard normals. scale: (lane,), set to λ at the ξ where the step begins. COUNTED is set
     by the ξ where it ends, which belongs to the position that the move to come will reach.
     """
     plateau, growth, inertia = parameters[0], parameters[1], parameters[4]
     lanes = scale.size
-    xi, momentum, thermostat, weight, slope = rows[XI], rows[MOMENTUM], rows[THERMOSTAT], rows[WEIGHT], rows[SLOPE]
+    xi, momentum, thermostat, weight, slope = rows[XI], rows[MOMENTUM], rows[THERMOSTAT], rows[COUNTED], rows[SLOPE]
     root, force, renewed, drift, injected = rows[ROOT], rows[FORCE], rows[RENEWED], kicks[DRIFT], kicks[INJECTED]
     for lane in range(lanes):
         scale[lane], slope[lane] = coupling(xi[lane], plateau, growth)
@@ -114,3 +118,29 @@ def push_and_learn(rows, bias, visits, noisy_energy, temperature, kind, height):
                 share = place - 0.5 - centre
                 bias[lower, lane] += (1.0 - share) * added
                 bias[upper, lane] += share * added
+
+
+def temper_by_coupling(state, numbers, parameters, step, samples, changes):
+    """Move the tempering variables, and multiply the gradients by λ where the step began."""
+    rows = state.rows
+    if changes > 1:
+        find_kicks(state.masses, rows[STEP_SIZE], rows[TEMPERATURE], parameters)
+    fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, uint64(step), uint64(COUPLING))
+    due = temper_continuously(
+        state.continuous.rows, state.continuous.bias, state.continuous.visits, state.masses, rows[NOISY_ENERGY],
+        rows[TEMPERATURE], rows[LAMBDA], rows[PLACE], rows[BIN], parameters, step,
+    )  # fmt: skip
+    if due:
+        renew_momenta(state, numbers, step)
+    scale_gradients(state, rows[LAMBDA])
+
+
+@kernel
+def renew_momenta(state, numbers, step):
+    """Draw momenta afresh in the lanes whose tempering variable has just had its own renewed."""
+    renewed, temperature = state.continuous.rows[RENEWED], state.rows[TEMPERATURE]
+    fill_normals(state.noise, numbers.seed, state.chain, state.replica, uint64(step), uint64(REFRESH))
+    for d in range(state.momentum.shape[0]):
+        for lane in range(temperature.size):
+            fresh = math.sqrt(temperature[lane]) * state.noise[d, lane]
+            state.momentum[d, lane] = select(renewed[lane] != 0.0, fresh, state.momentum[d, lane])

@@ -8,7 +8,7 @@ import numpy as np
 
 from .contents import Contents, contents_of
 from .extras import optional
-from .result import Run
+from .result import RunRecord
 from .tree_groups import Tree, grow, resample_seed
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 LONGEST_ATTRIBUTE = 32_000  # bytes; netCDF holds 64 KB of them
 
 
-def to_datatree(run: Run, names: Sequence[str] | None = None) -> "xarray.DataTree":
+def to_datatree(run: RunRecord, names: Sequence[str] | None = None) -> "xarray.DataTree":
     """``run`` as ``Run.to_datatree`` explains it."""
     contents = contents_of(run)
     return planted(run, grow(run, contents), contents, names)
 
 
-def planted(run: Run, tree: Tree, contents: Contents, names: Sequence[str] | None) -> "xarray.DataTree":
+def planted(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[str] | None) -> "xarray.DataTree":
     """The tree as xarray's, with its attributes."""
     xarray = optional("xarray", "io")
     attributes = attributes_of(run, contents)
@@ -58,7 +58,7 @@ def check_names(names: Any, dim: int) -> list[str]:
     return list(names)
 
 
-def attributes_of(run: Run, contents: Contents) -> dict[str, Any]:
+def attributes_of(run: RunRecord, contents: Contents) -> dict[str, Any]:
     """All that repeats the run, and what ArviZ's schema asks for."""
     header = json.loads(contents.header)
     whole = {

@@ -1,12 +1,7 @@
 """Problem and sampler in words and numbers: all that determines a run's bits, as JSON and arrays, and back."""
 
 import dataclasses
-import functools
 import json
-import platform
-import sys
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +16,7 @@ from .problem import Problem, Target, as_problem
 from .rebuilding import rebuild_sampler
 from .sampler import Sampler
 from .schedule import Schedule
-from .stamps import OWN_STAMP
+from .stamps import environment
 from .tempering import ContinuousTempering, Contour, Partition, ReplicaExchange, Stein
 
 __all__ = ["describe", "differences", "environment", "from_json", "rebuild_sampler", "to_json"]
@@ -160,32 +155,3 @@ def from_json(text: str, arrays: dict[str, Any]) -> Any:
         return json.loads(text, object_hook=decode, parse_constant=refuse)
     except (RecursionError, TypeError) as error:
         raise ValueError(f"the description cannot be read: {error}") from None
-
-
-@functools.cache
-def machine() -> str:
-    """Processor, operating system and number of processors."""
-    name = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
-    except OSError:
-        pass
-    return f"{name}, {platform.machine()}, {platform.system()}"
-
-
-def environment() -> dict[str, str]:
-    """Versions of what computes, a digest of the toolkit's sources (``sources``), and the machine."""
-    found = {"python": platform.python_version(), "sources": OWN_STAMP[:32]}
-    for package in ("manymodes", "numpy", "numba", "llvmlite", "scipy"):
-        try:
-            found[package] = installed_version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return {**found, "machine": machine(), "byte_order": sys.byteorder}
-
-
-@functools.cache
-def installed_version(package: str) -> str:
-    """The version of an installed distribution."""
-    return version(package)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from . import device
 from .device import blocks_of, launch
-from .gathering import Gathers, State, names_on_device
+from .gathering import Gathers, State
 from .gathering_kernels import argument_types, compiled_gathering, form_of
+from .job import names_on_device
 
 if TYPE_CHECKING:
     from .job import Job

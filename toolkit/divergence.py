@@ -7,12 +7,12 @@ from .blocks import Block
 from .continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .errors import DivergenceError
 from .job import Job
-from .result import Run
+from .result import RunRecord
 
 Floats = NDArray[np.float64]
 
 
-def divergence(job: Job, blocks: list[Block], status: NDArray[np.int64], run: Run) -> DivergenceError:
+def divergence(job: Job, blocks: list[Block], status: NDArray[np.int64], run: RunRecord) -> DivergenceError:
     """The error for the first lane that diverged. status: (chain, replica), some not 0; run: what there is so far."""
     step = int(status[status > 0].min()) - 1
     chain, replica = (int(i) for i in np.argwhere(status == step + 1)[0])

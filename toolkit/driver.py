@@ -3,23 +3,25 @@
 import contextlib
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol
 
 import numpy as np
 
 from .blocks import Block
 from .counting import Counts, count, with_theta
 from .cpu_engine import CpuEngine
-from .describing import environment
 from .divergence import divergence
-from .gathering import State, brings_draws
+from .errors import DivergenceError, InterruptedWarning
+from .gathering import State
 from .host_gathering import HostGathering
 from .interrupts import held
-from .job import FEWEST_STEPS, Integers, Job
+from .job import FEWEST_STEPS, Integers, Job, brings_draws
 from .metropolis import total_leapfrogs
-from .result import Run, Statistics, Trace
+from .result import AnyRun, Statistics, Trace
+from .stamps import environment
 from .state import Outputs
 
 LONGEST_CHUNK = 2**16  # steps: the schedule's arrays of a chunk stay in a processor's cache
@@ -35,11 +37,12 @@ class Finished(NamedTuple):
     counts: Counts | None
 
 
-class Driver:
+class Driver(Generic[AnyRun]):
     """Advances a job chunk by chunk; a context manager that gives its threads and progress bar back."""
 
-    def __init__(self, job: Job, progress: bool | None, keep_draws: bool = True) -> None:
+    def __init__(self, job: Job, progress: bool | None, run_class: type[AnyRun], *, keep_draws: bool = True) -> None:
         self.job = job
+        self._run_class = run_class
         self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
         self._gathering = HostGathering(job, self._accumulated)
         self._engine = make_engine(job, brings_draws(job, keep_draws), self._accumulated)
@@ -53,7 +56,7 @@ class Driver:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if is_threaded else None
         self._bar = progress_bar(job, progress)
 
-    def __enter__(self) -> "Driver":
+    def __enter__(self) -> "Driver[AnyRun]":
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -175,7 +178,7 @@ class Driver:
         slots.fill(-1)
         return slots
 
-    def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> Run:
+    def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> AnyRun:
         """The run as it stands, with the given draws."""
         job, finished = self.job, self._finished
         sampling = max(0, finished.steps - job.burn_in)
@@ -183,7 +186,7 @@ class Driver:
         if job.trace_every is not None:
             fields = {name: outputs.trace[..., i] for i, name in enumerate(job.trace_fields)}
             trace = Trace(trace_steps, fields, outputs.theta if outputs.theta.shape[2] else None)
-        return Run(
+        return self._run_class(
             problem=job.problem,
             sampler=job.sampler,
             seed=job.seed,
@@ -227,6 +230,98 @@ class Driver:
             return
         run = self.result(outputs, steps, trace_steps)
         raise divergence(self.job, self.blocks, status, run)
+
+
+class Saves(Protocol):
+    """What keeps a job's state while it runs: a checkpoint, or nothing."""
+
+    def restore(self, driver: Driver[Any], outputs: Outputs) -> None:
+        """Put ``driver`` and ``outputs`` where the earlier run had come to."""
+
+    def after_chunk(self, driver: Driver[Any], outputs: Outputs) -> None:
+        """Save where it is time to."""
+
+    def save(self, driver: Driver[Any], outputs: Outputs) -> None:
+        """Save now."""
+
+
+class SavesNothing:
+    """A run without a checkpoint."""
+
+    def restore(self, driver: Driver[Any], outputs: Outputs) -> None:
+        """Nothing was saved."""
+
+    def after_chunk(self, driver: Driver[Any], outputs: Outputs) -> None:
+        """Nothing is saved."""
+
+    def save(self, driver: Driver[Any], outputs: Outputs) -> None:
+        """Nothing is saved."""
+
+
+def execute(
+    job: Job,
+    run_class: type[AnyRun],
+    saved: Saves,
+    *,
+    progress: bool | None,
+    keep_draws: bool = True,
+    stacklevel: int = 1,
+) -> AnyRun:
+    """Run a checked job to its end, or to Ctrl-C, and give what there is then as a ``run_class``.
+
+    Raises and warns as ``sample`` explains it; stacklevel: of the InterruptedWarning, 1 for the caller.
+    """
+    has_draws = brings_draws(job, keep_draws)
+    steps = job.kept_steps() if keep_draws else next(job.kept_pieces())[:0].copy()  # a view would hold all of them
+    trace_steps = job.traced(0, job.n_steps)
+    has_room = keep_draws or not has_draws
+    interrupted = False
+    outputs = job.room(steps.size, trace_steps.size)
+    with Driver(job, progress, run_class, keep_draws=keep_draws) as driver:
+        saved.restore(driver, outputs)
+        try:
+            for first, last in driver.growing_chunks(LONGEST_CHUNK if has_room else job.chunk_length):
+                room = outputs if has_room else job.room_of_chunk(first, last, outputs)
+                offset = driver.n_draws if keep_draws else 0
+                driver.advance(first, last, room, offset=offset, trace_offset=driver.n_traced)
+                driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
+                saved.after_chunk(driver, outputs)
+            saved.save(driver, outputs)
+        except KeyboardInterrupt:
+            interrupted = True
+        except Exception as error:
+            if job.calls_python and not isinstance(error, DivergenceError):
+                saved.save(driver, outputs)
+                attach_run(error, driver, driver.result(*so_far(driver, outputs, steps, trace_steps)))
+            raise
+        if interrupted:  # the chunk in which Ctrl-C was pressed came to its end, which may be a divergence
+            driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
+            saved.save(driver, outputs)
+    if interrupted:
+        warnings.warn(
+            f"interrupted after {driver.done} of {job.n_steps} steps; the run holds {driver.n_draws} of {steps.size} draws",
+            InterruptedWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return driver.result(*so_far(driver, outputs, steps, trace_steps), interrupted)
+
+
+def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
+    """Give what a Python target raised the run so far, and say so."""
+    with contextlib.suppress(Exception):  # an error that takes no attributes, such as a frozen one, is raised as it is
+        error.run = run  # type: ignore[attr-defined]
+        error.add_note(
+            f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` holds the "
+            f"{driver.n_draws} draws of each chain until then."
+        )
+
+
+def so_far(
+    driver: Driver[Any], outputs: Outputs, steps: Integers, trace_steps: Integers
+) -> tuple[Outputs, Integers, Integers]:
+    """What of the outputs has been filled, and the steps it belongs to."""
+    draws, traced = min(driver.n_draws, steps.size), driver.n_traced
+    return outputs.of_draws(draws, traced), steps[:draws], trace_steps[:traced]
 
 
 def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:

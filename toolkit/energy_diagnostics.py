@@ -11,7 +11,7 @@ from .checks import check_array, check_edges
 from .contour import Contour
 from .given_draws import check_draw_weights
 from .kl import cell_numbers
-from .result import Run
+from .result import check_run
 
 Array = NDArray[np.float64]
 
@@ -106,8 +106,7 @@ def theta_error(run: Any, *, truth: Any = None) -> ThetaError:
     probability. Raises ValueError for a run without contour, at a temperature other than 1, of noisy energies, which
     bins are then of, or under field 'theta' with ζ = 0, whose θ says nothing; TypeError where it is no run.
     """
-    if not isinstance(run, Run):
-        raise TypeError(f"run must be a Run, got {run!r} of type {type(run).__name__}")
+    check_run(run)
     tempering = run.sampler.tempering
     if not isinstance(tempering, Contour) or tempering.partition is None or not run.theta.size:
         raise ValueError(f"run must have contour tempering, got sampler {run.sampler.name!r}")

@@ -11,19 +11,7 @@ import math
 from numba import int64, uint64
 
 from .ahead import draw_ahead, fill_noise
-from .boundaries import reflect_lanes, reject_lanes
-from .compiling import inlined, kernel
-from .continuous import WEIGHT as COUNTS
-from .contour import ZETA
-from .evaluation import divide_differences, evaluate, set_counters, set_probe
-from .flattening import flatten_block
-from .handing import call, laid_down
-from .holding import hold_diverged
-from .maths import exp, fma
-from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals, fill_signs
-from .proposals import keeps_ends, take_ends
-from .recording import record, record_row, record_statistics, record_theta, record_trace
-from .state import (
+from .block_rows import (
     CONTINUOUS,
     CONTOUR,
     ENERGY,
@@ -38,6 +26,18 @@ from .state import (
     TEMPERATURE,
     WEIGHT,
 )
+from .boundaries import reflect_lanes, reject_lanes
+from .compiling import inlined, kernel
+from .continuous import COUNTED
+from .contour import ZETA
+from .evaluation import divide_differences, evaluate, set_counters, set_probe
+from .flattening import flatten_block
+from .handing import call, laid_down
+from .holding import hold_diverged
+from .maths import exp, fma
+from .philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals, fill_signs
+from .proposals import keeps_ends, take_ends
+from .recording import record, record_row, record_statistics, record_theta, record_trace
 
 
 def advance(
@@ -189,7 +189,7 @@ def look_at_energies(
             raise_to(rows[WEIGHT], rows[LOG_WEIGHT], tempering_parameters[ZETA])
             record_row(rows[WEIGHT], state.status, numbers.n_chains, numbers.n_kept, slot, outputs.weights)
         else:
-            counts = state.continuous.rows[COUNTS]
+            counts = state.continuous.rows[COUNTED]
             record_row(counts, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.weights)
 
 

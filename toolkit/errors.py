@@ -1,12 +1,9 @@
 """What a run can raise while it is under way."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from .result import Run
 
 
 class DivergenceError(ArithmeticError):
@@ -18,7 +15,7 @@ class DivergenceError(ArithmeticError):
     """
 
     def __init__(
-        self, message: str, *, chain: int, replica: int, step: int, state: NDArray[np.float64], run: "Run"
+        self, message: str, *, chain: int, replica: int, step: int, state: NDArray[np.float64], run: Any
     ) -> None:
         super().__init__(message)
         self.chain = chain

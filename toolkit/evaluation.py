@@ -1,5 +1,6 @@
 """Energies and gradients as a step sees them: the target's, with the penalty, and the curvature where it is wanted."""
 
+from .block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from .boundaries import add_penalty
 from .compiling import inlined, kernel
 from .handing import call
@@ -7,11 +8,6 @@ from .maths import select
 from .philox import LOW, WORD
 
 PROBE_LENGTH = 1e-3  # of the step size: short beside a step, long beside rounding
-
-
-# Rows in which a target that draws minibatches finds what to draw them by (``Target.stochastic``): whether to (0: use
-# all data; 1: draw; 2: draw the batch of this step again, elsewhere), and the counters of the random numbers.
-MODE, STEP, CHAIN, REPLICA, SEED_HIGH, SEED_LOW, COUNTER_ROWS = range(7)
 
 
 @inlined

@@ -4,10 +4,10 @@ import math
 
 from numba import uint64
 
+from .block_rows import BIN, BOTTOM, LOG_PSI, LOG_WEIGHT, PLACE, STEP_SIZE, TEMPERATURE, TOP
 from .compiling import apart, inlined, kernel
 from .contour import INTERPOLATED, U_MIN, WIDTH, ZETA
 from .maths import fma, log_of_normal, select
-from .state import BIN, BOTTOM, LOG_PSI, LOG_WEIGHT, PLACE, STEP_SIZE, TEMPERATURE, TOP
 
 MOST_LOST = 4.0  # nats: moves by the multiplied gradient would be accepted in 1 of 50 tests or less
 

@@ -15,7 +15,7 @@ from .contents import Contents
 from .datatree import planted
 from .errors import LoadError
 from .extras import optional
-from .result import Run, fold
+from .result import RunRecord, fold
 from .tree_groups import Place, grow
 
 Values = NDArray[Any]
@@ -46,7 +46,7 @@ def shrinks(array: Values) -> bool:
     return len(zlib.compress(shuffled, 1)) < WORTH * sampled.nbytes
 
 
-def write_npz(run: Run, contents: Contents, path: Path) -> None:
+def write_npz(run: RunRecord, contents: Contents, path: Path) -> None:
     """Write ``contents`` as NumPy's archive of arrays."""
     texts = {HEADER: as_bytes(contents.header), CHECKSUM: as_bytes(contents.checksum)}
     with zipfile.ZipFile(path, "w", allowZip64=True, compresslevel=1) as archive:
@@ -81,7 +81,7 @@ def read_member(file: Any, size: int) -> Values:
     return values.reshape(shape, order="F" if by_column else "C")
 
 
-def saved_tree(run: Run, contents: Contents) -> Any:
+def saved_tree(run: RunRecord, contents: Contents) -> Any:
     """The run's tree, with header, checksum and the places of its arrays."""
     tree = grow(run, contents)
     places = json.dumps({name: list(place) for name, place in tree.places.items()}, ensure_ascii=False)
@@ -115,7 +115,7 @@ def encodings(tree: Any, compressed: dict[str, Any], plain: dict[str, Any], chun
     return found
 
 
-def write_netcdf(run: Run, contents: Contents, path: Path) -> None:
+def write_netcdf(run: RunRecord, contents: Contents, path: Path) -> None:
     """Write the run's tree as netCDF-4."""
     optional("h5netcdf", "io"), optional("h5py", "io")
     tree = saved_tree(run, contents)
@@ -130,7 +130,7 @@ def read_netcdf(path: Path) -> tuple[Contents, str]:
         return gathered(file)
 
 
-def write_zarr(run: Run, contents: Contents, path: Path) -> None:
+def write_zarr(run: RunRecord, contents: Contents, path: Path) -> None:
     """Write the run's tree as a Zarr folder of version 2, which every reader knows."""
     optional("zarr", "io")
     tree = saved_tree(run, contents)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core.typing.templates import Signature
@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from .binding import bound
 from .compiling import compile_part
-
-if TYPE_CHECKING:
-    from .job import Job
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -67,15 +64,3 @@ class Gathers(ABC):
             }
             compiled = compile_part(bound(function), signature)
             compiled(*(given[name] for name in names), *constants, *(state[name] for name in arrays), *away)
-
-
-def names_on_device(job: "Job") -> list[str]:
-    """Names of the accumulators that take in draws where a device writes them."""
-    if job.backend == "cpu":
-        return []
-    return [name for name, accumulator in job.accumulators.items() if isinstance(accumulator, Gathers)]
-
-
-def brings_draws(job: "Job", keep_draws: bool) -> bool:
-    """Whether draws leave the engine: to be kept, or for an accumulator on the host."""
-    return keep_draws or job.backend == "cpu" or len(names_on_device(job)) < len(job.accumulators)

@@ -1,9 +1,9 @@
 """What has diverged stays where it was: a lane that is no longer finite is put back, for good, and its step noted."""
 
+from .block_rows import ALIVE, ENERGY
 from .compiling import inlined, kernel
 from .continuous import MOMENTUM, THERMOSTAT
 from .maths import select
-from .state import ALIVE, ENERGY
 
 
 @inlined

@@ -6,8 +6,8 @@ from collections import deque
 from concurrent.futures import Executor
 
 from .cpu_engine import all_arrive
-from .gathering import State, names_on_device
-from .job import Integers, Job
+from .gathering import State
+from .job import Integers, Job, names_on_device
 from .result import fold
 from .state import Outputs
 

@@ -1,20 +1,22 @@
 """What one run was asked for, and what follows from it: its chunks, kept steps and room."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .accumulators import Accumulator
 from .blocks import Layout
+from .gathering import Gathers
 from .problem import Problem, Spread
 from .recording import STATISTICS, TRACED, TRACED_COUPLING
 from .sampler import Sampler
 from .schedule import Factors, evaluate
 from .starts import drawn_starts
 from .state import Outputs
-from .state_file import Paths
 from .tempering import ContinuousTempering, Contour
 
 Floats = NDArray[np.float64]
@@ -23,6 +25,15 @@ Integers = NDArray[np.int64]
 FEWEST_STEPS = 16  # of a chunk
 MOST_FLOATS = 2**25  # of the draws of a chunk
 PILOT_CHAINS = 32
+
+
+class Paths(NamedTuple):
+    """The files of one checkpoint: the state, the state before, the one being written, and the journal of draws."""
+
+    state: str
+    previous: str
+    writing: str
+    journal: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,3 +173,42 @@ class Job:
             trace=np.empty((n_chains, n_replicas, n_traced, len(self.trace_fields))),
             theta=np.empty((n_chains, n_traced, bins)),
         )
+
+
+LONGEST_NAME, LONGEST_PATH = 240, 2000  # what file systems take, less the ends of the names of the files beside it
+
+
+def check_checkpoint(path: Any) -> Paths | None:
+    """The files for a checkpoint at ``path``; None for None. Raises TypeError or ValueError where it cannot be one."""
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"checkpoint must be None or the path of a file, got {path!r} of type {type(path).__name__}")
+    given = os.fspath(path)
+    if not given or "\0" in given:
+        raise ValueError(f"checkpoint must be the path of a file, got {given!r}")
+    if len(os.fsencode(given)) > LONGEST_PATH or len(os.fsencode(os.path.basename(given))) > LONGEST_NAME:
+        raise ValueError(
+            f"checkpoint must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
+            f"all, got {given!r:.80}…"
+        )
+    whole = os.path.realpath(given)
+    if not os.path.isdir(os.path.dirname(whole)):
+        raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")
+    paths = Paths(whole, f"{whole}.previous", f"{whole}.writing", f"{whole}.draws")
+    for name in paths:
+        if os.path.isdir(given) or given.endswith(os.sep) or (os.path.lexists(name) and not os.path.isfile(name)):
+            raise ValueError(f"checkpoint must be the path of a file, got {given!r}, and {name!r} is none")
+    return paths
+
+
+def names_on_device(job: Job) -> list[str]:
+    """Names of the accumulators that take in draws where a device writes them."""
+    if job.backend == "cpu":
+        return []
+    return [name for name, accumulator in job.accumulators.items() if isinstance(accumulator, Gathers)]
+
+
+def brings_draws(job: Job, keep_draws: bool) -> bool:
+    """Whether draws leave the engine: to be kept, or for an accumulator on the host."""
+    return keep_draws or job.backend == "cpu" or len(names_on_device(job)) < len(job.accumulators)

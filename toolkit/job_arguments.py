@@ -5,7 +5,7 @@ from typing import Any
 from .accumulators import check_accumulators
 from .blocks import Layout, available_threads
 from .checks import check_count, check_flag, check_number
-from .job import Job
+from .job import Job, check_checkpoint
 from .job_checks import (
     check_backend,
     check_dtype,
@@ -18,7 +18,6 @@ from .job_checks import (
 from .philox import MAX_CHAINS, MAX_STEPS
 from .problem import Spread, as_problem
 from .sampler import Sampler
-from .state_file import check_checkpoint
 from .tempering import ReplicaExchange
 
 
@@ -28,21 +27,21 @@ def make_job(
     *,
     n_steps: Any,
     seed: Any,
-    n_chains: Any,
-    burn_in: Any,
-    thin: Any,
-    init: Any,
-    backend: Any,
-    dtype: Any,
-    threads: Any,
-    keep_replicas: Any,
-    keep_energies: Any,
-    keep_statistics: Any,
-    trace_every: Any,
-    accumulators: Any,
-    checkpoint: Any,
-    checkpoint_every: Any,
-    layout: Any,
+    n_chains: Any = 1,
+    burn_in: Any = 0,
+    thin: Any = 1,
+    init: Any = None,
+    backend: Any = "cpu",
+    dtype: Any = "float64",
+    threads: Any = None,
+    keep_replicas: Any = False,
+    keep_energies: Any = False,
+    keep_statistics: Any = False,
+    trace_every: Any = None,
+    accumulators: Any = None,
+    checkpoint: Any = None,
+    checkpoint_every: Any = 60.0,
+    layout: Any = Layout(),
 ) -> Job:
     """Check all arguments of a run; ``sample`` says what they are. A contour may still lack its partition."""
     problem = as_problem(problem)

@@ -11,7 +11,7 @@ from .chain_columns import Shape
 from .chain_compiling import argument_types
 from .chain_kernel import Kinds, chain_kernel
 from .device_code import Code
-from .gathering import names_on_device
+from .job import names_on_device
 from .job_parts import Parts, engine_numbers, parts_of, settled
 from .state import Numbers
 

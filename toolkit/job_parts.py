@@ -7,14 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .binding import bound
+from .block_rows import CONTINUOUS, CONTOUR, EXCHANGE, NO_TEMPERING, STEIN
 from .continuous import ContinuousTempering
 from .contour import Contour
 from .exchange import ReplicaExchange
 from .proposals import propose, propose_nothing
 from .sampler import Sampler
-from .state import CONTINUOUS, CONTOUR, EXCHANGE, NO_TEMPERING, STEIN, Numbers
+from .state import Numbers
 from .stein import Stein
-from .tempers import TEMPERS
+from .tempering import TEMPERS
 from .walls import look_nowhere
 
 if TYPE_CHECKING:

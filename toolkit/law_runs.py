@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .errors import ContourWarning
 from .law_statistics import Group
 from .problem import Problem
-from .result import Run
+from .run import Run
 from .sampler import Sampler
 from .sampling import sample
 from .schedule import Factors, Schedule, evaluate

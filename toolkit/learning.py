@@ -1,8 +1,21 @@
 """How contour learns θ, the masses of its bins, from the energies where a block's lanes are."""
 
+import math
+
 import numpy as np
 from numba import uint64
 
+from .block_rows import (
+    ADDED,
+    BIN,
+    LEFT,
+    LOG_WEIGHT,
+    MULTIPLIER,
+    NOISY_ENERGY,
+    PLACE,
+    SHARE,
+    TOP,
+)
 from .compiling import apart, inlined
 from .contour import (
     COUNT_FROM,
@@ -14,8 +27,9 @@ from .contour import (
     OMEGA_OFFSET,
     ZETA,
 )
-from .flattening import nearest_visited
+from .flattening import flatten_block, nearest_visited
 from .maths import exp, fma, larger, power, select, smaller
+from .tempers import scale_gradients
 
 SMALLEST_SCALE = 1e-100
 SMALLEST_THETA = 1e-200  # of a visited bin, about; times the smallest scale it is still above 0, as its log needs
@@ -141,3 +155,19 @@ def open_bin(table, scale, c, j):
         return
     table[c, 2 * j] = table[c, 2 * nearest]
     scale[c] /= fma(scale[c], table[c, 2 * j], 1.0)
+
+
+def temper_by_contour(state, numbers, parameters, step, samples, changes):
+    """Learn θ from the energies, and multiply the gradients by what they gave before it."""
+    rows, masses = state.rows, state.masses
+    if samples:
+        place = rows[PLACE]
+        for lane in range(place.size):
+            place[lane] = select(state.status[lane] == 0, place[lane], math.nan)  # the diverged teach nothing
+        learn(
+            rows[BIN], place, masses[TOP], rows[LOG_WEIGHT], masses[SHARE], masses[ADDED], masses[LEFT], state.contour,
+            parameters, step, numbers.n_chains, numbers.n_replicas,
+        )  # fmt: skip
+    if numbers.leapfrogs > 0:  # the Metropolis test compares energies that one θ has flattened
+        flatten_block(rows[NOISY_ENERGY], rows[MULTIPLIER], state, numbers, parameters)
+    scale_gradients(state, rows[MULTIPLIER])

@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .contour import Contour, Partition
+from .driver import SavesNothing, execute
 from .errors import ContourWarning, DivergenceError, InterruptedWarning
 from .job import PILOT_CHAINS, Job
+from .job_arguments import make_job
 from .problem import Problem
+from .result import RunRecord
 from .sampler import Sampler
 from .schedules import constant
 from .seeds import PILOT, derived_seed
@@ -86,14 +89,13 @@ def energies_of(
     problem: Problem, sampler: Sampler, seed: int, start: Floats, threads: int | None, n_steps: int
 ) -> tuple[Floats, Floats]:
     """Energies (chain, step) of the second half of ``n_steps``, and the last places (chain, dim)."""
-    from .sampling import sample  # which calls this module for a sampler without a partition
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterruptedWarning)
-        run = sample(
+        job = make_job(
             problem, sampler, n_steps=n_steps, n_chains=PILOT_CHAINS, seed=seed, init=start, keep_energies=True,
-            threads=threads, progress=False,
+            threads=threads,
         )  # fmt: skip
+        run = execute(job, RunRecord, SavesNothing(), progress=False)
     if run.interrupted:
         raise KeyboardInterrupt
     assert run.energies is not None

@@ -10,10 +10,10 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from .binding import HoldsFunctions, bound
+from .block_rows import COUNTER_ROWS
 from .checks import check_array, check_count, check_flag, check_instance, check_real_array, check_text
 from .compiling import compile_part
 from .domain import Domain, is_inside
-from .evaluation import COUNTER_ROWS
 from .philox import MAX_DIM
 from .rebinding import raises
 from .signatures import TARGET

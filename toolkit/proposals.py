@@ -1,13 +1,6 @@
 """A Metropolis step for the energy that tempering leaves, behind the signature by which the engine calls it."""
 
-from .compiling import inlined
-from .contour import ZETA
-from .evaluation import evaluate
-from .flattening import flatten_block
-from .handing import laid_down
-from .maths import fma, select
-from .metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift, trajectory_length
-from .state import (
+from .block_rows import (
     CONTINUOUS,
     CONTOUR,
     ENERGY,
@@ -25,6 +18,13 @@ from .state import (
     TEMPERATURE,
     WEIGHT,
 )
+from .compiling import inlined
+from .contour import ZETA
+from .evaluation import evaluate
+from .flattening import flatten_block
+from .handing import laid_down
+from .maths import fma, select
+from .metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift, trajectory_length
 from .tempers import scale_gradients
 
 

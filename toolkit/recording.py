@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from .block_rows import CONTINUOUS, CONTOUR, ENERGY, EXCHANGE, LAMBDA, MULTIPLIER
 from .compiling import inlined, kernel
-from .state import CONTINUOUS, CONTOUR, ENERGY, EXCHANGE, LAMBDA, MULTIPLIER
 
 TRACED = ("energy", "multiplier", "walker")  # what every trace begins with, then the dynamics' memory
 TRACED_COUPLING = ("xi", "xi_momentum", "xi_thermostat")  # and, with continuous tempering, the first of its rows

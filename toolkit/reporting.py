@@ -5,7 +5,7 @@ import math
 
 from .advice import warnings_of
 from .coordinates import MOST_ROWS, Coordinates, Table, tables_of
-from .result import Run
+from .result import RunRecord
 from .summary import counted_out, lines_of
 from .truth_comparison import Comparison, compared
 
@@ -17,13 +17,13 @@ TABLE = "border-collapse:collapse;margin:0.4em 0;color:inherit;font-size:inherit
 CELL = "padding:0.15em 0.8em;text-align:{};border:none;background:transparent;color:inherit;vertical-align:top"
 
 
-def warnings_about(run: Run) -> list[str]:
+def warnings_about(run: RunRecord) -> list[str]:
     """What speaks against the run, a sentence each."""
     tables = tables_of(run)
     return warnings_of(run, tables, compared(run, tables))
 
 
-def text_of(run: Run) -> str:
+def text_of(run: RunRecord) -> str:
     """The run in lines of text."""
     tables = tables_of(run)
     comparison = compared(run, tables)
@@ -42,7 +42,7 @@ def text_of(run: Run) -> str:
     return "\n".join(out)
 
 
-def text_of_table(run: Run, coordinates: Coordinates | None) -> list[str]:
+def text_of_table(run: RunRecord, coordinates: Coordinates | None) -> list[str]:
     """The table of one setting."""
     if coordinates is None:
         return [f"  {NO_TABLE}"]
@@ -52,7 +52,7 @@ def text_of_table(run: Run, coordinates: Coordinates | None) -> list[str]:
     return out + [f"  ({note})" for note in notes(run, coordinates)]
 
 
-def html_of(run: Run) -> str:
+def html_of(run: RunRecord) -> str:
     """The run as one HTML element with everything inside."""
     tables = tables_of(run)
     comparison = compared(run, tables)
@@ -71,7 +71,7 @@ def html_of(run: Run) -> str:
     return "".join([*out, "</div>"])
 
 
-def html_of_table(run: Run, coordinates: Coordinates | None) -> list[str]:
+def html_of_table(run: RunRecord, coordinates: Coordinates | None) -> list[str]:
     """The table of one setting."""
     if coordinates is None:
         return [f"<p>{NO_TABLE}</p>"]
@@ -104,7 +104,7 @@ def row(cells: tuple[str, ...], sides: tuple[str, ...], tag: str = "td") -> str:
     return f"<tr>{''.join(styled)}</tr>"
 
 
-def title(run: Run) -> str:
+def title(run: RunRecord) -> str:
     """The first line."""
     return f"{run.sampler.name} on {run.problem.name}{', interrupted' if run.interrupted else ''}"
 
@@ -125,7 +125,7 @@ def rows_of(coordinates: Coordinates) -> list[tuple[str, ...]]:
     return rows
 
 
-def notes(run: Run, coordinates: Coordinates) -> list[str]:
+def notes(run: RunRecord, coordinates: Coordinates) -> list[str]:
     """What the table was made of, where that is not all there is."""
     dim = run.problem.target.dim
     found = [f"of {coordinates.source}"] if coordinates.source else []

@@ -1,9 +1,7 @@
-"""What a run gives back."""
+"""What a run has drawn and counted, as the engine leaves it."""
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +10,7 @@ from .contour import Contour, Partition
 from .counting import Counts
 from .problem import Problem
 from .sampler import Sampler
-
-if TYPE_CHECKING:
-    import xarray
+from .weighting import check_weights
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,8 +44,8 @@ class Statistics(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Draws of a run, or of one chunk of a stream, with what was counted on the way.
+class RunRecord:
+    """What a run has drawn and counted; ``Run`` adds what is made of it.
 
     replica_draws: (chain, replica, draw, dim), of the replicas that sample the target unless all were kept.
     steps: (draw,), the step after which each draw was taken; steps count from 0.
@@ -154,69 +150,17 @@ class Run:
         """Number of chains."""
         return len(self.replica_draws)
 
-    def to_datatree(self, names: Sequence[str] | None = None) -> "xarray.DataTree":
-        """The run as an xarray.DataTree in ArviZ's schema; needs the extra ``io``.
-
-        names: of the coordinates, for tables and plots; None: 0, 1, ….
-        Groups: ``posterior`` with ``x`` (chain, draw, x_dim), the target's draws; ``sample_stats`` (chain, draw):
-        energy U (as kept, or evaluated at the draws unless the target draws minibatches or is a Python function),
-        weight, step_size, temperature, diverging, step, replica and, where there are ``statistics``, walker,
-        swap_accepted, reflections; ``constant_data``: start, the target's numbers, the domain's tables; ``contour``:
-        edges, θ, visits; ``trace``; ``accumulated``; ``replicas``: all temperatures, where they were kept; ``run``: all
-        else. Attributes: problem and sampler with all numbers, seed and steps as text, versions, machine, times.
-
-        ArviZ knows no weights. ``posterior`` and ``sample_stats`` of a weighted run therefore hold as many equally
-        weighted draws, made by ``weighting.resample`` chain by chain with the seed in the attribute ``resample_seed``;
-        the draws themselves are in ``weighted_posterior`` and ``weighted_sample_stats``. Means and quantiles of the
-        former are right, and its copies, which follow each other, count as correlated draws in an ESS. Where a chain
-        has no draw with a weight above 0 there is no ``posterior``, with a ContourWarning.
-        Raises ImportError without xarray; TypeError or ValueError for wrong names.
-        """
-        from .datatree import to_datatree
-
-        return to_datatree(self, names)
-
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the whole run to ``path``; ``toolkit.load`` reads it.
-
-        By suffix: ``.npz`` (NumPy alone), ``.nc`` (netCDF-4), ``.zarr`` (a folder) or ``.zarr.zip``; all but the first
-        hold the tree of ``to_datatree``, which ArviZ opens, and need the extra ``io``. Arrays are compressed where that
-        pays; a checksum of all contents goes with them. It is written beside ``path`` and then put in its place, so
-        there is never half a run: whatever fails leaves what was there.
-        Raises ValueError for another suffix, or where something other than a file, or for ``.zarr`` than a run, is in
-        its place; ImportError without the extra; OSError where it cannot be written.
-        """
-        from .saving import save
-
-        save(self, path)
-
     def __repr__(self) -> str:
         chains, replicas, draws, dim = self.replica_draws.shape
         return (
-            f"Run({self.sampler.name} on {self.problem.name}: {chains} chains × {replicas} kept replicas × "
+            f"{type(self).__name__}({self.sampler.name} on {self.problem.name}: {chains} chains × {replicas} kept replicas × "
             f"{draws} draws of dimension {dim}; {self.n_steps} steps, burn_in={self.burn_in}, thin={self.thin}, "
             f"seed={self.seed}, "
             f"{self.elapsed:.2f} s{', interrupted' if self.interrupted else ''})"
         )
 
-    @property
-    def warnings(self) -> list[str]:
-        """What speaks against the run, a sentence each with what to do; empty where nothing does."""
-        from .reporting import warnings_about
 
-        return warnings_about(self)
-
-    def __str__(self) -> str:
-        """The sampler, what was done and counted, means with errors, ESS and R-hat, and ``warnings``, in lines."""
-        from .reporting import text_of
-
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        """The same for notebooks."""
-        from .reporting import html_of
-
-        return html_of(self)
+AnyRun = TypeVar("AnyRun", bound=RunRecord)  # the class that whoever asks for a run wants it in
 
 
 def fold(values: Floats) -> Floats:
@@ -225,3 +169,30 @@ def fold(values: Floats) -> Floats:
         return values[:, 0]
     swapped = np.swapaxes(values, 1, 2)
     return np.ascontiguousarray(swapped.reshape(len(values), -1, *values.shape[3:]))
+
+
+def check_run(run: Any) -> RunRecord:
+    """``run``, a ``Run``. Raises TypeError for anything else."""
+    if not isinstance(run, RunRecord):
+        raise TypeError(f"run must be a Run, got {run!r} of type {type(run).__name__}")
+    return run
+
+
+def shares_of(run: RunRecord) -> Floats | None:
+    """How much each draw of a run counts, (chain · draw,), in all 1; None where all count alike.
+
+    Contour knows its weights up to a factor of each chain, so its chains count alike; those of others are of all
+    together. Raises ValueError where no draw has any, or none of a chain of contour.
+    """
+    if run.replica_weights is None:
+        return None
+    by_chain = isinstance(run.sampler.tempering, Contour)
+    weights = run.weights if by_chain else run.weights.reshape(1, -1)
+    if not weights.size:
+        return np.zeros(0)
+    empty = ~(weights > 0.0).any(axis=1)
+    if empty.any():
+        who = f"chain {int(np.argmax(empty))}" if by_chain else "the run"
+        raise ValueError(f"run must have draws of weight > 0, and {who} has none: a longer one has some that count")
+    shares = check_weights(weights, "weights of the run")
+    return np.asarray(shares.ravel() / len(shares))

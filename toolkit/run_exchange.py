@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .exchange import ReplicaExchange
 from .exchange_diagnostics import barrier, expected_round_trips
-from .result import Run
+from .result import check_run
 from .settings import settings_of
 
 Floats = NDArray[np.float64]
@@ -93,8 +93,7 @@ def exchange_summary(run: Any) -> ExchangeSummary:
 
 def check_exchange(run: Any) -> ReplicaExchange:
     """The replica exchange of ``run``. Raises TypeError where it is no run, ValueError where it has none."""
-    if not isinstance(run, Run):
-        raise TypeError(f"run must be a Run, got {run!r} of type {type(run).__name__}")
+    check_run(run)
     if not isinstance(run.sampler.tempering, ReplicaExchange):
         raise ValueError(f"run must have replica exchange, got sampler {run.sampler.name!r} without it")
     return run.sampler.tempering

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .result import Run, fold
+from .result import RunRecord, fold
 from .schedule import evaluate
 from .unavailable import Unavailable, UnavailableError
 
 Values = NDArray[Any]
 
 
-def sample_statistics(run: Run) -> dict[str, tuple[tuple[str, ...], Values, str]]:
+def sample_statistics(run: RunRecord) -> dict[str, tuple[tuple[str, ...], Values, str]]:
     """What is known of every draw of ``run.draws``, (chain, draw)."""
     target = slice(run.sampler.n_target_replicas)
     chains, replicas, draws = run.replica_draws[:, target].shape[:3]
@@ -44,7 +44,7 @@ def sample_statistics(run: Run) -> dict[str, tuple[tuple[str, ...], Values, str]
     return {name: (dims, fold(values), said) for name, (values, said) in found.items()}
 
 
-def can_evaluate(run: Run) -> bool:
+def can_evaluate(run: RunRecord) -> bool:
     """Whether the schedule is there: of a loaded run, one of the user's own is not."""
     try:
         evaluate(run.sampler.schedule, run.steps[:1], run.total_steps)
@@ -53,7 +53,7 @@ def can_evaluate(run: Run) -> bool:
     return True
 
 
-def energies_of(run: Run) -> tuple[Values | None, str]:
+def energies_of(run: RunRecord) -> tuple[Values | None, str]:
     """Energies (chain, replica, draw) that were kept, or those of the target at the draws; None where neither can be.
 
     They are evaluated where the target draws no minibatches, calls no Python, and is there; a loaded run's is not.

@@ -1,8 +1,6 @@
 """``sample`` and ``stream``: check everything, run in chunks, hand back what is there."""
 
-import contextlib
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,17 +9,14 @@ import numpy as np
 from .accumulators import Accumulator
 from .blocks import Layout
 from .checkpoint import Checkpoint
-from .checks import check_flag
-from .driver import LONGEST_CHUNK, Driver
-from .errors import DivergenceError, InterruptedWarning
+from .checks import check_flag, check_progress
+from .driver import Driver, execute
 from .footprint import check_footprint
-from .gathering import brings_draws
-from .job import Integers, Job
+from .job import Job, brings_draws
 from .job_arguments import make_job
-from .result import Run
+from .run import Run
 from .sampler import Sampler
 from .settling import warn_about
-from .state import Outputs
 
 
 def sample(
@@ -82,63 +77,13 @@ def sample(
     )  # fmt: skip
     check_progress(progress)
     check_flag("keep_draws", keep_draws)
-    has_draws = brings_draws(job, keep_draws)
-    check_footprint(job, keep_draws=keep_draws, keep_trace=True, has_draws=has_draws)
-    steps = job.kept_steps() if keep_draws else next(job.kept_pieces())[:0].copy()  # a view would hold all of them
-    trace_steps = job.traced(0, job.n_steps)
-    has_room = keep_draws or not has_draws
-    interrupted = False
-    with contextlib.ExitStack() as stack:
-        saved = stack.enter_context(Checkpoint(job, "sample" if keep_draws else "sample without draws"))
+    next(job.kept_pieces())  # raises where there are none
+    check_footprint(job, keep_draws=keep_draws, keep_trace=True, has_draws=brings_draws(job, keep_draws))
+    with Checkpoint(job, "sample" if keep_draws else "sample without draws") as saved:
         job = saved.complete(job)
-        outputs = job.room(steps.size, trace_steps.size)
-        driver = stack.enter_context(Driver(job, progress, keep_draws))
-        saved.restore(driver, outputs)
-        try:
-            for first, last in driver.growing_chunks(LONGEST_CHUNK if has_room else job.chunk_length):
-                room = outputs if has_room else job.room_of_chunk(first, last, outputs)
-                offset = driver.n_draws if keep_draws else 0
-                driver.advance(first, last, room, offset=offset, trace_offset=driver.n_traced)
-                driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
-                saved.after_chunk(driver, outputs)
-            saved.save(driver, outputs)
-        except KeyboardInterrupt:
-            interrupted = True
-        except Exception as error:
-            if job.calls_python and not isinstance(error, DivergenceError):
-                saved.save(driver, outputs)
-                attach_run(error, driver, driver.result(*so_far(driver, outputs, steps, trace_steps)))
-            raise
-        if interrupted:  # the chunk in which Ctrl-C was pressed came to its end, which may be a divergence
-            driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
-            saved.save(driver, outputs)
-    if interrupted:
-        warnings.warn(
-            f"interrupted after {driver.done} of {n_steps} steps; the run holds {driver.n_draws} of {steps.size} draws",
-            InterruptedWarning,
-            stacklevel=2,
-        )
-    run = driver.result(*so_far(driver, outputs, steps, trace_steps), interrupted)
+        run = execute(job, Run, saved, progress=progress, keep_draws=keep_draws, stacklevel=2)
     warn_about(run, stacklevel=2)
     return run
-
-
-def attach_run(error: Exception, driver: Driver, run: Run) -> None:
-    """Give what a Python target raised the run so far, and say so."""
-    with contextlib.suppress(Exception):  # an error that takes no attributes, such as a frozen one, is raised as it is
-        error.run = run  # type: ignore[attr-defined]
-        error.add_note(
-            f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` holds the "
-            f"{driver.n_draws} draws of each chain until then."
-        )
-
-
-def so_far(
-    driver: Driver, outputs: Outputs, steps: Integers, trace_steps: Integers
-) -> tuple[Outputs, Integers, Integers]:
-    """What of the outputs has been filled, and the steps it belongs to."""
-    draws, traced = min(driver.n_draws, steps.size), driver.n_traced
-    return outputs.of_draws(draws, traced), steps[:draws], trace_steps[:traced]
 
 
 def stream(
@@ -185,16 +130,10 @@ def stream(
     return stream_chunks(job, progress)
 
 
-def check_progress(progress: Any) -> None:
-    """Raise TypeError where ``progress`` is not None, True or False."""
-    if progress is not None:
-        check_flag("progress", progress)
-
-
 def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
     """The chunks of a checked job."""
     nothing = job.room(0, 0)
-    with Checkpoint(job, "stream") as saved, Driver(job, progress) as driver:
+    with Checkpoint(job, "stream") as saved, Driver(job, progress, Run) as driver:
         saved.restore(driver, nothing)
         if driver.done == job.n_steps:
             yield driver.result(nothing, np.zeros(0, np.int64), np.zeros(0, np.int64))

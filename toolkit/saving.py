@@ -15,7 +15,7 @@ from .describing import describe_problem, differences, from_json
 from .errors import LoadError
 from .formats import read_netcdf, read_npz, read_zarr, write_netcdf, write_npz, write_zarr
 from .problem import as_problem
-from .result import Run
+from .result import AnyRun, RunRecord
 
 SUFFIXES = (".npz", ".nc", ".zarr", ".zarr.zip")
 READERS: dict[str, Callable[[Path], tuple[Contents, str]]] = {
@@ -27,10 +27,10 @@ READERS: dict[str, Callable[[Path], tuple[Contents, str]]] = {
 FOREIGN = "is there already and is no saved run, so it is left alone"
 
 
-def save(run: Run, path: "str | os.PathLike[str]") -> None:
+def save(run: RunRecord, path: "str | os.PathLike[str]") -> None:
     """Write ``run`` to ``path``, as ``Run.save`` explains it."""
     place, suffix = checked_path(path)
-    writers: dict[str, Callable[[Run, Contents, Path], None]] = {
+    writers: dict[str, Callable[[RunRecord, Contents, Path], None]] = {
         ".npz": write_npz, ".nc": write_netcdf, ".zarr": write_zarr, ".zarr.zip": write_zarr,
     }  # fmt: skip
     place = Path(os.path.realpath(place))
@@ -51,16 +51,8 @@ def save(run: Run, path: "str | os.PathLike[str]") -> None:
         remove(work)
 
 
-def load(path: "str | os.PathLike[str]", problem: Any = None) -> Run:
-    """The run that ``run.save(path)`` wrote, all its arrays equal bit for bit, its sampler built again.
-
-    path: with the suffix it was saved with. problem: what was sampled; it is compared with what the file says of it.
-    None: a stand-in with its name, dimension and numbers, whose evaluation raises UnavailableError, as do functions of
-    one's own in a sampler. Code that another version of Python compiled is not compared. Nothing in a file is executed.
-    Raises ValueError for another suffix, and where ``problem`` differs, naming in what; LoadError, a ValueError, where
-    the file is torn, was edited or is no run; FileNotFoundError or another OSError where it cannot be read;
-    ImportError where the format needs the extra ``io``.
-    """
+def read_run(path: "str | os.PathLike[str]", problem: Any, run_class: type[AnyRun]) -> AnyRun:
+    """The run in the file at ``path``, as ``toolkit.load`` explains it, made a ``run_class``."""
     place, suffix = checked_path(path)
     given = None if problem is None else as_problem(problem)
     if not place.exists():
@@ -77,7 +69,7 @@ def load(path: "str | os.PathLike[str]", problem: Any = None) -> Run:
         if found:
             raise ValueError(f"problem must be the one of the run in {str(place)!r}, but differs: {'; '.join(found)}")
     with naming(place):
-        return run_of(contents, given)
+        return run_of(contents, given, run_class)
 
 
 @contextlib.contextmanager

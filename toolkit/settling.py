@@ -7,20 +7,20 @@ from numpy.typing import NDArray
 
 from .contour import Contour, Partition
 from .errors import ContourWarning
-from .result import Run
+from .result import RunRecord
 
-UNSETTLED, STEEPEST, RARE = 0.3, 10.0, 0.01
+UNSETTLED, STEEPEST, RARE_CONTOUR = 0.3, 10.0, 0.01
 BELOW, ABOVE = 0.1, 0.25
 STILL = 0.02  # share of accepted moves
 
 
-def warn_about(run: Run, stacklevel: int) -> None:
+def warn_about(run: RunRecord, stacklevel: int) -> None:
     """Warn where contour's θ has not settled, its multipliers are extreme, or energies lie outside its partition."""
     for message in doubts(run):
         warnings.warn(message, ContourWarning, stacklevel=stacklevel + 1)
 
 
-def doubts(run: Run) -> list[str]:
+def doubts(run: RunRecord) -> list[str]:
     """What speaks against the weights of ``run``, a sentence each.
 
     Thresholds, from runs with known truth: θ at a quarter to half of the way differs by 0.01 to 0.2 in L1 where it is
@@ -39,7 +39,7 @@ def doubts(run: Run) -> list[str]:
     steepest = largest_multiplier(run, contour.zeta, contour.partition)
     if steepest > STEEPEST:
         tests = run.sampler.dynamics.leapfrogs > 0
-        where = f"by up to {steepest:.0f} in bins with {RARE:.0%} of the visits or more"
+        where = f"by up to {steepest:.0f} in bins with {RARE_CONTOUR:.0%} of the visits or more"
         found.append(
             f"the gradient is to be multiplied {where}; proposals that would then be rejected follow the gradient as "
             "it is, and θ is slow to settle: give smaller steps or wider bins"
@@ -67,7 +67,7 @@ def doubts(run: Run) -> list[str]:
     return found
 
 
-def shares_outside(run: Run) -> tuple[float, float]:
+def shares_outside(run: RunRecord) -> tuple[float, float]:
     """Shares of the energies below and above the partition, of the chains at the temperature that has the most."""
     temperature = chain_temperatures(run)
     groups = np.array([run.counts.outside[temperature == t].sum(axis=0) for t in np.unique(temperature)])
@@ -75,15 +75,15 @@ def shares_outside(run: Run) -> tuple[float, float]:
     return float(below), float(above)
 
 
-def chain_temperatures(run: Run) -> NDArray[np.float64]:
+def chain_temperatures(run: RunRecord) -> NDArray[np.float64]:
     """The temperature that all replicas of a chain share, (chain,)."""
     return run.sampler.per_chain("temperatures", np.arange(run.n_chains), np.zeros(run.n_chains, np.int64))
 
 
-def largest_multiplier(run: Run, zeta: float, partition: Partition) -> float:
+def largest_multiplier(run: RunRecord, zeta: float, partition: Partition) -> float:
     """Largest |1 + ζ T (log θ(i) − log θ(i−1)) / Δu| over bins with enough visits, and over chains."""
     visits, theta = run.counts.visits, run.counts.theta
-    often = visits[:, 1:] >= RARE * visits.sum(axis=1, keepdims=True)
+    often = visits[:, 1:] >= RARE_CONTOUR * visits.sum(axis=1, keepdims=True)
     often &= visits[:, :-1] > 0
     temperature = chain_temperatures(run)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):

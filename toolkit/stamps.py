@@ -7,8 +7,11 @@ the old machine code without a word.
 import enum
 import functools
 import hashlib
+import platform
+import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -188,3 +191,32 @@ def cache_stamp(function: Callable[..., Any]) -> str | None:
             return None
         stamps.add(source_stamp(folder))
     return hashlib.sha256("\0".join([*sorted(stamps), *reads.contents]).encode(errors="surrogatepass")).hexdigest()
+
+
+def environment() -> dict[str, str]:
+    """Versions of what computes, a digest of the toolkit's sources (``sources``), and the machine."""
+    found = {"python": platform.python_version(), "sources": OWN_STAMP[:32]}
+    for package in ("manymodes", "numpy", "numba", "llvmlite", "scipy"):
+        try:
+            found[package] = installed_version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return {**found, "machine": machine(), "byte_order": sys.byteorder}
+
+
+@functools.cache
+def installed_version(package: str) -> str:
+    """The version of an installed distribution."""
+    return version(package)
+
+
+@functools.cache
+def machine() -> str:
+    """Processor, operating system and number of processors."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
+    except OSError:
+        pass
+    return f"{name}, {platform.machine()}, {platform.system()}"

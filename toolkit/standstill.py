@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .result import Run
+from .result import RunRecord
 
 LONG = 100  # steps at one place, from which a chain is spoken of
 BEYOND = 5.0  # times the longest standstill expected of moves that are made independently, at the rate of the run
@@ -21,14 +21,14 @@ class Standstill(NamedTuple):
     steps: int
 
 
-def can_stand(run: Run) -> bool:
+def can_stand(run: RunRecord) -> bool:
     """Whether a replica of the run can stay at its place: moves are tested, or taken back."""
     return run.sampler.dynamics.leapfrogs > 0 or (
         run.sampler.boundary.kind == "reject" and run.sampler.dynamics.draws_noise
     )
 
 
-def longest_standstill(run: Run) -> tuple[Standstill, float]:
+def longest_standstill(run: RunRecord) -> tuple[Standstill, float]:
     """The longest standstill between kept draws, and the share of them that differ from the one before.
 
     A replica whose draws are equal at both ends has not moved between, but for a return to the same 53 bits.
@@ -47,7 +47,7 @@ def longest_standstill(run: Run) -> tuple[Standstill, float]:
     return worst, moved / max(1, pairs)
 
 
-def standstills(run: Run) -> Iterator[str]:
+def standstills(run: RunRecord) -> Iterator[str]:
     """A sentence on the chain that stands still for longest, or on those that have never moved."""
     if not can_stand(run):
         return
@@ -74,7 +74,7 @@ def standstills(run: Run) -> Iterator[str]:
         )
 
 
-def remedy_of(run: Run) -> str:
+def remedy_of(run: RunRecord) -> str:
     """What lets a chain move on."""
     dynamics = run.sampler.dynamics
     cause = "its moves were rejected" + (" or taken back at the wall" if run.sampler.boundary.kind == "reject" else "")

@@ -3,45 +3,10 @@
 import contextlib
 import io
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
+from .job import Paths
 from .records import Stored, write_record
-
-
-class Paths(NamedTuple):
-    """The files of one checkpoint: the state, the state before, the one being written, and the journal of draws."""
-
-    state: str
-    previous: str
-    writing: str
-    journal: str
-
-
-LONGEST_NAME, LONGEST_PATH = 240, 2000  # what file systems take, less the ends of the names of the files beside it
-
-
-def check_checkpoint(path: Any) -> Paths | None:
-    """The files for a checkpoint at ``path``; None for None. Raises TypeError or ValueError where it cannot be one."""
-    if path is None:
-        return None
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise TypeError(f"checkpoint must be None or the path of a file, got {path!r} of type {type(path).__name__}")
-    given = os.fspath(path)
-    if not given or "\0" in given:
-        raise ValueError(f"checkpoint must be the path of a file, got {given!r}")
-    if len(os.fsencode(given)) > LONGEST_PATH or len(os.fsencode(os.path.basename(given))) > LONGEST_NAME:
-        raise ValueError(
-            f"checkpoint must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
-            f"all, got {given!r:.80}…"
-        )
-    whole = os.path.realpath(given)
-    if not os.path.isdir(os.path.dirname(whole)):
-        raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")
-    paths = Paths(whole, f"{whole}.previous", f"{whole}.writing", f"{whole}.draws")
-    for name in paths:
-        if os.path.isdir(given) or given.endswith(os.sep) or (os.path.lexists(name) and not os.path.isfile(name)):
-            raise ValueError(f"checkpoint must be the path of a file, got {given!r}, and {name!r} is none")
-    return paths
 
 
 def write_state(paths: Paths, info: dict[str, Any], arrays: dict[str, Stored], *, keeps_last: bool) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from .block_rows import ALIVE, ENERGY, POTENTIAL, TEMPERATURE, WEIGHT
 from .checks import check_number
 from .compiling import kernel
 from .maths import exp, fma, log, select
@@ -156,3 +157,24 @@ def measure_all(position, copy, distances, chain, n_chains, n_replicas):
                 for j in range(count):
                     squares[j] = fma(others[j] - x, others[j] - x, squares[j])
             first += count
+
+
+def temper_by_stein(state, numbers, parameters, step, samples, changes):
+    """Put Stein's direction in the gradients' place; a particle that diverges moves the others no more."""
+    rows, alive = state.rows, state.rows[ALIVE]
+    if samples:
+        for lane in range(alive.size):
+            alive[lane] = rows[ENERGY, lane] - rows[ENERGY, lane]
+        for d in range(state.gradient.shape[0]):
+            for lane in range(alive.size):
+                alive[lane] += state.gradient[d, lane] - state.gradient[d, lane]
+        for lane in range(alive.size):
+            diverges = alive[lane] != 0.0 and state.status[lane] == 0  # true for nan
+            state.status[lane] = select(diverges, step + 1, state.status[lane])
+        for d in range(state.gradient.shape[0]):
+            for lane in range(alive.size):
+                state.gradient[d, lane] = select(alive[lane] == 0.0, state.gradient[d, lane], 0.0)
+        stein_gradients(
+            state.position, state.gradient, rows[TEMPERATURE], state.foot, rows[WEIGHT], state.distances,
+            rows[POTENTIAL], numbers.n_chains, numbers.n_replicas, parameters[0],
+        )  # fmt: skip

@@ -12,7 +12,7 @@ from .checks import check_count, check_instance
 from .coordinates import MOST_ROWS
 from .law_runs import halved
 from .moments import MomentsSoFar
-from .result import Run
+from .run import Run
 from .sampler import Sampler
 from .sampling import sample
 from .seeds import HALF_STEP, STEP_SIZE, derived_seed

@@ -9,7 +9,8 @@ from .continuous import ContinuousTempering
 from .contour import Contour
 from .exchange import AdaptedCorrection, EstimatedCorrection, ReplicaExchange
 from .moments import MomentsSoFar
-from .result import Run
+from .result import RunRecord
+from .settings import spelled
 from .stein import Stein
 from .weighting import weighted_ess
 
@@ -19,7 +20,7 @@ MOST_PAIRS = 8
 BIASED = "by the step size, as no Metropolis test takes it away: toolkit.check_step_size(run) measures it"
 
 
-def lines_of(run: Run) -> list[tuple[str, str]]:
+def lines_of(run: RunRecord) -> list[tuple[str, str]]:
     """The parts of the sampler, what was done, and what was counted: a label and a text each."""
     sampler, problem = run.sampler, run.problem
     draws = run.replica_draws.shape[2]
@@ -55,19 +56,7 @@ def counted_out(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def spelled(name: str, values: Floats) -> str:
-    """Step sizes or temperatures, (R,) or (chain, R), in words."""
-    if values.ndim == 2 and (values != values[0]).any():
-        return f"{name}s {values.min():g} to {values.max():g} by chain"
-    row = np.atleast_2d(values)[0]
-    if (row == row[0]).all():
-        return f"{name} {row[0]:g}"
-    if row.size > 6:
-        return f"{row.size} {name}s {row[0]:g} to {row[-1]:g}"
-    return f"{name}s " + ", ".join(f"{value:g}" for value in row)
-
-
-def tempering_words(run: Run) -> str:
+def tempering_words(run: RunRecord) -> str:
     """The tempering with its important numbers."""
     match run.sampler.tempering:
         case ReplicaExchange() as exchange:
@@ -89,14 +78,14 @@ def tempering_words(run: Run) -> str:
     return "none"
 
 
-def boundary_words(run: Run) -> str:
+def boundary_words(run: RunRecord) -> str:
     """What happens at the edge, and where that is."""
     boundary, domain = run.sampler.boundary, run.problem.domain
     number = f" (λ = {boundary.coefficient:g})" if boundary.coefficient else ""
     return f"{boundary.kind}{number}" + (f", at the edge of {domain.name}" if domain is not None else "")
 
 
-def counted(run: Run) -> list[tuple[str, str]]:
+def counted(run: RunRecord) -> list[tuple[str, str]]:
     """What the parts of the sampler counted, where they are there."""
     found, sampler, counts = [], run.sampler, run.counts
     if isinstance(sampler.tempering, ReplicaExchange):
@@ -132,7 +121,7 @@ def spread(values: Any, form: str) -> str:
     return mean if low == high else f"{mean} ({low} to {high})"
 
 
-def weight_share(run: Run) -> Floats | None:
+def weight_share(run: RunRecord) -> Floats | None:
     """Share of each chain's draws that its weights leave, (chain,); None without weights or draws."""
     if not run.sampler.is_weighted:
         return None

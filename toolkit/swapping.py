@@ -3,6 +3,7 @@
 import numpy as np
 from numba import uint64
 
+from .block_rows import ALIVE, ENERGY, LOG_WEIGHT, PLACE, POTENTIAL, STEP_SIZE, TEMPERATURE, WEIGHT
 from .compiling import apart, inlined, kernel
 from .exchange import (
     ADAPT_UNTIL,
@@ -20,7 +21,7 @@ from .exchange import (
     THRESHOLD,
     WINDOW,
 )
-from .exchanging import COLDNESS, HALF_KICK, HEAT, HEAT_OF_PAIR, exchange, exchange_momenta, find_heat
+from .exchanging import COLDNESS, HALF_KICK, HEAT, HEAT_OF_PAIR, exchange, exchange_momenta, find_heat, find_rungs
 from .maths import exp, power, select
 from .philox import ENERGY_NOISE, SWAP, normal_pair, uniform_pair
 
@@ -170,3 +171,26 @@ def estimate_corrections(variance, state, parameters, step, seed, chain, replica
                 seen = 0.5 * (variance[cold * n_chains + c] + variance[hot * n_chains + c])
                 state.correction[pair, c] += weight * (seen - state.correction[pair, c])
             pair += 1
+
+
+def temper_by_exchange(state, numbers, parameters, step, samples, changes):
+    """Estimate corrections, where the schedule explores too, and attempt swaps, where they are due."""
+    rows = state.rows
+    energy, alive, rungs = rows[ENERGY], rows[ALIVE], rows[PLACE : LOG_WEIGHT + 1]
+    if changes > 1:
+        find_rungs(rungs, rows[STEP_SIZE], rows[TEMPERATURE], numbers.n_chains, state.momentum.shape[0] > 0)
+    if step == 0:
+        return
+    if parameters[ESTIMATE_EVERY] > 0.0 and step % int(parameters[ESTIMATE_EVERY]) == 0:
+        estimate_corrections(
+            rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain, state.replica,
+            numbers.n_chains, numbers.n_replicas, parameters[SCHEME] == ALL_PAIRS,
+        )  # fmt: skip
+    if samples and step % int(parameters[SWAP_EVERY]) == 0:
+        for lane in range(energy.size):
+            alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
+        swap_replicas(
+            state.position, state.momentum, state.memory[: numbers.n_thermostats], state.gradient, state.curvature,
+            rungs, energy, rows[TEMPERATURE], alive, rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters,
+            step, numbers.seed, state.chain, numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
+        )  # fmt: skip

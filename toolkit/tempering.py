@@ -1,9 +1,27 @@
 """Tempering: how replicas help each other, or themselves, over barriers."""
 
+from collections.abc import Callable
+
+from .block_rows import (
+    CONTINUOUS,
+    CONTOUR,
+    EXCHANGE,
+    NO_TEMPERING,
+    STEIN,
+)
 from .continuous import ContinuousTempering, continuous_tempering
 from .contour import Contour, Partition, contour, step_decay
-from .exchange import ReplicaExchange, adapted_correction, estimated_correction, replica_exchange
-from .stein import Stein, stein
+from .coupling import temper_by_coupling
+from .exchange import (
+    ReplicaExchange,
+    adapted_correction,
+    estimated_correction,
+    replica_exchange,
+)
+from .learning import temper_by_contour
+from .stein import Stein, stein, temper_by_stein
+from .swapping import temper_by_exchange
+from .tempers import temper_not
 
 Tempering = ReplicaExchange | Contour | ContinuousTempering | Stein
 
@@ -21,3 +39,12 @@ __all__ = [
     "stein",
     "step_decay",
 ]
+
+
+TEMPERS: dict[int, Callable[..., None]] = {
+    NO_TEMPERING: temper_not,
+    EXCHANGE: temper_by_exchange,
+    CONTOUR: temper_by_contour,
+    CONTINUOUS: temper_by_coupling,
+    STEIN: temper_by_stein,
+}

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .checks import check_array, check_count, check_instance
 from .memory import check_room
-from .result import Run, Trace
+from .result import RunRecord, Trace
 from .sampler import Sampler
 from .tempering import ContinuousTempering
 
@@ -60,7 +60,7 @@ def coupling_thermostat_law(sampler: Sampler) -> NormalLaw:
     return NormalLaw(mean, float(np.sqrt(h * temperature / tempering.inertia)))
 
 
-def effective_temperature(run: Run) -> Array:
+def effective_temperature(run: RunRecord) -> Array:
     """T/λ(ξ) at the times of ``run.trace``, (chain, replica, time): the temperature at which the replica moved.
 
     Raises ValueError for a run without trace or without continuous tempering.
@@ -70,7 +70,7 @@ def effective_temperature(run: Run) -> Array:
     return np.asarray(temperatures[:, :, None] / trace.fields["multiplier"])
 
 
-def coupling_histogram(run: Run, n_bins: int = 20) -> tuple[Array, Array]:
+def coupling_histogram(run: RunRecord, n_bins: int = 20) -> tuple[Array, Array]:
     """Share of the trace after burn-in that ξ spent in each of ``n_bins`` equal bins of [−1, 1], and the bins' edges.
 
     Shares (chain, replica, bin) sum to 1 for each replica; where the bias has settled all are 1 / n_bins.
@@ -95,9 +95,9 @@ def running_average(values: Any) -> Array:
     return np.asarray(np.cumsum(array, axis=-1) / np.arange(1, array.shape[-1] + 1))
 
 
-def coupled_trace(run: Run) -> Trace:
+def coupled_trace(run: RunRecord) -> Trace:
     """The trace of a run with continuous tempering. Raises TypeError or ValueError where there is none."""
-    check_instance("run", run, Run)
+    check_instance("run", run, RunRecord)
     coupled(run.sampler)
     if run.trace is None:
         raise ValueError("run must have a trace, got None; give trace_every to sample")

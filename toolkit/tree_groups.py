@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from . import weighting
 from .contents import Contents
 from .errors import ContourWarning
-from .result import Run
+from .result import RunRecord
 from .sample_statistics import sample_statistics
 from .seeds import RESAMPLING, derived_seed
 
@@ -36,7 +36,7 @@ class Tree(NamedTuple):
     places: dict[str, Place]
 
 
-def grow(run: Run, contents: Contents) -> Tree:
+def grow(run: RunRecord, contents: Contents) -> Tree:
     """The groups that ArviZ knows, those beside them, and ``run`` with all that has no place in the others."""
     tree = Tree({}, {}, {})
     folds = run.sampler.n_target_replicas
@@ -68,7 +68,7 @@ def grow(run: Run, contents: Contents) -> Tree:
     return tree
 
 
-def add_resampled(run: Run, tree: Tree) -> None:
+def add_resampled(run: RunRecord, tree: Tree) -> None:
     """``posterior`` and ``sample_stats`` of a weighted run: as many equally weighted draws, made by resampling."""
     weights = run.weights
     usable = np.isfinite(weights).all(axis=1) & (weights.max(axis=1, initial=0.0) > 0.0)
@@ -97,12 +97,12 @@ def add_resampled(run: Run, tree: Tree) -> None:
     tree.groups["sample_stats"]["source_draw"] = (("chain", "draw"), picked, "the draw in 'weighted_posterior'")
 
 
-def resample_seed(run: Run) -> int:
+def resample_seed(run: RunRecord) -> int:
     """The seed by which weighted draws are resampled."""
     return derived_seed(run.seed, RESAMPLING)
 
 
-def add_replicas(run: Run, tree: Tree) -> None:
+def add_replicas(run: RunRecord, tree: Tree) -> None:
     """``replicas``: draws of all temperatures, where all were kept."""
     dims = ("chain", "replica", "draw")
     group: dict[str, Any] = {"x": ((*dims, "x_dim"), run.replica_draws, "draws of every replica")}
@@ -122,7 +122,7 @@ def add_replicas(run: Run, tree: Tree) -> None:
     tree.coordinates["replicas"] = {"temperature": (named, temperatures)}
 
 
-def add_constants(run: Run, tree: Tree) -> None:
+def add_constants(run: RunRecord, tree: Tree) -> None:
     """``constant_data``: the start, the target's numbers and the domain's tables."""
     group: dict[str, Any] = {"init": (("chain", "start", "x_dim"), run.init, "where every replica started")}
     tree.places["init"] = Place("constant_data", "init")
@@ -139,7 +139,7 @@ def add_constants(run: Run, tree: Tree) -> None:
     tree.groups["constant_data"] = group
 
 
-def add_learned(run: Run, tree: Tree) -> None:
+def add_learned(run: RunRecord, tree: Tree) -> None:
     """``contour``: the partition and what was learned of it; ``trace``."""
     if run.partition is not None:
         dims = ("chain", "bin")
@@ -172,7 +172,7 @@ def free_name(name: str, taken: Any) -> str:
     return safe
 
 
-def add_rest(run: Run, contents: Contents, tree: Tree) -> None:
+def add_rest(run: RunRecord, contents: Contents, tree: Tree) -> None:
     """``run``: the arrays that have no place yet, counts before all."""
     group: dict[str, Any] = {}
     for name, array in contents.arrays.items():
@@ -194,7 +194,7 @@ def add_rest(run: Run, contents: Contents, tree: Tree) -> None:
     tree.groups["run"] = group
 
 
-def add_accumulated(run: Run, tree: Tree) -> None:
+def add_accumulated(run: RunRecord, tree: Tree) -> None:
     """``accumulated``: what came of the accumulators, one variable for each array."""
     found: dict[str, Any] = {}
     for name, result in run.accumulated.items():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .coordinates import Coordinates, Table
-from .result import Run
+from .result import RunRecord
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class Comparison(NamedTuple):
     words: str
 
 
-def compared(run: Run, tables: list[Table]) -> Comparison | None:
+def compared(run: RunRecord, tables: list[Table]) -> Comparison | None:
     """``run`` beside the truth; None where this is not at hand, or is not the law that is sampled."""
     truth, known = run.problem.truth, getattr(run.problem.truth, "at_hand", ())
     cold = run.sampler.arrays["temperatures"][..., : run.sampler.n_target_replicas]
@@ -56,7 +56,7 @@ def compared(run: Run, tables: list[Table]) -> Comparison | None:
     return Comparison(found.size, int(found.sum()), missed, probability, "; ".join(parts))
 
 
-def some_points(run: Run) -> Floats:
+def some_points(run: RunRecord) -> Floats:
     """Draws (n, dim) of whole chains, evenly spaced, ``MOST_POINTS`` at most, about."""
     whole = np.flatnonzero((run.counts.status == 0).all(axis=1))
     targets, moments, dim = run.sampler.n_target_replicas, *run.replica_draws.shape[2:]

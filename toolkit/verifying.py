@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from .bit_causes import likely_cause
 from .bit_checks import Case, Verdict, check_bits
-from .blocks import Layout
 from .checks import check_count
 from .errors import ContourWarning, DivergenceError
 from .gradient_check import GradientError, check_gradient
@@ -31,11 +30,6 @@ KEPT = 4000  # draws per chain, about
 ROOM = 2**25  # numbers of the draws in memory at a time
 BIT_CHAINS, BIT_STEPS = 13, 240
 N_EXACT = 20_000
-PLAIN: dict[str, Any] = {
-    "backend": "cpu", "dtype": "float64", "threads": None, "keep_replicas": False, "keep_energies": False,
-    "keep_statistics": False, "trace_every": None, "accumulators": None, "checkpoint": None, "checkpoint_every": 60.0,
-    "layout": Layout(),
-}  # fmt: skip
 LAWS = ("mean", "covariance", "mode weights", "cells", "energies", "Stein's identity", "laws")
 MARKS = {True: "passed", False: "FAILED", None: "not checked"}
 
@@ -193,7 +187,7 @@ def setting_of(
     thin = min(max(1, (n_steps - burn_in) // kept) | 1, n_steps - burn_in)  # odd: a schedule may keep every second step
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin,
-        init=start[:n_chains] if starts_exact else start, **PLAIN,
+        init=start[:n_chains] if starts_exact else start,
     )  # fmt: skip
     job.kept_steps()
     if not starts_exact:
@@ -226,7 +220,7 @@ def case_of(setting: Setting, seed: int) -> Case:
         try:
             make_job(
                 case.problem, case.sampler, n_steps=n_steps, burn_in=n_steps // 4, thin=1, seed=seed,
-                n_chains=len(init), init=init, **PLAIN,
+                n_chains=len(init), init=init,
             ).kept_steps()  # fmt: skip
             break
         except ValueError:

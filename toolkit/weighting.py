@@ -1,16 +1,12 @@
 """Weighted draws: how many equal ones they are worth, and equally weighted draws made of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .checks import check_array, check_count, check_flag
-from .contour import Contour
 from .memory import check_room
-
-if TYPE_CHECKING:
-    from .result import Run
 
 __all__ = ["resample"]
 
@@ -63,26 +59,6 @@ def resample(
         ends[np.flatnonzero(share)[-1] :] = size  # rounding must not lose one, nor give it to a draw of weight 0
         picked[chain] = np.repeat(points[chain], np.diff(ends, prepend=0.0).astype(np.int64), axis=0)
     return picked
-
-
-def shares_of(run: "Run") -> Array | None:
-    """How much each draw of a run counts, (chain · draw,), in all 1; None where all count alike.
-
-    Contour knows its weights up to a factor of each chain, so its chains count alike; those of others are of all
-    together. Raises ValueError where no draw has any, or none of a chain of contour.
-    """
-    if run.replica_weights is None:
-        return None
-    by_chain = isinstance(run.sampler.tempering, Contour)
-    weights = run.weights if by_chain else run.weights.reshape(1, -1)
-    if not weights.size:
-        return np.zeros(0)
-    empty = ~(weights > 0.0).any(axis=1)
-    if empty.any():
-        who = f"chain {int(np.argmax(empty))}" if by_chain else "the run"
-        raise ValueError(f"run must have draws of weight > 0, and {who} has none: a longer one has some that count")
-    shares = check_weights(weights, "weights of the run")
-    return np.asarray(shares.ravel() / len(shares))
 
 
 def check_weights(weights: Any, name: str = "weights") -> Array:

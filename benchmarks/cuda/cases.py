@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sysid import identification, likelihoods, systems
+from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from targets import constrained, mixtures, shapes
 from toolkit import Sampler, samplers, tempering
@@ -49,7 +49,7 @@ def lorenz() -> Case:
     """SGLD for Lorenz's three parameters from 10,001 velocities, minibatches of 4,096 as windows."""
     energy = likelihoods.derivative(noise="mean", batch_size=4096, batches="windows")
     system = systems.lorenz()
-    problem = identification(simulate(system, np.arange(10_001) * 0.01, seed=0), system, likelihood=energy)
+    problem = identify(simulate(system, np.arange(10_001) * 0.01, seed=0), system, likelihood=energy)
     return Case("lorenz", problem, samplers.sgld(5e-6), problem.prepared.start)
 
 

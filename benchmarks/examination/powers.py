@@ -45,12 +45,12 @@ def slope_at_minus_one() -> str:
 def duffing(function: Callable[..., Any]) -> str:
     """k and c of a run, and the energy and its gradient at the truth."""
     import toolkit
-    from sysid import Series, identification, systems
+    from sysid import Series, identify, systems
     from toolkit import sample, samplers
 
     names: dict[str, Any] = {"states": ("x", "v"), "parameters": ("k", "c")}
     system = systems.own(function, **names, usual=[0.5, 0.2], start=[1.0, 0.1])
-    problem = identification(
+    problem = identify(
         Series(*data_of(by_product, "duffing", (1.0, 0.0), 20.0), ("x", "v")), system, likelihood="trajectory"
     )
     scaled = problem.scaled()
@@ -72,13 +72,13 @@ def duffing(function: Callable[..., Any]) -> str:
 
 def fitzhugh_nagumo(start: tuple[float, float]) -> str:
     """The parameters found first, from a system whose ``start`` is this."""
-    from sysid import Series, identification, systems
+    from sysid import Series, identify, systems
 
     system = systems.own(
         membrane, states=("v", "w"), parameters=("I", "a", "b", "eps"), usual=[0.4, 0.5, 0.5, 0.1], start=list(start)
     )
     series = Series(*data_of(membrane, "fitzhugh_nagumo", (-1.0, 1.0), 80.0), ("v", "w"))
-    found = identification(series, system, likelihood="trajectory").prepared.start
+    found = identify(series, system, likelihood="trajectory").prepared.start
     return f"I, a, b, eps = {', '.join(f'{value:.3f}' for value in found[:4])}"
 
 

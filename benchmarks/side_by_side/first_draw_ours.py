@@ -106,7 +106,7 @@ def icsgld() -> Stages:
 
 def identification() -> Stages:
     """Lorenz's three parameters from 1,001 states and velocities, data simulated."""
-    from sysid import identification, systems
+    from sysid import identify, systems
     from sysid.data import simulate
     from toolkit import sample, samplers
 
@@ -115,7 +115,7 @@ def identification() -> Stages:
     def draw(h: float = 1e-6) -> object:
         system = systems.lorenz()
         data = simulate(system, [0.01 * k for k in range(1_001)], seed=0)
-        problem = identification(data, system)
+        problem = identify(data, system)
         return sample(problem, samplers.sgld(h), n_steps=1, seed=0, init=problem.prepared.start)
 
     yield "first draw", draw

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from figures.papers.r2sgld.identification import BATCH, data_of
-from sysid import identification, likelihoods, systems
+from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from sysid.libraries import polynomial
 
@@ -43,7 +43,7 @@ MANY_DRAWS: dict[str, Any] = {"generators": ("threefry2x32", "unsafe_rbg"), "cha
 def of_velocities(name: str) -> Iterator[Case]:
     """Exact velocities, as in the r2SGLD paper; rivals' equations are written out in ``identification_numpy``."""
     system, data = systems.catalogue()[name], data_of(name)
-    problem = identification(data, system, likelihood=likelihoods.derivative(noise="mean"))
+    problem = identify(data, system, likelihood=likelihoods.derivative(noise="mean"))
     features, known = by_numpy.EQUATIONS[name](data.values)
     assert data.velocities is not None
     numbers: dict[str, Any] = {"features": features, "rest": data.velocities - known}
@@ -56,7 +56,7 @@ def of_velocities(name: str) -> Iterator[Case]:
         energy = likelihoods.derivative(noise="mean", batch_size=BATCH, batches=batches)
         ways = ["windows"] if batches == "windows" else ["independent rows", "independent terms"]
         yield Case(
-            "derivative", name, f"{batches}, {BATCH} of {len(data)}", identification(data, system, likelihood=energy),
+            "derivative", name, f"{batches}, {BATCH} of {len(data)}", identify(data, system, likelihood=energy),
             (batches, numbers), {"JAX": [(way, numbers) for way in ways]},
             **(MANY_DRAWS if batches == "independent" else {}),
         )  # fmt: skip
@@ -66,7 +66,7 @@ def of_noisy_states(name: str) -> Case:
     """The weak form, with all coefficients of all quadratic terms free."""
     system = systems.catalogue()[name]
     data = simulate(system, np.linspace(0.0, 10.0, 1001), noise=0.01, seed=1)
-    problem = identification(data, polynomial(system.states, 2), likelihood="weak")
+    problem = identify(data, polynomial(system.states, 2), likelihood="weak")
     assert problem.prepared.quadratic is not None
     mean, precision, _ = problem.prepared.quadratic
     numbers = {"precision": precision, "pull": precision @ mean}
@@ -83,10 +83,10 @@ def of_trajectories(name: str) -> Iterator[Case]:
     numbers = {"system": name, "values": data.values, "sd": SD, "h": h, "steps": STEPS, "mode": "forward"}
     numpy = ("trajectory", {"system": name, "times": times, "values": data.values, "sd": SD})
     peers = {"JAX": [("scan", numbers)], "diffrax": [("diffrax", numbers | {"solver": "Dopri5"})]}
-    exact = identification(data, system, likelihood=energy)
+    exact = identify(data, system, likelihood=energy)
     yield Case("trajectory", name, "21 states", exact, numpy, peers, generators=("threefry2x32",))
     if name == "lotka_volterra":
-        general = identification(data, replace(system, terms=None), likelihood=energy)
+        general = identify(data, replace(system, terms=None), likelihood=energy)
         user = f"{name}, as a user's function"
         yield Case("trajectory", user, "21 states", general, numpy, peers, generators=("threefry2x32",))
 

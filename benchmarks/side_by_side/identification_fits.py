@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.peers.host import Peer, PeerError
 from benchmarks.rounds import interleaved, wall
 from benchmarks.tables import Table, ratio_cells
-from sysid import identification, likelihoods, systems
+from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from sysid.data.series import Series
 from sysid.libraries import polynomial
@@ -44,7 +44,7 @@ def error(coefficients: Any) -> float:
 
 def closed_form(data: Series, likelihood: Any) -> tuple[Array, int]:
     """Medians (30,) of a flat posterior, and a number of independent draws from it."""
-    posterior = identification(data, polynomial(data.states, 2), likelihood=likelihood).posterior
+    posterior = identify(data, polynomial(data.states, 2), likelihood=likelihood).posterior
     assert posterior is not None
     draws = np.random.default_rng(0).multivariate_normal(posterior.mean, posterior.covariance, 10_000)
     return np.median(draws, axis=0), len(draws)
@@ -52,7 +52,7 @@ def closed_form(data: Series, likelihood: Any) -> tuple[Array, int]:
 
 def by_chains(data: Series, likelihood: Any) -> tuple[Array, int]:
     """The same by HMC in scaled positions, 64 chains."""
-    problem = identification(data, polynomial(data.states, 2), likelihood=likelihood).scaled()
+    problem = identify(data, polynomial(data.states, 2), likelihood=likelihood).scaled()
     sampler = samplers.hmc(0.4, n_leapfrogs=4, random_length=False)
     run = sample(problem, sampler, n_steps=1000, burn_in=200, thin=5, n_chains=64, seed=1, threads=1, progress=False)
     draws = problem.parameters(run)

@@ -47,11 +47,11 @@ def run(case: str, chains: int) -> None:
         given = {"n_steps": 1000, "n_chains": chains, "seed": 0, "keep_draws": False}
         sample(cosine, samplers.sgld(1e-3), accumulators=gathered, **given)
     elif case == "identification":
-        from sysid import identification, likelihoods, systems
+        from sysid import identify, likelihoods, systems
         from sysid.data import simulate
 
         data = simulate(systems.lorenz(), np.arange(10_001) * 0.01, seed=0)
-        problem = identification(data, systems.lorenz(), likelihood=likelihoods.derivative(noise="mean"))
+        problem = identify(data, systems.lorenz(), likelihood=likelihoods.derivative(noise="mean"))
         sample(problem, samplers.sgld(5e-6), init=problem.prepared.start, **last)
     elif case != "import":
         raise ValueError(case)

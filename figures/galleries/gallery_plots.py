@@ -17,18 +17,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Data, Study, run_script
-from figures.plots import (
-    densities,
-    kl_curves,
-    phase_portraits,
-    posteriors,
-    style,
-    swap_paths,
-    theta_spectra,
-    trace_plots,
-    trajectories,
+from figures import (
+    Data,
+    Study,
+    density,
+    kl_curve,
+    phase_portrait,
+    posterior,
+    run_script,
+    swaps,
+    theta_spectrum,
+    traces,
+    trajectory,
 )
+from figures.plots import style
 from sysid import systems
 from sysid.solvers import integrate
 from targets import constrained, domains, mixtures, shapes
@@ -116,27 +118,27 @@ def draw(data: Data) -> Figure:
     """Two rows of four panels, of square axes where both of them are places."""
     figure, panels = plt.subplots(2, 4, figsize=(style.WIDTH, 3.9))
     a, b, c, d, e, f, g, h = panels.flat
-    densities(data["cells"], a, x_edges=EDGES, y_edges=EDGES, shape=SHAPE)
-    (lines,) = trajectories(data["path"], b, colours=data["multiplier"], cmap="cividis", linewidth=0.5)
+    density(data["cells"], a, x_edges=EDGES, y_edges=EDGES, shape=SHAPE)
+    (lines,) = trajectory(data["path"], b, colours=data["multiplier"], cmap="cividis", linewidth=0.5)
     b.set(aspect="equal", xlim=(-2.5, 2.5), ylim=(-2.5, 2.5))
     below: dict[str, Any] = {"cax": b.inset_axes([0.0, -0.26, 1.0, 0.06]), "orientation": "horizontal"}
     figure.colorbar(lines, **below, label="factor on the gradient")
     for name, label, colour in (("sgld", "R-SGLD", style.LIGHT), ("r2sgld", "r2SGLD", style.MEDIUM)):
-        kl_curves(data["at"], data[f"kl_{name}"], c, label=label, color=colour)
+        kl_curve(data["at"], data[f"kl_{name}"], c, label=label, color=colour)
     c.plot(data["at"], data["floor"], label="independent", **style.TRUTH)
     c.set(xscale="log", yscale="log", xlabel="draws", ylabel="KL, nats")
     c.legend(loc="lower left", handlelength=1.2, borderaxespad=0.1)
     seen: dict[str, Any] = {"bandwidth": 0.25, "limits": (-11.0, 9.0), "truth": pair, "true_value": -6.0}
-    posteriors(data["draws"], d, weights=data["weights"], **seen, color=style.MEDIUM)
+    posterior(data["draws"], d, weights=data["weights"], **seen, color=style.MEDIUM)
     d.set(xlabel="$x$", ylabel="density", ylim=(0.0, None))
     predators = systems.lotka_volterra()
-    phase_portraits(data["orbits"], e, field=predators, limits=((0.0, 45.0), (0.0, 27.0)), color=style.MEDIUM)
+    phase_portrait(data["orbits"], e, field=predators, limits=((0.0, 45.0), (0.0, 27.0)), color=style.MEDIUM)
     e.set(xlabel="prey", ylabel="predators")
-    theta_spectra(data["theta"], f, edges=BINS.edges, truth=data["probabilities"], color=style.MEDIUM)
+    theta_spectrum(data["theta"], f, edges=BINS.edges, truth=data["probabilities"], color=style.MEDIUM)
     f.set(xlabel="energy $U$, nats", ylabel="probability of a bin")
-    swap_paths(data["walkers"], g)
+    swaps(data["walkers"], g)
     g.set(xlabel="step", ylabel="rung, coldest first")
-    trace_plots(data["thermostats"], h, at=data["steps"])
+    traces(data["thermostats"], h, at=data["steps"])
     h.set(xlabel="step", ylabel="thermostat")
     for axes, letter, name in zip(panels.flat, "abcdefgh", NAMES, strict=True):
         axes.set_title(f"({letter}) {name}", loc="left")

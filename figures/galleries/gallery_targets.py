@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from figures import Data, Study, run_script
 from figures.plots import style
-from targets import catalogue_entries
+from targets import catalogue
 from toolkit import Target
 
 COLUMNS = 5
@@ -24,7 +24,7 @@ SLOW = ("cosine", "egg_box", "muller_brown", "himmelblau", "logistic_regression"
 
 def targets_drawn(*, quick: bool) -> list[Target]:
     """All targets; in the quick version those whose truth is found at once."""
-    return [target for target in catalogue_entries() if not (quick and target.name.startswith(SLOW))]
+    return [target for target in catalogue() if not (quick and target.name.startswith(SLOW))]
 
 
 def limits(values: NDArray[np.float64]) -> tuple[float, float]:
@@ -60,7 +60,7 @@ def measure(study: Study) -> dict[str, Any]:
 
 def draw(data: Data) -> Figure:
     """A panel per target."""
-    targets = [target for target in catalogue_entries() if f"{target.name}: masses" in data]
+    targets = [target for target in catalogue() if f"{target.name}: masses" in data]
     lines = -(-len(targets) // COLUMNS)
     figure, panels = plt.subplots(lines, COLUMNS, figsize=(style.WIDTH, 1.5 * lines))
     for target, axes in zip(targets, panels.flat, strict=False):
@@ -95,7 +95,7 @@ def table(data: Data) -> list[dict[str, Any]]:
     keys = ("dim", "log_normaliser", "modes", "lightest_mode", "energy_median", "accuracy")
     return [
         {"target": target.name, **{key: data[f"{target.name}: {key}"].item() for key in keys}}
-        for target in catalogue_entries()
+        for target in catalogue()
         if f"{target.name}: masses" in data
     ]  # fmt: skip
 

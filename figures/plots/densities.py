@@ -10,7 +10,7 @@ from targets.shapes import Shape
 from toolkit import Run
 from toolkit.checks import check_array, check_edges, check_instance, check_number
 from toolkit.diagnostics import cell_counts
-from toolkit.weighting import shares_of
+from toolkit.result import shares_of
 
 
 def density(

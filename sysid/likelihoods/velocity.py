@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from targets.posteriors.minibatch import draw_pair
 from targets.posteriors.quadratic import N_NUMBERS, quadratic_numbers, use_quadratic
+from toolkit.block_rows import COUNTER_ROWS, MODE
 from toolkit.checks import check_array, check_choice, check_count
 from toolkit.compiling import kernel
-from toolkit.evaluation import COUNTER_ROWS, MODE
 from toolkit.maths import fma
 
 from ..data.series import Series, check_series

@@ -14,9 +14,9 @@ from typing import Any
 
 from numba import uint64
 
+from toolkit.block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from toolkit.checks import check_count
 from toolkit.compiling import kernel
-from toolkit.evaluation import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from toolkit.maths import fma
 from toolkit.philox import BATCH, WORD, uniform_pair
 

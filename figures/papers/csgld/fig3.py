@@ -23,8 +23,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures import Claim, Data, Study, run_script
-from figures.plots import densities, style
+from figures import Claim, Data, Study, density, run_script
+from figures.plots import style
 from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, Run, Sampler, boundaries, samplers, schedules
@@ -118,7 +118,7 @@ def draw(data: Data) -> Figure:
         highest = float(masses.max() / np.diff(EDGES)[0] ** 2)
         sources = [masses, *(counts / counts.sum() for counts in data[f"counts_{name}"])]
         for axes, source, label in zip(row, sources, ("truth", *SHOWN), strict=True):
-            image = densities(source, axes, x_edges=EDGES, y_edges=EDGES, highest=highest)
+            image = density(source, axes, x_edges=EDGES, y_edges=EDGES, highest=highest)
             describe(axes, data, name, label)
         row[0].set_ylabel(f"{name}\n$x_2$")
         figure.colorbar(image, ax=row, label="density", shrink=0.75, pad=0.01, extend="max")

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from figures import Data, Study
-from figures.plots import densities, kl_curves, style
+from figures import Data, Study, density, kl_curve
+from figures.plots import style
 from figures.plots.kl_curves import interval
 from figures.scripts.statistics import mean_and_error
 from targets import constrained, domains, mixtures
@@ -112,7 +112,7 @@ def draw_group(data: Data) -> Figure:
     shown = {0: "truth", 1: "SGLD", 2: "cSGLD", 5: "r2SGLD (ours)"}
     highest = float(data["densities"][0].max()) / (FINE[1] - FINE[0]) ** 2
     for letter, panel, (i, name) in zip("abcd", panels, shown.items(), strict=True):
-        image = densities(data["densities"][i], panel, x_edges=FINE, y_edges=FINE, highest=highest)
+        image = density(data["densities"][i], panel, x_edges=FINE, y_edges=FINE, highest=highest)
         covered = f"{data['modes'][i - 1][0]} of 25 modes" if i else "25 modes"
         panel.set_title(f"({letter}) {name}\n{covered}")
         panel.set(xlabel="$x_1$", xticks=[-4, 0, 4], yticks=[-4, 0, 4])
@@ -122,7 +122,7 @@ def draw_group(data: Data) -> Figure:
     curves = figure.add_subplot(grid[1, :])
     for label, path in zip(SHOWN, data["kl"], strict=True):
         colour, dashes = LOOKS[label]
-        kl_curves(data["evaluations"], path, curves, label=label, color=colour, linestyle=dashes)
+        kl_curve(data["evaluations"], path, curves, label=label, color=colour, linestyle=dashes)
     label = "independent draws, one per gradient evaluation"
     curves.plot(data["evaluations"], data["floor"], label=label, **style.TRUTH)
     curves.set(xscale="log", yscale="log", xlim=(data["evaluations"][0], data["evaluations"][-1]))

@@ -17,9 +17,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures import Claim, Data, Study, run_script
+from figures import Claim, Data, Study, density, run_script
 from figures.papers.icsgld.rugged_box import BOXED, CELLS, EVALUATIONS, methods, run_method
-from figures.plots import densities, style
+from figures.plots import style
 from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error
 from toolkit import boundaries, samplers
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
@@ -83,7 +83,7 @@ def draw(data: Data) -> Figure:
     for i, (axes, label) in enumerate(zip(panels.flat, ("truth", *LABELS), strict=True)):
         cells = data["masses"] if i == 0 else data["cells"][i - 1] / data["cells"][i - 1].sum()
         dotted = label.startswith("SVGD")
-        image = densities(np.zeros_like(cells) if dotted else cells, axes, **look)
+        image = density(np.zeros_like(cells) if dotted else cells, axes, **look)
         if dotted:
             axes.plot(*data["particles"].T, ".", color="white", markersize=1.2)
         axes.set(title=f"({'abcdefgh'[i]}) {label}", xticks=[-2, 0, 2], yticks=[-2, 0, 2])

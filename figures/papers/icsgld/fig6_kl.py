@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Claim, Data, Study, run_script
+from figures import Claim, Data, Study, kl_curve, run_script
 from figures.papers.icsgld.rugged_box import (
     BOXED,
     BURN_IN,
@@ -34,7 +34,7 @@ from figures.papers.icsgld.rugged_box import (
     methods,
     run_method,
 )
-from figures.plots import kl_curves, style
+from figures.plots import style
 from figures.scripts.statistics import mean_and_error, ratio_and_error
 from toolkit import boundaries
 from toolkit.diagnostics import equivalent_draws, expected_kl, kl_path
@@ -92,10 +92,10 @@ def draw(data: Data) -> Figure:
     at, least = data["evaluations"], -np.log(data["inside"])
     for i, (name, line) in enumerate(LINES.items()):
         boxed, look = data["box"][i], {"label": name, "level": 0.683, **line}
-        kl_curves(at, boxed, axes[0, 0], **look)
-        kl_curves(at / at[-1] * data["seconds"][i], boxed, axes[0, 1], **look)
-        kl_curves(at, boxed if name in CONTOUR else data["mixed"][i], axes[1, 0], **look)
-        kl_curves(at, data["free"][i], axes[1, 1], **look)
+        kl_curve(at, boxed, axes[0, 0], **look)
+        kl_curve(at / at[-1] * data["seconds"][i], boxed, axes[0, 1], **look)
+        kl_curve(at, boxed if name in CONTOUR else data["mixed"][i], axes[1, 0], **look)
+        kl_curve(at, data["free"][i], axes[1, 1], **look)
     for panel, floor in ((axes[0, 0], "box"), (axes[1, 0], "box"), (axes[1, 1], "free")):
         panel.plot(at, data[f"floor_{floor}"], label="independent draws", **style.TRUTH)
     axes[1, 0].axhline(least, color="black", linewidth=0.8, linestyle=(0, (1, 2)))

@@ -17,9 +17,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Claim, Data, Study, run_script
+from figures import Claim, Data, Study, run_script, theta_spectrum
 from figures.papers.icsgld.rugged_box import Array
-from figures.plots import style, theta_spectra
+from figures.plots import style
 from figures.scripts.statistics import mean_and_error
 from targets import mixtures
 from toolkit import Sampler
@@ -95,7 +95,7 @@ def draw(data: Data) -> Figure:
     for name, line in LINES.items():
         shares = data[f"whole theta {name}"]
         truth = data["truth"] if name == "ICSGLD×P10" else None
-        drawn = theta_spectra(shares, axes[0], edges=PARTITION.edges, truth=truth, label=name, **line)
+        drawn = theta_spectrum(shares, axes[0], edges=PARTITION.edges, truth=truth, label=name, **line)
         if drawn.truth is not None:
             drawn.truth.set_label("truth")
         off = 100.0 * (shares[:, often] / data["truth"][often] - 1.0)

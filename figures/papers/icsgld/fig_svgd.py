@@ -16,9 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Claim, Data, Study, run_script
+from figures import Claim, Data, Study, density, kl_curve, run_script
 from figures.papers.icsgld.rugged_box import EVALUATIONS, FREE, box_masses
-from figures.plots import densities, kl_curves, style
+from figures.plots import style
 from toolkit import samplers
 from toolkit.diagnostics import equivalent_draws, expected_kl, kl_path
 
@@ -60,11 +60,11 @@ def draw(data: Data) -> Figure:
     """Three panels."""
     figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 2.6), width_ratios=[1.0, 1.0, 1.25])
     for panel, letter, name in zip(axes, "ab", GROUPS, strict=False):
-        densities(data["fine"], panel, x_edges=FINE, y_edges=FINE)
+        density(data["fine"], panel, x_edges=FINE, y_edges=FINE)
         panel.plot(*data[f"particles {name}"].T, ".", color="white", markersize=1.8, markeredgewidth=0.0)
         panel.set_title(f"({letter}) {name}", loc="left")
         panel.set(xlim=(-3, 3), ylim=(-3, 3), xlabel="$x_1$", facecolor="#00224e")
-        kl_curves(
+        kl_curve(
             data[f"evaluations {name}"][1:], data[f"kl {name}"][:, 1:], axes[2], label=name, level=0.683, **LINES[name]
         )
     axes[0].set_ylabel("$x_2$")

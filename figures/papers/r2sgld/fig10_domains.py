@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Claim, Data, Study, run_script
+from figures import Claim, Data, Study, density, run_script
 from figures.papers.r2sgld.nine_samplers import (
     COMPOSITION,
     EVALUATIONS,
@@ -26,7 +26,7 @@ from figures.papers.r2sgld.nine_samplers import (
     nine_samplers,
     with_own_penalty,
 )
-from figures.plots import densities, style
+from figures.plots import style
 from figures.plots.kl_curves import interval
 from targets import shapes
 from targets.shapes import Shape
@@ -79,7 +79,7 @@ def draw(data: Data) -> Figure:
         highest = float(own["masses"].max()) / CELL**2
         pictures = [own["masses"], *own["shares"]]
         for panel, title, cells in zip(row, (f"{name}, truth", *SHOWN), pictures, strict=False):
-            densities(cells, panel, x_edges=x, y_edges=y, shape=shape, highest=highest)
+            density(cells, panel, x_edges=x, y_edges=y, shape=shape, highest=highest)
             panel.set_title(f"({next(letters)}) {title}")
             panel.set(xticks=[-2, 0, 2], yticks=[-2, 0, 2])
             panel.tick_params(labelleft=panel is row[0])

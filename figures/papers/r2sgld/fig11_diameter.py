@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
-from figures import Claim, Data, Study, run_script
-from figures.plots import kl_curves, style
+from figures import Claim, Data, Study, kl_curve, run_script
+from figures.plots import style
 from figures.scripts.flat_target import FLAT
 from targets import constrained, mixtures, shapes
 from toolkit import Problem, samplers
@@ -133,7 +133,7 @@ def draw(data: Data) -> Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 3.1), width_ratios=[1.25, 1.0])
     shades = plt.get_cmap("cividis")(np.linspace(0.0, 0.85, len(data["radii"])))
     for kl, floor, radius, shade in zip(data["kl"], data["floor"], data["radii"], shades, strict=True):
-        kl_curves(data["checkpoints"], kl, left, label=f"{radius:g}", color=shade)
+        kl_curve(data["checkpoints"], kl, left, label=f"{radius:g}", color=shade)
         left.plot(data["checkpoints"], floor, color=shade, linestyle=":", linewidth=0.9)
     left.set(xscale="log", yscale="log", xlabel="draws", ylabel="KL(truth ‖ draws), nats")
     left.set_yticks([0.03, 0.1, 0.3, 1.0], ["0.03", "0.1", "0.3", "1"])

@@ -15,8 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Claim, Data, Study, run_script
-from figures.plots import style, swap_paths
+from figures import Claim, Data, Study, run_script, swaps
+from figures.plots import style
 from targets import constrained, mixtures, shapes
 from toolkit import samplers
 from toolkit.diagnostics import exchange_summary
@@ -77,7 +77,7 @@ def draw(data: Data) -> Figure:
     """Two index processes, and round trips over the number of replicas."""
     figure, panels = plt.subplot_mosaic([["a", "c"], ["b", "c"]], figsize=(style.WIDTH, 3.4), width_ratios=[1.7, 1.0])
     for letter, scheme, walkers in zip("ab", SCHEMES, data["walkers"], strict=True):
-        swap_paths(walkers, panels[letter], highlight=0)
+        swaps(walkers, panels[letter], highlight=0)
         panels[letter].set(ylabel="replica, coldest 0", xlim=(0, ATTEMPTS_SHOWN - 1))
         panels[letter].set_title(f"({letter}) {scheme.upper()}, 8 replicas, one walker in blue", loc="left")
     panels["a"].tick_params(labelbottom=False)

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Data, Study, run_script
-from figures.plots import style, trajectories
+from figures import Data, Study, run_script, trajectory
+from figures.plots import style
 from targets import constrained, mixtures, shapes
 from toolkit import Layout, samplers, stream
 
@@ -46,7 +46,7 @@ def draw(data: Data) -> Figure:
     for replica, (panel, name, colour) in enumerate(zip(axes, names, (style.DARK, style.MEDIUM), strict=True)):
         levels = panel.contourf(edges, edges, energy.T, levels=np.arange(-4, 7, 1), cmap="Greys_r", alpha=0.45)
         panel.plot(*np.vstack([SHAPE.rings[0], SHAPE.rings[0][:1]]).T, color="black", linewidth=1.0)
-        trajectories(paths[replica], panel, breaks=swapped, color=colour, linewidth=0.5)
+        trajectory(paths[replica], panel, breaks=swapped, color=colour, linewidth=0.5)
         panel.set_title(f"({'ab'[replica]}) {name}")
         panel.set(aspect="equal", xlabel="$x_1$", xticks=[-2, -1, 0, 1, 2], yticks=[-2, -1, 0, 1, 2])
     arrivals = paths[0][swapped]

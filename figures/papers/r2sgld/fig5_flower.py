@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Claim, Data, Study, run_script
+from figures import Claim, Data, Study, density, kl_curve, run_script
 from figures.papers.r2sgld.nine_samplers import (
     COMPOSITION,
     EVALUATIONS,
@@ -30,7 +30,7 @@ from figures.papers.r2sgld.nine_samplers import (
     nine_samplers,
     with_own_penalty,
 )
-from figures.plots import densities, kl_curves, style
+from figures.plots import style
 from figures.plots.kl_curves import interval
 from figures.scripts.statistics import mean_and_error, ratio_and_error
 from targets import shapes
@@ -87,14 +87,14 @@ def draw(data: Data) -> Figure:
     highest = float(masses.max()) / (EDGES[1] - EDGES[0]) ** 2  # of the truth; draws above it are shown in its colour
     titles = ["truth\n", *(f"{method}\none chain" for method in SHOWN)]
     for panel, letter, title, cells in zip(panels, "abcd", titles, [masses, *data["shares"]], strict=True):
-        image = densities(cells, panel, x_edges=EDGES, y_edges=EDGES, shape=SHAPE, highest=highest)
+        image = density(cells, panel, x_edges=EDGES, y_edges=EDGES, shape=SHAPE, highest=highest)
         panel.set(title=f"({letter}) {title}", xlabel="$x_1$", xticks=[-2, 0, 2], yticks=[-2, 0, 2])
         panel.tick_params(labelleft=panel is panels[0])
     panels[0].set_ylabel("$x_2$")
     figure.colorbar(image, ax=panels, label="density", shrink=0.85, pad=0.01, extend="max")
     curves, cost = figure.add_subplot(grid[1, :]), EVALUATIONS * data["checkpoints"]
     for method, path in zip(data["methods"].tolist(), data["kl"], strict=True):
-        kl_curves(cost, path, curves, label=method, **line_of(method))
+        kl_curve(cost, path, curves, label=method, **line_of(method))
     curves.set(xscale="log", yscale="log", xlim=(cost[0], cost[-1]))
     curves.set_xlabel("gradient evaluations per chain after burn-in (one draw kept per 20)")
     curves.set_ylabel("KL(truth ‖ draws), nats")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
-from sysid import Identification, identification, likelihoods, marginal_modes, model_of, systems
+from sysid import Identification, identify, likelihoods, marginal_modes, model_of, systems
 from sysid.data import simulate
 from sysid.data.series import Series
 from sysid.model import model_of_system
@@ -93,9 +93,7 @@ def problem_of(name: str, *, reflected: bool, free: str = "named", batch_size: i
     named = model_of_system(system_of(name))
     model = named if free == "named" else model_of(named.library, name=name)
     energy = likelihoods.derivative(noise="mean", batch_size=batch_size, batches="windows")
-    return identification(
-        data_of(name), model, likelihood=energy, constraints=CONSTRAINTS[name, free] if reflected else None
-    )
+    return identify(data_of(name), model, likelihood=energy, constraints=CONSTRAINTS[name, free] if reflected else None)
 
 
 def named_parameters(problem: Identification, draws: Any) -> Array:

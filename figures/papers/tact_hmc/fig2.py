@@ -18,7 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from figures import Claim, Data, Study, run_script
+from figures import Claim, Data, Study, density, run_script
 from figures.papers.tact_hmc.ablations import (
     LABELS,
     Settings,
@@ -29,7 +29,7 @@ from figures.papers.tact_hmc.ablations import (
     modes,
     truth_of,
 )
-from figures.plots import densities, style
+from figures.plots import style
 from targets import mixtures
 from toolkit.diagnostics import cell_counts
 
@@ -78,7 +78,7 @@ def draw(data: Data) -> Figure:
         edges, highest = EDGES[name], float(data[f"{name}.truth"].max() / (EDGES[name][1] - EDGES[name][0]) ** 2)
         pictures = [data[f"{name}.truth"], *data[f"{name}.masses"]]
         for column, (panel, label, masses) in enumerate(zip(panels, ("truth", *LABELS), pictures, strict=True)):
-            densities(masses, panel, x_edges=edges, y_edges=edges, highest=highest)
+            density(masses, panel, x_edges=edges, y_edges=edges, highest=highest)
             ticks = [-5, 0, 5]
             panel.set(title=f"({'abcdefghij'[5 * row + column]}) {label}", xticks=ticks, yticks=ticks)
             panel.tick_params(labelleft=column == 0)
