@@ -11,10 +11,10 @@ from numba import types
 
 from targets import catalogue
 from toolkit import Target, sample, samplers
-from toolkit.blocks import USUAL_LANES
-from toolkit.compiling import compile_part
-from toolkit.philox import MOVE, fill_normals
-from toolkit.signatures import MATRIX, NAMES
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import MATRIX, NAMES
+from toolkit._engine.state import USUAL_LANES
+from toolkit.maths.philox import MOVE, fill_normals
 
 from .markdown import head, row
 

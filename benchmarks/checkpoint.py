@@ -12,7 +12,7 @@ from typing import Any
 
 from targets import mixtures
 from toolkit import Layout, sample, samplers
-from toolkit.checkpoint import Checkpoint
+from toolkit._output.storage.checkpoint import Checkpoint
 from toolkit.ladders import geometric_ladder
 
 from .markdown import head, row

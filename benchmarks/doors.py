@@ -13,7 +13,7 @@ import numpy as np
 from targets import mixtures
 from targets.symbolic import from_sympy
 from toolkit import Layout, Target, from_callable, sample, samplers, target
-from toolkit.callables import Array
+from toolkit.problem.python_callable import Array
 
 from .markdown import head, row
 from .rounds import wall

@@ -8,9 +8,9 @@ import numpy as np
 from targets import constrained, domains, mixtures
 from targets.truth.gaussian import GaussianTruth
 from toolkit import Sampler, boundaries, samplers
-from toolkit.contour import Partition
-from toolkit.maths import fma
-from toolkit.moving import Dynamics
+from toolkit.dynamics.interface import Dynamics
+from toolkit.maths.elementary import fma
+from toolkit.tempering.contour_tempering import Partition
 
 NORMAL = mixtures.gaussian_mixture([[0.0, 1.0]], 1.0)
 PAIR = mixtures.gaussian_mixture([[-1.5], [1.5]], 1.0, [0.3, 0.7])

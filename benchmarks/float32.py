@@ -10,16 +10,18 @@ import numpy as np
 from numba import njit
 
 from targets import constrained, mixtures, shapes
-from toolkit import Sampler, driver, hyperbolic, job_arguments, maths, sample, samplers, tempering, trigonometry
-from toolkit.blocks import Layout, make_blocks
-from toolkit.chain_kernel import INTERPRETED
-from toolkit.device_compiling import interpreted
-from toolkit.engine import advance
-from toolkit.job_parts import engine_numbers, tempering_numbers
-from toolkit.proposals import propose, propose_nothing
-from toolkit.single import twin
+from toolkit import Sampler, sample, samplers, tempering
+from toolkit._engine import driver, job
+from toolkit._engine.cuda.compiling import interpreted
+from toolkit._engine.cuda.float32 import twin
+from toolkit._engine.cuda.kernel import INTERPRETED
+from toolkit._engine.loop import advance
+from toolkit._engine.metropolis_step import propose, propose_nothing
+from toolkit._engine.settings import engine_numbers, tempering_numbers
+from toolkit._engine.state import Layout, make_blocks
+from toolkit.boundaries.convex import look_nowhere
+from toolkit.maths import elementary, special
 from toolkit.tempering import TEMPERS
-from toolkit.walls import look_nowhere
 
 from .markdown import head, row
 from .sampler_laws import NORMAL, second_moment
@@ -94,7 +96,7 @@ def single(state: Any, kept: tuple[str, ...]) -> Any:
 @contextlib.contextmanager
 def twins_on_this_processor() -> Iterator[None]:
     """``sample(..., backend="cuda", dtype="float32")`` runs here meanwhile, in ``TwinEngine``."""
-    with mock.patch.object(driver, "make_engine", TwinEngine), mock.patch.object(job_arguments, "check_backend"):
+    with mock.patch.object(driver, "make_engine", TwinEngine), mock.patch.object(job, "check_backend"):
         yield
 
 
@@ -115,23 +117,23 @@ def sine_of_turns(t: Any) -> Any:
 
 
 FUNCTIONS = (
-    Function("exp", maths.exp, np.exp),
-    Function("exp_share", maths.exp_share, np.exp, -86.0, 80.0),
-    Function("log", maths.log, np.log),
-    Function("expm1", hyperbolic.expm1, np.expm1),
-    Function("log1p", hyperbolic.log1p, np.log1p),
-    Function("sinh", hyperbolic.sinh, np.sinh, -88.7, 88.7),
-    Function("cosh", hyperbolic.cosh, np.cosh, -88.7, 88.7),
-    Function("tanh", hyperbolic.tanh, np.tanh),
-    Function("asinh", hyperbolic.asinh, np.arcsinh, -1.7e38, 1.7e38),
-    Function("acosh", hyperbolic.acosh, np.arccosh, -np.inf, 1.7e38),
-    Function("atanh", hyperbolic.atanh, np.arctanh),
-    Function("atan", trigonometry.atan, np.arctan),
-    Function("asin", trigonometry.asin, np.arcsin),
-    Function("acos", trigonometry.acos, np.arccos),
-    Function("sin", trigonometry.sin, np.sin, -(2.0**18), 2.0**18, True),
-    Function("cos", trigonometry.cos, np.cos, -(2.0**18), 2.0**18, True),
-    Function("sincos_turns, sine", maths.sincos_turns, sine_of_turns, -(2.0**20), 2.0**20, True),
+    Function("exp", elementary.exp, np.exp),
+    Function("exp_share", elementary.exp_share, np.exp, -86.0, 80.0),
+    Function("log", elementary.log, np.log),
+    Function("expm1", special.expm1, np.expm1),
+    Function("log1p", special.log1p, np.log1p),
+    Function("sinh", special.sinh, np.sinh, -88.7, 88.7),
+    Function("cosh", special.cosh, np.cosh, -88.7, 88.7),
+    Function("tanh", special.tanh, np.tanh),
+    Function("asinh", special.asinh, np.arcsinh, -1.7e38, 1.7e38),
+    Function("acosh", special.acosh, np.arccosh, -np.inf, 1.7e38),
+    Function("atanh", special.atanh, np.arctanh),
+    Function("atan", special.atan, np.arctan),
+    Function("asin", special.asin, np.arcsin),
+    Function("acos", special.acos, np.arccos),
+    Function("sin", special.sin, np.sin, -(2.0**18), 2.0**18, True),
+    Function("cos", special.cos, np.cos, -(2.0**18), 2.0**18, True),
+    Function("sincos_turns, sine", elementary.sincos_turns, sine_of_turns, -(2.0**20), 2.0**20, True),
 )
 
 
@@ -142,7 +144,7 @@ def every_float32(stride: int) -> Any:
 
 def error_of(function: Function, arguments: Any) -> float:
     """Largest error, in ulp of float32, or absolute in units of 2⁻²⁴; inf where an infinity or nan is wrong."""
-    call, takes_first = twin(function.ours), function.ours is maths.sincos_turns
+    call, takes_first = twin(function.ours), function.ours is elementary.sincos_turns
 
     @njit(error_model="numpy")  # type: ignore[untyped-decorator]
     def loop(x):  # type: ignore[no-untyped-def]

@@ -21,7 +21,7 @@ import sysid
 from targets import constrained, mixtures, posteriors, shapes
 from toolkit import DivergenceError, Layout, Sampler, boundaries, sample, samplers, tempering
 from toolkit.accumulators import best_point, moments
-from toolkit.problem import as_problem
+from toolkit.problem.definition import as_problem
 
 H, STEPS, CHAINS = 1e-3, 60, (1, 7, 70)
 BINS = tempering.Partition(-4.0, 0.5, 32)

@@ -14,8 +14,7 @@ from sysid.solvers.runge_kutta import TABLEAUS
 from targets import catalogue, constrained, datasets, domains, from_sympy, mixtures, posteriors, shapes
 from targets.posteriors import user_likelihood
 from toolkit import Layout, Problem, Sampler, Target, boundaries, dynamics, samplers, target, tempering
-from toolkit.job import Job
-from toolkit.job_arguments import make_job
+from toolkit._engine.job import Job, make_job
 
 from .walks import flat_block
 
@@ -176,7 +175,8 @@ def of_minibatches() -> Iterator[Case]:
             yield Case("minibatch", f"{label}, psgld", one, samplers.psgld(1e-4), options)
             exchange = samplers.resgld((1e-4, 2e-4), temperatures=(1.0, 3.0), correction=0.1)
             yield Case("minibatch", f"{label}, resgld", one, exchange, options)
-    yield Case("minibatch", "all data, per datum", user_likelihood.posterior(datum, heart.features[:, :2], 2, prior=1.0),
+    yield Case("minibatch", "all data, per datum", user_likelihood.posterior(datum, heart.features[:, :2], 2,
+    prior=1.0),
                samplers.sgld(1e-4), {"init": np.full(2, 0.1)})  # fmt: skip
 
 

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from toolkit.device_code import CALLED, CONTRACTIBLE, LOCAL
-from toolkit.job_kernels import chain_codes, kernel_of
+from toolkit._engine.cuda.compiling import CALLED, CONTRACTIBLE, LOCAL
+from toolkit._engine.cuda.inspection import chain_codes, kernel_of
 
 from .kernels import Case, every
 from .markdown import head, row

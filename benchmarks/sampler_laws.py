@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targets import mixtures
-from toolkit import ContourWarning, Run, Sampler, diagnostics, dynamics, sample, samplers, tempering, thermostats
-from toolkit.problem import as_problem
+from toolkit import ContourWarning, Run, Sampler, diagnostics, dynamics, sample, samplers, tempering
+from toolkit.diagnostics import thermostats
+from toolkit.problem.definition import as_problem
 
 from .markdown import head, row
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from toolkit.nearest_edges import (
+from toolkit.boundaries.polygon import (
     ALL_PIECES,
     CELLS,
     CORNER_X,

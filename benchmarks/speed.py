@@ -10,7 +10,7 @@ import numpy as np
 
 from targets import constrained, mixtures, shapes
 from toolkit import boundaries, sample, samplers
-from toolkit.problem import as_problem
+from toolkit.problem.definition import as_problem
 
 from .markdown import head, row
 from .rounds import wall

@@ -6,10 +6,10 @@ Only checks of laws count; what is not judged is counted by itself.
 
 from typing import Any
 
-from toolkit.law_checks import check_laws
-from toolkit.problem import as_problem
-from toolkit.sampler import Sampler
-from toolkit.verifying import CHAINS, STEPS, setting_of
+from toolkit.problem.definition import as_problem
+from toolkit.samplers.sampler import Sampler
+from toolkit.verification.laws import check_laws
+from toolkit.verification.report import CHAINS, STEPS, setting_of
 
 from .faults import RIGHT, WRONG
 from .markdown import head, row

@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency
 
 from targets import shapes
 from toolkit import Problem, Target, boundaries, sample, samplers
-from toolkit.domain import Domain
+from toolkit.problem.definition import Domain
 
 from .markdown import head, row
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from toolkit import CudaError
-from toolkit.job_checks import check_cuda
+from toolkit._engine.job import check_cuda
 
 from .scripts.cached_data import read
 from .scripts.output import QUICK, folder_of

@@ -8,8 +8,8 @@ import functools
 from typing import Any
 
 from targets.posteriors.quadratic import use_quadratic
-from toolkit.compiling import kernel
-from toolkit.maths import exp, fma, log, select
+from toolkit._compiler.decorators import kernel
+from toolkit.maths.elementary import exp, fma, log, select
 
 from .likelihoods.velocity import use_batch
 from .priors import add_priors

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_choice, check_count, is_sequence
-from toolkit.extras import optional
+from toolkit.errors import check_array, check_choice, check_count, is_sequence, optional
 
 from .data.series import Series, check_series
 from .libraries import Library, polynomial

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from targets import domains
 from targets.domains.convex import Convex
-from toolkit.checks import check_number
+from toolkit.errors import check_number
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_number
+from toolkit.errors import check_array, check_number
 
 from .priors import Prior
 

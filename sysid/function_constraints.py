@@ -10,12 +10,12 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from toolkit.binding import bound
-from toolkit.compiling import compile_part, inlined
-from toolkit.domain import Domain
-from toolkit.lanes import with_item
-from toolkit.maths import exp, larger, smaller
-from toolkit.signatures import DOMAIN
+from toolkit._compiler.binding import bound
+from toolkit._compiler.decorators import compile_part, inlined
+from toolkit._compiler.signatures import DOMAIN
+from toolkit.maths.elementary import exp, larger, smaller
+from toolkit.problem.definition import Domain
+from toolkit.problem.point_function import with_item
 
 from .constraints import Coordinates
 from .systems.system import analytic

@@ -12,7 +12,8 @@ from targets import constrained
 from targets.domains.convex import Convex
 from targets.truth.gaussian import GaussianTruth
 from toolkit import Run
-from toolkit.checks import (
+from toolkit._engine.record import shares_of
+from toolkit.errors import (
     check_array,
     check_count,
     check_instance,
@@ -21,9 +22,8 @@ from toolkit.checks import (
     check_real_array,
     check_text,
 )
-from toolkit.problem import Problem, Spread, Target
-from toolkit.result import shares_of
-from toolkit.seeds import STARTS, derived_seed
+from toolkit.maths.seeds import STARTS, derived_seed
+from toolkit.problem.definition import Problem, Spread, Target
 
 from . import likelihoods
 from .block_function import N_HEADER, SCALED, block_of, quadratic_block

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_instance
-from toolkit.problem import Target
+from toolkit.errors import check_array, check_count, check_instance
+from toolkit.problem.definition import Target
 
 Array = NDArray[np.float64]
 Evaluate = Callable[[Array], tuple[Array, Array]]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.binding import HoldsFunctions, bound
-from toolkit.checks import (
+from toolkit._compiler.binding import HoldsFunctions, bound
+from toolkit.errors import (
     check_array,
     check_count,
     check_flag,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targets.symbolic.source import written
-from toolkit.checks import check_array, check_instance, check_number, check_real_array
+from toolkit.errors import check_array, check_instance, check_number, check_real_array
 
 from .libraries import Library, polynomial
 from .systems.system import System, check_names, factors_of

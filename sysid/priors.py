@@ -15,9 +15,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_number, check_numbers, check_scale
-from toolkit.compiling import kernel
-from toolkit.maths import exp_share, fma, log, select
+from toolkit._compiler.decorators import kernel
+from toolkit.errors import check_array, check_count, check_number, check_numbers, check_scale
+from toolkit.maths.elementary import exp_share, fma, log, select
 
 __all__ = ["Prior", "flat", "gaussian", "horseshoe", "laplace", "lognormal", "spike_and_slab"]
 

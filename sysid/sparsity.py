@@ -7,10 +7,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count, check_number, check_real_array, check_scale
-from toolkit.compiling import compile_part, kernel
-from toolkit.maths import exp, log
-from toolkit.seeds import GIBBS, derived_seed
+from toolkit._compiler.decorators import compile_part, kernel
+from toolkit.errors import check_count, check_number, check_real_array, check_scale
+from toolkit.maths.elementary import exp, log
+from toolkit.maths.seeds import GIBBS, derived_seed
 
 from .likelihoods.velocity import check_data
 from .likelihoods.weak_form import smooth

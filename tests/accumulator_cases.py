@@ -6,7 +6,7 @@ import numpy as np
 
 from targets import mixtures
 from toolkit import Target, accumulators
-from toolkit.problem import Problem
+from toolkit.problem.definition import Problem
 
 EDGES = np.linspace(-2.0, 2.5, 16)
 UNEVEN = np.array([-3.0, -1.1, -1.0, 0.25, 0.3, 2.0])

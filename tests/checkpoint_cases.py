@@ -19,8 +19,8 @@ from toolkit import (
     schedules,
     tempering,
 )
-from toolkit.checkpoint import Checkpoint
-from toolkit.contour import Partition
+from toolkit._output.storage.checkpoint import Checkpoint
+from toolkit.tempering.contour_tempering import Partition
 
 COSINE = mixtures.cosine25()
 FLOWER = constrained(COSINE, shapes.flower())

@@ -10,7 +10,7 @@ import types
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from toolkit import maths
+from toolkit.maths import elementary
 
 STEP = 1e-30
 
@@ -86,7 +86,7 @@ MATHS = {
     "fma": fma,
     "select": lambda condition, a, b: a if condition else b,
 }
-REPLACED = {id(getattr(maths, name)): function for name, function in MATHS.items()}
+REPLACED = {id(getattr(elementary, name)): function for name, function in MATHS.items()}
 SCALAR = types.SimpleNamespace(
     sqrt=of_one(np.sqrt), floor=lambda x: float(math.floor(float(x))), inf=math.inf, nan=math.nan, pi=math.pi
 )

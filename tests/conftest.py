@@ -172,4 +172,4 @@ def produced(tmp_path_factory):
 @pytest.fixture
 def unflushed(monkeypatch):
     """Leave it to the system when to write saved runs to the disk, which tests need not wait for."""
-    monkeypatch.setattr("toolkit.saving.flush", lambda *_, **__: None)
+    monkeypatch.setattr("toolkit._output.storage.run_file.flush", lambda *_, **__: None)

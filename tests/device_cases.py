@@ -29,8 +29,8 @@ from toolkit import (
     target,
     tempering,
 )
-from toolkit.bit_differences import arrays_of, first_difference, joined
-from toolkit.contour import Partition
+from toolkit.tempering.contour_tempering import Partition
+from toolkit.verification.bits import arrays_of, first_difference, joined
 
 COSINE = mixtures.cosine25()
 PARTITION = Partition(-4.0, 0.5, 12)
@@ -173,13 +173,13 @@ class Crowded(Case):
     """With room for a single draw, so that every draw is a piece."""
 
     def arrays(self, backend, folder):
-        from toolkit import device_engine
+        from toolkit._engine.cuda import engine
 
-        room, device_engine.ROOM = device_engine.ROOM, 1
+        room, engine.ROOM = engine.ROOM, 1
         try:
             return super().arrays(backend, folder)
         finally:
-            device_engine.ROOM = room
+            engine.ROOM = room
 
 
 class Diverging(Case):
@@ -379,12 +379,12 @@ CASES |= {
 @contextmanager
 def planted(fault):
     """A fault of the backend: what a chain carries is put elsewhere, or what goes home is another's."""
-    from toolkit import chain_compiling, chain_kernel, device_exports, device_state
+    from toolkit._engine.cuda import engine, kernel, transfers
 
     where, name = {
-        "column": (chain_kernel, "float_columns"),
-        "replicas": (device_state, "by_chain"),
-        "turn": (device_exports.Export, "arrive"),
+        "column": (kernel, "float_columns"),
+        "replicas": (engine, "by_chain"),
+        "turn": (transfers.Export, "arrive"),
     }[fault]
     right = getattr(where, name)
 
@@ -401,12 +401,12 @@ def planted(fault):
 
     wrong = {"column": shifted_column, "replicas": turned_replicas, "turn": other_turn}[fault]
     setattr(where, name, wrong)
-    chain_compiling.compiled.cache_clear()
+    kernel.compiled.cache_clear()
     try:
         yield
     finally:
         setattr(where, name, right)
-        chain_compiling.compiled.cache_clear()
+        kernel.compiled.cache_clear()
 
 
 FAULTS = ("column", "replicas", "turn")

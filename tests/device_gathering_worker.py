@@ -15,8 +15,8 @@ import numpy as np
 from targets import mixtures
 from tests.simulator_worker import mend
 from toolkit import Layout, Target, accumulators, sample, samplers, stream
-from toolkit.contour import Partition
-from toolkit.problem import Problem
+from toolkit.problem.definition import Problem
+from toolkit.tempering.contour_tempering import Partition
 
 EDGES, UNEVEN = np.linspace(-2.0, 2.5, 16), np.array([-3.0, -1.1, -1.0, 0.25, 0.3, 2.0])
 COSINE = mixtures.cosine25()
@@ -100,8 +100,8 @@ def job_of(case):
 
 def gathered(case):
     """States after the draws have come in three pieces; before the last they have been home, and been sent again."""
-    from toolkit import device
-    from toolkit.device_gathering import DeviceGathering
+    from toolkit._engine.cuda import device
+    from toolkit._engine.cuda.accumulators import DeviceGathering
 
     job = job_of(case)
     states = {name: a.start(job.problem, CHAINS) for name, a in job.accumulators.items()}
@@ -146,19 +146,19 @@ def runs_of(name, checkpoint):
 
 def what_travels(name):
     """Bytes of draws that a run sends home, and the message where accumulators do not fit."""
-    from toolkit import device, device_exports
+    from toolkit._engine.cuda import device, transfers
 
-    sent, plain = [], device_exports.Export.travel
+    sent, plain = [], transfers.Export.travel
 
     def travel(export, turn, n, stream):
         sent.append(n * export.moment_bytes)
         plain(export, turn, n, stream)
 
-    device_exports.Export.travel = travel
+    transfers.Export.travel = travel
     try:
         sample(COSINE, SAMPLERS[name], keep_draws=False, backend="cuda", **asked())
     finally:
-        device_exports.Export.travel = plain
+        transfers.Export.travel = plain
     device.free_memory = lambda: 5_000
     try:
         sample(COSINE, SAMPLERS[name], keep_draws=False, backend="cuda", **asked())
@@ -171,9 +171,9 @@ def watch_types():
     """Let a launch fail whose arguments are not of the types compiled for: a device would compile anew, and fuse."""
     from numba import typeof
 
-    from toolkit import device_gathering
+    from toolkit._engine.cuda import accumulators
 
-    compiled, launch, kinds_of = device_gathering.compiled_gathering, device_gathering.launch, {}
+    compiled, launch, kinds_of = accumulators.compiled_gathering, accumulators.launch, {}
 
     def noted(form, kinds):
         kernel = compiled(form, kinds)
@@ -184,7 +184,7 @@ def watch_types():
         assert tuple(map(typeof, arguments)) == kinds_of[id(kernel)]
         launch(kernel, blocks, threads, stream, arguments)
 
-    device_gathering.compiled_gathering, device_gathering.launch = noted, watched
+    accumulators.compiled_gathering, accumulators.launch = noted, watched
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fit the polynomials of ``toolkit.maths`` and ``toolkit.trigonometry``: Remez exchange with 60 digits. Prints them."""
+"""Fit the polynomials of ``toolkit.maths``: Remez exchange with 60 digits. Prints them."""
 
 import mpmath
 

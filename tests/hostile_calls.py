@@ -31,9 +31,9 @@ import figures
 import targets
 import toolkit
 from toolkit import boundaries, schedules, tempering
-from toolkit.contour import StepDecay
-from toolkit.exchange import AdaptedCorrection, EstimatedCorrection
-from toolkit.problem import Problem, Target
+from toolkit.problem.definition import Problem, Target
+from toolkit.tempering.contour_tempering import StepDecay
+from toolkit.tempering.exchange import AdaptedCorrection, EstimatedCorrection
 
 POSITIVE, FREE, NOT_NEGATIVE = number(0.0), number(), number(0.0, ends="[")
 PER_CHAIN = numbers(POSITIVE, single=True)

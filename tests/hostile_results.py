@@ -19,7 +19,7 @@ import toolkit
 from sysid import System, systems
 from targets import mixtures, shapes
 from toolkit import accumulators, diagnostics, samplers
-from toolkit.problem import Problem, Target
+from toolkit.problem.definition import Problem, Target
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -217,25 +217,27 @@ def save_figure(figure=None, table=({"a": 1.0},), out=Path("figures"), name="fig
 
 NO_NAMES = ["../x", "a/b", "/tmp/x", "", ".", "..", "x" * 300, "a\0"]
 CALLS = [
-    Call("toolkit.exchange_diagnostics.barrier", diagnostics.barrier, {"swap_rates": [0.2, 0.5]},
+    Call("toolkit.diagnostics.exchange.barrier", diagnostics.barrier, {"swap_rates": [0.2, 0.5]},
         {"swap_rates": IS_RATES}),
-    Call("toolkit.exchange_diagnostics.expected_round_trips", diagnostics.expected_round_trips, {"swap_rates": [0.2,
+    Call("toolkit.diagnostics.exchange.expected_round_trips", diagnostics.expected_round_trips, {"swap_rates": [0.2,
         0.5], "n_attempts": 10.0},
          {"swap_rates": IS_RATES, "n_attempts": NOT_NEGATIVE, "scheme": choice("deo", "seo")}),
-    Call("toolkit.exchange_diagnostics.log_normaliser_ratio", diagnostics.log_normaliser_ratio,
+    Call("toolkit.diagnostics.exchange.log_normaliser_ratio", diagnostics.log_normaliser_ratio,
          {"energies": np.ones((2, 2, 5)), "temperatures": (1.0, 2.0)},
          {"energies": array(np.ones((2, 2, 5)), lambda a: a.ndim == 3 and a.shape[1] == 2 and a.size),
              "temperatures": numbers(POSITIVE)},
          {"temperatures": "energies"}),
-    Call("toolkit.kl.cell_counts", diagnostics.cell_counts, {"draws": TWO, "x_edges": EDGES, "y_edges": EDGES},
+    Call("toolkit.accumulators.grid_kl.cell_counts",
+         diagnostics.cell_counts, {"draws": TWO, "x_edges": EDGES, "y_edges": EDGES},
          {"draws": array(TWO, lambda a: a.ndim == 2 and a.shape[1] == 2), "x_edges": IS_EDGES, "y_edges": IS_EDGES,
              "weights": FLAT_WEIGHTS},
          {"y_edges": "draws"}),
-    Call("toolkit.kl.kl_divergence", diagnostics.kl_divergence, {"counts": np.ones((4, 4)), "masses": MASSES},
+    Call("toolkit.accumulators.grid_kl.kl_divergence",
+         diagnostics.kl_divergence, {"counts": np.ones((4, 4)), "masses": MASSES},
          {"counts": array(np.ones((4, 4)), lambda a: a.shape == (4, 4) and (a >= 0).all()), "masses": IS_GRID,
              "total": or_none(number(16.0, ends="["))},
          {"masses": "counts"}),
-    Call("toolkit.kl.kl_path", diagnostics.kl_path,
+    Call("toolkit.accumulators.grid_kl.kl_path", diagnostics.kl_path,
          {"draws": DRAWS, "masses": MASSES, "x_edges": EDGES, "y_edges": EDGES, "checkpoints": [6, 12]},
          {"draws": array(DRAWS, lambda a: a.ndim == 3 and a.shape[1] == 12 and a.shape[2] == 2 and len(a)),
              "masses": IS_GRID,
@@ -245,67 +247,73 @@ CALLS = [
               lambda a: a.dtype.kind in "iu" and a.ndim == 1 and a.size and a[0] >= 1 and a[-1] <= 12 and (np.diff(
                   a) > 0).all()))},
          {"x_edges": "masses", "y_edges": "masses draws", "draws": "checkpoints"}),
-    Call("toolkit.kl.expected_kl", diagnostics.expected_kl, {"masses": MASSES, "n_draws": 10}, {"masses": IS_MASSES,
+    Call("toolkit.accumulators.grid_kl.expected_kl",
+         diagnostics.expected_kl, {"masses": MASSES, "n_draws": 10}, {"masses": IS_MASSES,
         "n_draws": count(1)}),
-    Call("toolkit.kl.equivalent_draws", diagnostics.equivalent_draws, {"kl": 0.1, "masses": MASSES},
+    Call("toolkit.accumulators.grid_kl.equivalent_draws", diagnostics.equivalent_draws, {"kl": 0.1, "masses": MASSES},
          {"kl": array(0.1, lambda a: True), "masses": IS_MASSES}),
-    Call("toolkit.grid_kl.cell_ess", diagnostics.cell_ess, GRID, ON_GRID, {"x_edges": "y_edges", "truth": "masses"}),
-    Call("toolkit.grid_kl.grid_kl", diagnostics.grid_kl, GRID, {**ON_GRID, "n_effective": or_none(POSITIVE)},
+    Call("toolkit.accumulators.grid_kl.cell_ess",
+         diagnostics.cell_ess, GRID, ON_GRID, {"x_edges": "y_edges", "truth": "masses"}),
+    Call("toolkit.accumulators.grid_kl.grid_kl",
+         diagnostics.grid_kl, GRID, {**ON_GRID, "n_effective": or_none(POSITIVE)},
         {"truth": "masses"}),
-    Call("toolkit.autocorrelations.autocorrelation", diagnostics.autocorrelation, {"draws": DRAWS},
+    Call("toolkit.diagnostics.convergence.autocorrelation", diagnostics.autocorrelation, {"draws": DRAWS},
         {"draws": IS_DRAWS, "n_lags": or_none(count(0, 12))}),
-    Call("toolkit.autocorrelations.ess", ess, {"draws": DRAWS, "weights": None, "method": "bulk"},
+    Call("toolkit.diagnostics.convergence.ess", ess, {"draws": DRAWS, "weights": None, "method": "bulk"},
          {"draws": IS_DRAWS, "weights": IS_WEIGHTS, "method": choice("bulk", "tail", "mean", "median", "sd")}),
-    Call("toolkit.autocorrelations.ess_by_cutoff", diagnostics.ess_by_cutoff, {"draws": DRAWS}, {
+    Call("toolkit.diagnostics.convergence.ess_by_cutoff", diagnostics.ess_by_cutoff, {"draws": DRAWS}, {
         "draws": IS_DRAWS, "mean": or_none(array([0.0, 0.0], lambda a: a.shape == (2,))),
         "variance": or_none(array([1.0, 1.0], lambda a: a.shape == (2,) and (a > 0).all())), "cutoff": OPEN_SHARE}),
-    Call("toolkit.convergence.r_hat", diagnostics.r_hat, {"draws": DRAWS}, {"draws": IS_DRAWS, "weights": IS_WEIGHTS}),
-    Call("toolkit.energy_diagnostics.energy_histogram", diagnostics.energy_histogram, {"energies": ENERGIES,
+    Call("toolkit.diagnostics.convergence.r_hat",
+         diagnostics.r_hat, {"draws": DRAWS}, {"draws": IS_DRAWS, "weights": IS_WEIGHTS}),
+    Call("toolkit.diagnostics.energies.energy_histogram", diagnostics.energy_histogram, {"energies": ENERGIES,
         "edges": EDGES}, {
         "energies": array(ENERGIES, lambda a: a.ndim == 2 and a.size > 0), "edges": IS_EDGES, "weights": IS_WEIGHTS,
             "truth": or_none(TRUTH)}),
-    Call("toolkit.energy_diagnostics.energy_probabilities", diagnostics.energy_probabilities, {"truth": PLANAR.truth,
+    Call("toolkit.diagnostics.energies.energy_probabilities", diagnostics.energy_probabilities, {"truth": PLANAR.truth,
         "edges": EDGES},
          {"truth": TRUTH, "edges": IS_EDGES}),
-    Call("toolkit.energy_diagnostics.theta_error", diagnostics.theta_error, CONTOUR_GOOD, {**CONTOUR_KIND,
+    Call("toolkit.diagnostics.energies.theta_error", diagnostics.theta_error, CONTOUR_GOOD, {**CONTOUR_KIND,
         "truth": or_none(TRUTH)}),
-    Call("toolkit.mode_diagnostics.mode_coverage", diagnostics.mode_coverage, {"draws": DRAWS, "centres": [[0.0,
+    Call("toolkit.diagnostics.modes.mode_coverage", diagnostics.mode_coverage, {"draws": DRAWS, "centres": [[0.0,
         0.0]]}, {
         "draws": IS_PLANAR, "centres": array([[0.0, 0.0]], lambda a: a.ndim == 2 and a.shape[1] == 2 and len(a)),
             "threshold": number(0.0, ends="["),
         "weights": IS_WEIGHTS}, {"draws": "centres"}),
-    Call("toolkit.mode_diagnostics.mode_weights_error", diagnostics.mode_weights_error, {"draws": DRAWS,
+    Call("toolkit.diagnostics.modes.mode_weights_error", diagnostics.mode_weights_error, {"draws": DRAWS,
         "truth": PLANAR.truth}, {
         "draws": IS_PLANAR, "truth": TRUTH, "weights": IS_WEIGHTS, "assign": choice("memberships", "nearest")},
             {"draws": "truth centres"}),
-    Call("toolkit.distances.mmd", diagnostics.mmd, {"draws": TWO, "others": TWO[::-1]}, {
+    Call("toolkit.diagnostics.distances.mmd", diagnostics.mmd, {"draws": TWO, "others": TWO[::-1]}, {
         "draws": IS_TWO, "others": IS_TWO, "weights": FLAT_WEIGHTS, "other_weights": FLAT_WEIGHTS,
             "bandwidth": or_none(POSITIVE), "unbiased": flag()},
         {"draws": "others"}),
-    Call("toolkit.distances.wasserstein", diagnostics.wasserstein, {"draws": TWO, "others": TWO[::-1]}, {
+    Call("toolkit.diagnostics.distances.wasserstein", diagnostics.wasserstein, {"draws": TWO, "others": TWO[::-1]}, {
         "draws": IS_TWO, "others": IS_TWO, "weights": FLAT_WEIGHTS, "other_weights": FLAT_WEIGHTS},
             {"draws": "others"}),
-    Call("toolkit.stein_discrepancy.ksd", diagnostics.ksd, {"draws": TWO, "problem": PLANAR}, {
+    Call("toolkit.diagnostics.stein_discrepancy.ksd", diagnostics.ksd, {"draws": TWO, "problem": PLANAR}, {
         "draws": IS_TWO, "weights": FLAT_WEIGHTS, "scale": POSITIVE, "beta": number(-1.0, 0.0),
             "temperature": POSITIVE, "unbiased": flag()}),
-    Call("toolkit.run_exchange.exchange_summary", diagnostics.exchange_summary, EXCHANGE_GOOD, EXCHANGE_KIND),
-    Call("toolkit.run_exchange.round_trips", diagnostics.round_trips, EXCHANGE_GOOD, EXCHANGE_KIND),
-    Call("toolkit.run_exchange.swap_rates", diagnostics.swap_rates, EXCHANGE_GOOD, EXCHANGE_KIND),
+    Call("toolkit.diagnostics.exchange.exchange_summary", diagnostics.exchange_summary, EXCHANGE_GOOD, EXCHANGE_KIND),
+    Call("toolkit.diagnostics.exchange.round_trips", diagnostics.round_trips, EXCHANGE_GOOD, EXCHANGE_KIND),
+    Call("toolkit.diagnostics.exchange.swap_rates", diagnostics.swap_rates, EXCHANGE_GOOD, EXCHANGE_KIND),
     # accumulators
-    Call("toolkit.moments.moments", accumulators.moments),
-    Call("toolkit.energies_so_far.best_point", accumulators.best_point),
-    Call("toolkit.energies_so_far.energy_histogram", accumulators.energy_histogram, {"edges": EDGES},
+    Call("toolkit.accumulators.running_moments.moments", accumulators.moments),
+    Call("toolkit.accumulators.energies.best_point", accumulators.best_point),
+    Call("toolkit.accumulators.energies.energy_histogram", accumulators.energy_histogram, {"edges": EDGES},
         {"edges": IS_EDGES}),
-    Call("toolkit.batch_means.batch_means", accumulators.batch_means, {}, {"n_batches": count(4, idle=False)}),
-    Call("toolkit.grids.histogram", accumulators.histogram, {"x_edges": EDGES, "y_edges": EDGES},
+    Call("toolkit.accumulators.running_moments.batch_means",
+         accumulators.batch_means, {}, {"n_batches": count(4, idle=False)}),
+    Call("toolkit.accumulators.cells.histogram", accumulators.histogram, {"x_edges": EDGES, "y_edges": EDGES},
          {"x_edges": IS_EDGES, "y_edges": Y_EDGES, "coordinates": COORDINATES}),
-    Call("toolkit.kl_so_far.kl", accumulators.kl, {"truth": PLANAR.truth, "x_edges": EDGES, "y_edges": EDGES,
+    Call("toolkit.accumulators.grid_kl.kl", accumulators.kl, {"truth": PLANAR.truth, "x_edges": EDGES, "y_edges": EDGES,
         "at": [5, 10]}, {
         "truth": TRUTH, "x_edges": IS_EDGES, "y_edges": IS_EDGES, "coordinates": COORDINATES,
         "at": array([5, 10],
             lambda a: a.dtype.kind in "iu" and a.ndim == 1 and a.size and a[0] >= 1 and (np.diff(a) > 0).all())},
         {"coordinates": "truth"}),
-    Call("toolkit.grids.histogram of coordinates that are not there", run_with_histogram, {"coordinates": (0, 1)},
+    Call("toolkit.accumulators.cells.histogram of coordinates that are not there",
+         run_with_histogram, {"coordinates": (0, 1)},
          {"coordinates": kind(lambda v: False, st.tuples(st.integers(2), st.integers(0, 1)))}),
     # files
     Call("toolkit.result.Run.save", save_and_clear, {},

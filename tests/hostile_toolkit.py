@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 import toolkit
 from targets import mixtures
-from toolkit import boundaries, cycles, dynamics, ladders, samplers, schedules, tempering, thermostats, weighting
-from toolkit.contour import StepDecay
-from toolkit.domain import Domain
+from toolkit import boundaries, dynamics, ladders, samplers, schedules, tempering, weighting
+from toolkit.diagnostics import cycles, thermostats
+from toolkit.problem.definition import Domain
+from toolkit.tempering.contour_tempering import StepDecay
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 PARTITION = tempering.Partition(0.0, 0.5, 20)
@@ -123,7 +124,7 @@ BY_CONTOUR = {"decay": instance(StepDecay)}
 CALLS = [
     Call("toolkit.sampling.sample", toolkit.sample, RUN, {**PARTS}),
     Call("toolkit.sampling.stream", toolkit.stream, RUN, {**PARTS, "n_steps": count(1, 2**48)}, look=take_one),
-    Call("toolkit.verifying.verify", toolkit.verify,
+    Call("toolkit.verification.report.verify", toolkit.verify,
          {"problem": NORMAL, "sampler": samplers.mala(0.5), "n_steps": 8, "n_chains": 8}, {
         name: given._replace(odd=None) for name, given in {  # what is right starts a process, and takes long
             "n_steps": or_none(count(4, 2**40)), "n_chains": or_none(count(8, 2**20)), "burn_in": or_none(count(0, 8)),
@@ -131,69 +132,69 @@ CALLS = [
             "problem": COMMON["problem"], "sampler": COMMON["sampler"], "seed": COMMON["seed"],
         }.items()
     }, tried=False),
-    Call("toolkit.step_size_check.check_step_size", toolkit.check_step_size,
+    Call("toolkit.verification.step_size.check_step_size", toolkit.check_step_size,
          lambda: {"run": untempered(), "n_steps": 8}, {
         "run": RUNS, "n_steps": or_none(count(4, 2**40)), "n_chains": or_none(count(8, 2**20)),
         "burn_in": or_none(count(0, 8)), "order": count(1, 3), "seed": or_none(count(0, 2**64)),
     }, tried=False),
-    Call("toolkit.sampler.Sampler", toolkit.Sampler, {"step_sizes": [0.1]}, {**PARTS,
+    Call("toolkit.samplers.sampler.Sampler", toolkit.Sampler, {"step_sizes": [0.1]}, {**PARTS,
         "tempering": or_none(instance(*TEMPERINGS))},
          ALSO_LADDER),
-    Call("toolkit.problem.Spread", toolkit.Spread, {"scale": [1.0]}, {
+    Call("toolkit.problem.definition.Spread", toolkit.Spread, {"scale": [1.0]}, {
         "scale": array([1.0], lambda a: a.ndim < 2 and a.size > 0 and ((a > 0.0) & (a < 1e300)).all()),
         "center": array([0.0], lambda a: a.ndim < 2 and a.size > 0 and (np.abs(a) < 1e300).all()),
     }),
-    Call("toolkit.problem.Target", toolkit.Target, {"name": "own", "dim": 1, "energy_gradient": plain}, {
+    Call("toolkit.problem.definition.Target", toolkit.Target, {"name": "own", "dim": 1, "energy_gradient": plain}, {
         "energy_gradient": function(), "parameters": array([1.0], lambda a: True), "scratch_rows": count(0, idle=False),
-        "stochastic": flag(), "callback": or_none(instance(toolkit.callables.Callback)),
+        "stochastic": flag(), "callback": or_none(instance(toolkit.problem.python_callable.Callback)),
     }),
-    Call("toolkit.problem.Target.evaluate", NORMAL.evaluate, {"points": [[0.0]]},
+    Call("toolkit.problem.definition.Target.evaluate", NORMAL.evaluate, {"points": [[0.0]]},
          {"points": array([[0.0]], lambda a: a.ndim == 2 and a.shape[1] == 1, finite=False)}),
-    Call("toolkit.problem.Problem", toolkit.Problem, {"target": NORMAL},
+    Call("toolkit.problem.definition.Problem", toolkit.Problem, {"target": NORMAL},
          {"target": instance(toolkit.Target), "domain": or_none(instance(Domain))}),
-    Call("toolkit.problem.Problem.contains", toolkit.Problem(NORMAL).contains, {"points": [[0.0]]},
+    Call("toolkit.problem.definition.Problem.contains", toolkit.Problem(NORMAL).contains, {"points": [[0.0]]},
          {"points": array([[0.0]], lambda a: a.ndim == 2 and a.shape[1] == 1, finite=False)}),
-    Call("toolkit.callables.from_callable", toolkit.from_callable, {"function": of_arrays, "dim": 1},
+    Call("toolkit.problem.python_callable.from_callable", toolkit.from_callable, {"function": of_arrays, "dim": 1},
          {"function": function(), "name": or_none(COMMON["name"])}),
-    Call("toolkit.pointwise.target", decorate, {"function": of_one_point}, {
+    Call("toolkit.problem.point_function.target", decorate, {"function": of_one_point}, {
         "function": kind(lambda v: v is None or (callable(v) and hasattr(v, "__code__"))),
         "parameters": or_none(array([1.0], lambda a: True)), "name": or_none(COMMON["name"]),
     }, also={"function": "function", "parameters": "of_one_point"}),
-    Call("toolkit.gradient_check.check_gradient", toolkit.check_gradient, {"problem": NORMAL, "n_points": 4}, {
+    Call("toolkit.problem.gradient_check.check_gradient", toolkit.check_gradient, {"problem": NORMAL, "n_points": 4}, {
         "points": or_none(array([[0.5]], lambda a: a.ndim == 2 and a.shape[1] == 1 and len(a) > 0)),
             "n_points": count(1, idle=False),
         "init": or_none(array([0.5], lambda a: a.shape == (1,))), "tolerance": OPEN_SHARE,
     }),
     # samplers
-    Call("toolkit.plain_samplers.sgld", samplers.sgld, STEP, PARTS),
-    Call("toolkit.plain_samplers.psgld", samplers.psgld, STEP, {**PARTS, "floor": POSITIVE}),
-    Call("toolkit.plain_samplers.sghmc", samplers.sghmc, STEP, PARTS, {"friction": "noise_estimate"}),
-    Call("toolkit.plain_samplers.sgnht", samplers.sgnht, STEP, PARTS),
-    Call("toolkit.plain_samplers.cyclical_sgld", samplers.cyclical_sgld, STEP, {"floor": SHARE}),
-    Call("toolkit.plain_samplers.cyclical_sghmc", samplers.cyclical_sghmc, STEP, {"floor": SHARE}),
-    Call("toolkit.contour_samplers.csgld", samplers.csgld, STEP, {**PARTS, **BY_CONTOUR}),
-    Call("toolkit.contour_samplers.icsgld", samplers.icsgld, STEP, {**PARTS, **BY_CONTOUR}),
-    Call("toolkit.contour_samplers.icsghmc", samplers.icsghmc, STEP, {**PARTS, **BY_CONTOUR}),
-    Call("toolkit.exchange_samplers.resgld", samplers.resgld, LADDER, PARTS, ALSO_LADDER),
-    Call("toolkit.exchange_samplers.r2sgld", samplers.r2sgld, LADDER, PARTS, ALSO_LADDER),
-    Call("toolkit.exchange_samplers.r2sghmc", samplers.r2sghmc, LADDER, PARTS, ALSO_LADDER),
-    Call("toolkit.continuous_samplers.tact_hmc", samplers.tact_hmc, STEP, {
+    Call("toolkit.samplers.langevin.sgld", samplers.sgld, STEP, PARTS),
+    Call("toolkit.samplers.langevin.psgld", samplers.psgld, STEP, {**PARTS, "floor": POSITIVE}),
+    Call("toolkit.samplers.langevin.sghmc", samplers.sghmc, STEP, PARTS, {"friction": "noise_estimate"}),
+    Call("toolkit.samplers.langevin.sgnht", samplers.sgnht, STEP, PARTS),
+    Call("toolkit.samplers.langevin.cyclical_sgld", samplers.cyclical_sgld, STEP, {"floor": SHARE}),
+    Call("toolkit.samplers.langevin.cyclical_sghmc", samplers.cyclical_sghmc, STEP, {"floor": SHARE}),
+    Call("toolkit.samplers.contour.csgld", samplers.csgld, STEP, {**PARTS, **BY_CONTOUR}),
+    Call("toolkit.samplers.contour.icsgld", samplers.icsgld, STEP, {**PARTS, **BY_CONTOUR}),
+    Call("toolkit.samplers.contour.icsghmc", samplers.icsghmc, STEP, {**PARTS, **BY_CONTOUR}),
+    Call("toolkit.samplers.exchange.resgld", samplers.resgld, LADDER, PARTS, ALSO_LADDER),
+    Call("toolkit.samplers.exchange.r2sgld", samplers.r2sgld, LADDER, PARTS, ALSO_LADDER),
+    Call("toolkit.samplers.exchange.r2sghmc", samplers.r2sghmc, LADDER, PARTS, ALSO_LADDER),
+    Call("toolkit.samplers.continuous.tact_hmc", samplers.tact_hmc, STEP, {
         **PARTS, "bias": choice("abf", "metadynamics"), "top_temperature": number(1.0, ends="["),
     }),
-    Call("toolkit.stein_samplers.svgd", samplers.svgd, {"n_replicas": 3}, PARTS),
-    Call("toolkit.metropolis_samplers.mala", samplers.mala, STEP, PARTS),
-    Call("toolkit.metropolis_samplers.hmc", samplers.hmc, STEP, {
+    Call("toolkit.samplers.stein.svgd", samplers.svgd, {"n_replicas": 3}, PARTS),
+    Call("toolkit.samplers.metropolis.mala", samplers.mala, STEP, PARTS),
+    Call("toolkit.samplers.metropolis.hmc", samplers.hmc, STEP, {
         **PARTS, "n_leapfrogs": count(1), "random_length": flag(),
     }),
     # parts
-    Call("toolkit.boundaries.Boundary", boundaries.Boundary, {"kind": "ignore"},
+    Call("toolkit.boundaries.rules.Boundary", boundaries.Boundary, {"kind": "ignore"},
          {"kind": choice(*boundaries.KINDS), "coefficient": number(0.0, 0.0, ends="["), "max_bounces": count(0, 1)}),
-    Call("toolkit.boundaries.reflect", boundaries.reflect, {}, {"max_bounces": count(1)}),
-    Call("toolkit.boundaries.reject", boundaries.reject),
-    Call("toolkit.boundaries.penalise", boundaries.penalise, {"coefficient": 1.0}, {"coefficient": POSITIVE}),
-    Call("toolkit.boundaries.penalise_as_printed", boundaries.penalise_as_printed, {"coefficient": 1.0},
+    Call("toolkit.boundaries.rules.reflect", boundaries.reflect, {}, {"max_bounces": count(1)}),
+    Call("toolkit.boundaries.rules.reject", boundaries.reject),
+    Call("toolkit.boundaries.rules.penalise", boundaries.penalise, {"coefficient": 1.0}, {"coefficient": POSITIVE}),
+    Call("toolkit.boundaries.rules.penalise_as_printed", boundaries.penalise_as_printed, {"coefficient": 1.0},
          {"coefficient": POSITIVE}),
-    Call("toolkit.boundaries.ignore", boundaries.ignore),
+    Call("toolkit.boundaries.rules.ignore", boundaries.ignore),
     Call("toolkit.dynamics.langevin", dynamics.langevin),
     Call("toolkit.dynamics.mala", dynamics.mala),
     Call("toolkit.dynamics.hmc", dynamics.hmc, {}, {"n_leapfrogs": count(1), "random_length": flag()}),
@@ -214,17 +215,21 @@ CALLS = [
         "keep": kind(lambda v: v is None or callable(v) or (isinstance(v, list | np.ndarray)
             and is_row(v, "b", lambda a: True))),
     }) if (OWN := array(np.ones(3), lambda a: a.ndim == 1 and (a >= 0).all())) else None,
-    Call("toolkit.contour.Contour", tempering.Contour, {}, {**BY_CONTOUR, "field": choice("theta", "theta_zeta")}),
-    Call("toolkit.contour.Partition", tempering.Partition, {"u_min": 0.0, "width": 1.0, "n_bins": 10},
+    Call("toolkit.tempering.contour_tempering.Contour",
+         tempering.Contour, {}, {**BY_CONTOUR, "field": choice("theta", "theta_zeta")}),
+    Call("toolkit.tempering.contour_tempering.Partition",
+         tempering.Partition, {"u_min": 0.0, "width": 1.0, "n_bins": 10},
          {"u_min": FREE, "width": POSITIVE, "n_bins": count(2, 2**31)}),
-    Call("toolkit.contour.contour", tempering.contour, {}, {**BY_CONTOUR, "field": choice("theta", "theta_zeta")}),
-    Call("toolkit.contour.step_decay", tempering.step_decay, {},
+    Call("toolkit.tempering.contour_tempering.contour",
+         tempering.contour, {}, {**BY_CONTOUR, "field": choice("theta", "theta_zeta")}),
+    Call("toolkit.tempering.contour_tempering.step_decay", tempering.step_decay, {},
          {"exponent": SHARE, "offset": NOT_NEGATIVE, "cap": number(0.0, 1.0, ends="]")}),
-    Call("toolkit.exchange.ReplicaExchange", tempering.ReplicaExchange, {}, {"one_swap_per_window": flag()}),
-    Call("toolkit.exchange.replica_exchange", tempering.replica_exchange, {}, {"one_swap_per_window": flag()}),
-    Call("toolkit.exchange.adapted_correction", tempering.adapted_correction, {"target_rate": 0.3},
+    Call("toolkit.tempering.exchange.ReplicaExchange", tempering.ReplicaExchange, {}, {"one_swap_per_window": flag()}),
+    Call("toolkit.tempering.exchange.replica_exchange",
+         tempering.replica_exchange, {}, {"one_swap_per_window": flag()}),
+    Call("toolkit.tempering.exchange.adapted_correction", tempering.adapted_correction, {"target_rate": 0.3},
          {"target_rate": OPEN_SHARE, "start": NOT_NEGATIVE}),
-    Call("toolkit.exchange.estimated_correction", tempering.estimated_correction, {},
+    Call("toolkit.tempering.exchange.estimated_correction", tempering.estimated_correction, {},
          {"every": count(1), "evaluations": count(2, 2**16)}),
     *[
         Call(name, function, good, {
@@ -233,16 +238,16 @@ CALLS = [
             "height": POSITIVE, "resample_every": count(1),
         })
         for name, function, good in [
-            ("toolkit.continuous.continuous_tempering", tempering.continuous_tempering, {"top_temperature": 1.5}),
-            ("toolkit.continuous.ContinuousTempering", tempering.ContinuousTempering, {
+            ("toolkit.tempering.continuous.continuous_tempering", tempering.continuous_tempering, {"top_temperature":
+            1.5}), ("toolkit.tempering.continuous.ContinuousTempering", tempering.ContinuousTempering, {
                 "top_temperature": 1.5, "plateau": 0.1, "step_size": None, "friction": 0.05, "inertia": 1.0,
                     "bias": "abf",
                 "n_bins": 20, "height": 0.002, "thermostat": True, "resample_every": 50,
             }),
         ]
     ],
-    Call("toolkit.stein.Stein", tempering.Stein),
-    Call("toolkit.stein.stein", tempering.stein),
+    Call("toolkit.tempering.stein_particles.Stein", tempering.Stein),
+    Call("toolkit.tempering.stein_particles.stein", tempering.stein),
     # what is made of draws
     Call("toolkit.cycles.cycle_of", cycles.cycle_of, {"steps": [0, 1, 19], "n_cycles": 2, "n_steps": 20}, {
         "steps": kind(lambda v: is_row(v, "iu", lambda a: ((a >= 0) & (a < 20)).all()),

@@ -3,8 +3,8 @@
 import numpy as np
 
 from toolkit import Layout, sample
-from toolkit.block_rows import CHAIN, MODE, SEED_LOW, STEP
-from toolkit.problem import Target
+from toolkit._compiler.block_rows import CHAIN, MODE, SEED_LOW, STEP
+from toolkit.problem.definition import Target
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 

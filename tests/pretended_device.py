@@ -12,7 +12,7 @@ def pretend(monkeypatch):
     from numba.cuda import api, codegen
     from numba.cuda.cudadrv import devices, driver
 
-    from toolkit import device
+    from toolkit._engine.cuda import device
 
     cuda, launches, count = device.cuda, [], iter(range(1, 10**6))
     alive = []

@@ -8,7 +8,7 @@ from accumulator_cases import COSINE, EDGES, assert_same, every, gathered
 
 from targets import mixtures
 from toolkit import DivergenceError, Layout, Target, accumulators, diagnostics, sample, samplers, schedules, stream
-from toolkit.contour import Partition
+from toolkit.tempering.contour_tempering import Partition
 
 WEIGHTED = samplers.icsgld(1e-3, n_replicas=3, partition=Partition(-4.5, 0.5, 40))
 EXCHANGE = samplers.resgld((1e-3, 3e-3), temperatures=(1.0, 5.0))

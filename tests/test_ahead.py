@@ -5,24 +5,27 @@ import pytest
 from numba import types
 
 from targets import mixtures
-from toolkit import Layout, Sampler, ahead, dynamics, philox, sample, schedules, signatures
-from toolkit.compiling import compile_part
+from toolkit import Layout, Sampler, dynamics, sample, schedules
+from toolkit._compiler import signatures
+from toolkit._compiler.decorators import compile_part
+from toolkit._engine import noise_buffer
+from toolkit.maths import philox
 
-FILL_AHEAD = types.void(signatures.MATRIX, ahead.AHEAD, types.int64, types.uint64, types.uint64, types.uint64)
+FILL_AHEAD = types.void(signatures.MATRIX, noise_buffer.AHEAD, types.int64, types.uint64, types.uint64, types.uint64)
 FILL = types.void(signatures.MATRIX, types.uint64, signatures.NAMES, signatures.NAMES, types.int64, types.int64)
-MANY = ahead.MOST_LANES + 8
+MANY = noise_buffer.MOST_LANES + 8
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("lanes", [1, 24])
 def test_each_place_holds_the_noise_of_its_step_and_lane(dim, lanes):
     chain, replica = np.arange(lanes, dtype=np.uint64) // 3, np.arange(lanes, dtype=np.uint64) % 3
-    room = ahead.room_ahead(dim, chain, replica)
+    room = noise_buffer.room_ahead(dim, chain, replica)
     steps = room.later.size // lanes
     assert steps > 1
     first, places, seed = 2**32 - 2, (steps - 1) * lanes, np.uint64(2**63 + 7)
     out = np.full((dim + dim % 2, room.later.size), np.nan)
-    compile_part(ahead.fill_ahead.py_func, FILL_AHEAD)(out, room, places, seed, first, philox.MOVE)
+    compile_part(noise_buffer.fill_ahead.py_func, FILL_AHEAD)(out, room, places, seed, first, philox.MOVE)
     assert np.isnan(out[:, places:]).all()
     expected, fill = np.empty((steps, dim, lanes)), compile_part(philox.fill_normals.py_func, FILL)
     for i in range(steps):
@@ -34,7 +37,7 @@ def test_each_place_holds_the_noise_of_its_step_and_lane(dim, lanes):
 
 def test_a_wide_block_draws_nothing_ahead():
     names = np.zeros(MANY, np.uint64)
-    assert {array.size for array in ahead.room_ahead(2, names, names)} == {0}
+    assert {array.size for array in noise_buffer.room_ahead(2, names, names)} == {0}
 
 
 @pytest.mark.parametrize("dim", [1, 3])
@@ -46,7 +49,7 @@ def test_a_lone_chain_is_the_same_chain_among_many(dim, chunk_steps):
         step_sizes=(0.1,), temperatures=(1.0,), dynamics=dynamics.langevin(), gradient_noise=0.5,
         schedule=schedules.polynomial_decay(0.3),
     )  # fmt: skip
-    options = {"n_steps": 2 * ahead.PLACES + 50, "seed": 3}
+    options = {"n_steps": 2 * noise_buffer.PLACES + 50, "seed": 3}
     many = sample(target, sampler, n_chains=MANY, layout=Layout(lanes=MANY), threads=1, **options)
     alone = sample(target, sampler, n_chains=1, layout=Layout(chunk_steps=chunk_steps), **options)
     np.testing.assert_array_equal(alone.draws[0], many.draws[0])

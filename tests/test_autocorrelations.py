@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.signal import lfilter
 
 from toolkit import diagnostics as d
-from toolkit.ranks import ranks
+from toolkit.diagnostics.convergence import ranks
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 

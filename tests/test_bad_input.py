@@ -19,8 +19,8 @@ from toolkit import (
     stream,
     tempering,
 )
-from toolkit.block_rows import COUNTER_ROWS
-from toolkit.contour import Contour, Partition, step_decay
+from toolkit._compiler.block_rows import COUNTER_ROWS
+from toolkit.tempering.contour_tempering import Contour, Partition, step_decay
 
 FLOWER = constrained(mixtures.cosine25(), shapes.flower())
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)

@@ -11,7 +11,7 @@ from benchmarks.cuda.counters import METRICS, summed
 from benchmarks.cuda.floor import H200, Card, floor_of
 from benchmarks.cuda.operations import FLOAT64, Operations, count_operations, parse, step_loop
 from benchmarks.tables import Table, rate_cell, ratio_cells
-from toolkit import device
+from toolkit._engine.cuda import device
 
 # A loop of one step, with an inner loop, a rare way and a shorter one, between a prologue and an epilogue.
 PTX = """
@@ -104,7 +104,7 @@ def test_two_replicas_that_move_alike_cost_twice_the_float64_of_one():
     pytest.importorskip("numba_cuda")
     from benchmarks.cuda.cases import case_of
     from benchmarks.cuda.measure import job_of
-    from toolkit.job_kernels import chain_ptx
+    from toolkit._engine.cuda.inspection import chain_ptx
 
     one, two = (count_operations(chain_ptx(job_of(case_of(name)), (9, 0))) for name in ("sgld", "r2sgld"))
     assert one.source == two.source == "PTX"

@@ -18,12 +18,11 @@ from sysid.model import all_free
 from sysid.solvers.integrate import solve
 from targets import posteriors
 from toolkit import Layout, Target, check_gradient, sample, samplers, target
-from toolkit.binding import bound
-from toolkit.describing import describe, differences
-from toolkit.domain import is_inside
+from toolkit._compiler.binding import bound
+from toolkit._output.storage.description import describe, differences
 from toolkit.dynamics import langevin
-from toolkit.elsewhere import run_elsewhere
-from toolkit.problem import as_problem
+from toolkit.problem.definition import as_problem, is_inside
+from toolkit.verification.subprocess_run import run_elsewhere
 
 K = 1.0
 TABLE = np.array([1.0, 2.0])

@@ -8,11 +8,9 @@ import pytest
 
 from targets import mixtures
 from toolkit import CudaError, CudaWarning, Target, from_callable, sample, samplers, schedules
-from toolkit.bit_causes import likely_cause
-from toolkit.bit_checks import Case, check_bits
-from toolkit.bit_differences import Difference, arrays_of, first_difference, joined
-from toolkit.contour import Partition
-from toolkit.problem import as_problem
+from toolkit.problem.definition import as_problem
+from toolkit.tempering.contour_tempering import Partition
+from toolkit.verification.bits import Case, Difference, arrays_of, check_bits, first_difference, joined, likely_cause
 
 NORMAL = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 SGLD = samplers.sgld(0.01)
@@ -28,7 +26,7 @@ def case_of(problem, sampler, chains=5, steps=60):
 @pytest.fixture
 def alone(monkeypatch):
     """No other process, where it is not asked about."""
-    from toolkit.elsewhere import NotSentError
+    from toolkit.verification.subprocess_run import NotSentError
 
     def refuse(orders, arrays_of):
         raise NotSentError("left to another test")
@@ -199,7 +197,7 @@ def test_a_gpu_is_held_to_the_same_bits_where_there_is_one(monkeypatch, gpu, pas
         return plain(case, **changes, **(gpu if backend == "cuda" else {}))
 
     monkeypatch.setattr(Case, "run", run)
-    monkeypatch.setattr("toolkit.bit_checks.has_gpu", lambda: True)
+    monkeypatch.setattr("toolkit.verification.bits.has_gpu", lambda: True)
     verdict = dict(check_bits(case_of(NORMAL, SGLD), likely_cause))["GPU"]
     assert verdict.passed is passed
     assert said in verdict.words
@@ -207,6 +205,6 @@ def test_a_gpu_is_held_to_the_same_bits_where_there_is_one(monkeypatch, gpu, pas
 
 @pytest.mark.usefixtures("alone")
 def test_no_gpu_is_asked_for_a_python_function(monkeypatch):
-    monkeypatch.setattr("toolkit.bit_checks.has_gpu", lambda: True)
+    monkeypatch.setattr("toolkit.verification.bits.has_gpu", lambda: True)
     python = from_callable(lambda points: (0.5 * (points**2).sum(axis=1), points), dim=2)
     assert "GPU" not in dict(check_bits(case_of(python, SGLD), likely_cause))

@@ -6,8 +6,9 @@ from numba import types
 
 from benchmarks.walks import FLAT, SHAPES, pvalues
 from targets import constrained, mixtures, shapes
-from toolkit import Problem, boundaries, sample, samplers, signatures
-from toolkit.compiling import compile_part
+from toolkit import Problem, boundaries, sample, samplers
+from toolkit._compiler import signatures
+from toolkit._compiler.decorators import compile_part
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -23,7 +23,7 @@ from toolkit import (
     samplers,
     stream,
 )
-from toolkit.contour import Partition
+from toolkit.tempering.contour_tempering import Partition
 
 BLOCK = mixtures.cosine25()
 FLOWER = constrained(BLOCK, shapes.flower())

@@ -23,9 +23,8 @@ from toolkit import (
     schedules,
     stream,
 )
-from toolkit.checkpoint import Checkpoint
-from toolkit.driver import Driver
-from toolkit.host_gathering import HostGathering
+from toolkit._engine.driver import Driver, HostGathering
+from toolkit._output.storage.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 

@@ -10,8 +10,8 @@ import toolkit
 from targets import constrained, mixtures, shapes
 from targets.posteriors import linear
 from toolkit import CheckpointError, Layout, from_callable, sample, samplers, schedules, stream
-from toolkit.digests import BITS
-from toolkit.driver import Driver
+from toolkit._compiler.function_digest import BITS
+from toolkit._engine.driver import Driver
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 

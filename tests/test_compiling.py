@@ -15,13 +15,13 @@ from numba.core.caching import IndexDataCacheFile
 
 import toolkit
 from targets import mixtures
-from toolkit import Layout, Target, sample, samplers, stamps
-from toolkit.bytecode import constant
-from toolkit.compiling import compile_part
-from toolkit.engine import advance
-from toolkit.kept_code import KeptCode
-from toolkit.stamps import Reads, cache_stamp
-from toolkit.state import ADVANCE
+from toolkit import Layout, Target, sample, samplers
+from toolkit._compiler import disk_cache
+from toolkit._compiler.code_walk import constant
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.disk_cache import KeptCode, Reads, cache_stamp
+from toolkit._engine.loop import advance
+from toolkit._engine.state import ADVANCE
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -86,11 +86,11 @@ def test_an_edit_of_another_file_is_never_answered_from_the_cache(copy, whole):
     assert again == first
     assert not compiled  # all came from the disk
     edits = {
-        "toolkit/philox.py": ("radius * cosine, radius * sine", "2.0 * radius * cosine, radius * sine"),
-        "toolkit/maths.py": ("return fma(p, scale, scale)", "return fma(p, scale, 2.0 * scale)"),
+        "toolkit/maths/philox.py": ("radius * cosine, radius * sine", "2.0 * radius * cosine, radius * sine"),
+        "toolkit/maths/elementary.py": ("return fma(p, scale, scale)", "return fma(p, scale, 2.0 * scale)"),
         "targets/mixtures/gaussian.py": ("total[lane] = 2.0 * precision", "total[lane] = 3.0 * precision"),
     }
-    del edits["toolkit/maths.py" if whole else "toolkit/philox.py"]  # which would not show
+    del edits["toolkit/maths/elementary.py" if whole else "toolkit/maths/philox.py"]  # which would not show
     seen = {first}
     for file, (old, new) in edits.items():
         path = copy / file
@@ -293,8 +293,8 @@ def test_whatever_a_compiler_reads_is_part_of_the_key(what, kin):
 def test_what_may_be_another_than_its_file_or_cannot_be_known_is_not_kept(kin, monkeypatch):
     block = kin("code", CONFIGURED["code"])
     assert cache_stamp(block) is None, "its file is younger than this process, whose memory may hold an older one"
-    monkeypatch.setattr(stamps, "START", time.time() + 60.0)
-    stamps.is_edited.cache_clear()
+    monkeypatch.setattr(disk_cache, "START", time.time() + 60.0)
+    disk_cache.is_edited.cache_clear()
     assert cache_stamp(block) is not None
     assert cache_stamp(kin("sub/config", "K = object()\n")) is None
 
@@ -359,15 +359,15 @@ def test_arrays_and_tuples_are_part_of_the_key():
 
 
 def test_global_numbers_are_part_of_the_key():
-    from toolkit import polygons
+    from toolkit.boundaries import polygon
 
-    before = cache_stamp(polygons.list_pieces)
-    polygons.LEVELS += 1
+    before = cache_stamp(polygon.list_pieces)
+    polygon.LEVELS += 1
     try:
-        assert cache_stamp(polygons.list_pieces) != before
+        assert cache_stamp(polygon.list_pieces) != before
     finally:
-        polygons.LEVELS -= 1
-    assert cache_stamp(polygons.list_pieces) == before
+        polygon.LEVELS -= 1
+    assert cache_stamp(polygon.list_pieces) == before
 
 
 def test_what_is_around_a_function_and_its_defaults_are_part_of_the_key():

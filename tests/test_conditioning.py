@@ -9,7 +9,7 @@ from laws import gaussian
 
 from sysid.laplace import laplace
 from targets.classics.curved import banana
-from toolkit.problem import Target
+from toolkit.problem.definition import Target
 
 RNG = np.random.default_rng(5)
 

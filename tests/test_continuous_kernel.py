@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 from numba import njit, types
 
-from toolkit import continuous, coupling, signatures
-from toolkit.compiling import compile_part
-from toolkit.continuous import continuous_tempering
+from toolkit._compiler import signatures
+from toolkit._compiler.decorators import compile_part
+from toolkit.tempering import continuous
+from toolkit.tempering.continuous import continuous_tempering
 
 LANES = 16
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 
 
 def step_once(rows, bias, visits, kicks, noisy_energy, temperature, step_size, scale, noise, fresh, parameters, step):
-    coupling.find_kicks(kicks, step_size, temperature, parameters)
-    coupling.temper_continuously(
+    continuous.find_kicks(kicks, step_size, temperature, parameters)
+    continuous.temper_continuously(
         rows, bias, visits, kicks, noisy_energy, temperature, scale, noise, fresh, parameters, step
     )
 
@@ -167,7 +168,7 @@ def drive(rows, bias, visits, parameters, temperature, h, energy_noise, dim, ste
     x, p = np.zeros((dim, lanes)), np.zeros((dim, lanes))
     energy, scale, noise, fresh = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
     kicks = np.zeros((2, lanes))
-    coupling.find_kicks(kicks, np.full(lanes, h), temperature, parameters)
+    continuous.find_kicks(kicks, np.full(lanes, h), temperature, parameters)
     for k in range(steps):
         for lane in range(lanes):
             energy[lane] = energy_noise * np.random.normal()
@@ -175,7 +176,7 @@ def drive(rows, bias, visits, parameters, temperature, h, energy_noise, dim, ste
             fresh[lane] = np.random.normal()
             for d in range(dim):
                 energy[lane] += 0.5 * x[d, lane] ** 2
-        coupling.temper_continuously(
+        continuous.temper_continuously(
             rows, bias, visits, kicks, energy, temperature, scale, noise, fresh, parameters, k
         )  # fmt: skip
         for lane in range(lanes):

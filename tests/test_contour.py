@@ -9,9 +9,11 @@ from numba import types
 from numpy.testing import assert_allclose, assert_array_equal
 
 from targets import mixtures
-from toolkit import Layout, Sampler, contour, flattening, learning, sample, samplers, schedules, signatures, tempering
-from toolkit.compiling import compile_part
-from toolkit.contour import FIELDS, Partition, contour_state, step_decay, theta_of, visits_of
+from toolkit import Layout, Sampler, sample, samplers, schedules, tempering
+from toolkit._compiler import signatures
+from toolkit._compiler.decorators import compile_part
+from toolkit.tempering import contour_tempering
+from toolkit.tempering.contour_tempering import FIELDS, Partition, contour_state, step_decay, theta_of, visits_of
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 LANES = 8
@@ -20,20 +22,20 @@ UNSETTLED = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs
 
 
 def flatten_once(energy, temperature, place, bins, top, bottom, multiplier, log_psi, weight, state, numbers, replicas):
-    flattening.flatten(
+    contour_tempering.flatten(
         energy, temperature, place, bins, top, bottom, multiplier, log_psi, weight, state, numbers, 1, replicas
     )  # fmt: skip
 
 
 def learn_once(bins, place, top, log_weight, share, added, left, state, numbers, step, replicas):
-    learning.learn(bins, place, top, log_weight, share, added, left, state, numbers, step, 1, replicas)
+    contour_tempering.learn(bins, place, top, log_weight, share, added, left, state, numbers, step, 1, replicas)
 
 
 class Kernels:
     """The compiled kernels for one chain, with the rows they write."""
 
     def __init__(self, part, n_replicas, burn_in=0):
-        floats, state = signatures.FLOATS, contour.CONTOUR_STATE
+        floats, state = signatures.FLOATS, contour_tempering.CONTOUR_STATE
         self.flatten_lanes = compile_part(flatten_once, types.void(*(floats,) * 9, state, floats, types.int64))
         learns = types.void(*(floats,) * 7, state, floats, types.int64, types.int64)
         self.learn_lanes = compile_part(learn_once, learns)

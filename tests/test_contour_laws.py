@@ -14,7 +14,7 @@ from scipy.special import erf
 
 from targets import mixtures
 from toolkit import ContourWarning, Sampler, sample, samplers, tempering
-from toolkit.contour import FIELDS, Partition, step_decay
+from toolkit.tempering.contour_tempering import FIELDS, Partition, step_decay
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 PLANE = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)

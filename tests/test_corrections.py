@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from targets import mixtures
-from toolkit import Sampler, Target, exchange, sample, samplers, schedules, tempering
+from toolkit import Sampler, Target, sample, samplers, schedules, tempering
+from toolkit.tempering import exchange
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 ALARM, WRONG = 7e-6, 1e-9  # a right law's p-value falls below the first as often; a wrong law's must below the second

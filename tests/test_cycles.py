@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from targets import mixtures
 from toolkit import sample, samplers, schedules
-from toolkit.cycles import combine_cycles, cycle_of
+from toolkit.diagnostics.cycles import combine_cycles, cycle_of
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 APART = 12.0

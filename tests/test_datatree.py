@@ -9,9 +9,9 @@ import pytest
 
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, DivergenceError, boundaries, from_callable, load, sample, samplers, schedules
-from toolkit.contour import Partition
-from toolkit.describing import from_json
-from toolkit.tree_groups import resample_seed
+from toolkit._output.storage.datatree import resample_seed
+from toolkit._output.storage.description import from_json
+from toolkit.tempering.contour_tempering import Partition
 from toolkit.weighting import resample
 
 xarray = pytest.importorskip("xarray")
@@ -121,7 +121,7 @@ def test_groups_and_dimensions_are_those_of_the_schema(run):
 
 def test_attributes_repeat_the_run(run):
     """From the attributes and the arrays they name alone, the same bits."""
-    from toolkit.describing import rebuild_sampler
+    from toolkit._output.storage.description import rebuild_sampler
 
     attributes = run.to_datatree().attrs
     sampler = rebuild_sampler(from_json(attributes["sampler"], {}))

@@ -13,10 +13,10 @@ import pytest
 
 from targets import constrained, mixtures, shapes
 from toolkit import Problem, Sampler, Target, boundaries, dynamics, sample, samplers, schedules, tempering
-from toolkit.contour import Partition, step_decay
-from toolkit.describing import describe, differences, from_json, rebuild_sampler, to_json
-from toolkit.stamps import environment
-from toolkit.unavailable import UnavailableError
+from toolkit._compiler.disk_cache import environment
+from toolkit._output.storage.description import describe, differences, from_json, rebuild_sampler, to_json
+from toolkit.errors import UnavailableError
+from toolkit.tempering.contour_tempering import Partition, step_decay
 
 ROOT = Path(__file__).resolve().parents[1]
 NORMAL = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
@@ -340,7 +340,7 @@ def test_other_processes_describe_alike():
 
 
 def test_a_stand_in_problem_is_described_as_what_it_stands_for():
-    from toolkit.unavailable import Unavailable
+    from toolkit.errors import Unavailable
 
     described = describe(NORMAL, NAMED["sgld"])
     block = Unavailable("target 'x'", described["problem"]["target"]["energy_gradient"])

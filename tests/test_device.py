@@ -24,7 +24,7 @@ EDGES = np.linspace(-1.0, 1.0, 2)
 def _on_a_device():
     """A reason to skip, where there is none."""
     pytest.importorskip("numba_cuda", reason='numba-cuda is not installed: pip install "manymodes[cuda]"')
-    from toolkit.device import check_available
+    from toolkit._engine.cuda.device import check_available
 
     try:
         check_available()

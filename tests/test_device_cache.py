@@ -10,8 +10,8 @@ import pytest
 
 from targets import mixtures
 from toolkit import samplers
-from toolkit.proposals import propose_nothing
-from toolkit.tempers import temper_not
+from toolkit._engine.metropolis_step import propose_nothing
+from toolkit.tempering.interface import temper_not
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -70,11 +70,9 @@ def test_another_process_finds_a_kernel_by_its_stamp_alone(tmp_path):
 
 def test_the_stamp_knows_parts_sizes_and_features():
     pytest.importorskip("numba_cuda", reason="needs the cuda extra")
-    from toolkit.chain_columns import Shape
-    from toolkit.chain_compiling import kernel_stamp
-    from toolkit.chain_kernel import Kinds
-    from toolkit.job_parts import Parts, settled
-    from toolkit.state import Numbers
+    from toolkit._engine.cuda.kernel import Kinds, Shape, kernel_stamp
+    from toolkit._engine.settings import Parts, settled
+    from toolkit._engine.state import Numbers
 
     target, other = mixtures.cosine25(), mixtures.gaussian_grid25()
     numbers = Numbers(*[0] * len(Numbers._fields))

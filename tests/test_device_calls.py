@@ -11,7 +11,7 @@ from device_cases import box, made
 from pretended_device import pretend
 
 from targets import mixtures
-from toolkit import CudaError, Layout, accumulators, sample, samplers
+from toolkit import CudaError, Layout, sample, samplers
 
 pytest.importorskip("numba_cuda")
 LINE = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -31,13 +31,13 @@ def idle(real):
 @pytest.fixture
 def launches(monkeypatch):
     """The launches on a device whose kernels are idle, and none of them kept on disk."""
-    from toolkit import chain_compiling, gathering_kernels
+    from toolkit._engine.cuda import accumulators, kernel
 
-    monkeypatch.setattr(chain_compiling, "chain_kernel", idle(chain_compiling.chain_kernel))
-    monkeypatch.setattr(chain_compiling, "kernel_stamp", lambda *given: None)
-    monkeypatch.setattr(gathering_kernels, "gathering_kernel", idle(gathering_kernels.gathering_kernel))
-    monkeypatch.setattr(gathering_kernels, "cache_stamp", lambda function: None)
-    caches = chain_compiling.compiled, gathering_kernels.compiled_gathering
+    monkeypatch.setattr(kernel, "chain_kernel", idle(kernel.chain_kernel))
+    monkeypatch.setattr(kernel, "kernel_stamp", lambda *given: None)
+    monkeypatch.setattr(accumulators, "gathering_kernel", idle(accumulators.gathering_kernel))
+    monkeypatch.setattr(accumulators, "cache_stamp", lambda function: None)
+    caches = kernel.compiled, accumulators.compiled_gathering
     for cache in caches:
         cache.cache_clear()
     yield pretend(monkeypatch)
@@ -70,26 +70,26 @@ def test_every_chain_has_a_thread_and_nothing_warns(launches, n_chains):
 
 def test_the_kernel_is_compiled_once(launches):
     """A launch finds what was compiled for the types that are written down."""
-    from toolkit import chain_compiling
+    from toolkit._engine.cuda import kernel
 
     for n_chains in (1, 5):
         sample(LINE, samplers.sgld(0.1), n_steps=3, n_chains=n_chains, seed=3, backend="cuda")
-    assert chain_compiling.compiled.cache_info().currsize == 1
+    assert kernel.compiled.cache_info().currsize == 1
     engine = engine_of(LINE, samplers.sgld(0.1), 5)
     assert len(engine._kernel.overloads) == 1
 
 
 def test_accumulators_are_launched_with_what_they_are_compiled_for(launches, monkeypatch):
     """Other types would be compiled anew where they are launched, and fused."""
-    from toolkit import device_gathering
+    from toolkit._engine.cuda import accumulators
 
-    compiled, kernels = device_gathering.compiled_gathering, []
+    compiled, kernels = accumulators.compiled_gathering, []
 
     def noted(*given):
         kernels.append(compiled(*given))
         return kernels[-1]
 
-    monkeypatch.setattr(device_gathering, "compiled_gathering", noted)
+    monkeypatch.setattr(accumulators, "compiled_gathering", noted)
     edges = np.linspace(-1.0, 1.0, 4)
     chosen = {
         "moments": accumulators.moments(), "cells": accumulators.histogram(edges), "best": accumulators.best_point(),
@@ -132,7 +132,7 @@ def test_accumulators_of_the_host_have_its_threads(launches, threads, names):
 
 def test_what_is_not_asked_for_takes_no_room(launches):
     """Energies, weights, statistics: one number of each, whatever the draws of a piece."""
-    from toolkit.device_exports import Export
+    from toolkit._engine.cuda.transfers import Export
 
     export = Export(0, 2, 3, np.float64)
     export.make_room(1000, True)
@@ -141,8 +141,8 @@ def test_what_is_not_asked_for_takes_no_room(launches):
 
 def engine_of(problem, sampler, n_chains):
     """The engine of a run."""
-    from toolkit.driver import Driver
-    from toolkit.job_arguments import make_job
+    from toolkit._engine.driver import Driver
+    from toolkit._engine.job import make_job
 
     job = make_job(
         problem, sampler, n_steps=10, seed=0, n_chains=n_chains, burn_in=0, thin=1, init=None, backend="cuda",
@@ -155,7 +155,7 @@ def engine_of(problem, sampler, n_chains):
 @pytest.mark.parametrize("name", ["r2sghmc", "icsgld", "tact_hmc"])
 def test_a_state_comes_home_as_it_went(launches, name):
     """All that snapshots keep of a chain, to its place."""
-    from toolkit.snapshots import STORED, by_chain
+    from toolkit._engine.state import STORED, by_chain
 
     sampler = made(name)
     engine = engine_of(box(), sampler, 7)
@@ -175,7 +175,7 @@ def test_a_state_comes_home_as_it_went(launches, name):
 
 
 def test_a_device_without_room_is_told_before_anything_runs(launches, monkeypatch):
-    from toolkit import device
+    from toolkit._engine.cuda import device
 
     context = device.cuda.current_context()
     monkeypatch.setattr(context, "get_memory_info", lambda: SimpleNamespace(free=10_000, total=20_000))
@@ -185,7 +185,7 @@ def test_a_device_without_room_is_told_before_anything_runs(launches, monkeypatc
 
 
 def test_many_replicas_are_refused_where_their_threads_do_not_fit(launches, monkeypatch):
-    from toolkit import device
+    from toolkit._engine.cuda import device
 
     context = device.cuda.current_context()
     monkeypatch.setattr(context, "get_memory_info", lambda: SimpleNamespace(free=10**7, total=10**9))
@@ -195,7 +195,7 @@ def test_many_replicas_are_refused_where_their_threads_do_not_fit(launches, monk
 
 
 def test_a_device_that_fails_is_told(launches, monkeypatch):
-    from toolkit import device
+    from toolkit._engine.cuda import device
 
     def fail():
         raise OSError("CUDA initialized before forking")

@@ -119,10 +119,10 @@ def test_no_draw_travels_and_what_does_not_fit_is_refused(few):
 
 @pytest.mark.parametrize(("chosen", "is_refused"), [(every(), False), ({**every(), "own": Spans()}, True)])
 def test_the_host_needs_room_for_draws_of_its_own_accumulators_alone(monkeypatch, chosen, is_refused):
-    from toolkit import footprint
+    from toolkit._engine import job
 
-    monkeypatch.setattr("toolkit.device.check_available", lambda: None)
-    monkeypatch.setattr(footprint, "check_room", lambda name, value, n_bytes, **more: needed.append(n_bytes))
+    monkeypatch.setattr("toolkit._engine.cuda.device.check_available", lambda: None)
+    monkeypatch.setattr(job, "check_room", lambda name, value, n_bytes, **more: needed.append(n_bytes))
     needed = []
     monkeypatch.setattr("toolkit.sampling.Checkpoint", lambda *given: 1 / 0)  # nothing is to run
     with pytest.raises(ZeroDivisionError):
@@ -134,14 +134,14 @@ def test_the_host_needs_room_for_draws_of_its_own_accumulators_alone(monkeypatch
 
 
 def check_ptx(name, dim, weighted, capability, real=np.float64):
-    from toolkit import device_code
-    from toolkit.gathering_kernels import gathering_ptx
+    from toolkit._engine.cuda import compiling
+    from toolkit._engine.cuda.accumulators import gathering_ptx
 
     accumulator = every()[name]
     state = accumulator.start(job_of(CASES["weighted pairs"]._replace(dim=dim)).problem, 1)
     ptx = gathering_ptx(accumulator.gathering(dim), state, bool(weighted), capability, real)
-    assert not device_code.contracts(ptx)
-    assert not device_code.CALLED.findall(ptx)
+    assert not compiling.contracts(ptx)
+    assert not compiling.CALLED.findall(ptx)
     assert ".visible .entry" in ptx
 
 

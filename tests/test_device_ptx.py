@@ -17,34 +17,34 @@ from numba import config, types
 from targets import from_sympy, mixtures, shapes
 from targets.posteriors import user_likelihood
 from toolkit import CudaWarning, Problem, boundaries, dynamics, samplers, target
-from toolkit import signatures as s
+from toolkit._compiler import signatures as s
 
 if importlib.util.find_spec("numba_cuda") is None or config.ENABLE_CUDASIM:
     pytest.skip("needs numba-cuda, and not its simulator", allow_module_level=True)
 
 from benchmarks import kernels, ptx
-from toolkit import device, device_causes, device_code, device_compiling, job_kernels
+from toolkit._engine.cuda import compiling, device, inspection, refusals
 
 ASSEMBLES = importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
 
 
 def code_of(part, signature):
     """The code of a part by itself."""
-    return device_compiling.codes_of(part, signature.args, ((9, 0),))[0]
+    return compiling.codes_of(part, signature.args, ((9, 0),))[0]
 
 
 def faults(code):
     """What is wrong with code that is to give a CPU's bits."""
-    calls = device_code.CALLED.findall(code.ptx)
-    return [*(["fused"] if device_code.contracts(code.ptx) else []), *calls, *code.functions]
+    calls = compiling.CALLED.findall(code.ptx)
+    return [*(["fused"] if compiling.contracts(code.ptx) else []), *calls, *code.functions]
 
 
 def test_code_is_read():
-    assert device_code.contracts("add.f64 %fd1, %fd2, %fd3;")
-    assert device_code.contracts("mul.f32 %f1, %f2, %f3;")
-    assert not device_code.contracts("add.rn.f64 %fd1, %fd2, %fd3; fma.rn.f64 %fd1; add.s64 %rd1; mul.wide.u32 %rd2;")
-    assert device_code.CALLED.findall("call.uni (retval0), \n__internal_x, \n(param0);") == ["__internal_x"]
-    assert device_code.CALLED.findall("call foo, (x);\n// .globl callable") == ["foo"]
+    assert compiling.contracts("add.f64 %fd1, %fd2, %fd3;")
+    assert compiling.contracts("mul.f32 %f1, %f2, %f3;")
+    assert not compiling.contracts("add.rn.f64 %fd1, %fd2, %fd3; fma.rn.f64 %fd1; add.s64 %rd1; mul.wide.u32 %rd2;")
+    assert compiling.CALLED.findall("call.uni (retval0), \n__internal_x, \n(param0);") == ["__internal_x"]
+    assert compiling.CALLED.findall("call foo, (x);\n// .globl callable") == ["foo"]
     ir = """
     define i32 @part(double %1) {
       call double @__nv_sqrt(double %1)
@@ -52,10 +52,10 @@ def test_code_is_read():
     }
     declare double @__nv_exp(double)
     """
-    assert device_code.functions_called(textwrap.dedent(ir)) == ("erf",)
+    assert compiling.functions_called(textwrap.dedent(ir)) == ("erf",)
     of_integers = 'define i32 @"int_power_impl"(double %1) {\n call double @__nv_pow(double %1)\n}\n'
-    assert device_code.functions_called(of_integers) == ()
-    assert device_code.functions_called(of_integers.replace("int_power_impl", "other")) == ("pow",)
+    assert compiling.functions_called(of_integers) == ()
+    assert compiling.functions_called(of_integers.replace("int_power_impl", "other")) == ("pow",)
 
 
 def test_products_and_sums_are_kept_apart_but_by_our_own_fma(monkeypatch):
@@ -124,7 +124,7 @@ def test_identification_calls_nothing_where_numbers_lie_apart(kind):
         else likelihoods.derivative(velocities="spline", batch_size=8, batches=kind)
     )  # fmt: skip
     part = identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen).target.energy_gradient
-    assert not faults(device_compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
+    assert not faults(compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
     assert faults(code_of(reshapes, s.TARGET)) == ["numba_attempt_nocopy_reshape"]
 
 
@@ -135,7 +135,7 @@ def test_parts_by_themselves_are_clean():
 
     walls = code_of(identified().domain.look.py_func, s.DOMAIN)
     assert set(walls.functions) <= {"cos", "exp", "sin"}
-    assert not device_code.contracts(walls.ptx)
+    assert not compiling.contracts(walls.ptx)
     x, y = sympy.symbols("x y")
     formula = from_sympy(sympy.log(sympy.cosh(x)) + y**4, (x, y))
     for part in (mixtures.five_spots().energy_gradient, formula.energy_gradient, identified().target.energy_gradient):
@@ -186,19 +186,19 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     monkeypatch.setattr("toolkit.chain_compiling.compile_kernel", refuses)
     line = line_of(makes_arrays, "np.zeros")
     job = run_of(target(dim=1)(makes_arrays), samplers.sgld(0.1))
-    kernel = job_kernels.kernel_of(job)
+    kernel = inspection.kernel_of(job)
     with pytest.raises(TypeError, match=rf"'cpu' for target 'makes_arrays'.*zeros.*line {line} of test_device_ptx.py"):
-        device_causes.chain_kernel_of(job, *kernel)
+        refusals.chain_kernel_of(job, *kernel)
     region = shapes.flower().domain
     problem = Problem(mixtures.cosine25(), region)
     object.__setattr__(problem, "domain", region._replace(name="cramped"))
     job = kernels.Case("test", "", problem, samplers.sgld(0.1, boundary=boundaries.reflect())).job()
-    parts, shape, *_ = job_kernels.kernel_of(job)
+    parts, shape, *_ = inspection.kernel_of(job)
     line = line_of(without_room, "places =")
-    told = device_causes.cause(job, parts._replace(look=without_room), shape, TypeError("whole"))
+    told = refusals.cause(job, parts._replace(look=without_room), shape, TypeError("whole"))
     assert "domain 'cramped', of which CUDA lacks something: arrays, lists" in told
     assert told.endswith(f"in line {line} of test_device_ptx.py")
-    assert "by 'sgld', whose kernel CUDA refuses: whole" in device_causes.cause(job, parts, shape, TypeError("whole"))
+    assert "by 'sgld', whose kernel CUDA refuses: whole" in refusals.cause(job, parts, shape, TypeError("whole"))
 
 
 def test_bits_that_may_differ_are_told(monkeypatch):
@@ -207,21 +207,21 @@ def test_bits_that_may_differ_are_told(monkeypatch):
     job = run_of(problem, samplers.sgld(0.1))
     code = code_of(problem.energy_gradient, s.TARGET)
     monkeypatch.setattr("toolkit.chain_compiling.compile_kernel", lambda kernel, kinds, stamp=None: code)
-    monkeypatch.setattr(device_compiling, "code_of", lambda kernel, kinds: kernel)
+    monkeypatch.setattr(compiling, "code_of", lambda kernel, kinds: kernel)
     for _ in range(2):
         with pytest.warns(CudaWarning, match="'by_erf' by 'sgld'.*calls erf, gamma, pow .*which CUDA has of its own"):
-            device_causes.chain_kernel_of(job, *job_kernels.kernel_of(job))
+            refusals.chain_kernel_of(job, *inspection.kernel_of(job))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        device_causes.warn_of_bits(job, code._replace(functions=()))
+        refusals.warn_of_bits(job, code._replace(functions=()))
     with pytest.warns(CudaWarning, match="fused"):
-        device_causes.warn_of_bits(job, device_code.Code(code.ptx.replace("add.rn.f64", "add.f64"), ()))
+        refusals.warn_of_bits(job, compiling.Code(code.ptx.replace("add.rn.f64", "add.f64"), ()))
 
 
 @pytest.mark.skipif(not ASSEMBLES, reason="needs nvJitLink, which numba-cuda[cu13] brings")
 def test_sgld_keeps_its_state_in_registers():
     """And one with more numbers than there are registers does not: the assembler would say so."""
-    code = job_kernels.chain_codes(kernels.Case("test", "", mixtures.cosine25(), samplers.sgld(1e-3)).job(), ((8, 0),))[
+    code = inspection.chain_codes(kernels.Case("test", "", mixtures.cosine25(), samplers.sgld(1e-3)).job(), ((8, 0),))[
         0
     ]
     found = ptx.assembled(code.ptx, (8, 0))
@@ -241,7 +241,7 @@ COMMON = ("sgld", "sgld, flower", "r2sgld, flower", "psgld", "sghmc", "tact_hmc"
 def test_every_kernel_is_clean(group):
     """All of the catalogue, for both architectures; the common ones without a spill."""
     for case, job in ptx.unlike(group()):
-        codes = job_kernels.chain_codes(job, ptx.CAPABILITIES)
+        codes = inspection.chain_codes(job, ptx.CAPABILITIES)
         for capability, code in zip(ptx.CAPABILITIES, codes, strict=True):
             allowed = set(kernels.OWN_FUNCTIONS.get(case.name, ()))
             allowed |= {REDUCTION} if allowed & {"sin", "cos"} else set()

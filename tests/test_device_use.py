@@ -39,7 +39,7 @@ def test_what_runs_is_what_was_read(monkeypatch):
     from numba import types
     from numba.cuda.cudadrv import devices
 
-    from toolkit import device, device_code, device_compiling
+    from toolkit._engine.cuda import compiling, device
 
     here = SimpleNamespace(device=SimpleNamespace(compute_capability=(9, 0), id=0))
     monkeypatch.setattr(device.cuda.dispatcher, "get_current_device", lambda: here.device)
@@ -50,20 +50,20 @@ def test_what_runs_is_what_was_read(monkeypatch):
         x[0] = x[1] * x[2] + x[3]
 
     kinds = (types.Array(types.float64, 1, "C"),)
-    (ours,) = device_compiling.compile_kernel(sums, kinds).overloads.values()
+    (ours,) = compiling.compile_kernel(sums, kinds).overloads.values()
     assert not ours._codelibrary._lto
     read = ours._codelibrary.get_asm_str()
-    assert not device_code.contracts(read)
+    assert not compiling.contracts(read)
     assert "fma" not in read
     plain = device.cuda.jit(sums, lto=True)
-    with device_compiling.unfused():
+    with compiling.unfused():
         plain.compile(kinds)
     (linked,) = plain.overloads.values()
     assert "fma" in linked._codelibrary.get_lto_ptx()
 
 
 def test_few_blocks_are_no_reason_to_warn(monkeypatch):
-    from toolkit import device
+    from toolkit._engine.cuda import device
 
     def kernel(x):
         x[0] = 1.0
@@ -142,7 +142,7 @@ def test_refusals_come_before_the_device_is_looked_for(name):
 
 def test_wrong_numbers_are_refused_alike(monkeypatch):
     """Whatever the backend, by the same words; a device is found for once."""
-    from toolkit import device
+    from toolkit._engine.cuda import device
 
     monkeypatch.setattr(device, "check_available", lambda: None)
     wrong = [

@@ -14,8 +14,8 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from targets import constrained, shapes
 from toolkit import Sampler, boundaries, dynamics, sample, samplers, tempering
-from toolkit.maths import exp, fma
-from toolkit.problem import Target
+from toolkit.maths.elementary import exp, fma
+from toolkit.problem.definition import Target
 
 ALARM, WRONG = 7e-6, 1e-9  # a right law's p-value falls below the first as often; a wrong law's must below the second
 NORMAL = gaussian(1.0)

@@ -8,8 +8,8 @@ from scipy.integrate import quad
 from targets import mixtures, shapes
 from toolkit import Problem
 from toolkit import diagnostics as d
-from toolkit.compiling import compile_part
-from toolkit.stein_discrepancy import ADD_STEIN_KERNELS, add_stein_kernels
+from toolkit._compiler.decorators import compile_part
+from toolkit.diagnostics.stein_discrepancy import ADD_STEIN_KERNELS, add_stein_kernels
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)

@@ -9,7 +9,7 @@ from scipy import stats
 from targets import mixtures
 from toolkit import Sampler, sample, samplers, tempering
 from toolkit import diagnostics as d
-from toolkit.contour import Partition
+from toolkit.tempering.contour_tempering import Partition
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 NORMAL = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)

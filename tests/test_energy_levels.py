@@ -10,7 +10,7 @@ from scipy import special, stats
 from benchmarks.examination import quantiles as oracles
 from targets import catalogue, classics, constrained, domains, mixtures
 from targets.truth.window import line_truth, plane_truth
-from toolkit.energy_diagnostics import energy_probabilities
+from toolkit.diagnostics.energies import energy_probabilities
 
 UPPER = np.array([0.999, 1.0 - 1e-5, 1.0 - 1e-9])
 PLANAR = [

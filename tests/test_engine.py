@@ -1,7 +1,7 @@
 """The engine against plain Python: one chain, written out step by step from the docstrings, with everything on.
 
-Random numbers come from the published generator by the counter layout in ``toolkit.philox``; the rest is floats and
-loops. Agreement is to rounding, since plain Python has no fused multiply-add, and exact for all counts.
+Random numbers come from the published generator by the counter layout in ``toolkit.maths.philox``; the rest is floats
+and loops. Agreement is to rounding, since plain Python has no fused multiply-add, and exact for all counts.
 """
 
 import math

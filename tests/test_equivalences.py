@@ -8,7 +8,7 @@ from test_engine import PROBLEM
 
 from targets import constrained, mixtures, shapes
 from toolkit import Layout, Sampler, boundaries, dynamics, sample, samplers, schedules, tempering
-from toolkit.contour import Partition
+from toolkit.tempering.contour_tempering import Partition
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 COSINE = mixtures.cosine25()

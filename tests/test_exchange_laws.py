@@ -9,10 +9,11 @@ from scipy import stats
 from scipy.integrate import quad
 
 from targets import mixtures
-from toolkit import exchange, exchanging, sample, samplers, swapping
-from toolkit.compiling import compile_part
-from toolkit.exchange_diagnostics import expected_round_trips
-from toolkit.signatures import FLOATS, MATRIX, NAMES
+from toolkit import sample, samplers
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import FLOATS, MATRIX, NAMES
+from toolkit.diagnostics.exchange import expected_round_trips
+from toolkit.tempering import exchange
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 ALARM, WRONG = 7e-6, 1e-9  # a right law's p-value falls below the first as often; a wrong law's must below the second
@@ -44,11 +45,11 @@ def attempt_swaps(rule, energy, steps, *, sign=1.0, momentum=None, gradient=None
     gradient = np.zeros((1, lanes)) if gradient is None else gradient
     state = exchange.exchange_state(rule, n_replicas, np.repeat(np.arange(n_replicas), n_chains), 0.0, n_chains)
     kinds = (*(MATRIX,) * 6, *(FLOATS,) * 5, exchange.EXCHANGE_STATE, FLOATS, types.int64, types.uint64, NAMES)
-    kernel = compile_part(swapping.swap_replicas.py_func, types.void(*kinds, types.int64, types.int64, types.boolean))
+    kernel = compile_part(exchange.swap_replicas.py_func, types.void(*kinds, types.int64, types.int64, types.boolean))
     find_rungs = compile_part(
-        exchanging.find_rungs.py_func, types.void(MATRIX, FLOATS, FLOATS, types.int64, types.boolean)
+        exchange.find_rungs.py_func, types.void(MATRIX, FLOATS, FLOATS, types.int64, types.boolean)
     )
-    rungs, temperature = np.zeros((exchanging.RUNG_ROWS, lanes)), np.repeat(TEMPERATURES[:n_replicas], n_chains)
+    rungs, temperature = np.zeros((exchange.RUNG_ROWS, lanes)), np.repeat(TEMPERATURES[:n_replicas], n_chains)
     find_rungs(rungs, np.zeros(lanes), temperature, n_chains, momentum.shape[0] > 0)
     seen = sign * energy.ravel()
     position = seen[None].copy()

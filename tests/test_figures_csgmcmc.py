@@ -6,7 +6,7 @@ import pytest
 from figures.papers.csgmcmc import gaussian_grid, table4, table5
 from targets import mixtures
 from toolkit.diagnostics import ess_by_cutoff, mode_coverage
-from toolkit.schedule import evaluate
+from toolkit.schedules import evaluate
 
 STEPS = np.arange(50_000)
 NAMES = [f"csgmcmc_{name}" for name in ("fig1", "fig2", "fig5", "table4", "table5")]

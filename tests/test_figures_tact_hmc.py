@@ -12,7 +12,7 @@ from figures.papers.tact_hmc.ablations import EXCHANGE, LABELS, NO_TEMPERING, NO
 from figures.scripts.statistics import mean_and_error
 from targets import mixtures
 from toolkit import DivergenceError, sample
-from toolkit.exchange import EstimatedCorrection
+from toolkit.tempering.exchange import EstimatedCorrection
 
 TARGETS = {"five_spots": mixtures.five_spots, "six_petals": mixtures.six_petals}
 

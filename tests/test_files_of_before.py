@@ -13,7 +13,7 @@ import targets
 import toolkit
 from targets import constrained, domains, mixtures, posteriors
 from toolkit import accumulators, load, sample
-from toolkit.digests import as_described_now, name_without_modules
+from toolkit._compiler.function_digest import as_described_now, name_without_modules
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 STORED = Path(__file__).with_name("data") / "runs_of_2026_11.zip"
@@ -65,7 +65,7 @@ def test_another_problem_is_still_told_apart(folder):
 @pytest.mark.parametrize(
     ("stored", "now"),
     [
-        ("toolkit.overdamped.move_langevin", "toolkit.move_langevin"),
+        ("toolkit.dynamics.overdamped.move_langevin", "toolkit.move_langevin"),
         ("toolkit.move_langevin", "toolkit.move_langevin"),
         ("sysid.implicit.look_of.<locals>.look", "sysid.look_of.<locals>.look"),
         ("sysid.a.b.outer.<locals>.inner.<locals>.f", "sysid.outer.<locals>.inner.<locals>.f"),
@@ -80,7 +80,7 @@ def test_names_lose_our_modules_alone(stored, now):
 def test_code_of_the_users_stays_as_it_was():
     given = {
         "function": "mine.energy", "code": {"mine.energy": "0" * 32, "toolkit": "1" * 32},
-        "values": {"mine.energy.f": "toolkit.maths.exp", "mine.energy.k": 2.0},
+        "values": {"mine.energy.f": "toolkit.maths.elementary.exp", "mine.energy.k": 2.0},
     }  # fmt: skip
     now = as_described_now(given)
     assert now["function"] == "mine.energy"

@@ -6,7 +6,7 @@ import pytest
 
 from targets import mixtures
 from toolkit import Layout, sample, samplers, schedules, stream
-from toolkit.footprint import expected_draws
+from toolkit._engine.job import expected_draws
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 LONG, SHORT = {"n_steps": 2**45, "seed": 0}, {"n_steps": 20, "seed": 0}

@@ -10,19 +10,10 @@ from matplotlib.figure import Figure
 import figures
 from targets import classics, mixtures, shapes
 from targets.classics import student
-from toolkit import (
-    Sampler,
-    accumulators,
-    check_gradient,
-    diagnostics,
-    from_callable,
-    ladders,
-    sample,
-    samplers,
-    thermostats,
-)
-from toolkit.boundaries import Boundary
-from toolkit.cycles import combine_cycles, cycle_of
+from toolkit import Sampler, accumulators, check_gradient, diagnostics, from_callable, ladders, sample, samplers
+from toolkit.boundaries.rules import Boundary
+from toolkit.diagnostics import thermostats
+from toolkit.diagnostics.cycles import combine_cycles, cycle_of
 from toolkit.schedules import Schedule
 from toolkit.weighting import resample
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit import Target, from_callable, samplers, target
-from toolkit.describing import describe, differences
+from toolkit._output.storage.description import describe, differences
 
 
 def made_from(source, name="ring"):

@@ -14,14 +14,14 @@ from numba.core.errors import TypingError
 
 from benchmarks.samplers import cases
 from targets import constrained, mixtures, posteriors, shapes
-from toolkit import DivergenceError, Layout, Target, from_callable, fusing, sample, samplers, stream, tempering
-from toolkit.bit_checks import Case
-from toolkit.bit_differences import arrays_of, first_difference, joined
-from toolkit.blocks import make_blocks
-from toolkit.fused_state import ARRAY, ITEM, STACK, on_stack, shapes_of
-from toolkit.job_arguments import make_job
-from toolkit.job_parts import engine_numbers, parts_of, settled
-from toolkit.problem import as_problem
+from toolkit import DivergenceError, Layout, Target, from_callable, sample, samplers, stream, tempering
+from toolkit._engine import fused
+from toolkit._engine.fused import ARRAY, ITEM, STACK, on_stack, shapes_of
+from toolkit._engine.job import make_job
+from toolkit._engine.settings import engine_numbers, parts_of, settled
+from toolkit._engine.state import make_blocks
+from toolkit.problem.definition import as_problem
+from toolkit.verification.bits import Case, arrays_of, first_difference, joined
 
 FUSED = Layout(fused=True)
 PIECES = Layout(fused=True, chunk_steps=23)  # what a chunk leaves behind, the next one finds
@@ -196,16 +196,14 @@ def engine_of(target, sampler, n_chains):
     job = make_job(**asked)
     (block,) = make_blocks(job.problem, sampler, start, FUSED, 1)
     made_of = (parts_of(job), shapes_of(block.state), settled(engine_numbers(job), n_chains))
-    return fusing.compiled(*made_of), made_of
+    return fused.compiled(*made_of), made_of
 
 
-@pytest.mark.skipif(
-    not fusing.takes_wishes(), reason="llvmlite before 0.48 cannot ask for it, and LLVM leaves some out"
-)
+@pytest.mark.skipif(not fused.takes_wishes(), reason="llvmlite before 0.48 cannot ask for it, and LLVM leaves some out")
 def test_all_that_it_calls_is_taken_in(monkeypatch):
     _, made_of = engine_of(GRID, CASES["mala"], 64)
-    monkeypatch.setattr(fusing, "fused_stamp", lambda *made_of: None)  # what comes from the disk cannot be read
-    engine = fusing.compiled.__wrapped__(*made_of)
+    monkeypatch.setattr(fused, "fused_stamp", lambda *made_of: None)  # what comes from the disk cannot be read
+    engine = fused.compiled.__wrapped__(*made_of)
     (code,) = engine.inspect_llvm().values()
     apart = set(re.findall(r"^attributes (#\d+) = .*\bnoinline\b", code, re.M))  # of `compiling.apart`
     defined = re.findall(r"^define [^@]*@\"?([^\"(]+).*(#\d+)", code, re.M)
@@ -224,13 +222,13 @@ def test_others_have_engines_of_their_own():
         (parts, shapes, constants._replace(n_kept=2)),
         (parts, shapes, constants._replace(energy_noise=1.0)),
     ]
-    stamps = [fusing.fused_stamp(*one) for one in [(parts, shapes, constants), *others]]
+    stamps = [fused.fused_stamp(*one) for one in [(parts, shapes, constants), *others]]
     assert None not in stamps
     assert len(set(stamps)) == len(stamps)
 
 
 @pytest.mark.skipif(
-    not fusing.takes_wishes(), reason="the Numba that comes with llvmlite before 0.48 keeps none on disk"
+    not fused.takes_wishes(), reason="the Numba that comes with llvmlite before 0.48 keeps none on disk"
 )
 def test_another_process_finds_it_on_disk():
     program = (
@@ -277,6 +275,6 @@ def test_what_does_not_compile_whole_is_named(monkeypatch):
     def refuse(*made_of):
         raise TypingError("no such thing")
 
-    monkeypatch.setattr(fusing, "compiled", refuse)
+    monkeypatch.setattr(fused, "compiled", refuse)
     with pytest.raises(TypeError, match=r"layout\.fused must be False for 'gaussian_grid25' by 'sgld'.*no such thing"):
         sample(GRID, CASES["sgld"], n_steps=10, n_chains=1, seed=1, layout=FUSED)

@@ -5,9 +5,9 @@ import pytest
 from numba import njit, types
 from numba.core.errors import TypingError
 
-from toolkit.compiling import PartPointer, compile_part
-from toolkit.handing import call, laid_down, lasting
-from toolkit.signatures import FLOATS, MATRIX
+from toolkit._compiler.argument_pack import call, laid_down, lasting
+from toolkit._compiler.decorators import PartPointer, compile_part
+from toolkit._compiler.signatures import FLOATS, MATRIX
 
 PART = types.void(MATRIX, FLOATS, types.int64, types.boolean)
 

@@ -8,7 +8,7 @@ import pytest
 import sysid
 from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
 from toolkit import load, sample, samplers
-from toolkit.block_rows import COUNTER_ROWS
+from toolkit._compiler.block_rows import COUNTER_ROWS
 from toolkit.tempering import Partition
 
 LORENZ = systems.lorenz()

@@ -12,7 +12,7 @@ from numba import njit, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError, UnsupportedError
 
-from toolkit.compiling import inlined, kernel
+from toolkit._compiler.decorators import inlined, kernel
 
 ALL_FORMS = """
 import gc, warnings

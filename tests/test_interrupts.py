@@ -9,8 +9,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from targets import mixtures
-from toolkit import InterruptedWarning, Layout, driver, sample, samplers
-from toolkit.interrupts import held
+from toolkit import InterruptedWarning, Layout, sample, samplers
+from toolkit._engine import driver
+from toolkit._engine.driver import held
 
 
 def press():

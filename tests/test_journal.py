@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from toolkit.journal import BEGINNING, Journal, LockedError, Mark
-from toolkit.records import DamagedError, store
+from toolkit._output.storage.record_file import BEGINNING, DamagedError, Journal, LockedError, Mark, store
 
 
 def add(journal, number):

@@ -8,7 +8,7 @@ from scipy.special import betainc
 
 from targets import mixtures
 from toolkit import sample, samplers, schedules
-from toolkit.exchange_diagnostics import barrier, expected_round_trips, log_normaliser_ratio
+from toolkit.diagnostics.exchange import barrier, expected_round_trips, log_normaliser_ratio
 from toolkit.ladders import adapted_ladder, deo_window, geometric_ladder
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison

@@ -9,14 +9,13 @@ import pytest
 from benchmarks.faults import BOX, NORMAL, PAIR, RIGHT, WRONG
 from targets import mixtures
 from toolkit import boundaries, samplers, schedules
-from toolkit.contour import Partition
-from toolkit.law_checks import check_laws
-from toolkit.law_runs import by_chain, halved, pooled
-from toolkit.law_verdicts import excuse_of, stays_exact, without_skewness
-from toolkit.problem import as_problem
-from toolkit.schedule import evaluate
+from toolkit.problem.definition import as_problem
+from toolkit.schedules import evaluate
 from toolkit.tempering import continuous_tempering
-from toolkit.verifying import setting_of
+from toolkit.tempering.contour_tempering import Partition
+from toolkit.verification.law_runs import by_chain, halved, pooled
+from toolkit.verification.laws import check_laws, excuse_of, stays_exact, without_skewness
+from toolkit.verification.report import setting_of
 
 LADDER = {"temperatures": (1.0, 3.0)}
 
@@ -80,7 +79,7 @@ def test_a_bias_that_a_metropolis_test_should_have_taken_away_fails():
     assert laws(NORMAL, biased)["covariance"].passed
     setting = setting_of(as_problem(NORMAL), biased, 6_000, 1_500, 256, None, 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolkit.law_checks.is_exact", lambda sampler: True)
+        patch.setattr("toolkit.verification.laws.is_exact", lambda sampler: True)
         assert dict(check_laws(setting))["covariance"].passed is False
 
 
@@ -170,7 +169,7 @@ def test_a_run_that_still_moves_is_told_so():
     """From far away, SGLD with relaxation time 1/h = 200 of 1,000 steps, without burn-in."""
     setting = setting_of(as_problem(NORMAL), samplers.sgld(5e-3), 1_000, 0, 256, [3.0, 3.0], 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolkit.law_checks.MIXED", np.inf)
+        patch.setattr("toolkit.verification.laws.MIXED", np.inf)
         verdict = dict(check_laws(setting))["mean"]
     assert verdict.passed is None
     assert "it still moves" in verdict.words

@@ -81,7 +81,7 @@ def test_one_module_imports_cuda_and_none_asks_for_fastmath():
         assert "fastmath=True" not in source
         if re.search(r"^\s*(from numba import .*\bcuda\b|import numba\.cuda|from numba\.cuda)", source, re.MULTILINE):
             importing.add(str(path.relative_to(ROOT)))
-    assert importing == {"toolkit/device.py"}
+    assert importing == {"toolkit/_engine/cuda/device.py"}
 
 
 def test_modules_have_docstrings_and_types_are_shipped():

@@ -13,7 +13,7 @@ from targets import constrained, domains, mixtures
 from targets.classics import curved
 from targets.posteriors import logistic
 from toolkit import Target, diagnostics, sample, samplers, weighting
-from toolkit.checks import check_array, check_integers, check_measured, check_real_array
+from toolkit.errors import check_array, check_integers, check_measured, check_real_array
 
 ROWS, TIMES = np.arange(4.0)[:, None], np.arange(4.0)
 HIDDEN = np.ma.array([[0.0], [1.0], [99.0], [2.0]], mask=[[0], [0], [1], [0]])

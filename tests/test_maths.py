@@ -11,56 +11,41 @@ import pytest
 from numba import njit, types
 
 from targets import mixtures
-from toolkit import (
-    boundaries,
-    contour,
-    coupling,
-    evaluation,
-    exchange,
-    exchanging,
-    flattening,
-    holding,
-    hyperbolic,
-    maths,
-    metropolis,
-    nearest_edges,
-    overdamped,
-    philox,
-    preconditioned,
-    signatures,
-    stein,
-    swapping,
-    trigonometry,
-    underdamped,
-)
-from toolkit.compiling import compile_part
+from toolkit import boundaries
+from toolkit._compiler import signatures
+from toolkit._compiler.decorators import compile_part
+from toolkit._engine import energies, loop
+from toolkit.boundaries import polygon
+from toolkit.dynamics import metropolis, overdamped, preconditioned, underdamped
+from toolkit.maths import elementary, philox, special
+from toolkit.tempering import continuous, contour_tempering, exchange, stein_particles
 
 FLOATS = signatures.FLOATS
 
 
 def fill_exp(x, out):
     for i in range(x.size):
-        out[i] = maths.exp(x[i])
+        out[i] = elementary.exp(x[i])
 
 
 def fill_log(x, out):
     for i in range(x.size):
-        out[i] = maths.log(x[i])
+        out[i] = elementary.log(x[i])
 
 
 def fill_sincos(x, sine, cosine):
     for i in range(x.size):
-        sine[i], cosine[i] = maths.sincos(x[i])
+        sine[i], cosine[i] = elementary.sincos(x[i])
 
 
 def fill_sincos_turns(x, sine, cosine):
     for i in range(x.size):
-        sine[i], cosine[i] = maths.sincos_turns(x[i])
+        sine[i], cosine[i] = elementary.sincos_turns(x[i])
 
 
 def fill_power(x, y, out):
     for i in range(x.size):
-        out[i] = maths.power(x[i], y[i])
+        out[i] = elementary.power(x[i], y[i])
 
 
 def apply(function, *arguments, outputs=1):
@@ -192,32 +177,32 @@ def spread(rng, reach, n=4000):
 
 # function: the reference, the ulps that its docstring states, and where
 STATED = {
-    hyperbolic.expm1: (mpmath.expm1, 2.5, lambda rng: np.append(spread(rng, 2), rng.uniform(-60, 709.7, 1000))),
-    hyperbolic.log1p: (mpmath.log1p, 2, lambda rng: np.append(spread(rng, 0.9999), abs(signed(rng, 0.1, 1e300)))),
-    hyperbolic.sinh: (mpmath.sinh, 3, lambda rng: np.append(spread(rng, 3), rng.uniform(-709.7, 709.7, 1000))),
-    hyperbolic.cosh: (mpmath.cosh, 2, lambda rng: np.append(spread(rng, 3), rng.uniform(-709.7, 709.7, 1000))),
-    hyperbolic.tanh: (mpmath.tanh, 3, lambda rng: np.append(spread(rng, 1), rng.uniform(-30, 30, 1000))),
-    hyperbolic.asinh: (mpmath.asinh, 3, lambda rng: np.append(spread(rng, 3), signed(rng, 1, 1e307))),
-    hyperbolic.acosh: (mpmath.acosh, 3, lambda rng: 1 + np.append(rng.random(2000), abs(signed(rng, 1e-15, 1e307)))),
-    hyperbolic.atanh: (mpmath.atanh, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
-    trigonometry.atan: (mpmath.atan, 1.5, lambda rng: np.append(spread(rng, 5), signed(rng, 1, 1e300))),
-    trigonometry.asin: (mpmath.asin, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
-    trigonometry.acos: (mpmath.acos, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
+    special.expm1: (mpmath.expm1, 2.5, lambda rng: np.append(spread(rng, 2), rng.uniform(-60, 709.7, 1000))),
+    special.log1p: (mpmath.log1p, 2, lambda rng: np.append(spread(rng, 0.9999), abs(signed(rng, 0.1, 1e300)))),
+    special.sinh: (mpmath.sinh, 3, lambda rng: np.append(spread(rng, 3), rng.uniform(-709.7, 709.7, 1000))),
+    special.cosh: (mpmath.cosh, 2, lambda rng: np.append(spread(rng, 3), rng.uniform(-709.7, 709.7, 1000))),
+    special.tanh: (mpmath.tanh, 3, lambda rng: np.append(spread(rng, 1), rng.uniform(-30, 30, 1000))),
+    special.asinh: (mpmath.asinh, 3, lambda rng: np.append(spread(rng, 3), signed(rng, 1, 1e307))),
+    special.acosh: (mpmath.acosh, 3, lambda rng: 1 + np.append(rng.random(2000), abs(signed(rng, 1e-15, 1e307)))),
+    special.atanh: (mpmath.atanh, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
+    special.atan: (mpmath.atan, 1.5, lambda rng: np.append(spread(rng, 5), signed(rng, 1, 1e300))),
+    special.asin: (mpmath.asin, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
+    special.acos: (mpmath.acos, 3, lambda rng: np.append(spread(rng, 1), 1 - abs(signed(rng, 1e-15, 0.1)))),
 }
 INF, NAN, HALF_PI = math.inf, math.nan, math.pi / 2
 EDGES = [0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 1.5, -800.0, 800.0]
 AT_EDGES = {
-    hyperbolic.expm1: [0, 0, INF, -1, NAN, math.expm1(1), math.expm1(-1), math.expm1(1.5), -1, INF],
-    hyperbolic.log1p: [0, 0, INF, NAN, NAN, math.log(2), -INF, math.log(2.5), NAN, math.log(801)],
-    hyperbolic.sinh: [0, -0.0, INF, -INF, NAN, math.sinh(1), -math.sinh(1), math.sinh(1.5), -INF, INF],
-    hyperbolic.cosh: [1, 1, INF, INF, NAN, math.cosh(1), math.cosh(1), math.cosh(1.5), INF, INF],
-    hyperbolic.tanh: [0, -0.0, 1, -1, NAN, math.tanh(1), -math.tanh(1), math.tanh(1.5), -1, 1],
-    hyperbolic.asinh: [0, -0.0, INF, -INF, NAN, *map(math.asinh, EDGES[5:])],
-    hyperbolic.acosh: [NAN, NAN, INF, NAN, NAN, 0, NAN, math.acosh(1.5), NAN, math.acosh(800)],
-    hyperbolic.atanh: [0, -0.0, NAN, NAN, NAN, INF, -INF, NAN, NAN, NAN],
-    trigonometry.atan: [0, -0.0, HALF_PI, -HALF_PI, NAN, *map(math.atan, EDGES[5:])],
-    trigonometry.asin: [0, -0.0, NAN, NAN, NAN, HALF_PI, -HALF_PI, NAN, NAN, NAN],
-    trigonometry.acos: [HALF_PI, HALF_PI, NAN, NAN, NAN, 0, math.pi, NAN, NAN, NAN],
+    special.expm1: [0, 0, INF, -1, NAN, math.expm1(1), math.expm1(-1), math.expm1(1.5), -1, INF],
+    special.log1p: [0, 0, INF, NAN, NAN, math.log(2), -INF, math.log(2.5), NAN, math.log(801)],
+    special.sinh: [0, -0.0, INF, -INF, NAN, math.sinh(1), -math.sinh(1), math.sinh(1.5), -INF, INF],
+    special.cosh: [1, 1, INF, INF, NAN, math.cosh(1), math.cosh(1), math.cosh(1.5), INF, INF],
+    special.tanh: [0, -0.0, 1, -1, NAN, math.tanh(1), -math.tanh(1), math.tanh(1.5), -1, 1],
+    special.asinh: [0, -0.0, INF, -INF, NAN, *map(math.asinh, EDGES[5:])],
+    special.acosh: [NAN, NAN, INF, NAN, NAN, 0, NAN, math.acosh(1.5), NAN, math.acosh(800)],
+    special.atanh: [0, -0.0, NAN, NAN, NAN, INF, -INF, NAN, NAN, NAN],
+    special.atan: [0, -0.0, HALF_PI, -HALF_PI, NAN, *map(math.atan, EDGES[5:])],
+    special.asin: [0, -0.0, NAN, NAN, NAN, HALF_PI, -HALF_PI, NAN, NAN, NAN],
+    special.acos: [HALF_PI, HALF_PI, NAN, NAN, NAN, 0, math.pi, NAN, NAN, NAN],
 }
 
 
@@ -234,12 +219,12 @@ def filling(function):
 def test_shares_are_exponentials_bit_for_bit_and_never_subnormal():
     x = np.concatenate([-(10.0 ** np.linspace(-300, 2.84, 5000)), [0.0, -0.0, -700.0, 1.0, 700.0, np.nan]])
     whole, share = np.empty_like(x), np.empty_like(x)
-    for function, out in ((maths.exp, whole), (maths.exp_share, share)):
+    for function, out in ((elementary.exp, whole), (elementary.exp_share, share)):
         compile_part(filling(function), types.void(FLOATS, FLOATS))(x, out)
     np.testing.assert_array_equal(share, whole)
     x = np.array([-700.1, -745.0, -1e300, -np.inf])
     out = np.empty(4)
-    compile_part(filling(maths.exp_share), types.void(FLOATS, FLOATS))(x, out)
+    compile_part(filling(elementary.exp_share), types.void(FLOATS, FLOATS))(x, out)
     assert (out == math.exp(-700.0)).all()
 
 
@@ -251,14 +236,14 @@ def test_functions_for_targets_have_their_stated_error_and_edges(function):
         assert ulps(apply(fill, x), [reference(mpmath.mpf(v)) for v in x.tolist()]) < bound
     edges = apply(fill, EDGES)
     np.testing.assert_allclose(edges, AT_EDGES[function], rtol=5e-16)
-    if function not in (hyperbolic.expm1, hyperbolic.log1p):
+    if function not in (special.expm1, special.log1p):
         np.testing.assert_array_equal(np.signbit(edges[:2]), np.signbit(AT_EDGES[function][:2]))
 
 
 def test_the_angle_of_a_point():
     def fill_atan2(y, x, out):
         for i in range(x.size):
-            out[i] = trigonometry.atan2(y[i], x[i])
+            out[i] = special.atan2(y[i], x[i])
 
     rng = np.random.default_rng(7)
     y, x = signed(rng, 1e-3, 1e3), signed(rng, 1e-3, 1e3)
@@ -273,18 +258,18 @@ def test_the_angle_of_a_point():
 def test_sin_cos_and_tan_by_themselves(reach):
     x = np.random.default_rng(8).uniform(-reach, reach, 2000)
     sine, cosine = apply(fill_sincos, x, outputs=2)
-    np.testing.assert_array_equal(apply(filling(trigonometry.sin), x), sine)
-    np.testing.assert_array_equal(apply(filling(trigonometry.cos), x), cosine)
+    np.testing.assert_array_equal(apply(filling(special.sin), x), sine)
+    np.testing.assert_array_equal(apply(filling(special.cos), x), cosine)
     with mpmath.workdps(40):
         exact = [mpmath.tan(mpmath.mpf(v)) for v in x.tolist()]
-        errors = [abs(v - e) / (1 + e * e) for v, e in zip(apply(filling(trigonometry.tan), x), exact, strict=True)]
+        errors = [abs(v - e) / (1 + e * e) for v, e in zip(apply(filling(special.tan), x), exact, strict=True)]
     assert max(errors) < 5e-16
 
 
 def test_fma_rounds_once():
     def fill_fma(x, out):
         for i in range(x.size):
-            out[i] = maths.fma(x[i], x[i], -1.0)
+            out[i] = elementary.fma(x[i], x[i], -1.0)
 
     x = 1.0 + 2.0**-30
     assert apply(fill_fma, [x])[0] == 2.0**-29 + 2.0**-60  # x·x − 1 rounds the 2⁻⁶⁰ away
@@ -310,9 +295,9 @@ PHASES = {
         philox.fill_normals.py_func,
         types.void(MATRIX, types.uint64, NAMES, NAMES, types.int64, types.int64),
     ),
-    "looking the domain up": (nearest_edges.look_polygon, signatures.DOMAIN),
+    "looking the domain up": (polygon.look_polygon, signatures.DOMAIN),
     "attempted swap": (
-        swapping.attempt_pair.py_func,
+        exchange.attempt_pair.py_func,
         types.void(
             *(MATRIX,) * 6,
             *(FLOATS,) * 5,
@@ -325,17 +310,17 @@ PHASES = {
             types.boolean,
         ),
     ),
-    "exchange": (exchanging.exchange.py_func, types.void(*(FLOATS,) * 3)),
+    "exchange": (exchange.exchange.py_func, types.void(*(FLOATS,) * 3)),
     "flattening": (
-        flattening.flatten.py_func,
-        types.void(*(FLOATS,) * 9, contour.CONTOUR_STATE, FLOATS, types.int64, types.int64),
+        contour_tempering.flatten.py_func,
+        types.void(*(FLOATS,) * 9, contour_tempering.CONTOUR_STATE, FLOATS, types.int64, types.int64),
     ),
     "coupling": (
-        coupling.temper_continuously.py_func,
+        continuous.temper_continuously.py_func,
         types.boolean(*(MATRIX,) * 4, *(FLOATS,) * 6, types.int64),
     ),
     "Stein's gradients": (
-        stein.stein_gradients.py_func,
+        stein_particles.stein_gradients.py_func,
         types.void(MATRIX, MATRIX, FLOATS, MATRIX, *(FLOATS,) * 3, types.int64, types.int64, types.float64),
     ),
     "start of a trajectory": (
@@ -350,8 +335,8 @@ PHASES = {
             *(MATRIX,) * 2, *(FLOATS,) * 5, types.uint64, NAMES, NAMES, types.int64, signatures.INTEGERS, types.boolean
         ),
     ),
-    "probe": (evaluation.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
-    "curvature": (evaluation.divide_differences.py_func, types.void(*(MATRIX,) * 4)),
+    "probe": (energies.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
+    "curvature": (energies.divide_differences.py_func, types.void(*(MATRIX,) * 4)),
     "Langevin": (overdamped.move_langevin, signatures.DYNAMICS),
     "preconditioned Langevin": (preconditioned.move_preconditioned, signatures.DYNAMICS),
     "descent": (overdamped.move_descent, signatures.DYNAMICS),
@@ -359,7 +344,7 @@ PHASES = {
     "Nosé–Hoover": (underdamped.move_nose_hoover, signatures.DYNAMICS),
     "Nosé–Hoover by coordinate": (underdamped.move_nose_hoover_by_coordinate, signatures.DYNAMICS),
     "hold": (
-        holding.put_back.py_func,
+        loop.put_back.py_func,
         types.void(MATRIX, MATRIX, FLOATS, signatures.INTEGERS, types.int64),
     ),
 }
@@ -403,11 +388,11 @@ def test_the_maths_compiles_for_cuda(monkeypatch):
 
     def kernel(x, seed, out):
         i = cuda.grid(1)
-        sine, cosine = maths.sincos(x[i])
+        sine, cosine = elementary.sincos(x[i])
         normal, _ = philox.normal_pair(seed, np.uint64(i), seed, seed, seed, seed)
-        out[i] = maths.exp(x[i]) + maths.log(x[i]) + maths.power(x[i], sine) + cosine + normal
-        out[i] += hyperbolic.tanh(hyperbolic.sinh(x[i])) + hyperbolic.log1p(hyperbolic.cosh(x[i]))
-        out[i] += trigonometry.atan2(trigonometry.asin(x[i]), trigonometry.tan(hyperbolic.asinh(x[i])))
+        out[i] = elementary.exp(x[i]) + elementary.log(x[i]) + elementary.power(x[i], sine) + cosine + normal
+        out[i] += special.tanh(special.sinh(x[i])) + special.log1p(special.cosh(x[i]))
+        out[i] += special.atan2(special.asin(x[i]), special.tan(special.asinh(x[i])))
 
     ptx, _ = cuda.compile_ptx(kernel, types.void(FLOATS, types.uint64, FLOATS), cc=(9, 0))
     assert "fma.rn.f64" in ptx

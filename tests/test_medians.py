@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numba import types
 
-from toolkit import single
-from toolkit.compiling import compile_part
-from toolkit.medians import median, median_by_partition
-from toolkit.signatures import FLOATS
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import FLOATS
+from toolkit._engine.cuda import float32
+from toolkit.maths.medians import median, median_by_partition
 
 GUESSES = (0.0, -1.0, 5e-324, 1e-9, 0.7, 1e308, np.inf, np.nan)
 
@@ -81,7 +81,7 @@ def test_missing_numbers_give_what_the_partition_gives_from_any_guess(found, par
 
 
 def test_the_median_in_float32():
-    twin, rng = single.twin(median), np.random.default_rng(2)
+    twin, rng = float32.twin(median), np.random.default_rng(2)
     for size in (1, 2, 45, 500):
         for values in (rng.exponential(size=size), rng.integers(0, 4, size)):
             given = values.astype(np.float32)

@@ -10,10 +10,10 @@ from scipy import stats
 
 from targets import constrained, domains, mixtures, shapes
 from toolkit import Layout, boundaries, sample, samplers, schedules, tempering
-from toolkit.contour import Partition
-from toolkit.maths import exp, fma
-from toolkit.metropolis import total_leapfrogs
-from toolkit.problem import Target
+from toolkit.dynamics.metropolis import total_leapfrogs
+from toolkit.maths.elementary import exp, fma
+from toolkit.problem.definition import Target
+from toolkit.tempering.contour_tempering import Partition
 
 CHAINS = 30_000
 NORMAL = gaussian(1.0)

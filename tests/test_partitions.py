@@ -6,22 +6,11 @@ import numpy as np
 import pytest
 
 from targets import mixtures
-from toolkit import (
-    ContourWarning,
-    DivergenceError,
-    Layout,
-    Sampler,
-    Target,
-    driver,
-    partitions,
-    sample,
-    samplers,
-    stream,
-    tempering,
-)
-from toolkit.contour import Partition
-from toolkit.problem import as_problem
-from toolkit.settling import doubts
+from toolkit import ContourWarning, DivergenceError, Layout, Sampler, Target, sample, samplers, stream, tempering
+from toolkit._engine import driver, partition_pilot
+from toolkit._output.report.warnings import doubts
+from toolkit.problem.definition import as_problem
+from toolkit.tempering.contour_tempering import Partition
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 LOWEST = 0.5 * math.log(2.0 * math.pi)  # energy of N(0, 1) at its mode
@@ -118,7 +107,7 @@ def test_a_pilot_cools_down_where_the_heat_diverges():
     with pytest.raises(DivergenceError):
         sample(target, samplers.sgld(0.05, temperature=10.0), n_steps=2000, n_chains=32, seed=1, progress=False)
     start = np.zeros((1, 1, 1))
-    cells, gradients = partitions.find_partition(as_problem(target), samplers.csgld(0.05), seed=1, init=start)
+    cells, gradients = partition_pilot.find_partition(as_problem(target), samplers.csgld(0.05), seed=1, init=start)
     assert 5.0 < cells.u_max < 30.0
     assert gradients > 2 * 32 * 2000
 

@@ -11,11 +11,10 @@ from test_equivalences import SINGLE
 
 from targets import constrained, domains, mixtures, shapes
 from toolkit import Problem, Sampler, boundaries, dynamics, sample, samplers, target, tempering
-from toolkit.compiling import compile_part
-from toolkit.contour import Partition
-from toolkit.describing import describe
-from toolkit.rebuilding import rebuild_sampler
-from toolkit.signatures import DOMAIN
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import DOMAIN
+from toolkit._output.storage.description import describe, rebuild_sampler
+from toolkit.tempering.contour_tempering import Partition
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 LOW, HIGH, COEFFICIENT = -1.0, 0.5, 3.0

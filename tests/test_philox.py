@@ -5,8 +5,9 @@ import pytest
 from numba import types
 from scipy import stats
 
-from toolkit import philox, signatures
-from toolkit.compiling import compile_part
+from toolkit._compiler import signatures
+from toolkit._compiler.decorators import compile_part
+from toolkit.maths import philox
 
 N = 10_000_000
 NAMES = signatures.NAMES

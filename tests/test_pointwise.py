@@ -11,7 +11,7 @@ from numba import njit
 import toolkit
 from targets import mixtures
 from toolkit import Target, sample, samplers
-from toolkit.pointwise import target
+from toolkit.problem.point_function import target
 
 BLOCK = mixtures.cosine25()
 POINTS = np.random.default_rng(0).normal(size=(37, 2)) * 4.0

@@ -5,7 +5,7 @@ import pytest
 import shapely
 
 from targets import shapes
-from toolkit.polygons import CELLS, INSIDE, SIDE, polygon_domain, signed_distance
+from toolkit.boundaries.polygon import CELLS, INSIDE, SIDE, polygon_domain, signed_distance
 
 SPIKE = [[0, 0], [10, 0], [10, 1], [0.01, 0.5], [10, 2], [0, 2]]  # a gap that ends in a very sharp inner corner
 COMB = [

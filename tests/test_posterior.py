@@ -11,7 +11,7 @@ from targets.posteriors.linear import linear_regression
 from targets.posteriors.logistic import logistic_regression
 from targets.posteriors.user_likelihood import posterior, posterior_block
 from toolkit import Layout, sample, samplers
-from toolkit.binding import bound
+from toolkit._compiler.binding import bound
 
 N, DRAWN = 40, 6
 RNG = np.random.default_rng(4)

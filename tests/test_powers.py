@@ -14,7 +14,7 @@ from sysid.solvers.adjoint import pullback_of_model, pullback_of_system
 from sysid.solvers.integrate import solve
 from sysid.systems.system import System
 from sysid.systems.user_systems import slopes_at
-from toolkit.rebinding import rebind
+from toolkit.problem.math_substitution import rebind
 
 STEP = 1e-40
 THREE = 3

@@ -12,7 +12,7 @@ from scipy import stats
 
 from targets import constrained, mixtures, shapes
 from toolkit import Sampler, boundaries, dynamics, sample, schedules, tempering
-from toolkit.contour import Partition
+from toolkit.tempering.contour_tempering import Partition
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # 240 steps are few for θ
 

@@ -8,8 +8,18 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from toolkit import records
-from toolkit.records import DIGEST, MAGIC, PREFIX, DamagedError, Stored, Writer, read_array, read_record, store
+from toolkit._output.storage import record_file
+from toolkit._output.storage.record_file import (
+    DIGEST,
+    MAGIC,
+    PREFIX,
+    DamagedError,
+    Stored,
+    Writer,
+    read_array,
+    read_record,
+    store,
+)
 
 ARRAYS = {
     "floats": np.array([[0.1, -0.0, np.nan], [np.inf, 5e-324, 1.7e308]]),
@@ -31,7 +41,7 @@ def written(path, info=None, arrays=None, before=bytes(32)):
     """The bytes of a record."""
     with io.FileIO(path, "w") as file:
         stored = {name: store(array) for name, array in (ARRAYS if arrays is None else arrays).items()}
-        records.write_record(file, INFO if info is None else info, stored, before)
+        record_file.write_record(file, INFO if info is None else info, stored, before)
     return path.read_bytes()
 
 
@@ -44,7 +54,7 @@ def read(path, before=bytes(32)):
 
 @pytest.mark.parametrize("piece", [16, 2**22])
 def test_every_bit_comes_back(piece, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "PIECE", piece)
+    monkeypatch.setattr(record_file, "PIECE", piece)
     content = written(tmp_path / "a")
     info, arrays = read(tmp_path / "a")
     assert info == INFO
@@ -62,12 +72,12 @@ def test_pieces_are_what_they_make_up(tmp_path):
     array = np.arange(60.0).reshape(10, 6)
     with io.FileIO(tmp_path / "a", "w") as file:
         pieces = (array[i : i + 3] for i in range(0, 10, 3))
-        records.write_record(file, {}, {"x": Stored(array.dtype, array.shape, pieces)})
+        record_file.write_record(file, {}, {"x": Stored(array.dtype, array.shape, pieces)})
     assert (tmp_path / "a").read_bytes() == written(tmp_path / "b", {}, {"x": array})
     parts = [np.zeros((4, 6)), np.zeros((12, 6))[::2]]
     with io.FileIO(tmp_path / "a") as file:
         record = read_record(file, 0, (tmp_path / "a").stat().st_size)
-        records.read_into(file, record.arrays["x"], parts)
+        record_file.read_into(file, record.arrays["x"], parts)
     np.testing.assert_array_equal(np.concatenate(parts), array)
 
 

@@ -8,10 +8,10 @@ from scipy import stats
 from targets.posteriors.linear import linear_regression
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
 from toolkit import Layout, Sampler, dynamics, sample, samplers, tempering
-from toolkit.block_rows import COUNTER_ROWS
-from toolkit.compiling import compile_part
-from toolkit.contour import Partition
-from toolkit.signatures import TARGET
+from toolkit._compiler.block_rows import COUNTER_ROWS
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import TARGET
+from toolkit.tempering.contour_tempering import Partition
 
 N, DIM, DRAWN, NOISE, PRIOR = 60, 3, 8, 0.7, 2.0
 RNG = np.random.default_rng(5)

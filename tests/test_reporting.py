@@ -13,7 +13,7 @@ import pytest
 from targets import constrained, mixtures, shapes
 from tests.laws import gaussian
 from toolkit import DivergenceError, Layout, Target, accumulators, boundaries, sample, samplers, stream
-from toolkit.contour import Partition
+from toolkit.tempering.contour_tempering import Partition
 
 GAUSSIAN = gaussian(np.eye(2))
 APART = [[-12.0], [12.0], [12.0], [-12.0]]

@@ -11,8 +11,9 @@ import figures
 import sysid
 import targets
 import toolkit
-from toolkit import device_causes, stamps
-from toolkit.extras import package_root
+from toolkit._compiler import disk_cache
+from toolkit._engine.cuda import refusals
+from toolkit.errors import package_root
 
 ROOT = Path(__file__).resolve().parents[1]
 DEEP = "inner/deeper/part.py"
@@ -22,13 +23,13 @@ DEEP = "inner/deeper/part.py"
 def test_a_package_is_found_from_any_depth(package):
     folder = Path(package.__file__).resolve().parent
     for module in (package.__name__, f"{package.__name__}.inner", f"{package.__name__}.inner.deeper.part"):
-        assert package_root(module) == folder == stamps.package_folder(module)
+        assert package_root(module) == folder == disk_cache.package_folder(module)
 
 
 @pytest.mark.parametrize("module", ["__main__", "nowhere.part", "this"])
 def test_what_is_no_package_has_no_folder(module, monkeypatch):
     monkeypatch.setitem(sys.modules, "this", type(sys)("this"))
-    assert stamps.package_folder(module) is None
+    assert disk_cache.package_folder(module) is None
     with pytest.raises(RuntimeError, match="is no package"):
         package_root(module)
 
@@ -37,7 +38,7 @@ def test_the_stamp_is_of_every_file_at_any_depth(tmp_path):
     """Of a copy of the package, the stamp that a process of its own has: each edit of a subfolder's file changes it."""
 
     def stamp():
-        script = "import toolkit, toolkit.stamps; print(toolkit.__file__, toolkit.stamps.OWN_STAMP)"
+        script = "import toolkit, toolkit.stamps; print(toolkit.__file__, toolkit._compiler.disk_cache.OWN_STAMP)"
         made = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
         file, found = made.stdout.split()
         assert Path(file) == tmp_path / "toolkit" / "__init__.py"
@@ -45,7 +46,7 @@ def test_the_stamp_is_of_every_file_at_any_depth(tmp_path):
 
     shutil.copytree(ROOT / "toolkit", tmp_path / "toolkit", ignore=shutil.ignore_patterns("__pycache__"))
     found = [stamp()]
-    assert found == [stamps.OWN_STAMP]
+    assert found == [disk_cache.OWN_STAMP]
     for text in ("FACTOR = 1.0\n", "FACTOR = 2.0\n"):
         file = tmp_path / "toolkit" / DEEP
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -60,9 +61,9 @@ def test_the_stamp_is_of_every_file_at_any_depth(tmp_path):
 
 
 def test_files_of_every_depth_are_not_the_users(tmp_path):
-    assert not device_causes.is_users(str(ROOT / "toolkit" / DEEP))
-    assert not device_causes.is_users(str(ROOT / "toolkit" / "maths.py"))
-    assert device_causes.is_users(str(tmp_path / "mine.py"))
+    assert not refusals.is_users(str(ROOT / "toolkit" / DEEP))
+    assert not refusals.is_users(str(ROOT / "toolkit" / "maths.py"))
+    assert refusals.is_users(str(tmp_path / "mine.py"))
 
 
 def test_tables_lie_in_their_packages():

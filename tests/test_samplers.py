@@ -7,8 +7,8 @@ import pytest
 
 from targets import mixtures
 from toolkit import Sampler, boundaries, dynamics, sample, samplers, schedules, tempering
-from toolkit.contour import Partition, step_decay
-from toolkit.metropolis import total_leapfrogs
+from toolkit.dynamics.metropolis import total_leapfrogs
+from toolkit.tempering.contour_tempering import Partition, step_decay
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 

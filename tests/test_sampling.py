@@ -15,16 +15,7 @@ import numpy as np
 import pytest
 
 from targets import constrained, mixtures, shapes
-from toolkit import (
-    Layout,
-    Sampler,
-    boundaries,
-    sample,
-    samplers,
-    schedules,
-    stream,
-    tempering,
-)
+from toolkit import Layout, Sampler, boundaries, sample, samplers, schedules, stream, tempering
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOWER = constrained(mixtures.cosine25(), shapes.flower())

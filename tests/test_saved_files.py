@@ -11,8 +11,8 @@ from saving_cases import FORMATS, assert_same_run, files_of, run_of, saved
 from test_describing import NAMED
 
 from toolkit import LoadError, load
-from toolkit.contents import Contents, contents_of
-from toolkit.formats import write_npz
+from toolkit._output.storage.formats import write_npz
+from toolkit._output.storage.run_contents import Contents, contents_of
 
 pytestmark = [
     pytest.mark.usefixtures("unflushed"),
@@ -70,7 +70,7 @@ def test_an_edited_file_never_gives_another_run(suffix, tmp_path):
 
 def with_header(path, edit):
     """An NPZ whose header ``edit`` has changed, with a checksum that fits again."""
-    from toolkit.formats import as_bytes, as_text, read_npz
+    from toolkit._output.storage.formats import as_bytes, as_text, read_npz
 
     contents, _ = read_npz(path)
     contents = contents._replace(header=json.dumps(edit(json.loads(contents.header))))

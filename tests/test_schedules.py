@@ -7,7 +7,7 @@ import pytest
 
 from targets import mixtures
 from toolkit import sample, samplers, schedules
-from toolkit.schedule import evaluate
+from toolkit.schedules import evaluate
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 

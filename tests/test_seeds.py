@@ -20,23 +20,13 @@ import toolkit
 from sysid import compare, sparsity
 from sysid.compare import seed_global_state
 from targets import catalogue, constrained, domains, mixtures, posteriors, shapes
-from toolkit import (
-    DivergenceError,
-    check_gradient,
-    check_step_size,
-    ladders,
-    partitions,
-    sample,
-    samplers,
-    step_size_check,
-    stream,
-    tree_groups,
-    verify,
-    verifying,
-)
-from toolkit.law_runs import at_half_pace
-from toolkit.problem import as_problem
-from toolkit.seeds import derived_seed
+from toolkit import DivergenceError, check_gradient, check_step_size, ladders, sample, samplers, stream, verify
+from toolkit._engine import partition_pilot
+from toolkit._output.storage import datatree
+from toolkit.maths.seeds import derived_seed
+from toolkit.problem.definition import as_problem
+from toolkit.verification import report, step_size
+from toolkit.verification.law_runs import at_half_pace
 from toolkit.weighting import resample
 
 PACKAGES = (toolkit, targets, sysid, figures)
@@ -112,7 +102,7 @@ def test_the_gibbs_sampler_does_not_draw_the_errors_of_the_data_again(monkeypatc
 
 def seeds_of_verify(seed):
     """Seeds of ``verify``'s eight rounds, and of those at half the step size."""
-    plan = verifying.setting_of(as_problem(NORMAL), samplers.sgld([0.1] * 8), 100, 10, 64, None, seed).plan
+    plan = report.setting_of(as_problem(NORMAL), samplers.sgld([0.1] * 8), 100, 10, 64, None, seed).plan
     assert len(plan.seeds) == 8
     return [*plan.seeds, *at_half_pace(plan).seeds]
 
@@ -128,8 +118,8 @@ def seeds_of_pilot(seed):
         return np.random.default_rng(0).chisquare(3, (len(start), 100)), start
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitions, "energies_of", look)
-        partitions.find_partition(as_problem(NORMAL), samplers.csgld(0.1), seed=seed, init=np.zeros((1, 1, 3)))
+        patch.setattr(partition_pilot, "energies_of", look)
+        partition_pilot.find_partition(as_problem(NORMAL), samplers.csgld(0.1), seed=seed, init=np.zeros((1, 1, 3)))
     assert len(seen) == 5
     return seen
 
@@ -143,7 +133,7 @@ def seeds_of_step_size_check(seed):
         return sample(*given, seed=seed, **settings)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step_size_check, "sample", look)
+        patch.setattr(step_size, "sample", look)
         check_step_size(replace(SHORT, seed=seed), n_chains=8)
     assert len(seen) == 2
     return seen
@@ -183,7 +173,7 @@ def test_a_pilot_of_one_seed_is_no_run_of_another():
 
 def test_seeds_of_resampling_are_no_sums():
     """Differences of hashes are all different; of seeds to which one number is added they are all 1."""
-    made = np.array([tree_groups.resample_seed(SimpleNamespace(seed=s)) for s in range(100)], np.uint64)
+    made = np.array([datatree.resample_seed(SimpleNamespace(seed=s)) for s in range(100)], np.uint64)
     assert np.unique(np.diff(made)).size == 99
 
 

@@ -16,17 +16,17 @@ from benchmarks.sampler_laws import NORMAL
 from sysid.function_constraints import beyond_of
 from sysid.likelihoods.trajectory_kernel import shooting_kernel
 from targets import catalogue, mixtures
-from toolkit import CheckpointError, Layout, Target, sample, samplers, single
-from toolkit.bytecode import codes_in
-from toolkit.comparing import asked_for
-from toolkit.describing import differences
-from toolkit.engine import advance
-from toolkit.job_arguments import make_job
-from toolkit.philox import to_uniform
-from toolkit.preconditioned import move_preconditioned
-from toolkit.proposals import propose
+from toolkit import CheckpointError, Layout, Target, sample, samplers
+from toolkit._compiler.code_walk import codes_in
+from toolkit._engine.cuda import float32
+from toolkit._engine.job import make_job
+from toolkit._engine.loop import advance
+from toolkit._engine.metropolis_step import propose
+from toolkit._output.storage.description import asked_for, differences
+from toolkit.dynamics.preconditioned import move_preconditioned
+from toolkit.maths.philox import to_uniform
+from toolkit.maths.special import angle
 from toolkit.tempering import TEMPERS
-from toolkit.trigonometry import angle
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6
 # Largest errors on all float32, in ulp, or absolute in units of 2⁻²⁴, rounded up.
@@ -60,7 +60,7 @@ def test_a_wrong_function_is_seen():
 
 
 def test_uniforms_are_never_0_or_1_and_follow_the_bits():
-    uniform = single.twin(to_uniform)
+    uniform = float32.twin(to_uniform)
     bits = [0, 1 << 32, 1 << 40, 1 << 63, 2**64 - 1]
     found = [uniform(np.uint64(b)) for b in bits]
     assert all(type(u) is float or u.dtype == np.float32 for u in found)
@@ -74,42 +74,42 @@ def test_uniforms_are_never_0_or_1_and_follow_the_bits():
 def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
     for target in catalogue():
         if not target.stochastic:
-            single.twin(target.energy_gradient)
+            float32.twin(target.energy_gradient)
     for sampler in (samplers.sgld(1e-3), samplers.psgld(1e-3), samplers.sghmc(1e-3), samplers.sgnht(1e-3),
                     samplers.svgd(1e-3), samplers.hmc(0.1)):  # fmt: skip
-        single.twin(sampler.dynamics.move)
+        float32.twin(sampler.dynamics.move)
     for part in (*TEMPERS.values(), propose, advance):
-        single.twin(part)
+        float32.twin(part)
 
     def tiny(position, energy, gradient, parameters, scratch):
         energy[0] = 1e-60
 
-    with pytest.raises(single.PrecisionError, match=r"dtype must be 'float64' for .*tiny.*1e-60"):
-        single.twin(tiny)
+    with pytest.raises(float32.PrecisionError, match=r"dtype must be 'float64' for .*tiny.*1e-60"):
+        float32.twin(tiny)
 
 
-STAND_INS = [(name, number) for name, numbers in single.INSTEAD.items() for number in numbers]
+STAND_INS = [(name, number) for name, numbers in float32.INSTEAD.items() for number in numbers]
 ELSEWHERE = {"sysid.shooting_kernel": shooting_kernel, "sysid.beyond_of": beyond_of}  # not imported by the toolkit
 
 
 @pytest.mark.parametrize(("name", "number"), STAND_INS)
 def test_what_stands_in_for_a_constant_is_another_float32(name, number):
     if number in (1e300, 1e-300):
-        with pytest.raises(single.PrecisionError):
-            single.to_single(number, "part")
-    found = single.to_single(number, "part", single.INSTEAD[name])
+        with pytest.raises(float32.PrecisionError):
+            float32.to_single(number, "part")
+    found = float32.to_single(number, "part", float32.INSTEAD[name])
     assert np.isfinite(found)
     assert found != 0.0
     with np.errstate(over="ignore"):
         assert found != np.float32(number)
 
 
-@pytest.mark.parametrize("name", [name for name in single.INSTEAD if not name.startswith("toolkit.")])
+@pytest.mark.parametrize("name", [name for name in float32.INSTEAD if not name.startswith("toolkit.")])
 def test_functions_of_other_packages_with_stand_ins_are_there(name):
     outer = inspect.unwrap(ELSEWHERE[name.partition(".<locals>")[0]])
     (code,) = [code for code in codes_in(outer.__code__) if f"sysid.{code.co_qualname}" == name]
     inner = FunctionType(code.replace(co_freevars=()), outer.__globals__)
-    assert single.INSTEAD[name].keys() <= single.numbers_read(inner)
+    assert float32.INSTEAD[name].keys() <= float32.numbers_read(inner)
 
 
 @pytest.mark.parametrize("function", [angle, move_preconditioned])
@@ -117,12 +117,12 @@ def test_a_number_that_needs_a_stand_in_is_not_overlooked(function, monkeypatch)
     """Of our functions: π's low part as a float32 would pass, and make arcs worse without a word."""
     function = getattr(function, "py_func", function)
     name = f"toolkit.{function.__name__}"
-    monkeypatch.setitem(single.INSTEAD, name, {0.25: 0.5})
+    monkeypatch.setitem(float32.INSTEAD, name, {0.25: 0.5})
     with pytest.raises(LookupError, match=name):
-        single.stand_ins(function)
-    monkeypatch.delitem(single.INSTEAD, name)
+        float32.stand_ins(function)
+    monkeypatch.delitem(float32.INSTEAD, name)
     with pytest.raises(LookupError, match=name):
-        single.stand_ins(function)
+        float32.stand_ins(function)
 
 
 def test_float32_is_refused_where_it_cannot_be(monkeypatch):
@@ -185,14 +185,14 @@ def test_samplers_keep_the_law_they_have_in_float64(name):
 @pytest.mark.parametrize("sampler", [samplers.sgld(1e-3), samplers.sgnht(1e-3), samplers.mala(5e-3)])
 def test_kernels_have_no_arithmetic_in_float64_but_a_schedules(sampler):
     """A schedule's factors are float64: step size and temperature are rounded once, where these change."""
-    from toolkit import device_code
-    from toolkit.job_kernels import chain_ptx
+    from toolkit._engine.cuda import compiling
+    from toolkit._engine.cuda.inspection import chain_ptx
 
     with twins_on_this_processor():
         job = job_of(mixtures.cosine25(), sampler, backend="cuda", dtype="float32")
     double = re.compile(r"\b(?:add|sub|mul|div|fma|sqrt|min|max|setp\.\w+)(?:\.\w+)*\.f64\b")
     ptx = chain_ptx(job, (9, 0))
-    assert not device_code.contracts(ptx)
+    assert not compiling.contracts(ptx)
     assert len(re.findall(r"\bfma\.rn\.f32\b", ptx)) > 30
     assert double.findall(ptx) == ["mul.rn.f64"] * 2
     assert len(double.findall(chain_ptx(job, (9, 0), np.float64))) > 30

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from checkpoint_cases import CASES, assert_same, run_case, stopped
 
-from toolkit import Layout, Problem, snapshots
-from toolkit.block_rows import LAMBDA
-from toolkit.blocks import make_blocks
-from toolkit.driver import Driver
+from toolkit import Layout, Problem
+from toolkit._compiler.block_rows import LAMBDA
+from toolkit._engine import state
+from toolkit._engine.driver import Driver
+from toolkit._engine.state import make_blocks
 from toolkit.tempering import ContinuousTempering
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
@@ -47,13 +48,13 @@ def spoil(driver):
             if field == "ahead":
                 value.normals[:] = np.nan  # its names are made anew
             elif isinstance(value, tuple):
-                assert all(f"{field}.{name}" in snapshots.STORED for name in value._fields)
+                assert all(f"{field}.{name}" in state.STORED for name in value._fields)
             elif field == "rows":
                 constant = value[LAMBDA].copy()
                 value[:] = np.nan
                 if not isinstance(driver.job.sampler.tempering, ContinuousTempering):
                     value[LAMBDA] = constant
-            elif field not in snapshots.STORED and field not in MADE_ANEW:
+            elif field not in state.STORED and field not in MADE_ANEW:
                 value[:] = np.nan
                 state_has_rows.add(field)
     assert state_has_rows == {"previous", "gradient", "curvature", "noise", "foot", "distances", "masses"}
@@ -90,14 +91,14 @@ def test_scratch_is_scratch(name, wholes, tmp_path, monkeypatch):
 
 
 def test_every_field_is_stored_or_known_not_to_be():
-    assert set(NEEDED_BY) == set(snapshots.STORED)
+    assert set(NEEDED_BY) == set(state.STORED)
 
 
-@pytest.mark.parametrize("field", snapshots.STORED)
+@pytest.mark.parametrize("field", state.STORED)
 def test_nothing_is_stored_in_vain(field, wholes, tmp_path, monkeypatch):
     """Without any one field a run goes on to other bits."""
     path, name = tmp_path / "run.ckpt", NEEDED_BY[field]
-    monkeypatch.setattr(snapshots, "STORED", tuple(f for f in snapshots.STORED if f != field))
+    monkeypatch.setattr(state, "STORED", tuple(f for f in state.STORED if f != field))
     step = 201 if field == "contour.late" else 330  # θ is marked at steps 188 and 316, and not again
     stopped(monkeypatch, step, run_case, name, 1, checkpoint=path)
     run = run_case(name, 2, checkpoint=path)
@@ -109,14 +110,14 @@ def test_a_view_is_one_and_leaves_padding_out():
     """Five chains of three replicas in a block of sixteen lanes: what is written by chain arrives in its lane."""
     problem, sampler, _ = CASES["estimated correction"]
     (block,) = make_blocks(Problem(problem), sampler, np.zeros((5, 3, 2)), Layout(), 1)
-    view = snapshots.by_chain(block.state, "position", 5, 3)
+    view = state.by_chain(block.state, "position", 5, 3)
     assert block.state.position.shape == (2, 16)
     assert view.shape == (5, 2, 3)
     block.state.position[:] = -1.0
     view[3, 1, 2] = 7.0
     assert block.state.position[1, 2 * 5 + 3] == 7.0
     assert (block.state.position == -1.0).sum() == 31
-    (other,) = snapshots.views([block], "exchange.correction", 3)
+    (other,) = state.views([block], "exchange.correction", 3)
     other[4, 1] = 9.0
     assert block.state.exchange.correction[1, 4] == 9.0
 
@@ -130,6 +131,6 @@ def test_impossible_values_are_seen():
     ):
         problem, sampler, _ = CASES[name]
         blocks = make_blocks(Problem(problem), sampler, np.zeros((5, 1, 2)), Layout(), 1)
-        assert snapshots.are_possible(blocks)
+        assert state.are_possible(blocks)
         spoil_state(blocks[0].state)
-        assert not snapshots.are_possible(blocks)
+        assert not state.are_possible(blocks)

@@ -4,7 +4,7 @@ import numpy as np
 
 from targets import constrained, domains, mixtures
 from toolkit import accumulators, boundaries, sample, samplers
-from toolkit.standstill import longest_standstill
+from toolkit.diagnostics.standstill import longest_standstill
 
 EDGE = constrained(mixtures.gaussian_mixture([[0.0, -2.0], [0.0, 2.0]], 0.7), domains.box([-0.7, -6.0], [6.0, 6.0]))
 OPTIONS = {"n_steps": 50_000, "n_chains": 16, "seed": 4}

@@ -29,7 +29,7 @@ from toolkit import (
     stream,
     target,
 )
-from toolkit.job_checks import check_start
+from toolkit._engine.job import check_start
 
 ONE_STEP = {"n_steps": 1, "progress": False}
 RIGHT = 1e-4  # p-value: a right law fails with this probability, and each test has a fixed seed

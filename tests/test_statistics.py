@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from targets import classics, constrained, mixtures, shapes
 from toolkit import Layout, boundaries, sample, samplers
-from toolkit.recording import LARGEST_TALLY
+from toolkit._engine.recording import LARGEST_TALLY
 
 FLOWER = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))
 LADDER = {"step_sizes": (5e-4, 1e-3, 2e-3), "temperatures": (1.0, 3.0, 10.0)}
@@ -77,11 +77,10 @@ def test_keep_draws_false_keeps_none():
 def test_tallies_end_at_the_largest_int32():
     from numba import types
 
-    from toolkit.blocks import make_state
-    from toolkit.compiling import compile_part
-    from toolkit.recording import record_statistics
-    from toolkit.signatures import TALLIES
-    from toolkit.state import STATE
+    from toolkit._compiler.decorators import compile_part
+    from toolkit._compiler.signatures import TALLIES
+    from toolkit._engine.recording import record_statistics
+    from toolkit._engine.state import STATE, make_state
 
     state = make_state(FLOWER, samplers.r2sgld(), np.zeros((2, 2, 2)), 0)
     state.bounces[:] = 2**40

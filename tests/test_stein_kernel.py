@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numba import types
 
-from toolkit.compiling import compile_part
-from toolkit.signatures import FLOATS, MATRIX
-from toolkit.stein import Stein, distances_room, stein, stein_gradients
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import FLOATS, MATRIX
+from toolkit.tempering.stein_particles import Stein, distances_room, stein, stein_gradients
 
 SHAPES = [(2, 1, 1), (2, 13, 3), (3, 1, 2), (4, 1, 2), (5, 13, 1), (6, 8, 2), (7, 13, 20), (12, 5, 3), (50, 1, 2)]
 ROUNDING = 1e-13  # of the sum of the terms' sizes; the wrong laws below are off by more than 1e-3

@@ -11,7 +11,7 @@ from test_engine import CHAIN, PROBLEM, SEED, cosine25, factors, random
 
 from targets import mixtures
 from toolkit import Sampler, boundaries, dynamics, sample, schedules, tempering
-from toolkit.contour import Partition, step_decay
+from toolkit.tempering.contour_tempering import Partition, step_decay
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 

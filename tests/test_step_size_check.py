@@ -6,7 +6,7 @@ from laws import SIGMAS, gaussian
 
 from targets import constrained, datasets, domains, mixtures, posteriors
 from toolkit import boundaries, check_step_size, sample, samplers
-from toolkit.seeds import STEP_SIZE, derived_seed
+from toolkit.maths.seeds import STEP_SIZE, derived_seed
 
 NORMAL = gaussian(1.0)
 PARTICLES, PLACES = samplers.svgd(n_replicas=2), [[[0.0], [1.0]]] * 64

@@ -8,8 +8,8 @@ from test_maths import packed_instructions
 
 from sysid.solvers import runge_kutta
 from sysid.solvers.runge_kutta import ORDERS, rk4_step, rk5_step
-from toolkit.compiling import kernel
-from toolkit.signatures import FLOATS, MATRIX
+from toolkit._compiler.decorators import kernel
+from toolkit._compiler.signatures import FLOATS, MATRIX
 
 STEPS = {"rk4": rk4_step, "rk5": rk5_step}
 # R(z) of x' = λx in z = λh: the exponential series to the order, and a rest b₆a₆₅a₅₄a₄₃a₃₂c₂ = 1/600 of the fifth.

@@ -17,7 +17,7 @@ from sympy.codegen.cfunctions import expm1, log1p
 from targets import mixtures
 from targets.symbolic import from_sympy
 from toolkit import sample, samplers
-from toolkit.compiling import compile_part
+from toolkit._compiler.decorators import compile_part
 
 x, y, a, b = sp.symbols("x y a b")
 SQUARED = x**2 + y**2

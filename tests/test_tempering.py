@@ -9,9 +9,11 @@ from scipy import stats
 from scipy.special import betainc
 
 from targets import constrained, mixtures, shapes
-from toolkit import Layout, Problem, exchange, exchanging, sample, samplers, schedules, signatures, swapping, tempering
-from toolkit.blocks import make_blocks
-from toolkit.compiling import compile_part
+from toolkit import Layout, Problem, sample, samplers, schedules, tempering
+from toolkit._compiler import signatures
+from toolkit._compiler.decorators import compile_part
+from toolkit._engine.state import make_blocks
+from toolkit.tempering import exchange
 
 CHAINS = 40_000
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
@@ -96,8 +98,8 @@ def swap_once(
     numbers,
     chain,
 ):
-    exchanging.find_rungs(rungs, sizes, temperature, 1, True)
-    swapping.swap_replicas(
+    exchange.find_rungs(rungs, sizes, temperature, 1, True)
+    exchange.swap_replicas(
         position, momentum, drag, gradient, curvature, rungs, energy, temperature, alive, swapped, scratch, state,
         numbers, 2, np.uint64(1), chain, 1, 2, True,
     )  # fmt: skip
@@ -115,7 +117,7 @@ def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     energy, temperature, chain = np.array([50.0, 0.0]), np.array([1.0, 4.0]), np.zeros(2, np.uint64)
     sizes = np.array([0.04, 0.16])  # half kicks of 0.1 and 0.2 times the gradient
     swap(
-        position, momentum, np.zeros((0, 2)), gradient, curvature, np.zeros((exchanging.RUNG_ROWS, 2)), energy, sizes,
+        position, momentum, np.zeros((0, 2)), gradient, curvature, np.zeros((exchange.RUNG_ROWS, 2)), energy, sizes,
         temperature, np.array(alive), np.zeros(2), np.zeros(2),
         state,
         rule.parameters(0.0, 0), chain,

@@ -7,7 +7,7 @@ import pytest
 
 from targets import mixtures
 from toolkit import Sampler, dynamics, sample, samplers, tempering
-from toolkit import thermostats as t
+from toolkit.diagnostics import thermostats as t
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 COUPLED = tempering.continuous_tempering(friction=0.03, inertia=5.0, step_size=0.02)

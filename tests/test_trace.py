@@ -16,7 +16,7 @@ from toolkit import (
     stream,
     tempering,
 )
-from toolkit.contour import Partition, step_decay
+from toolkit.tempering.contour_tempering import Partition, step_decay
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 

@@ -7,10 +7,10 @@ from numba import njit
 from test_maths import packed_instructions
 
 from targets import catalogue
-from toolkit import signatures
-from toolkit.compiling import compile_part
-from toolkit.overdamped import move_langevin
-from toolkit.vectors import WIDTH
+from toolkit._compiler import signatures
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.lowering import WIDTH
+from toolkit.dynamics.overdamped import move_langevin
 
 reads_assembly = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 assembly")
 BLOCKS = {target.energy_gradient.__name__: target.energy_gradient for target in catalogue()}

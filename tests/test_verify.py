@@ -12,11 +12,10 @@ import pytest
 import targets
 from benchmarks.faults import BINS, BOX, NORMAL, PAIR, RIGHT, WRONG, steep_block
 from toolkit import Report, Target, boundaries, from_callable, sample, samplers, schedules, verify
-from toolkit.bit_checks import Case
-from toolkit.bit_differences import arrays_of, first_difference
-from toolkit.elsewhere import NotSentError, run_elsewhere
-from toolkit.problem import as_problem
-from toolkit.verifying import Check
+from toolkit.problem.definition import as_problem
+from toolkit.verification.bits import Case, arrays_of, first_difference
+from toolkit.verification.report import Check
+from toolkit.verification.subprocess_run import NotSentError, run_elsewhere
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # 200 steps are few for θ

@@ -7,8 +7,9 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
 from targets import mixtures
-from toolkit import Sampler, Target, dynamics, exchange, sample, tempering
-from toolkit.exchange_diagnostics import log_normaliser_ratio
+from toolkit import Sampler, Target, dynamics, sample, tempering
+from toolkit.diagnostics.exchange import log_normaliser_ratio
+from toolkit.tempering import exchange
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 TEMPERATURES = (1.0, 1.6, 2.6, 4.0, 7.0)

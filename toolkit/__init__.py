@@ -1,20 +1,9 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
-from . import (
-    accumulators,
-    boundaries,
-    cycles,
-    diagnostics,
-    dynamics,
-    ladders,
-    samplers,
-    schedules,
-    tempering,
-    thermostats,
-    weighting,
-)
-from .blocks import Layout
-from .callables import from_callable
+from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
+from ._engine.state import Layout
+from ._output.run import Run, load
+from .diagnostics import cycles, thermostats
 from .errors import (
     CheckpointError,
     CheckpointWarning,
@@ -24,16 +13,16 @@ from .errors import (
     DivergenceError,
     InterruptedWarning,
     LoadError,
+    UnavailableError,
 )
-from .gradient_check import GradientError, check_gradient
-from .pointwise import target
-from .problem import Problem, Spread, Target
-from .run import Run, load
-from .sampler import Sampler
+from .problem.definition import Problem, Spread, Target
+from .problem.gradient_check import GradientError, check_gradient
+from .problem.point_function import target
+from .problem.python_callable import from_callable
+from .samplers.sampler import Sampler
 from .sampling import sample, stream
-from .step_size_check import StepSizeReport, check_step_size
-from .unavailable import UnavailableError
-from .verifying import Report, verify
+from .verification.report import Report, verify
+from .verification.step_size import StepSizeReport, check_step_size
 
 __all__ = [
     "CheckpointError",

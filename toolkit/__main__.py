@@ -9,7 +9,7 @@ from typing import Any
 
 from numba import cloudpickle
 
-from .verifying import verify
+from .verification.report import verify
 
 NAME = "verified_script"  # of the user's file as a module; its functions are sent to other processes by value
 

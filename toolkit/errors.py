@@ -1,9 +1,218 @@
 """What a run can raise while it is under way."""
 
+import importlib
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Checks of what a user gives: each raises with the argument's name, the value it had and the values allowed.
+
+
+def check_count(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
+    """``value`` as an int. Raises TypeError where it is not an integer, ValueError where out of range."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r:.200} of type {type(value).__name__}")
+    if not at_least <= value < below:
+        limit = "" if below >= 2**20 and value < below else f" and < {below}"  # no word of a far one that is kept
+        raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {value}")
+    return int(value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> float:
+    """``value`` as a finite float. Raises TypeError where it is not a number, ValueError where out of range."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number, got {value!r:.200} of type {type(value).__name__}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    allowed = ["finite"]
+    valid = math.isfinite(number)
+    if above is not None:
+        allowed.append(f"> {above:g}")
+        valid = valid and number > above
+    if at_least is not None:
+        allowed.append(f"≥ {at_least:g}")
+        valid = valid and number >= at_least
+    if below is not None:
+        allowed.append(f"< {below:g}")
+        valid = valid and number < below
+    if at_most is not None:
+        allowed.append(f"≤ {at_most:g}")
+        valid = valid and number <= at_most
+    if not valid:
+        raise ValueError(f"{name} must be {' and '.join(allowed)}, got {value!r:.200}")
+    return number
+
+
+def check_scale(name: str, value: Any) -> float:
+    """``value`` as a length, a deviation or the like, > 0, whose square is a float too. Raises as ``check_number``."""
+    return check_number(name, check_number(name, value, above=0.0), above=1e-100, below=1e100)
+
+
+def check_deviation(name: str, value: Any) -> float:
+    """``value`` as a standard deviation ≥ 0 whose square is a float too. Raises as ``check_number``."""
+    return check_number(name, check_number(name, value, at_least=0.0), below=1e150)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """``value`` where it is True or False. Raises TypeError otherwise."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r:.200}")
+    return bool(value)
+
+
+def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
+    """``value`` where it is one of the ``allowed`` words. Raises ValueError otherwise."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r:.200}")
+    return value
+
+
+def check_text(name: str, value: Any) -> str:
+    """``value`` where it is a str. Raises TypeError otherwise."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, got {value!r:.200} of type {type(value).__name__}")
+    return value
+
+
+def check_instance(name: str, value: Any, kind: type) -> None:
+    """Raise TypeError where ``value`` is not of the class ``kind``."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, got {value!r:.200} of type {type(value).__name__}")
+
+
+def is_sequence(values: Any) -> bool:
+    """Whether ``values`` are a list, a tuple or the like: no text, no bytes, no array."""
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
+
+
+def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
+    """``values`` as a tuple of finite floats, each within ``limits``; the message names the entry at fault."""
+    flat = values.ndim == 1 if isinstance(values, np.ndarray) else is_sequence(values)
+    if not flat:
+        raise TypeError(f"{name} must be a sequence of numbers, got {values!r:.200} of type {type(values).__name__}")
+    return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
+
+
+def masked_entry(values: Any) -> tuple[int, ...] | None:
+    """The place of the first masked entry of an array, or of arrays and numbers in nested sequences; None for none."""
+    seen: set[int] = set()  # a sequence may hold itself
+
+    def entry_of(part: Any) -> tuple[int, ...] | None:
+        if isinstance(part, np.ma.MaskedArray):
+            hidden = np.empty((0, 1)) if part.dtype.names else np.argwhere(np.ma.getmaskarray(part))
+            return tuple(map(int, hidden[0])) if len(hidden) else None
+        if not is_sequence(part) or isinstance(part, range) or id(part) in seen:
+            return None
+        seen.add(id(part))
+        for i, item in enumerate(part):
+            if type(item) is not float and type(item) is not int:  # most are, and a list may be long
+                place = entry_of(item)
+                if place is not None:
+                    return (i, *place)
+        return None
+
+    return entry_of(values)
+
+
+def has_unit(values: Any) -> bool:
+    """Whether ``values`` are a quantity with a unit, as those of Astropy and Pint, which an array would not keep."""
+    kind = type(values)
+    return any(all(hasattr(kind, name) for name in pair) for pair in (("unit", "to_value"), ("units", "magnitude")))
+
+
+def plain_array(name: str, values: Any, what: str = "numbers") -> NDArray[Any]:
+    """``values`` as an array of any kind that holds all they say.
+
+    Raises TypeError where they make no array or have a unit, ValueError where an entry is masked.
+    """
+    if has_unit(values) or (is_sequence(values) and len(values) > 0 and has_unit(values[0])):
+        raise TypeError(f"{name} must be {what} without a unit, got {values!r:.200}: give them in the unit meant")
+    try:
+        place = masked_entry(values)
+        given = None if place is not None else np.asarray(values)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise TypeError(f"{name} must be an array of {what}, got {values!r:.200}: {error}") from None
+    if given is None:
+        at = f" at [{', '.join(map(str, place))}]" if place else ""
+        raise ValueError(f"{name} must have no masked entries, got one{at}: fill them in or leave them out")
+    return given
+
+
+def check_real_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
+    """``values`` as a float64 array, nan and inf included.
+
+    copies=False: the array itself where it is one of float64 already, and kernels take it.
+    Raises TypeError where they are no real numbers or have a unit, ValueError where an entry is masked.
+    """
+    given = plain_array(name, values)
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be an array of real numbers, got {values!r:.200}")
+    return given.astype(np.float64, order="C", copy=copies or not given.flags.carray)
+
+
+def check_measured(name: str, values: Any) -> NDArray[np.float64]:
+    """``values`` as a float64 array, nan where missing: where they are nan, or masked in a masked array.
+
+    Raises as ``check_real_array``.
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return check_real_array(name, values)
+    return np.where(np.ma.getmaskarray(values), np.nan, check_real_array(name, np.ma.getdata(values)))
+
+
+def check_integers(name: str, values: Any) -> NDArray[Any]:
+    """``values`` as an array of integers. Raises TypeError otherwise, ValueError where an entry is masked."""
+    given = plain_array(name, values, "integers")
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {given.dtype}")
+    return given
+
+
+def check_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
+    """``values`` as a float64 array. Raises as ``check_real_array``, and ValueError where they are not finite."""
+    array = check_real_array(name, values, copies=copies)
+    if not np.isfinite(array).all():
+        first = tuple(np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite, got {array[first]} at [{', '.join(map(str, first))}]")
+    return array
+
+
+def check_edges(name: str, values: Any) -> NDArray[np.float64]:
+    """``values`` as edges (cells + 1,). Raises as ``check_array``, and ValueError where they do not increase."""
+    edges = check_array(name, values)
+    if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0.0).all():
+        raise ValueError(f"{name} must be at least 2 numbers that increase, got {values!r:.200}")
+    return edges
+
+
+def check_row(name: str, values: Any, length: int) -> NDArray[np.float64]:
+    """``values`` as finite numbers (length,). Raises as ``check_array``, and ValueError for another shape."""
+    row = check_array(name, values)
+    if row.shape != (length,):
+        raise ValueError(f"{name} must have shape ({length},), got {row.shape}")
+    return row
+
+
+def check_progress(progress: Any) -> None:
+    """Raise TypeError where ``progress`` is not None, True or False."""
+    if progress is not None:
+        check_flag("progress", progress)
 
 
 class DivergenceError(ArithmeticError):
@@ -51,3 +260,91 @@ class ContourWarning(UserWarning):
 
 class LoadError(ValueError):
     """A file does not hold a run as it was saved: it is torn, was edited, or never was one; the message says which."""
+
+
+# Where packages lie, and packages that are not needed for sampling, imported where they are used.
+
+
+def package_root(module: str) -> Path:
+    """The folder of the top-level package of ``module``, as ``__name__`` has it, however deep the module's file lies.
+
+    Raises RuntimeError where that is a script, a notebook or a lone module.
+    """
+    name = module.partition(".")[0]
+    package = sys.modules.get(name)
+    file = getattr(package, "__file__", None)
+    if not file or not hasattr(package, "__path__"):
+        raise RuntimeError(f"{name} is no package with a folder of its own")
+    return Path(file).resolve().parent
+
+
+def optional(package: str, extra: str) -> Any:
+    """The module ``package``. Raises ImportError that names the extra of this distribution which brings it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ImportError(f'{package} is needed for this: pip install "manymodes[{extra}]"', name=package) from error
+
+
+# How much memory this process may have, and whether what is asked for fits into it.
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
+CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+UNLIMITED = 2**60
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process may have: the machine's, or its control group's or address space's limit."""
+    limits = [UNLIMITED]
+    if hasattr(os, "sysconf"):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for file in CONTROL_GROUPS:
+        try:
+            limits.append(int(Path(file).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # another system's file, or the word "max"
+            continue
+    if resource is not None:
+        limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+    return min(limit for limit in limits if limit > 0)
+
+
+def check_room(name: str, value: Any, n_bytes: float, *, hint: str = "") -> None:
+    """Raise ValueError where ``n_bytes``, which ``name`` = ``value`` asks for, are more than this process may have."""
+    available = available_memory()
+    if n_bytes > available:
+        raise ValueError(
+            f"{name} must fit into memory, got {value}, which takes {n_bytes / 1e9:.4g} GB where there are "
+            f"{available / 1e9:.4g} GB{hint}"
+        )
+
+
+# A stand-in for a function that a file names but does not hold.
+
+
+class UnavailableError(RuntimeError):
+    """Something of a loaded run was called that its file names but does not hold: the code of a user's function."""
+
+
+class Unavailable:
+    """What takes the place of a function; ``description`` is what is known of it, see ``describing``.
+
+    Calling or compiling it raises UnavailableError.
+    """
+
+    def __init__(self, what: str, description: dict[str, Any]) -> None:
+        self.what = what
+        self.description = description
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Raise UnavailableError."""
+        raise UnavailableError(
+            f"the file holds the name of {self.what}, {self.description.get('function')!r}, but not its code: "
+            "it was loaded without it and cannot be evaluated"
+        )
+
+    def __repr__(self) -> str:
+        return f"<unavailable {self.description.get('function')!r}>"

@@ -8,11 +8,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .checks import check_count, check_instance, check_number
-from .exchange import ReplicaExchange
-from .philox import MAX_REPLICAS
-from .sampler import Sampler
+from .errors import check_count, check_instance, check_number
+from .maths.philox import MAX_REPLICAS
+from .samplers.sampler import Sampler
 from .sampling import sample
+from .tempering.exchange import ReplicaExchange
 
 __all__ = ["adapted_ladder", "deo_window", "geometric_ladder"]
 

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from ._engine.driver import Driver, execute
+from ._engine.job import Job, brings_draws, check_footprint, make_job
+from ._engine.state import Layout
+from ._output.report.warnings import warn_about
+from ._output.run import Run
+from ._output.storage.checkpoint import Checkpoint
 from .accumulators import Accumulator
-from .blocks import Layout
-from .checkpoint import Checkpoint
-from .checks import check_flag, check_progress
-from .driver import Driver, execute
-from .footprint import check_footprint
-from .job import Job, brings_draws
-from .job_arguments import make_job
-from .run import Run
-from .sampler import Sampler
-from .settling import warn_about
+from .errors import check_flag, check_progress
+from .samplers.sampler import Sampler
 
 
 def sample(

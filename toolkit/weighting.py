@@ -5,12 +5,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import check_array, check_count, check_flag
-from .memory import check_room
+from .errors import check_array, check_count, check_flag, check_room
 
 __all__ = ["resample"]
 
+# Standard errors of weighted frequencies by batch means: draws cut into batches much longer than their memory.
+
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PER_CHAIN, ALL = 20, 200
+
+
+def batch_numbers(n_chains: int, n_draws: int) -> Integers:
+    """The batch of every draw, (chain · draw,): 20 to a chain, fewer above 10 chains, whole chains above 200."""
+    per_chain = min(PER_CHAIN, n_draws, max(1, ALL // n_chains))
+    within = np.arange(n_draws) * per_chain // n_draws
+    numbers = np.arange(n_chains)[:, None] * per_chain + within
+    total = n_chains * per_chain
+    return np.asarray((numbers if total <= ALL else numbers * ALL // total).ravel())
+
+
+def cell_sums(cells: Integers, n_cells: int, weights: Array, batches: Integers) -> Array:
+    """Sum of ``weights`` in each batch and cell, (batch, cell); all arguments (n,)."""
+    n_batches = int(batches[-1]) + 1
+    sums = np.bincount(batches * n_cells + cells, weights, minlength=n_batches * n_cells)
+    return np.asarray(sums.reshape(n_batches, n_cells))
+
+
+def ratio(sums: Array) -> tuple[Array, Array]:
+    """Shares of the cells, (batch, cell) → (cell,), and the variances of these estimates; nan for one batch.
+
+    The cells are all there are, so a batch's weight is the sum of its row.
+    """
+    loads, total = sums.sum(axis=1), sums.sum()
+    shares = sums.sum(axis=0) / total
+    if len(sums) < 2:
+        return shares, np.full(shares.shape, np.nan)
+    away = sums - loads[:, None] * shares
+    return shares, np.asarray((away**2).sum(axis=0) / total**2 * (len(sums) / (len(sums) - 1.0)))
 
 
 def weighted_ess(weights: Any) -> Array:
@@ -73,3 +106,47 @@ def check_weights(weights: Any, name: str = "weights") -> Array:
         raise ValueError(f"{name} must not all be 0, got that for chain {int(np.argmin(largest))}")
     scaled = values / largest  # first, or the sum of large ones is inf
     return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
+
+
+# Draws and weights as diagnostics take them: checked, and weights scaled.
+
+
+def check_draws(draws: Any, *, dim: int | None = None) -> Array:
+    """``draws`` (chain, draw, dim), at least one of each. Raises TypeError or ValueError otherwise."""
+    points = check_array("draws", draws)
+    if points.ndim != 3 or points.size == 0 or dim not in (None, points.shape[2]):
+        raise ValueError(f"draws must have shape (chain, draw, {'dim' if dim is None else dim}), got {points.shape}")
+    return points
+
+
+def check_draw_weights(weights: Any, draws: Array) -> Array | None:
+    """``weights`` (chain, draw) scaled to mean 1 in each chain; None where all of a chain's are equal.
+
+    Raises ValueError for another shape.
+    """
+    if weights is None:
+        return None
+    shares = check_weights(weights)
+    if shares.shape != draws.shape[:2]:
+        raise ValueError(f"weights must have the chains and draws of draws, {draws.shape[:2]}, got {shares.shape}")
+    return None if (shares == shares[:, :1]).all() else np.asarray(shares * shares.shape[1])
+
+
+def near_one(values: Array) -> Array:
+    """``values`` times the power of 2 that puts the largest in [1, 2), so that no square of a difference overflows."""
+    return np.asarray(np.ldexp(values, 1 - np.frexp(np.abs(values).max())[1]))
+
+
+def check_sample(name: str, draws: Any, weights_name: str, weights: Any) -> tuple[Array, Array]:
+    """Points (n, dim) and shares (n,) with sum 1 of draws (n, dim) or (chain, draw, dim); chains count equally."""
+    points = check_array(name, draws)
+    if points.ndim not in (2, 3) or points.size == 0:
+        raise ValueError(f"{name} must have shape (n, dim) or (chain, draw, dim), got {points.shape}")
+    flat = np.ascontiguousarray(points.reshape(-1, points.shape[-1]))
+    if weights is None:
+        return flat, np.full(len(flat), 1.0 / len(flat))
+    given = check_array(weights_name, weights)
+    if given.shape != points.shape[:-1]:
+        raise ValueError(f"{weights_name} must have shape {points.shape[:-1]}, that of {name}, got {given.shape}")
+    shares = check_weights(given.reshape(-1, given.shape[-1]), weights_name)
+    return flat, np.asarray(shares.ravel() / len(shares))

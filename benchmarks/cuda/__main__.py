@@ -5,7 +5,7 @@ import importlib
 import time
 from pathlib import Path
 
-from toolkit import device
+from toolkit._engine.cuda import device
 
 from .cases import MAKERS
 from .measure import Plan

@@ -63,7 +63,7 @@ H200 = Card("H200 by its sheet", (9, 0), 132, 34e12 / (2 * 132 * 64), *RATES[9, 
 
 def card_here() -> Card:
     """The current device. Raises ValueError where its compute capability is not in the table."""
-    from toolkit.device import cuda
+    from toolkit._engine.cuda.device import cuda
 
     device: Any = cuda.get_current_device()
     capability = tuple(device.compute_capability)

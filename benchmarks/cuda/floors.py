@@ -1,7 +1,7 @@
 """Stage floors: operations of a step as counted, and the chain-steps per second that the card could do at most."""
 
 from benchmarks.tables import Table
-from toolkit.device import SIMULATED
+from toolkit._engine.cuda.device import SIMULATED
 
 from .cases import MAKERS, case_of
 from .floor import H200, Floor, card_here, floor_of

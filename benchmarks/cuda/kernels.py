@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.job_kernels import chain_ptx
+from toolkit._engine.cuda.inspection import chain_ptx
 
 from .cases import Case
 from .measure import job_of

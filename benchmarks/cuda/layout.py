@@ -6,8 +6,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.tables import Table, rate_cell, ratio_cells
-from toolkit import Layout, device, device_engine
-from toolkit.device_exports import Export
+from toolkit import Layout
+from toolkit._engine.cuda import device, engine
+from toolkit._engine.cuda.transfers import Export
 
 from .cases import case_of
 from .measure import Plan, rate, rounds_of, steps_for
@@ -27,11 +28,11 @@ def with_block(size: int, call: Callable[[], float]) -> float:
 
 def with_pieces(number: int, call: Callable[[], float]) -> float:
     """What ``call`` returns, with chunks cut into so many pieces."""
-    usual, device_engine.PIECES = device_engine.PIECES, number
+    usual, engine.PIECES = engine.PIECES, number
     try:
         return call()
     finally:
-        device_engine.PIECES = usual
+        engine.PIECES = usual
 
 
 def variants(plan: Plan, name: str, n_chains: int) -> dict[str, Callable[[], float]]:

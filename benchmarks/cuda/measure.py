@@ -11,9 +11,8 @@ import numpy as np
 
 from benchmarks import rounds
 from toolkit import Run, accumulators, sample
-from toolkit.job import Job
-from toolkit.job_arguments import make_job
-from toolkit.problem import as_problem
+from toolkit._engine.job import Job, make_job
+from toolkit.problem.definition import as_problem
 
 from .cases import Case
 

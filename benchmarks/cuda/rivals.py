@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.tables import Table, rate_cell, ratio_cells
-from toolkit.problem import as_problem
+from toolkit.problem.definition import as_problem
 
 from .cases import case_of
 from .measure import THIN, Plan, rate, rounds_of, steps_for

@@ -7,8 +7,8 @@ import numpy as np
 
 from targets import mixtures
 from toolkit import sample, samplers, tempering
-from toolkit.contour import Partition
-from toolkit.settling import largest_multiplier
+from toolkit._output.report.warnings import largest_multiplier
+from toolkit.tempering.contour_tempering import Partition
 
 GRID, PLANE = mixtures.gaussian_grid25(), mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 CASES = {

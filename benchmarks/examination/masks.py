@@ -16,8 +16,9 @@ from sysid.systems.system import System
 from targets import domains, mixtures
 from targets.classics.gaussians import correlated_gaussian
 from targets.posteriors import logistic
-from toolkit import contents, diagnostics, sample, samplers, saving, weighting
-from toolkit.formats import write_npz
+from toolkit import diagnostics, sample, samplers, weighting
+from toolkit._output.storage import run_contents, run_file
+from toolkit._output.storage.formats import write_npz
 
 HIDDEN = np.ma.masked_equal([[0.0], [1.0], [99.0], [2.0]], 99.0)  # 99 is hidden
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -52,13 +53,15 @@ def loaded_with(name: str, change: Any) -> Any:
     run = sample(NORMAL, samplers.sgld(0.1), n_steps=8, n_chains=2, seed=0, keep_energies=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
-        whole = contents.contents_of(run)
+        whole = run_contents.contents_of(run)
         key = json.loads(whole.header)
         for part in name.split("."):
             key = key[part]
-        changed = contents.Contents(whole.header, {**whole.arrays, key["$array"]: change(whole.arrays[key["$array"]])})
+        changed = run_contents.Contents(
+            whole.header, {**whole.arrays, key["$array"]: change(whole.arrays[key["$array"]])}
+        )
         write_npz(run, changed, path)
-        return saving.load(path)
+        return run_file.load(path)
 
 
 def cases() -> dict[str, tuple[Any, str]]:

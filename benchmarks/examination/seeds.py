@@ -8,9 +8,12 @@ import numpy as np
 import sysid
 from sysid import compare, sparsity
 from targets import constrained, domains, mixtures
-from toolkit import partitions, samplers, tree_groups, verifying
-from toolkit.law_runs import at_half_pace
-from toolkit.problem import as_problem
+from toolkit import samplers
+from toolkit._engine import partition_pilot
+from toolkit._output.storage import datatree
+from toolkit.problem.definition import as_problem
+from toolkit.verification import report
+from toolkit.verification.law_runs import at_half_pace
 
 N = 3_000
 NORMAL = mixtures.gaussian_mixture([[0.0] * 3], 1.0)
@@ -28,24 +31,24 @@ def shared(first: Any, second: Any) -> int:
 def seeds_of_verify(seed: int) -> tuple[set[int], set[int]]:
     """Seeds of ``verify``'s rounds, eight of them, and of those at half the step size."""
     sampler = samplers.sgld([0.1] * 8)
-    plan = verifying.setting_of(as_problem(NORMAL), sampler, 100, 10, 64, None, seed).plan
+    plan = report.setting_of(as_problem(NORMAL), sampler, 100, 10, 64, None, seed).plan
     return set(plan.seeds), set(at_half_pace(plan).seeds)
 
 
 def seeds_of_pilot(seed: int) -> set[int]:
     """Seeds of the runs by which a partition is found."""
     seen: set[int] = set()
-    run = partitions.energies_of
+    run = partition_pilot.energies_of
 
     def note(problem: Any, sampler: Any, seed: int, start: Any, *rest: Any) -> Any:
         seen.add(seed)
         return np.random.default_rng(0).chisquare(3, (len(start), 100)), start
 
-    partitions.energies_of = note
+    partition_pilot.energies_of = note
     try:
-        partitions.find_partition(as_problem(NORMAL), samplers.csgld(0.1), seed=seed, init=np.zeros((1, 1, 3)))
+        partition_pilot.find_partition(as_problem(NORMAL), samplers.csgld(0.1), seed=seed, init=np.zeros((1, 1, 3)))
     finally:
-        partitions.energies_of = run
+        partition_pilot.energies_of = run
     return seen
 
 
@@ -108,7 +111,7 @@ def main() -> None:
     halves = len(seeds_of_verify(2**63)[0] & first_half) + len(first_half & second_half)
     print(f"rounds at half the step size, of 8, shared with seeds 2^63 and 1: {halves} (wanted 0)")
     print(f"runs of a pilot of seed 0 that a user's seed repeats: {int(SHIFT in seeds_of_pilot(0))} (wanted 0)")
-    steps = {tree_groups.resample_seed(SimpleNamespace(seed=s + 1)) - tree_groups.resample_seed(SimpleNamespace(seed=s))
+    steps = {datatree.resample_seed(SimpleNamespace(seed=s + 1)) - datatree.resample_seed(SimpleNamespace(seed=s))
              for s in range(100)}  # type: ignore[arg-type]  # fmt: skip
     print(f"differences of the seeds that 101 runs, seeds 0 to 100, are resampled by: {len(steps)} (wanted 100)")
     states = {global_state(1 + (1 << k)) for k in range(32, 64)} | {global_state(1)}

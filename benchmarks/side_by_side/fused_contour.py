@@ -10,10 +10,10 @@ import math
 from numba import int64, uint64
 
 from benchmarks.samplers import PARTITION
-from toolkit.compiling import inlined
-from toolkit.learning import SMALLEST_REST, SMALLEST_SCALE, SMALLEST_THETA
-from toolkit.maths import exp, fma, larger, log, power, select, smaller
-from toolkit.philox import MOVE, START, uniform_pair
+from toolkit._compiler.decorators import inlined
+from toolkit.maths.elementary import exp, fma, larger, log, power, select, smaller
+from toolkit.maths.philox import MOVE, START, uniform_pair
+from toolkit.tempering.contour_tempering import SMALLEST_REST, SMALLEST_SCALE, SMALLEST_THETA
 
 from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks, make_normal
 

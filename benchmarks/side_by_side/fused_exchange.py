@@ -5,9 +5,9 @@ import functools
 import numpy as np
 from numba import uint64
 
-from toolkit.compiling import inlined
-from toolkit.maths import exp, fma, select
-from toolkit.philox import MOVE, SWAP, uniform_pair
+from toolkit._compiler.decorators import inlined
+from toolkit.maths.elementary import exp, fma, select
+from toolkit.maths.philox import MOVE, SWAP, uniform_pair
 
 from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks
 

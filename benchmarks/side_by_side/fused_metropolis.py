@@ -5,8 +5,8 @@ import math
 
 from numba import uint64
 
-from toolkit.maths import exp, fma, select
-from toolkit.philox import ACCEPT, MOVE, uniform_pair
+from toolkit.maths.elementary import exp, fma, select
+from toolkit.maths.philox import ACCEPT, MOVE, uniform_pair
 
 from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks
 

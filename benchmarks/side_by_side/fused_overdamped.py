@@ -6,8 +6,8 @@ import math
 import numpy as np
 from numba import uint64
 
-from toolkit.maths import fma
-from toolkit.philox import MOVE, box_muller, uniform_pair
+from toolkit.maths.elementary import fma
+from toolkit.maths.philox import MOVE, box_muller, uniform_pair
 from toolkit.schedules import cosine_cycles
 
 from .fused_points import POINTS, SEED, WIDTH, Array, H, Kernel, Run, fill_noise, fused, in_blocks, schedule_of

@@ -9,12 +9,11 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from targets.mixtures.gaussian_grid import comb
-from toolkit.compiling import inlined
-from toolkit.maths import fma, select, sincos_turns
-from toolkit.philox import box_muller, uniform_pair
-from toolkit.schedule import evaluate
-from toolkit.schedules import Schedule
-from toolkit.vectors import WideCompiler
+from toolkit._compiler.decorators import inlined
+from toolkit._compiler.lowering import WideCompiler
+from toolkit.maths.elementary import fma, select, sincos_turns
+from toolkit.maths.philox import box_muller, uniform_pair
+from toolkit.schedules import Schedule, evaluate
 
 Array = NDArray[np.float64]
 

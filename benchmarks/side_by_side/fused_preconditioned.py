@@ -5,10 +5,10 @@ import math
 
 from numba import uint64
 
-from toolkit.compiling import inlined
-from toolkit.evaluation import PROBE_LENGTH
-from toolkit.maths import fma, select
-from toolkit.philox import MOVE, PROBE, uniform_pair
+from toolkit._compiler.decorators import inlined
+from toolkit._engine.energies import PROBE_LENGTH
+from toolkit.maths.elementary import fma, select
+from toolkit.maths.philox import MOVE, PROBE, uniform_pair
 
 from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks
 

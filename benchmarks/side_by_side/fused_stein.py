@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.maths import exp, fma, log
+from toolkit.maths.elementary import exp, fma, log
 
 from .fused_median import median
 from .fused_points import POINTS, Array, Run, fused

@@ -4,11 +4,10 @@ import math
 
 from numba import int64, uint64
 
-from toolkit.compiling import inlined
-from toolkit.continuous import continuous_tempering
-from toolkit.coupling import coupling
-from toolkit.maths import fma, select
-from toolkit.philox import COUPLING, MOVE, REFRESH
+from toolkit._compiler.decorators import inlined
+from toolkit.maths.elementary import fma, select
+from toolkit.maths.philox import COUPLING, MOVE, REFRESH
+from toolkit.tempering.continuous import continuous_tempering, coupling
 
 from .fused_points import WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks
 

@@ -3,9 +3,9 @@
 import functools
 import math
 
-from toolkit.compiling import inlined
-from toolkit.maths import fma
-from toolkit.philox import MOVE, START
+from toolkit._compiler.decorators import inlined
+from toolkit.maths.elementary import fma
+from toolkit.maths.philox import MOVE, START
 from toolkit.schedules import cosine_cycles
 
 from .fused_points import WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks, schedule_of

@@ -4,8 +4,8 @@ import math
 
 from numba import uint64
 
-from toolkit.maths import exp, fma, select
-from toolkit.philox import MOVE, START, SWAP, uniform_pair
+from toolkit.maths.elementary import exp, fma, select
+from toolkit.maths.philox import MOVE, START, SWAP, uniform_pair
 
 from .fused_exchange import exchanged
 from .fused_points import SEED, WIDTH, Kernel, Run, fill_noise, fused, in_blocks

@@ -14,7 +14,7 @@ from benchmarks.peers.host import PeerError, PeerRun
 from benchmarks.rounds import interleaved
 from benchmarks.tables import Table, ratio_cells
 from toolkit import Layout
-from toolkit.blocks import USUAL_LANES
+from toolkit._engine.state import USUAL_LANES
 
 from .chain_cases import RIVALS, SAMPLERS, TARGETS, Rival, one_core, our_seconds, scalar_seconds
 from .plan import Plan

@@ -12,7 +12,7 @@ from targets import classics, constrained, datasets, mixtures, posteriors, shape
 from toolkit import accumulators
 from toolkit.accumulators import Accumulator, HistogramSoFar, MomentsSoFar
 from toolkit.diagnostics import equivalent_draws, expected_kl, kl_divergence
-from toolkit.problem import Problem, as_problem
+from toolkit.problem.definition import Problem, as_problem
 
 Array = NDArray[np.float64]
 

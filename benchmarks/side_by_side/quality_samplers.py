@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from toolkit import boundaries, dynamics, samplers, tempering
 from toolkit.ladders import geometric_ladder
-from toolkit.sampler import Sampler
+from toolkit.samplers.sampler import Sampler
 
 from .quality_problems import Case
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from toolkit.checks import check_array, check_instance, check_number, check_text
+from toolkit.errors import check_array, check_instance, check_number, check_text
 
 
 def interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sysid import System
 from sysid.solvers.solution import Solution
-from toolkit.checks import check_array, check_count, check_instance, check_measured, check_numbers, is_sequence
+from toolkit.errors import check_array, check_count, check_instance, check_measured, check_numbers, is_sequence
 
 Array = NDArray[np.float64]
 N_ARROWS = 30  # points of the field's grid along each axis

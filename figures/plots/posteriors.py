@@ -8,7 +8,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from toolkit import Run
-from toolkit.checks import (
+from toolkit.diagnostics import weighted_ess
+from toolkit.errors import (
     check_array,
     check_choice,
     check_count,
@@ -17,7 +18,6 @@ from toolkit.checks import (
     check_number,
     check_numbers,
 )
-from toolkit.diagnostics import weighted_ess
 from toolkit.weighting import check_weights
 
 from .style import TRUTH

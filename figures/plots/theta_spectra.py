@@ -9,10 +9,10 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from toolkit import Run
-from toolkit.checks import check_array, check_edges, check_instance
-from toolkit.contour import Contour
 from toolkit.diagnostics import energy_probabilities
-from toolkit.energy_diagnostics import theta_masses
+from toolkit.diagnostics.energies import theta_masses
+from toolkit.errors import check_array, check_edges, check_instance
+from toolkit.tempering.contour_tempering import Contour
 
 from .style import TRUTH
 

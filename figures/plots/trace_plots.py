@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from toolkit import Run
-from toolkit.checks import check_array, check_count, check_instance, check_text, is_sequence
+from toolkit.errors import check_array, check_count, check_instance, check_text, is_sequence
 
 Array = NDArray[np.float64]
 

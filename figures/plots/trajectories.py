@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 
 from toolkit import Run
-from toolkit.checks import check_array, check_count, check_instance
+from toolkit.errors import check_array, check_count, check_instance
 
 
 def trajectory(

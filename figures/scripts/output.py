@@ -9,8 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from toolkit.checks import check_flag, check_instance, check_text, is_sequence
-from toolkit.extras import package_root
+from toolkit.errors import check_flag, check_instance, check_text, is_sequence, package_root
 
 OUT = package_root(__name__) / "out"
 QUICK = os.environ.get("QUICK", "0") not in ("", "0")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import matplotlib
 from matplotlib.figure import Figure
 
-from toolkit.digests import PYTHON
-from toolkit.extras import package_root
+from toolkit._compiler.function_digest import PYTHON
+from toolkit.errors import package_root
 
 from ..plots.style import paper_style
 from . import cached_data

@@ -12,8 +12,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from toolkit.extras import package_root
-from toolkit.stamps import source_stamp
+from toolkit._compiler.disk_cache import source_stamp
+from toolkit.errors import package_root
 
 from .study import Study
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_instance, check_row
+from toolkit.errors import check_instance, check_row
 
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System

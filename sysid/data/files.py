@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_text, is_sequence
-from toolkit.extras import optional
+from toolkit.errors import check_text, is_sequence, optional
 
 from ..systems.system import check_names
 from .series import Series

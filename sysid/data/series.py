@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_measured, check_text
+from toolkit.errors import check_array, check_measured, check_text
 
 from ..systems.system import check_names, check_units
 

@@ -8,7 +8,7 @@ import scipy
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit.checks import (
+from toolkit.errors import (
     check_choice,
     check_count,
     check_deviation,
@@ -18,8 +18,8 @@ from toolkit.checks import (
     check_number,
     check_real_array,
     check_row,
+    package_root,
 )
-from toolkit.extras import package_root
 
 from ..solvers.integrate import check_times, solve
 from ..solvers.right_hand_side import slopes_along

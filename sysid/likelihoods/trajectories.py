@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_choice, check_count, check_number
+from toolkit.errors import check_array, check_choice, check_count, check_number
 
 from ..data.series import Series, check_series
 from ..laplace import descend

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.compiling import inlined, kernel
-from toolkit.maths import fma, log, select
+from toolkit._compiler.decorators import inlined, kernel
+from toolkit.maths.elementary import fma, log, select
 
 from ..solvers.adjoint import backward_step
 from ..solvers.lane_access import row_access

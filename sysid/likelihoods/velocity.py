@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from targets.posteriors.minibatch import draw_pair
 from targets.posteriors.quadratic import N_NUMBERS, quadratic_numbers, use_quadratic
-from toolkit.block_rows import COUNTER_ROWS, MODE
-from toolkit.checks import check_array, check_choice, check_count
-from toolkit.compiling import kernel
-from toolkit.maths import fma
+from toolkit._compiler.block_rows import COUNTER_ROWS, MODE
+from toolkit._compiler.decorators import kernel
+from toolkit.errors import check_array, check_choice, check_count
+from toolkit.maths.elementary import fma
 
 from ..data.series import Series, check_series
 from ..model import Model, as_model

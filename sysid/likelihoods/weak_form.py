@@ -13,7 +13,7 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
-from toolkit.checks import check_array, check_count
+from toolkit.errors import check_array, check_count
 
 from ..data.series import Series
 from ..libraries import Library, column_of
@@ -26,10 +26,10 @@ __all__ = ["Weak", "weak"]
 
 # Integral conditions of a path on windows of its nodes: what the weak form asks, by Simpson's parabola.
 #
-# On a window of nodes a, b, c, a half width h apart, the test functions are the box and the Haar step. Integrated against
-# dx/dt = f, with the parabola through f(a), f(b), f(c) in place of f, they give
-# x_c − x_a = h/3 (f_a + 4 f_b + f_c)         and         x_b − ½ (x_a + x_c) = h/4 (f_a − f_c),
-# of order 4 in h (the three-stage Lobatto IIIA method; Hairer, Nørsett & Wanner 1993, II.7).
+# On a window of nodes a, b, c, a half width h apart, the test functions are the box and the Haar step. Integrated
+# against dx/dt = f, with the parabola through f(a), f(b), f(c) in place of f, they give x_c − x_a = h/3 (f_a + 4 f_b +
+# f_c)         and         x_b − ½ (x_a + x_c) = h/4 (f_a − f_c), of order 4 in h (the three-stage Lobatto IIIA method;
+# Hairer, Nørsett & Wanner 1993, II.7).
 
 Array = NDArray[np.float64]
 STEP = 1e-40  # of complex steps: its square is 0 beside any state

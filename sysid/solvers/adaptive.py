@@ -12,9 +12,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit.compiling import inlined
-from toolkit.maths import exp, fma, log
-from toolkit.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
+from toolkit._compiler.decorators import inlined
+from toolkit._compiler.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
+from toolkit.maths.elementary import exp, fma, log
 
 from .right_hand_side import SLOPE
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiling import inlined
-from toolkit.maths import fma
-from toolkit.trigonometry import cos, sin
+from toolkit._compiler.decorators import inlined
+from toolkit.maths.elementary import fma
+from toolkit.maths.special import cos, sin
 
 from ..libraries import Term, monomial_text
 from ..model import Model, compiled

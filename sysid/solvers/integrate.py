@@ -9,10 +9,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit.blocks import available_threads
-from toolkit.checks import check_array, check_choice, check_count, check_instance, check_number, plain_array
-from toolkit.compiling import compile_part
-from toolkit.signatures import CUBE, FLOATS, INTEGERS, MATRIX
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import CUBE, FLOATS, INTEGERS, MATRIX
+from toolkit._engine.state import available_threads
+from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, plain_array
 
 from ..systems.system import System
 from .adaptive import (
@@ -51,8 +51,8 @@ class FixedBlock(NamedTuple):
 def solve_block(advance, initial, n_steps, limit, results, block):
     """Solve a block of lanes: states (lane, n, dim) of ``results``, left alone where not reached.
 
-    advance: behind ``right_hand_side.ADVANCE`` or ``COMPLEX_ADVANCE``. initial: InitialValues. n_steps: of each interval of its
-    times, all of one length. results: Results. block: FixedBlock, to work in.
+    advance: behind ``right_hand_side.ADVANCE`` or ``COMPLEX_ADVANCE``. initial: InitialValues. n_steps: of each
+    interval of its times, all of one length. results: Results. block: FixedBlock, to work in.
     """
     times, start, x, moved, p = initial.times, initial.start, block.x, block.moved, block.p
     states, status, steps = results.states, results.status, results.steps

@@ -1,7 +1,7 @@
 """Rows of matrices as tuples, lane by lane, with a promise of which rows never meet, so that loops vectorise.
 
-As ``toolkit.lanes``, for functions that read and write many rows: each role has rows of its own, and a row meets itself
-alone, so a role may be read and written in turn.
+As ``toolkit.problem.point_function``, for functions that read and write many rows: each role has rows of its own, and a
+row meets itself alone, so a role may be read and written in turn.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from toolkit.lanes import array_like
+from toolkit.problem.point_function import array_like
 
 
 def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]]:

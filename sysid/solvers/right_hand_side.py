@@ -12,11 +12,10 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from toolkit.compiling import FunctionPointer
-from toolkit.lanes import lane_access
-from toolkit.pointwise import reason
-from toolkit.signatures import FLOATS, MATRIX
-from toolkit.vectors import WideCompiler
+from toolkit._compiler.decorators import FunctionPointer
+from toolkit._compiler.lowering import WideCompiler
+from toolkit._compiler.signatures import FLOATS, MATRIX
+from toolkit.problem.point_function import lane_access, reason
 
 from ..systems.system import System, checked_rhs, refused
 from .runge_kutta import rk4_step, rk5_step, slope_of
@@ -47,7 +46,7 @@ def slope_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int) -> Point
     load, store = lane_access(dim)
     load_parameters, _ = lane_access(n_parameters)
 
-    def block(t, x, p, slope, spare):  # type: ignore[no-untyped-def]
+    def block(t, x, p, slope, spare):
         for lane in range(t.size):
             store(spare, slope, lane, t[lane], point(t[lane], load(x, lane), load_parameters(p, lane)))
 
@@ -78,7 +77,7 @@ def advance_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int, method
     load, store = lane_access(dim)
     load_parameters, _ = lane_access(n_parameters)
 
-    def block(t, h, x, p, moved, spare):  # type: ignore[no-untyped-def]
+    def block(t, h, x, p, moved, spare):
         for lane in range(t.size):
             store(spare, moved, lane, t[lane], step(t[lane], h[lane], load(x, lane), load_parameters(p, lane)))
 

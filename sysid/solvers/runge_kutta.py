@@ -9,10 +9,10 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload
 
-from toolkit.binding import bound
-from toolkit.compiling import inlined
-from toolkit.maths import fma
-from toolkit.rebinding import rebind
+from toolkit._compiler.binding import bound
+from toolkit._compiler.decorators import inlined
+from toolkit.maths.elementary import fma
+from toolkit.problem.math_substitution import rebind
 
 from ..systems.system import analytic
 

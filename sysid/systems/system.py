@@ -11,11 +11,11 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from toolkit.binding import HoldsFunctions, bound
-from toolkit.checks import check_number, check_row, check_text, is_sequence
-from toolkit.compiling import inlined
-from toolkit.pointwise import reason
-from toolkit.rebinding import rebind
+from toolkit._compiler.binding import HoldsFunctions, bound
+from toolkit._compiler.decorators import inlined
+from toolkit.errors import check_number, check_row, check_text, is_sequence
+from toolkit.problem.math_substitution import rebind
+from toolkit.problem.point_function import reason
 
 # The terms of a system that is linear in its parameters: what they may be, and whether they are its function's.
 

@@ -8,10 +8,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_number, check_scale
-from toolkit.maths import exp, fma, select
-from toolkit.philox import MAX_DIM
-from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points
+from toolkit.errors import check_array, check_count, check_number, check_scale
+from toolkit.maths.elementary import exp, fma, select
+from toolkit.maths.philox import MAX_DIM
+from toolkit.problem.definition import EnergyAccuracy, Modes, Spread, Target, check_finite_points
 
 from ..truth.energy_levels import BOTH_TAILS, quantiles_by
 from ..truth.quantiles import check_probabilities
@@ -66,7 +66,7 @@ class RingTruth:
     width: float
     accuracy: float = 1e-6
 
-    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit._output.report.warnings``
 
     @property
     def cut(self) -> float:

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count, check_number
-from toolkit.maths import fma
-from toolkit.memory import check_room
-from toolkit.philox import MAX_DIM
-from toolkit.problem import Target
+from toolkit.errors import check_count, check_number, check_room
+from toolkit.maths.elementary import fma
+from toolkit.maths.philox import MAX_DIM
+from toolkit.problem.definition import Target
 
 from ..truth.gaussian import GaussianTruth
 

@@ -10,9 +10,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_number, check_scale, check_text
-from toolkit.maths import exp_share, fma, log, select
-from toolkit.problem import Modes, Spread, Target, check_finite_points
+from toolkit.errors import check_number, check_scale, check_text
+from toolkit.maths.elementary import exp_share, fma, log, select
+from toolkit.problem.definition import Modes, Spread, Target, check_finite_points
 
 from ..mixtures.gaussian import square_distances
 from ..mixtures.truth import MOST_BY_QUADRATURE, check_components
@@ -116,7 +116,7 @@ class StudentTruth(WithEnergyLaw):
     parameters: Array
     accuracy: float = 1e-4
 
-    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit._output.report.warnings``
 
     @property
     def log_normaliser(self) -> float:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_number, plain_array
-from toolkit.philox import MAX_DIM
+from toolkit.errors import check_number, plain_array
+from toolkit.maths.philox import MAX_DIM
 
 from .convex import Convex, Draw
 

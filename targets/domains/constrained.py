@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count
-from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
-from toolkit.seeds import EXACT_DRAWS, derived_seed
+from toolkit.errors import check_count
+from toolkit.maths.seeds import EXACT_DRAWS, derived_seed
+from toolkit.problem.definition import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
 
 from ..shapes import Shape
 from ..truth.cells import cell_integrals

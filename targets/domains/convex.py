@@ -9,10 +9,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
-from toolkit.domain import Domain, is_inside
-from toolkit.problem import check_points
-from toolkit.walls import convex_domain
+from toolkit.boundaries.convex import convex_domain
+from toolkit.errors import check_array
+from toolkit.problem.definition import Domain, check_points, is_inside
 
 from ..truth.rejection import accepted, check_draws, generator
 from .interiors import inner_point, onto_part, onto_polytope, outer_bounds

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_scale
-from toolkit.philox import MAX_DIM
+from toolkit.errors import check_array, check_count, check_scale
+from toolkit.maths.philox import MAX_DIM
 
 from .. import shapes
 from .assembly import assembled, check_end, check_ends, exponential

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.compiling import kernel
-from toolkit.maths import exp_share, fma, log, select
+from toolkit._compiler.decorators import kernel
+from toolkit.maths.elementary import exp_share, fma, log, select
 
 Array = NDArray[np.float64]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.checks import check_array, check_number, check_text, is_sequence
-from toolkit.compiling import kernel
-from toolkit.maths import exp_share, fma, log, select
-from toolkit.problem import Target
+from toolkit._compiler.decorators import kernel
+from toolkit.errors import check_array, check_number, check_text, is_sequence
+from toolkit.maths.elementary import exp_share, fma, log, select
+from toolkit.problem.definition import Target
 
 from .full_covariance import check_covariances, correlated_mixture_block, correlated_numbers
 from .truth import check_components, with_mixture_truth

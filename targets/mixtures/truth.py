@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
-from toolkit.problem import Modes, Spread, Target, check_finite_points, check_points
+from toolkit.errors import check_array
+from toolkit.problem.definition import Modes, Spread, Target, check_finite_points, check_points
 
 from ..truth.energy_law import energy_law
 from ..truth.energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
@@ -46,7 +46,7 @@ class MixtureTruth(WithEnergyLaw):
     covariances: Array  # (components, dim, dim)
     weights: Array  # (components,)
 
-    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit._output.report.warnings``
 
     @property
     def accuracy(self) -> float:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_scale, check_text
-from toolkit.compiling import kernel
-from toolkit.maths import fma
-from toolkit.problem import Target
+from toolkit._compiler.decorators import kernel
+from toolkit.errors import check_array, check_scale, check_text
+from toolkit.maths.elementary import fma
+from toolkit.problem.definition import Target
 
 from ..truth.gaussian import GaussianTruth
 from .minibatch import (

@@ -1,4 +1,4 @@
-"""Make the references of the default data sets anew: ``python -m targets.posteriors.make_references``, some three minutes."""
+"""Make the references of the default data sets: ``python -m targets.posteriors.make_references``, three minutes."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -14,11 +14,11 @@ from typing import Any
 
 from numba import uint64
 
-from toolkit.block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
-from toolkit.checks import check_count
-from toolkit.compiling import kernel
-from toolkit.maths import fma
-from toolkit.philox import BATCH, WORD, uniform_pair
+from toolkit._compiler.block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
+from toolkit._compiler.decorators import kernel
+from toolkit.errors import check_count
+from toolkit.maths.elementary import fma
+from toolkit.maths.philox import BATCH, WORD, uniform_pair
 
 # With these numbers the parameters of every family begin: how many data there are, how many a minibatch draws (0: all
 # are used), how often the anchor moves (0: there is none), 1/σ² of a normal prior, and what is added to the energy.

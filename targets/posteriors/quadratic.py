@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.compiling import kernel
-from toolkit.maths import fma, select
+from toolkit._compiler.decorators import kernel
+from toolkit.maths.elementary import fma, select
 
 Array = NDArray[np.float64]
 

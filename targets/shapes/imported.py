@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count, check_text
-from toolkit.extras import optional
+from toolkit.errors import check_count, check_text, optional
 
 from .planar import MOST_VERTICES, Shape, polygon_of, ring_area
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count, check_number, check_scale
+from toolkit.errors import check_count, check_number, check_scale
 
 from .planar import MOST_VERTICES, VERTICES, Shape, curve, polygon_of
 

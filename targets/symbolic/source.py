@@ -1,8 +1,8 @@
 """A SymPy expression and its gradient, written out as a block function on ``toolkit``'s vector maths.
 
-In three passes: ``targets.symbolic.lowering`` rewrites to sums, products, integer powers and calls of what the kernels have;
-``sympy.cse`` names what occurs twice; ``targets.symbolic.printing`` writes the statements. Compiled anew in each process, as
-SymPy's own work takes as long: together 0.4 s for ``cosine25``, 1.5 s for 25 Gaussians.
+In three passes: ``targets.symbolic.lowering`` rewrites to sums, products, integer powers and calls of what the kernels
+have; ``sympy.cse`` names what occurs twice; ``targets.symbolic.printing`` writes the statements. Compiled anew in each
+process, as SymPy's own work takes as long: together 0.4 s for ``cosine25``, 1.5 s for 25 Gaussians.
 """
 
 import functools
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from toolkit import hyperbolic, maths, trigonometry
-from toolkit.lanes import lane_access
+from toolkit.maths import elementary, special
+from toolkit.problem.point_function import lane_access
 
 from .lowering import Lowering, in_pairs
 from .printing import write_block
@@ -32,12 +32,12 @@ def written(kind: str, name: str, source: str, space: dict[str, Any]) -> Any:
 
 NAMESPACE = {
     **{
-        name: getattr(maths, name)
+        name: getattr(elementary, name)
         for name in ("exp", "exp_share", "log", "sincos", "sincos_turns", "power", "select", "fma")
     },
-    **{name: getattr(trigonometry, name) for name in ("sin", "cos", "atan", "atan2", "asin", "acos")},
-    **{name: getattr(hyperbolic, name) for name in ("log1p", "expm1", "sinh", "cosh", "tanh")},
-    **{name: getattr(hyperbolic, name) for name in ("asinh", "acosh", "atanh")},
+    **{name: getattr(special, name) for name in ("sin", "cos", "atan", "atan2", "asin", "acos")},
+    **{name: getattr(special, name) for name in ("log1p", "expm1", "sinh", "cosh", "tanh")},
+    **{name: getattr(special, name) for name in ("asinh", "acosh", "atanh")},
     "math": math,
 }
 

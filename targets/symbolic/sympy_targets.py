@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.checks import check_number
-from toolkit.extras import optional
-from toolkit.problem import Target, Truth
+from toolkit.errors import check_number, optional
+from toolkit.problem.definition import Target, Truth
 
 from .source import block_of
 

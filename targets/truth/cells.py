@@ -7,10 +7,10 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from toolkit.checks import check_edges
-from toolkit.compiling import compile_part
-from toolkit.problem import Target
-from toolkit.signatures import INTEGERS, MATRIX
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import INTEGERS, MATRIX
+from toolkit.errors import check_edges
+from toolkit.problem.definition import Target
 
 Array = NDArray[np.float64]
 

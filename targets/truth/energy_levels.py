@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
-from toolkit.problem import EnergyAccuracy
+from toolkit.errors import check_array
+from toolkit.problem.definition import EnergyAccuracy
 
 from .cells import halved, refined_axis, rule
 from .quantiles import check_probabilities

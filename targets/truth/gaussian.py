@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem import EnergyAccuracy, Modes, Spread, check_finite_points
+from toolkit.problem.definition import EnergyAccuracy, Modes, Spread, check_finite_points
 
 from .energy_levels import BOTH_TAILS, WithEnergyLaw
 from .quantiles import checked_edges
@@ -30,7 +30,7 @@ class GaussianTruth(WithEnergyLaw):
     lowest: float = 0.0
     accuracy: float = 1e-10
 
-    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit._output.report.warnings``
 
     @property
     def spread(self) -> Spread:

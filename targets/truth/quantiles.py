@@ -6,9 +6,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_edges
-from toolkit.compiling import compile_part
-from toolkit.signatures import INTEGERS, MATRIX
+from toolkit._compiler.decorators import compile_part
+from toolkit._compiler.signatures import INTEGERS, MATRIX
+from toolkit.errors import check_array, check_edges
 
 # Checks of what a truth is asked: probabilities, and edges of cells.
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_count
-from toolkit.memory import check_room
+from toolkit.errors import check_count, check_room
 
 Array = NDArray[np.float64]
 

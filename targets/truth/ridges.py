@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array
-from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
+from toolkit.errors import check_array
+from toolkit.problem.definition import EnergyAccuracy, Modes, check_finite_points
 
 from .energy_levels import BOTH_TAILS, NOISE, quantiles_by, tails_at
 from .quantiles import check_probabilities, one_hot
@@ -47,7 +47,7 @@ class RidgeTruth:
     breaks: tuple[float, ...] = ()
     accuracy: float = 1e-10
 
-    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit.truth_comparison``
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit._output.report.warnings``
 
     @cached_property
     def places(self) -> tuple[Array, Array, float]:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.checks import check_array, check_count, check_numbers
-from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
+from toolkit.errors import check_array, check_count, check_numbers
+from toolkit.problem.definition import EnergyAccuracy, Modes, Target, check_finite_points
 
 from .cells import closed_lattice, refined_axis, with_middles
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
@@ -65,7 +65,7 @@ class WindowTruth(WithEnergyLaw):
     walled: bool = False
     accuracy: float = 1e-6
 
-    at_hand: ClassVar[tuple[str, ...]] = ("memberships",)  # ``toolkit.truth_comparison``
+    at_hand: ClassVar[tuple[str, ...]] = ("memberships",)  # ``toolkit._output.report.warnings``
 
     @cached_property
     def _panels(self) -> Panels:

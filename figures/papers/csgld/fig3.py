@@ -29,7 +29,7 @@ from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, Run, Sampler, boundaries, samplers, schedules
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
-from toolkit.seeds import REPEAT, derived_seed
+from toolkit.maths.seeds import REPEAT, derived_seed
 from toolkit.tempering import Partition, step_decay
 from toolkit.weighting import resample
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from figures import Claim, Data, Study, run_script
 from figures.papers.csgmcmc.gaussian_grid import CYCLES, EVALUATIONS, methods
 from figures.plots import style
-from toolkit.schedule import evaluate
+from toolkit.schedules import evaluate
 
 SEED = 1
 DIFFERS = "The paper draws a sketch without numbers; these are the schedules of its section 5.1."

@@ -23,7 +23,7 @@ from figures.plots import style
 from figures.scripts.statistics import mean_and_error, mode_weight_errors, ratio_and_error
 from toolkit import boundaries, samplers
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
-from toolkit.seeds import REPEAT, derived_seed
+from toolkit.maths.seeds import REPEAT, derived_seed
 
 SEED = 2022
 DIFFERS = (

@@ -1,11 +1,11 @@
 """r2SGLD (2024), figure 10: 25 modes in a heart, an octagon and a cross, by the truth and three reflected samplers.
 
-Settings and equal cost as in figure 5 (figures/papers/r2sgld/nine_samplers.py), every domain of radius 2. Densities are of one chain
-of 50,000 draws, on cells of side 0.05, a row on one scale; white: the edge. Right: KL(truth ‖ draws) of the paper's
-nine samplers (blue: reflected), of the penalised ones with a penalty that has a law (wine: by the distance from the
-domain, λ = 400, "ours"), and of our composition, reflected replica exchange with momentum (r2SGHMC: the same step sizes
-and temperatures, friction 0.1, the best of nine variants that were tried on the flower and the heart), mean and 95 %
-interval over ten chains; the grey line is what as many independent draws have on average.
+Settings and equal cost as in figure 5 (figures/papers/r2sgld/nine_samplers.py), every domain of radius 2. Densities are
+of one chain of 50,000 draws, on cells of side 0.05, a row on one scale; white: the edge. Right: KL(truth ‖ draws) of
+the paper's nine samplers (blue: reflected), of the penalised ones with a penalty that has a law (wine: by the distance
+from the domain, λ = 400, "ours"), and of our composition, reflected replica exchange with momentum (r2SGHMC: the same
+step sizes and temperatures, friction 0.1, the best of nine variants that were tried on the flower and the heart), mean
+and 95 % interval over ten chains; the grey line is what as many independent draws have on average.
 """
 
 from typing import Any

@@ -5,11 +5,11 @@ From the paper and its released code: step sizes 5e-4 (SGLD), 1e-3 in 5 cycles w
 (cycSGLD), 5e-4 and 1.5e-3 at temperatures 1 and 10 (reSGLD); gradient and energy noise 0.05. Our choices: chains
 start at uniform random points of the flower; penalty λ = 10, as the paper gives none; swaps by u < S with the
 correction that fits the noise. P-SGLD, P-cycSGLD and P-reSGLD have the paper's penalty, which has no law; "(ours)" are
-the same with the penalty by the distance from the domain, λ = 400 (figures/papers/r2sgld/nine_samplers.py). The released rule (swap
-wherever S ≥ 3e-4, correction 9.5) is one more curve. Being biased towards a flatter law, it fills rare cells sooner
-than independent draws of the right one, lies below their curve at first, and then stays where its bias is. Our
-composition is reflected replica exchange with momentum (r2SGHMC) at r2SGLD's step sizes, temperatures and cost,
-friction 0.1: the best of nine variants that were tried on the flower and the heart.
+the same with the penalty by the distance from the domain, λ = 400 (figures/papers/r2sgld/nine_samplers.py). The
+released rule (swap wherever S ≥ 3e-4, correction 9.5) is one more curve. Being biased towards a flatter law, it fills
+rare cells sooner than independent draws of the right one, lies below their curve at first, and then stays where its
+bias is. Our composition is reflected replica exchange with momentum (r2SGHMC) at r2SGLD's step sizes, temperatures and
+cost, friction 0.1: the best of nine variants that were tried on the flower and the heart.
 """
 
 from typing import Any

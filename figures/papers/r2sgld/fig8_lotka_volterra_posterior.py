@@ -1,8 +1,8 @@
 """r2SGLD (2024), figure 8: posteriors of Lotka–Volterra's parameters by six samplers, with and without reflection.
 
-Settings and our choices: figures/papers/r2sgld/identification.py. Ten seeds each, pooled; ticks are each seed's mode. The
-posterior is Gaussian in closed form. The walls at 0 are eight and more of its standard deviations away: reflection acts
-on the first steps only, and the lines of SGLD and cycSGLD lie under those of their reflected versions.
+Settings and our choices: figures/papers/r2sgld/identification.py. Ten seeds each, pooled; ticks are each seed's mode.
+The posterior is Gaussian in closed form. The walls at 0 are eight and more of its standard deviations away: reflection
+acts on the first steps only, and the lines of SGLD and cycSGLD lie under those of their reflected versions.
 """
 
 from typing import Any

@@ -29,11 +29,11 @@ from ...scripts.study import Data, Study
 # (Lotka–Volterra), ten cosine cycles; reSGLD 2e-6 and 2e-5 (1e-5); all but cycSGLD × 0.9999 per iteration after 10,000.
 #
 # What the paper leaves open, and our choice: data start at (−8, 7, 27) and (10, 5); chains at zero, as in the released
-# code, mirrored into the domain where there is reflection; cycSGLD's floor 0.005, noise always on; swaps by u < S without
-# a correction, which batches of exact velocities do not need (docs/identification.md); batches are windows of one random
-# order, whose gradients cost O(q²). Where ``free`` is "named" the model has the parameters of the system and every other
-# coefficient of its equations at its true value; where it is "all" every coefficient of the library's terms in every
-# equation is free, as in the released scripts.
+# code, mirrored into the domain where there is reflection; cycSGLD's floor 0.005, noise always on; swaps by u < S
+# without a correction, which batches of exact velocities do not need (docs/identification.md); batches are windows of
+# one random order, whose gradients cost O(q²). Where ``free`` is "named" the model has the parameters of the system and
+# every other coefficient of its equations at its true value; where it is "all" every coefficient of the library's terms
+# in every equation is free, as in the released scripts.
 
 Array = NDArray[np.float64]
 

@@ -25,7 +25,12 @@ from figures.plots import style
 from figures.scripts.statistics import mean_and_error
 from targets import mixtures
 from toolkit import Run
-from toolkit.thermostats import coupling_thermostat_law, effective_temperature, running_average, thermostat_law
+from toolkit.diagnostics.thermostats import (
+    coupling_thermostat_law,
+    effective_temperature,
+    running_average,
+    thermostat_law,
+)
 
 SEED = 2018
 DIFFERS = (

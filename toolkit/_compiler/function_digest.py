@@ -1,0 +1,283 @@
+"""What a function's values are made of: its code, that of the functions it calls, and the values they read.
+
+Code is that in memory, as bytecode, which differs between versions of Python. Functions of installed packages and of
+Python's library are known by the package and its version; everything else is followed as far as it can be read.
+Functions of this distribution are known by package and name, wherever in it they are, and by the number ``BITS``.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import sys
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from ..errors import Unavailable
+from .code_walk import (
+    PACKAGES,
+    code_parts,
+    constant,
+    is_filled,
+    is_foreign,
+    is_ours,
+    names_read,
+    public_name,
+    with_members,
+)
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+MOST_VALUES = 10_000
+# Of what the code of this distribution computes: to be raised with every change of a bit of any run, which the hashes
+# in tests/golden_bits.txt tell (tests/test_golden_bits.py). Checkpoints resume while it is the same.
+BITS = 1
+LONG = 64  # numbers of a sequence that are listed one by one
+SCALARS = int | float | str | bool | None
+
+
+def describe_function(function: Any) -> dict[str, Any]:
+    """What tells ``function`` from another: names, digests of code, values read, and what could not be read.
+
+    function: its ``stored_name``. python: the version whose bytecode the digests are of. code: stored name → digest, of
+    all functions it calls, at any depth; of each of this distribution's packages, the number of its bits. values:
+    name → number, string, or digest of an array, of every global, closure and default they read, mutable ones as they
+    stand now.
+    packages: name → version of the installed packages they use. unknown: what stays unsaid. references, where there
+    are some: name → the function of C or NumPy that it stands for; and what is read from a module in a closure.
+    """
+    if isinstance(function, Unavailable):
+        return function.description
+    walk = Walk()
+    walk.follow("", function)
+    code = {
+        name: f"bits {BITS}" if name in PACKAGES else combined(digests) for name, digests in sorted(walk.code.items())
+    }
+    return {
+        "function": stored_name(function),
+        "python": PYTHON,
+        "code": code,
+        "values": dict(sorted(walk.values.items())),
+        "packages": dict(sorted(walk.packages.items())),
+        "unknown": sorted(walk.unknown),
+    } | ({"references": dict(sorted(walk.references.items()))} if walk.references else {})
+
+
+class Walk:
+    """One walk over all that a function reaches."""
+
+    is_closed = staticmethod(is_foreign)  # the modules whose functions and values are not followed
+
+    @staticmethod
+    def named(value: Any) -> str:
+        """By what name a function or class is noted."""
+        return stored_name(value)
+
+    def __init__(self) -> None:
+        self.code: dict[str, list[str]] = {}
+        self.values: dict[str, Any] = {}
+        self.packages: dict[str, str] = {}
+        self.references: dict[str, Any] = {}
+        self.unknown: list[str] = []
+        self._functions: set[int] = set()
+        self._seen: dict[int, Any] = {}  # holds what it has seen, or another object could get its id
+
+    def follow(self, path: str, value: Any) -> None:
+        """Note ``value``, read under the name ``path``, and what it reaches."""
+        if isinstance(value, SCALARS):
+            self.values[path] = value
+        elif isinstance(value, np.generic | complex | bytes):
+            self.values[path] = f"{type(value).__name__} {value!r}"
+        elif id(value) not in self._seen:
+            self._seen[id(value)] = value
+            if len(self._seen) > MOST_VALUES:
+                self.unknown = [*self.unknown[:9], f"more than {MOST_VALUES} values"]
+                return
+            self._follow_object(path, value)
+        elif callable(value):
+            self.values[path] = self.named(value)
+
+    def _follow_object(self, path: str, value: Any) -> None:
+        """As ``follow``, for what is no number or string."""
+        if isinstance(value, Dispatcher | FunctionType):
+            if path:
+                self.values[path] = self.named(value)
+            self._follow_function(value.py_func if isinstance(value, Dispatcher) else value)
+        elif isinstance(value, ModuleType):
+            self._note_package(value.__name__)
+        elif isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+            self.values[path] = digest_of_array(value)
+        elif isinstance(value, type):
+            self.values[path] = self.named(value)
+            self._note_package(value.__module__)
+        elif isinstance(value, MethodType):
+            self.follow(path, value.__func__)
+            self.follow(f"{path}.self", value.__self__)
+        elif isinstance(value, functools.partial):
+            for name in ("func", "args", "keywords"):
+                self.follow(f"{path}.{name}", getattr(value, name))
+        elif isinstance(value, tuple | list | dict | set | frozenset):
+            self._follow_items(path, value)
+        elif is_foreign(type(value).__module__) and not hasattr(value, "__wrapped__"):
+            self._note_package(type(value).__module__)
+            if callable(value) and public_name(value):
+                self.references[path] = public_name(value)
+            fields = vars(value) if hasattr(value, "__dict__") and callable(value) else {}
+            self._follow_attributes(path, value, fields)
+        else:
+            self._follow_attributes(path, value, vars(value) if hasattr(value, "__dict__") else {})
+
+    def _follow_items(self, path: str, value: Any) -> None:
+        """As ``follow``, for containers."""
+        if isinstance(value, set | frozenset):
+            self.values[path] = f"{type(value).__name__} {sorted(map(repr, value))}"
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                self.follow(f"{path}[{key!r}]", item)
+        elif len(value) > LONG and np.asarray(value).dtype.kind in "biufc":
+            self.values[path] = digest_of_array(value)
+        else:
+            for i, item in enumerate(value):
+                self.follow(f"{path}[{i}]", item)
+
+    def _follow_attributes(self, path: str, value: Any, fields: dict[str, Any]) -> None:
+        """As ``follow``, for an object: its class's functions, and its fields."""
+        kind = type(value)
+        self.values[f"{path}.type" if path else "type"] = self.named(kind)
+        inner = getattr(value, "__wrapped__", None)
+        if inner is not None:
+            self.follow(f"{path}.wrapped" if path else "wrapped", inner)
+        elif not fields and not dataclasses.is_dataclass(value) and not is_ours(kind.__module__):
+            self.unknown.append(f"{path or 'the function'}: an object of type {qualified_name(kind)}")
+        for owner in kind.__mro__:
+            if not is_foreign(owner.__module__) and not is_ours(owner.__module__):
+                for method in vars(owner).values():
+                    if isinstance(method, FunctionType):
+                        self._follow_function(method)
+        for name, item in fields.items():
+            if name[:2] != "__":
+                self.follow(f"{path}.{name}" if path else name, item)
+
+    def _follow_function(self, function: FunctionType) -> None:
+        """Note the code of ``function`` and follow all that it reads."""
+        module, name = function.__module__ or "__main__", self.named(function)
+        if self.is_closed(module):
+            self._note_package(module)
+            return
+        if id(function) in self._functions:
+            return
+        self._functions.add(id(function))
+        ours = is_ours(module)
+        code = function.__code__
+        contents = [*code_parts(code, function.__doc__), *self._further_parts(function)]
+        defaults = function.__defaults__ or ()
+        arguments = code.co_varnames[: code.co_argcount]
+        reads = {**dict(zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True))}
+        names, attributes = self._names_read(code)
+        there = {key: function.__globals__[key] for key in sorted(names & function.__globals__.keys())}
+        reads |= {**(function.__kwdefaults__ or {}), **with_members(there, attributes, self.is_closed)}
+        if ours:  # the numbers of this distribution are part of its code; those a user gave are in closures
+            contents += [f"{key}={constant(value)}" for key, value in reads.items() if constant(value)]
+            reads = {key: value for key, value in reads.items() if isinstance(value, Dispatcher | FunctionType)}
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        around = {key: cell.cell_contents for key, cell in cells if is_filled(cell)}
+        reads |= around
+        self.code.setdefault(module.partition(".")[0] if ours else name, []).append(combined([name, *contents]))
+        for key, value in reads.items():
+            if ours and isinstance(value, Dispatcher | FunctionType) and is_ours(value.__module__):
+                self._follow_function(value.py_func if isinstance(value, Dispatcher) else value)
+            elif not ours or not is_known_by_name(value):
+                self.follow(f"{name}.{key}", value)
+        modules = {key: value for key, value in around.items() if isinstance(value, ModuleType) and not ours}
+        members = with_members(modules, attributes, self.is_closed)
+        for key in sorted(members.keys() - modules.keys()):
+            self._follow_reference(f"{name}.{key}", members[key])
+
+    def _names_read(self, code: CodeType) -> tuple[set[str], set[str]]:
+        """Global names and attributes that ``code`` may read."""
+        return names_read(code)
+
+    def _further_parts(self, function: FunctionType) -> list[str]:
+        """What is noted of a function beside its code."""
+        return []
+
+    def _follow_reference(self, path: str, value: Any) -> None:
+        """As ``follow``, of what descriptions of earlier versions do not have."""
+        values, self.values = self.values, self.references
+        try:
+            self.follow(path, value)
+        finally:
+            self.values = values
+
+    def _note_package(self, module: str) -> None:
+        """Note an installed package, with its version; Python's own library comes with Python."""
+        package = module.partition(".")[0]
+        if is_foreign(module) and package not in sys.stdlib_module_names:
+            self.packages[package] = str(getattr(sys.modules.get(package), "__version__", ""))
+
+
+def qualified_name(function: Any) -> str:
+    """Module and name of a function, class or callable object."""
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    if not hasattr(plain, "__qualname__"):
+        plain = type(plain)
+    return f"{plain.__module__}.{plain.__qualname__}"
+
+
+def stored_name(function: Any) -> str:
+    """``qualified_name``, without the modules of this distribution, which files that are to last do not name."""
+    plain = function.py_func if isinstance(function, Dispatcher) else function
+    if not hasattr(plain, "__qualname__"):
+        plain = type(plain)
+    module = str(plain.__module__)
+    return f"{module.partition('.')[0] if is_ours(module) else module}.{plain.__qualname__}"
+
+
+def name_without_modules(name: str) -> str:
+    """What ``stored_name`` makes of a name of this distribution that was stored with its modules; others as they are.
+
+    Modules are what comes before the last part, or before the function that one is inside.
+    """
+    package, _, rest = name.partition(".")
+    if not is_ours(package) or not rest:
+        return name
+    outer, inside, inner = rest.partition(".<locals>")
+    return f"{package}.{outer.rpartition('.')[2]}{inside}{inner}"
+
+
+def as_described_now(description: dict[str, Any]) -> dict[str, Any]:
+    """A function's description by ``describe_function``, also of files from before it left out our modules and code.
+
+    Of these the code was that of ``BITS`` = 1, which later edits kept.
+    """
+    code = dict(description["code"])
+    if all(str(code.get(name, "bits")).startswith("bits") for name in PACKAGES):
+        return description
+    values = {
+        name_without_modules(key) if ".<locals>" in key else key: name_without_modules(value)
+        if isinstance(value, str)
+        else value
+        for key, value in description["values"].items()
+    }
+    now = {"function": name_without_modules(description["function"]), "values": values}
+    return {**description, **now, "code": code | {name: "bits 1" for name in PACKAGES if name in code}}
+
+
+def is_known_by_name(value: Any) -> bool:
+    """Whether a value that this distribution's code reads is part of that code: an intrinsic, a class, a module."""
+    return not isinstance(value, SCALARS | np.ndarray | np.generic | tuple | list | dict | Dispatcher | FunctionType)
+
+
+def digest_of_array(value: Any) -> str:
+    """Type, shape and digest of the numbers of an array or tensor, or why there is none."""
+    try:
+        array = np.ascontiguousarray(value.detach().cpu() if hasattr(value, "detach") else value)
+    except Exception as error:
+        return f"an object of type {qualified_name(type(value))} that gives no array: {error}"
+    return constant(array) if array.dtype != object else f"objects of shape {array.shape}"
+
+
+def combined(texts: list[str]) -> str:
+    """One short digest of ``texts``, in order."""
+    return hashlib.sha256("\0".join(texts).encode(errors="surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,252 @@
+"""Accumulators on a device: they take in draws where the chains' kernel has written them, which then stay there.
+
+A thread takes in the draws of its chain (``gathering_kernels``), so bits are the CPU's. The state's arrays lie there
+with the chain as last index, so that neighbouring threads touch neighbouring places.
+"""
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.core.typing.typeof import Purpose, typeof
+from numpy.typing import NDArray
+
+from ..._compiler.binding import bound
+from ..._compiler.disk_cache import cache_stamp
+from ...accumulators.interface import GIVEN, Gathering, Gathers, State
+from ..job import names_on_device
+from . import device
+from .compiling import bare, compile_kernel, inside, lazily, ptx_of
+from .device import blocks_of, cuda, launch
+
+if TYPE_CHECKING:
+    from ..job import Job
+
+# Kernels in which each thread of a device takes in the draws of its chain, by the accumulator's own function.
+
+
+class Form(NamedTuple):
+    """What a gathering kernel is compiled for."""
+
+    function: Callable[..., None]
+    given: tuple[str, ...]
+    scratch: int
+    n_constants: int
+    n_arrays: int
+    is_weighted: bool
+
+
+def form_of(gathering: Gathering, is_weighted: bool) -> Form:
+    """What the kernel of ``gathering`` is compiled for."""
+    sizes = (gathering.scratch, len(gathering.constants), len(gathering.state))
+    return Form(bound(gathering.function), gathering.given, *sizes, is_weighted)
+
+
+def chosen(places: tuple[int, ...]) -> Any:
+    """A function, for kernels, of the items of a tuple at ``places``."""
+    if not places:
+        return inside(lambda items: ())
+    place, rest = places[0], chosen(places[1:])
+
+    def choose(items):
+        return (items[place], *rest(items))
+
+    return inside(choose)
+
+
+def views(n: int) -> Any:
+    """A function, for kernels, of the views of a chain of ``n`` arrays whose last index is the chain."""
+    if n == 0:
+        return inside(lambda arrays, own: ())
+    rest = views(n - 1)
+
+    def view(arrays, own):
+        return (arrays[0].T[own], *rest(arrays[1:], own))
+
+    return inside(view)
+
+
+def gathering_kernel(form: Form) -> Callable[..., None]:
+    """The kernel of an accumulator, uncompiled."""
+    take_in = lazily(form.function)
+    choose, view = chosen(tuple(GIVEN.index(name) for name in form.given)), views(form.n_arrays)
+    room = max(1, form.scratch)
+    add_scratch = chosen((0,)) if form.scratch else chosen(())
+    is_weighted = form.is_weighted
+
+    def kernel(draws, energies, weights, steps, constants, arrays, first, last, stride, replicas):
+        """Take in places ``first`` … ``last − 1`` of draw · replica, every ``stride``-th."""
+        thread = cuda.grid(1)
+        draws, energies, weights = bare(draws), bare(energies), bare(weights)
+        if thread >= draws.shape[2]:
+            return
+        own = slice(thread, thread + 1)
+        away = cuda.local.array(room, np.float64)
+        end = last if is_weighted else first
+        given = (
+            draws.T[own, first:last:stride], weights.T[own, first:end:stride, 0], energies.T[own, first:last:stride, 0],
+            bare(steps), replicas,
+        )  # fmt: skip
+        arguments = (*choose(given), *constants, *view(arrays, own), *add_scratch((away,)))
+        take_in(*arguments)
+
+    return kernel
+
+
+def argument_types(gathering: Gathering, state: State, real: Any) -> tuple[Any, ...]:
+    """Numba's types of the kernel's arguments, for draws in ``real``."""
+    number, steps = types.Array(types.float64 if real is np.float64 else types.float32, 3, "C"), np.zeros(1, np.int64)
+    constants = tuple(np.int64(value) if isinstance(value, int) else value for value in gathering.constants)
+    arrays = tuple(state[name].copy() for name in gathering.state)
+    of_tables = tuple(typeof(values, Purpose.argument) for values in (steps, constants, arrays))
+    return (number, number, number, *of_tables, *(types.int64,) * 4)
+
+
+@functools.cache
+def compiled_gathering(form: Form, kinds: tuple[Any, ...]) -> Any:
+    """The kernel of ``form`` compiled for arguments of these types."""
+    stamp = cache_stamp(form.function)
+    if stamp is not None:
+        stamp = hashlib.sha256(repr((stamp, form[1:])).encode()).hexdigest()
+    return compile_kernel(gathering_kernel(form), kinds, stamp)
+
+
+def gathering_ptx(
+    gathering: Gathering, state: State, is_weighted: bool, capability: tuple[int, int], real: Any = np.float64
+) -> str:
+    """The kernel of a gathering as PTX for devices of ``capability``, such as (9, 0); no device is needed."""
+    kinds = argument_types(gathering, state, real)
+    return ptx_of(gathering_kernel(form_of(gathering, is_weighted)), kinds, capability)
+
+
+Array = NDArray[Any]
+Integers = NDArray[np.int64]
+
+AT_ONCE = 2**26  # bytes of a state that are brought into the host's order at a time
+
+
+class Folded(NamedTuple):
+    """A piece's raw outputs (field, draw · replica, chain), and how the target's draws lie among them.
+
+    kept: replicas of a draw in ``raws``. targets: of these, from the first, sample the target: all of them, or one.
+    """
+
+    raws: tuple[Any, Any, Any]  # draws, energies, weights
+    kept: int
+    targets: int
+
+
+class DeviceState:
+    """An accumulator's state on the device, which takes in draws there; ``host`` is brought up to date by ``fetch``."""
+
+    def __init__(self, accumulator: Gathers, host: State, dim: int, is_weighted: bool, real: Any) -> None:
+        self.host = host
+        self._accumulator = accumulator
+        self._gathering = accumulator.gathering(dim)
+        kinds = argument_types(self._gathering, {name: array[:1] for name, array in host.items()}, real)
+        self._kernel = compiled_gathering(form_of(self._gathering, is_weighted), kinds)
+        self._arrays: dict[str, Any] = {}  # by name, transposed, once they are on the device
+        self._constants: tuple[Any, ...] = ()
+        self._is_home = True
+
+    def take_in(self, folded: Folded, steps: Integers, device_steps: Any, stream: Any) -> None:
+        """Take in the draws of ``steps``, the first of ``folded``, behind what ``stream`` is asked to do before."""
+        if not self._arrays:
+            self._send()
+        for first, last, looks in self._accumulator.parts(self.host, steps):
+            if last > first:
+                self._launch(folded, first, last, device_steps, stream)
+            if looks:
+                self.fetch(stream)
+
+    def _launch(self, folded: Folded, first: int, last: int, device_steps: Any, stream: Any) -> None:
+        """Take in draws ``first`` … ``last − 1`` of ``folded``."""
+        kept, targets = folded.kept, folded.targets
+        self._is_home = False
+        bounds = (np.int64(value) for value in (first * kept, last * kept, kept // targets, targets))
+        arrays = device.together(self._arrays[name] for name in self._gathering.state)
+        arguments = (*folded.raws, device_steps[first:last], self._constants, arrays, *bounds)
+        launch(self._kernel, *blocks_of(folded.raws[0].shape[2]), stream, arguments)
+
+    def _send(self) -> None:
+        """The host's state to the device."""
+        constants = self._gathering.constants
+        self._constants = device.together(
+            np.int64(value) if isinstance(value, int) else device.to_device(value) for value in constants
+        )
+        for name in self._gathering.state:
+            host = self.host[name].T
+            self._arrays[name] = device.device_array(host.shape, host.dtype)
+            for part in parts_of(host):
+                self._arrays[name][part].copy_to_device(np.ascontiguousarray(host[part]))
+
+    def fetch(self, stream: Any) -> None:
+        """Bring the host's state up to date."""
+        if self._is_home:
+            return
+        stream.synchronize()
+        for name in self._gathering.state:
+            host = self.host[name].T
+            for part in parts_of(host):
+                host[part] = self._arrays[name][part].copy_to_host()
+        self._is_home = True
+
+
+def parts_of(host: Array) -> Iterator[tuple[Any, ...]]:
+    """Indices of parts of a transposed state (…, chain), each of ``AT_ONCE`` bytes at most, or a row of all chains."""
+    if host.ndim == 1:
+        yield (slice(None),)
+        return
+    rows, at_once = host.shape[-2], max(1, AT_ONCE // max(1, host.shape[-1] * host.itemsize))
+    for place in np.ndindex(host.shape[:-2]):
+        for first in range(0, rows, at_once):
+            yield (*place, slice(first, min(first + at_once, rows)))
+
+
+class DeviceGathering:
+    """The accumulators of a run that take in draws on its device.
+
+    states: of all accumulators, on the host. real: of the device's draws. Raises ValueError where they do not fit into
+    the device's memory.
+    """
+
+    def __init__(self, job: "Job", states: dict[str, State], real: Any) -> None:
+        names = names_on_device(job)
+        self.n_bytes = check_room({name: states[name] for name in names}, len(job.init))
+        self._kept, self._targets = job.n_kept, job.sampler.n_target_replicas
+        dim, is_weighted = job.problem.target.dim, job.sampler.is_weighted
+        self._states = []
+        for name in names:
+            accumulator = job.accumulators[name]
+            assert isinstance(accumulator, Gathers)
+            self._states.append(DeviceState(accumulator, states[name], dim, is_weighted, real))
+
+    def take_in(self, raws: tuple[Any, Any, Any], steps: Integers, device_steps: Any, stream: Any) -> None:
+        """Take in the draws of ``steps`` from draws, energies and weights, each (field, draw, replica, chain).
+
+        device_steps: the same steps, on the device.
+        """
+        flat: Any = tuple(raw.reshape(raw.shape[0], raw.shape[1] * raw.shape[2], raw.shape[3]) for raw in raws)
+        for state in self._states:
+            state.take_in(Folded(flat, self._kept, self._targets), steps, device_steps, stream)
+
+    def fetch(self, stream: Any) -> None:
+        """Bring the host's states up to date."""
+        for state in self._states:
+            state.fetch(stream)
+
+
+def check_room(states: dict[str, State], n_chains: int) -> int:
+    """Bytes of ``states``. Raises ValueError where they do not fit into the device's memory."""
+    sizes = {name: sum(array.nbytes for array in state.values()) for name, state in states.items()}
+    need, free = sum(sizes.values()), device.free_memory()
+    if need > free:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise ValueError(
+            f"accumulators must fit into the device's {free / 1e9:.3g} GB, got {need / 1e9:.3g} GB for n_chains="
+            f"{n_chains}, of which {largest!r} takes {sizes[largest] / 1e9:.3g} GB; give fewer chains or cells"
+        )
+    return need

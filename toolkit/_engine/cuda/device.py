@@ -1,0 +1,127 @@
+"""The one door to ``numba.cuda``: whether it is there, its memory, arrays, streams and launches.
+
+What a thread does is in ``chain_kernel``, ``device_kernels`` and ``gathering_kernels``, which take ``cuda`` from here,
+as the simulator wants it among a kernel's globals; how these are compiled is in ``device_compiling``, and what the host
+does in ``device_engine``.
+"""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numba import config, cuda
+from numpy.typing import NDArray
+
+from ...errors import CudaError
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+MOST_THREADS = 2048  # that a multiprocessor holds at a time
+
+Array = NDArray[Any]
+__all__ = ["cuda"]  # for the modules of kernels
+
+
+def check_available() -> None:
+    """Raise CudaError where kernels cannot be compiled, or there is no device to run them on."""
+    if SIMULATED:
+        return
+    from numba.cuda.cudadrv import nvvm
+
+    if not nvvm.is_available():
+        raise CudaError('backend "cuda" needs NVIDIA\'s compiler: pip install "manymodes[cuda]"; or use backend="cpu"')
+    if not cuda.is_available():
+        raise CudaError(
+            'backend "cuda" needs an NVIDIA GPU and its driver, and none is found; use backend="cpu", or set '
+            "NUMBA_ENABLE_CUDASIM=1 before Python starts to try a small run in Numba's simulator"
+        )
+    try:
+        cuda.current_context().get_memory_info()
+    except Exception as error:  # of the driver's own kinds: a fork of a process that has used it, a device in use, …
+        raise CudaError(f'backend "cuda" cannot use the GPU ({error}); use backend="cpu"') from error
+
+
+def is_here() -> bool:
+    """Whether there is a GPU that can be used; the simulator is none."""
+    try:
+        check_available()
+    except CudaError:
+        return False
+    return not SIMULATED
+
+
+def name() -> str:
+    """What the device calls itself."""
+    if SIMULATED:
+        return "simulator"
+    called = cuda.get_current_device().name
+    return called.decode() if isinstance(called, bytes) else str(called)
+
+
+def free_memory() -> int:
+    """Bytes free on the device; as good as endless in the simulator, which has the host's."""
+    if SIMULATED:
+        return 2**62
+    context = cuda.current_context()
+    context.deallocations.clear()  # what earlier runs have left is given back late
+    return int(context.get_memory_info().free)
+
+
+def launch(kernel: Any, blocks: Any, threads: Any, stream: Any, arguments: tuple[Any, ...]) -> None:
+    """Queue a compiled kernel; few blocks, of which Numba would warn, are what few chains make."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        configured = kernel[blocks, threads, stream]
+    configured(*arguments)
+
+
+def together(arrays: Iterable[Any]) -> tuple[Any, ...]:
+    """Arrays of the device as one argument of a kernel, who sees them bare, as the simulator would not."""
+    return tuple(array._ary if SIMULATED and not np.isscalar(array) else array for array in arrays)
+
+
+def device_array(shape: Any, dtype: Any) -> Any:
+    """An array on the device, of at least one element, uninitialised."""
+    return cuda.device_array(tuple(max(1, n) for n in np.atleast_1d(shape)), dtype)
+
+
+def to_device(array: Array) -> Any:
+    """A copy of ``array`` on the device; one element where it has none."""
+    given = np.ascontiguousarray(array)
+    return cuda.to_device(given if given.size else np.zeros([max(1, n) for n in given.shape], given.dtype))
+
+
+def pinned_array(shape: Any, dtype: Any) -> Array:
+    """An array on the host to which the device copies while it computes."""
+    return np.asarray(cuda.pinned_array(tuple(max(1, n) for n in np.atleast_1d(shape)), dtype))
+
+
+def stream() -> Any:
+    """A queue of work for the device."""
+    return cuda.stream()
+
+
+def event() -> Any:
+    """A mark in a stream to wait for."""
+    return cuda.event()
+
+
+def n_processors() -> int:
+    """Multiprocessors of the device."""
+    return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def memory_of_threads(kernel: Any) -> int:
+    """Bytes that the device sets aside for what a kernel's threads keep in memory, all that can be there at a time."""
+    if SIMULATED:
+        return 0
+    (compiled,) = kernel.overloads.values()
+    return int(compiled.local_mem_per_thread) * n_processors() * MOST_THREADS
+
+
+def blocks_of(n_threads: int) -> tuple[int, int]:
+    """Blocks, and threads in each, for ``n_threads``: small blocks where large ones would leave processors idle."""
+    if SIMULATED:
+        return n_threads, 1
+    size = 128 if n_threads >= 4 * 128 * n_processors() else 32
+    return -(-n_threads // size), size

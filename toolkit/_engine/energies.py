@@ -1,0 +1,54 @@
+"""Energies and gradients as a step sees them: the target's, with the penalty, and the curvature where it is wanted."""
+
+from .._compiler.argument_pack import call
+from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
+from .._compiler.decorators import inlined, kernel
+from ..boundaries.rules import add_penalty
+from ..maths.elementary import select
+from ..maths.philox import LOW, WORD
+
+PROBE_LENGTH = 1e-3  # of the step size: short beside a step, long beside rounding
+
+
+@inlined
+def evaluate(target, at_target, look, at_look, position, energy, gradient, foot, outside, penalty, from_origin):
+    """Energy and gradient of all lanes, with the penalty where there is one; at_…: where these arguments are laid."""
+    call(target, at_target)
+    if penalty > 0.0:
+        for lane in range(outside.size):
+            outside[lane] = 1.0
+        call(look, at_look)
+        add_penalty(position, foot, energy, gradient, outside, penalty, from_origin)
+
+
+@kernel
+def set_counters(scratch, mode, step, chain, replica, seed):
+    """Tell a target that draws minibatches which ones to draw."""
+    for lane in range(chain.size):
+        scratch[MODE, lane] = mode
+        scratch[STEP, lane] = float(step)
+        scratch[CHAIN, lane] = float(chain[lane])
+        scratch[REPLICA, lane] = float(replica[lane])
+        scratch[SEED_HIGH, lane] = float(seed >> WORD)
+        scratch[SEED_LOW, lane] = float(seed & LOW)
+
+
+@kernel
+def set_probe(position, probe, signs, base_step_size):
+    """probe ← position ± δ in every coordinate, δ short beside the step size."""
+    for d in range(position.shape[0]):
+        for lane in range(base_step_size.size):
+            length = select(base_step_size[lane] > 1e-9, PROBE_LENGTH * base_step_size[lane], 1e-12)
+            probe[d, lane] = position[d, lane] + select(signs[d, lane] > 0.0, length, -length)
+
+
+@kernel
+def divide_differences(position, probe, gradient, curvature):
+    """curvature, which holds the gradient at ``probe``, ← its difference from ``gradient`` over that of the positions.
+
+    For independent signs its mean is the diagonal of the Hessian, and it is the diagonal itself where that is all.
+    Source: Hutchinson (1990); Bekas, Kokiopoulou & Saad (2007).
+    """
+    for d in range(position.shape[0]):
+        for lane in range(position.shape[1]):
+            curvature[d, lane] = (curvature[d, lane] - gradient[d, lane]) / (probe[d, lane] - position[d, lane])

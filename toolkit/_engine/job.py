@@ -1,0 +1,492 @@
+"""What one run was asked for, and what follows from it: its chunks, kept steps and room."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accumulators import Accumulator, check_accumulators
+from ..accumulators.interface import Gathers
+from ..errors import check_array, check_choice, check_count, check_flag, check_number, check_room, optional
+from ..maths.philox import MAX_CHAINS, MAX_STEPS
+from ..problem.definition import Problem, Spread, as_problem
+from ..samplers.sampler import Sampler
+from ..schedules import Factors, evaluate
+from ..tempering import ContinuousTempering, Contour, ReplicaExchange
+from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
+from ..tempering.stein_particles import Stein
+from .recording import STATISTICS, TRACED, TRACED_COUPLING
+from .starts import drawn_starts
+from .state import Layout, Outputs, available_threads
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FEWEST_STEPS = 16  # of a chunk
+MOST_FLOATS = 2**25  # of the draws of a chunk
+PILOT_CHAINS = 32
+
+
+class Paths(NamedTuple):
+    """The files of one checkpoint: the state, the state before, the one being written, and the journal of draws."""
+
+    state: str
+    previous: str
+    writing: str
+    journal: str
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What ``sample`` and ``stream`` were asked for, checked and complete."""
+
+    problem: Problem
+    sampler: Sampler
+    n_steps: int
+    seed: int
+    burn_in: int
+    thin: int
+    init: Floats  # (chain, replica, dim)
+    threads: int
+    layout: Layout
+    keep_replicas: bool
+    keep_energies: bool
+    keep_statistics: bool  # where there is replica exchange or a boundary
+    trace_every: int | None
+    accumulators: dict[str, Accumulator]
+    checkpoint: Paths | None
+    checkpoint_every: float  # seconds
+    asked: Sampler  # as it was given, where a pilot has found its partition since
+    pilot_gradients: int  # gradient evaluations of that pilot
+    backend: str
+    dtype: str  # of what the engine computes with; draws are float64 always
+    spread: Spread | None  # what ``init`` was drawn from, where that was stated
+    drew_init: bool
+
+    @property
+    def pilot_init(self) -> Floats:
+        """Starts (chain, replica, dim) of the pilot that finds contour's partition: the same for any number of chains.
+
+        Those given, or, where they were drawn, those of the first replica of so many chains as the pilot has.
+        """
+        if not self.drew_init:
+            return self.init
+        return drawn_starts(self.problem, self.spread, self.seed, PILOT_CHAINS, 1)
+
+    @property
+    def n_kept(self) -> int:
+        """Replicas whose draws are kept."""
+        return self.sampler.n_replicas if self.keep_replicas else self.sampler.n_target_replicas
+
+    @property
+    def records_energies(self) -> bool:
+        """Whether the engine fills in the draws' energies, for the run or for an accumulator."""
+        return self.keep_energies or any(accumulator.needs_energies for accumulator in self.accumulators.values())
+
+    @property
+    def trace_fields(self) -> list[str]:
+        """What a trace records for every replica."""
+        rows = self.sampler.dynamics.memory_rows(self.problem.target.dim)
+        memory = [name for name, _ in rows if not name.startswith("_")]
+        coupled = isinstance(self.sampler.tempering, ContinuousTempering)
+        return [*TRACED, *memory, *(TRACED_COUPLING if coupled else ())]
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether the target is a Python function of the user's."""
+        return self.problem.target.callback is not None
+
+    @property
+    def chunk_length(self) -> int:
+        """Steps of the first chunk."""
+        if self.layout.chunk_steps is not None:
+            return self.layout.chunk_steps
+        if self.calls_python:
+            return FEWEST_STEPS  # it may take a second for each
+        n_chains, n_replicas, dim = self.init.shape
+        most = int(np.clip(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS, 2**16))
+        # A block's turn costs some 50 µs besides its steps, so these must not be too few.
+        return int(np.clip(2**21 // (n_chains * n_replicas), min(128, most), most))
+
+    def chunks(self, done: int = 0) -> Iterator[tuple[int, int]]:
+        """First and last step (exclusive) of the chunks of a stream after ``done`` steps, all of one length."""
+        length = self.chunk_length
+        for first in range(done, self.n_steps, length):
+            yield first, min(first + length, self.n_steps)
+
+    def plan(self, first: int, last: int) -> tuple[Factors, Integers]:
+        """The schedule's factors of a chunk's steps, and those of its steps whose draw is kept."""
+        factors = evaluate(self.sampler.schedule, np.arange(first, last), self.n_steps)
+        start = max(first, self.burn_in)
+        due = np.arange(start + (self.burn_in - 1 - start) % self.thin, last, self.thin)
+        return factors, due[factors.keep[due - first]]
+
+    def kept_pieces(self) -> Iterator[Integers]:
+        """The steps whose draw is kept, in pieces none of which is empty. Raises ValueError where there are none."""
+        length, found = 1 << 16, False
+        for first in range(self.burn_in, self.n_steps, length):
+            steps = self.plan(first, min(first + length, self.n_steps))[1]
+            if steps.size:
+                found = True
+                yield steps
+        if not found:
+            raise ValueError(
+                f"schedule {self.sampler.schedule.name} keeps none of the draws asked for by n_steps={self.n_steps}, "
+                f"burn_in={self.burn_in}, thin={self.thin}"
+            )
+
+    def kept_steps(self) -> Integers:
+        """All steps whose draw is kept. Raises ValueError where there are none."""
+        if self.sampler.schedule.keeps_all:
+            return np.arange(self.burn_in + self.thin - 1, self.n_steps, self.thin)
+        return np.concatenate(list(self.kept_pieces()))
+
+    def counts_before(self, step: int) -> tuple[int, int]:
+        """Draws that are kept of the steps before ``step``, and moments of the trace."""
+        if self.sampler.schedule.keeps_all:
+            kept = max(0, step - self.burn_in) // self.thin
+        else:
+            length = 1 << 20
+            kept = sum(self.plan(first, min(first + length, step))[1].size for first in range(0, step, length))
+        return kept, step // self.trace_every if self.trace_every else 0
+
+    def traced(self, first: int, last: int) -> Integers:
+        """The steps from ``first`` to ``last`` (exclusive) after which the trace is recorded."""
+        every = self.trace_every
+        return np.arange(first + (-first - 1) % every, last, every) if every else np.zeros(0, np.int64)
+
+    def room_of_chunk(self, first: int, last: int, outputs: Outputs) -> Outputs:
+        """Room for the draws of one chunk alone, beside the trace of ``outputs``."""
+        room = self.room(self.plan(first, last)[1].size, 0)
+        return room._replace(trace=outputs.trace, theta=outputs.theta)
+
+    def room(self, n_draws: int, n_traced: int) -> Outputs:
+        """Arrays for ``n_draws`` draws and what is kept beside them, and for ``n_traced`` moments of the trace."""
+        n_chains, n_replicas, dim = self.init.shape
+        shape, tempering = (n_chains, self.n_kept), self.sampler.tempering
+        bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
+        return Outputs(
+            draws=np.empty((*shape, n_draws, dim)),
+            energies=np.empty((*shape, n_draws if self.records_energies else 0)),
+            weights=np.empty((*shape, n_draws if self.sampler.is_weighted else 0)),
+            statistics=np.empty((*shape, n_draws if self.keep_statistics else 0, len(STATISTICS)), np.int32),
+            trace=np.empty((n_chains, n_replicas, n_traced, len(self.trace_fields))),
+            theta=np.empty((n_chains, n_traced, bins)),
+        )
+
+
+LONGEST_NAME, LONGEST_PATH = 240, 2000  # what file systems take, less the ends of the names of the files beside it
+
+
+def check_checkpoint(path: Any) -> Paths | None:
+    """The files for a checkpoint at ``path``; None for None. Raises TypeError or ValueError where it cannot be one."""
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"checkpoint must be None or the path of a file, got {path!r} of type {type(path).__name__}")
+    given = os.fspath(path)
+    if not given or "\0" in given:
+        raise ValueError(f"checkpoint must be the path of a file, got {given!r}")
+    if len(os.fsencode(given)) > LONGEST_PATH or len(os.fsencode(os.path.basename(given))) > LONGEST_NAME:
+        raise ValueError(
+            f"checkpoint must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
+            f"all, got {given!r:.80}…"
+        )
+    whole = os.path.realpath(given)
+    if not os.path.isdir(os.path.dirname(whole)):
+        raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")
+    paths = Paths(whole, f"{whole}.previous", f"{whole}.writing", f"{whole}.draws")
+    for name in paths:
+        if os.path.isdir(given) or given.endswith(os.sep) or (os.path.lexists(name) and not os.path.isfile(name)):
+            raise ValueError(f"checkpoint must be the path of a file, got {given!r}, and {name!r} is none")
+    return paths
+
+
+def names_on_device(job: Job) -> list[str]:
+    """Names of the accumulators that take in draws where a device writes them."""
+    if job.backend == "cpu":
+        return []
+    return [name for name, accumulator in job.accumulators.items() if isinstance(accumulator, Gathers)]
+
+
+def brings_draws(job: Job, keep_draws: bool) -> bool:
+    """Whether draws leave the engine: to be kept, or for an accumulator on the host."""
+    return keep_draws or job.backend == "cpu" or len(names_on_device(job)) < len(job.accumulators)
+
+
+# What a run takes of memory, and the refusal, before it runs, of one that cannot fit.
+
+LOOKS = 4096  # steps at which a schedule is asked whether it keeps them
+GOLDEN = 0.6180339887498949  # its multiples, modulo 1, lie evenly and in step with no period
+
+
+def check_footprint(job: Job, *, keep_draws: bool, keep_trace: bool, has_draws: bool = True) -> None:
+    """Raise ValueError where the draws, or the trace, of a run, or else of a chunk of it, do not fit into memory.
+
+    has_draws: whether there are any on the host.
+    """
+    chains, replicas, dim = job.init.shape
+    chunk = min(job.chunk_length, job.n_steps)
+    numbers = dim + job.records_energies + job.sampler.is_weighted + 0.5 * len(STATISTICS) * job.keep_statistics
+    draws = expected_draws(job) if keep_draws else has_draws * -(-chunk // job.thin)
+    got = f"{job.n_steps} with n_chains={chains}, thin={job.thin} and layout.chunk_steps={job.layout.chunk_steps}"
+    hint = "; give a larger thin, or accumulators with keep_draws=False, or use stream"
+    check_room("n_steps", got, 8.0 * draws * (1 + chains * job.n_kept * numbers) + 40.0 * chunk, hint=hint)
+    if job.trace_every is not None:
+        tempering = job.sampler.tempering
+        bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
+        times = (job.n_steps if keep_trace else chunk) // job.trace_every
+        got = f"{job.trace_every} with n_steps={job.n_steps} and n_chains={chains}"
+        check_room("trace_every", got, 8.0 * times * (1 + chains * (replicas * len(job.trace_fields) + bins)))
+
+
+def expected_draws(job: Job) -> float:
+    """The draws of each chain: an estimate, where the schedule does not keep all steps."""
+    most = (job.n_steps - job.burn_in) // job.thin
+    if job.sampler.schedule.keeps_all or most < LOOKS:
+        return most
+    steps = np.unique((np.arange(LOOKS) * GOLDEN % 1.0 * job.n_steps).astype(np.int64))
+    kept = job.sampler.schedule.factors(steps, job.n_steps).keep
+    return most * float(np.mean(kept))
+
+
+# What is checked of a run before it is a job: its parts together, where it is to compute, and where it starts.
+
+
+def check_cuda() -> None:
+    """Raise ImportError without numba-cuda, CudaError without a GPU that can be used."""
+    optional("numba_cuda", "cuda")
+    from .cuda.device import check_available
+
+    check_available()
+
+
+def check_backend(backend: Any, problem: Problem) -> None:
+    """Raise ValueError for a backend unknown, or no good for the problem; ImportError or CudaError without CUDA."""
+    check_choice("backend", backend, ["cpu", "cuda"])
+    if backend == "cpu":
+        return
+    if problem.target.callback is not None:
+        raise ValueError(
+            f"backend must be 'cpu' for {problem.name!r}, a Python function of arrays that no GPU can call; got 'cuda'"
+        )
+    check_cuda()
+
+
+def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) -> None:
+    """Raise ValueError for an unknown dtype, or one in which the backend or a part cannot compute."""
+    check_choice("dtype", dtype, ["float64", "float32"])
+    if dtype == "float64":
+        return
+    if backend != "cuda":
+        raise ValueError(
+            f"dtype must be 'float64' for backend {backend!r}, got {dtype!r}; float32 needs backend='cuda'"
+        )
+    if sampler.dynamics.needs_curvature:
+        raise ValueError(
+            f"dtype must be 'float64' for dynamics {sampler.dynamics.name!r} with their drift correction, which is a "
+            "difference of two gradients a thousandth of a step apart; got 'float32'"
+        )
+    from .cuda.float32 import to_singles
+
+    numbers = {
+        f"the parameters of {problem.name!r}": () if problem.target.stochastic else problem.target.parameters,
+        f"the numbers of {sampler.dynamics.name!r}": sampler.dynamics.parameters,
+        "step sizes": sampler.step_sizes,
+        "temperatures": sampler.temperatures,
+        "noises": (sampler.gradient_noise, sampler.energy_noise),
+        "the boundary's coefficient": (sampler.boundary.coefficient,),
+    }
+    for name, values in numbers.items():
+        to_singles(values, name)
+
+
+def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:
+    """Raise ValueError where the chains' state alone does not fit into memory."""
+    dim, tempering = problem.target.dim, sampler.tempering
+    lane = 4 * dim + problem.target.scratch_rows + 8  # position, gradient, noise, start, and more beside them
+    bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
+    check_room("n_chains", n_chains, 8.0 * n_chains * (lane * sampler.n_replicas + 2 * bins))
+
+
+def check_penalty(problem: Problem, sampler: Sampler) -> None:
+    """Raise ValueError for a penalty without a point to pull to, or as printed, from a domain without the origin."""
+    kind, domain = sampler.boundary.kind, problem.domain
+    if kind == "penalise" and domain is not None and domain.nearest is None:
+        raise ValueError(
+            f"boundary must not be 'penalise' in {problem.name!r}: of its domain the nearest point, where a penalty "
+            "pulls to, is not known; reflect or reject instead"
+        )
+    if kind == "penalise_as_printed" and not problem.contains(np.zeros((1, problem.target.dim)))[0]:
+        raise ValueError(
+            f"boundary must not be 'penalise_as_printed' in {problem.name!r}, which does not hold the origin, where it "
+            "pulls to; use boundaries.penalise(...)"
+        )
+
+
+def check_minibatches(problem: Problem, sampler: Sampler) -> None:
+    """Raise ValueError where a target that draws minibatches meets parts that need its energy itself."""
+    tempering = sampler.tempering
+    if not problem.target.stochastic:
+        return
+    if sampler.dynamics.leapfrogs > 0:
+        raise ValueError(
+            f"dynamics {sampler.dynamics.name!r} need exact energies for their Metropolis test, and {problem.name!r} "
+            "draws minibatches"
+        )
+    if isinstance(tempering, ReplicaExchange):
+        if tempering.correction is None or isinstance(tempering.correction, EstimatedCorrection):
+            raise ValueError(
+                f"correction must be a number, or adapted_correction(...), on {problem.name!r}, which draws "
+                "minibatches: half the variance of the difference of two energies leaves swaps unbiased, and only you "
+                f"can know it; got {tempering.correction}"
+            )
+        if tempering.scheme not in ("deo", "seo"):
+            raise ValueError(
+                f"scheme must be 'deo' or 'seo' on {problem.name!r}, which draws minibatches: one noisy energy must "
+                f"not serve two decisions; got {tempering.scheme!r}"
+            )
+
+
+def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
+    """Raise ValueError where what is to be learned during the run has no time to be."""
+    tempering = sampler.tempering
+    if isinstance(tempering, Contour) and tempering.freezes and burn_in == 0:
+        raise ValueError("burn_in must be ≥ 1 for a contour that freezes, which learns during burn-in alone; got 0")
+    if isinstance(tempering, ReplicaExchange):
+        if isinstance(tempering.correction, AdaptedCorrection) and burn_in == 0:
+            raise ValueError("burn_in must be ≥ 1 for an adapted correction, which moves during burn-in alone; got 0")
+        if isinstance(tempering.correction, EstimatedCorrection) and tempering.correction.every >= n_steps:
+            raise ValueError(
+                f"n_steps must be > {tempering.correction.every}, at which the correction is estimated first, got "
+                f"{n_steps}"
+            )
+
+
+def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any, seed: int) -> Floats:
+    """``init`` as (chain, replica, dim), inside the domain and of finite energy and gradient; drawn where not given."""
+    if init is None or isinstance(init, Spread):
+        return drawn_starts(problem, init, seed, n_chains, sampler.n_replicas)
+    shape = (n_chains, sampler.n_replicas, problem.target.dim)
+    given = check_array("init", init)
+    if given.shape not in (shape[2:], (shape[0], shape[2]), shape):
+        raise ValueError(
+            f"init must have shape (dim,) = {shape[2:]}, (n_chains, dim) = {(shape[0], shape[2])} or "
+            f"(n_chains, n_replicas, dim) = {shape}, got {given.shape}"
+        )
+    if given.ndim == 2:
+        given = given[:, None]
+    start = np.array(np.broadcast_to(given, shape))
+    points = start.reshape(-1, shape[2])
+    inside = problem.contains(points)
+    if not inside.all():
+        chain, replica = divmod(int(np.argmin(inside)), shape[1])
+        raise ValueError(
+            f"init must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
+            f"{chain}, replica {replica}"
+        )
+    energy, gradient = problem.target.evaluate(points)
+    if not np.isfinite(energy).all():
+        chain, replica = divmod(int(np.argmin(np.isfinite(energy))), shape[1])
+        raise ValueError(
+            f"init must have a finite energy, got energy {energy[chain * shape[1] + replica]} at "
+            f"{start[chain, replica].tolist()} for chain {chain}, replica {replica}"
+        )
+    steep = np.isfinite(gradient).all(axis=1)
+    if not steep.all():
+        chain, replica = divmod(int(np.argmin(steep)), shape[1])
+        lane = chain * shape[1] + replica
+        raise ValueError(
+            f"init must have a finite gradient, got gradient {gradient[lane].tolist()} with energy {energy[lane]:.6g} "
+            f"at {start[chain, replica].tolist()} for chain {chain}, replica {replica}; an entry that is always nan "
+            "is one that the target does not fill"
+        )
+    together = (start == start[:, :1]).all(axis=(1, 2))
+    if isinstance(sampler.tempering, Stein) and shape[1] > 1 and together.any():
+        raise ValueError(
+            "init must give the particles of a chain different places, which those at one place never leave; got all "
+            f"{shape[1]} of chain {int(np.argmax(together))} at {start[int(np.argmax(together)), 0].tolist()}; give "
+            f"shape (n_chains, n_replicas, dim) = {shape}"
+        )
+    return start
+
+
+# The arguments of one run, each checked, and the job they make.
+
+
+def make_job(
+    problem: Any,
+    sampler: Any,
+    *,
+    n_steps: Any,
+    seed: Any,
+    n_chains: Any = 1,
+    burn_in: Any = 0,
+    thin: Any = 1,
+    init: Any = None,
+    backend: Any = "cpu",
+    dtype: Any = "float64",
+    threads: Any = None,
+    keep_replicas: Any = False,
+    keep_energies: Any = False,
+    keep_statistics: Any = False,
+    trace_every: Any = None,
+    accumulators: Any = None,
+    checkpoint: Any = None,
+    checkpoint_every: Any = 60.0,
+    layout: Any = Layout(),
+) -> Job:
+    """Check all arguments of a run; ``sample`` says what they are. A contour may still lack its partition."""
+    problem = as_problem(problem)
+    if not isinstance(sampler, Sampler):
+        raise TypeError(f"sampler must be a Sampler, got {sampler!r} of type {type(sampler).__name__}")
+    if sampler.boundary.kind != "ignore" and problem.domain is None:
+        raise ValueError(
+            f"boundary {sampler.boundary.kind!r} needs a problem with a domain, and {problem.name!r} has none; "
+            "give constrained(target, shape), or boundary=boundaries.ignore()"
+        )
+    check_minibatches(problem, sampler)
+    check_backend(backend, problem)
+    check_dtype(dtype, backend, problem, sampler)
+    n_steps = check_count("n_steps", n_steps, at_least=1, below=MAX_STEPS)
+    n_chains = check_count("n_chains", n_chains, at_least=1, below=MAX_CHAINS)
+    burn_in = check_count("burn_in", burn_in, at_least=0, below=n_steps)
+    thin = check_count("thin", thin, at_least=1, below=n_steps - burn_in + 1)
+    seed = check_count("seed", seed, at_least=0, below=2**64)
+    threads = available_threads() if threads is None else check_count("threads", threads, at_least=1)
+    if not isinstance(layout, Layout):
+        raise TypeError(f"layout must be a Layout, got {layout!r} of type {type(layout).__name__}")
+    if layout.lanes is not None:
+        check_count("layout.lanes", layout.lanes, at_least=1)
+    if layout.chunk_steps is not None:
+        check_count("layout.chunk_steps", layout.chunk_steps, at_least=1)
+    check_flag("layout.fused", layout.fused)
+    keep_replicas = check_flag("keep_replicas", keep_replicas)
+    keep_energies = check_flag("keep_energies", keep_energies)
+    happens = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")
+    keep_statistics = check_flag("keep_statistics", keep_statistics) and happens
+    accumulators = check_accumulators(accumulators)
+    checkpoint_every = check_number("checkpoint_every", checkpoint_every, above=0.0)
+    paths = check_checkpoint(checkpoint)
+    if trace_every is not None:
+        trace_every = check_count("trace_every", trace_every, at_least=1, below=n_steps + 1)
+    if sampler.n_chains not in (None, n_chains):
+        raise ValueError(
+            f"n_chains must be {sampler.n_chains}, for which the sampler's step sizes or temperatures are given, got "
+            f"{n_chains}"
+        )
+    check_learning(sampler, n_steps, burn_in)
+    check_penalty(problem, sampler)
+    check_lanes(problem, sampler, n_chains)
+    start = check_start(problem, sampler, n_chains, init, seed)
+    spread = init if isinstance(init, Spread) else None
+    job = Job(
+        problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
+        keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype, spread,
+        init is None or spread is not None,
+    )  # fmt: skip
+    job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
+    return job

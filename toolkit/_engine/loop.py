@@ -1,0 +1,259 @@
+"""The loop: one step of all lanes of a block is a few phases, each a block function of straight-line arithmetic.
+
+    energy and gradient → tempering → noise → move → boundary → record
+
+A block is a group of chains; the lane of (replica r, chain c) is r · n_chains + c, so a phase serves all replicas
+in one vectorised loop. Parts come in as function pointers (``signatures``), so this file compiles once for all.
+"""
+
+import math
+
+from numba import int64, uint64
+
+from .._compiler.argument_pack import call, laid_down
+from .._compiler.block_rows import (
+    ALIVE,
+    CONTINUOUS,
+    CONTOUR,
+    ENERGY,
+    LAMBDA,
+    LOG_WEIGHT,
+    MULTIPLIER,
+    NO_TEMPERING,
+    NOISY_ENERGY,
+    OUTSIDE,
+    POTENTIAL,
+    STEP_SIZE,
+    TEMPERATURE,
+    WEIGHT,
+)
+from .._compiler.decorators import inlined, kernel
+from ..boundaries.rules import reflect_lanes, reject_lanes
+from ..maths.elementary import exp, fma, select
+from ..maths.philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals, fill_signs
+from ..tempering.continuous import COUNTED, MOMENTUM, THERMOSTAT
+from ..tempering.contour_tempering import ZETA, flatten_block
+from .energies import divide_differences, evaluate, set_counters, set_probe
+from .metropolis_step import keeps_ends, take_ends
+from .noise_buffer import draw_ahead, fill_noise
+from .recording import record, record_row, record_statistics, record_theta, record_trace
+
+# What has diverged stays where it was: a lane that is no longer finite is put back, for good, and its step noted.
+
+
+@inlined
+def hold_diverged(state, previous, couples, step):
+    """Note the lanes whose energy, position or, with continuous tempering, ξ's momentum is not finite.
+
+    They stay where they were before the step, for good.
+    """
+    position, energy, status = state.position, state.rows[ENERGY], state.status
+    first, last = position[0], position[position.shape[0] - 1]
+    held = 0  # a bound on the lanes to be held, 0 where there are none: one loop that writes nothing
+    for lane in range(energy.size):
+        missing = (energy[lane] - energy[lane]) + (first[lane] - first[lane]) + (last[lane] - last[lane])
+        held += int((missing != 0.0) | (status[lane] != 0))  # true for nan
+    for d in range(1, position.shape[0] - 1):
+        for lane in range(energy.size):
+            held += int(position[d, lane] - position[d, lane] != 0.0)
+    if couples:  # ξ itself stays between its walls, whatever becomes of its momentum and its thermostat
+        momentum, thermostat = state.continuous.rows[MOMENTUM], state.continuous.rows[THERMOSTAT]
+        for lane in range(energy.size):
+            held += int((momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane]) != 0.0)
+    if held > 0:
+        find_missing(state, couples)
+        put_back(position, previous, state.rows[ALIVE], status, step)
+
+
+@inlined
+def find_missing(state, couples):
+    """alive (lane) ← 0 where all that ``hold_diverged`` looks at is finite, else nan."""
+    position, alive, energy = state.position, state.rows[ALIVE], state.rows[ENERGY]
+    for lane in range(alive.size):
+        alive[lane] = energy[lane] - energy[lane]
+    for d in range(position.shape[0]):
+        for lane in range(alive.size):
+            alive[lane] += position[d, lane] - position[d, lane]
+    if couples:
+        momentum, thermostat = state.continuous.rows[MOMENTUM], state.continuous.rows[THERMOSTAT]
+        for lane in range(alive.size):
+            alive[lane] += (momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane])
+
+
+@kernel
+def put_back(position, previous, alive, status, step):
+    """Put back every lane that has diverged, now or before, and note the step at which it did first."""
+    for lane in range(alive.size):
+        diverges = alive[lane] != 0.0  # true for nan
+        status[lane] = select(diverges and status[lane] == 0, step + 1, status[lane])
+    for d in range(position.shape[0]):
+        for lane in range(alive.size):
+            position[d, lane] = select(status[lane] != 0, previous[d, lane], position[d, lane])
+
+
+def advance(
+    target, move, look, temper, propose, state, numbers, target_parameters, move_parameters, tempering_parameters, real,
+    whole, first_step, step_factors, temperature_factors, slots, trace_slots, outputs,
+):  # fmt: skip
+    """Run steps ``first_step`` … of one block.
+
+    step_factors, temperature_factors, slots, trace_slots: (steps,); a slot is the draw, or the moment of the trace,
+    that a step fills, or −1.
+    """
+    position, previous, gradient, noise, rows = state.position, state.previous, state.gradient, state.noise, state.rows
+    step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
+    at_target = laid_down(target, (position, rows[ENERGY], gradient, target_parameters, state.scratch))
+    at_look = laid_down(look, (position, state.foot, rows[OUTSIDE], real, whole))
+    at_probe = laid_down(target, (previous, rows[POTENTIAL], state.curvature, target_parameters, state.scratch))
+    at_look_of_probe = laid_down(look, (previous, state.foot, rows[OUTSIDE], real, whole))
+    at_move = laid_down(
+        move,
+        (
+            position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA],
+            state.memory, move_parameters,
+        ),
+    )  # fmt: skip
+    at_temper = laid_down(temper, (state, numbers, tempering_parameters))
+    at_propose = laid_down(
+        propose, (state, numbers, target, target_parameters, tempering_parameters, look, real, whole)
+    )
+    lanes = position.shape[1]
+    places = state.ahead.later.size
+    place = places  # as if what is drawn ahead were used up
+    slot = int64(-1)  # no literal, for which what takes it would be compiled apart
+    for k in range(slots.size + 1):
+        step, is_last = first_step + k, k == slots.size
+        if not is_last:
+            moves_on = (
+                k == 0 or step_factors[k] != step_factors[k - 1] or temperature_factors[k] != temperature_factors[k - 1]
+            )
+            changes = 2 if moves_on else 1 if numbers.tempering == CONTINUOUS else 0
+            if moves_on:
+                for lane in range(lanes):
+                    step_size[lane] = state.base_step_size[lane] * step_factors[k]
+                    temperature[lane] = state.base_temperature[lane] * temperature_factors[k]
+            if step == 0:
+                start_momenta(state, numbers)
+
+        look_at_energies(
+            target, at_target, look, at_look, state, numbers, tempering_parameters, step, k == 0, slot, outputs
+        )
+        if is_last:
+            break
+        if places > 0 and place == places:
+            draw_ahead(state, numbers, step, slots.size - k)
+            place = 0
+        samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
+        if numbers.needs_curvature:
+            fill_signs(noise, numbers.seed, state.chain, state.replica, step, PROBE)
+            set_probe(position, previous, noise, state.base_step_size)
+            if numbers.draws_batches:
+                set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
+            evaluate(
+                target, at_probe, look, at_look_of_probe, previous, rows[POTENTIAL], state.curvature, state.foot,
+                rows[OUTSIDE], numbers.penalty, numbers.from_origin,
+            )  # fmt: skip
+            divide_differences(position, previous, gradient, state.curvature)
+        if numbers.gradient_noise > 0.0:
+            fill_noise(state, numbers.seed, step, uint64(GRADIENT_NOISE), int64(1), place)
+            add_noise(gradient, numbers.gradient_noise, noise)
+        if numbers.tempering != NO_TEMPERING:
+            call(temper, at_temper, step, samples, changes)
+
+        for d in range(position.shape[0]):
+            for lane in range(lanes):
+                previous[d, lane] = position[d, lane]
+        if numbers.draws_noise:
+            fill_noise(state, numbers.seed, step, uint64(MOVE), int64(0), place)
+        if numbers.leapfrogs > 0:
+            call(propose, at_propose, step, changes)
+        else:
+            call(move, at_move, changes)
+        if numbers.max_bounces > 0:
+            reflect_lanes(
+                look, at_look, position, previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces,
+                state.fallbacks, numbers.max_bounces,
+            )  # fmt: skip
+        if numbers.rejects:
+            reject_lanes(look, at_look, position, previous, state.momentum, rows[OUTSIDE], state.bounces)
+            if numbers.leapfrogs > 0 and step >= numbers.burn_in:
+                for lane in range(lanes):  # whoever is outside had passed the Metropolis test
+                    state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)
+        hold_diverged(state, previous, numbers.tempering == CONTINUOUS, step)
+
+        place += lanes
+        slot = slots[k]
+        if slot >= 0:
+            record(position, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.draws)
+            if numbers.keeps_statistics:
+                record_statistics(state, numbers.n_chains, numbers.n_replicas, numbers.n_kept, slot, outputs.statistics)
+        if numbers.keeps_trace and trace_slots[k] >= 0:
+            record_trace(state, numbers, trace_slots[k], outputs.trace)
+            if numbers.tempering == CONTOUR:
+                record_theta(state.contour, trace_slots[k], outputs.theta)
+    # The last positions have been evaluated too: a place of non-finite energy must not pass for a draw.
+    hold_diverged(state, position, numbers.tempering == CONTINUOUS, first_step + slots.size)
+
+
+@kernel
+def start_momenta(state, numbers):
+    """Momenta from their law, N(0, T), before the first step."""
+    fill_normals(state.momentum, numbers.seed, state.chain, state.replica, uint64(0), uint64(START))
+    for d in range(state.momentum.shape[0]):
+        for lane in range(state.momentum.shape[1]):
+            state.momentum[d, lane] *= math.sqrt(state.rows[TEMPERATURE, lane])
+
+
+@inlined
+def look_at_energies(
+    target, at_target, look, at_look, state, numbers, tempering_parameters, step, anew, slot, outputs
+):  # fmt: skip
+    """Energy, gradient, and what tempering reads off the energy; and the last draw's energy and weight, where kept.
+
+    anew: whether nothing can be taken over from the step before. slot: of the last draw, −1 where there was none.
+    """
+    rows = state.rows
+    energy, noisy_energy = rows[ENERGY], rows[NOISY_ENERGY]
+    if numbers.draws_batches:
+        set_counters(state.scratch, 1.0, step, state.chain, state.replica, numbers.seed)
+    if keeps_ends(numbers) and not anew:
+        take_ends(state, numbers.rejects)
+    else:
+        evaluate(
+            target, at_target, look, at_look, state.position, energy, state.gradient, state.foot, rows[OUTSIDE],
+            numbers.penalty, numbers.from_origin,
+        )  # fmt: skip
+    if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
+        for lane in range(energy.size):
+            noisy_energy[lane] = energy[lane]
+        if numbers.energy_noise > 0.0:
+            fill_normals(state.noise[:1], numbers.seed, state.chain, state.replica, uint64(step), uint64(ENERGY_NOISE))
+            add_noise(rows[NOISY_ENERGY : NOISY_ENERGY + 1], numbers.energy_noise, state.noise[:1])
+    if numbers.tempering == CONTOUR:
+        flatten_block(noisy_energy, rows[MULTIPLIER], state, numbers, tempering_parameters)
+    if slot < 0:
+        return
+    if numbers.keeps_energies:
+        record_row(energy, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.energies)
+    if numbers.keeps_weights:
+        if numbers.tempering == CONTOUR:
+            raise_to(rows[WEIGHT], rows[LOG_WEIGHT], tempering_parameters[ZETA])
+            record_row(rows[WEIGHT], state.status, numbers.n_chains, numbers.n_kept, slot, outputs.weights)
+        else:
+            counts = state.continuous.rows[COUNTED]
+            record_row(counts, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.weights)
+
+
+@inlined
+def add_noise(values, deviation, noise):
+    """values (row, lane) ← values + deviation · noise."""
+    for d in range(values.shape[0]):
+        for lane in range(values.shape[1]):
+            values[d, lane] = fma(deviation, noise[d, lane], values[d, lane])
+
+
+@inlined
+def raise_to(weight, log_weight, zeta):
+    """weight (lane) ← exp(ζ log_weight)."""
+    for lane in range(weight.size):
+        weight[lane] = exp(zeta * log_weight[lane])

@@ -1,0 +1,108 @@
+"""A Metropolis step for the energy that tempering leaves, behind the signature by which the engine calls it."""
+
+from .._compiler.argument_pack import laid_down
+from .._compiler.block_rows import (
+    CONTINUOUS,
+    CONTOUR,
+    ENERGY,
+    EXCHANGE,
+    EXTENDED,
+    HEAT,
+    LAMBDA,
+    LENGTH,
+    LOG_PSI,
+    NO_TEMPERING,
+    OUTSIDE,
+    POTENTIAL,
+    PROPOSED,
+    STEP_SIZE,
+    TEMPERATURE,
+    WEIGHT,
+)
+from .._compiler.decorators import inlined
+from ..dynamics.metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift, trajectory_length
+from ..maths.elementary import fma, select
+from ..tempering.contour_tempering import ZETA, flatten_block
+from ..tempering.interface import scale_gradients
+from .energies import evaluate
+
+
+def propose_nothing(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step, changes):
+    """Dynamics that move by themselves need no proposal."""
+
+
+def propose(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step, changes):
+    """A trajectory of leapfrog steps and its Metropolis test, for the law that the tempered energy gives."""
+    rows = state.rows
+    length, potential = rows[LENGTH], rows[POTENTIAL]
+    energy = rows[ENERGY]
+    at_target = laid_down(target, (state.position, potential, state.gradient, target_parameters, state.scratch))
+    at_look = laid_down(look, (state.position, state.foot, rows[OUTSIDE], real, whole))
+    temper_potential(energy, state, numbers, tempering_parameters)
+    begin_trajectory(
+        state.position, state.momentum, state.gradient, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential,
+        rows[EXTENDED], length, rows[HEAT], numbers.is_mala, keeps_ends(numbers), changes,
+    )  # fmt: skip
+    leapfrogs = numbers.leapfrogs
+    if numbers.random_length:
+        leapfrogs = trajectory_length(numbers.leapfrogs, numbers.seed, step)
+    for leapfrog in range(leapfrogs):
+        if leapfrog > 0:
+            kick_and_drift(state.position, state.momentum, state.gradient, length)
+        evaluate(
+            target, at_target, look, at_look, state.position, potential, state.gradient, state.foot, rows[OUTSIDE],
+            numbers.penalty, numbers.from_origin,
+        )  # fmt: skip
+        if numbers.tempering == CONTOUR:
+            flatten_block(potential, rows[PROPOSED], state, numbers, tempering_parameters)
+            scale_gradients(state, rows[PROPOSED])
+        elif numbers.tempering == CONTINUOUS:
+            scale_gradients(state, rows[LAMBDA])
+    temper_potential(potential, state, numbers, tempering_parameters)
+    end_trajectory(state.momentum, state.gradient, potential, length, rows[WEIGHT])
+    accept(
+        state.position, state.previous, potential, rows[EXTENDED], rows[WEIGHT], rows[TEMPERATURE], rows[PROPOSED],
+        numbers.seed, state.chain, state.replica, step, state.accepted, step >= numbers.burn_in,
+    )  # fmt: skip
+
+
+@inlined
+def temper_potential(energy, state, numbers, tempering_parameters):
+    """The energy of the law that is sampled: flattened by contour, scaled by λ, or the target's own."""
+    rows = state.rows
+    potential, log_psi, temperature, scale = rows[POTENTIAL], rows[LOG_PSI], rows[TEMPERATURE], rows[LAMBDA]
+    if numbers.tempering == CONTOUR:
+        for lane in range(potential.size):
+            potential[lane] = fma(tempering_parameters[ZETA] * temperature[lane], log_psi[lane], energy[lane])
+    else:
+        for lane in range(potential.size):
+            potential[lane] = scale[lane] * energy[lane]
+
+
+@inlined
+def keeps_ends(numbers):
+    """Whether a step begins with the energy and gradient that the last one ended with: none but its move changed them.
+
+    Contour and continuous tempering scale a trajectory's gradients, and a step evaluates them anew.
+    ``Sampler.gradients_per_step`` counts by the same rule.
+    """
+    return numbers.leapfrogs > 0 and (numbers.tempering == NO_TEMPERING or numbers.tempering == EXCHANGE)
+
+
+@inlined
+def take_ends(state, rejects):
+    """Energy and gradient where each lane is: of its trajectory's end, or of its start, in the noise, where it is back.
+
+    A lane is back after a failed test, outside of a boundary that ``rejects``, or diverged.
+    """
+    rows, status = state.rows, state.status
+    energy, potential, moved, outside = rows[ENERGY], rows[POTENTIAL], rows[WEIGHT], rows[OUTSIDE]
+    if rejects:
+        for lane in range(moved.size):
+            moved[lane] = select(outside[lane] != 0.0, 0.0, moved[lane])
+    for lane in range(moved.size):
+        moved[lane] = select(status[lane] != 0, 0.0, moved[lane])
+        energy[lane] = select(moved[lane] != 0.0, potential[lane], energy[lane])
+    for d in range(state.gradient.shape[0]):
+        for lane in range(moved.size):
+            state.gradient[d, lane] = select(moved[lane] != 0.0, state.gradient[d, lane], state.noise[d, lane])

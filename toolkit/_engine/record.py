@@ -1,0 +1,297 @@
+"""What a run has drawn and counted, as the engine leaves it."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem.definition import Problem
+from ..samplers.sampler import Sampler
+from ..tempering.contour_tempering import Contour, Partition, theta_of, visits_of
+from ..weighting import check_weights
+
+if TYPE_CHECKING:
+    from .state import Block
+
+# What a run has counted and learned, gathered from its blocks.
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Counts(NamedTuple):
+    """Copies of what the blocks hold, chains first; sizes are 0 where a part is not there."""
+
+    status: Integers  # (chain, replica): 0, or 1 + the step of divergence
+    bounces: Integers  # (chain, replica)
+    fallbacks: Integers  # (chain, replica)
+    accepted_moves: Integers  # (chain, replica)
+    attempted: Integers  # (chain, pair)
+    accepted: Integers  # (chain, pair)
+    correction: Floats  # (chain, pair)
+    round_trips: Integers  # (chain,)
+    outside: Integers  # (chain, 3): energies below the partition, above it, and in all, after burn-in
+    theta: Floats  # (chain, bin)
+    earlier_theta: Floats  # (chain, bin): a quarter to half of the way from the end of burn-in to the end
+    visits: Integers  # (chain, bin)
+
+
+def count(blocks: "list[Block]", sampler: Sampler) -> Counts:
+    """The counts of all blocks as they stand, without θ."""
+    states = [block.state for block in blocks]
+    exchanges, contours = [state.exchange for state in states], [state.contour for state in states]
+
+    def by_replica(field: str) -> Integers:
+        parts = []
+        for block in blocks:
+            n_chains = block.last - block.first
+            values = getattr(block.state, field)[: n_chains * sampler.n_replicas]
+            parts.append(values.reshape(sampler.n_replicas, n_chains).T)
+        return np.concatenate(parts)
+
+    return Counts(
+        status=by_replica("status"),
+        bounces=by_replica("bounces"),
+        fallbacks=by_replica("fallbacks"),
+        accepted_moves=by_replica("accepted"),
+        attempted=np.concatenate([exchange.attempted.T for exchange in exchanges]),
+        accepted=np.concatenate([exchange.accepted.T for exchange in exchanges]),
+        correction=np.concatenate([exchange.correction.T for exchange in exchanges]),
+        round_trips=np.concatenate([exchange.round_trips for exchange in exchanges]),
+        outside=np.concatenate([contour.outside.T for contour in contours]),
+        theta=np.zeros((0, 0)),
+        earlier_theta=np.zeros((0, 0)),
+        visits=np.zeros((0, 0), np.int64),
+    )
+
+
+def with_theta(counts: Counts, blocks: "list[Block]") -> Counts:
+    """``counts`` with what contour has learned, which is too large to copy after every chunk."""
+    contours = [block.state.contour for block in blocks]
+    return counts._replace(
+        theta=np.concatenate([theta_of(contour) for contour in contours]),
+        earlier_theta=np.concatenate([contour.early for contour in contours]),
+        visits=np.concatenate([visits_of(contour) for contour in contours]),
+    )
+
+
+class Trace(NamedTuple):
+    """What a sampler knew of itself, at regular steps, burn-in included.
+
+    steps: (time,), each the step after which it was recorded. fields: name → (chain, replica, time): ``energy``,
+    ``multiplier`` (of the gradient: contour's, or λ of continuous tempering) and ``walker`` (which replica's first
+    state has come to this rung) for all samplers; then the dynamics' memory (``thermostat``, ``square[0]``, …) and
+    ``xi``, ``xi_momentum``, ``xi_thermostat`` where there are some. Energies are those where the step began.
+    theta: (chain, time, bin), θ of contour; None for the others.
+    """
+
+    steps: Integers
+    fields: dict[str, Floats]
+    theta: Floats | None
+
+
+class Statistics(NamedTuple):
+    """What happened on the way to every draw of the kept replicas, each (chain, replica, draw), int32.
+
+    walker: which replica's first state sits on this rung. swaps: accepted swaps the rung took part in, since the end of
+    burn-in. reflections: reflections, or moves taken back, at the boundary since the start. Counts end at 2³¹ − 1.
+    """
+
+    walker: NDArray[np.int32]
+    swaps: NDArray[np.int32]
+    reflections: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """What a run has drawn and counted; ``Run`` adds what is made of it.
+
+    replica_draws: (chain, replica, draw, dim), of the replicas that sample the target unless all were kept.
+    steps: (draw,), the step after which each draw was taken; steps count from 0.
+    energies: (chain, replica, draw), where asked for: without energy_noise, with the penalty where there is one; those
+    of a target that draws minibatches are of a minibatch.
+    replica_weights: (chain, replica, draw), importance weights where the sampler has any; up to a factor.
+    statistics: what happened on the way to every draw; None without replica exchange and without a boundary.
+    counts: everything counted or learned, see ``record.Counts``.
+    n_steps: steps done, of the ``total_steps`` asked for. sampling_steps: those of them after burn-in.
+    init: (chain, replica, dim), the start. trace: where asked for. accumulated: what came of each accumulator.
+    gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
+    elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
+    """
+
+    problem: Problem
+    sampler: Sampler
+    seed: int
+    n_steps: int
+    total_steps: int
+    burn_in: int
+    thin: int
+    init: Floats
+    replica_draws: Floats
+    steps: Integers
+    energies: Floats | None
+    replica_weights: Floats | None
+    statistics: Statistics | None
+    counts: Counts
+    sampling_steps: int
+    trace: Trace | None
+    gradient_evaluations: int
+    elapsed: float
+    interrupted: bool = False
+    accumulated: dict[str, Any] = field(default_factory=dict)
+    made_with: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def draws(self) -> Floats:
+        """Draws of the target, (chain, draw, dim); those of several replicas that sample it follow step by step."""
+        return fold(self.replica_draws[:, : self.sampler.n_target_replicas])
+
+    @property
+    def weights(self) -> Floats:
+        """Importance weights of ``draws``, (chain, draw), up to a factor; all 1 where the sampler needs none."""
+        if self.replica_weights is None:
+            return np.ones(self.draws.shape[:2])
+        return fold(self.replica_weights[:, : self.sampler.n_target_replicas])
+
+    @property
+    def swaps(self) -> Integers:
+        """Swaps accepted since the end of burn-in, (chain, pair)."""
+        return self.counts.accepted
+
+    @property
+    def swap_rates(self) -> Floats:
+        """Accepted share of the swaps attempted since the end of burn-in, (chain, pair); nan before the first."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.counts.accepted / self.counts.attempted)
+
+    @property
+    def round_trips(self) -> Integers:
+        """Round trips coldest → hottest → coldest of all walkers since the end of burn-in, (chain,)."""
+        return self.counts.round_trips
+
+    @property
+    def corrections(self) -> Floats:
+        """The swaps' correction F at the end, (chain, pair)."""
+        return self.counts.correction
+
+    @property
+    def reflections(self) -> Integers:
+        """Reflections, or moves taken back, at the boundary since the start, (chain, replica)."""
+        return self.counts.bounces
+
+    @property
+    def reflection_fallbacks(self) -> Integers:
+        """Returns to the last inside point after the allowed number of bounces, since the start, (chain, replica)."""
+        return self.counts.fallbacks
+
+    @property
+    def acceptance(self) -> Floats:
+        """Share of moves after burn-in that the Metropolis test and the walls let pass, (chain, replica).
+
+        nan without a Metropolis test. Moves taken back by ``rules.reject()`` are no accepted ones.
+        """
+        tests = self.sampling_steps if self.sampler.dynamics.leapfrogs else 0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.counts.accepted_moves / np.float64(tests))
+
+    @property
+    def partition(self) -> Partition | None:
+        """The partition of the energies that contour used, found or given; None for the others."""
+        return self.sampler.tempering.partition if isinstance(self.sampler.tempering, Contour) else None
+
+    @property
+    def theta(self) -> Floats:
+        """Contour's θ at the end, (chain, bin); what it estimates says ``tempering.contour``."""
+        return self.counts.theta
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return len(self.replica_draws)
+
+    def __repr__(self) -> str:
+        chains, replicas, draws, dim = self.replica_draws.shape
+        return (
+            f"{type(self).__name__}({self.sampler.name} on {self.problem.name}: {chains} chains × "
+            f"{replicas} kept replicas × {draws} draws of dimension {dim}; {self.n_steps} steps, "
+            f"burn_in={self.burn_in}, thin={self.thin}, seed={self.seed}, "
+            f"{self.elapsed:.2f} s{', interrupted' if self.interrupted else ''})"
+        )
+
+
+AnyRun = TypeVar("AnyRun", bound=RunRecord)  # the class that whoever asks for a run wants it in
+
+
+def fold(values: Floats) -> Floats:
+    """(chain, replica, draw, …) → (chain, draw · replica, …), all replicas of a draw next to each other."""
+    if values.shape[1] == 1:
+        return values[:, 0]
+    swapped = np.swapaxes(values, 1, 2)
+    return np.ascontiguousarray(swapped.reshape(len(values), -1, *values.shape[3:]))
+
+
+def check_run(run: Any) -> RunRecord:
+    """``run``, a ``Run``. Raises TypeError for anything else."""
+    if not isinstance(run, RunRecord):
+        raise TypeError(f"run must be a Run, got {run!r} of type {type(run).__name__}")
+    return run
+
+
+def shares_of(run: RunRecord) -> Floats | None:
+    """How much each draw of a run counts, (chain · draw,), in all 1; None where all count alike.
+
+    Contour knows its weights up to a factor of each chain, so its chains count alike; those of others are of all
+    together. Raises ValueError where no draw has any, or none of a chain of contour.
+    """
+    if run.replica_weights is None:
+        return None
+    by_chain = isinstance(run.sampler.tempering, Contour)
+    weights = run.weights if by_chain else run.weights.reshape(1, -1)
+    if not weights.size:
+        return np.zeros(0)
+    empty = ~(weights > 0.0).any(axis=1)
+    if empty.any():
+        who = f"chain {int(np.argmax(empty))}" if by_chain else "the run"
+        raise ValueError(f"run must have draws of weight > 0, and {who} has none: a longer one has some that count")
+    shares = check_weights(weights, "weights of the run")
+    return np.asarray(shares.ravel() / len(shares))
+
+
+# Which chains of a run share one law: those of a sweep have step sizes or temperatures of their own.
+
+
+class Setting(NamedTuple):
+    """Chains (n,) of one law. words: what they have that others have not; empty where all chains have one law."""
+
+    words: str
+    chains: Integers
+
+
+def settings_of(run: RunRecord) -> list[Setting]:
+    """The settings of ``run``, in the order of their first chains."""
+    swept = {name: values for name, values in run.sampler.arrays.items() if values.ndim == 2}
+    swept = {name: values for name, values in swept.items() if (values != values[0]).any()}
+    if not swept:
+        return [Setting("", np.arange(run.n_chains))]
+    table = np.hstack(list(swept.values()))
+    _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1])
+    nouns = {"step_sizes": "step size", "temperatures": "temperature"}
+    return [
+        Setting(", ".join(spelled(nouns[name], values[first[i]]) for name, values in swept.items()), groups[i])
+        for i in np.argsort(first)
+    ]
+
+
+def spelled(name: str, values: Floats) -> str:
+    """Step sizes or temperatures, (R,) or (chain, R), in words."""
+    if values.ndim == 2 and (values != values[0]).any():
+        return f"{name}s {values.min():g} to {values.max():g} by chain"
+    row = np.atleast_2d(values)[0]
+    if (row == row[0]).all():
+        return f"{name} {row[0]:g}"
+    if row.size > 6:
+        return f"{row.size} {name}s {row[0]:g} to {row[-1]:g}"
+    return f"{name}s " + ", ".join(f"{value:g}" for value in row)

@@ -1,0 +1,105 @@
+"""What a run is made of, as engines take it: the functions, and the numbers besides its arrays."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._compiler.binding import bound
+from .._compiler.block_rows import CONTINUOUS, CONTOUR, EXCHANGE, NO_TEMPERING, STEIN
+from ..boundaries.convex import look_nowhere
+from ..samplers.sampler import Sampler
+from ..tempering import TEMPERS
+from ..tempering.continuous import ContinuousTempering
+from ..tempering.contour_tempering import Contour
+from ..tempering.exchange import ReplicaExchange
+from ..tempering.stein_particles import Stein
+from .metropolis_step import propose, propose_nothing
+from .state import Numbers
+
+if TYPE_CHECKING:
+    from .job import Job
+
+
+class Parts(NamedTuple):
+    """The uncompiled functions that a run is made of, by which what is compiled for it is known."""
+
+    target: Callable[..., None]
+    move: Callable[..., None]
+    look: Callable[..., None]
+    temper: Callable[..., None]
+    propose: Callable[..., None]
+
+
+def parts_of(job: "Job") -> Parts:
+    """The functions that a run is made of."""
+    problem, sampler = job.problem, job.sampler
+    return Parts(
+        bound(problem.target.energy_gradient),
+        bound(sampler.dynamics.move),
+        look_nowhere if problem.domain is None else problem.domain.look_for(sampler.boundary.kind),
+        TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
+        propose if sampler.dynamics.leapfrogs else propose_nothing,
+    )
+
+
+def engine_numbers(job: "Job") -> Numbers:
+    """What the engine needs to know of a run besides its arrays; n_chains is each block's own."""
+    problem, sampler = job.problem, job.sampler
+    dynamics, boundary = sampler.dynamics, sampler.boundary
+    memory = [name for name, _ in dynamics.memory_rows(problem.target.dim)]
+    return Numbers(
+        n_chains=0,
+        n_replicas=sampler.n_replicas,
+        seed=np.uint64(job.seed),
+        burn_in=job.burn_in,
+        tempering=tempering_numbers(sampler, job.burn_in)[0],
+        gradient_noise=float(sampler.gradient_noise),
+        energy_noise=float(sampler.energy_noise),
+        penalty=boundary.coefficient,
+        max_bounces=boundary.max_bounces,
+        from_origin=boundary.kind == "penalise_as_printed",
+        rejects=boundary.kind == "reject",
+        draws_batches=problem.target.stochastic,
+        draws_noise=dynamics.draws_noise,
+        needs_curvature=dynamics.needs_curvature,
+        n_thermostats=sum(name.startswith("thermostat") for name in memory),
+        leapfrogs=dynamics.leapfrogs,
+        random_length=dynamics.random_length,
+        is_mala=dynamics.name == "mala",
+        keeps_energies=job.records_energies,
+        keeps_weights=sampler.is_weighted,
+        keeps_statistics=job.keep_statistics,
+        keeps_trace=job.trace_every is not None,
+        n_kept=job.n_kept,
+        n_traced_memory=sum(not name.startswith("_") for name in memory),
+    )
+
+
+def settled(numbers: Numbers, n_chains: int = 1) -> Numbers:
+    """``numbers`` without those that the kernel is told anew for each run: what it is compiled for."""
+    return numbers._replace(
+        n_chains=n_chains,
+        seed=np.uint64(0),
+        burn_in=0,
+        gradient_noise=float(numbers.gradient_noise != 0.0),
+        energy_noise=float(numbers.energy_noise != 0.0),
+        penalty=float(numbers.penalty != 0.0),
+        max_bounces=int(numbers.max_bounces != 0),
+        leapfrogs=int(numbers.leapfrogs != 0),
+    )
+
+
+def tempering_numbers(sampler: Sampler, burn_in: int) -> tuple[int, NDArray[np.float64]]:
+    """Which tempering the engine is to do, and its numbers."""
+    match sampler.tempering:
+        case ReplicaExchange() as exchange:
+            return EXCHANGE, exchange.parameters(sampler.energy_noise, burn_in)
+        case Contour() as contour:
+            return CONTOUR, contour.parameters(burn_in)
+        case ContinuousTempering() as continuous:
+            return CONTINUOUS, continuous.parameters()
+        case Stein() as stein:
+            return STEIN, np.array([stein.bandwidth or 0.0])
+    return NO_TEMPERING, np.zeros(1)

@@ -1,0 +1,333 @@
+"""What the engine carries from step to step, the numbers it needs, and the arrays it fills."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from .._compiler import signatures as s
+from .._compiler.block_rows import ENGINE_ROWS, LAMBDA, MASSES
+from ..problem.definition import Problem
+from ..samplers.sampler import Sampler
+from ..tempering.continuous import KICKS, XI, ContinuousTempering
+from ..tempering.contour_tempering import CONTOUR_STATE, Contour, ContourState, contour_state
+from ..tempering.exchange import EXCHANGE_STATE, ExchangeState, ReplicaExchange, exchange_state
+from ..tempering.stein_particles import Stein, distances_room
+from .noise_buffer import AHEAD, Ahead, room_ahead
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class ContinuousState(NamedTuple):
+    """What a block knows of its tempering variables; all sizes are 0 without continuous tempering."""
+
+    rows: Floats  # (CONTINUOUS_ROWS, lane)
+    bias: Floats  # (bin, lane)
+    visits: Floats  # (bin, lane)
+
+
+class State(NamedTuple):
+    """All that a block carries from step to step, and its scratch space. Lanes beyond the last chain are padding."""
+
+    position: Floats  # (dim, lane)
+    momentum: Floats  # (dim or 0, lane)
+    memory: Floats  # (rows, lane): what the dynamics keep
+    status: Integers  # (lane,): 0, or 1 + the step at which the lane diverged
+    bounces: Integers  # (lane,): reflections and rejections at the boundary so far
+    fallbacks: Integers  # (lane,): returns to the last inside point so far
+    accepted: Integers  # (lane,): moves since the end of burn-in that the Metropolis test and the walls let pass
+    chain: NDArray[np.uint64]  # (lane,)
+    replica: NDArray[np.uint64]  # (lane,)
+    base_step_size: Floats  # (lane,), 0 for padding
+    base_temperature: Floats  # (lane,)
+    exchange: ExchangeState
+    contour: ContourState
+    continuous: ContinuousState
+    previous: Floats  # scratch (dim, lane)
+    gradient: Floats  # scratch (dim, lane)
+    curvature: Floats  # scratch (dim or 0, lane)
+    noise: Floats  # scratch (dim, lane)
+    foot: Floats  # scratch (dim, lane)
+    distances: Floats  # scratch of Stein's particles
+    rows: Floats  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
+    masses: Floats  # scratch (MASSES, KICKS or 0, lane): contour's, or continuous tempering's, of float64 always
+    scratch: Floats  # scratch (rows, lane): the target's own
+    ahead: Ahead
+
+
+class Numbers(NamedTuple):
+    """What the engine needs to know besides the arrays."""
+
+    n_chains: int
+    n_replicas: int
+    seed: np.uint64
+    burn_in: int
+    tempering: int  # which of the kinds above
+    gradient_noise: float
+    energy_noise: float
+    penalty: float  # 0 where nothing is penalised
+    max_bounces: int  # 0 where nothing is reflected
+    from_origin: bool  # the penalty is that of the distance from the origin, as printed, not from the domain
+    rejects: bool  # moves that end outside are taken back
+    draws_batches: bool
+    draws_noise: bool
+    needs_curvature: bool
+    n_thermostats: int  # rows of memory, from the first, that are frictions of a thermostat
+    leapfrogs: int  # 0 where the dynamics move by themselves
+    random_length: bool  # of trajectories, whose mean ``leapfrogs`` is then
+    is_mala: bool
+    keeps_energies: bool
+    keeps_weights: bool
+    keeps_statistics: bool
+    keeps_trace: bool
+    n_kept: int  # replicas whose draws are recorded, from the coldest
+    n_traced_memory: int  # rows of the dynamics' memory that a trace shows, from the first
+
+
+class Outputs(NamedTuple):
+    """Where draws go, and what is kept beside them; sizes are 0 where nothing is."""
+
+    draws: Floats  # (chain, replica, draw, dim)
+    energies: Floats  # (chain, replica, draw)
+    weights: Floats  # (chain, replica, draw)
+    statistics: NDArray[np.int32]  # (chain, replica, draw, field): walker, swaps so far, reflections so far
+    trace: Floats  # (chain, replica, time, field)
+    theta: Floats  # (chain, time, bin)
+
+    def of_chains(self, first: int, last: int) -> "Outputs":
+        """The part of the chains ``first`` … ``last − 1``."""
+        parts: tuple[Any, ...] = tuple(array[first:last] for array in self)
+        return Outputs(*parts)
+
+    def of_draws(self, draws: int, traced: int) -> "Outputs":
+        """The first ``draws`` draws, and the first ``traced`` moments of the trace."""
+        draws_only: tuple[Any, ...] = tuple(array[:, :, :draws] for array in self[:4])
+        traces: tuple[Any, ...] = (self.trace[:, :, :traced], self.theta[:, :traced])
+        return Outputs(*draws_only, *traces)
+
+
+CONTINUOUS_STATE = types.NamedUniTuple(s.MATRIX, 3, ContinuousState)  # Numba tells tuples of one type apart
+STATE = types.NamedTuple(
+    (s.MATRIX,) * 3
+    + (s.INTEGERS,) * 4
+    + (s.NAMES,) * 2
+    + (s.FLOATS,) * 2
+    + (EXCHANGE_STATE, CONTOUR_STATE, CONTINUOUS_STATE)
+    + (s.MATRIX,) * 5
+    + (s.FLOATS,)
+    + (s.MATRIX,) * 3
+    + (AHEAD,),
+    State,
+)
+NUMBERS = types.NamedTuple(
+    (types.int64, types.int64, types.uint64, types.int64, types.int64)
+    + (types.float64,) * 3
+    + (types.int64,)
+    + (types.boolean,) * 5
+    + (types.int64,) * 2
+    + (types.boolean,) * 6
+    + (types.int64,) * 2,
+    Numbers,
+)
+OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TALLIES, s.TESSERACT, s.CUBE), Outputs)
+TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean, types.int64)
+PROPOSE = types.void(
+    STATE,
+    NUMBERS,
+    types.FunctionType(s.TARGET),
+    s.FLOATS,
+    s.FLOATS,
+    types.FunctionType(s.DOMAIN),
+    s.FLOATS,
+    s.TABLE,
+    types.int64,
+    types.int64,
+)
+ADVANCE = types.void(
+    types.FunctionType(s.TARGET),
+    types.FunctionType(s.DYNAMICS),
+    types.FunctionType(s.DOMAIN),
+    types.FunctionType(TEMPER),
+    types.FunctionType(PROPOSE),
+    STATE,
+    NUMBERS,
+    s.FLOATS,
+    s.FLOATS,
+    s.FLOATS,
+    s.FLOATS,
+    s.TABLE,
+    types.int64,
+    s.FLOATS,
+    s.FLOATS,
+    s.INTEGERS,
+    s.INTEGERS,
+    OUTPUTS,
+)
+
+
+# Lay the chains of a run out in blocks: groups of chains, with all that their lanes carry.
+
+USUAL_LANES, CHAINS_THAT_SWAP = 512, 32  # the loops of swaps run over chains, and shorter ones cost more than cache
+SIMD_LANES = 8  # blocks are padded to a multiple: a loop's scalar remainder costs more than idle lanes
+
+
+class Layout(NamedTuple):
+    """How a run is laid out. It moves time and memory about, and never changes a bit of a result.
+
+    lanes: replicas × chains in a block, about; None: 512, or 32 chains of replica exchange, whichever is more.
+    chunk_steps: steps between two looks of Python; None: 2²¹ lane-steps or 128 steps, whichever is more, of at most
+    256 MiB of draws, to begin with; `sample` then doubles them up to a tenth of a second.
+    fused: compile the engine for this target, sampler and size of block, with all it calls taken in, which is faster
+    the fewer the lanes, and takes some 10 s for each (docs/engine.md); kept on disk. A target in Python, or that makes
+    arrays, runs as without. CUDA's kernels are so always.
+    """
+
+    lanes: int | None = None
+    chunk_steps: int | None = None
+    fused: bool = False
+
+
+class Block(NamedTuple):
+    """Chains ``first`` … ``last − 1`` of a run, and all that their lanes carry."""
+
+    first: int
+    last: int
+    state: State
+
+
+def available_threads() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout, threads: int) -> list[Block]:
+    """Blocks for ``init`` (chain, replica, dim)."""
+    n_chains, n_replicas, _ = init.shape
+    share = max(-(-n_chains // threads), -(-SIMD_LANES // n_replicas))
+    lanes = usual_lanes(sampler) if layout.lanes is None else layout.lanes
+    size = max(1, min(lanes // n_replicas, share))
+    return [
+        Block(first, min(first + size, n_chains), make_state(problem, sampler, init[first : first + size], first))
+        for first in range(0, n_chains, size)
+    ]
+
+
+def usual_lanes(sampler: Sampler) -> int:
+    """Lanes of a block whose layout leaves them open."""
+    chains = CHAINS_THAT_SWAP if isinstance(sampler.tempering, ReplicaExchange) else 1
+    return max(USUAL_LANES, chains * sampler.n_replicas)
+
+
+def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: int) -> State:
+    """The state of one block before its first step, for ``init`` (chain, replica, dim)."""
+    n_chains, n_replicas, dim = init.shape
+    used = n_chains * n_replicas
+    lanes = used if used == 1 else -(-used // SIMD_LANES) * SIMD_LANES
+    replica, chain = np.divmod(np.arange(lanes), n_chains)
+    replica[used:], chain[used:] = 0, 0
+    tempering, dynamics = sampler.tempering, sampler.dynamics
+    step_size = sampler.per_chain("step_sizes", first_chain + chain, replica)
+    step_size[used:] = 0.0
+    temperature = sampler.per_chain("temperatures", first_chain + chain, replica)
+    rows = np.zeros((ENGINE_ROWS, lanes))
+    names = ((first_chain + chain).astype(np.uint64), replica.astype(np.uint64))
+    rows[LAMBDA] = 1.0
+    memory = np.array([value for _, value in dynamics.memory_rows(dim)])
+    exchange = tempering if isinstance(tempering, ReplicaExchange) else None
+    return State(
+        position=np.array(init[chain, replica].T, order="C"),
+        momentum=np.zeros((dim if dynamics.has_momentum else 0, lanes)),
+        memory=np.repeat(memory[:, None], lanes, axis=1),
+        status=np.zeros(lanes, np.int64),
+        bounces=np.zeros(lanes, np.int64),
+        fallbacks=np.zeros(lanes, np.int64),
+        accepted=np.zeros(lanes, np.int64),
+        chain=names[0],
+        replica=names[1],
+        base_step_size=step_size,
+        base_temperature=temperature,
+        exchange=exchange_state(exchange, n_replicas, replica, sampler.energy_noise, n_chains),
+        contour=contour_state(tempering if isinstance(tempering, Contour) else None, n_chains),
+        continuous=continuous_state(tempering, temperature),
+        previous=np.empty((dim, lanes)),
+        gradient=np.empty((dim, lanes)),
+        curvature=np.empty((dim if dynamics.needs_curvature else 0, lanes)),
+        noise=np.empty((dim, lanes)),
+        foot=np.empty((dim, lanes)),
+        distances=np.empty(distances_room(n_replicas) if isinstance(tempering, Stein) else 0),
+        rows=rows,
+        masses=np.empty((masses_rows(tempering), lanes)),
+        scratch=np.zeros((problem.target.scratch_rows, lanes)),
+        ahead=room_ahead(dim, *names),
+    )
+
+
+def masses_rows(tempering: object) -> int:
+    """Rows of scratch that are float64 whatever the engine computes with."""
+    return MASSES if isinstance(tempering, Contour) else KICKS if isinstance(tempering, ContinuousTempering) else 0
+
+
+def continuous_state(tempering: object, temperature: Floats) -> ContinuousState:
+    """The tempering variables before the first step, which renews their momenta: ξ = 0."""
+    if not isinstance(tempering, ContinuousTempering):
+        return ContinuousState(*(np.zeros((0, 0)) for _ in range(3)))
+    return ContinuousState(*tempering.start(temperature, np.zeros_like(temperature)))
+
+
+# A run's state by chain: read out of its blocks, and put into blocks that are laid out otherwise.
+
+Array = NDArray[Any]
+
+# What a step reads that an earlier one has written. All else in a state is written before it is read, made anew with
+# the blocks, or 0 while nothing has diverged; ``tests/test_snapshots.py`` fills it with nan.
+BY_LANE = (
+    "position", "momentum", "memory", "bounces", "fallbacks", "accepted", "scratch", "exchange.walker",
+    "exchange.last_end", "continuous.rows", "continuous.bias", "continuous.visits",
+)  # fmt: skip
+CHAINS_LAST = (
+    "exchange.attempted", "exchange.accepted", "exchange.correction", "exchange.rests", "contour.outside",
+)  # fmt: skip
+CHAINS_FIRST = (
+    "exchange.round_trips", "contour.table", "contour.scale", "contour.late", "contour.early", "contour.mark",
+)  # fmt: skip
+STORED = (*BY_LANE, *CHAINS_LAST, *CHAINS_FIRST)
+
+
+def by_chain(state: State, name: str, n_chains: int, n_replicas: int) -> Array:
+    """A view, chains first, of what ``state`` holds under ``name``; of lanes (chain, …, replica), without padding."""
+    part, _, field = name.rpartition(".")
+    array: Array = getattr(getattr(state, part) if part else state, field)
+    if name in CHAINS_FIRST:
+        return array
+    if name in CHAINS_LAST:
+        return array.T
+    lanes = array[..., : n_chains * n_replicas]
+    if lanes.size == 0:
+        return np.empty((n_chains, 0), array.dtype)
+    shaped = lanes.reshape(*lanes.shape[:-1], n_replicas, n_chains)
+    return shaped.transpose(array.ndim, *range(array.ndim))
+
+
+def stored_names(blocks: "list[Block]", n_replicas: int) -> list[str]:
+    """What a run of these blocks has to keep: all of the above that it has at all."""
+    first = blocks[0]
+    return [name for name in STORED if by_chain(first.state, name, first.last - first.first, n_replicas).size]
+
+
+def views(blocks: "list[Block]", name: str, n_replicas: int) -> Iterator[Array]:
+    """The views of all blocks in order; one after the other they make up all chains."""
+    for block in blocks:
+        yield by_chain(block.state, name, block.last - block.first, n_replicas)
+
+
+def are_possible(blocks: "list[Block]") -> bool:
+    """Whether numbers that the engine turns into places in memory, or counts up from, are such as it makes itself."""
+    for block in blocks:
+        coordinate, marks = block.state.continuous.rows[XI : XI + 1], block.state.contour.mark
+        if not (np.abs(coordinate) <= 1.0).all() or not (marks >= 1).all():
+            return False
+    return True

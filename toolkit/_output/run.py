@@ -1,0 +1,89 @@
+"""What a run gives back: its record, with a report, a tree of arrays and a file made of it; and ``load``."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._engine.record import RunRecord
+from .report.text import html_of, text_of, warnings_about
+from .storage import datatree, run_file
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(RunRecord):
+    """Draws of a run, or of one chunk of a stream, with what was counted on the way.
+
+    replica_draws: (chain, replica, draw, dim), of the replicas that sample the target unless all were kept.
+    steps: (draw,), the step after which each draw was taken; steps count from 0.
+    energies: (chain, replica, draw), where asked for: without energy_noise, with the penalty where there is one; those
+    of a target that draws minibatches are of a minibatch.
+    replica_weights: (chain, replica, draw), importance weights where the sampler has any; up to a factor.
+    statistics: what happened on the way to every draw; None without replica exchange and without a boundary.
+    counts: everything counted or learned, see ``record.Counts``.
+    n_steps: steps done, of the ``total_steps`` asked for. sampling_steps: those of them after burn-in.
+    init: (chain, replica, dim), the start. trace: where asked for. accumulated: what came of each accumulator.
+    gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
+    elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
+    """
+
+    def to_datatree(self, names: Sequence[str] | None = None) -> "xarray.DataTree":
+        """The run as an xarray.DataTree in ArviZ's schema; needs the extra ``io``.
+
+        names: of the coordinates, for tables and plots; None: 0, 1, ….
+        Groups: ``posterior`` with ``x`` (chain, draw, x_dim), the target's draws; ``sample_stats`` (chain, draw):
+        energy U (as kept, or evaluated at the draws unless the target draws minibatches or is a Python function),
+        weight, step_size, temperature, diverging, step, replica and, where there are ``statistics``, walker,
+        swap_accepted, reflections; ``constant_data``: start, the target's numbers, the domain's tables; ``contour``:
+        edges, θ, visits; ``trace``; ``accumulated``; ``replicas``: all temperatures, where they were kept; ``run``: all
+        else. Attributes: problem and sampler with all numbers, seed and steps as text, versions, machine, times.
+
+        ArviZ knows no weights. ``posterior`` and ``sample_stats`` of a weighted run therefore hold as many equally
+        weighted draws, made by ``weighting.resample`` chain by chain with the seed in the attribute ``resample_seed``;
+        the draws themselves are in ``weighted_posterior`` and ``weighted_sample_stats``. Means and quantiles of the
+        former are right, and its copies, which follow each other, count as correlated draws in an ESS. Where a chain
+        has no draw with a weight above 0 there is no ``posterior``, with a ContourWarning.
+        Raises ImportError without xarray; TypeError or ValueError for wrong names.
+        """
+        return datatree.to_datatree(self, names)
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write the whole run to ``path``; ``toolkit.load`` reads it.
+
+        By suffix: ``.npz`` (NumPy alone), ``.nc`` (netCDF-4), ``.zarr`` (a folder) or ``.zarr.zip``; all but the first
+        hold the tree of ``to_datatree``, which ArviZ opens, and need the extra ``io``. Arrays are compressed where that
+        pays; a checksum of all contents goes with them. It is written beside ``path`` and then put in its place, so
+        there is never half a run: whatever fails leaves what was there.
+        Raises ValueError for another suffix, or where something other than a file, or for ``.zarr`` than a run, is in
+        its place; ImportError without the extra; OSError where it cannot be written.
+        """
+        run_file.save(self, path)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What speaks against the run, a sentence each with what to do; empty where nothing does."""
+        return warnings_about(self)
+
+    def __str__(self) -> str:
+        """The sampler, what was done and counted, means with errors, ESS and R-hat, and ``warnings``, in lines."""
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        return html_of(self)
+
+
+def load(path: "str | os.PathLike[str]", problem: Any = None) -> Run:
+    """The run that ``run.save(path)`` wrote, all its arrays equal bit for bit, its sampler built again.
+
+    path: with the suffix it was saved with. problem: what was sampled; it is compared with what the file says of it.
+    None: a stand-in with its name, dimension and numbers, whose evaluation raises UnavailableError, as do functions of
+    one's own in a sampler. Code that another version of Python compiled is not compared. Nothing in a file is executed.
+    Raises ValueError for another suffix, and where ``problem`` differs, naming in what; LoadError, a ValueError, where
+    the file is torn, was edited or is no run; FileNotFoundError or another OSError where it cannot be read;
+    ImportError where the format needs the extra ``io``.
+    """
+    return run_file.read_run(path, problem, Run)

@@ -1,0 +1,403 @@
+"""A run that is saved as it goes, and goes on where it was saved; ``docs/resume.md`` says what is promised."""
+
+import contextlib
+import io
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._compiler.disk_cache import environment
+from ..._engine.driver import held
+from ..._engine.job import Paths
+from ..._engine.partition_pilot import with_partition
+from ..._engine.state import are_possible, stored_names, views
+from ...errors import CheckpointError, CheckpointWarning
+from ...tempering.contour_tempering import Partition
+from .description import asked_for, check_extension, compare_with, to_json
+from .record_file import (
+    BEGINNING,
+    KINDS,
+    MAGIC,
+    DamagedError,
+    Journal,
+    LockedError,
+    Mark,
+    Record,
+    Stored,
+    little,
+    read_array,
+    read_into,
+    read_record,
+    runs,
+    store,
+    write_state,
+)
+
+if TYPE_CHECKING:
+    from ..._engine.driver import Driver
+    from ..._engine.job import Job
+    from ..._engine.state import Outputs
+
+# What a checkpoint holds of a run: how far it is, its state's arrays, and its draws between two saves.
+
+Array = NDArray[Any]
+
+
+class Position(NamedTuple):
+    """How far a saved run is, of how many steps, and the journal that goes with it."""
+
+    steps: int
+    draws: int
+    traced: int
+    elapsed: float
+    n_steps: int
+    journal: Mark
+
+    def as_info(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**self._asdict(), "journal": [*self.journal[:2], self.journal.digest.hex()]}
+
+    @classmethod
+    def of_info(cls, info: dict[str, Any]) -> "Position":
+        """From JSON. Raises DamagedError where it is none."""
+        try:
+            length, records, digest = info["journal"]
+            mark = Mark(int(length), int(records), bytes.fromhex(digest))
+            steps, draws, traced, n_steps = (int(info[name]) for name in ("steps", "draws", "traced", "n_steps"))
+            if not 0 < steps <= n_steps:
+                raise ValueError(f"{steps} of {n_steps} steps")
+            return cls(steps, draws, traced, float(info["elapsed"]), n_steps, mark)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DamagedError(f"cannot be read: {error!r}") from None
+
+
+class Kept(NamedTuple):
+    """What of a run goes into its journal."""
+
+    draws: bool
+    trace: bool
+
+    def of(self, position: Position) -> tuple[int, int]:
+        """Draws and moments of the trace that the journal holds at ``position``."""
+        return position.draws if self.draws else 0, position.traced if self.trace else 0
+
+
+def state_arrays(driver: "Driver[Any]", *, copies: bool) -> dict[str, Stored]:
+    """The state's arrays, read from the blocks as they are written, or copied now."""
+    n_chains, n_replicas = len(driver.job.init), driver.job.sampler.n_replicas
+    arrays = {}
+    for name in stored_names(driver.blocks, n_replicas):
+        first = next(views(driver.blocks, name, n_replicas))
+        pieces = views(driver.blocks, name, n_replicas)
+        shape = (n_chains, *first.shape[1:])
+        arrays[name] = Stored(first.dtype, shape, [np.concatenate(list(pieces))] if copies else pieces)
+    for name, array in accumulated_arrays(driver).items():
+        arrays[name] = store(array.copy() if copies else array)
+    return arrays
+
+
+def accumulated_arrays(driver: "Driver[Any]") -> dict[str, Array]:
+    """The accumulators' arrays by names that no two of them share."""
+    states = driver.accumulated.items()
+    return {f"accumulators[{name!r}][{key!r}]": array for name, state in states for key, array in state.items()}
+
+
+def segment(outputs: "Outputs", draws: tuple[int, int], traced: tuple[int, int]) -> dict[str, Array]:
+    """The outputs' views between two draws, and between two moments of the trace."""
+    drawn, times = slice(*draws), slice(*traced)
+    parts = {name: getattr(outputs, name)[:, :, drawn] for name in ("draws", "energies", "weights", "statistics")}
+    parts |= {"trace": outputs.trace[:, :, times], "theta": outputs.theta[:, times]}
+    return {name: part for name, part in parts.items() if part.size}
+
+
+def rows_of(part: Array) -> Iterator[Array]:
+    """Chains of ``part``, some at a time."""
+    return runs(part, part.nbytes // len(part))
+
+
+def check_fit(record: Record, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise DamagedError where a record has no array ``name`` of this shape and kind."""
+    placed = record.arrays.get(name)
+    if placed is None or placed.shape != shape or placed.dtype != little(dtype):
+        raise DamagedError(f"cannot be read: it has no {name} of shape {shape} and kind {dtype}")
+
+
+# A saved run read back: its last state with the draws that belong to it, or where these are damaged the one before.
+
+
+def load_saved(paths: Paths, journal: Journal, kept: Kept, driver: "Driver[Any]", outputs: "Outputs") -> bool:
+    """Read the last state and its draws, or where they are damaged the previous ones; False where it had to be these.
+
+    Raises CheckpointError where neither can be used.
+    """
+    reasons: list[str] = []
+    for path in (paths.state, paths.previous):
+        try:
+            load_state(path, paths, journal, kept, driver, outputs)
+        except FileNotFoundError:
+            continue  # one that was killed between its two changes of names
+        except (DamagedError, OSError) as error:
+            reasons.append(f"{path!r} {error}")
+            continue
+        if reasons:
+            warnings.warn(
+                f"{reasons[0]}; the run goes on from {path!r}, saved after step {driver.done}",
+                CheckpointWarning,
+                stacklevel=4,
+            )
+        return not reasons
+    raise CheckpointError(
+        f"checkpoint {paths.state!r} cannot be used: {'; '.join(reasons)}; give another path, or remove the "
+        f"files {paths.state + '*'!r} to begin anew"
+    )
+
+
+def load_state(
+    path: str, paths: Paths, journal: Journal, kept: Kept, driver: "Driver[Any]", outputs: "Outputs"
+) -> None:
+    """Read one state and its draws. Raises DamagedError or OSError where they cannot be used."""
+    with io.FileIO(path) as file:
+        record = read_record(file, 0, os.fstat(file.fileno()).st_size)
+        position = Position.of_info(record.info)
+        check_extension(driver.job, paths, position.steps, position.n_steps)
+        if (position.draws, position.traced) != driver.job.counts_before(position.steps):
+            raise DamagedError("cannot be read: its steps have other draws")
+        names = stored_names(driver.blocks, driver.job.sampler.n_replicas)
+        accumulated = accumulated_arrays(driver)
+        for name in names:
+            first = next(views(driver.blocks, name, driver.job.sampler.n_replicas))
+            check_fit(record, name, (len(driver.job.init), *first.shape[1:]), first.dtype)
+        for name, array in accumulated.items():
+            check_fit(record, name, array.shape, array.dtype)
+        read_draws(position, paths, journal, kept, outputs)
+        for name in names:
+            read_into(file, record.arrays[name], views(driver.blocks, name, driver.job.sampler.n_replicas))
+        for name, array in accumulated.items():
+            read_into(file, record.arrays[name], [array])
+    if not are_possible(driver.blocks) or not all(
+        accumulator.is_possible(driver.accumulated[name])
+        for name, accumulator in driver.job.accumulators.items()
+        if hasattr(accumulator, "is_possible")
+    ):
+        raise DamagedError("cannot be read: its values are impossible")
+    driver.resume(position.steps, position.draws, position.traced, position.elapsed)
+
+
+def read_draws(position: Position, paths: Paths, journal: Journal, kept: Kept, outputs: "Outputs") -> None:
+    """Read the journal into the outputs, up to the saved position. Raises DamagedError where it does not fit."""
+    done = Position(0, 0, 0, 0.0, position.n_steps, BEGINNING)
+    try:
+        for mark, record in journal.records():
+            if mark.records > 1:
+                done = read_segment(journal, done, record, outputs)
+            if mark.length >= position.journal.length:
+                break
+    except DamagedError as error:
+        raise DamagedError(f"cannot be used, as {paths.journal!r}, which holds its draws, {error}") from None
+    if journal.mark != position.journal or (done.draws, done.traced) != kept.of(position):
+        raise DamagedError(f"does not belong to {paths.journal!r}, or that is torn")
+
+
+def read_segment(journal: Journal, done: Position, record: Record, outputs: "Outputs") -> Position:
+    """Read one record of the journal into the outputs, and return how far they are filled."""
+    try:
+        draws, traced = int(record.info["draws"]), int(record.info["traced"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DamagedError(f"cannot be read: {error!r}") from None
+    parts = segment(outputs, (done.draws, draws), (done.traced, traced))
+    for name, part in parts.items():
+        check_fit(record, name, part.shape, part.dtype)
+        read_into(journal.file, record.arrays[name], [part])
+    return done._replace(draws=draws, traced=traced)
+
+
+class Checkpoint:
+    """What saves a job and restores it; a context manager that gives its lock back. Without a path it does nothing.
+
+    kind: what the run is, which is compared. Raises CheckpointError where the files are another run's, are damaged
+    beyond use, or in use.
+    """
+
+    def __init__(self, job: "Job", kind: str) -> None:
+        self._journal: Journal | None = None
+        self._head: Record | None = None
+        self._every = job.checkpoint_every
+        if job.checkpoint is None:
+            return
+        self._paths = job.checkpoint
+        self._kept = Kept(draws=kind == "sample", trace=kind != "stream")
+        self._asked = asked_for(job, kind)
+        self._journal = self._open()
+        try:
+            self._head = self._compare(self._journal)
+        except BaseException:
+            self._journal.close()
+            raise
+        self._saved = Position(0, 0, 0, 0.0, job.n_steps, BEGINNING)
+        self._keeps_last = True  # a state that could not be used must not take the place of the one that could
+        self._has_warned = False
+        self._noted: tuple[Position, dict[str, Stored]] | None = None
+        self._looked = time.monotonic()
+
+    def __enter__(self) -> "Checkpoint":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    def _open(self) -> Journal:
+        """The journal, locked."""
+        try:
+            journal = Journal(self._paths.journal)
+        except LockedError:
+            raise CheckpointError(
+                f"checkpoint {self._paths.state!r} is in use by another run, of this process or another; wait for its "
+                "end, or give this run a path of its own"
+            ) from None
+        except OSError as error:
+            raise CheckpointError(f"checkpoint {self._paths.state!r} cannot be written: {error}") from error
+        if not journal.is_locked:
+            warnings.warn(
+                f"files beside checkpoint {self._paths.state!r} cannot be locked there; see that no second run uses it",
+                CheckpointWarning,
+                stacklevel=3,
+            )
+        return journal
+
+    def _compare(self, journal: Journal) -> Record | None:
+        """The journal's head, which says what run it is; None where nothing has been saved yet."""
+        has_state = os.path.exists(self._paths.state) or os.path.exists(self._paths.previous)
+        try:
+            head = journal.first() if has_state else None
+            if head is None:
+                if journal.size and not is_ours(journal):
+                    raise DamagedError("is no checkpoint of this toolkit")
+                return None
+            arrays = {name: read_array(journal.file, placed) for name, placed in head.arrays.items()}
+        except (DamagedError, OSError) as error:
+            raise CheckpointError(
+                f"checkpoint {self._paths.state!r} cannot be used: {self._paths.journal!r}, which holds its draws, "
+                f"{error}; give another path, or remove the files {self._paths.state + '*'!r} to begin anew"
+            ) from None
+        compare_with(self._paths, head.info, arrays, self._asked)
+        return head
+
+    def complete(self, job: "Job") -> "Job":
+        """``job`` with the partition that contour lacks: the saved one, or else one found by a pilot."""
+        if self._head is not None and self._head.info.get("partition") is not None:
+            try:
+                low, width, bins = self._head.info["partition"]
+                partition, gradients = Partition(low, width, bins), int(self._head.info["pilot_gradients"])
+            except (TypeError, ValueError, KeyError) as error:
+                raise CheckpointError(f"{self._paths.journal!r} cannot be read: {error!r}") from None
+            contour: Any = job.sampler.tempering
+            sampler = replace(job.sampler, tempering=replace(contour, partition=partition))
+            return replace(job, sampler=sampler, pilot_gradients=gradients)
+        sampler, pilot = with_partition(job, stacklevel=3)
+        return replace(job, sampler=sampler, pilot_gradients=pilot) if pilot else job
+
+    def restore(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
+        """Bring the driver and its outputs to where the run was saved, or begin the files of a new run."""
+        if self._journal is None:
+            return
+        for name, state in driver.accumulated.items():
+            for key, array in state.items():
+                if not KINDS.fullmatch(little(array.dtype).str):
+                    raise TypeError(
+                        f"accumulators[{name!r}] must hold arrays of numbers to be saved, got {array.dtype} in {key!r}"
+                    )
+        if self._head is None:
+            self._begin(driver)
+        else:
+            self._keeps_last = load_saved(self._paths, self._journal, self._kept, driver, outputs)
+        self._saved = self._position(driver)
+        self._looked = time.monotonic()
+
+    def _begin(self, driver: "Driver[Any]") -> None:
+        """Write what run this is at the head of the journal."""
+        assert self._journal is not None
+        text, arrays = to_json(self._asked)
+        tempering = driver.job.sampler.tempering
+        found = getattr(tempering, "partition", None) if driver.job.pilot_gradients else None
+        info = {
+            "description": text,
+            "environment": environment(),
+            "partition": found and [found.u_min, found.width, found.n_bins],
+            "pilot_gradients": driver.job.pilot_gradients,
+        }
+        self._journal.go_to(BEGINNING)
+        try:
+            self._journal.append(info, {name: store(array) for name, array in arrays.items()})
+        except OSError as error:
+            raise CheckpointError(f"checkpoint {self._paths.state!r} cannot be written: {error}") from error
+
+    def after_chunk(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
+        """Save where it is time to."""
+        if self._journal is None:
+            return
+        if driver.job.calls_python:  # what it raises breaks a chunk off, and the state with it
+            self._noted = self._position(driver), state_arrays(driver, copies=True)
+        if time.monotonic() - self._looked >= self._every:
+            self.save(driver, outputs)
+
+    def save(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
+        """Save the run as it stands after its last whole chunk, where that is known; warn where the disk refuses."""
+        if self._journal is None or (not driver.is_whole and self._noted is None):
+            return
+        position, arrays = self._noted or (self._position(driver), state_arrays(driver, copies=False))
+        if position.steps == self._saved.steps:
+            return
+        try:
+            with held():
+                position = position._replace(journal=self._append(position, outputs))
+                write_state(self._paths, position.as_info(), arrays, keeps_last=self._keeps_last)
+                self._saved, self._keeps_last = position, True
+        except OSError as error:
+            self._journal.go_to(self._saved.journal)
+            with contextlib.suppress(OSError):  # so that what there is of the disk is free for others
+                self._journal.cut()
+            if not self._has_warned:
+                self._has_warned = True
+                ends = driver.done == driver.job.n_steps
+                then = "the run ends" if ends else f"sampling goes on, and the next is tried in {self._every:g} s"
+                warnings.warn(
+                    f"checkpoint {self._paths.state!r} could not be written after step {driver.done}: {error}; it "
+                    f"stands at step {self._saved.steps}, and {then}",
+                    CheckpointWarning,
+                    stacklevel=4,
+                )
+        finally:
+            self._looked = time.monotonic()
+
+    def _append(self, position: Position, outputs: "Outputs") -> Mark:
+        """Write what is new since the last save into the journal, and return where it ends."""
+        assert self._journal is not None
+        self._journal.check_place(self._paths.journal)
+        saved = self._saved
+        self._journal.go_to(saved.journal)
+        (first_draw, first_traced), (draws, traced) = self._kept.of(saved), self._kept.of(position)
+        if draws > first_draw or traced > first_traced:
+            parts = segment(outputs, (first_draw, draws), (first_traced, traced))
+            arrays = {name: Stored(part.dtype, part.shape, rows_of(part)) for name, part in parts.items()}
+            self._journal.append({"draws": draws, "traced": traced}, arrays)
+        return self._journal.mark
+
+    def _position(self, driver: "Driver[Any]") -> Position:
+        """How far the driver is."""
+        assert self._journal is not None
+        return Position(
+            driver.done, driver.n_draws, driver.n_traced, driver.elapsed, driver.job.n_steps, self._journal.mark
+        )
+
+
+def is_ours(journal: Journal) -> bool:
+    """Whether a journal without a state is the beginning of one of ours, which a kill has left."""
+    journal.file.seek(0)
+    return MAGIC.startswith(journal.file.read(len(MAGIC)))

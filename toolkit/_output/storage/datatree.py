@@ -1,0 +1,346 @@
+"""A run as an xarray DataTree in the schema that ArviZ reads, versions 0.23 and 1.x alike."""
+
+import json
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import weighting
+from ..._engine.record import RunRecord, fold
+from ...errors import ContourWarning, Unavailable, UnavailableError, optional
+from ...maths.seeds import RESAMPLING, derived_seed
+from ...schedules import evaluate
+from .run_contents import Contents, contents_of
+
+if TYPE_CHECKING:
+    import xarray
+
+# What is known of every draw of a run, as variables of its tree.
+
+Values = NDArray[Any]
+
+
+def sample_statistics(run: RunRecord) -> dict[str, tuple[tuple[str, ...], Values, str]]:
+    """What is known of every draw of ``run.draws``, (chain, draw)."""
+    target = slice(run.sampler.n_target_replicas)
+    chains, replicas, draws = run.replica_draws[:, target].shape[:3]
+    shape, dims = (chains, replicas, draws), ("chain", "draw")
+    found: dict[str, tuple[Values, str]] = {}
+    energies, whence = energies_of(run)
+    if energies is not None:
+        found["energy"] = (energies[:, target], f"U, −log density + a constant, in nats; {whence}")
+    weights = np.broadcast_to(1.0, shape) if run.replica_weights is None else run.replica_weights[:, target]
+    found["weight"] = (weights, "importance weight, up to a factor of each chain")
+    factors = evaluate(run.sampler.schedule, run.steps, run.total_steps) if can_evaluate(run) else None
+    for i, name in enumerate(("step_size", "temperature")):
+        if factors is not None:
+            base = np.broadcast_to(run.sampler.arrays[f"{name}s"], (chains, run.sampler.n_replicas))[:, target]
+            constant = bool((factors[i] == 1.0).all())
+            values = np.broadcast_to(base[:, :, None], shape) if constant else base[:, :, None] * factors[i]
+            found[name] = (values, "at the draw's step, the schedule's factor included")
+    diverged = run.counts.status[:, target, None]
+    late = (diverged > 0) & (run.steps >= diverged - 1)
+    found["diverging"] = (late, "not finite, from the step on at which the replica diverged")
+    found["step"] = (np.broadcast_to(run.steps, shape), "the step after which the draw was taken, from 0")
+    found["replica"] = (np.broadcast_to(np.arange(replicas)[None, :, None], shape), "which replica of the chain")
+    if run.statistics is not None:
+        walker, swaps, reflections = (values[:, target] for values in run.statistics)
+        before = np.concatenate([np.zeros((chains, replicas, 1), swaps.dtype), swaps[:, :, :-1]], axis=2)[:, :, :draws]
+        found["walker"] = (walker, "the replica whose first state sits on this rung")
+        found["swap_accepted"] = (swaps > before, "a swap since the draw before; the first: since the end of burn-in")
+        found["reflections"] = (reflections, "reflections, or moves taken back, since the start")
+    return {name: (dims, fold(values), said) for name, (values, said) in found.items()}
+
+
+def can_evaluate(run: RunRecord) -> bool:
+    """Whether the schedule is there: of a loaded run, one of the user's own is not."""
+    try:
+        evaluate(run.sampler.schedule, run.steps[:1], run.total_steps)
+    except UnavailableError:
+        return False
+    return True
+
+
+def energies_of(run: RunRecord) -> tuple[Values | None, str]:
+    """Energies (chain, replica, draw) that were kept, or those of the target at the draws; None where neither can be.
+
+    They are evaluated where the target draws no minibatches, calls no Python, and is there; a loaded run's is not.
+    """
+    target = run.problem.target
+    if run.energies is not None:
+        return run.energies, "as kept by the run"
+    absent = isinstance(target.energy_gradient, Unavailable) or target.callback is not None
+    if target.stochastic or absent or run.replica_draws.size == 0:
+        return None, ""
+    values = np.empty(run.replica_draws.shape[:3])
+    for chain, draws in zip(values, run.replica_draws, strict=True):
+        chain[:] = target.evaluate(draws.reshape(-1, target.dim))[0].reshape(chain.shape)
+    return values, "evaluated at the draws"
+
+
+# A run's arrays in the groups of ArviZ's schema and those beside them, and where each has come to lie.
+
+
+class Place(NamedTuple):
+    """Where a saved array lies in the tree; one without entries has no group, and its type as ``variable``.
+
+    folds: replicas that follow each other along its draws, or 0. shape: of one without entries.
+    """
+
+    group: str
+    variable: str
+    folds: int = 0
+    shape: tuple[int, ...] = ()
+
+
+class Tree(NamedTuple):
+    """Groups of variables, each (dimensions, values, what it is), and where each array of the run has come to lie."""
+
+    groups: dict[str, dict[str, tuple[tuple[str, ...], Values, str]]]
+    coordinates: dict[str, dict[str, tuple[tuple[str, ...], Any]]]
+    places: dict[str, Place]
+
+
+def grow(run: RunRecord, contents: Contents) -> Tree:
+    """The groups that ArviZ knows, those beside them, and ``run`` with all that has no place in the others."""
+    tree = Tree({}, {}, {})
+    folds = run.sampler.n_target_replicas
+    kept_all = run.replica_draws.shape[1] > folds
+    name = "weighted_posterior" if run.replica_weights is not None else "posterior"
+    statistics = "sample_stats" if name == "posterior" else "weighted_sample_stats"
+    tree.groups[name] = {"x": (("chain", "draw", "x_dim"), run.draws, "draws of the target")}
+    tree.groups[statistics] = sample_statistics(run)
+    if not kept_all:
+        tree.places["replica_draws"] = Place(name, "x", folds)
+        if run.energies is not None:
+            tree.places["energies"] = Place(statistics, "energy", folds)
+        if run.replica_weights is not None:
+            tree.places["replica_weights"] = Place(statistics, "weight", folds)
+    if run.replica_weights is not None:
+        add_resampled(run, tree)
+    if kept_all:
+        add_replicas(run, tree)
+    add_constants(run, tree)
+    add_learned(run, tree)
+    add_accumulated(run, tree)
+    add_rest(run, contents, tree)
+    for group, variables in tree.groups.items():
+        tree.coordinates.setdefault(group, {})
+        used = {d: n for dims, values, _ in variables.values() for d, n in zip(dims, values.shape, strict=True)}
+        for d in ("chain", "draw", "replica"):
+            if d in used and group not in ("constant_data", "run"):
+                tree.coordinates[group].setdefault(d, ((d,), np.arange(used[d])))
+    return tree
+
+
+def add_resampled(run: RunRecord, tree: Tree) -> None:
+    """``posterior`` and ``sample_stats`` of a weighted run: as many equally weighted draws, made by resampling."""
+    weights = run.weights
+    usable = np.isfinite(weights).all(axis=1) & (weights.max(axis=1, initial=0.0) > 0.0)
+    if not usable.all() or weights.size == 0:
+        warnings.warn(
+            "the tree has no group 'posterior': "
+            + (
+                f"chain {int(np.argmin(usable))} has no draw with a weight above 0"
+                if weights.size
+                else "the run has no draws"
+            )
+            + ", so no equally weighted draws can be made; what there is, is in 'weighted_posterior'",
+            ContourWarning,
+            stacklevel=4,
+        )
+        return
+    places = np.broadcast_to(np.arange(weights.shape[1], dtype=np.float64)[None, :, None], (*weights.shape, 1))
+    picked = np.asarray(weighting.resample(places, weights, seed=resample_seed(run)))[:, :, 0].astype(np.int64)
+    said = "draws of 'weighted_posterior', resampled by their weights so that all count alike"
+    taken = np.take_along_axis(run.draws, picked[:, :, None], axis=1)
+    tree.groups["posterior"] = {"x": (("chain", "draw", "x_dim"), taken, said)}
+    tree.groups["sample_stats"] = {
+        name: (dims, np.take_along_axis(np.asarray(values), picked, axis=1), said)
+        for name, (dims, values, said) in tree.groups["weighted_sample_stats"].items()
+    }
+    tree.groups["sample_stats"]["source_draw"] = (("chain", "draw"), picked, "the draw in 'weighted_posterior'")
+
+
+def resample_seed(run: RunRecord) -> int:
+    """The seed by which weighted draws are resampled."""
+    return derived_seed(run.seed, RESAMPLING)
+
+
+def add_replicas(run: RunRecord, tree: Tree) -> None:
+    """``replicas``: draws of all temperatures, where all were kept."""
+    dims = ("chain", "replica", "draw")
+    group: dict[str, Any] = {"x": ((*dims, "x_dim"), run.replica_draws, "draws of every replica")}
+    tree.places["replica_draws"] = Place("replicas", "x")
+    for name, variable in (("energies", "energy"), ("replica_weights", "weight")):
+        values = getattr(run, name)
+        if values is not None:
+            group[variable] = (dims, values, f"{variable} of every draw")
+            tree.places[name] = Place("replicas", variable)
+    if run.statistics is not None:
+        for name, values in run.statistics._asdict().items():
+            group[name] = (dims, values, "see Statistics")
+            tree.places[f"statistics.{name}"] = Place("replicas", name)
+    tree.groups["replicas"] = group
+    temperatures = run.sampler.arrays["temperatures"]
+    named = ("replica",) if temperatures.ndim == 1 else ("chain", "replica")
+    tree.coordinates["replicas"] = {"temperature": (named, temperatures)}
+
+
+def add_constants(run: RunRecord, tree: Tree) -> None:
+    """``constant_data``: the start, the target's numbers and the domain's tables."""
+    group: dict[str, Any] = {"init": (("chain", "start", "x_dim"), run.init, "where every replica started")}
+    tree.places["init"] = Place("constant_data", "init")
+    path = "description.problem"
+    if run.problem.target.callback is None:
+        values, said = run.problem.target.parameters, "the target's numbers"
+        group["target_parameters"] = (("parameter",), values, said)
+        tree.places[f"{path}.target.parameters"] = Place("constant_data", "target_parameters")
+    if run.problem.domain is not None:
+        for name in ("real", "whole"):
+            values = getattr(run.problem.domain, name)
+            group[f"domain_{name}"] = ((f"domain_{name}_entry",), values, "the domain's table for the engine")
+            tree.places[f"{path}.domain.{name}"] = Place("constant_data", f"domain_{name}")
+    tree.groups["constant_data"] = group
+
+
+def add_learned(run: RunRecord, tree: Tree) -> None:
+    """``contour``: the partition and what was learned of it; ``trace``."""
+    if run.partition is not None:
+        dims = ("chain", "bin")
+        tree.groups["contour"] = {
+            "edges": (("edge",), run.partition.edges, "edges of the bins of energy, in nats"),
+            "theta": (dims, run.counts.theta, "θ at the end"),
+            "earlier_theta": (dims, run.counts.earlier_theta, "θ on the way"),
+            "visits": (dims, run.counts.visits, "steps in each bin"),
+        }
+        for name in ("theta", "earlier_theta", "visits"):
+            tree.places[f"counts.{name}"] = Place("contour", name)
+    if run.trace is not None:
+        tree.groups["trace"] = {}
+        for i, (name, values) in enumerate(run.trace.fields.items()):
+            variable = free_name(name, tree.groups["trace"])
+            tree.groups["trace"][variable] = (("chain", "replica", "time"), values, "recorded after each of the steps")
+            tree.places[f"trace.fields[{i}]"] = Place("trace", variable)
+        if run.trace.theta is not None:
+            tree.groups["trace"]["theta"] = (("chain", "time", "bin"), run.trace.theta, "θ")
+            tree.places["trace.theta"] = Place("trace", "theta")
+        tree.coordinates["trace"] = {"step": (("time",), run.trace.steps)}
+        tree.places["trace.steps"] = Place("trace", "step")
+
+
+def free_name(name: str, taken: Any) -> str:
+    """``name`` as files can hold it, and not ``taken``."""
+    safe = name.replace("/", "|").replace("\0", "").strip(". ") or "unnamed"
+    while safe in taken or safe in ("theta", "step"):
+        safe += "_"
+    return safe
+
+
+def add_rest(run: RunRecord, contents: Contents, tree: Tree) -> None:
+    """``run``: the arrays that have no place yet, counts before all."""
+    group: dict[str, Any] = {}
+    for name, array in contents.arrays.items():
+        if name in tree.places:
+            continue
+        if array.size == 0:  # nothing to write but what it is
+            tree.places[name] = Place("", array.dtype.str, shape=array.shape)
+            continue
+        variable = free_name(name, group)
+        dims = tuple(f"{variable}_dim_{i}" for i in range(array.ndim))
+        if name.startswith("counts."):
+            replicas, pairs = run.counts.status.shape[1], run.counts.attempted.shape[1]
+            by_pair = name.rpartition(".")[2] in ("attempted", "accepted", "correction")
+            size = array.shape[1] if array.ndim == 2 else 0
+            second = "pair" if by_pair and size == pairs else "replica" if size == replicas else dims[-1]
+            dims = ("chain", second)[: array.ndim]
+        group[variable] = (dims, array, name)
+        tree.places[name] = Place("run", variable)
+    tree.groups["run"] = group
+
+
+def add_accumulated(run: RunRecord, tree: Tree) -> None:
+    """``accumulated``: what came of the accumulators, one variable for each array."""
+    found: dict[str, Any] = {}
+    for name, result in run.accumulated.items():
+        fields = result._asdict() if hasattr(result, "_asdict") else getattr(result, "__dict__", {})
+        for field, value in fields.items():
+            if isinstance(value, np.ndarray | np.generic | int | float):
+                array = np.asarray(value)
+                variable = free_name(f"{name}.{field}", found)
+                found[variable] = (tuple(f"{variable}_dim_{i}" for i in range(array.ndim)), array, f"{field} of {name}")
+    tree.groups["accumulated"] = found
+
+
+LONGEST_ATTRIBUTE = 32_000  # bytes; netCDF holds 64 KB of them
+
+
+def to_datatree(run: RunRecord, names: Sequence[str] | None = None) -> "xarray.DataTree":
+    """``run`` as ``Run.to_datatree`` explains it."""
+    contents = contents_of(run)
+    return planted(run, grow(run, contents), contents, names)
+
+
+def planted(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[str] | None) -> "xarray.DataTree":
+    """The tree as xarray's, with its attributes."""
+    xarray = optional("xarray", "io")
+    attributes = attributes_of(run, contents)
+    sets = {"/": xarray.Dataset(attrs=attributes)}
+    labels = None if names is None else check_names(names, run.problem.target.dim)
+    for group, variables in tree.groups.items():
+        if not variables:
+            continue
+        coordinates: dict[str, Any] = dict(tree.coordinates.get(group, {}))
+        if any("x_dim" in dims for dims, _, _ in variables.values()):
+            coordinates["x_dim"] = (("x_dim",), np.arange(run.problem.target.dim) if labels is None else labels)
+        own = (
+            {"resample_seed": str(resample_seed(run))}
+            if group == "posterior" and run.replica_weights is not None
+            else {}
+        )
+        schema = ("inference_library", "inference_library_version", "created_at", "sampling_time", "tuning_steps")
+        sets[group] = xarray.Dataset(
+            {name: (dims, values, {"description": said}) for name, (dims, values, said) in variables.items()},
+            coords=coordinates,
+            attrs={**{name: attributes[name] for name in schema}, **own},
+        )
+    return xarray.DataTree.from_dict(sets)
+
+
+def check_names(names: Any, dim: int) -> list[str]:
+    """Names of the coordinates. Raises TypeError or ValueError where they are not one string for each."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"names must be a sequence of strings, got {names!r}")
+    if len(names) != dim or len(set(names)) != dim:
+        raise ValueError(f"names must be {dim} different ones, one for each coordinate, got {list(names)!r}")
+    return list(names)
+
+
+def attributes_of(run: RunRecord, contents: Contents) -> dict[str, Any]:
+    """All that repeats the run, and what ArviZ's schema asks for."""
+    header = json.loads(contents.header)
+    whole = {
+        "inference_library": "manymodes",
+        "inference_library_version": run.made_with.get("manymodes", "unknown"),
+        "created_at": header["created_at"],
+        "sampling_time": run.elapsed,
+        "tuning_steps": run.burn_in,
+        "problem": json.dumps(header["description"]["problem"], ensure_ascii=False),
+        "sampler": json.dumps(header["description"]["sampler"], ensure_ascii=False),
+        "problem_name": run.problem.name,
+        "sampler_name": run.sampler.name,
+        "seed": str(run.seed),
+        "made_with": json.dumps(run.made_with, ensure_ascii=False),
+        "interrupted": int(run.interrupted),
+        "elapsed": run.elapsed,
+    }
+    counts = ("n_steps", "total_steps", "burn_in", "thin", "sampling_steps", "gradient_evaluations")
+    whole |= {name: str(getattr(run, name)) for name in counts}
+    too_long = "too long for an attribute; a saved file has it in 'header' of the group 'run'"
+    return {
+        name: too_long if isinstance(value, str) and len(value.encode()) > LONGEST_ATTRIBUTE else value
+        for name, value in whole.items()
+    }

@@ -1,0 +1,424 @@
+"""Problem and sampler in words and numbers: all that determines a run's bits, as JSON and arrays, and back."""
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import schedules
+from ..._compiler.disk_cache import environment
+from ..._compiler.function_digest import BITS, as_described_now, describe_function, stored_name
+from ..._engine.job import Paths
+from ...boundaries.rules import STORED_KINDS, Boundary
+from ...dynamics import (
+    Dynamics,
+    descent,
+    hmc,
+    langevin,
+    mala,
+    nose_hoover,
+    preconditioned_langevin,
+    underdamped_langevin,
+)
+from ...errors import CheckpointError, Unavailable, check_flag
+from ...problem.definition import Problem, Target, as_problem
+from ...samplers.sampler import Sampler
+from ...schedules import Schedule, evaluate
+from ...tempering import ContinuousTempering, Contour, Partition, ReplicaExchange, Stein
+from ...tempering.contour_tempering import StepDecay
+from ...tempering.exchange import AdaptedCorrection, EstimatedCorrection
+
+if TYPE_CHECKING:
+    from ..._engine.job import Job
+
+__all__ = ["describe", "differences", "environment", "from_json", "rebuild_sampler", "to_json"]
+
+# Where two descriptions differ, in words.
+
+Description = dict[str, Any]
+
+
+def differences(saved: Any, now: Any, *, portable: bool = False) -> list[str]:
+    """Where two descriptions differ, in words: 'sampler.step_sizes[0]: 0.01 there, 0.02 here'.
+
+    ``saved`` is what is 'there', ``now`` what is 'here'. portable: leave out code compiled by another version of
+    Python, which cannot be compared, and versions of installed packages.
+    """
+    return list(compare("", saved, now, portable))
+
+
+def compare(path: str, saved: Any, now: Any, portable: bool) -> Any:
+    """The differences below ``path``, one by one."""
+    if isinstance(saved, dict) and isinstance(now, dict) and saved.get("type") == now.get("type"):
+        if "code" in saved and "code" in now:
+            saved, now, found = compare_code(path, saved, now, portable)
+            yield from found
+        for key in [*saved, *(key for key in now if key not in saved)]:
+            below = f"{path}.{key}" if path else key
+            if key in saved and key in now:
+                yield from compare(below, saved[key], now[key], portable)
+            else:
+                yield f"{below}: {shown(saved.get(key), key in saved)} there, {shown(now.get(key), key in now)} here"
+    elif isinstance(saved, list) and isinstance(now, list) and len(saved) == len(now):
+        for i, (a, b) in enumerate(zip(saved, now, strict=True)):
+            yield from compare(f"{path}[{i}]", a, b, portable)
+    elif isinstance(saved, np.ndarray) and isinstance(now, np.ndarray):
+        yield from compare_arrays(path, saved, now)
+    elif not same_value(saved, now):
+        yield f"{path}: {shown(saved)} there, {shown(now)} here"
+
+
+def compare_code(path: str, saved: Description, now: Description, portable: bool) -> tuple[Any, Any, list[str]]:
+    """What remains to be compared of two functions, and what differs in their code."""
+    apart = ("python", "code", "packages", *(() if "references" in saved else ("references",)))  # of earlier versions
+    left = [{key: item for key, item in d.items() if key not in apart} for d in (saved, now)]
+    found = []
+    if saved["python"] != now["python"]:
+        if not portable:
+            found.append(f"{path}: compiled by Python {saved['python']} there, {now['python']} here")
+    else:
+        names = sorted(saved["code"].keys() | now["code"].keys())
+        other = [name for name in names if saved["code"].get(name) != now["code"].get(name)]
+        if other:
+            found.append(f"{path}: other code of {', '.join(other)}")
+    if not portable:
+        found += [f"{path}.packages.{line}" for line in differences(saved["packages"], now["packages"])]
+    return *left, found  # type: ignore[return-value]
+
+
+def compare_arrays(path: str, saved: Any, now: Any) -> Any:
+    """The difference of two arrays: their kind, their shape or the first entry that differs."""
+    if saved.dtype != now.dtype:
+        yield f"{path}: an array of {saved.dtype} there, of {now.dtype} here"
+    elif saved.shape != now.shape:
+        yield f"{path}: shape {saved.shape} there, {now.shape} here"
+    else:
+        other = saved != now
+        if saved.dtype.kind == "f":
+            other &= ~(np.isnan(saved) & np.isnan(now))
+        places = np.argwhere(other)
+        if len(places):
+            first = tuple(places[0])
+            further = f", and {len(places) - 1} further entries" if len(places) > 1 else ""
+            where = ", ".join(map(str, first))
+            yield f"{path}[{where}]: {shown(saved[first].item())} there, {shown(now[first].item())} here{further}"
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two plain values are equal; nan equals nan, True is not 1."""
+    if isinstance(a, bool) != isinstance(b, bool) or isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return False
+    return bool(a == b or (a != a and b != b))
+
+
+def shown(value: Any, there: bool = True) -> str:
+    """A value in few words."""
+    if not there:
+        return "nothing"
+    if isinstance(value, dict):
+        return str(value.get("type", value.get("function", value.get("name", "something"))))
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+# A sampler from its description: known constructors get numbers, and nothing else runs.
+
+KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        ReplicaExchange, EstimatedCorrection, AdaptedCorrection, Contour, Partition, StepDecay, ContinuousTempering,
+        Stein, Boundary,
+    )
+}  # fmt: skip
+SCHEDULES: dict[str, Any] = {
+    make.__name__: make
+    for make in (
+        schedules.constant, schedules.exponential_decay, schedules.polynomial_decay, schedules.cosine_cycles,
+        schedules.custom,
+    )
+}  # fmt: skip
+KNOWN = (
+    langevin(), preconditioned_langevin(), preconditioned_langevin(drift_correction=False), underdamped_langevin(),
+    nose_hoover(), nose_hoover(by_coordinate=True), mala(), hmc(), descent(), descent(preconditioned=False),
+)  # fmt: skip
+
+
+def rebuild_sampler(description: Any) -> Sampler:
+    """The sampler of ``describe(...)['sampler']``; equal to the one described where its parts are the toolkit's.
+
+    Parts are made by the toolkit's own constructors from numbers and strings alone, and are checked as ever. Dynamics
+    and functions of the user's own, of which a description has only the name, raise UnavailableError when used.
+    Raises ValueError where the description is none of a sampler.
+    """
+    try:
+        return Sampler(
+            name=text(description["name"]),
+            step_sizes=values(description["step_sizes"]),
+            temperatures=values(description["temperatures"]),
+            dynamics=rebuild_dynamics(description["dynamics"]),
+            schedule=rebuild_schedule(description["schedule"]),
+            tempering=rebuild_part(description["tempering"]),
+            boundary=rebuild_part(description["boundary"]),
+            gradient_noise=description["gradient_noise"],
+            energy_noise=description["energy_noise"],
+        )
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"the description of the sampler is incomplete or malformed: {error!r}") from error
+
+
+def text(value: Any) -> str:
+    """``value``, which must be a string."""
+    if not isinstance(value, str):
+        raise TypeError(f"a name must be a string, got {value!r}")
+    return value
+
+
+def values(given: Any) -> Any:
+    """Step sizes or temperatures."""
+    return given if isinstance(given, np.ndarray) else tuple(given)
+
+
+def rebuild_dynamics(description: Any) -> Dynamics:
+    """The toolkit's dynamics of that function and form, with the numbers described; else one that cannot move."""
+    fields = {name: description[name] for name in Dynamics._fields if name != "random_length"}
+    fields["random_length"] = check_flag("random_length", description.get("random_length", False))
+    fields |= {name: tuple(fields[name]) for name in ("parameters", "memory", "memory_start")}
+    move = fields.pop("move")
+    for known in KNOWN:
+        found = stored_name(known.move) == move["function"]
+        form = ("has_momentum", "memory", "needs_curvature", "draws_noise")
+        sizes = [len(fields[name]) == len(getattr(known, name)) for name in ("parameters", "memory_start")]
+        leaps = (fields["leapfrogs"] > 0, fields["gradients"] - fields["leapfrogs"])
+        same = leaps == (known.leapfrogs > 0, known.gradients - known.leapfrogs)
+        if found and same and all(sizes) and all(fields[name] == getattr(known, name) for name in form):
+            return Dynamics(move=known.move, **fields)
+    return Dynamics(move=Unavailable(f"the move of dynamics {fields['name']!r}", move), **fields)
+
+
+def rebuild_schedule(description: Any) -> schedules.Schedule:
+    """The schedule of that constructor and arguments; of one's own, one that cannot be evaluated."""
+    arguments = dict(description)
+    kind = arguments.pop("type")
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            arguments[name] = Unavailable(f"{name} of the schedule", value)
+    if kind == "own":
+        return schedules.Schedule(**arguments)
+    if kind not in SCHEDULES:
+        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {kind!r}")
+    return SCHEDULES[kind](**arguments)  # type: ignore[no-any-return]
+
+
+def rebuild_part(description: Any) -> Any:
+    """A tempering, boundary or part of one, by its kind and fields; numbers and strings as they are."""
+    if not isinstance(description, dict):
+        return description
+    fields = dict(description)
+    kind = fields.pop("type")
+    if kind not in KINDS:
+        raise ValueError(f"a part must be one of {', '.join(KINDS)}, got {kind!r}")
+    if kind == Boundary.__name__:
+        fields["kind"] = {stored: own for own, stored in STORED_KINDS.items()}.get(fields["kind"], fields["kind"])
+    return KINDS[kind](**{name: rebuild_part(value) for name, value in fields.items()})
+
+
+PARTS = (
+    ReplicaExchange, EstimatedCorrection, AdaptedCorrection, Contour, Partition, StepDecay, ContinuousTempering, Stein,
+    Boundary,
+)  # fmt: skip
+
+
+def describe(problem: Any, sampler: Sampler) -> Description:
+    """All that determines the bits of a run of ``sampler`` on ``problem``, but seed, steps and start.
+
+    Nested dictionaries of numbers, strings, None, lists and arrays, with the keys 'problem' and 'sampler'. Functions
+    are described by ``function_digest.describe_function``. A problem's truth is not part of it, nor how the process
+    calls a Python function. Raises TypeError where ``problem`` is none.
+    """
+    return {"problem": describe_problem(as_problem(problem)), "sampler": describe_sampler(sampler)}
+
+
+def describe_problem(problem: Problem) -> Description:
+    """The target, and the domain where there is one."""
+    domain = problem.domain
+    shape = domain and {
+        "name": domain.name,
+        "dim": domain.dim,
+        "look": describe_function(domain.look),
+        "real": domain.real,
+        "whole": domain.whole,
+    }
+    return {"target": describe_target(problem.target), "domain": shape}
+
+
+def describe_target(target: Target) -> Description:
+    """A target's numbers and its block function; or the Python function behind it, whose handle is no number of it."""
+    calls_python = target.callback is not None
+    return {
+        "name": target.name,
+        "dim": int(target.dim),
+        "scratch_rows": int(target.scratch_rows),
+        "stochastic": bool(target.stochastic),
+        "parameters": np.zeros(0) if calls_python else target.parameters,
+        "energy_gradient": describe_function(target.callback.function if calls_python else target.energy_gradient),
+    }
+
+
+def describe_sampler(sampler: Sampler) -> Description:
+    """A sampler's parts, each with all its numbers."""
+    dynamics: Dynamics = sampler.dynamics
+    return {
+        "name": sampler.name,
+        "step_sizes": values_of(sampler.step_sizes),
+        "temperatures": values_of(sampler.temperatures),
+        "dynamics": describe_dynamics(dynamics),
+        "schedule": describe_schedule(sampler.schedule),
+        "tempering": plain(sampler.tempering),
+        "boundary": plain(sampler.boundary),
+        "gradient_noise": plain(sampler.gradient_noise),
+        "energy_noise": plain(sampler.energy_noise),
+    }
+
+
+def describe_dynamics(dynamics: Dynamics) -> Description:
+    """The fields of dynamics; random_length only where it is so, as files from before it was a field have none."""
+    fields = {field: plain(getattr(dynamics, field)) for field in Dynamics._fields}
+    return fields if dynamics.random_length else {k: v for k, v in fields.items() if k != "random_length"}
+
+
+def values_of(values: Any) -> Any:
+    """Values by replica as a list, those by chain and replica as an array."""
+    return np.array(values) if isinstance(values[0], tuple) else list(values)
+
+
+def describe_schedule(schedule: Schedule) -> Description:
+    """A schedule's constructor and arguments; of one of the user's own, its function."""
+    if schedule.made_by is None:
+        own = {"name": schedule.name, "factors": plain(schedule.factors), "keeps_all": bool(schedule.keeps_all)}
+        return {"type": "own", **own}
+    kind, arguments = schedule.made_by
+    return {"type": kind, **{name: plain(value) for name, value in arguments.items()}}
+
+
+def plain(value: Any) -> Any:
+    """A part or a number of one as dictionaries, lists, arrays, strings and Python's numbers."""
+    if isinstance(value, PARTS):
+        fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        if isinstance(value, Boundary):
+            fields["kind"] = STORED_KINDS.get(value.kind, value.kind)
+        return {"type": type(value).__name__, **fields}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return describe_function(value) if callable(value) else value
+
+
+def to_json(description: Description) -> tuple[str, dict[str, Any]]:
+    """``description`` as JSON, and its arrays by the names that stand for them there; ``from_json`` undoes it.
+
+    Floats keep every bit; inf and nan, which JSON does not have, are written as objects.
+    """
+    arrays: dict[str, Any] = {}
+
+    def encoded(value: Any, path: str) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays[path] = value
+            return {"$array": path}
+        if isinstance(value, dict):
+            return {key: encoded(item, f"{path}.{key}" if path else key) for key, item in value.items()}
+        if isinstance(value, list):
+            return [encoded(item, f"{path}[{i}]") for i, item in enumerate(value)]
+        if isinstance(value, float) and not np.isfinite(value):
+            return {"$float": repr(value)}
+        return value
+
+    return json.dumps(encoded(description, ""), allow_nan=False, ensure_ascii=False), arrays
+
+
+def from_json(text: str, arrays: dict[str, Any]) -> Any:
+    """What ``to_json`` was given. Raises ValueError where ``text`` is no such JSON or an array is not there."""
+
+    def decode(found: dict[str, Any]) -> Any:
+        if found.keys() == {"$array"}:
+            if found["$array"] not in arrays:
+                raise ValueError(f"array {found['$array']!r} of the description is missing")
+            return arrays[found["$array"]]
+        if found.keys() == {"$float"}:
+            return float(found["$float"])
+        return as_described_now(found) if found.keys() >= {"function", "code", "values"} else found
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"JSON has no {constant}")
+
+    try:
+        return json.loads(text, object_hook=decode, parse_constant=refuse)
+    except (RecursionError, TypeError) as error:
+        raise ValueError(f"the description cannot be read: {error}") from None
+
+
+# Whether a saved run is the one asked for now: what is compared, and in what words the difference is told.
+
+MOST = 5  # differences that a message tells
+STRIDE = 2**20  # steps of a schedule that are compared at a time
+
+
+def asked_for(job: "Job", kind: str) -> Description:
+    """All that determines what a run gives, but its number of steps."""
+    return {
+        "toolkit": {"bits": BITS},
+        "called": kind,
+        "dtype": job.dtype,
+        "seed": job.seed,
+        "n_chains": len(job.init),
+        "burn_in": job.burn_in,
+        "thin": job.thin,
+        "keep_replicas": job.keep_replicas,
+        "keep_energies": job.keep_energies,
+        "keep_statistics": job.keep_statistics,
+        "trace_every": job.trace_every,
+        "accumulators": {name: describe_function(accumulator) for name, accumulator in job.accumulators.items()},
+        **describe(job.problem, job.asked),
+        "init": job.init,
+    }
+
+
+def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], asked: Description) -> None:
+    """Raise CheckpointError where the run of a journal's head is not the one ``asked`` for, naming the differences."""
+    try:
+        saved = from_json(info["description"], arrays)
+        if "bits" not in saved["toolkit"]:
+            raise CheckpointError(
+                f"checkpoint {paths.state!r} was made by a toolkit that noted its sources and not its bits, so whether "
+                "it can go on is not known; give another path, or delete it"
+            )
+        found = differences(saved, asked)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{paths.journal!r} cannot be read: {error!r}") from None
+    if found:
+        more = f"; and {len(found) - MOST} more" if len(found) > MOST else ""
+        raise CheckpointError(
+            f"checkpoint {paths.state!r} is of another run: {'; '.join(found[:MOST])}{more}. There is the checkpoint, "
+            "here is this call; ask for the same run, or give another path"
+        )
+
+
+def check_extension(job: "Job", paths: Paths, done: int, total: int) -> None:
+    """Raise CheckpointError where ``done`` steps of a run of ``total`` are not those of a run of the job's."""
+    if job.n_steps < done:
+        raise CheckpointError(
+            f"n_steps must be ≥ {done}, the steps that checkpoint {paths.state!r} has done, got {job.n_steps}"
+        )
+    if job.n_steps == total:
+        return
+    for first in range(0, done, STRIDE):
+        steps = np.arange(first, min(first + STRIDE, done))
+        then, now = evaluate(job.sampler.schedule, steps, total), evaluate(job.sampler.schedule, steps, job.n_steps)
+        if not all(np.array_equal(a, b) for a, b in zip(then, now, strict=True)):
+            raise CheckpointError(
+                f"n_steps must be {total}, with which checkpoint {paths.state!r} was made, got {job.n_steps}: schedule "
+                f"{job.sampler.schedule.name} depends on it, and the {done} steps done would have been others"
+            )

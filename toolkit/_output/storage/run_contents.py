@@ -1,0 +1,244 @@
+"""What a saved run is made of, one JSON text with named arrays beside it, and the run of them again."""
+
+import hashlib
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._compiler.function_digest import name_without_modules, stored_name
+from ..._engine.record import AnyRun, Counts, RunRecord, Statistics, Trace
+from ...accumulators.cells import HistogramSoFar
+from ...accumulators.energies import BestPoint, EnergiesSoFar
+from ...accumulators.grid_kl import KlSoFar
+from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar
+from ...errors import LoadError, Unavailable
+from ...problem.definition import Domain, Problem, Target
+from ...tempering.contour_tempering import Contour
+from ...tempering.exchange import ReplicaExchange
+from .description import describe, from_json, rebuild_sampler, to_json
+
+FORMAT = 1
+NUMBERS = ("n_steps", "total_steps", "burn_in", "thin", "sampling_steps", "gradient_evaluations")
+RESULTS = {
+    stored_name(kind): kind
+    for kind in (MomentsSoFar, BatchMeansSoFar, HistogramSoFar, KlSoFar, EnergiesSoFar, BestPoint)
+}
+ARRAYS = ("init", "replica_draws", "steps", "energies", "replica_weights")
+
+
+class Contents(NamedTuple):
+    """A run as text and arrays: ``header`` is JSON that names the arrays by path, see ``description.to_json``."""
+
+    header: str
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the header and of every array's name, type, shape and bytes."""
+        digest = hashlib.sha256(self.header.encode())
+        for name in sorted(self.arrays):
+            array = self.arrays[name]
+            digest.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+            for part in pieces(array):
+                digest.update(part)
+        return digest.hexdigest()
+
+
+def pieces(array: NDArray[Any]) -> Any:
+    """The bytes of an array in order, without a copy of all of it where it is not contiguous."""
+    if array.flags.c_contiguous or array.ndim < 2:
+        yield np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    else:
+        for part in array:
+            yield from pieces(part)
+
+
+def contents_of(run: RunRecord) -> Contents:
+    """All of ``run``."""
+    trace = run.trace and {
+        "steps": run.trace.steps,
+        "names": list(run.trace.fields),
+        "fields": list(run.trace.fields.values()),
+        "theta": run.trace.theta,
+    }
+    nested = {
+        "format": FORMAT,
+        "created_at": datetime.now(UTC).isoformat(),
+        "description": describe(run.problem, run.sampler),
+        "seed": int(run.seed),
+        **{name: int(getattr(run, name)) for name in NUMBERS},
+        "elapsed": float(run.elapsed),
+        "interrupted": bool(run.interrupted),
+        "made_with": dict(run.made_with),
+        **{name: getattr(run, name) for name in ARRAYS},
+        "statistics": run.statistics and run.statistics._asdict(),
+        "counts": run.counts._asdict(),
+        "trace": trace,
+        "accumulated": {"names": list(run.accumulated), "results": [nested_of(r) for r in run.accumulated.values()]},
+    }
+    return Contents(*to_json(nested))
+
+
+def nested_of(value: Any) -> Any:
+    """An accumulator's result as dictionaries, lists and arrays; a NamedTuple says which it is."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {
+            "type": stored_name(type(value)),
+            "fields": {name: nested_of(item) for name, item in value._asdict().items()},
+        }
+    if isinstance(value, SimpleNamespace):
+        return {"type": "", "fields": {name: nested_of(item) for name, item in vars(value).items()}}
+    if isinstance(value, tuple | list):
+        return [nested_of(item) for item in value]
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    return value
+
+
+def result_of(nested: Any) -> Any:
+    """An accumulator's result again: one of ``RESULTS``, or else a plain namespace of the same fields."""
+    if isinstance(nested, list):
+        return [result_of(item) for item in nested]
+    if not isinstance(nested, dict):
+        return nested
+    fields = {name: result_of(item) for name, item in nested["fields"].items()}
+    kind: Any = RESULTS.get(name_without_modules(nested["type"]))
+    if kind is not None and kind._fields == tuple(fields):
+        return kind(**fields)
+    return SimpleNamespace(**fields)
+
+
+def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun]) -> AnyRun:
+    """The run of which these are the contents, on ``problem`` or on what stands in for it.
+
+    Raises ValueError, KeyError, TypeError or AttributeError where they are malformed.
+    """
+    nested = from_json(contents.header, contents.arrays)
+    if nested["format"] != FORMAT:
+        raise LoadError(f"format must be {FORMAT}, got {nested['format']!r}: it was written by another version")
+    trace, statistics, accumulated = nested["trace"], nested["statistics"], nested["accumulated"]
+    counts = Counts(**nested["counts"])
+    check_arrays([nested["init"], nested["replica_draws"], nested["steps"], *counts])
+    fields: dict[str, Any] = {name: number(nested[name]) for name in NUMBERS} | {name: nested[name] for name in ARRAYS}
+    run = run_class(
+        problem=stand_in(nested["description"]["problem"]) if problem is None else problem,
+        sampler=rebuild_sampler(nested["description"]["sampler"]),
+        seed=number(nested["seed"]),
+        **fields,
+        elapsed=float(nested["elapsed"]),
+        interrupted=bool(nested["interrupted"]),
+        made_with={str(name): str(value) for name, value in nested["made_with"].items()},
+        statistics=statistics and Statistics(**statistics),
+        counts=counts,
+        trace=trace
+        and Trace(trace["steps"], dict(zip(trace["names"], trace["fields"], strict=True)), theta=trace["theta"]),
+        accumulated=dict(zip(accumulated["names"], map(result_of, accumulated["results"]), strict=True)),
+    )
+    check_counted(run)
+    check_consistent(run)
+    return run
+
+
+def check_counted(run: RunRecord) -> None:
+    """Raise ValueError where the numbers of a run's steps cannot be those of one run."""
+    if not run.thin >= 1 or not run.burn_in <= run.total_steps or not run.n_steps <= run.total_steps:
+        raise ValueError(
+            f"{run.n_steps} steps of {run.total_steps}, burn_in={run.burn_in} and thin={run.thin} are of no run"
+        )
+    if run.sampling_steps > run.n_steps or run.seed >= 2**64 or not 0.0 <= run.elapsed < np.inf:
+        raise ValueError(
+            f"{run.sampling_steps} of {run.n_steps} steps, seed={run.seed} and elapsed={run.elapsed} are of no run"
+        )
+    steps = run.steps
+    if steps.ndim != 1 or steps.dtype.kind not in "iu" or (steps < 0).any() or (np.diff(steps) <= 0).any():
+        raise ValueError(f"the steps of the draws must be integers ≥ 0 that increase, got {steps!r:.200}")
+    if steps.size and steps[-1] >= run.n_steps:
+        raise ValueError(f"the steps of the draws must be below the {run.n_steps} steps done, got {steps[-1]}")
+
+
+def check_consistent(run: RunRecord) -> None:
+    """Raise ValueError where an array of a run has another kind or shape than its draws, sampler and problem say."""
+    shape, dim, replicas = run.replica_draws.shape, run.problem.target.dim, run.sampler.n_replicas
+    if len(shape) != 4 or shape[3] != dim or shape[2] != run.steps.size:
+        raise ValueError(f"draws of shape {shape} are not those of {run.steps.size} steps on {run.problem.name!r}")
+    chains, kept, counts = shape[0], shape[1], run.counts
+    if chains < 1 or kept not in (run.sampler.n_target_replicas, replicas):
+        raise ValueError(f"draws of shape {shape} are not those of chains of {replicas} replicas")
+    if run.sampler.n_chains not in (None, chains):
+        raise ValueError(f"draws of shape {shape} are not those of {run.sampler.n_chains} chains")
+    draw = (chains, kept, shape[2])
+    pairs = (chains, replicas - 1) if isinstance(run.sampler.tempering, ReplicaExchange) else (chains, 0)
+    contour = run.sampler.tempering if isinstance(run.sampler.tempering, Contour) else None
+    bins = contour and contour.partition and contour.partition.n_bins
+    tables = ((chains, bins or counts.theta.shape[-1]) if contour else (0, 0), (0, 0))  # a chunk of a stream has none
+    wanted: list[tuple[str, Any, str, tuple[tuple[int, ...], ...]]] = [
+        ("replica_draws", run.replica_draws, "f", (shape,)),
+        ("init", run.init, "f", ((chains, replicas, dim),)),
+        ("energies", run.energies, "f", (draw,)),
+        ("replica_weights", run.replica_weights, "f", (draw,)),
+    ]
+    for name in Statistics._fields if run.statistics else ():
+        wanted.append((f"statistics.{name}", getattr(run.statistics, name), "iu", (draw,)))
+    for name in ("status", "bounces", "fallbacks", "accepted_moves"):
+        wanted.append((f"counts.{name}", getattr(counts, name), "iu", ((chains, replicas),)))
+    for name, kinds in (("attempted", "iu"), ("accepted", "iu"), ("correction", "f")):
+        wanted.append((f"counts.{name}", getattr(counts, name), kinds, (pairs,)))
+    wanted.append(("counts.round_trips", counts.round_trips, "iu", ((chains,) if pairs[1] else (0,), (chains,))))
+    wanted.append(("counts.outside", counts.outside, "iu", ((chains, 3) if contour else (0, 0),)))
+    for name, kinds in (("theta", "f"), ("earlier_theta", "f"), ("visits", "iu")):
+        wanted.append((f"counts.{name}", getattr(counts, name), kinds, tables))
+    if run.trace is not None:
+        check_arrays([run.trace.steps, *run.trace.fields.values()])
+        times = run.trace.steps.size
+        wanted.append(("trace.steps", run.trace.steps, "iu", ((times,),)))
+        for name, values in run.trace.fields.items():
+            wanted.append((f"trace.{name}", values, "f", ((chains, replicas, times),)))
+        wanted.append(("trace.theta", run.trace.theta, "f", ((chains, times, tables[0][1]),)))
+    for name, values, kinds, shapes in wanted:
+        if values is not None:
+            check_arrays([values])
+            if values.dtype.kind not in kinds or values.shape not in shapes:
+                raise ValueError(
+                    f"{name} of shape {values.shape} and type {values.dtype} does not fit draws of shape {shape}: it "
+                    f"must have shape {' or '.join(map(str, dict.fromkeys(shapes)))}"
+                )
+    for name in Counts._fields:
+        values = getattr(counts, name)
+        if values.dtype.kind in "iu" and (values < 0).any():
+            raise ValueError(f"counts.{name} must be ≥ 0, got {values.min()}")
+    if (counts.accepted > counts.attempted).any():
+        raise ValueError("counts.accepted must be at most counts.attempted")
+    if run.replica_weights is not None and not (run.replica_weights >= 0.0).all():
+        raise ValueError("replica_weights must be ≥ 0")
+
+
+def check_arrays(values: list[Any]) -> None:
+    """Raise TypeError where one of ``values`` is no array of numbers."""
+    for value in values:
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+            raise TypeError(f"an array of numbers is missing, got {value!r}")
+
+
+def number(value: Any) -> int:
+    """``value``, which must be a whole number ≥ 0."""
+    if type(value) is not int or value < 0:
+        raise TypeError(f"a count must be a whole number, got {value!r}")
+    return value
+
+
+def stand_in(description: Any) -> Problem:
+    """A problem with the name, dimension and numbers of the one described; evaluating it raises UnavailableError."""
+    target, domain = description["target"], description["domain"]
+    block = Unavailable(f"target {target['name']!r}", target["energy_gradient"])
+    look = domain and Unavailable(f"domain {domain['name']!r}", domain["look"])
+    shape = domain and Domain(domain["name"], number(domain["dim"]), look, domain["real"], domain["whole"], look)
+    return Problem(
+        Target(
+            target["name"], target["dim"], block, target["parameters"], target["scratch_rows"],
+            stochastic=bool(target["stochastic"]),
+        ),
+        shape,
+    )  # fmt: skip

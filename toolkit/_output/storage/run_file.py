@@ -1,0 +1,163 @@
+"""Save a run: all of it, in one of three formats, written whole or not at all; and load it again."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..._engine.record import AnyRun, RunRecord
+from ...errors import LoadError
+from ...problem.definition import as_problem
+from .description import describe_problem, differences, from_json
+from .formats import read_netcdf, read_npz, read_zarr, write_netcdf, write_npz, write_zarr
+from .run_contents import Contents, contents_of, run_of, stand_in
+
+SUFFIXES = (".npz", ".nc", ".zarr", ".zarr.zip")
+READERS: dict[str, Callable[[Path], tuple[Contents, str]]] = {
+    ".npz": read_npz,
+    ".nc": read_netcdf,
+    ".zarr": read_zarr,
+    ".zarr.zip": read_zarr,
+}
+FOREIGN = "is there already and is no saved run, so it is left alone"
+
+
+def save(run: RunRecord, path: "str | os.PathLike[str]") -> None:
+    """Write ``run`` to ``path``, as ``Run.save`` explains it."""
+    place, suffix = checked_path(path)
+    writers: dict[str, Callable[[RunRecord, Contents, Path], None]] = {
+        ".npz": write_npz, ".nc": write_netcdf, ".zarr": write_zarr, ".zarr.zip": write_zarr,
+    }  # fmt: skip
+    place = Path(os.path.realpath(place))
+    check_replaceable(place, suffix)
+    contents = contents_of(run)
+    # A folder of its own beside the place, so that what is broken off is never taken for a run, nor met by another.
+    work = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".unfinished", dir=place.parent))
+    try:
+        new = work / f"run{suffix.removesuffix('.zip')}"
+        writers[suffix](run, contents, new)
+        if suffix == ".zarr.zip":
+            new = zipped(new, work / "run.zarr.zip")
+        flush(new)
+        replace(new, place)
+        with contextlib.suppress(OSError):  # not every system can flush a folder
+            flush(place.parent, below=False)
+    finally:
+        remove(work)
+
+
+def read_run(path: "str | os.PathLike[str]", problem: Any, run_class: type[AnyRun]) -> AnyRun:
+    """The run in the file at ``path``, as ``toolkit.load`` explains it, made a ``run_class``."""
+    place, suffix = checked_path(path)
+    given = None if problem is None else as_problem(problem)
+    if not place.exists():
+        raise FileNotFoundError(f"path must be a saved run, and there is nothing at {str(place)!r}")
+    with naming(place):
+        contents, checksum = READERS[suffix](place)
+        if contents.checksum != checksum:
+            raise LoadError("its contents do not fit their checksum: it was damaged or edited")
+        if given is not None:
+            described = from_json(contents.header, contents.arrays)["description"]["problem"]
+            stand_in(described)
+    if given is not None:
+        found = differences({"problem": described}, {"problem": describe_problem(given)}, portable=True)
+        if found:
+            raise ValueError(f"problem must be the one of the run in {str(place)!r}, but differs: {'; '.join(found)}")
+    with naming(place):
+        return run_of(contents, given, run_class)
+
+
+@contextlib.contextmanager
+def naming(place: Path) -> Any:
+    """Turn what a malformed file raises into a LoadError that names the file; what the system refuses stays."""
+    try:
+        yield
+    except (ImportError, PermissionError):
+        raise
+    except LoadError as error:
+        raise LoadError(f"{str(place)!r} holds no run that can be loaded: {error}") from error
+    except Exception as error:
+        raise LoadError(
+            f"{str(place)!r} holds no run that can be loaded: it is torn, or is none ({type(error).__name__}: {error})"
+        ) from error
+
+
+def checked_path(path: Any) -> tuple[Path, str]:
+    """``path`` and its suffix. Raises TypeError or ValueError where it is no path or ends in none of the suffixes."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a string or a path, got {path!r} of type {type(path).__name__}")
+    name = os.fspath(path)
+    if not isinstance(name, str) or "\0" in name:
+        raise ValueError(f"path must be text without null characters, got {path!r}")
+    for suffix in SUFFIXES:
+        if name.endswith(suffix) and Path(name).name != suffix:
+            return Path(name), suffix
+    raise ValueError(f"path must end in one of {', '.join(SUFFIXES)}, got {name!r}")
+
+
+def check_replaceable(place: Path, suffix: str) -> None:
+    """Raise ValueError where something else than a file or a saved run is at ``place``."""
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"path must lie in a folder that is there, got {str(place)!r}")
+    if not place.exists():
+        return
+    if suffix != ".zarr" and not place.is_file():
+        raise ValueError(f"path must be free or a file, but {str(place)!r} {FOREIGN}")
+    if suffix == ".zarr" and not (place / "run" / "checksum").is_dir():
+        raise ValueError(f"path must be free or a saved run, but {str(place)!r} {FOREIGN}")
+
+
+def zipped(folder: Path, archive: Path) -> Path:
+    """All files of ``folder`` in one ``archive``, stored as they are."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as bundle:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                bundle.write(file, file.relative_to(folder).as_posix())
+    return archive
+
+
+def flush(path: Path, below: bool = True) -> None:
+    """Have the system write a file, or a folder with what is in it, to the disk."""
+    for item in [*(sorted(path.rglob("*")) if below and path.is_dir() else ()), path]:
+        handle = os.open(item, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, into which Zarr's threads may still write for a moment after one of them has failed."""
+    for _ in range(100):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.02)
+
+
+def replace(new: Path, place: Path) -> None:
+    """Put ``new`` at ``place``; a folder that was there is moved aside first, and goes once the new one is in place.
+
+    Where the system breaks down between the two it is found beside, whole, in a folder ``.….replaced``.
+    """
+    if not place.is_dir():
+        os.replace(new, place)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".replaced", dir=place.parent))
+    try:
+        os.rename(place, aside / place.name)
+        try:
+            os.rename(new, place)
+        except BaseException:
+            os.rename(aside / place.name, place)
+            raise
+    except BaseException:
+        with contextlib.suppress(OSError):  # it holds the old one where that could not be moved back
+            aside.rmdir()
+        raise
+    remove(aside)

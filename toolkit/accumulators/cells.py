@@ -1,0 +1,149 @@
+"""Grids of cells: which cell a number is in, as NumPy's histograms have it, and histograms of draws as they come."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from .._compiler.decorators import kernel
+from .._compiler.signatures import FLOATS, INTEGERS, MATRIX
+from ..errors import check_count, check_edges
+from .interface import Gathering, Gathers
+from .running_moments import ANY_DRAWS, ANY_WEIGHTS
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+TALLY = types.void(ANY_DRAWS, ANY_WEIGHTS, types.int64, types.int64, FLOATS, FLOATS, MATRIX, FLOATS, INTEGERS)
+NOWHERE = np.array([-np.inf, np.inf])  # the one cell of a coordinate that is not looked at
+
+
+class HistogramSoFar(NamedTuple):
+    """Weights of the draws in the cells of a grid, by chain.
+
+    counts: (chain, nx) or (chain, nx, ny), sums of weights; numbers of draws where all weights are 1. beyond: (chain,),
+    the weight beyond the grid. draws: (chain,), how many there were. x_edges, y_edges: the grid; y_edges None in one
+    dimension.
+    """
+
+    counts: Floats
+    beyond: Floats
+    draws: Integers
+    x_edges: Floats
+    y_edges: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Gathers):
+    """The accumulator of ``histogram``."""
+
+    x_edges: Floats
+    y_edges: Floats | None
+    coordinates: tuple[int, int]
+
+    needs_energies = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells of the grid, (nx,) or (nx, ny)."""
+        x_cells = self.x_edges.size - 1
+        return (x_cells,) if self.y_edges is None else (x_cells, self.y_edges.size - 1)
+
+    def start(self, problem: Any, n_chains: int) -> dict[str, NDArray[Any]]:
+        """Nothing in any cell. Raises ValueError where the problem lacks the coordinates."""
+        used = self.coordinates[: len(self.shape)]
+        if max(used) >= problem.target.dim:
+            raise ValueError(
+                f"coordinates must be < {problem.target.dim}, the dimension of {problem.name!r}, got {used}"
+            )
+        return {
+            "counts": np.zeros((n_chains, int(np.prod(self.shape)))),
+            "beyond": np.zeros(n_chains),
+            "draws": np.zeros(n_chains, np.int64),
+        }
+
+    def gathering(self, dim: int) -> Gathering:
+        """Draws go to their cells."""
+        x, y = self.coordinates if self.y_edges is not None else (self.coordinates[0],) * 2
+        edges = (self.x_edges, NOWHERE if self.y_edges is None else self.y_edges)
+        return Gathering(tally, TALLY, ("draws", "weights"), (x, y, *edges), ("counts", "beyond", "draws"))
+
+    def result(self, state: dict[str, NDArray[Any]]) -> HistogramSoFar:
+        """The histogram as it stands."""
+        counts = state["counts"].reshape(-1, *self.shape).copy()
+        y_edges = None if self.y_edges is None else self.y_edges.copy()
+        return HistogramSoFar(counts, state["beyond"].copy(), state["draws"].copy(), self.x_edges.copy(), y_edges)
+
+
+def histogram(x_edges: Any, y_edges: Any = None, *, coordinates: Any = (0, 1)) -> Histogram:
+    """Histogram of one coordinate of the draws, or of two with ``y_edges``: ``HistogramSoFar``.
+
+    x_edges, y_edges: increasing edges of the cells, at least 2, even or not. A cell holds its lower edge, the last one
+    its upper edge too: with weights 1 counts are those of numpy.histogram and numpy.histogram2d. coordinates: which
+    ones, different and ≥ 0; the first alone without y_edges. Weighted where draws have weights. Draws that are not
+    finite, which a diverged replica leaves, are left out.
+    Raises TypeError or ValueError where these are wrong, before anything runs.
+    """
+    if not isinstance(coordinates, tuple | list) or len(coordinates) != 2:
+        raise TypeError(f"coordinates must be two numbers of coordinates, got {coordinates!r}")
+    x, y = (check_count(f"coordinates[{i}]", value, at_least=0) for i, value in enumerate(coordinates))
+    if x == y and y_edges is not None:
+        raise ValueError(f"coordinates must be different, got {coordinates!r}")
+    return Histogram(
+        np.array(check_edges("x_edges", x_edges)),
+        None if y_edges is None else np.array(check_edges("y_edges", y_edges)),
+        (x, y),
+    )
+
+
+def tally(
+    draws: Any, weights: Any, x: Any, y: Any, x_edges: Any, y_edges: Any, counts: Any, beyond: Any, count: Any,
+) -> None:  # fmt: skip
+    """Add coordinates ``x`` and ``y`` of draws (chain, draw, dim) to their cells, in order.
+
+    weights: (chain, draw), or empty. counts: (chain, nx · ny).
+    """
+    weighted, columns = weights.size > 0, np.uint64(y_edges.size - 1)
+    x_scale, y_scale = cells_per_unit(x_edges), cells_per_unit(y_edges)
+    for c in range(draws.shape[0]):
+        outside, n = beyond[c], count[c]
+        for t in range(draws.shape[1]):
+            w = weights[c, t] if weighted else 1.0
+            first, second = draws[c, t, x], draws[c, t, y]
+            if (first - first) + (second - second) + (w - w) == 0.0:
+                n += 1
+                row, column = cell_of(first, x_edges, x_scale), cell_of(second, y_edges, y_scale)
+                if row >= 0 and column >= 0:
+                    counts[c, np.uint64(row) * columns + np.uint64(column)] += w
+                else:
+                    outside += w
+        beyond[c], count[c] = outside, n
+
+
+@kernel
+def cells_per_unit(edges):
+    """Cells over the length of the grid; 0 where that is infinite."""
+    return (edges.size - 1.0) / (edges[edges.size - 1] - edges[0])
+
+
+@kernel
+def cell_of(value, edges, scale):
+    """The cell that holds ``value``, by comparison with its edges; −1 beyond the grid. ``scale`` only makes a guess."""
+    last = edges.size - 1
+    if not (value >= edges[0] and value <= edges[last]):
+        return -1
+    place = (value - edges[0]) * scale
+    guess = np.uint64(place) if place < last else np.uint64(0)  # nan, of an endless grid, gives 0 as well
+    above = guess + np.uint64(1)
+    if edges[guess] <= value and value < edges[above]:
+        return np.int64(guess)
+    low, high = 0, last
+    while high - low > 1:
+        middle = (low + high) // 2
+        if edges[middle] <= value:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,285 @@
+"""Polygons as domains: non-convex, with corners and holes, looked up in a grid.
+
+A square grid covers the polygon with a margin. Each cell is either wholly inside, which one lookup tells, or lists
+the pieces of the boundary (``nearest_edges``) that can hold the nearest point of some point in the cell; only lanes in
+such cells are looked at exactly. A piece is listed for a cell of centre c and half-diagonal r where its smallest
+possible distance to c is at most the smallest largest one plus 2r, which by the triangle inequality misses none.
+Points beyond the grid consider all pieces.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from .._compiler.decorators import compile_part, inlined, kernel
+from .._compiler.signatures import FLOATS, MATRIX, TABLE
+from ..maths.elementary import fma, from_bits, larger, select, smaller, to_bits
+from ..problem.definition import Domain
+
+# The edge of a polygon nearest to a point, found by its pieces, and the side of it on which the point lies.
+#
+# A piece is a run of up to 16 edges with its chord and its sag, the largest distance of the run from the chord, so a
+# point's distance to the piece is its distance to the chord within ± sag: most pieces are ruled out by their chord.
+#
+# The sign of the distance comes from the nearest edge's side, or at a vertex from the sum of both edges' normals
+# (Bærentzen & Aanæs 2005), so rings need only be oriented: outer ones counter-clockwise, holes clockwise.
+
+PIECE_EDGES = 16  # a power of 2
+INSIDE = -1
+
+# The real table: this header, then for each of these fields a column of all edges, then rows of pieces:
+# start, direction, 1 / length²; an edge's normals at start and end; a piece's sag, first edge and number of edges.
+CORNER_X, CORNER_Y, SCALE, HEADER = 0, 1, 2, 3
+EDGE_FIELDS, PIECE_FIELDS = 9, 8
+INDEX_BITS = np.int64(PIECE_EDGES - 1)  # of an edge's number in its piece
+# The whole table: this header, then the cells, then lists (length first).
+SIDE, N_EDGES, ALL_PIECES, CELLS = 0, 1, 2, 3
+
+
+@inlined
+def segment_distance(x, y, ax, ay, dx, dy, inverse):
+    """Squared distance of (x, y) to a segment, and the place of the nearest point along it in [0, 1]."""
+    along = smaller(larger(fma(x - ax, dx, (y - ay) * dy) * inverse, 0.0), 1.0)
+    away_x, away_y = x - fma(along, dx, ax), y - fma(along, dy, ay)
+    return fma(away_x, away_x, away_y * away_y), along
+
+
+@inlined
+def chord_distance(x, y, real, row):
+    """Squared distance of (x, y) to the chord of the piece whose row begins at ``row``."""
+    return segment_distance(x, y, real[row], real[row + 1], real[row + 2], real[row + 3], real[row + 4])[0]
+
+
+@kernel
+def nearest_in_piece(x, y, real, n_edges, row):
+    """(squared distance, edge) of a piece's edge nearest to (x, y).
+
+    Branch-free: the bits of floats ≥ 0 order as integers, and the lowest bits make room for the edge's number.
+    """
+    first, count = np.int64(real[row + 6]), np.int64(real[row + 7])
+    ax = real[HEADER + first : HEADER + first + count]
+    ay = real[HEADER + n_edges + first : HEADER + n_edges + first + count]
+    dx = real[HEADER + 2 * n_edges + first : HEADER + 2 * n_edges + first + count]
+    dy = real[HEADER + 3 * n_edges + first : HEADER + 3 * n_edges + first + count]
+    inverse = real[HEADER + 4 * n_edges + first : HEADER + 4 * n_edges + first + count]
+    smallest = np.int64(0x7FF0000000000000)
+    for n in range(count):
+        squared, _ = segment_distance(x, y, ax[n], ay[n], dx[n], dy[n], inverse[n])
+        smallest = min(smallest, (np.int64(to_bits(squared)) & ~INDEX_BITS) | n)
+    return from_bits(np.uint64(smallest & ~INDEX_BITS)), first + (smallest & INDEX_BITS)
+
+
+@kernel
+def nearest_edge(x, y, real, n_edges, table, start, count):
+    """(squared distance, edge, place along it) of the boundary point nearest to (x, y), among the listed pieces."""
+    pieces = HEADER + EDGE_FIELDS * n_edges
+    lowest, likely = math.inf, pieces
+    for n in range(count):
+        row = pieces + PIECE_FIELDS * table[start + n]
+        squared = chord_distance(x, y, real, row)
+        if squared < lowest:
+            lowest, likely = squared, row
+    best, best_edge = nearest_in_piece(x, y, real, n_edges, likely)
+    for n in range(count):
+        row = pieces + PIECE_FIELDS * table[start + n]
+        reach = math.sqrt(best) + real[row + 5]
+        if row != likely and chord_distance(x, y, real, row) <= reach * reach * (1.0 + 1e-9):
+            squared, edge = nearest_in_piece(x, y, real, n_edges, row)
+            if squared < best:
+                best, best_edge = squared, edge
+    e = HEADER + best_edge
+    squared, along = segment_distance(
+        x, y, real[e], real[e + n_edges], real[e + 2 * n_edges], real[e + 3 * n_edges], real[e + 4 * n_edges]
+    )
+    return squared, best_edge, along
+
+
+@kernel
+def is_outside(x, y, real, n_edges, edge, along):
+    """Whether (x, y) lies outside, given its nearest edge and the place of the nearest point along it."""
+    e = HEADER + edge
+    ax, ay, dx, dy = real[e], real[e + n_edges], real[e + 2 * n_edges], real[e + 3 * n_edges]
+    if along <= 0.0:
+        return fma(x - ax, real[e + 5 * n_edges], (y - ay) * real[e + 6 * n_edges]) > 0.0
+    if along >= 1.0:
+        return fma(x - (ax + dx), real[e + 7 * n_edges], (y - (ay + dy)) * real[e + 8 * n_edges]) > 0.0
+    return fma(x - ax, dy, -(y - ay) * dx) > 0.0
+
+
+@inlined
+def grid_cell(x, y, x0, y0, scale, side):
+    """Number of the grid's cell at (x, y), as a float; −1 beyond the grid and for what is not finite."""
+    i, j = (x - x0) * scale, (y - y0) * scale
+    in_grid = (i >= 0.0) & (j >= 0.0) & (i < side) & (j < side)
+    return select(in_grid, math.floor(j) * side + math.floor(i), -1.0)
+
+
+def look_polygon(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
+    """The polygon's function behind ``signatures.DOMAIN``."""
+    side, n_edges = whole[SIDE], np.int64(whole[N_EDGES])
+    x0, y0, scale = real[CORNER_X], real[CORNER_Y], real[SCALE]
+    cells = foot[0]
+    for lane in range(position.shape[1]):
+        cells[lane] = grid_cell(position[0, lane], position[1, lane], x0, y0, scale, side)
+    for lane in range(position.shape[1]):
+        if outside[lane] == 0.0:
+            continue
+        cell = np.int64(cells[lane])
+        beyond = cell < 0
+        start = whole[ALL_PIECES] if beyond else whole[CELLS + cell]
+        x, y = position[0, lane], position[1, lane]
+        if start == INSIDE or not (abs(x) < math.inf and abs(y) < math.inf):  # the engine reports what is not finite
+            outside[lane] = 0.0
+            continue
+        _, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, np.int64(whole[start]))
+        outside[lane] = 1.0 if beyond or is_outside(x, y, real, n_edges, edge, along) else 0.0
+        e = HEADER + edge
+        foot[0, lane] = fma(along, real[e + 2 * n_edges], real[e])
+        foot[1, lane] = fma(along, real[e + 3 * n_edges], real[e + n_edges])
+
+
+LEVELS = 9  # the grid has 2⁹ × 2⁹ cells
+MARGIN = 0.25  # of the larger side of the bounding box, on each side
+
+
+def polygon_domain(name: str, rings: Sequence[NDArray[np.float64]]) -> Domain:
+    """The domain bounded by closed rings, each (vertices, 2): outer counter-clockwise, holes clockwise."""
+    edges = np.concatenate([ring_edges(ring) for ring in rings])
+    firsts = np.cumsum([0, *map(len, rings)])
+    pieces = np.concatenate([ring_pieces(ring, first) for ring, first in zip(rings, firsts, strict=False)])
+    points = edges[:, :2]
+    side = float(np.max(np.ptp(points, axis=0))) * (1.0 + 2.0 * MARGIN)
+    corner = 0.5 * (points.min(axis=0) + points.max(axis=0)) - 0.5 * side
+    real = np.concatenate([[*corner, 2**LEVELS / side], edges.T.ravel(), pieces.ravel()])
+    signature = types.Tuple((TABLE, types.int64))(FLOATS, types.int64, types.int64)
+    buffer, used = compile_part(list_pieces, signature, allocates=True)(real, len(edges), len(pieces))
+    return Domain(name, 2, look_polygon, real, buffer[:used].copy(), look_polygon).compiled()
+
+
+def ring_edges(ring: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The fields of one ring's edges, shape (vertices, EDGE_FIELDS)."""
+    direction = np.roll(ring, -1, axis=0) - ring
+    length = np.hypot(direction[:, 0], direction[:, 1])[:, None]
+    normal = np.stack([direction[:, 1], -direction[:, 0]], axis=1) / length
+    at_start = normal + np.roll(normal, 1, axis=0)
+    return np.hstack([ring, direction, 1.0 / length**2, at_start, np.roll(at_start, -1, axis=0)])
+
+
+def ring_pieces(ring: NDArray[np.float64], first_edge: int) -> NDArray[np.float64]:
+    """The rows of one ring's pieces, its edges being counted from ``first_edge``; shape (pieces, PIECE_FIELDS)."""
+    rows = []
+    for start in range(0, len(ring), PIECE_EDGES):
+        run = ring[np.arange(start, min(start + PIECE_EDGES, len(ring)) + 1) % len(ring)]
+        chord = run[-1] - run[0]
+        squared = chord @ chord
+        inverse = 1.0 / squared if squared > 0.0 else 0.0
+        along = np.clip((run - run[0]) @ chord * inverse, 0.0, 1.0)
+        sag = np.hypot(*(run - run[0] - along[:, None] * chord).T).max()
+        rows.append([*run[0], *chord, inverse, sag * (1 + 1e-9), first_edge + start, len(run) - 1])
+    return np.array(rows)
+
+
+def signed_distance(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distance of ``points`` (n, 2) to the boundary, positive inside and negative outside."""
+    distances = np.empty(len(points))
+    measure = compile_part(measure_distances, types.void(MATRIX, FLOATS, FLOATS, TABLE))
+    measure(np.array(points, order="C"), distances, domain.real, domain.whole)
+    return distances
+
+
+def nearest_points(domain: Domain, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The boundary point nearest to each of ``points`` (n, 2), and the outward unit normal there; each (n, 2).
+
+    At a vertex the normal is along the line to the point, as long as they are apart; else between both edges' normals.
+    """
+    rows = np.empty((len(points), 3))
+    find = compile_part(find_nearest, types.void(MATRIX, MATRIX, FLOATS, TABLE))
+    find(np.array(points, order="C"), rows, domain.real, domain.whole)
+    n_edges = int(domain.whole[N_EDGES])
+    squared, edge, along = rows[:, 0], rows[:, 1].astype(np.int64), rows[:, 2]
+    fields = domain.real[HEADER : HEADER + EDGE_FIELDS * n_edges].reshape(EDGE_FIELDS, n_edges)[:, edge].T
+    feet = fields[:, :2] + along[:, None] * fields[:, 2:4]
+    at_vertex = (along <= 0.0) | (along >= 1.0)
+    normals = np.stack([fields[:, 3], -fields[:, 2]], axis=1)
+    normals = np.where(at_vertex[:, None], np.where(along[:, None] <= 0.0, fields[:, 5:7], fields[:, 7:9]), normals)
+    away = points - feet
+    apart = at_vertex & (squared > 1e-24 * (feet**2).sum(axis=1))
+    side = np.where((away * normals).sum(axis=1) < 0.0, -1.0, 1.0)
+    normals = np.where(apart[:, None], side[:, None] * away, normals)
+    return feet, normals / np.hypot(normals[:, 0], normals[:, 1])[:, None]
+
+
+def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:
+    """The whole table and its length: a quadtree walk in which a cell's pieces are sieved from its parent's."""
+    side = 1 << LEVELS
+    used = CELLS + side * side
+    table = np.full(used + n_pieces + 1, np.int32(INSIDE), np.int32)
+    table[SIDE], table[N_EDGES], table[ALL_PIECES] = side, n_edges, used
+    listed = np.empty((LEVELS + 2, n_pieces), np.int32)
+    counts = np.zeros(LEVELS + 2, np.int64)
+    listed[0], counts[0] = np.arange(n_pieces), n_pieces
+    table[used], table[used + 1 :] = n_pieces, listed[0]
+    used = table.size
+    lowest = np.empty(n_pieces)
+    stack = np.zeros((4 * LEVELS + 4, 3), np.int64)
+    height = 1
+    while height > 0:
+        height -= 1
+        level, i, j = stack[height]
+        size = side / real[SCALE] / (1 << level)
+        x, y = real[CORNER_X] + (i + 0.5) * size, real[CORNER_Y] + (j + 0.5) * size
+        reach = size * math.sqrt(0.5) * (1.0 + 1e-9)
+        highest = math.inf
+        for n in range(counts[level]):
+            row = HEADER + EDGE_FIELDS * n_edges + PIECE_FIELDS * listed[level, n]
+            distance, sag = math.sqrt(chord_distance(x, y, real, row)), real[row + 5]
+            lowest[n] = distance - sag
+            highest = min(highest, distance + sag)
+        kept = 0
+        for n in range(counts[level]):
+            if lowest[n] <= highest + 2.0 * reach:
+                listed[level + 1, kept] = listed[level, n]
+                kept += 1
+        counts[level + 1] = kept
+        squared, edge, along = nearest_edge(x, y, real, n_edges, listed[level + 1], np.int64(0), np.int64(kept))
+        if squared > reach * reach and not is_outside(x, y, real, n_edges, edge, along):
+            continue
+        if level < LEVELS:
+            for child in range(4):
+                stack[height, 0], stack[height, 1], stack[height, 2] = level + 1, 2 * i + child % 2, 2 * j + child // 2
+                height += 1
+            continue
+        if used + kept + 1 > table.size:
+            longer = np.empty(2 * table.size + kept, np.int32)
+            longer[:used] = table[:used]
+            table = longer
+        table[CELLS + j * side + i] = used
+        table[used] = kept
+        table[used + 1 : used + 1 + kept] = listed[level + 1, :kept]
+        used += kept + 1
+    return table, used
+
+
+def measure_distances(points: Any, distances: Any, real: Any, whole: Any) -> None:
+    """Signed distances of ``points`` (n, 2)."""
+    start, n_edges = whole[ALL_PIECES], np.int64(whole[N_EDGES])
+    count = np.int64(whole[start])
+    for n in range(points.shape[0]):
+        x, y = points[n, 0], points[n, 1]
+        squared, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, count)
+        beyond = grid_cell(x, y, real[CORNER_X], real[CORNER_Y], real[SCALE], whole[SIDE]) < 0.0
+        outside = beyond or is_outside(x, y, real, n_edges, edge, along)
+        distances[n] = -math.sqrt(squared) if outside else math.sqrt(squared)
+
+
+def find_nearest(points: Any, rows: Any, real: Any, whole: Any) -> None:
+    """Squared distance, edge and place along it of the boundary point nearest to each of ``points`` (n, 2)."""
+    start, n_edges = whole[ALL_PIECES], np.int64(whole[N_EDGES])
+    count = np.int64(whole[start])
+    for n in range(points.shape[0]):
+        squared, edge, along = nearest_edge(points[n, 0], points[n, 1], real, n_edges, whole, start + 1, count)
+        rows[n, 0], rows[n, 1], rows[n, 2] = squared, edge, along

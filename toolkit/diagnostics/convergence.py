@@ -1,0 +1,280 @@
+"""R̂: whether chains agree with each other."""
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from ..errors import check_choice, check_count, check_number, check_row
+from ..weighting import check_draw_weights, check_draws, near_one
+
+# Ranks, quantiles and normal scores of values with weights of mean 1; None are equal ones, which give the usual.
+
+Array = NDArray[np.float64]
+
+
+def ranks(values: Array, weights: Array | None) -> Array:
+    """Ranks from 1, ties at their mean, of ``values`` with weights (same shape): ½ + the weight up to there.
+
+    Of a value's own weight, and of that of its ties, half counts.
+    """
+    flat = values.ravel()
+    order = np.argsort(flat)
+    arranged = flat[order]
+    ends = np.arange(flat.size + 1.0) if weights is None else np.append(0.0, np.cumsum(weights.ravel()[order]))
+    edges = np.append(np.flatnonzero(np.append(True, arranged[1:] != arranged[:-1])), flat.size)
+    middles = 0.5 * (ends[edges[:-1]] + ends[edges[1:]]) + 0.5
+    result = np.empty(flat.size)
+    result[order] = middles if middles.size == flat.size else np.repeat(middles, np.diff(edges))
+    return result.reshape(values.shape)
+
+
+def normal_scores(values: Array, weights: Array | None) -> Array:
+    """Φ⁻¹((rank − 3/8) / (n + 1/4)). Source: Blom (1958); Vehtari et al. (2021), eq. 14."""
+    return np.asarray(scipy.special.ndtri((ranks(values, weights) - 0.375) / (values.size + 0.25)))
+
+
+def quantile(values: Array, weights: Array | None, probability: float) -> float:
+    """The largest value with at most (n − 1) p of the weight below it."""
+    place = (values.size - 1) * probability * (1.0 + 1e-14)
+    if weights is None:
+        return float(np.partition(values, int(place), axis=None)[int(place)])
+    order = np.argsort(values, axis=None)
+    heavy = weights.ravel()[order]
+    last = np.searchsorted(np.cumsum(heavy) - heavy, place, side="right") - 1
+    return float(values.ravel()[order[last]])
+
+
+def median(values: Array, weights: Array | None) -> float:
+    """The middle of the two values next to half of the weight."""
+    if weights is None:
+        return float(np.median(values))
+    order = np.argsort(values, axis=None)
+    ends = np.cumsum(weights.ravel()[order])
+    half = 0.5 * ends[-1]
+    places = [np.searchsorted(ends, half, side="left"), np.searchsorted(ends, half, side="right")]
+    low, high = values.ravel()[order[np.minimum(places, values.size - 1)]]
+    return float(0.5 * (low + high))
+
+
+# Autocorrelation of draws, and what it leaves of their number: effective sample sizes.
+
+METHODS = ("bulk", "tail", "mean")
+AT_ONCE = 2**22  # numbers transformed at a time
+
+
+def autocovariance(values: Array, *, centred: bool = True) -> Array:
+    """Sums over t of x_t x_{t+lag} / n, (chain, draw) → mean over chains, (draw,); about each chain's own mean."""
+    chains, n = values.shape
+    size = scipy.fft.next_fast_len(2 * n, real=True)
+    power = np.zeros(size // 2 + 1)
+    for start in range(0, chains, max(1, AT_ONCE // size)):
+        part = values[start : start + max(1, AT_ONCE // size)]
+        if centred:
+            part = part - part.mean(axis=1, keepdims=True)
+        spectrum = scipy.fft.rfft(part, n=size, axis=1)
+        power += (spectrum.real**2 + spectrum.imag**2).sum(axis=0)
+    return np.asarray(scipy.fft.irfft(power, n=size, overwrite_x=True)[:n] / (n * chains))
+
+
+def autocorrelation(draws: Any, *, n_lags: int | None = None) -> Array:
+    """Autocorrelation of each chain and coordinate about its own mean, (chain, lag, dim), at lags 0 to ``n_lags``.
+
+    draws: (chain, draw, dim). n_lags from 0 to draws − 1 (None: all). Sums over n − lag pairs are divided by n, so the
+    sequence is positive definite and its sum over all lags of both signs is 0, whatever the draws: never add them all.
+    nan for a coordinate that does not move. Weights do not enter: it is the chain's own, not that of the weighted law.
+    Law: independent draws have −1/n at each lag ≥ 1, with a standard deviation of 1/√n; an AR(1) with coefficient φ has
+    φ^lag, to order 1/n. Raises TypeError or ValueError where shapes do not fit.
+    """
+    points = check_draws(draws)
+    chains, n, dim = points.shape
+    lags = n if n_lags is None else check_count("n_lags", n_lags, at_least=0, below=n) + 1
+    result = np.empty((chains, lags, dim))
+    for chain in range(chains):
+        for d in range(dim):
+            values = near_one(points[chain : chain + 1, :, d])
+            if moves(values):
+                covariance = autocovariance(values)
+                result[chain, :, d] = covariance[:lags] / covariance[0]
+            else:
+                result[chain, :, d] = np.nan
+    return result
+
+
+def ess(draws: Any, *, weights: Any = None, method: str = "bulk") -> Array:
+    """Effective sample size of each coordinate, (dim,): the independent draws that all chains together are worth.
+
+    draws: (chain, draw, dim), as ``run.draws``; weights: (chain, draw), as ``run.weights``, up to a factor of each
+    chain. method: 'mean' is for the mean; 'bulk' for that of the normal scores of the ranks, which heavy tails do not
+    upset; 'tail' the smaller of those for the shares below the 5 % and the 95 % quantile. Each chain is split in two,
+    autocovariances by FFT are averaged with the spread between the halves, and summed as long as sums of two are
+    positive, made to decrease; at most n log₁₀ n for n draws, which antithetic chains reach.
+    With weights: of the self-normalised estimate Σ_c Σ w f / Σ w / chains, f the coordinate, score or indicator: the
+    variance of f under the weights over that of the estimate, by the autocovariance of w (f − mean) / mean w, to first
+    order. It holds the loss by uneven weights and by autocorrelation both; for equal weights it is the number above.
+    Law: on an AR(1) with coefficient φ, n (1 − φ) / (1 + φ). Says nothing of modes that no chain has found. nan where a
+    coordinate does not move, where half a chain has no weight, or with fewer than 4 draws a chain. Raises TypeError or
+    ValueError where shapes do not fit. Source: Vehtari et al. (2021), section 3 and 4; Geyer (1992), section 3.3.
+    """
+    points = check_draws(draws)
+    scale = check_draw_weights(weights, points)
+    check_choice("method", method, METHODS)
+    if points.shape[1] < 4:
+        return np.full(points.shape[2], np.nan)
+    return np.array([coordinate_ess(points[..., d], scale, method) for d in range(points.shape[2])])
+
+
+def coordinate_ess(values: Array, weights: Array | None, method: str) -> float:
+    """``ess`` of one coordinate (chain, draw)."""
+    if not moves(values, weights):
+        return math.nan
+    shares = split_weights(weights)
+    if method == "tail":
+        below = [halves((values <= quantile(values, weights, p)).astype(np.float64)) for p in (0.05, 0.95)]
+        return min(mean_ess(b, shares) if moves(b, shares) else float(b.size) for b in below)
+    split = halves(values)
+    return mean_ess(normal_scores(split, shares) if method == "bulk" else near_one(split), shares)
+
+
+def mean_ess(values: Array, weights: Array | None) -> float:
+    """Variance of ``values`` over that of their weighted mean, (half chain, draw)."""
+    if not moves(values, weights):
+        return math.nan
+    if weights is None:
+        return float(values.size / correlation_time(values, *chain_variances(values)))
+    mean = float((values * weights).mean())
+    parts = weights * (values - mean)
+    within, between = chain_variances(parts)
+    total = within * (values.shape[1] - 1) / values.shape[1] + between
+    loads = weights.sum(axis=1)
+    if (loads == 0.0).any() or total == 0.0:
+        return math.nan
+    centres = (weights * values).sum(axis=1) / loads
+    spread = (weights * (values - centres[:, None]) ** 2).mean() + centres.var(ddof=1)
+    return float(spread * values.size / (total * correlation_time(parts, within, between)))
+
+
+def chain_variances(values: Array) -> tuple[float, float]:
+    """Mean of the chains' variances, and the variance of their means."""
+    within = float(values.var(axis=1, ddof=1).mean())
+    return within, float(values.mean(axis=1).var(ddof=1)) if len(values) > 1 else 0.0
+
+
+def correlation_time(values: Array, within: float, between: float) -> float:
+    """Integrated autocorrelation time by Geyer's initial monotone sequence, at least 1 / log₁₀ of the number."""
+    n = values.shape[1]
+    total = within * (n - 1) / n + between
+    rho = 1.0 - (within - autocovariance(values)) / total
+    rho[0] = 1.0
+    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
+    ending = np.flatnonzero(pairs <= 0.0)
+    end = min(int(ending[0]) if ending.size else n, max(0, -(-(n - 4) // 2)))
+    falling = np.minimum.accumulate(pairs[:end])
+    last = float(rho[2 * end]) if rho[2 * end] > 0.0 or pairs[end] >= 0.0 else 0.0
+    return max(2.0 * float(falling.sum()) - 1.0 + last, 1.0 / math.log10(values.size))
+
+
+def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff: float = 0.05) -> Array:
+    """The papers' effective sample size of each chain and coordinate, n / (1 + 2 Σ (1 − s/n) ρ_s), (chain, dim).
+
+    draws: (chain, draw, dim). mean, variance: (dim,), of the law, from its truth or a long run; None: the chain's own.
+    ρ_s is the mean of the n − s products (x_t − mean)(x_{t+s} − mean), over the variance. The sum ends before the first
+    ρ_s < ``cutoff``, in (0, 1), and the result is at most n; nan for a coordinate that has its own variance, and does
+    not move. The papers do not say where they end the sum: 0.05 is that
+    of Hoffman & Gelman (2014). With the law's moments it sees a chain that is at the wrong place, or stays in one mode,
+    where ρ stays large, unless that mode is at the law's mean; with the chain's own it sees neither.
+    Law: independent draws have about n, less 2 n ρ_1 where that is above the cutoff by chance; an AR(1) with
+    coefficient φ has n (1 − φ) / (1 + φ − 2 φ^k), k the first lag with φ^k < cutoff, so more than n (1 − φ) / (1 + φ).
+    Raises TypeError or ValueError where shapes do not fit or a variance is not positive. Source: cSG-MCMC (2020),
+    appendix, with the median over coordinates; TACT-HMC (2018), whose sum lacks 1 − s/n, to order 1/n the same.
+    """
+    points = check_draws(draws)
+    chains, n, dim = points.shape
+    check_number("cutoff", cutoff, above=0.0, below=1.0)
+    centres = points.mean(axis=1) if mean is None else np.broadcast_to(check_row("mean", mean, dim), (chains, dim))
+    away = points - centres[:, None]
+    if variance is None:
+        own = [[moves(chain[:, d]) for d in range(dim)] for chain in points]
+        away = np.where(np.array(own)[:, None], near_one(away), 0.0)
+        spreads = (away**2).mean(axis=1)
+    else:
+        spreads = np.broadcast_to(check_row("variance", variance, dim), (chains, dim))
+        if (spreads <= 0.0).any():
+            raise ValueError(f"variance must be > 0, got {spreads.min()}")
+    result = np.full((chains, dim), np.nan)
+    shares = 1.0 - np.arange(n) / n
+    for chain, d in np.argwhere(spreads > 0.0):
+        tapered = autocovariance(away[chain : chain + 1, :, d], centred=False) / spreads[chain, d]
+        small = np.flatnonzero(tapered < cutoff * shares)
+        end = max(1, int(small[0])) if small.size else n
+        result[chain, d] = min(n / (1.0 + 2.0 * tapered[1:end].sum()), n)
+    return result
+
+
+def halves(values: Array) -> Array:
+    """Both halves of every chain, (chain, draw) → (2 chain, draw // 2); the middle one of an odd number is left out."""
+    half = values.shape[1] // 2
+    return np.concatenate([values[:, :half], values[:, -half:]])
+
+
+def split_weights(weights: Array | None) -> Array | None:
+    """``halves`` of weights, with mean 1 over both halves of each chain."""
+    if weights is None:
+        return None
+    split = halves(weights)
+    means = split.mean(axis=1).reshape(2, -1).mean(axis=0)
+    return np.asarray(split / np.tile(np.where(means > 0.0, means, 1.0), 2)[:, None])
+
+
+def moves(values: Array, weights: Array | None = None) -> bool:
+    """Whether not all that have weight are equal, to rounding."""
+    counted = values if weights is None else values[weights > 0.0]
+    if not counted.size:
+        return False
+    low, high = float(counted.min()), float(counted.max())
+    return high - low > 1e-15 * max(abs(low), abs(high))
+
+
+NOTHING = 1e-24  # a variance of normal scores that is rounding
+
+
+def r_hat(draws: Any, *, weights: Any = None) -> Array:
+    """R̂ of each coordinate, (dim,): the spread of all draws over that within the halves of the chains.
+
+    draws: (chain, draw, dim), as ``run.draws``; weights: (chain, draw), as ``run.weights``, up to a factor of each
+    chain; ranks, means and variances are then weighted. Of the normal scores of the ranks, and of those of the distance
+    from the median; the larger of the two. One chain is compared with itself, its first half with its second.
+    Law: for M halves of n independent draws each, n (R̂² − 1) + 1 is the larger of two F(M − 1, M (n − 1)), which are
+    almost independent, so R̂ − 1 is of order 1/n; autocorrelation multiplies it. Above 1.01 chains have not mixed; near
+    1 they agree with each other, all in one mode perhaps. inf where a coordinate stands still in every half chain, in
+    different places; nan where all its draws are equal, where half a chain has no weight, or with fewer than 4 draws a
+    chain. Raises TypeError or ValueError where shapes do not fit.
+    Source: Vehtari et al. (2021), eq. 4, 14 and 15.
+    """
+    points = check_draws(draws)
+    given, result = check_draw_weights(weights, points), np.full(points.shape[2], np.nan)
+    if points.shape[1] < 4:
+        return result
+    scale = split_weights(given)
+    for d in range(points.shape[2]):
+        values = halves(points[..., d])
+        if moves(values, scale):
+            folded = np.abs(values - median(values, scale))
+            result[d] = max(spread_ratio(normal_scores(v, scale), scale) for v in (values, folded))
+    return result
+
+
+def spread_ratio(values: Array, weights: Array | None) -> float:
+    """R̂ of (half chain, draw); 1 where nothing moves."""
+    n = values.shape[1]
+    if weights is not None and not weights.any(axis=1).all():
+        return math.nan
+    shares = np.full(values.shape, 1.0 / n) if weights is None else weights / weights.sum(axis=1, keepdims=True)
+    means = (shares * values).sum(axis=1)
+    within = float((shares * (values - means[:, None]) ** 2).sum(axis=1).mean()) * n / (n - 1)
+    between = float(means.var(ddof=1))
+    if within < NOTHING:
+        return math.inf if between > NOTHING else 1.0
+    return math.sqrt((n - 1) / n + between / within)

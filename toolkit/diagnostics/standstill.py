@@ -1,0 +1,83 @@
+"""Chains that stand still: where moves are rejected, or taken back at a wall, for longer than chance explains."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from .._engine.record import RunRecord
+
+LONG = 100  # steps at one place, from which a chain is spoken of
+BEYOND = 5.0  # times the longest standstill expected of moves that are made independently, at the rate of the run
+
+
+class Standstill(NamedTuple):
+    """The longest stretch of kept draws at one place: its chain and replica, its first step, and its steps."""
+
+    chain: int
+    replica: int
+    first: int
+    steps: int
+
+
+def can_stand(run: RunRecord) -> bool:
+    """Whether a replica of the run can stay at its place: moves are tested, or taken back."""
+    return run.sampler.dynamics.leapfrogs > 0 or (
+        run.sampler.boundary.kind == "reject" and run.sampler.dynamics.draws_noise
+    )
+
+
+def longest_standstill(run: RunRecord) -> tuple[Standstill, float]:
+    """The longest standstill between kept draws, and the share of them that differ from the one before.
+
+    A replica whose draws are equal at both ends has not moved between, but for a return to the same 53 bits.
+    """
+    worst, moved, pairs = Standstill(0, 0, 0, 0), 0, 0
+    for chain, replica in np.ndindex(run.replica_draws.shape[:2]):
+        draws = run.replica_draws[chain, replica]
+        moves = (draws[1:] != draws[:-1]).any(axis=1)  # true of nan, which a diverged replica leaves
+        moved, pairs = moved + int(moves.sum()), pairs + moves.size
+        ends = np.concatenate([[-1], np.flatnonzero(moves), [moves.size]])
+        firsts, lasts = ends[:-1] + 1, ends[1:]
+        steps = run.steps[lasts] - run.steps[firsts]
+        k = int(np.argmax(steps))
+        if steps[k] > worst.steps:
+            worst = Standstill(chain, replica, int(run.steps[firsts[k]]), int(steps[k]))
+    return worst, moved / max(1, pairs)
+
+
+def standstills(run: RunRecord) -> Iterator[str]:
+    """A sentence on the chain that stands still for longest, or on those that have never moved."""
+    if not can_stand(run):
+        return
+    remedy = remedy_of(run)
+    still = (run.counts.accepted_moves == 0) & (run.counts.status == 0)
+    if run.sampler.dynamics.leapfrogs and run.sampling_steps >= LONG and still.any():
+        chain, replica = np.argwhere(still)[0]
+        yield (
+            f"In {int(still.any(axis=1).sum())} of {run.n_chains} chains, such as chain {chain}, a replica (here "
+            f"{replica}) has not moved once in {run.sampling_steps:,} steps after burn-in: {remedy}."
+        )
+        return
+    if run.replica_draws.shape[2] < 2:
+        return
+    worst, share = longest_standstill(run)
+    pairs = run.replica_draws.shape[0] * run.replica_draws.shape[1] * (run.replica_draws.shape[2] - 1)
+    chance = math.log(max(2, pairs)) / -math.log1p(-share) if 0.0 < share < 1.0 else 0.0  # in draws
+    per_draw = max(1.0, float(run.steps[-1] - run.steps[0]) / (run.steps.size - 1))
+    if worst.steps >= LONG and worst.steps > BEYOND * chance * per_draw:
+        of = f" (replica {worst.replica})" if run.replica_draws.shape[1] > 1 else ""
+        yield (
+            f"Chain {worst.chain}{of} stood still for {worst.steps:,} steps in a row, from step {worst.first:,} on, "
+            f"where chance explains some {max(1.0, chance * per_draw):,.0f}: {remedy}."
+        )
+
+
+def remedy_of(run: RunRecord) -> str:
+    """What lets a chain move on."""
+    dynamics = run.sampler.dynamics
+    cause = "its moves were rejected" + (" or taken back at the wall" if run.sampler.boundary.kind == "reject" else "")
+    if dynamics.leapfrogs > 1 and not dynamics.random_length:
+        return f"{cause}; give random_length=True, fewer leapfrogs or a smaller step size"
+    return f"{cause}; make the step size smaller" + (", or give fewer leapfrogs" if dynamics.leapfrogs > 1 else "")

@@ -1,0 +1,116 @@
+"""What thermostats and tempering variables did in a run, beside what theory says they should do."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine.record import RunRecord, Trace
+from ..errors import check_array, check_count, check_instance, check_room
+from ..samplers.sampler import Sampler
+from ..tempering import ContinuousTempering
+
+__all__ = [
+    "NormalLaw",
+    "coupling_histogram",
+    "coupling_thermostat_law",
+    "effective_temperature",
+    "running_average",
+    "thermostat_law",
+]
+
+Array = NDArray[np.float64]
+
+
+class NormalLaw(NamedTuple):
+    """Mean and standard deviation of a normal law."""
+
+    mean: float
+    deviation: float
+
+
+def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
+    """The stationary law N(c + h s²/(2T), hT/(γD)) of the thermostat z of Nosé–Hoover dynamics in ``dim`` dimensions.
+
+    s: the sampler's gradient_noise; D is 1 for thermostats by coordinate. To first order in h; of the first chain and
+    replica. Raises ValueError for other dynamics. Source: TACT-HMC (2018), theorem 1, with z = s Δt.
+    """
+    check_instance("sampler", sampler, Sampler)
+    check_count("dim", dim, at_least=1)
+    if sampler.dynamics.name != "nose_hoover":
+        raise ValueError(f"sampler must have Nosé–Hoover dynamics for a thermostat, got {sampler.dynamics.name!r}")
+    friction, inertia = sampler.dynamics.parameters
+    shared = dim if "thermostat" in sampler.dynamics.memory else 1
+    h, temperature = first(sampler.step_sizes), first(sampler.temperatures)
+    mean = friction + 0.5 * h * sampler.gradient_noise**2 / temperature
+    return NormalLaw(mean, float(np.sqrt(h * temperature / (inertia * shared))))
+
+
+def coupling_thermostat_law(sampler: Sampler) -> NormalLaw:
+    """The stationary law N(c + h v/(2T), hT/γ) of the thermostat of ξ, v the variance of the energy noise.
+
+    To first order in h; of the first chain and replica. Raises ValueError without continuous tempering.
+    Source: TACT-HMC (2018), theorem 1.
+    """
+    tempering = coupled(sampler)
+    temperature = first(sampler.temperatures)
+    h = first(sampler.step_sizes) if tempering.step_size is None else tempering.step_size
+    mean = tempering.friction + 0.5 * h * sampler.energy_noise**2 / temperature
+    return NormalLaw(mean, float(np.sqrt(h * temperature / tempering.inertia)))
+
+
+def effective_temperature(run: RunRecord) -> Array:
+    """T/λ(ξ) at the times of ``run.trace``, (chain, replica, time): the temperature at which the replica moved.
+
+    Raises ValueError for a run without trace or without continuous tempering.
+    """
+    trace = coupled_trace(run)
+    temperatures = np.broadcast_to(np.array(run.sampler.temperatures, np.float64), trace.fields["xi"].shape[:2])
+    return np.asarray(temperatures[:, :, None] / trace.fields["multiplier"])
+
+
+def coupling_histogram(run: RunRecord, n_bins: int = 20) -> tuple[Array, Array]:
+    """Share of the trace after burn-in that ξ spent in each of ``n_bins`` equal bins of [−1, 1], and the bins' edges.
+
+    Shares (chain, replica, bin) sum to 1 for each replica; where the bias has settled all are 1 / n_bins.
+    Raises ValueError for a run without trace or without continuous tempering.
+    """
+    trace = coupled_trace(run)
+    check_count("n_bins", n_bins, at_least=1)
+    check_room("n_bins", n_bins, 32.0 * n_bins * run.n_chains * run.sampler.n_replicas)
+    xi = trace.fields["xi"][:, :, trace.steps >= run.burn_in]
+    if xi.shape[2] == 0:
+        raise ValueError(f"run must have a trace after its burn-in of {run.burn_in} steps")
+    edges = np.linspace(-1.0, 1.0, n_bins + 1)
+    counts = np.stack([[np.histogram(replica, edges)[0] for replica in chain] for chain in xi])
+    return counts / xi.shape[2], edges
+
+
+def running_average(values: Any) -> Array:
+    """Mean of the first 1, 2, 3, … ``values`` along their last axis; of their shape. Raises ValueError for a number."""
+    array = check_array("values", values)
+    if array.ndim == 0:
+        raise ValueError(f"values must have an axis, got the number {array}")
+    return np.asarray(np.cumsum(array, axis=-1) / np.arange(1, array.shape[-1] + 1))
+
+
+def coupled_trace(run: RunRecord) -> Trace:
+    """The trace of a run with continuous tempering. Raises TypeError or ValueError where there is none."""
+    check_instance("run", run, RunRecord)
+    coupled(run.sampler)
+    if run.trace is None:
+        raise ValueError("run must have a trace, got None; give trace_every to sample")
+    return run.trace
+
+
+def coupled(sampler: Sampler) -> ContinuousTempering:
+    """The sampler's continuous tempering. Raises ValueError where it has another, or none."""
+    check_instance("sampler", sampler, Sampler)
+    if not isinstance(sampler.tempering, ContinuousTempering):
+        raise ValueError(f"sampler must have continuous tempering, got tempering={sampler.tempering}")
+    return sampler.tempering
+
+
+def first(values: Any) -> float:
+    """The value of the first chain and replica."""
+    return float(np.ravel(values)[0])

@@ -1,0 +1,52 @@
+"""What a way to move is made of."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .._compiler.binding import bound
+from .._compiler.decorators import compile_part
+from .._compiler.signatures import DYNAMICS
+
+
+class Dynamics(NamedTuple):
+    """A way to move: its block function (``signatures.DYNAMICS``), its numbers, and what it needs from the engine.
+
+    parameters: as the block function takes them; others do not recompile it. has_momentum: of the shape of the
+    position. needs_curvature: the Hessian's diagonal, which the engine estimates from the gradient at one probe.
+    draws_noise: whether a step takes normals.
+    memory: names of what it keeps from step to step; one that ends in ``[]`` has one row per coordinate, any other
+    one row in all. Each row begins at the value in ``memory_start``. Those that begin with ``_``, which come last, are
+    scratch, and no trace shows them. gradients: gradient evaluations per step, with that where it begins.
+    leapfrogs: 0, or the steps of a trajectory that ends in a Metropolis test; the engine itself then moves.
+    random_length: whether these are drawn for each step, uniformly from 1 … 2 · leapfrogs − 1, for all chains alike.
+    """
+
+    name: str
+    move: Callable[..., Any]
+    parameters: tuple[float, ...] = ()
+    has_momentum: bool = False
+    memory: tuple[str, ...] = ()
+    memory_start: tuple[float, ...] = ()
+    needs_curvature: bool = False
+    gradients: int = 1
+    leapfrogs: int = 0
+    draws_noise: bool = True
+    random_length: bool = False
+
+    def compiled(self) -> Any:
+        """The block function compiled for the engine. Raises TypeError where it takes other arguments."""
+        takes, given = len(DYNAMICS.args), getattr(self.move, "__code__", None)
+        if given is not None and given.co_argcount != takes:
+            raise TypeError(
+                f"move of dynamics {self.name!r} must take the {takes} arguments of signatures.DYNAMICS, the last of "
+                f"them `changes`; it takes {given.co_argcount}"
+            )
+        return compile_part(bound(self.move), DYNAMICS, handed=True)
+
+    def memory_rows(self, dim: int) -> list[tuple[str, float]]:
+        """Name and first value of every row of memory, in ``dim`` dimensions."""
+        rows = []
+        for name, start in zip(self.memory, self.memory_start, strict=True):
+            names = [f"{name[:-2]}[{d}]" for d in range(dim)] if name.endswith("[]") else [name]
+            rows += [(n, start) for n in names]
+        return rows

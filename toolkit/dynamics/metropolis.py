@@ -1,0 +1,142 @@
+"""Exact yardsticks: MALA and HMC, whose Metropolis test removes the bias of the step size."""
+
+import math
+
+import numpy as np
+from numba import types, uint64
+
+from .._compiler.decorators import compile_part, inlined
+from ..errors import check_count, check_flag
+from ..maths.elementary import exp, fma, select
+from ..maths.philox import ACCEPT, TRAJECTORY, WORD, random_bits, uniform_pair
+from .interface import Dynamics
+
+
+def move_not(
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
+):  # fmt: skip
+    """Nothing: the engine moves by ``metropolis_step.propose``."""
+
+
+def mala() -> Dynamics:
+    """Metropolis-adjusted Langevin: propose x − h ∇U + √(2hT) ξ, and accept by the Metropolis test.
+
+    Exact for any step size that ever accepts: the draws' law is exp(−U/T), and inside a domain that law cut off at
+    the edge, with ``rules.reject()``. One gradient evaluation per step, at the proposal, and two under contour
+    and continuous tempering. The test needs the exact energy, so gradient noise is refused.
+    Source: Roberts & Tweedie (1996); here as ``hmc`` with one leapfrog of length √(2h), which is the same.
+    """
+    return Dynamics("mala", move_not, has_momentum=True, gradients=2, leapfrogs=1)
+
+
+def hmc(*, n_leapfrogs: int = 10, random_length: bool = True) -> Dynamics:
+    """Hamiltonian Monte Carlo: momenta N(0, T), leapfrog steps of length h, and the Metropolis test.
+
+    The step size is the leapfrog's own ε, as is usual for HMC (``mala`` has ε = √(2h)). Exact as ``mala`` is.
+    random_length: the number of leapfrogs of each step is drawn uniformly from 1 … 2 n_leapfrogs − 1, the same for all
+    chains; else it is n_leapfrogs, and where that times h is near half a period of the target, chains come back to the
+    same places, or stand still at a wall. A step takes n_leapfrogs gradient evaluations on average, and one more under
+    contour and continuous tempering. Raises TypeError or ValueError unless n_leapfrogs ≥ 1 and random_length is a bool.
+    Source: Duane et al. (1987); Neal (2011), figure 2, and section 3.2 on random lengths.
+    """
+    count = check_count("n_leapfrogs", n_leapfrogs, at_least=1, below=2**31)
+    varies = check_flag("random_length", random_length)
+    return Dynamics(
+        "hmc", move_not, has_momentum=True, gradients=count + 1, leapfrogs=count, random_length=varies
+    )  # fmt: skip
+
+
+@inlined
+def trajectory_length(mean, seed, step):
+    """Leapfrogs of a step, uniform on 1 … 2 · mean − 1 to within 2⁻³² of each probability, the same for all chains."""
+    bits = random_bits(seed, uint64(0), uint64(0), uint64(step), uint64(TRAJECTORY), uint64(0))[0]
+    return np.int64(1) + np.int64(((bits >> WORD) * uint64(2 * mean - 1)) >> WORD)
+
+
+def add_lengths(mean, seed, first, last):
+    """Leapfrogs of all steps from ``first`` to ``last`` (exclusive) together."""
+    total = np.int64(0)
+    for step in range(first, last):
+        total += trajectory_length(mean, seed, step)
+    return total
+
+
+def total_leapfrogs(mean: int, seed: int, first: int, last: int) -> int:
+    """Leapfrogs, of one replica, in steps from ``first`` to ``last`` (exclusive) with trajectories of random length."""
+    add = compile_part(add_lengths, types.int64(types.int64, types.uint64, types.int64, types.int64))
+    return int(add(mean, np.uint64(seed), first, last))
+
+
+@inlined
+def begin_trajectory(
+    position, momentum, gradient, noise, step_size, temperature, potential, start, length, heat, is_mala, keeps, changes
+):
+    """Fresh momenta √T ξ, in ``start`` the energy of the extended system, and the first half kick and drift.
+
+    length ← the leapfrog's own, and heat ← √T, where ``changes``. keeps: the noise becomes the gradient.
+    """
+    if changes > 1:
+        for lane in range(start.size):
+            length[lane] = math.sqrt(2.0 * step_size[lane]) if is_mala else step_size[lane]
+            heat[lane] = math.sqrt(temperature[lane])
+    for lane in range(start.size):
+        start[lane] = potential[lane]
+    for d in range(position.shape[0]):
+        x, p, slope, normal = position[d], momentum[d], gradient[d], noise[d]
+        for lane in range(start.size):
+            fresh = heat[lane] * normal[lane]
+            start[lane] = fma(0.5 * fresh, fresh, start[lane])
+            kicked = fma(-0.5 * length[lane], slope[lane], fresh)
+            p[lane] = kicked
+            x[lane] = fma(length[lane], kicked, x[lane])
+        if keeps:
+            for lane in range(start.size):
+                normal[lane] = slope[lane]
+
+
+@inlined
+def kick_and_drift(position, momentum, gradient, length):
+    """p ← p − ε ∇U, then x ← x + ε p."""
+    for d in range(position.shape[0]):
+        x, p, slope = position[d], momentum[d], gradient[d]
+        for lane in range(x.size):
+            kicked = fma(-length[lane], slope[lane], p[lane])
+            p[lane] = kicked
+            x[lane] = fma(length[lane], kicked, x[lane])
+
+
+@inlined
+def end_trajectory(momentum, gradient, potential, length, end):
+    """The last half kick, and in ``end`` the energy of the extended system."""
+    for lane in range(end.size):
+        end[lane] = potential[lane]
+    for d in range(momentum.shape[0]):
+        p, slope = momentum[d], gradient[d]
+        for lane in range(end.size):
+            kicked = fma(-0.5 * length[lane], slope[lane], p[lane])
+            p[lane] = kicked
+            end[lane] = fma(0.5 * kicked, kicked, end[lane])
+
+
+@inlined
+def accept(position, previous, potential, start, kept, temperature, draw, seed, chain, replica, step, accepted, counts):
+    """Put back ``previous`` where the Metropolis test fails; a non-finite end fails it.
+
+    kept (lane): the energy at the end, and then 1 where it passes and 0 where not. draw (lane) is scratch. At
+    temperature 0 a move is kept where the potential does not rise. Counts acceptances where ``counts``.
+    """
+    lanes = start.size
+    for lane in range(lanes):
+        draw[lane] = uniform_pair(seed, chain[lane], replica[lane], uint64(step), uint64(ACCEPT), np.uint64(0))[0]
+    for lane in range(lanes):
+        cold = temperature[lane] == 0.0
+        odds = exp((start[lane] - kept[lane]) / select(cold, 1.0, temperature[lane]))
+        odds = select(cold, select(potential[lane] <= start[lane], 1.0, 0.0), odds)  # it began at rest
+        kept[lane] = select(odds > draw[lane], 1.0, 0.0)  # false for nan
+    if counts:
+        for lane in range(lanes):
+            accepted[lane] += np.int64(kept[lane])
+    for d in range(position.shape[0]):
+        x, back = position[d], previous[d]
+        for lane in range(lanes):
+            x[lane] = select(kept[lane] != 0.0, x[lane], back[lane])

@@ -1,0 +1,30 @@
+"""Dynamics without a momentum: Langevin, preconditioned Langevin, and the descent that Stein's particles make."""
+
+import math
+
+from ..maths.elementary import fma
+from .interface import Dynamics
+
+
+def move_langevin(
+    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
+):  # fmt: skip
+    """x ← x − h ∇U + √(2hT) ξ for every lane."""
+    kick = memory[0]
+    if changes:
+        for lane in range(position.shape[1]):
+            kick[lane] = math.sqrt(2.0 * step_size[lane] * temperature[lane])
+    for d in range(position.shape[0]):
+        for lane in range(position.shape[1]):
+            kicked = fma(kick[lane], noise[d, lane], position[d, lane])
+            position[d, lane] = fma(-step_size[lane], gradient[d, lane], kicked)
+
+
+def langevin() -> Dynamics:
+    """Overdamped Langevin dynamics dx = −∇U dt + √(2T) dW by the Euler–Maruyama step x ← x − h ∇U + √(2hT) ξ.
+
+    Biased at finite step: on N(0, 1) its stationary variance is T / (1 − h/2), exactly. Gradient noise of standard
+    deviation s raises it to (T + h s²/2) / (1 − h/2).
+    Source: Welling & Teh (2011), eq. 4, with h = ε/2; r2SGLD (2024), algorithm 1, sampling step.
+    """
+    return Dynamics("langevin", move_langevin, memory=("_kick",), memory_start=(0.0,))

@@ -1,0 +1,300 @@
+"""What is to be sampled: a target, and where it has one, a domain; with its truth."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numba.core.errors import NumbaError
+from numpy.typing import NDArray
+
+from .._compiler.binding import HoldsFunctions, bound
+from .._compiler.block_rows import COUNTER_ROWS
+from .._compiler.decorators import compile_part
+from .._compiler.signatures import DOMAIN, TARGET
+from ..errors import check_array, check_count, check_flag, check_instance, check_real_array, check_text
+from ..maths.philox import MAX_DIM
+from .math_substitution import raises
+
+# A region of space as the engine sees it: one compiled function that looks all lanes up, and its tables.
+
+
+class Domain(NamedTuple):
+    """A region of R^dim for the engine: a function behind ``signatures.DOMAIN``, compiled, and its tables.
+
+    nearest: an uncompiled function behind the same signature, whose foot is the domain's point nearest to the lane;
+    None where that is not known.
+    """
+
+    name: str
+    dim: int
+    look: Any
+    real: NDArray[np.float64]
+    whole: NDArray[np.int32]
+    nearest: Callable[..., None] | None = None
+
+    def compiled(self) -> "Domain":
+        """The domain with its function compiled for the engine."""
+        return self._replace(look=compile_part(bound(self.look), DOMAIN, handed=True))
+
+    def look_for(self, boundary: str) -> Callable[..., None]:
+        """The uncompiled function that a boundary of this kind needs; the one for points to mirror in serves most."""
+        look: Callable[..., None] = self.look.py_func
+        return look if boundary != "penalise" or self.nearest is None else self.nearest
+
+
+def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each of ``points`` (n, dim) is finite and inside the domain or on its boundary, as the engine sees it."""
+    position = np.array(points.T, order="C")
+    outside = np.ones(position.shape[1])
+    domain.look(position, np.empty_like(position), outside, domain.real, domain.whole)
+    return np.asarray(np.isfinite(position).all(axis=0) & (outside == 0.0))
+
+
+Array = NDArray[np.float64]
+
+LONGEST = 1e300  # half a side of a box, whose ends are then floats
+
+
+class Modes(NamedTuple):
+    """The modes of a target, or the components of a mixture."""
+
+    centres: Array  # (modes, dim)
+    weights: Array  # (modes,), probabilities that sum to 1
+
+
+class EnergyAccuracy(NamedTuple):
+    """What energy quantiles hold: P(U ≤ u) is p to ``relative`` · min(p, 1 − p) + ``absolute``, both ≥ 1e-9."""
+
+    relative: float
+    absolute: float
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A box in which starts are drawn, uniformly: center ± scale in every coordinate.
+
+    scale: a number > 0, or one for every coordinate (dim,). center: likewise, of any sign. For ``init`` of ``sample``,
+    or for a target that knows where its mass is; wider than that, so that R-hat sees chains that do not come together.
+    Raises TypeError or ValueError naming the argument. Source of the default, ±2: Stan's (Carpenter et al. 2017).
+    """
+
+    scale: Any = 2.0
+    center: Any = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "center"):
+            values = check_array(name, getattr(self, name))
+            if values.ndim > 1 or values.size == 0:
+                raise ValueError(f"{name} must be a number or have shape (dim,), got shape {values.shape}")
+            object.__setattr__(self, name, values)
+        if not ((self.scale > 0.0) & (self.scale < LONGEST)).all():
+            raise ValueError(f"scale must be > 0 and < {LONGEST:g}, got {self.scale.tolist()}")
+        if not (np.abs(self.center) < LONGEST).all():
+            raise ValueError(f"center must be within ±{LONGEST:g}, got {self.center.tolist()}")
+
+    def __repr__(self) -> str:
+        """Its numbers."""
+        return f"Spread(scale={self.scale.tolist()}, center={self.center.tolist()})"
+
+    @classmethod
+    def around(cls, points: Any, reach: Any) -> "Spread":
+        """The box that holds ``points`` (n, dim) and what is within ``reach``, a number or of that shape, of each."""
+        lower, upper = (points - reach).min(axis=0), (points + reach).max(axis=0)
+        return cls(0.5 * (upper - lower), 0.5 * (upper + lower))
+
+    def ends(self, dim: int) -> tuple[Array, Array]:
+        """Lower and upper corner, each (dim,). Raises ValueError where its numbers are of another dimension."""
+        for name, values in (("scale", self.scale), ("center", self.center)):
+            if values.shape not in ((), (dim,)):
+                raise ValueError(f"{name} must be a number or have shape ({dim},), got shape {values.shape}")
+        middle, reach = np.broadcast_to(self.center, dim), np.broadcast_to(self.scale, dim)
+        return middle - reach, middle + reach
+
+
+class Truth(Protocol):
+    """What is known of a problem without sampling it.
+
+    One may know more of its energies: ``energy_tails(energies)``, P(U ≤ u) and P(U > u) of each, and
+    ``energy_accuracy``, an ``EnergyAccuracy`` of these and of its quantiles. All of ``targets`` have the latter.
+    """
+
+    @property
+    def accuracy(self) -> float:
+        """Largest error of its probabilities, and relative error of its other numbers; 0: closed form, to rounding.
+
+        Of energies, ``energy_accuracy`` says what holds.
+        """
+
+    @property
+    def log_normaliser(self) -> float:
+        """Logarithm of ∫ exp(−U), in nats."""
+
+    @property
+    def mean(self) -> Array:
+        """Mean (dim,)."""
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance (dim, dim); inf where there is none."""
+
+    @property
+    def modes(self) -> Modes:
+        """Centres and probabilities of the modes."""
+
+    def memberships(self, points: Any) -> Array:
+        """How much each of ``points`` (n, dim) belongs to each mode, shape (n, modes); their mean is the weights.
+
+        Raises ValueError where a point is not finite.
+        """
+
+    def energy_quantiles(self, probabilities: Any) -> Array:
+        """Energies u with P(U ≤ u) = p, for each p of ``probabilities``."""
+
+    def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
+        """Probability of each cell in the first two coordinates, shape (nx, ny); in one dimension (nx,)."""
+
+    def independent_draws(self, n: int, *, seed: int) -> Array:
+        """Exact independent draws, shape (n, dim)."""
+
+
+@functools.cache
+def compile_block(function: Callable[..., None]) -> Any:
+    """A target's block function compiled, without reference counts on arrays where it can do without."""
+    try:
+        return compile_part(function, TARGET, handed=True)
+    except NumbaError:
+        return compile_part(function, TARGET, allocates=True, handed=True)
+
+
+def check_points(points: Any, dim: int) -> Array:
+    """``points`` as floats of shape (n, dim), nan and inf included. Raises TypeError or ValueError otherwise."""
+    array = check_real_array("points", points)
+    if array.ndim != 2 or array.shape[1] != dim:
+        raise ValueError(f"points must have shape (n, {dim}), got {array.shape}")
+    return array
+
+
+def check_finite_points(points: Any, dim: int) -> Array:
+    """The same, and ValueError where they are not finite: no mode and no cell is theirs."""
+    return check_array("points", check_points(points, dim), copies=False)
+
+
+def check_truth(truth: Any) -> None:
+    """Raise TypeError where ``truth`` is neither None nor has the methods of a ``Truth``."""
+    methods = ("memberships", "energy_quantiles", "cell_masses", "independent_draws")
+    missing = [name for name in methods if truth is not None and not callable(getattr(truth, name, None))]
+    if missing:
+        raise TypeError(f"truth must be None or a Truth, got {truth!r}, which has no method {missing[0]}")
+
+
+@dataclass(frozen=True, eq=False)
+class Target(HoldsFunctions):
+    """An energy U = −log density + constant in nats, with its gradient, as one block function.
+
+    energy_gradient: a function behind ``signatures.TARGET``, uncompiled. parameters: its numbers; other numbers
+    never recompile it. scratch_rows: rows (of one float per lane) it needs to itself, kept from step to step. truth:
+    where it is known. stochastic: it draws minibatches, and finds in the first rows of its scratch what to draw them
+    by (``evaluation.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
+    function calls, where it does (``from_callable``). spread: where chains start that are given no start, unless a
+    domain says so; None: within ±2.
+
+    A target is what its function is when the target is made: the numbers, arrays and functions that it reads are those
+    of that moment, in all engines and descriptions, and a change of one of them is seen by the next target of the
+    function. Names that have no value yet are looked up, with all others, when it is first compiled. The function of
+    ``from_callable``, which Python runs, reads what is there when it is called.
+    """
+
+    name: str
+    dim: int
+    energy_gradient: Callable[..., None]
+    parameters: Array = field(default_factory=lambda: np.zeros(0))
+    scratch_rows: int = 0
+    truth: Truth | None = None
+    stochastic: bool = False
+    callback: Any = None
+    spread: Spread | None = None
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        check_count("dim", self.dim, at_least=1, below=MAX_DIM)
+        if not callable(self.energy_gradient):
+            raise TypeError(f"energy_gradient must be a block function, got {self.energy_gradient!r}")
+        if raises(getattr(self.energy_gradient, "__code__", None)):
+            raise TypeError(
+                f"energy_gradient of target {self.name!r} must not raise or assert, which the engine cannot pass on; "
+                "where there is no density, write an energy of math.inf"
+            )
+        check_flag("stochastic", self.stochastic)
+        check_count("scratch_rows", self.scratch_rows, at_least=COUNTER_ROWS if self.stochastic else 0, below=2**31)
+        if self.callback is not None and not hasattr(type(self.callback), "of_a_run"):
+            raise TypeError(f"callback must be None or what from_callable makes, got {self.callback!r}")
+        check_truth(self.truth)
+        if self.spread is not None:
+            check_instance("spread", self.spread, Spread)
+            self.spread.ends(self.dim)
+        object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
+        object.__setattr__(self, "energy_gradient", bound(self.energy_gradient, waits=True))
+
+    def compiled(self) -> Any:
+        """The block function compiled for the engine; one that allocates works too, if more slowly.
+
+        Raises TypeError where it does not take the five arguments or does not compile, with Numba's reason.
+        """
+        try:
+            return compile_block(bound(self.energy_gradient))
+        except (NumbaError, TypeError) as error:
+            raise TypeError(
+                f"energy_gradient of target {self.name!r} must be a function (position, energy, gradient, parameters, "
+                f"scratch) that Numba can compile: {error}"
+            ) from error
+
+    def evaluate(self, points: Array) -> tuple[Array, Array]:
+        """Energy (n,) and gradient (n, dim) at ``points`` (n, dim). Raises ValueError for another shape."""
+        points = check_points(points, self.dim)
+        if self.callback is not None:
+            return self.callback.evaluate(points)  # type: ignore[no-any-return]
+        energy, gradient = np.full(len(points), np.nan), np.full((self.dim, len(points)), np.nan)
+        scratch = np.zeros((self.scratch_rows, len(points)))
+        self.compiled()(np.array(points.T, order="C"), energy, gradient, self.parameters, scratch)
+        return energy, np.ascontiguousarray(gradient.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A target, the domain it is constrained to (None: all of space), and the truth of both together."""
+
+    target: Target
+    domain: Domain | None = None
+    truth: Truth | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.target, Target):
+            raise TypeError(f"target must be a Target, got {self.target!r} of type {type(self.target).__name__}")
+        if self.domain is not None and not isinstance(self.domain, Domain):
+            raise TypeError(
+                f"domain must be None or a Domain, got {self.domain!r} of type {type(self.domain).__name__}"
+            )
+        check_truth(self.truth)
+        if self.domain is not None and self.domain.dim != self.target.dim:
+            raise ValueError(f"domain has dimension {self.domain.dim}, but the target has {self.target.dim}")
+
+    @property
+    def name(self) -> str:
+        """The target's name, and the domain's."""
+        return self.target.name if self.domain is None else f"{self.target.name} in {self.domain.name}"
+
+    def contains(self, points: Array) -> NDArray[np.bool_]:
+        """Whether each of ``points`` (n, dim) is finite and inside the domain, where there is one; shape (n,)."""
+        places = check_points(points, self.target.dim)
+        return np.asarray(np.isfinite(places).all(axis=1)) if self.domain is None else is_inside(self.domain, places)
+
+
+def as_problem(problem: Any) -> Problem:
+    """``problem`` itself, or the unconstrained problem of a bare target. Raises TypeError for anything else."""
+    if isinstance(problem, Target):
+        return Problem(problem, truth=problem.truth)
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem or a Target, got {problem!r} of type {type(problem).__name__}")
+    return problem

@@ -1,0 +1,144 @@
+"""Compile a plain function of floats so that its ``math`` is ours, and a loop of it vectorises."""
+
+import builtins
+import functools
+import math
+import types as python_types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+from .._compiler.code_walk import instructions_in, names_in
+from .._compiler.decorators import inlined
+from ..maths import elementary, powers, special
+
+Function = python_types.FunctionType
+PACKAGE = __name__.partition(".")[0]
+
+
+@inlined
+def where(condition, if_true, if_false):
+    """``np.where`` of three scalars."""
+    return if_true if condition else if_false
+
+
+@inlined
+def maximum(a, b):
+    """The larger of ``a`` and ``b``; nan where either is."""
+    return a if a >= b or a != a else b
+
+
+@inlined
+def minimum(a, b):
+    """The smaller of ``a`` and ``b``; nan where either is."""
+    return a if a <= b or a != a else b
+
+
+IN_BOTH = {
+    "exp": elementary.exp, "log": elementary.log, "expm1": special.expm1, "log1p": special.log1p, "sqrt": math.sqrt,
+    "sin": special.sin, "cos": special.cos, "tan": special.tan,
+    "sinh": special.sinh, "cosh": special.cosh, "tanh": special.tanh,
+}  # fmt: skip
+INVERSE = {
+    "asin": special.asin, "acos": special.acos, "atan": special.atan, "atan2": special.atan2,
+    "asinh": special.asinh, "acosh": special.acosh, "atanh": special.atanh,
+}  # fmt: skip
+OURS = {
+    math: IN_BOTH | INVERSE,
+    np: IN_BOTH
+    | {name.replace("a", "arc", 1): function for name, function in INVERSE.items()}
+    | {"where": where, "maximum": maximum, "minimum": minimum, "abs": abs, "absolute": abs},
+}
+
+
+def module_with(module: python_types.ModuleType, functions: Mapping[str, Any]) -> python_types.ModuleType:
+    """A module as a function sees it, with ``functions`` in place of its own."""
+    seen = python_types.ModuleType(module.__name__)
+    vars(seen).update({name: value for name, value in vars(module).items() if name[:2] != "__"})
+    vars(seen).update(functions)
+    return seen
+
+
+@functools.cache
+def replacements(*, products: bool = False) -> dict[int, Any]:
+    """What stands in for ``math``, ``numpy`` and their functions, by identity; products: for their powers alone."""
+    found: dict[int, Any] = {id(pow): powers.power} if products else {}
+    for module, functions in (powers.FUNCTIONS if products else OURS).items():
+        found[id(module)] = module_with(module, functions)
+        found |= {id(getattr(module, name)): ours for name, ours in functions.items() if hasattr(module, name)}
+    return found
+
+
+@functools.cache
+def raises(code: python_types.CodeType | None) -> bool:
+    """Whether ``code`` (None: of no Python function) or a function inside it has a statement that raises."""
+    return code is not None and any(i.opname == "RAISE_VARARGS" for i in instructions_in(code))
+
+
+def rebind(
+    function: Callable[..., Any],
+    *,
+    allocates: bool,
+    ours: bool,
+    products: bool = False,
+    done: dict[Any, Any] | None = None,
+) -> Any:
+    """``function`` uncompiled by Numba yet, to be inlined; with ``ours``, our maths, in all the user's it calls.
+
+    products: instead of our maths, for complex numbers: their integer powers are products (``powers``).
+    Its globals and its closure are bound anew; it itself is left as it is. What it reads from them is frozen when it
+    compiles, as always in Numba. Raises TypeError where one of them raises.
+    """
+    done = {} if done is None else done
+    if function in done:
+        return done[function]
+    plain: Any = function.py_func if isinstance(function, Dispatcher) else function
+    if raises(plain.__code__):
+        raise TypeError(
+            f"{plain.__name__} must not raise or assert, which compiled code cannot pass on; where there is no "
+            "density, return an energy of math.inf"
+        )
+    space: dict[str, Any] = {"__builtins__": builtins, "__name__": plain.__module__}
+    cells = tuple(python_types.CellType() for _ in plain.__closure__ or ())
+    code = powers.with_pairs(plain.__code__) if products else plain.__code__
+    bound = Function(code, space, plain.__name__, plain.__defaults__, cells)
+    bound.__qualname__, bound.__module__ = plain.__qualname__, plain.__module__
+    bound.__kwdefaults__ = plain.__kwdefaults__
+    compiled = done[function] = njit(forceinline=True, error_model="numpy", _nrt=allocates)(bound)
+    # Only now, as a function may call itself.
+    names = names_in(plain.__code__)
+    replace = functools.partial(replaced, names=names, allocates=allocates, ours=ours, products=products, done=done)
+    space |= {"pow": powers.power} if products and "pow" in names else {}
+    space |= {name: replace(plain.__globals__[name]) for name in sorted(names & plain.__globals__.keys())}
+    for cell, given in zip(cells, plain.__closure__ or (), strict=True):
+        cell.cell_contents = replace(given.cell_contents)
+    return compiled
+
+
+def replaced(value: Any, *, names: set[str], allocates: bool, ours: bool, products: bool, done: dict[Any, Any]) -> Any:
+    """What stands in for ``value``: our maths for ``math``'s, or products for powers, and the user's own functions.
+
+    names: what the function looks up; of a module, these alone are replaced.
+    """
+    if (ours or products) and id(value) in replacements(products=products):
+        return replacements(products=products)[id(value)]
+    if isinstance(value, Function | Dispatcher) and is_users(value.__module__):
+        return rebind(value, allocates=allocates, ours=ours, products=products, done=done)
+    if isinstance(value, python_types.ModuleType) and is_users(value.__name__):
+        seen = python_types.ModuleType(value.__name__)
+        vars(seen).update({name: item for name, item in vars(value).items() if name[:2] != "__"})
+        for name in sorted(names & vars(seen).keys()):
+            if not isinstance(vars(seen)[name], python_types.ModuleType):
+                vars(seen)[name] = replaced(
+                    vars(seen)[name], names=names, allocates=allocates, ours=ours, products=products, done=done
+                )
+        return seen
+    return value
+
+
+def is_users(module: str | None) -> bool:
+    """Whether a function of ``module`` is compiled with the function that calls it."""
+    return str(module).partition(".")[0] not in (PACKAGE, "numpy", "numba", "math")

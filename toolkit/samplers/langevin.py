@@ -1,0 +1,161 @@
+"""Constructors without tempering: Langevin, preconditioned and underdamped, thermostats; and their cycles."""
+
+from dataclasses import replace
+
+from .. import dynamics as moves
+from ..boundaries.rules import Boundary, ignore
+from ..schedules import Schedule, constant, cosine_cycles
+from .sampler import Number, Sampler, shared
+
+
+def sgld(
+    step_size: Number,
+    *,
+    temperature: Number = 1.0,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+    gradient_noise: float = 0.0,
+) -> Sampler:
+    """Stochastic gradient Langevin dynamics: Langevin × ``schedule``. With ``rules.reflect()``, R-SGLD.
+
+    Law and bias: ``dynamics.langevin``. Source: Welling & Teh (2011), eq. 4.
+    """
+    return Sampler(
+        "sgld",
+        shared("step_size", step_size),
+        shared("temperature", temperature),
+        schedule=schedule,
+        boundary=boundary,
+        gradient_noise=gradient_noise,
+    )
+
+
+def psgld(
+    step_size: Number,
+    *,
+    decay: float = 0.99,
+    floor: float = 1e-5,
+    drift_correction: bool = True,
+    temperature: Number = 1.0,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+    gradient_noise: float = 0.0,
+) -> Sampler:
+    """Preconditioned SGLD: preconditioned Langevin × ``schedule``.
+
+    Law, bias and numbers: ``dynamics.preconditioned_langevin``. Source: Li et al. (2016), algorithm 1.
+    """
+    return Sampler(
+        "psgld",
+        shared("step_size", step_size),
+        shared("temperature", temperature),
+        dynamics=moves.preconditioned_langevin(decay=decay, floor=floor, drift_correction=drift_correction),
+        schedule=schedule,
+        boundary=boundary,
+        gradient_noise=gradient_noise,
+    )
+
+
+def sghmc(
+    step_size: Number,
+    *,
+    friction: float = 0.5,
+    noise_estimate: float = 0.0,
+    temperature: Number = 1.0,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+    gradient_noise: float = 0.0,
+) -> Sampler:
+    """Stochastic gradient HMC: underdamped Langevin × ``schedule``, friction as in cyclical SG-MCMC (2020), I.1.
+
+    step_size: the paper's α, or η of TACT-HMC, so that friction 1 is ``sgld``. Law, bias and numbers:
+    ``dynamics.underdamped_langevin``. Source: Chen, Fox & Guestrin (2014); cyclical SG-MCMC (2020), section 2.
+    """
+    return Sampler(
+        "sghmc",
+        shared("step_size", step_size),
+        shared("temperature", temperature),
+        dynamics=moves.underdamped_langevin(friction=friction, noise_estimate=noise_estimate),
+        schedule=schedule,
+        boundary=boundary,
+        gradient_noise=gradient_noise,
+    )
+
+
+def sgnht(
+    step_size: Number,
+    *,
+    friction: float = 0.05,
+    inertia: float = 1.0,
+    by_coordinate: bool = False,
+    temperature: Number = 1.0,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+    gradient_noise: float = 0.0,
+) -> Sampler:
+    """Stochastic gradient Nosé–Hoover thermostat: Nosé–Hoover × ``schedule``; neutralises unknown gradient noise.
+
+    Law, bias and numbers: ``dynamics.nose_hoover``. Source: Ding et al. (2014), algorithm 2; defaults of TACT-HMC
+    (2018).
+    """
+    return Sampler(
+        "sgnht",
+        shared("step_size", step_size),
+        shared("temperature", temperature),
+        dynamics=moves.nose_hoover(friction=friction, inertia=inertia, by_coordinate=by_coordinate),
+        schedule=schedule,
+        boundary=boundary,
+        gradient_noise=gradient_noise,
+    )
+
+
+def cyclical_sgld(
+    step_size: Number,
+    *,
+    n_cycles: int = 30,
+    exploration: float = 0.25,
+    floor: float = 0.0,
+    temperature: Number = 1.0,
+    boundary: Boundary = ignore(),
+    gradient_noise: float = 0.0,
+) -> Sampler:
+    """Cyclical SGLD: Langevin × cosine cycles, with step size ``step_size`` at the start of each cycle.
+
+    n_cycles, exploration, floor: of ``schedules.cosine_cycles``; defaults are those of cyclical SG-MCMC (2020), section
+    5.1: M = 30, β = 1/4. Draws are biased by the step size at which they are kept; ``cycles.combine_cycles`` weighs
+    cycles that found different modes. Source: the same, algorithm 1.
+    """
+    schedule = cosine_cycles(n_cycles, exploration=exploration, floor=floor)
+    sampler = sgld(
+        step_size, temperature=temperature, schedule=schedule, boundary=boundary, gradient_noise=gradient_noise
+    )
+    return replace(sampler, name="cyclical_sgld")
+
+
+def cyclical_sghmc(
+    step_size: Number,
+    *,
+    n_cycles: int = 30,
+    exploration: float = 0.25,
+    floor: float = 0.0,
+    friction: float = 0.5,
+    noise_estimate: float = 0.0,
+    temperature: Number = 1.0,
+    boundary: Boundary = ignore(),
+    gradient_noise: float = 0.0,
+) -> Sampler:
+    """Cyclical SGHMC: underdamped Langevin × cosine cycles; while it explores, gradient descent with momentum.
+
+    Numbers: ``cyclical_sgld`` and ``sghmc``. Defaults and source: cyclical SG-MCMC (2020), section 5.1, I.1 and
+    algorithm 1.
+    """
+    sampler = sghmc(
+        step_size,
+        friction=friction,
+        noise_estimate=noise_estimate,
+        temperature=temperature,
+        schedule=cosine_cycles(n_cycles, exploration=exploration, floor=floor),
+        boundary=boundary,
+        gradient_noise=gradient_noise,
+    )
+    return replace(sampler, name="cyclical_sghmc")

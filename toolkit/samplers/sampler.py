@@ -1,0 +1,206 @@
+"""A sampler: one point of dynamics × schedule × tempering × boundary × gradient noise, and which points make sense."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._compiler.binding import bound
+from ..boundaries.rules import Boundary, ignore
+from ..dynamics import Dynamics, langevin
+from ..dynamics.underdamped import move_underdamped
+from ..errors import check_deviation, check_number, check_numbers, check_text, is_sequence
+from ..maths.philox import MAX_REPLICAS
+from ..schedules import Schedule, constant
+from ..tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
+
+Number = float | Sequence[float] | NDArray[np.float64]  # one value, or one for every chain
+Values = Sequence[Any] | NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """One point of the product. ``samplers`` has constructors for the named ones.
+
+    step_sizes, temperatures: base values, one per replica (R,), or one per chain and replica (chain, R); a schedule
+    multiplies them. Coldest first under replica exchange; otherwise a chain's replicas share one temperature.
+    tempering: None (replicas are independent of each other), ``replica_exchange(...)``, ``contour(...)``,
+    ``continuous_tempering(...)`` or ``stein(...)``.
+    gradient_noise, energy_noise: standard deviations of normal noise added to each gradient coordinate and to each
+    energy that tempering looks at. They stand for minibatches, and are unknown to the dynamics.
+    A block function of one's own in ``dynamics`` is what it is when the sampler is made (see ``Target``).
+    Raises TypeError or ValueError naming the argument where something is off, and where parts make no sense together.
+    """
+
+    name: str = "sampler"
+    step_sizes: Values = ()
+    temperatures: Values = (1.0,)
+    dynamics: Dynamics = langevin()
+    schedule: Schedule = constant()
+    tempering: Tempering | None = None
+    boundary: Boundary = ignore()
+    gradient_noise: float = 0.0
+    energy_noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        object.__setattr__(self, "step_sizes", check_values("step_sizes", self.step_sizes))
+        object.__setattr__(self, "temperatures", check_values("temperatures", self.temperatures))
+        check_deviation("gradient_noise", self.gradient_noise)
+        check_deviation("energy_noise", self.energy_noise)
+        for name, kind in (("dynamics", Dynamics), ("schedule", Schedule), ("boundary", Boundary)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
+        if self.tempering is not None and not isinstance(self.tempering, get_args(Tempering)):
+            kinds = ", ".join(kind.__name__ for kind in get_args(Tempering))
+            raise TypeError(f"tempering must be None or one of {kinds}, got {self.tempering!r}")
+        for name, part in (("dynamics.move", self.dynamics.move), ("schedule.factors", self.schedule.factors)):
+            if not callable(part):
+                raise TypeError(f"{name} must be a function, got {part!r} of type {type(part).__name__}")
+        check_replicas(self)
+        check_parts(self)
+        move = bound(self.dynamics.move)
+        if move is not self.dynamics.move:
+            object.__setattr__(self, "dynamics", self.dynamics._replace(move=move))
+
+    @property
+    def n_replicas(self) -> int:
+        """Replicas per chain."""
+        return int(self.arrays["temperatures"].shape[-1])
+
+    @property
+    def n_chains(self) -> int | None:
+        """Chains that step sizes or temperatures are given for; None where they hold for any number."""
+        given = [len(values) for values in self.arrays.values() if values.ndim == 2]
+        return given[0] if given else None
+
+    @property
+    def n_target_replicas(self) -> int:
+        """Replicas, from the first, whose draws are the target's: one under replica exchange, otherwise all."""
+        return 1 if isinstance(self.tempering, ReplicaExchange) else self.n_replicas
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether draws come with importance weights that differ."""
+        return isinstance(self.tempering, Contour | ContinuousTempering)
+
+    @property
+    def gradients_per_step(self) -> int:
+        """Gradient evaluations per chain and step; the mean where trajectories have random lengths."""
+        keeps_ends = self.dynamics.leapfrogs > 0 and not self.is_weighted  # as ``metropolis_step.keeps_ends``
+        return (self.dynamics.gradients - keeps_ends) * self.n_replicas
+
+    @property
+    def correction(self) -> float:
+        """The correction F of the swap before the first step; 0 without replica exchange."""
+        return self.tempering.start(self.energy_noise) if isinstance(self.tempering, ReplicaExchange) else 0.0
+
+    @cached_property
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """``step_sizes`` and ``temperatures`` as arrays, (R,) or (chain, R)."""
+        return {name: np.array(getattr(self, name), np.float64) for name in ("step_sizes", "temperatures")}
+
+    def per_chain(self, name: str, chain: NDArray[np.int64], replica: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``step_sizes`` or ``temperatures`` of the lanes whose chains and replicas are given."""
+        values = self.arrays[name]
+        return np.asarray(values[replica] if values.ndim == 1 else values[chain, replica])
+
+
+def shared(name: str, value: Any, n_replicas: int = 1) -> Values:
+    """One value for all replicas: (R,) of a number, (chain, R) of an array (chain,)."""
+    if is_sequence(value) or (isinstance(value, np.ndarray) and value.ndim > 0):
+        if len(value) == 0:
+            raise ValueError(f"{name} must be a number, or one for every chain, got {value!r}")
+        return tuple((v,) * n_replicas for v in check_numbers(name, value, above=0.0))
+    return (check_number(name, value, above=0.0),) * n_replicas
+
+
+def check_values(name: str, values: Any) -> tuple[Any, ...]:
+    """Positive numbers (R,) as a tuple, or (chain, R) as a tuple of tuples. Raises otherwise."""
+    rows = list(values) if isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.ndim) else []
+    if not rows or not all(is_sequence(row) or isinstance(row, np.ndarray) for row in rows):
+        return check_numbers(name, values, above=0.0)
+    table = tuple(check_numbers(f"{name}[{i}]", row, above=0.0) for i, row in enumerate(rows))
+    if len({len(row) for row in table}) > 1:
+        raise ValueError(f"{name} must have one value per replica in every chain, got {values!r}")
+    return table
+
+
+def check_replicas(sampler: Sampler) -> None:
+    """Raise ValueError where step sizes, temperatures and tempering do not speak of the same replicas."""
+    if len(sampler.step_sizes) == 0:
+        raise ValueError("step_sizes must have one value per replica, got none")
+    steps, temperatures = sampler.arrays["step_sizes"], sampler.arrays["temperatures"]
+    replicas = sampler.n_replicas
+    if steps.shape[-1] != replicas:
+        raise ValueError(
+            f"step_sizes and temperatures must have one value per replica, got {steps.shape[-1]} step sizes "
+            f"{sampler.step_sizes} and {replicas} temperatures {sampler.temperatures}"
+        )
+    if steps.ndim == temperatures.ndim == 2 and len(steps) != len(temperatures):
+        raise ValueError(
+            f"step_sizes and temperatures must be given for as many chains, got {len(steps)} and {len(temperatures)}"
+        )
+    if not 1 <= replicas < MAX_REPLICAS:
+        raise ValueError(f"temperatures must have 1 to {MAX_REPLICAS - 1} values, got {replicas}")
+    increase = np.diff(temperatures, axis=-1)
+    if isinstance(sampler.tempering, ReplicaExchange):
+        if replicas < 2:
+            raise ValueError(
+                f"tempering by replica exchange needs at least 2 temperatures, got temperatures={sampler.temperatures}"
+            )
+        if not (increase > 0).all():
+            raise ValueError(f"temperatures must increase, coldest first, got {sampler.temperatures}")
+    elif (increase != 0).any():
+        raise ValueError(
+            "several temperatures need tempering by replica exchange, which alone uses them; got "
+            f"temperatures={sampler.temperatures} and tempering={sampler.tempering}"
+        )
+
+
+def check_parts(sampler: Sampler) -> None:
+    """Raise ValueError where the parts make no sense together, and say why."""
+    tempering, dynamics = sampler.tempering, sampler.dynamics
+    if len(dynamics.memory) != len(dynamics.memory_start):
+        raise ValueError(
+            f"memory_start of dynamics {dynamics.name!r} must have one value for each of memory {dynamics.memory}, got "
+            f"{dynamics.memory_start}"
+        )
+    exact = dynamics.leapfrogs > 0
+    if sampler.energy_noise > 0 and not isinstance(tempering, ReplicaExchange | Contour | ContinuousTempering):
+        raise ValueError(
+            f"energy_noise must be 0 without a tempering that looks at energies, got {sampler.energy_noise}"
+        )
+    if isinstance(tempering, Stein) == dynamics.draws_noise:
+        raise ValueError(
+            "tempering by stein and dynamics.descent() need each other: Stein's particles move without noise, and a "
+            f"descent without their repulsion ends in a mode; got dynamics {dynamics.name!r} and tempering={tempering}"
+        )
+    if exact and sampler.gradient_noise > 0:
+        raise ValueError(
+            f"gradient_noise must be 0 for {dynamics.name!r}, whose Metropolis test is exact for exact gradients and "
+            f"energies only; got {sampler.gradient_noise}"
+        )
+    if exact and isinstance(tempering, Contour) and sampler.energy_noise > 0:
+        raise ValueError(
+            f"energy_noise must be 0 for {dynamics.name!r} under contour, whose Metropolis test needs the flattened "
+            f"energy itself; got {sampler.energy_noise}"
+        )
+    if exact and sampler.boundary.kind == "reflect":
+        raise ValueError(
+            f"boundary must not be 'reflect' for {dynamics.name!r}: its test is passed before the reflection and knows "
+            "nothing of it; boundaries.reject() is exact"
+        )
+    if dynamics.move is move_underdamped:
+        friction, variance = dynamics.parameters
+        ratio = sampler.arrays["step_sizes"] / sampler.arrays["temperatures"]
+        if variance * ratio.max() > 2.0 * friction * (1.0 + 1e-12):
+            raise ValueError(
+                f"noise_estimate must be ≤ √(2 · friction · temperature / step size) = "
+                f"{np.sqrt(2.0 * friction / ratio.max()):g}, or the gradient noise alone exceeds what the friction "
+                f"takes up; got {np.sqrt(variance):g}"
+            )
