@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from toolkit import CudaError
-from toolkit._engine.job import check_cuda
+from targets import mixtures
+from toolkit import CudaError, samplers, stream
 
 from .scripts.cached_data import read
 from .scripts.output import QUICK, folder_of
@@ -95,7 +95,9 @@ def seconds_before(name: str, options: argparse.Namespace) -> float:
 def why_no_gpu() -> str | None:
     """Why no figure can be measured on a GPU; None where they can be."""
     try:
-        check_cuda()
+        stream(
+            mixtures.unequal_pair(), samplers.sgld(0.1), n_steps=1, seed=0, backend="cuda"
+        )  # checks, and runs nothing
     except (ImportError, CudaError) as error:
         return str(error)
     return None

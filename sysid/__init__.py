@@ -34,3 +34,8 @@ __all__ = [
     "sparsity",
     "systems",
 ]
+
+
+def __dir__() -> list[str]:
+    """What tab completion shows: what is public."""
+    return sorted(__all__)

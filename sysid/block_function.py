@@ -8,7 +8,7 @@ import functools
 from typing import Any
 
 from targets.posteriors.quadratic import use_quadratic
-from toolkit._compiler.decorators import kernel
+from toolkit._compiler import kernel
 from toolkit.maths.elementary import exp, fma, log, select
 
 from .likelihoods.velocity import use_batch

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit import Run
-from toolkit._engine.record import shares_of
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_real_array
+from toolkit.weighting import shares_of
 
 from .data.series import Series
 from .identification import Identification, begin

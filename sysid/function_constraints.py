@@ -10,12 +10,9 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from toolkit._compiler.binding import bound
-from toolkit._compiler.decorators import compile_part, inlined
-from toolkit._compiler.signatures import DOMAIN
+from toolkit._compiler import DOMAIN, bound, compile_part, inlined
 from toolkit.maths.elementary import exp, larger, smaller
-from toolkit.problem.definition import Domain
-from toolkit.problem.point_function import with_item
+from toolkit.problem import Domain, with_item
 
 from .constraints import Coordinates
 from .systems.system import analytic

@@ -12,7 +12,6 @@ from targets import constrained
 from targets.domains.convex import Convex
 from targets.truth.gaussian import GaussianTruth
 from toolkit import Run
-from toolkit._engine.record import shares_of
 from toolkit.errors import (
     check_array,
     check_count,
@@ -23,7 +22,8 @@ from toolkit.errors import (
     check_text,
 )
 from toolkit.maths.seeds import STARTS, derived_seed
-from toolkit.problem.definition import Problem, Spread, Target
+from toolkit.problem import Problem, Spread, Target
+from toolkit.weighting import shares_of
 
 from . import likelihoods
 from .block_function import N_HEADER, SCALED, block_of, quadratic_block

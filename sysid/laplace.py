@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_instance
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 
 Array = NDArray[np.float64]
 Evaluate = Callable[[Array], tuple[Array, Array]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit._compiler.binding import HoldsFunctions, bound
+from toolkit._compiler import HoldsFunctions, bound
 from toolkit.errors import (
     check_array,
     check_count,

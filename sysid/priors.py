@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import kernel
+from toolkit._compiler import kernel
 from toolkit.errors import check_array, check_count, check_number, check_numbers, check_scale
 from toolkit.maths.elementary import exp_share, fma, log, select
 

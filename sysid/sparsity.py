@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import compile_part, kernel
+from toolkit._compiler import compile_part, kernel
 from toolkit.errors import check_count, check_number, check_real_array, check_scale
 from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed

@@ -16,3 +16,8 @@ __all__ = [
     "posteriors",
     "shapes",
 ]
+
+
+def __dir__() -> list[str]:
+    """What tab completion shows: what is public."""
+    return sorted(__all__)

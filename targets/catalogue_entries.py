@@ -1,6 +1,6 @@
 """All targets of the zoo, with their usual numbers."""
 
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 
 from . import classics, datasets, mixtures, posteriors
 

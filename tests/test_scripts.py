@@ -146,11 +146,11 @@ def test_one_is_run_and_then_read_back(scripts, capsys):
 
 
 def test_without_a_gpu_no_figure_is_begun(scripts, monkeypatch, capsys):
-    def none_is_found():
+    def none_is_found(*arguments, **keywords):
         raise CudaError("none is found")
 
     out, _ = scripts
-    monkeypatch.setattr(command_line, "check_cuda", none_is_found)
+    monkeypatch.setattr(command_line, "stream", none_is_found)
     with pytest.raises(SystemExit) as ended:
         run(out, "csgld_fig1", "--backend", "cuda")
     assert ended.value.code == 2
@@ -159,7 +159,7 @@ def test_without_a_gpu_no_figure_is_begun(scripts, monkeypatch, capsys):
 
 
 def test_seed_size_and_backend_reach_the_script(scripts, monkeypatch):
-    monkeypatch.setattr(command_line, "check_cuda", lambda: None)
+    monkeypatch.setattr(command_line, "stream", lambda *arguments, **keywords: None)
     out, measured = scripts
     assert run(out, "csgld_fig1", "--seed", "77", "--quick") == 0
     assert run(out, "csgld_fig1", "--seed", "0", "--backend", "cuda") == 0

@@ -64,3 +64,8 @@ __all__ = [
     "weighting",
 ]
 __version__ = "0.1.0"
+
+
+def __dir__() -> list[str]:
+    """What tab completion shows: what is public."""
+    return sorted(__all__)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import check_array, check_count, check_flag, check_room
+from .tempering.contour_tempering import Contour
 
 __all__ = ["resample"]
 
@@ -150,3 +151,23 @@ def check_sample(name: str, draws: Any, weights_name: str, weights: Any) -> tupl
         raise ValueError(f"{weights_name} must have shape {points.shape[:-1]}, that of {name}, got {given.shape}")
     shares = check_weights(given.reshape(-1, given.shape[-1]), weights_name)
     return flat, np.asarray(shares.ravel() / len(shares))
+
+
+def shares_of(run: Any) -> Array | None:
+    """How much each draw of a run counts, (chain · draw,), in all 1; None where all count alike.
+
+    Contour knows its weights up to a factor of each chain, so its chains count alike; those of others are of all
+    together. Raises ValueError where no draw has any, or none of a chain of contour.
+    """
+    if run.replica_weights is None:
+        return None
+    by_chain = isinstance(run.sampler.tempering, Contour)
+    weights = run.weights if by_chain else run.weights.reshape(1, -1)
+    if not weights.size:
+        return np.zeros(0)
+    empty = ~(weights > 0.0).any(axis=1)
+    if empty.any():
+        who = f"chain {int(np.argmax(empty))}" if by_chain else "the run"
+        raise ValueError(f"run must have draws of weight > 0, and {who} has none: a longer one has some that count")
+    shares = check_weights(weights, "weights of the run")
+    return np.asarray(shares.ravel() / len(shares))

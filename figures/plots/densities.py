@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from targets.shapes import Shape
 from toolkit import Run
-from toolkit._engine.record import shares_of
 from toolkit.diagnostics import cell_counts
 from toolkit.errors import check_array, check_edges, check_instance, check_number
+from toolkit.weighting import shares_of
 
 
 def density(

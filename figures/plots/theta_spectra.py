@@ -12,7 +12,7 @@ from toolkit import Run
 from toolkit.diagnostics import energy_probabilities
 from toolkit.diagnostics.energies import theta_masses
 from toolkit.errors import check_array, check_edges, check_instance
-from toolkit.tempering.contour_tempering import Contour
+from toolkit.tempering import Contour
 
 from .style import TRUTH
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from toolkit._compiler.disk_cache import environment
+from toolkit._compiler import environment
 
 from ..scripts.cached_data import Measured, read
 from ..scripts.claims import VERDICTS, Claim

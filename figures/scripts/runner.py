@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import matplotlib
 from matplotlib.figure import Figure
 
-from toolkit._compiler.function_digest import PYTHON
+from toolkit._compiler import PYTHON
 from toolkit.errors import package_root
 
 from ..plots.style import paper_style

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from toolkit._compiler.disk_cache import source_stamp
+from toolkit._compiler import source_stamp
 from toolkit.errors import package_root
 
 from .study import Study

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.problem.definition import Truth
+from toolkit.problem import Truth
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:

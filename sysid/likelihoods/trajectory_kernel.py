@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import inlined, kernel
+from toolkit._compiler import inlined, kernel
 from toolkit.maths.elementary import fma, log, select
 
 from ..solvers.adjoint import backward_step

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from targets.posteriors.minibatch import draw_pair
 from targets.posteriors.quadratic import N_NUMBERS, quadratic_numbers, use_quadratic
-from toolkit._compiler.block_rows import COUNTER_ROWS, MODE
-from toolkit._compiler.decorators import kernel
+from toolkit._compiler import COUNTER_ROWS, MODE, kernel
 from toolkit.errors import check_array, check_choice, check_count
 from toolkit.maths.elementary import fma
 

@@ -12,8 +12,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import inlined
-from toolkit._compiler.signatures import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX
+from toolkit._compiler import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX, inlined
 from toolkit.maths.elementary import exp, fma, log
 
 from .right_hand_side import SLOPE

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit._compiler.decorators import inlined
+from toolkit._compiler import inlined
 from toolkit.maths.elementary import fma
 from toolkit.maths.special import cos, sin
 

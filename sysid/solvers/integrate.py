@@ -9,9 +9,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import compile_part
-from toolkit._compiler.signatures import CUBE, FLOATS, INTEGERS, MATRIX
-from toolkit._engine.state import available_threads
+from toolkit._compiler import CUBE, FLOATS, INTEGERS, MATRIX, available_threads, compile_part
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, plain_array
 
 from ..systems.system import System

@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from toolkit.problem.point_function import array_like
+from toolkit.problem import array_like
 
 
 def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]]:

@@ -12,10 +12,8 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import FunctionPointer
-from toolkit._compiler.lowering import WideCompiler
-from toolkit._compiler.signatures import FLOATS, MATRIX
-from toolkit.problem.point_function import lane_access, reason
+from toolkit._compiler import FLOATS, MATRIX, FunctionPointer, WideCompiler
+from toolkit.problem import lane_access, reason
 
 from ..systems.system import System, checked_rhs, refused
 from .runge_kutta import rk4_step, rk5_step, slope_of

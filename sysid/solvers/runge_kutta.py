@@ -9,10 +9,9 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload
 
-from toolkit._compiler.binding import bound
-from toolkit._compiler.decorators import inlined
+from toolkit._compiler import bound, inlined
 from toolkit.maths.elementary import fma
-from toolkit.problem.math_substitution import rebind
+from toolkit.problem import rebind
 
 from ..systems.system import analytic
 

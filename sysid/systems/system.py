@@ -11,11 +11,9 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from toolkit._compiler.binding import HoldsFunctions, bound
-from toolkit._compiler.decorators import inlined
+from toolkit._compiler import HoldsFunctions, bound, inlined
 from toolkit.errors import check_number, check_row, check_text, is_sequence
-from toolkit.problem.math_substitution import rebind
-from toolkit.problem.point_function import reason
+from toolkit.problem import reason, rebind
 
 # The terms of a system that is linear in its parameters: what they may be, and whether they are its function's.
 

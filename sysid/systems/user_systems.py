@@ -8,9 +8,9 @@ from numba import types
 from numpy.typing import NDArray
 
 from targets.symbolic.source import written
-from toolkit._compiler.code_walk import names_in
+from toolkit._compiler import names_in
 from toolkit.errors import optional
-from toolkit.problem.math_substitution import raises
+from toolkit.problem import raises
 
 from .system import System, check_equations, checked_rhs
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from toolkit.errors import check_array, check_count, check_number, check_scale
 from toolkit.maths.elementary import exp, fma, select
 from toolkit.maths.philox import MAX_DIM
-from toolkit.problem.definition import EnergyAccuracy, Modes, Spread, Target, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points
 
 from ..truth.energy_levels import BOTH_TAILS, quantiles_by
 from ..truth.quantiles import check_probabilities

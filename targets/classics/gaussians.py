@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from toolkit.errors import check_count, check_number, check_room
 from toolkit.maths.elementary import fma
 from toolkit.maths.philox import MAX_DIM
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 
 from ..truth.gaussian import GaussianTruth
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toolkit.errors import check_number, check_scale, check_text
 from toolkit.maths.elementary import exp_share, fma, log, select
-from toolkit.problem.definition import Modes, Spread, Target, check_finite_points
+from toolkit.problem import Modes, Spread, Target, check_finite_points
 
 from ..mixtures.gaussian import square_distances
 from ..mixtures.truth import MOST_BY_QUADRATURE, check_components

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from toolkit.errors import check_count, check_number, check_scale
 from toolkit.maths.elementary import exp, fma, select, sincos_turns
 from toolkit.maths.philox import MAX_DIM
-from toolkit.problem.definition import Spread, Target
+from toolkit.problem import Spread, Target
 
 from ..truth.products import ProductTruth
 from ..truth.window import line_truth, plane_truth

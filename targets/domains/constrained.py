@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toolkit.errors import check_count
 from toolkit.maths.seeds import EXACT_DRAWS, derived_seed
-from toolkit.problem.definition import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
 
 from ..shapes import Shape
 from ..truth.cells import cell_integrals

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from toolkit.boundaries.convex import convex_domain
 from toolkit.errors import check_array
-from toolkit.problem.definition import Domain, check_points, is_inside
+from toolkit.problem import Domain, check_points, is_inside
 
 from ..truth.rejection import accepted, check_draws, generator
 from .interiors import inner_point, onto_part, onto_polytope, outer_bounds

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.maths.seeds import TRUTH, derived_seed
-from toolkit.problem.definition import EnergyAccuracy, Modes, Target, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from ..shapes.planar import Shape
 from ..truth.quantiles import check_probabilities, checked_edges, nearest_of, one_hot

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.maths.elementary import fma, select, sincos_turns
-from toolkit.problem.definition import Spread, Target
+from toolkit.problem import Spread, Target
 
 from ..truth.rejection import accepted, generator
 from ..truth.window import plane_truth

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from toolkit._compiler.decorators import kernel
+from toolkit._compiler import kernel
 from toolkit.errors import check_array, check_number, check_text, is_sequence
 from toolkit.maths.elementary import exp_share, fma, log, select
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 
 from .full_covariance import check_covariances, correlated_mixture_block, correlated_numbers
 from .truth import check_components, with_mixture_truth

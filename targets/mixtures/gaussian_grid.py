@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit._compiler.decorators import inlined
+from toolkit._compiler import inlined
 from toolkit.maths.elementary import exp_share, fma, log_of_normal, select
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 
 from .truth import with_mixture_truth
 

@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from toolkit.errors import check_array
-from toolkit.problem.definition import Modes, Spread, Target, check_finite_points, check_points
+from toolkit.problem import Modes, Spread, Target, check_finite_points, check_points
 
 from ..truth.energy_law import energy_law
 from ..truth.energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw

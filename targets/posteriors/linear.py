@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import kernel
+from toolkit._compiler import kernel
 from toolkit.errors import check_array, check_scale, check_text
 from toolkit.maths.elementary import fma
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 
 from ..truth.gaussian import GaussianTruth
 from .minibatch import (

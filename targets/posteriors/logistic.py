@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import inlined, kernel
+from toolkit._compiler import inlined, kernel
 from toolkit.errors import check_array, check_scale, check_text
 from toolkit.maths.elementary import exp, fma, log, select
-from toolkit.problem.definition import Spread, Target
+from toolkit.problem import Spread, Target
 
 from .logistic_truth import LogisticTruth
 from .minibatch import (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from toolkit import sample, samplers, schedules
 from toolkit.errors import package_root
 from toolkit.maths.seeds import TRUTH, derived_seed
-from toolkit.problem.definition import EnergyAccuracy, Modes, Target, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from ..truth.quantiles import check_probabilities, checked_edges
 from ..truth.rejection import accepted, check_draws, generator

@@ -14,8 +14,7 @@ from typing import Any
 
 from numba import uint64
 
-from toolkit._compiler.block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
-from toolkit._compiler.decorators import kernel
+from toolkit._compiler import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP, kernel
 from toolkit.errors import check_count
 from toolkit.maths.elementary import fma
 from toolkit.maths.philox import BATCH, WORD, uniform_pair

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import kernel
+from toolkit._compiler import kernel
 from toolkit.maths.elementary import fma, select
 
 Array = NDArray[np.float64]

@@ -9,12 +9,9 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from toolkit._compiler.binding import bound
-from toolkit._compiler.decorators import inlined
-from toolkit._compiler.lowering import WideCompiler
+from toolkit._compiler import WideCompiler, bound, inlined
 from toolkit.errors import check_array, check_count, check_scale, check_text
-from toolkit.problem.definition import Target, Truth
-from toolkit.problem.point_function import with_item
+from toolkit.problem import Target, Truth, with_item
 
 from .minibatch import (
     N_DATA,

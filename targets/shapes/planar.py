@@ -14,11 +14,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import compile_part
-from toolkit._compiler.signatures import INTEGERS, MATRIX
+from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.boundaries.polygon import nearest_points, polygon_domain, signed_distance
 from toolkit.errors import check_array, check_count, check_number, check_text, is_sequence
-from toolkit.problem.definition import Domain, check_points, is_inside
+from toolkit.problem import Domain, check_points, is_inside
 
 from ..truth.rejection import accepted, generator
 

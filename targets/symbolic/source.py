@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from toolkit.maths import elementary, special
-from toolkit.problem.point_function import lane_access
+from toolkit.problem import lane_access
 
 from .lowering import Lowering, in_pairs
 from .printing import write_block

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import check_number, optional
-from toolkit.problem.definition import Target, Truth
+from toolkit.problem import Target, Truth
 
 from .source import block_of
 

@@ -7,10 +7,9 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import compile_part
-from toolkit._compiler.signatures import INTEGERS, MATRIX
+from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.errors import check_edges
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem.definition import EnergyAccuracy, Target
+from toolkit.problem import EnergyAccuracy, Target
 
 from .energy_levels import EnergyTable
 from .rejection import generator

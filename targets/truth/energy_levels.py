@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from toolkit.errors import check_array
-from toolkit.problem.definition import EnergyAccuracy
+from toolkit.problem import EnergyAccuracy
 
 from .cells import halved, refined_axis, rule
 from .quantiles import check_probabilities

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from toolkit.problem.definition import EnergyAccuracy, Modes, Spread, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Spread, check_finite_points
 
 from .energy_levels import BOTH_TAILS, WithEnergyLaw
 from .quantiles import checked_edges

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 
 from .cells import corners, halved, rule
 

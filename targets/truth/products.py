@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.problem.definition import EnergyAccuracy, Modes, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from .quantiles import checked_edges

@@ -6,8 +6,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from toolkit._compiler.decorators import compile_part
-from toolkit._compiler.signatures import INTEGERS, MATRIX
+from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.errors import check_array, check_edges
 
 # Checks of what a truth is asked: probabilities, and edges of cells.

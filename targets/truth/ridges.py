@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from toolkit.errors import check_array
-from toolkit.problem.definition import EnergyAccuracy, Modes, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
 from .energy_levels import BOTH_TAILS, NOISE, quantiles_by, tails_at
 from .quantiles import check_probabilities, one_hot

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_numbers
-from toolkit.problem.definition import EnergyAccuracy, Modes, Target, check_finite_points
+from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from .cells import closed_lattice, refined_axis, with_middles
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw

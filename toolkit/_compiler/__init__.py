@@ -1,1 +1,19 @@
-"""."""
+"""From a Python function to machine code: decorators, signatures, packed arguments, caches on disk, digests of code.
+
+What other packages use is exported here.
+"""
+
+from .binding import HoldsFunctions, bound
+from .block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
+from .code_walk import names_in
+from .decorators import FunctionPointer, compile_part, inlined, kernel
+from .disk_cache import available_threads, environment, source_stamp
+from .function_digest import PYTHON
+from .lowering import WideCompiler
+from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX
+
+__all__ = [
+    "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INTEGERS", "MATRIX", "MODE", "PYTHON", "REPLICA",
+    "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "WideCompiler", "available_threads", "bound",
+    "compile_part", "environment", "inlined", "kernel", "names_in", "source_stamp",
+]  # fmt: skip

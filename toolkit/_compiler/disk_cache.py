@@ -9,6 +9,7 @@ import enum
 import functools
 import hashlib
 import hmac
+import os
 import pickle
 import platform
 import sys
@@ -275,3 +276,8 @@ def machine() -> str:
     except OSError:
         pass
     return f"{name}, {platform.machine()}, {platform.system()}"
+
+
+def available_threads() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._compiler.disk_cache import available_threads
 from ..accumulators import Accumulator, check_accumulators
 from ..accumulators.interface import Gathers
 from ..errors import check_array, check_choice, check_count, check_flag, check_number, check_room, optional
@@ -20,7 +21,7 @@ from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
 from ..tempering.stein_particles import Stein
 from .recording import STATISTICS, TRACED, TRACED_COUPLING
 from .starts import drawn_starts
-from .state import Layout, Outputs, available_threads
+from .state import Layout, Outputs
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
 from ..tempering.contour_tempering import Contour, Partition, theta_of, visits_of
-from ..weighting import check_weights
 
 if TYPE_CHECKING:
     from .state import Block
@@ -236,26 +235,6 @@ def check_run(run: Any) -> RunRecord:
     if not isinstance(run, RunRecord):
         raise TypeError(f"run must be a Run, got {run!r} of type {type(run).__name__}")
     return run
-
-
-def shares_of(run: RunRecord) -> Floats | None:
-    """How much each draw of a run counts, (chain · draw,), in all 1; None where all count alike.
-
-    Contour knows its weights up to a factor of each chain, so its chains count alike; those of others are of all
-    together. Raises ValueError where no draw has any, or none of a chain of contour.
-    """
-    if run.replica_weights is None:
-        return None
-    by_chain = isinstance(run.sampler.tempering, Contour)
-    weights = run.weights if by_chain else run.weights.reshape(1, -1)
-    if not weights.size:
-        return np.zeros(0)
-    empty = ~(weights > 0.0).any(axis=1)
-    if empty.any():
-        who = f"chain {int(np.argmax(empty))}" if by_chain else "the run"
-        raise ValueError(f"run must have draws of weight > 0, and {who} has none: a longer one has some that count")
-    shares = check_weights(weights, "weights of the run")
-    return np.asarray(shares.ravel() / len(shares))
 
 
 # Which chains of a run share one law: those of a sweep have step sizes or temperatures of their own.

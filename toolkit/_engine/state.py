@@ -1,6 +1,5 @@
 """What the engine carries from step to step, the numbers it needs, and the arrays it fills."""
 
-import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -197,11 +196,6 @@ class Block(NamedTuple):
     first: int
     last: int
     state: State
-
-
-def available_threads() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout, threads: int) -> list[Block]:

@@ -1,1 +1,1 @@
-"""."""
+"""Mathematics in compiled code, lane by lane: elementary and special functions, random numbers, medians, powers."""

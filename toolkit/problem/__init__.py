@@ -1,1 +1,35 @@
-"""."""
+"""What is sampled: a target with its domain and truth, from block functions, point functions or Python callables."""
+
+from .definition import (
+    Domain,
+    EnergyAccuracy,
+    Modes,
+    Problem,
+    Spread,
+    Target,
+    Truth,
+    check_finite_points,
+    check_points,
+    is_inside,
+)
+from .math_substitution import raises, rebind
+from .point_function import array_like, lane_access, reason, with_item
+
+__all__ = [
+    "Domain",
+    "EnergyAccuracy",
+    "Modes",
+    "Problem",
+    "Spread",
+    "Target",
+    "Truth",
+    "array_like",
+    "check_finite_points",
+    "check_points",
+    "is_inside",
+    "lane_access",
+    "raises",
+    "reason",
+    "rebind",
+    "with_item",
+]

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.state import Layout, available_threads, usual_lanes
+from .._compiler.disk_cache import available_threads
+from .._engine.state import Layout, usual_lanes
 from .._output.run import Run
 from ..accumulators import best_point, moments
 from ..errors import CheckpointError, CudaError, CudaWarning

@@ -1,1 +1,1 @@
-"""."""
+"""Figures of contour SGLD (2020)."""

@@ -1,1 +1,1 @@
-"""."""
+"""Figures and tables of cyclical SG-MCMC (2020)."""

@@ -1,1 +1,1 @@
-"""."""
+"""Figures of interacting contour SGLD (2022)."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, Run, Sampler, samplers
-from toolkit.boundaries.rules import Boundary
+from toolkit.boundaries import Boundary
 from toolkit.tempering import Partition
 
 from ...scripts.study import Study

@@ -1,1 +1,1 @@
-"""."""
+"""Figures of reflected replica exchange SGLD (2024)."""

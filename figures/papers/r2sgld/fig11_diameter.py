@@ -24,7 +24,7 @@ from figures.plots import style
 from figures.scripts.flat_target import FLAT
 from targets import constrained, mixtures, shapes
 from toolkit import Problem, samplers
-from toolkit.boundaries.rules import reflect
+from toolkit.boundaries import reflect
 from toolkit.diagnostics import equivalent_draws, expected_kl, kl_path
 
 SEED = 11

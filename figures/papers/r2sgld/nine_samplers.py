@@ -17,7 +17,7 @@ import numpy as np
 from targets import constrained, mixtures
 from targets.shapes import Shape
 from toolkit import boundaries, samplers
-from toolkit.boundaries.rules import Boundary
+from toolkit.boundaries import Boundary
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
 from toolkit.maths.seeds import REPEAT, derived_seed
 from toolkit.samplers import Sampler

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from targets.mixtures.truth import MixtureTruth
 from toolkit import Run, dynamics, samplers, tempering
-from toolkit.problem.definition import Target
+from toolkit.problem import Target
 from toolkit.samplers import Sampler
 
 Array = NDArray[np.float64]
