@@ -18,10 +18,10 @@ BOX = constrained(mixtures.gaussian_mixture([[0.0]], 1.0), domains.box([-1.0], [
 BINS = Partition(1.8, 0.5, 12)
 
 
-def move_with_scaled_noise(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # type: ignore[no-untyped-def]
+def move_with_scaled_noise(lanes, memory, parameters, changes):  # type: ignore[no-untyped-def]
     """x ← x − h ∇U + √(2 h s T) ξ; parameters: s, and 1 where all coordinates share one noise."""
+    position, gradient, noise = lanes.position, lanes.gradient, lanes.noise
+    step_size, temperature = lanes.step_size, lanes.temperature
     for d in range(position.shape[0]):
         row = 0 if parameters[1] == 1.0 else d
         for lane in range(position.shape[1]):

@@ -1,5 +1,6 @@
 """The plotting layer, and one script per figure and table of the papers: `python -m figures list | run | report`."""
 
+from .plots import style as style
 from .plots.densities import density
 from .plots.kl_curves import kl_curve
 from .plots.phase_portraits import phase_portrait

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import toolkit
 from targets import mixtures
 from toolkit import boundaries, dynamics, ladders, samplers, schedules, tempering, weighting
+from toolkit.boundaries import rules
 from toolkit.diagnostics import cycles, thermostats
 from toolkit.problem.definition import Domain
 from toolkit.tempering.contour_tempering import StepDecay
@@ -188,7 +189,7 @@ CALLS = [
     }),
     # parts
     Call("toolkit.boundaries.rules.Boundary", boundaries.Boundary, {"kind": "ignore"},
-         {"kind": choice(*boundaries.KINDS), "coefficient": number(0.0, 0.0, ends="["), "max_bounces": count(0, 1)}),
+         {"kind": choice(*rules.KINDS), "coefficient": number(0.0, 0.0, ends="["), "max_bounces": count(0, 1)}),
     Call("toolkit.boundaries.rules.reflect", boundaries.reflect, {}, {"max_bounces": count(1)}),
     Call("toolkit.boundaries.rules.reject", boundaries.reject),
     Call("toolkit.boundaries.rules.penalise", boundaries.penalise, {"coefficient": 1.0}, {"coefficient": POSITIVE}),

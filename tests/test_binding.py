@@ -392,11 +392,9 @@ def energies_of(run):
 
 
 def test_a_dynamics_of_ones_own_follows_its_numbers(monkeypatch):
-    def move(
-        position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-    ):
-        for lane in range(step_size.size):
-            position[0, lane] += K
+    def move(lanes, memory, parameters, changes):
+        for lane in range(lanes.step_size.size):
+            lanes.position[0, lane] += K
 
     def last(sampler):
         return sample(of(lambda x: 0.0 * x), sampler, n_steps=4, n_chains=1, seed=1, init=[0.0]).draws[0, -1, 0]

@@ -9,6 +9,7 @@ from targets import constrained, mixtures, shapes
 from toolkit import Problem, boundaries, sample, samplers
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
+from toolkit.boundaries import rules
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -56,7 +57,7 @@ def test_fallback_is_the_last_inside_point():
 
 def test_momentum_turns_with_the_reflection():
     def reflect_one(position, momentum, foot):
-        boundaries.mirror(position, momentum, foot, 0)
+        rules.mirror(position, momentum, foot, 0)
 
     position, momentum = np.array([[3.0], [1.0]]), np.array([[2.0], [5.0]])
     foot = np.array([[1.0], [1.0]])  # so the normal is along the first axis

@@ -107,7 +107,7 @@ def test_a_pilot_does_not_run_again(tmp_path, monkeypatch):
     sampler = samplers.csgld(0.02)
     whole = sample(COSINE, sampler, checkpoint=path, **RUN)
     assert whole.gradient_evaluations > 200
-    monkeypatch.setattr("toolkit.checkpoint.with_partition", None)
+    monkeypatch.setattr("toolkit._output.storage.checkpoint.with_partition", None)
     again = sample(COSINE, sampler, checkpoint=path, **RUN)
     assert_same(again, whole)
     assert again.partition == whole.partition
@@ -249,8 +249,8 @@ def test_a_stream_that_is_not_iterated_holds_nothing(tmp_path):
 
 def test_without_a_checkpoint_nothing_is_done(monkeypatch):
     for name in ("asked_for", "Journal", "write_state", "state_arrays", "load_saved"):
-        monkeypatch.setattr(f"toolkit.checkpoint.{name}", None)
-    monkeypatch.setattr("toolkit.checkpoint.time.monotonic", None)
+        monkeypatch.setattr(f"toolkit._output.storage.checkpoint.{name}", None)
+    monkeypatch.setattr("toolkit._output.storage.checkpoint.time.monotonic", None)
     run = sample(COSINE, SGLD, **RUN)
     assert run.n_steps == 100
 
@@ -259,7 +259,7 @@ def test_the_interval_is_kept(tmp_path, monkeypatch):
     """By a clock that ticks a second at every chunk: a save every 3 chunks, and one at the end."""
     saves, now = [], itertools.count()
     append = Checkpoint._append
-    monkeypatch.setattr("toolkit.checkpoint.time.monotonic", lambda: float(next(now) // 2))
+    monkeypatch.setattr("toolkit._output.storage.checkpoint.time.monotonic", lambda: float(next(now) // 2))
     monkeypatch.setattr(Checkpoint, "_append", lambda self, p, o: (saves.append(p.steps), append(self, p, o))[1])
     sample(COSINE, SGLD, checkpoint=tmp_path / "run.ckpt", checkpoint_every=2.0, **RUN)
     assert saves[-1] == 100

@@ -84,20 +84,20 @@ def test_other_bits_are_refused_and_edits_that_change_none_are_not(saved, monkey
     """A number says so, in place of the version and of the sources, which any edit of a comment changes."""
     path, given = saved
     with monkeypatch.context() as patch:
-        patch.setattr(toolkit.comparing, "BITS", BITS + 1)
-        patch.setattr(toolkit.digests, "BITS", BITS + 1)
+        patch.setattr(toolkit._output.storage.description, "BITS", BITS + 1)
+        patch.setattr(toolkit._compiler.function_digest, "BITS", BITS + 1)
         with pytest.raises(CheckpointError, match=f"toolkit.bits: {BITS} there, {BITS + 1} here"):
             sample(checkpoint=path, **given)
     monkeypatch.setattr(toolkit, "__version__", "0.0.1")
-    monkeypatch.setattr(toolkit.describing, "OWN_STAMP", "0" * 64)
+    monkeypatch.setattr(toolkit._output.storage.description, "OWN_STAMP", "0" * 64)
     assert sample(checkpoint=path, **given).n_steps == given["n_steps"]
 
 
 def test_a_checkpoint_from_before_bits_were_noted_is_refused_in_words(tmp_path, monkeypatch):
     given = {"problem": mixtures.gaussian_grid25(), "sampler": samplers.sgld(0.01), "n_steps": 40, "seed": 1}
-    asked, noted = toolkit.checkpoint.asked_for, {"version": "0.1.0", "sources": "0" * 64}
+    asked, noted = toolkit._output.storage.checkpoint.asked_for, {"version": "0.1.0", "sources": "0" * 64}
     with monkeypatch.context() as patch:
-        patch.setattr(toolkit.checkpoint, "asked_for", lambda *a: asked(*a) | {"toolkit": noted})
+        patch.setattr(toolkit._output.storage.checkpoint, "asked_for", lambda *a: asked(*a) | {"toolkit": noted})
         sample(checkpoint=tmp_path / "old", **given)
     with pytest.raises(CheckpointError, match="noted its sources and not its bits, so whether it can go on is not"):
         sample(checkpoint=tmp_path / "old", **given)

@@ -380,7 +380,9 @@ def test_two_runs_on_one_file(tmp_path, whole):
     chunks.close()
     for name in os.listdir(tmp_path):
         os.remove(tmp_path / name)
-    code = f"import sys\nfrom toolkit.journal import Journal\nj = Journal({str(path) + '.draws'!r})\n"
+    code = (
+        f"import sys\nfrom toolkit._output.storage.record_file import Journal\nj = Journal({str(path) + '.draws'!r})\n"
+    )
     code += "print('held', flush=True)\nsys.stdin.read()"
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     holder = subprocess.Popen(

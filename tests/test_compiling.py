@@ -144,7 +144,8 @@ def test_the_imported_package_is_this_checkout():
 def test_an_edit_of_another_package_is_seen(tmp_path, monkeypatch):
     """A block function of one package that calls a kernel of another: an edit of either recompiles it."""
     for name, source in {
-        "bb": "from toolkit.compiling import inlined\n@inlined\ndef slope(x):\n    return FACTOR * x\nFACTOR = 1.0\n",
+        "bb": "from toolkit._compiler.decorators import inlined\n@inlined\ndef slope(x):\n"
+        "    return FACTOR * x\nFACTOR = 1.0\n",
         "aa": (
             "from bb import slope\nfrom toolkit import Target\n"
             "def block(position, energy, gradient, parameters, scratch):\n"

@@ -8,6 +8,7 @@ from numba import njit, types
 
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
+from toolkit._engine.state import ContinuousState
 from toolkit.tempering import continuous
 from toolkit.tempering.continuous import continuous_tempering
 
@@ -15,16 +16,15 @@ LANES = 16
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 
 
-def step_once(rows, bias, visits, kicks, noisy_energy, temperature, step_size, scale, noise, fresh, parameters, step):
+def step_once(rows, bias, visits, kicks, noisy_energy, temperature, step_size, scale, normals, parameters, step):
     continuous.find_kicks(kicks, step_size, temperature, parameters)
-    continuous.temper_continuously(
-        rows, bias, visits, kicks, noisy_energy, temperature, scale, noise, fresh, parameters, step
-    )
+    state = ContinuousState(rows, bias, visits)
+    continuous.temper_continuously(state, kicks, noisy_energy, temperature, scale, normals, parameters, step)
 
 
 def compiled_step():
     matrix, floats = signatures.MATRIX, signatures.FLOATS
-    return compile_part(step_once, types.void(*(matrix,) * 4, *(floats,) * 7, types.int64))
+    return compile_part(step_once, types.void(*(matrix,) * 4, *(floats,) * 4, matrix, floats, types.int64))
 
 
 class Paper:
@@ -102,10 +102,11 @@ def test_the_kernel_is_the_papers_algorithm(bias, thermostat, own_step_size):
         temperature = base_temperature * (k % 60 >= 10)
         energy = rng.normal(3.0, 2.0, LANES)
         energy[rng.random(LANES) < 0.02] = np.nan
-        noise, fresh = rng.standard_normal((2, LANES))
+        normals = rng.standard_normal((2, LANES))
+        noise, fresh = normals
         before, places = rows.copy(), rows[continuous.XI].copy()
         step(
-            rows, table, visits, np.zeros((2, LANES)), energy, temperature, step_size, scale, noise, fresh, parameters,
+            rows, table, visits, np.zeros((2, LANES)), energy, temperature, step_size, scale, normals, parameters,
             k,
         )  # fmt: skip
         for i, paper in enumerate(papers):
@@ -113,7 +114,7 @@ def test_the_kernel_is_the_papers_algorithm(bias, thermostat, own_step_size):
         if k % 60 < 10:
             for row in (continuous.XI, continuous.MOMENTUM, continuous.THERMOSTAT):
                 np.testing.assert_array_equal(rows[row], before[row])
-        np.testing.assert_array_equal(rows[continuous.WEIGHT], np.abs(rows[continuous.XI]) <= tempering.plateau)
+        np.testing.assert_array_equal(rows[continuous.COUNTED], np.abs(rows[continuous.XI]) <= tempering.plateau)
         np.testing.assert_allclose(scale, tempering.coupling(places)[0], rtol=1e-14)
         if k % 7 == 0:
             renewed = (np.abs(places) <= tempering.plateau) & (temperature > 0.0) & np.isfinite(energy)
@@ -142,7 +143,17 @@ def test_the_coupling_and_its_slope(top, plateau):
     rows[continuous.XI] = xi
     scale, one = np.zeros(xi.size), np.ones(xi.size)
     compiled_step()(
-        rows, table, visits, np.zeros((2, xi.size)), one, one, one, scale, one, one, tempering.parameters(), 1
+        rows,
+        table,
+        visits,
+        np.zeros((2, xi.size)),
+        one,
+        one,
+        one,
+        scale,
+        np.ones((2, xi.size)),
+        tempering.parameters(),
+        1,
     )
     slope = rows[continuous.SLOPE]
     eps = 1e-6
@@ -166,19 +177,18 @@ def drive(rows, bias, visits, parameters, temperature, h, energy_noise, dim, ste
     np.random.seed(seed)
     lanes = temperature.size
     x, p = np.zeros((dim, lanes)), np.zeros((dim, lanes))
-    energy, scale, noise, fresh = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
+    energy, scale, normals = np.zeros(lanes), np.zeros(lanes), np.zeros((2, lanes))
     kicks = np.zeros((2, lanes))
     continuous.find_kicks(kicks, np.full(lanes, h), temperature, parameters)
     for k in range(steps):
         for lane in range(lanes):
             energy[lane] = energy_noise * np.random.normal()
-            noise[lane] = np.random.normal()
-            fresh[lane] = np.random.normal()
+            normals[0, lane] = np.random.normal()
+            normals[1, lane] = np.random.normal()
             for d in range(dim):
                 energy[lane] += 0.5 * x[d, lane] ** 2
-        continuous.temper_continuously(
-            rows, bias, visits, kicks, energy, temperature, scale, noise, fresh, parameters, k
-        )  # fmt: skip
+        state = ContinuousState(rows, bias, visits)
+        continuous.temper_continuously(state, kicks, energy, temperature, scale, normals, parameters, k)
         for lane in range(lanes):
             squared = 0.0
             for d in range(dim):
@@ -269,10 +279,11 @@ def test_no_tempering_at_a_top_temperature_of_1():
     rows, table, visits = tempering.start(ones, ones)
     scale = np.zeros(8)
     for k in range(100):
-        arguments = (ones, ones, 0.01 * ones, scale, ones, (-1.0) ** k * ones, tempering.parameters(), k)
+        normals = np.stack([ones, (-1.0) ** k * ones])
+        arguments = (ones, ones, 0.01 * ones, scale, normals, tempering.parameters(), k)
         compiled_step()(rows, table, visits, np.zeros((2, 8)), *arguments)
         assert (scale == 1.0).all()
-        assert (rows[[continuous.WEIGHT, continuous.RENEWED]] == 1.0).all()
+        assert (rows[[continuous.COUNTED, continuous.RENEWED]] == 1.0).all()
 
 
 @pytest.mark.parametrize(

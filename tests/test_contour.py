@@ -22,13 +22,13 @@ UNSETTLED = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs
 
 
 def flatten_once(energy, temperature, place, bins, top, bottom, multiplier, log_psi, weight, state, numbers, replicas):
-    contour_tempering.flatten(
-        energy, temperature, place, bins, top, bottom, multiplier, log_psi, weight, state, numbers, 1, replicas
-    )  # fmt: skip
+    levels = contour_tempering.Levels(place, bins, top, bottom, multiplier, log_psi, weight)
+    contour_tempering.flatten(energy, temperature, levels, state, numbers, 1, replicas)
 
 
 def learn_once(bins, place, top, log_weight, share, added, left, state, numbers, step, replicas):
-    contour_tempering.learn(bins, place, top, log_weight, share, added, left, state, numbers, step, 1, replicas)
+    levels = contour_tempering.Levels(place, bins, top, top, top, top, log_weight)
+    contour_tempering.learn(levels, contour_tempering.Shares(share, added, left), state, numbers, step, 1, replicas)
 
 
 class Kernels:

@@ -261,11 +261,9 @@ def test_closures_of_ones_own_schedule_and_dynamics_count():
     assert len(differences(*(describe(NORMAL, s) for s in own))) == 1
 
 
-def own_move(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
-    for lane in range(position.shape[1]):
-        position[0, lane] -= step_size[lane] * gradient[0, lane]
+def own_move(lanes, memory, parameters, changes):
+    for lane in range(lanes.position.shape[1]):
+        lanes.position[0, lane] -= lanes.step_size[lane] * lanes.gradient[0, lane]
 
 
 @pytest.mark.parametrize(
@@ -325,7 +323,7 @@ def test_other_processes_describe_alike():
         "import numpy as np\n"
         "from targets import mixtures\n"
         "from toolkit import samplers, target\n"
-        "from toolkit.describing import describe, to_json\n"
+        "from toolkit._output.storage.description import describe, to_json\n"
         "@target(dim=1)\n"
         "def own(x):\n    return (x[0] if x[0] in {1.0, 2.0, 3.0} else 0.0), (1.0,)\n"
         "for problem in (mixtures.cosine25(), own):\n    print(to_json(describe(problem, samplers.csgld(0.1)))[0])"

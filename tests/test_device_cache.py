@@ -22,17 +22,17 @@ from types import SimpleNamespace
 import numba.cuda.codegen as codegen, numba.cuda.dispatcher as dispatcher
 from numba import types
 from tests.test_device_cache import kernel_of
-from toolkit import device_code, device_compiling
+from toolkit._engine.cuda import compiling
 
 there = SimpleNamespace(compute_capability=(9, 0))
 dispatcher.get_current_device = lambda: there
 dispatcher._Kernel.bind = lambda self: None
 codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=there))
 codegen.JITCUDACodegen.magic_tuple = lambda self: (13, 0)
-kernel = device_compiling.compile_kernel(kernel_of(float(sys.argv[1])), (types.float64[::1],), sys.argv[2])
+kernel = compiling.compile_kernel(kernel_of(float(sys.argv[1])), (types.float64[::1],), sys.argv[2])
 (compiled,) = kernel.overloads.values()
 ptx = compiled._codelibrary.get_asm_str(cc=(9, 0))
-print(sum(kernel._cache_hits.values()), "0d4008000000000000" in ptx.lower(), device_code.contracts(ptx))
+print(sum(kernel._cache_hits.values()), "0d4008000000000000" in ptx.lower(), compiling.contracts(ptx))
 """
 
 

@@ -143,13 +143,14 @@ def engine_of(problem, sampler, n_chains):
     """The engine of a run."""
     from toolkit._engine.driver import Driver
     from toolkit._engine.job import make_job
+    from toolkit._engine.record import RunRecord
 
     job = make_job(
         problem, sampler, n_steps=10, seed=0, n_chains=n_chains, burn_in=0, thin=1, init=None, backend="cuda",
         threads=1, keep_replicas=False, keep_energies=False, keep_statistics=True, trace_every=None, accumulators=None,
         checkpoint=None, checkpoint_every=60.0, layout=Layout(), dtype="float64",
     )  # fmt: skip
-    return Driver(job, progress=False)._engine
+    return Driver(job, False, RunRecord)._engine
 
 
 @pytest.mark.parametrize("name", ["r2sghmc", "icsgld", "tact_hmc"])

@@ -183,7 +183,7 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     def refuses(kernel, kinds, stamp=None):  # as the whole kernel does, some seconds later
         raise TypeError("No implementation of function Function(<function lacking>) found for signature:")
 
-    monkeypatch.setattr("toolkit.chain_compiling.compile_kernel", refuses)
+    monkeypatch.setattr("toolkit._engine.cuda.kernel.compile_kernel", refuses)
     line = line_of(makes_arrays, "np.zeros")
     job = run_of(target(dim=1)(makes_arrays), samplers.sgld(0.1))
     kernel = inspection.kernel_of(job)
@@ -206,7 +206,7 @@ def test_bits_that_may_differ_are_told(monkeypatch):
     problem = target(dim=1)(by_erf)
     job = run_of(problem, samplers.sgld(0.1))
     code = code_of(problem.energy_gradient, s.TARGET)
-    monkeypatch.setattr("toolkit.chain_compiling.compile_kernel", lambda kernel, kinds, stamp=None: code)
+    monkeypatch.setattr("toolkit._engine.cuda.kernel.compile_kernel", lambda kernel, kinds, stamp=None: code)
     monkeypatch.setattr(compiling, "code_of", lambda kernel, kinds: kernel)
     for _ in range(2):
         with pytest.warns(CudaWarning, match="'by_erf' by 'sgld'.*calls erf, gamma, pow .*which CUDA has of its own"):

@@ -93,5 +93,5 @@ def test_a_move_of_other_arguments_is_refused_by_name():
         pass
 
     own = Sampler("mine", (0.1,), dynamics=dynamics.Dynamics("mine", old))
-    with pytest.raises(TypeError, match=r"'mine' must take the 11 arguments of signatures\.DYNAMICS.*it takes 10"):
+    with pytest.raises(TypeError, match=r"'mine' must take the 4 arguments of signatures\.DYNAMICS.*it takes 10"):
         sample(mixtures.gaussian_mixture([[0.0]], 1.0), own, n_steps=1, seed=1)

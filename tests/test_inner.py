@@ -19,7 +19,7 @@ import gc, warnings
 import numpy as np
 from targets import constrained, mixtures, shapes
 from toolkit import sample, samplers
-from toolkit.inner import Inner
+from toolkit._compiler.lowering import Inner
 
 warnings.simplefilter("ignore")  # runs this short settle nothing
 problem = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))

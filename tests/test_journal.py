@@ -105,9 +105,8 @@ def test_one_holds_it_at_a_time(path):
     assert journal.is_locked
     with pytest.raises(LockedError):
         Journal(path)
-    code = (
-        f"from toolkit.journal import Journal, LockedError\ntry:\n Journal({path!r})\nexcept LockedError:\n print('no')"
-    )
+    code = "from toolkit._output.storage.record_file import Journal, LockedError"
+    code += f"\ntry:\n Journal({path!r})\nexcept LockedError:\n print('no')"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=here())
     assert said.stdout.strip() == "no"
     journal.close()

@@ -192,7 +192,9 @@ def kernels(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
             arguments = {a.arg for a in node.args.args}
-            is_block = {"position", "gradient"} <= arguments or "foot" in arguments
+            is_plain = node.returns is None and not any(a.annotation for a in node.args.args)
+            is_block = {"position", "gradient"} <= arguments or arguments & {"foot", "lanes", "state", "constants"}
+            is_block = is_plain and bool(is_block)
             if is_block or decorators & {"kernel", "inlined", "apart"}:
                 yield node
 

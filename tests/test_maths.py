@@ -11,11 +11,10 @@ import pytest
 from numba import njit, types
 
 from targets import mixtures
-from toolkit import boundaries
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
 from toolkit._engine import energies, loop
-from toolkit.boundaries import polygon
+from toolkit.boundaries import polygon, rules
 from toolkit.dynamics import metropolis, overdamped, preconditioned, underdamped
 from toolkit.maths import elementary, philox, special
 from toolkit.tempering import continuous, contour_tempering, exchange, stein_particles
@@ -287,7 +286,7 @@ PHASES = {
     **{function.__name__: (filling(function), types.void(FLOATS, FLOATS)) for function in STATED},
     "energy and gradient of a mixture": (mixtures.gaussian_mixture_block, signatures.TARGET),
     "penalty": (
-        boundaries.add_penalty.py_func,
+        rules.add_penalty.py_func,
         types.void(MATRIX, MATRIX, FLOATS, MATRIX, FLOATS, types.float64, types.boolean),
     ),
     "uniforms": (fill_uniforms, types.void(FLOATS, types.uint64, NAMES)),

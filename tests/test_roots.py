@@ -38,7 +38,9 @@ def test_the_stamp_is_of_every_file_at_any_depth(tmp_path):
     """Of a copy of the package, the stamp that a process of its own has: each edit of a subfolder's file changes it."""
 
     def stamp():
-        script = "import toolkit, toolkit.stamps; print(toolkit.__file__, toolkit._compiler.disk_cache.OWN_STAMP)"
+        script = (
+            "import toolkit; from toolkit._compiler import disk_cache; print(toolkit.__file__, disk_cache.OWN_STAMP)"
+        )
         made = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
         file, found = made.stdout.split()
         assert Path(file) == tmp_path / "toolkit" / "__init__.py"

@@ -166,11 +166,9 @@ def own_block(position, energy, gradient, parameters, scratch):
         gradient[0, lane] = parameters[0] * position[0, lane]
 
 
-def own_move(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
-    for lane in range(position.shape[1]):
-        position[0, lane] -= step_size[lane] * gradient[0, lane]
+def own_move(lanes, memory, parameters, changes):
+    for lane in range(lanes.position.shape[1]):
+        lanes.position[0, lane] -= lanes.step_size[lane] * lanes.gradient[0, lane]
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -126,7 +126,7 @@ def test_a_number_that_needs_a_stand_in_is_not_overlooked(function, monkeypatch)
 
 
 def test_float32_is_refused_where_it_cannot_be(monkeypatch):
-    monkeypatch.setattr("toolkit.job_arguments.check_backend", lambda backend, problem: None)
+    monkeypatch.setattr("toolkit._engine.job.check_backend", lambda backend, problem: None)
     huge = Target("huge", 1, NORMAL.energy_gradient, np.array([1e200]))
     options = {"n_steps": 2, "seed": 0, "backend": "cuda", "dtype": "float32"}
     with pytest.raises(ValueError, match=r"parameters of 'huge'.*1e\+200"):

@@ -6,16 +6,15 @@ from numba import types
 
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.signatures import FLOATS, MATRIX
-from toolkit.tempering.stein_particles import Stein, distances_room, stein, stein_gradients
+from toolkit.tempering.stein_particles import Particles, Scratch, Stein, distances_room, stein, stein_gradients
 
 SHAPES = [(2, 1, 1), (2, 13, 3), (3, 1, 2), (4, 1, 2), (5, 13, 1), (6, 8, 2), (7, 13, 20), (12, 5, 3), (50, 1, 2)]
 ROUNDING = 1e-13  # of the sum of the terms' sizes; the wrong laws below are off by more than 1e-3
 
 
 def descend(position, gradient, temperature, direction, weight, distances, bandwidths, n_chains, n_replicas, bandwidth):
-    stein_gradients(
-        position, gradient, temperature, direction, weight, distances, bandwidths, n_chains, n_replicas, bandwidth
-    )
+    scratch = Scratch(direction, weight, distances, bandwidths)
+    stein_gradients(Particles(position, gradient, temperature), scratch, bandwidth, n_chains, n_replicas)
 
 
 @pytest.fixture(scope="module")

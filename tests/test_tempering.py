@@ -9,10 +9,13 @@ from scipy import stats
 from scipy.special import betainc
 
 from targets import constrained, mixtures, shapes
-from toolkit import Layout, Problem, sample, samplers, schedules, tempering
+from toolkit import Layout, Problem, boundaries, sample, samplers, schedules, tempering
 from toolkit._compiler import signatures
+from toolkit._compiler.block_rows import ALIVE, ENERGY, PLACE, TEMPERATURE
 from toolkit._compiler.decorators import compile_part
-from toolkit._engine.state import make_blocks
+from toolkit._engine.job import make_job
+from toolkit._engine.settings import engine_numbers
+from toolkit._engine.state import NUMBERS, STATE, make_blocks, make_state
 from toolkit.tempering import exchange
 
 CHAINS = 40_000
@@ -81,47 +84,32 @@ def test_rates_before_the_first_attempt_are_nan():
     assert np.isnan(run.swap_rates).all()
 
 
-def swap_once(
-    position,
-    momentum,
-    drag,
-    gradient,
-    curvature,
-    rungs,
-    energy,
-    sizes,
-    temperature,
-    alive,
-    swapped,
-    scratch,
-    state,
-    numbers,
-    chain,
-):
-    exchange.find_rungs(rungs, sizes, temperature, 1, True)
-    exchange.swap_replicas(
-        position, momentum, drag, gradient, curvature, rungs, energy, temperature, alive, swapped, scratch, state,
-        numbers, 2, np.uint64(1), chain, 1, 2, True,
-    )  # fmt: skip
+def swap_once(state, numbers, parameters):
+    rungs = state.rows[PLACE : PLACE + exchange.RUNG_ROWS]
+    exchange.find_rungs(rungs, state.base_step_size, state.rows[TEMPERATURE], 1, True)
+    exchange.swap_replicas(state, numbers, parameters, 2)
 
 
 @pytest.mark.parametrize("alive", [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0)])
 def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     """Momentum of temperature T has variance T, so it changes hands by √(T_new / T_old); none where one is dead."""
-    matrix, floats, names = signatures.MATRIX, signatures.FLOATS, signatures.NAMES
-    kinds = *(matrix,) * 6, *(floats,) * 6, exchange.EXCHANGE_STATE, floats, names
-    swap = compile_part(swap_once, types.void(*kinds))
+    swap = compile_part(swap_once, types.void(STATE, NUMBERS, signatures.FLOATS))
     rule = tempering.replica_exchange()
-    state = exchange.exchange_state(rule, 2, np.arange(2), 0.0, 1)
-    position, momentum, gradient, curvature = (np.array([[1.0, 2.0], [3.0, 4.0]]) * k for k in (1, 10, 100, 1000))
-    energy, temperature, chain = np.array([50.0, 0.0]), np.array([1.0, 4.0]), np.zeros(2, np.uint64)
-    sizes = np.array([0.04, 0.16])  # half kicks of 0.1 and 0.2 times the gradient
-    swap(
-        position, momentum, np.zeros((0, 2)), gradient, curvature, np.zeros((exchange.RUNG_ROWS, 2)), energy, sizes,
-        temperature, np.array(alive), np.zeros(2), np.zeros(2),
-        state,
-        rule.parameters(0.0, 0), chain,
-    )  # fmt: skip
+    step_sizes, temperatures = (0.04, 0.16), (1.0, 4.0)  # half kicks of 0.1 and 0.2 times the gradient
+    sampler = samplers.r2sghmc(step_sizes, temperatures=temperatures, boundary=boundaries.ignore())
+    job = make_job(gaussian(2), sampler, n_steps=3, seed=1, init=np.zeros(2))
+    lanes = make_state(job.problem, sampler, job.init, 0)
+    state, energy = lanes.exchange, lanes.rows[ENERGY]
+    position, momentum, gradient = lanes.position, lanes.momentum, lanes.gradient
+    curvature = np.zeros_like(position)
+    lanes = lanes._replace(curvature=curvature)
+    for k, values in ((1, position), (10, momentum), (100, gradient), (1000, curvature)):
+        values[:, :2] = np.array([[1.0, 2.0], [3.0, 4.0]]) * k
+    energy[:2], lanes.rows[TEMPERATURE, :2], lanes.rows[ALIVE, :2] = (50.0, 0.0), temperatures, alive
+    swap(lanes, engine_numbers(job)._replace(n_chains=1), rule.parameters(0.0, 0))
+    position, momentum, gradient, curvature, energy = (
+        values[..., :2] for values in (position, momentum, gradient, curvature, energy)
+    )
     if min(alive) == 0.0:
         assert (position.tolist(), state.accepted.item()) == ([[1.0, 2.0], [3.0, 4.0]], 0)
         return
@@ -136,7 +124,7 @@ def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     ]
     np.testing.assert_allclose(momentum, expected, rtol=1e-15)
     assert (state.attempted.item(), state.accepted.item()) == (1, 1)
-    assert state.walker.tolist() == [1, 0]
+    assert state.walker[:2].tolist() == [1, 0]
 
 
 def pvalue(run, temperature):

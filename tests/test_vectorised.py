@@ -26,7 +26,7 @@ def test_block_functions_are_vectorised(name):
 
 def test_vectors_of_512_bits_are_asked_for(monkeypatch):
     """In parts, and not in what else Numba compiles; code out of the cache on disk cannot be read."""
-    monkeypatch.setattr("toolkit.compiling.cache_stamp", lambda function: None)
+    monkeypatch.setattr("toolkit._compiler.decorators.cache_stamp", lambda function: None)
     (ours,) = compile_part.__wrapped__(move_langevin, signatures.DYNAMICS).inspect_llvm().values()
     (others,) = njit(signatures.DYNAMICS)(move_langevin).inspect_llvm().values()
     assert WIDTH in ours

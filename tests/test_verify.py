@@ -56,7 +56,7 @@ def alone(monkeypatch):
     def refuse(orders, arrays_of):
         raise NotSentError("left to another test")
 
-    monkeypatch.setattr("toolkit.bit_checks.run_elsewhere", refuse)
+    monkeypatch.setattr("toolkit.verification.bits.run_elsewhere", refuse)
 
 
 def test_another_process_makes_the_same_runs_of_every_constructor():

@@ -75,8 +75,8 @@ def sample(
     )  # fmt: skip
     check_progress(progress)
     check_flag("keep_draws", keep_draws)
-    next(job.kept_pieces())  # raises where there are none
     check_footprint(job, keep_draws=keep_draws, keep_trace=True, has_draws=brings_draws(job, keep_draws))
+    next(job.kept_pieces())  # raises where there are none
     with Checkpoint(job, "sample" if keep_draws else "sample without draws") as saved:
         job = saved.complete(job)
         run = execute(job, Run, saved, progress=progress, keep_draws=keep_draws, stacklevel=2)

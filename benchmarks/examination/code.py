@@ -71,7 +71,7 @@ IMPORT = "from kin.code import block, value, Target; import pathlib\n"
 EDIT = "p = pathlib.Path({file!r}); p.write_text(p.read_text().replace({old!r}, {new!r}))\n"
 RUN = "print(Target('t', 1, block).evaluate([[0.7]])[0].item(), value.py_func(0.7))"
 SIX = """
-from targets import mixtures, wells, curved, convex
+from targets import mixtures; from targets.classics import wells, curved; from targets.domains import convex
 from targets import catalogue
 done = 0
 for target in catalogue():

@@ -5,20 +5,18 @@ belongs to another thread. Arrays are C-contiguous; ``(dim, lane)`` means shape 
 
 Target   (position (dim, lane), energy (lane), gradient (dim, lane), parameters (any,), scratch (rows, lane))
          writes energy and gradient of every lane; scratch is its own to use.
-Dynamics (position (dim, lane), momentum (dim or 0, lane), gradient (dim, lane), curvature (dim or 0, lane),
-          noise (dim, lane), step_size (lane), temperature (lane), coupling (lane), memory (rows, lane),
-          parameters (any,), changes)
-         moves position (and momentum) one step; noise holds fresh standard normals, curvature an estimate of the
-         diagonal of the Hessian where asked for, coupling the λ by which continuous tempering scaled the gradient
-         (else 1), and memory is its own, kept from step to step. changes: 2 where step size or temperature may be
-         others than at the call before, as where a chunk begins, 1 where the coupling alone may be, else 0; so what is
-         computed from them may wait in memory.
+Dynamics (lanes: ``Lanes``, memory (rows, lane), parameters (any,), changes)
+         moves position (and momentum) one step; memory is its own, kept from step to step. changes: 2 where step size
+         or temperature may be others than at the call before, as where a chunk begins, 1 where the coupling alone may
+         be, else 0; so what is computed from them may wait in memory.
 Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
          looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to
          foot the point in which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest
          point of one wall the lane is beyond. ``real`` and ``whole`` are the domain's tables. Where a penalty pulls to
          the nearest point of the domain, the engine is given a function (``Domain.nearest``) that writes that to foot.
 """
+
+from typing import Any, NamedTuple
 
 from numba import types
 
@@ -32,6 +30,21 @@ TABLE = types.Array(types.int32, 1, "C")
 TALLIES = types.Array(types.int32, 4, "C")
 NAMES = types.Array(types.uint64, 1, "C")
 
+
+class Lanes(NamedTuple):
+    """What dynamics move, and by what, all lanes of a block."""
+
+    position: Any  # (dim, lane)
+    momentum: Any  # (dim or 0, lane)
+    gradient: Any  # (dim, lane), as tempering leaves it
+    curvature: Any  # (dim or 0, lane): an estimate of the diagonal of the Hessian, where asked for
+    noise: Any  # (dim, lane): fresh standard normals
+    step_size: Any  # (lane,)
+    temperature: Any  # (lane,)
+    coupling: Any  # (lane,): the λ by which continuous tempering scaled the gradient, else 1
+
+
+LANES = types.NamedTuple((MATRIX,) * 5 + (FLOATS,) * 3, Lanes)
 TARGET = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)
-DYNAMICS = types.void(MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, MATRIX, FLOATS, types.int64)
+DYNAMICS = types.void(LANES, MATRIX, FLOATS, types.int64)
 DOMAIN = types.void(MATRIX, MATRIX, FLOATS, FLOATS, TABLE)

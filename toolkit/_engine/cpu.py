@@ -17,7 +17,7 @@ from ..schedules import Factors
 from .fused import can_be_fused, fused_engines
 from .loop import advance
 from .settings import engine_numbers, parts_of, tempering_numbers
-from .state import ADVANCE, PROPOSE, TEMPER, Block, Outputs, make_blocks
+from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, Steps, make_blocks
 
 if TYPE_CHECKING:
     from .job import Job
@@ -34,15 +34,17 @@ class CpuEngine:
 
     def __init__(self, job: "Job") -> None:
         problem, sampler = job.problem, job.sampler
-        self._target_parameters = problem.target.parameters
         self._callback = None if problem.target.callback is None else problem.target.callback.of_a_run()
-        if self._callback is not None:
-            self._target_parameters = self._callback.parameters
-        self._move_parameters = np.array(sampler.dynamics.parameters, np.float64)
-        self._tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
         domain = problem.domain or no_domain(problem.target.dim)
-        self._real, self._whole = domain.real, domain.whole
         self._numbers = engine_numbers(job)
+        self._constants = Constants(
+            self._numbers,
+            problem.target.parameters if self._callback is None else self._callback.parameters,
+            np.array(sampler.dynamics.parameters, np.float64),
+            tempering_numbers(sampler, job.burn_in)[1],
+            domain.real,
+            domain.whole,
+        )
         self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads)
         if job.layout.fused and can_be_fused(job):
             self._engines = fused_engines(job, self.blocks, self._numbers)
@@ -67,10 +69,9 @@ class CpuEngine:
             for block, advance_block in taken(waiting):
                 own = outputs.of_chains(block.first, block.last)
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
-                advance_block(
-                    block.state, numbers, self._target_parameters, self._move_parameters, self._tempering_parameters,
-                    self._real, self._whole, first, factors.step_size, factors.temperature, slots, trace_slots, own,
-                )  # fmt: skip
+                constants = self._constants._replace(numbers=numbers)
+                steps = Steps(first, factors.step_size, factors.temperature, slots, trace_slots, own)
+                advance_block(block.state, constants, steps)
 
         if pool is None:
             work()

@@ -1,7 +1,9 @@
 """Energies and gradients as a step sees them: the target's, with the penalty, and the curvature where it is wanted."""
 
+from typing import Any, NamedTuple
+
 from .._compiler.argument_pack import call
-from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
+from .._compiler.block_rows import CHAIN, MODE, OUTSIDE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from .._compiler.decorators import inlined, kernel
 from ..boundaries.rules import add_penalty
 from ..maths.elementary import select
@@ -10,15 +12,26 @@ from ..maths.philox import LOW, WORD
 PROBE_LENGTH = 1e-3  # of the step size: short beside a step, long beside rounding
 
 
+class Evaluated(NamedTuple):
+    """Where energies are wanted, and where they go: position (dim, lane), energy (lane,), gradient (dim, lane)."""
+
+    position: Any
+    energy: Any
+    gradient: Any
+
+
 @inlined
-def evaluate(target, at_target, look, at_look, position, energy, gradient, foot, outside, penalty, from_origin):
-    """Energy and gradient of all lanes, with the penalty where there is one; at_…: where these arguments are laid."""
+def evaluate(target, at_target, look, at_look, at, state, numbers):
+    """Energy and gradient of all lanes, with the penalty where there is one; at_…: where these arguments are packed."""
     call(target, at_target)
-    if penalty > 0.0:
+    if numbers.penalty > 0.0:
+        outside = state.rows[OUTSIDE]
         for lane in range(outside.size):
             outside[lane] = 1.0
         call(look, at_look)
-        add_penalty(position, foot, energy, gradient, outside, penalty, from_origin)
+        add_penalty(
+            at.position, state.foot, at.energy, at.gradient, outside, numbers.penalty, numbers.from_origin
+        )  # fmt: skip
 
 
 @kernel

@@ -27,7 +27,7 @@ from .._compiler.disk_cache import cache_stamp
 from .._compiler.lowering import WideLower, compiler_with
 from .loop import advance
 from .settings import Parts, parts_of, settled
-from .state import ADVANCE, Block, Numbers
+from .state import ADVANCE, Block, Constants, Numbers
 
 if TYPE_CHECKING:
     from .job import Job
@@ -234,16 +234,13 @@ def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callab
     def target(position, energy, gradient, parameters, scratch):
         call((position, energy, gradient, parameters, scratch))
 
-    def advance_fused(
-        state, numbers, target_parameters, move_parameters, tempering_parameters, real, whole, first_step,
-        step_factors, temperature_factors, slots, trace_slots, outputs,
-    ):  # fmt: skip
+    def advance_fused(state, constants, steps):
         own = taken(state)
-        run(
-            target, move, look, temper, propose, own, settled_numbers(numbers), target_parameters, move_parameters,
-            tempering_parameters, real, whole, first_step, step_factors, temperature_factors, slots, trace_slots,
-            outputs,
+        own_constants = Constants(
+            settled_numbers(constants.numbers), constants.target, constants.move, constants.tempering, constants.real,
+            constants.whole,
         )  # fmt: skip
+        run(target, move, look, temper, propose, own, own_constants, steps)
         put_back(own, state)
 
     return advance_fused

@@ -28,12 +28,13 @@ from .._compiler.block_rows import (
     WEIGHT,
 )
 from .._compiler.decorators import inlined, kernel
-from ..boundaries.rules import reflect_lanes, reject_lanes
+from .._compiler.signatures import Lanes
+from ..boundaries.rules import Moved, reflect_lanes, reject_lanes
 from ..maths.elementary import exp, fma, select
 from ..maths.philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals, fill_signs
 from ..tempering.continuous import COUNTED, MOMENTUM, THERMOSTAT
 from ..tempering.contour_tempering import ZETA, flatten_block
-from .energies import divide_differences, evaluate, set_counters, set_probe
+from .energies import Evaluated, divide_differences, evaluate, set_counters, set_probe
 from .metropolis_step import keeps_ends, take_ends
 from .noise_buffer import draw_ahead, fill_noise
 from .recording import record, record_row, record_statistics, record_theta, record_trace
@@ -91,38 +92,33 @@ def put_back(position, previous, alive, status, step):
             position[d, lane] = select(status[lane] != 0, previous[d, lane], position[d, lane])
 
 
-def advance(
-    target, move, look, temper, propose, state, numbers, target_parameters, move_parameters, tempering_parameters, real,
-    whole, first_step, step_factors, temperature_factors, slots, trace_slots, outputs,
-):  # fmt: skip
-    """Run steps ``first_step`` … of one block.
-
-    step_factors, temperature_factors, slots, trace_slots: (steps,); a slot is the draw, or the moment of the trace,
-    that a step fills, or −1.
-    """
+def advance(target, move, look, temper, propose, state, constants, steps):
+    """Run the steps of one block. state: ``State``; constants: ``Constants``; steps: ``Steps``."""
+    numbers, outputs, slots, trace_slots = constants.numbers, steps.outputs, steps.slots, steps.trace_slots
+    step_factors, temperature_factors = steps.step_factors, steps.temperature_factors
     position, previous, gradient, noise, rows = state.position, state.previous, state.gradient, state.noise, state.rows
     step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
-    at_target = laid_down(target, (position, rows[ENERGY], gradient, target_parameters, state.scratch))
-    at_look = laid_down(look, (position, state.foot, rows[OUTSIDE], real, whole))
-    at_probe = laid_down(target, (previous, rows[POTENTIAL], state.curvature, target_parameters, state.scratch))
-    at_look_of_probe = laid_down(look, (previous, state.foot, rows[OUTSIDE], real, whole))
-    at_move = laid_down(
-        move,
-        (
-            position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA],
-            state.memory, move_parameters,
-        ),
+    at_target = laid_down(target, (position, rows[ENERGY], gradient, constants.target, state.scratch))
+    at_look = laid_down(look, (position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    at_probe = laid_down(target, (previous, rows[POTENTIAL], state.curvature, constants.target, state.scratch))
+    at_look_of_probe = laid_down(look, (previous, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    here = Evaluated(position, rows[ENERGY], gradient)
+    probe = Evaluated(previous, rows[POTENTIAL], state.curvature)
+    in_motion = Lanes(
+        position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA]
     )  # fmt: skip
-    at_temper = laid_down(temper, (state, numbers, tempering_parameters))
-    at_propose = laid_down(
-        propose, (state, numbers, target, target_parameters, tempering_parameters, look, real, whole)
-    )
+    at_move = laid_down(move, (in_motion, state.memory, constants.move))
+    at_temper = laid_down(temper, (state, numbers, constants.tempering))
+    at_propose = laid_down(propose, (state, constants, target, look))
+    moved = Moved(
+        position, previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces, state.fallbacks
+    )  # fmt: skip
     lanes = position.shape[1]
     places = state.ahead.later.size
     place = places  # as if what is drawn ahead were used up
     slot = int64(-1)  # no literal, for which what takes it would be compiled apart
     for k in range(slots.size + 1):
-        step, is_last = first_step + k, k == slots.size
+        step, is_last = steps.first + k, k == slots.size
         if not is_last:
             moves_on = (
                 k == 0 or step_factors[k] != step_factors[k - 1] or temperature_factors[k] != temperature_factors[k - 1]
@@ -135,9 +131,15 @@ def advance(
             if step == 0:
                 start_momenta(state, numbers)
 
-        look_at_energies(
-            target, at_target, look, at_look, state, numbers, tempering_parameters, step, k == 0, slot, outputs
-        )
+        if numbers.draws_batches:
+            set_counters(state.scratch, 1.0, step, state.chain, state.replica, numbers.seed)
+        if keeps_ends(numbers) and k > 0:  # nothing is known of a step before the first
+            take_ends(state, numbers.rejects)
+        else:
+            evaluate(target, at_target, look, at_look, here, state, numbers)
+        read_energies(state, numbers, constants.tempering, step)
+        if slot >= 0:
+            record_energies(state, numbers, constants.tempering, slot, outputs)
         if is_last:
             break
         if places > 0 and place == places:
@@ -149,10 +151,7 @@ def advance(
             set_probe(position, previous, noise, state.base_step_size)
             if numbers.draws_batches:
                 set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
-            evaluate(
-                target, at_probe, look, at_look_of_probe, previous, rows[POTENTIAL], state.curvature, state.foot,
-                rows[OUTSIDE], numbers.penalty, numbers.from_origin,
-            )  # fmt: skip
+            evaluate(target, at_probe, look, at_look_of_probe, probe, state, numbers)
             divide_differences(position, previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
             fill_noise(state, numbers.seed, step, uint64(GRADIENT_NOISE), int64(1), place)
@@ -170,12 +169,9 @@ def advance(
         else:
             call(move, at_move, changes)
         if numbers.max_bounces > 0:
-            reflect_lanes(
-                look, at_look, position, previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces,
-                state.fallbacks, numbers.max_bounces,
-            )  # fmt: skip
+            reflect_lanes(look, at_look, moved, numbers.max_bounces)
         if numbers.rejects:
-            reject_lanes(look, at_look, position, previous, state.momentum, rows[OUTSIDE], state.bounces)
+            reject_lanes(look, at_look, moved)
             if numbers.leapfrogs > 0 and step >= numbers.burn_in:
                 for lane in range(lanes):  # whoever is outside had passed the Metropolis test
                     state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)
@@ -192,7 +188,7 @@ def advance(
             if numbers.tempering == CONTOUR:
                 record_theta(state.contour, trace_slots[k], outputs.theta)
     # The last positions have been evaluated too: a place of non-finite energy must not pass for a draw.
-    hold_diverged(state, position, numbers.tempering == CONTINUOUS, first_step + slots.size)
+    hold_diverged(state, position, numbers.tempering == CONTINUOUS, steps.first + slots.size)
 
 
 @kernel
@@ -205,24 +201,10 @@ def start_momenta(state, numbers):
 
 
 @inlined
-def look_at_energies(
-    target, at_target, look, at_look, state, numbers, tempering_parameters, step, anew, slot, outputs
-):  # fmt: skip
-    """Energy, gradient, and what tempering reads off the energy; and the last draw's energy and weight, where kept.
-
-    anew: whether nothing can be taken over from the step before. slot: of the last draw, −1 where there was none.
-    """
+def read_energies(state, numbers, tempering_parameters, step):
+    """What tempering reads off the energy: with noise, and contour's multiplier."""
     rows = state.rows
     energy, noisy_energy = rows[ENERGY], rows[NOISY_ENERGY]
-    if numbers.draws_batches:
-        set_counters(state.scratch, 1.0, step, state.chain, state.replica, numbers.seed)
-    if keeps_ends(numbers) and not anew:
-        take_ends(state, numbers.rejects)
-    else:
-        evaluate(
-            target, at_target, look, at_look, state.position, energy, state.gradient, state.foot, rows[OUTSIDE],
-            numbers.penalty, numbers.from_origin,
-        )  # fmt: skip
     if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
         for lane in range(energy.size):
             noisy_energy[lane] = energy[lane]
@@ -231,10 +213,14 @@ def look_at_energies(
             add_noise(rows[NOISY_ENERGY : NOISY_ENERGY + 1], numbers.energy_noise, state.noise[:1])
     if numbers.tempering == CONTOUR:
         flatten_block(noisy_energy, rows[MULTIPLIER], state, numbers, tempering_parameters)
-    if slot < 0:
-        return
+
+
+@inlined
+def record_energies(state, numbers, tempering_parameters, slot, outputs):
+    """The last draw's energy and weight, where they are kept."""
+    rows = state.rows
     if numbers.keeps_energies:
-        record_row(energy, state.status, numbers.n_chains, numbers.n_kept, slot, outputs.energies)
+        record_row(rows[ENERGY], state.status, numbers.n_chains, numbers.n_kept, slot, outputs.energies)
     if numbers.keeps_weights:
         if numbers.tempering == CONTOUR:
             raise_to(rows[WEIGHT], rows[LOG_WEIGHT], tempering_parameters[ZETA])

@@ -6,8 +6,6 @@ from .._compiler.block_rows import (
     CONTOUR,
     ENERGY,
     EXCHANGE,
-    EXTENDED,
-    HEAT,
     LAMBDA,
     LENGTH,
     LOG_PSI,
@@ -15,7 +13,6 @@ from .._compiler.block_rows import (
     OUTSIDE,
     POTENTIAL,
     PROPOSED,
-    STEP_SIZE,
     TEMPERATURE,
     WEIGHT,
 )
@@ -24,35 +21,30 @@ from ..dynamics.metropolis import accept, begin_trajectory, end_trajectory, kick
 from ..maths.elementary import fma, select
 from ..tempering.contour_tempering import ZETA, flatten_block
 from ..tempering.interface import scale_gradients
-from .energies import evaluate
+from .energies import Evaluated, evaluate
 
 
-def propose_nothing(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step, changes):
+def propose_nothing(state, constants, target, look, step, changes):
     """Dynamics that move by themselves need no proposal."""
 
 
-def propose(state, numbers, target, target_parameters, tempering_parameters, look, real, whole, step, changes):
+def propose(state, constants, target, look, step, changes):
     """A trajectory of leapfrog steps and its Metropolis test, for the law that the tempered energy gives."""
-    rows = state.rows
+    rows, numbers, tempering_parameters = state.rows, constants.numbers, constants.tempering
     length, potential = rows[LENGTH], rows[POTENTIAL]
     energy = rows[ENERGY]
-    at_target = laid_down(target, (state.position, potential, state.gradient, target_parameters, state.scratch))
-    at_look = laid_down(look, (state.position, state.foot, rows[OUTSIDE], real, whole))
+    at_target = laid_down(target, (state.position, potential, state.gradient, constants.target, state.scratch))
+    at_look = laid_down(look, (state.position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    ends = Evaluated(state.position, potential, state.gradient)
     temper_potential(energy, state, numbers, tempering_parameters)
-    begin_trajectory(
-        state.position, state.momentum, state.gradient, state.noise, rows[STEP_SIZE], rows[TEMPERATURE], potential,
-        rows[EXTENDED], length, rows[HEAT], numbers.is_mala, keeps_ends(numbers), changes,
-    )  # fmt: skip
+    begin_trajectory(state, numbers.is_mala, keeps_ends(numbers), changes)
     leapfrogs = numbers.leapfrogs
     if numbers.random_length:
         leapfrogs = trajectory_length(numbers.leapfrogs, numbers.seed, step)
     for leapfrog in range(leapfrogs):
         if leapfrog > 0:
             kick_and_drift(state.position, state.momentum, state.gradient, length)
-        evaluate(
-            target, at_target, look, at_look, state.position, potential, state.gradient, state.foot, rows[OUTSIDE],
-            numbers.penalty, numbers.from_origin,
-        )  # fmt: skip
+        evaluate(target, at_target, look, at_look, ends, state, numbers)
         if numbers.tempering == CONTOUR:
             flatten_block(potential, rows[PROPOSED], state, numbers, tempering_parameters)
             scale_gradients(state, rows[PROPOSED])
@@ -60,10 +52,7 @@ def propose(state, numbers, target, target_parameters, tempering_parameters, loo
             scale_gradients(state, rows[LAMBDA])
     temper_potential(potential, state, numbers, tempering_parameters)
     end_trajectory(state.momentum, state.gradient, potential, length, rows[WEIGHT])
-    accept(
-        state.position, state.previous, potential, rows[EXTENDED], rows[WEIGHT], rows[TEMPERATURE], rows[PROPOSED],
-        numbers.seed, state.chain, state.replica, step, state.accepted, step >= numbers.burn_in,
-    )  # fmt: skip
+    accept(state, numbers.seed, step, step >= numbers.burn_in)
 
 
 @inlined

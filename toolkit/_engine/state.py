@@ -87,6 +87,17 @@ class Numbers(NamedTuple):
     n_traced_memory: int  # rows of the dynamics' memory that a trace shows, from the first
 
 
+class Constants(NamedTuple):
+    """What stays as it is during a run: the numbers, and the tables that the parts read."""
+
+    numbers: Numbers
+    target: Floats  # parameters of the target
+    move: Floats  # of the dynamics
+    tempering: Floats
+    real: Floats  # tables of the domain
+    whole: NDArray[np.int32]
+
+
 class Outputs(NamedTuple):
     """Where draws go, and what is kept beside them; sizes are 0 where nothing is."""
 
@@ -107,6 +118,17 @@ class Outputs(NamedTuple):
         draws_only: tuple[Any, ...] = tuple(array[:, :, :draws] for array in self[:4])
         traces: tuple[Any, ...] = (self.trace[:, :, :traced], self.theta[:, :traced])
         return Outputs(*draws_only, *traces)
+
+
+class Steps(NamedTuple):
+    """The steps of one call of the loop. A slot is the draw, or the moment of the trace, that a step fills, or −1."""
+
+    first: int
+    step_factors: Floats  # (steps,)
+    temperature_factors: Floats  # (steps,)
+    slots: Integers  # (steps,)
+    trace_slots: Integers  # (steps,)
+    outputs: Outputs
 
 
 CONTINUOUS_STATE = types.NamedUniTuple(s.MATRIX, 3, ContinuousState)  # Numba tells tuples of one type apart
@@ -134,17 +156,10 @@ NUMBERS = types.NamedTuple(
 )
 OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TALLIES, s.TESSERACT, s.CUBE), Outputs)
 TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean, types.int64)
+CONSTANTS = types.NamedTuple((NUMBERS, s.FLOATS, s.FLOATS, s.FLOATS, s.FLOATS, s.TABLE), Constants)
+STEPS = types.NamedTuple((types.int64, s.FLOATS, s.FLOATS, s.INTEGERS, s.INTEGERS, OUTPUTS), Steps)
 PROPOSE = types.void(
-    STATE,
-    NUMBERS,
-    types.FunctionType(s.TARGET),
-    s.FLOATS,
-    s.FLOATS,
-    types.FunctionType(s.DOMAIN),
-    s.FLOATS,
-    s.TABLE,
-    types.int64,
-    types.int64,
+    STATE, CONSTANTS, types.FunctionType(s.TARGET), types.FunctionType(s.DOMAIN), types.int64, types.int64
 )
 ADVANCE = types.void(
     types.FunctionType(s.TARGET),
@@ -153,18 +168,8 @@ ADVANCE = types.void(
     types.FunctionType(TEMPER),
     types.FunctionType(PROPOSE),
     STATE,
-    NUMBERS,
-    s.FLOATS,
-    s.FLOATS,
-    s.FLOATS,
-    s.FLOATS,
-    s.TABLE,
-    types.int64,
-    s.FLOATS,
-    s.FLOATS,
-    s.INTEGERS,
-    s.INTEGERS,
-    OUTPUTS,
+    CONSTANTS,
+    STEPS,
 )
 
 

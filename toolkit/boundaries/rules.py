@@ -5,6 +5,7 @@ domain.
 """
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,9 +120,23 @@ def add_penalty(position, foot, energy, gradient, outside, coefficient, from_ori
             energy[lane] = fma(0.5 * pull, away, energy[lane])
 
 
+class Moved(NamedTuple):
+    """Lanes that have moved, and where they were before; what a boundary writes."""
+
+    position: Any  # (dim, lane)
+    previous: Any  # (dim, lane)
+    momentum: Any  # (dim or 0, lane)
+    foot: Any  # (dim, lane): in which a lane is mirrored
+    outside: Any  # (lane,): not 0 where a lane is
+    bounces: Any  # (lane,): counts
+    fallbacks: Any  # (lane,): counts
+
+
 @kernel
-def reflect_lanes(look, at_look, position, previous, momentum, foot, outside, bounces, fallbacks, max_bounces):
+def reflect_lanes(look, at_look, moved, max_bounces):
     """Bring every lane inside; count reflections in ``bounces``, returns to ``previous`` in ``fallbacks``."""
+    position, previous, momentum, foot = moved.position, moved.previous, moved.momentum, moved.foot
+    outside, bounces, fallbacks = moved.outside, moved.bounces, moved.fallbacks
     dim, lanes = position.shape
     for lane in range(lanes):
         outside[lane] = 1.0
@@ -162,8 +177,11 @@ def mirror(position, momentum, foot, lane):
 
 
 @kernel
-def reject_lanes(look, at_look, position, previous, momentum, outside, bounces):
+def reject_lanes(look, at_look, moved):
     """Put every lane that is outside back to ``previous`` and turn its momentum round; count in ``bounces``."""
+    position, previous, momentum, outside, bounces = (
+        moved.position, moved.previous, moved.momentum, moved.outside, moved.bounces
+    )  # fmt: skip
     dim, lanes = position.shape
     for lane in range(lanes):
         outside[lane] = 1.0

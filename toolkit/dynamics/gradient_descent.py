@@ -7,10 +7,9 @@ from ..maths.elementary import fma
 from .interface import Dynamics
 
 
-def move_descent(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
+def move_descent(lanes, memory, parameters, changes):
     """V ← αV + (1−α) g², x ← x − h g / (λ + √V) for every lane; x ← x − h g where λ is 0."""
+    position, gradient, step_size = lanes.position, lanes.gradient, lanes.step_size
     decay, floor = parameters[0], parameters[1]
     for d in range(position.shape[0]):
         if floor == 0.0:

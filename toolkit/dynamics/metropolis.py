@@ -5,6 +5,16 @@ import math
 import numpy as np
 from numba import types, uint64
 
+from .._compiler.block_rows import (
+    EXTENDED,
+    HEAT,
+    LENGTH,
+    POTENTIAL,
+    PROPOSED,
+    STEP_SIZE,
+    TEMPERATURE,
+    WEIGHT,
+)
 from .._compiler.decorators import compile_part, inlined
 from ..errors import check_count, check_flag
 from ..maths.elementary import exp, fma, select
@@ -12,9 +22,7 @@ from ..maths.philox import ACCEPT, TRAJECTORY, WORD, random_bits, uniform_pair
 from .interface import Dynamics
 
 
-def move_not(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
+def move_not(lanes, memory, parameters, changes):
     """Nothing: the engine moves by ``metropolis_step.propose``."""
 
 
@@ -68,17 +76,17 @@ def total_leapfrogs(mean: int, seed: int, first: int, last: int) -> int:
 
 
 @inlined
-def begin_trajectory(
-    position, momentum, gradient, noise, step_size, temperature, potential, start, length, heat, is_mala, keeps, changes
-):
-    """Fresh momenta √T ξ, in ``start`` the energy of the extended system, and the first half kick and drift.
+def begin_trajectory(state, is_mala, keeps, changes):
+    """Fresh momenta √T ξ, in EXTENDED the energy of the extended system, and the first half kick and drift.
 
-    length ← the leapfrog's own, and heat ← √T, where ``changes``. keeps: the noise becomes the gradient.
+    LENGTH ← the leapfrog's own, and HEAT ← √T, where ``changes``. keeps: the noise becomes the gradient.
     """
+    position, momentum, gradient, noise, rows = state.position, state.momentum, state.gradient, state.noise, state.rows
+    potential, start, length, heat = rows[POTENTIAL], rows[EXTENDED], rows[LENGTH], rows[HEAT]
     if changes > 1:
         for lane in range(start.size):
-            length[lane] = math.sqrt(2.0 * step_size[lane]) if is_mala else step_size[lane]
-            heat[lane] = math.sqrt(temperature[lane])
+            length[lane] = math.sqrt(2.0 * rows[STEP_SIZE, lane]) if is_mala else rows[STEP_SIZE, lane]
+            heat[lane] = math.sqrt(rows[TEMPERATURE, lane])
     for lane in range(start.size):
         start[lane] = potential[lane]
     for d in range(position.shape[0]):
@@ -119,15 +127,20 @@ def end_trajectory(momentum, gradient, potential, length, end):
 
 
 @inlined
-def accept(position, previous, potential, start, kept, temperature, draw, seed, chain, replica, step, accepted, counts):
+def accept(state, seed, step, counts):
     """Put back ``previous`` where the Metropolis test fails; a non-finite end fails it.
 
-    kept (lane): the energy at the end, and then 1 where it passes and 0 where not. draw (lane) is scratch. At
-    temperature 0 a move is kept where the potential does not rise. Counts acceptances where ``counts``.
+    WEIGHT: the energy at the end, and then 1 where it passes and 0 where not. PROPOSED is scratch. At temperature 0 a
+    move is kept where the potential does not rise. Counts acceptances where ``counts``.
     """
+    position, previous, rows = state.position, state.previous, state.rows
+    potential, start, kept = rows[POTENTIAL], rows[EXTENDED], rows[WEIGHT]
+    temperature, draw, accepted = rows[TEMPERATURE], rows[PROPOSED], state.accepted
     lanes = start.size
     for lane in range(lanes):
-        draw[lane] = uniform_pair(seed, chain[lane], replica[lane], uint64(step), uint64(ACCEPT), np.uint64(0))[0]
+        draw[lane] = uniform_pair(
+            seed, state.chain[lane], state.replica[lane], uint64(step), uint64(ACCEPT), np.uint64(0)
+        )[0]
     for lane in range(lanes):
         cold = temperature[lane] == 0.0
         odds = exp((start[lane] - kept[lane]) / select(cold, 1.0, temperature[lane]))

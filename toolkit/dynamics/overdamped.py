@@ -1,4 +1,4 @@
-"""Dynamics without a momentum: Langevin, preconditioned Langevin, and the descent that Stein's particles make."""
+"""Overdamped Langevin dynamics: no momentum."""
 
 import math
 
@@ -6,11 +6,10 @@ from ..maths.elementary import fma
 from .interface import Dynamics
 
 
-def move_langevin(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
+def move_langevin(lanes, memory, parameters, changes):
     """x ← x − h ∇U + √(2hT) ξ for every lane."""
-    kick = memory[0]
+    position, gradient, noise = lanes.position, lanes.gradient, lanes.noise
+    step_size, temperature, kick = lanes.step_size, lanes.temperature, memory[0]
     if changes:
         for lane in range(position.shape[1]):
             kick[lane] = math.sqrt(2.0 * step_size[lane] * temperature[lane])

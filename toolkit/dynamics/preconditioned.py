@@ -7,42 +7,42 @@ from ..maths.elementary import fma, select
 from .interface import Dynamics
 
 
-def move_preconditioned(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
+def move_preconditioned(lanes, memory, parameters, changes):
     """V ← αV + (1−α) g², G = 1/(λ + √V), x ← x − h G g + h T Γ + √(2hTG) ξ, coordinate by coordinate."""
     decay, floor = parameters[0], parameters[1]
-    dim, lanes = position.shape
+    position, gradient, curvature, noise = lanes.position, lanes.gradient, lanes.curvature, lanes.noise
+    step_size, temperature = lanes.step_size, lanes.temperature
+    dim, n_lanes = position.shape
     corrects = curvature.shape[0] > 0
     root = memory[memory.shape[0] - 1]
     for d in range(dim):
         square, scale = memory[d], memory[dim + d]
         if corrects:  # what the step before leaves of the tangent, with that step's G
             tangent = memory[2 * dim + d]
-            for lane in range(lanes):
+            for lane in range(n_lanes):
                 left = 1.0 - step_size[lane] * scale[lane] * curvature[d, lane]
                 tangent[lane] *= decay * select(left > 0.0, select(left < 2.0, left, 2.0), 0.0)
         if corrects:  # V begins at what g² is in equilibrium, T H on average, or a start in a mode would be thrown far
-            for lane in range(lanes):
+            for lane in range(n_lanes):
                 usual = temperature[lane] * abs(curvature[d, lane])
                 square[lane] = select(square[lane] > 0.0, square[lane], usual)
-        for lane in range(lanes):
+        for lane in range(n_lanes):
             squared = gradient[d, lane] * gradient[d, lane]
             square[lane] = select(square[lane] > 0.0, fma(decay, square[lane], (1.0 - decay) * squared), squared)
             root[lane] = math.sqrt(square[lane])
             scale[lane] = 1.0 / (floor + root[lane])
-        for lane in range(lanes):
+        for lane in range(n_lanes):
             h = step_size[lane]
             kick = math.sqrt(2.0 * h * temperature[lane] * scale[lane])
             drift = fma(-h * scale[lane], gradient[d, lane], kick * noise[d, lane])
             position[d, lane] += drift
         if corrects:
-            for lane in range(lanes):  # beyond |h G H| = 1 it is a jump of the gradient, not a slope
+            for lane in range(n_lanes):  # beyond |h G H| = 1 it is a jump of the gradient, not a slope
                 limit = 1.0 / (step_size[lane] * scale[lane] + 1e-300)
                 bend = curvature[d, lane]
                 bend = select(bend > limit, limit, select(bend < -limit, -limit, bend))
                 tangent[lane] = fma(2.0 * (1.0 - decay) * gradient[d, lane] * bend, scale[lane], tangent[lane])
-            for lane in range(lanes):
+            for lane in range(n_lanes):
                 gamma = -0.5 * tangent[lane] * scale[lane] / root[lane]
                 correction = step_size[lane] * temperature[lane] * gamma
                 position[d, lane] += select(square[lane] > 1e-300, correction, 0.0)

@@ -1,6 +1,7 @@
 """Langevin dynamics with momenta whose friction is a thermostat (Nosé–Hoover)."""
 
 import math
+from typing import Any, NamedTuple
 
 from .._compiler.decorators import inlined
 from ..errors import check_flag, check_number
@@ -36,9 +37,22 @@ def push_thermostat(thermostat, total, gain, temperature, coupling, dim, by_shar
         thermostat[lane] = select(temperature[lane] > 0.0, moved, thermostat[lane])
 
 
+class Rows(NamedTuple):
+    """The rows of memory that a step reads, (lane,): √h, 1 − λ²z, λ √(2cT), √(2cT) and λ²h/(2γ)."""
+
+    root: Any
+    keep: Any
+    kick: Any
+    strength: Any
+    gain: Any
+
+
 @inlined
-def note_changes(root, strength, kick, gain, step_size, temperature, coupling, friction, inertia, changes):
+def note_changes(lanes, rows, parameters, changes):
     """root ← √h, strength ← √(2cT), kick ← λ strength and gain ← λ²h/(2γ), those that ``changes`` concerns."""
+    root, kick, strength, gain = rows.root, rows.kick, rows.strength, rows.gain
+    step_size, temperature, coupling = lanes.step_size, lanes.temperature, lanes.coupling
+    friction, inertia = parameters[0], parameters[1]
     if changes > 1:
         for lane in range(root.size):
             root[lane] = math.sqrt(step_size[lane])
@@ -57,34 +71,32 @@ def set_keep(keep, thermostat, temperature, coupling, friction):
         keep[lane] = fma(-coupling[lane] * coupling[lane], drag, 1.0)
 
 
-def move_nose_hoover(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
+def move_nose_hoover(lanes, memory, parameters, changes):
     """z by ``heat_thermostat``, p ← (1 − λ²z) p − √h λ∇U + λ √(2cT) ξ, x ← x + √h p, and z again."""
-    friction, inertia = parameters[0], parameters[1]
-    thermostat, root, keep, kick, strength, gain = memory[0], memory[1], memory[2], memory[3], memory[4], memory[5]
-    note_changes(root, strength, kick, gain, step_size, temperature, coupling, friction, inertia, changes)
-    heat_thermostat(momentum, thermostat, keep, gain, temperature, coupling)
-    set_keep(keep, thermostat, temperature, coupling, friction)
-    kick_and_drift(position, momentum, gradient, noise, root, keep, kick)
-    heat_thermostat(momentum, thermostat, keep, gain, temperature, coupling)
+    thermostat, rows = memory[0], Rows(memory[1], memory[2], memory[3], memory[4], memory[5])
+    momentum, temperature, coupling = lanes.momentum, lanes.temperature, lanes.coupling
+    note_changes(lanes, rows, parameters, changes)
+    heat_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
+    set_keep(rows.keep, thermostat, temperature, coupling, parameters[0])
+    kick_and_drift(lanes.position, momentum, lanes.gradient, lanes.noise, rows.root, rows.keep, rows.kick)
+    heat_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
 
 
-def move_nose_hoover_by_coordinate(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
+def move_nose_hoover_by_coordinate(lanes, memory, parameters, changes):
     """As ``move_nose_hoover``, with a thermostat z_d per coordinate, which sees p_d² alone."""
-    friction, inertia = parameters[0], parameters[1]
-    dim = position.shape[0]
-    root, keep, kick = memory[dim], memory[dim + 1], memory[dim + 2]
-    strength, gain = memory[dim + 3], memory[dim + 4]
-    note_changes(root, strength, kick, gain, step_size, temperature, coupling, friction, inertia, changes)
+    dim = lanes.position.shape[0]
+    rows = Rows(memory[dim], memory[dim + 1], memory[dim + 2], memory[dim + 3], memory[dim + 4])
+    temperature, coupling = lanes.temperature, lanes.coupling
+    note_changes(lanes, rows, parameters, changes)
     for d in range(dim):
         row, thermostat = slice(d, d + 1), memory[d]
-        heat_thermostat(momentum[row], thermostat, keep, gain, temperature, coupling)
-        set_keep(keep, thermostat, temperature, coupling, friction)
-        kick_and_drift(position[row], momentum[row], gradient[row], noise[row], root, keep, kick)
-        heat_thermostat(momentum[row], thermostat, keep, gain, temperature, coupling)
+        momentum = lanes.momentum[row]
+        heat_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
+        set_keep(rows.keep, thermostat, temperature, coupling, parameters[0])
+        kick_and_drift(
+            lanes.position[row], momentum, lanes.gradient[row], lanes.noise[row], rows.root, rows.keep, rows.kick
+        )
+        heat_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
 
 
 def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: bool = False) -> Dynamics:

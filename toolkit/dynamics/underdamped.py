@@ -23,23 +23,22 @@ def kick_and_drift(position, momentum, gradient, noise, root, keep, kick):
             x[lane] = fma(root[lane], moved, x[lane])
 
 
-def move_underdamped(
-    position, momentum, gradient, curvature, noise, step_size, temperature, coupling, memory, parameters, changes
-):  # fmt: skip
+def move_underdamped(lanes, memory, parameters, changes):
     """p ← (1 − λ²η) p − √h λ∇U + λ √(2ηT − h ŝ²) ξ, x ← x + √h p; the gradient comes with its λ."""
+    step_size, temperature, coupling = lanes.step_size, lanes.temperature, lanes.coupling
     friction, variance = parameters[0], parameters[1]
     root, keep, kick, strength = memory[0], memory[1], memory[2], memory[3]
     if changes > 1:
-        for lane in range(position.shape[1]):
+        for lane in range(root.size):
             injected = fma(2.0 * friction, temperature[lane], -step_size[lane] * variance)
             root[lane] = math.sqrt(step_size[lane])
             strength[lane] = math.sqrt(select(injected > 0.0, injected, 0.0))
     if changes > 0:
-        for lane in range(position.shape[1]):
+        for lane in range(root.size):
             scale = coupling[lane]
             keep[lane] = fma(-scale * scale, friction, 1.0)
             kick[lane] = scale * strength[lane]
-    kick_and_drift(position, momentum, gradient, noise, root, keep, kick)
+    kick_and_drift(lanes.position, lanes.momentum, lanes.gradient, lanes.noise, root, keep, kick)
 
 
 def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) -> Dynamics:

@@ -161,14 +161,14 @@ def find_kicks(kicks, step_size, temperature, parameters):
 
 
 @kernel
-def temper_continuously(
-    rows, bias, visits, kicks, noisy_energy, temperature, scale, noise, fresh, parameters, step
-):  # fmt: skip
+def temper_continuously(state, kicks, noisy_energy, temperature, scale, normals, parameters, step):
     """One step of ξ in every lane; true where momenta were due to be drawn afresh, and were where RENEWED is not 0.
 
-    noise, fresh: (lane,), standard normals. scale: (lane,), set to λ at the ξ where the step begins. COUNTED is set
-    by the ξ where it ends, which belongs to the position that the move to come will reach.
+    state: rows, bias and visits of ξ. scale: (lane,), set to λ at the ξ where the step begins. normals: (2, lane), for
+    the kick and for fresh momenta. COUNTED is set by the ξ where it ends, which belongs to the position that the move
+    to come will reach.
     """
+    rows, noise, fresh = state.rows, normals[0], normals[1]
     plateau, growth, inertia = parameters[0], parameters[1], parameters[4]
     lanes = scale.size
     xi, momentum, thermostat, weight, slope = rows[XI], rows[MOMENTUM], rows[THERMOSTAT], rows[COUNTED], rows[SLOPE]
@@ -191,7 +191,7 @@ def temper_continuously(
             share = 1.0 - 0.5 * slope[lane] * slope[lane] * thermostat[lane]  # as in Nosé–Hoover dynamics
             heat = fma(share * momentum[lane], momentum[lane], -temperature[lane])
             thermostat[lane] += select(root[lane] > 0.0, rate * rate * heat / inertia, 0.0)
-    push_and_learn(rows, bias, visits, noisy_energy, temperature, parameters[5], parameters[6])
+    push_and_learn(rows, state.bias, state.visits, noisy_energy, temperature, parameters[5], parameters[6])
     for lane in range(lanes):
         kick = slope[lane] * fma(injected[lane], noise[lane], -root[lane] * noisy_energy[lane])
         damping = slope[lane] * slope[lane] * thermostat[lane]
@@ -242,8 +242,8 @@ def temper_by_coupling(state, numbers, parameters, step, samples, changes):
         find_kicks(state.masses, rows[STEP_SIZE], rows[TEMPERATURE], parameters)
     fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, uint64(step), uint64(COUPLING))
     due = temper_continuously(
-        state.continuous.rows, state.continuous.bias, state.continuous.visits, state.masses, rows[NOISY_ENERGY],
-        rows[TEMPERATURE], rows[LAMBDA], rows[PLACE], rows[BIN], parameters, step,
+        state.continuous, state.masses, rows[NOISY_ENERGY], rows[TEMPERATURE], rows[LAMBDA], rows[PLACE : BIN + 1],
+        parameters, step,
     )  # fmt: skip
     if due:
         renew_momenta(state, numbers, step)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types, uint64
@@ -233,16 +233,31 @@ def nearest_visited(table, j):
     return -1
 
 
-@kernel
-def flatten(
-    energy, temperature, place, bins, top, bottom, multiplier, log_psi, log_weight, state, parameters, n_chains,
-    n_replicas,
-):  # fmt: skip
-    """The gradient's multiplier and log Ψ of every lane at ``energy``; the other rows (lane) hold what led there.
+class Levels(NamedTuple):
+    """What contour makes of energies, lane by lane, each (lane,)."""
 
-    place: the energy in units of bins from u_min; bins: its bin, from 0; top: log Ψ at the bin's upper end; bottom: Ψ
-    at its lower one; log_weight: the logarithm whose multiples weigh draws and steps, log Ψ or the bin's log θ.
-    """
+    place: Any  # the energy in units of bins from u_min
+    bins: Any  # its bin, from 0
+    top: Any  # log Ψ at the bin's upper end
+    bottom: Any  # Ψ at its lower one
+    multiplier: Any  # of the gradient
+    log_psi: Any
+    log_weight: Any  # the logarithm whose multiples weigh draws and steps: log Ψ, or the bin's log θ
+
+
+class Shares(NamedTuple):
+    """What one step adds to θ: a lane's share of it, that in the table's units, and the scale that is left."""
+
+    share: Any  # (lane,)
+    added: Any  # (lane,)
+    left: Any  # (chain,) of (lane,)
+
+
+@kernel
+def flatten(energy, temperature, levels, state, parameters, n_chains, n_replicas):
+    """The gradient's multiplier and log Ψ of every lane at ``energy``, and what led there, into ``levels``."""
+    place, bins, top, bottom = levels.place, levels.bins, levels.top, levels.bottom
+    multiplier, log_psi, log_weight = levels.multiplier, levels.log_psi, levels.log_weight
     u_min, width, zeta = parameters[U_MIN], parameters[WIDTH], parameters[ZETA]
     interpolated = parameters[INTERPOLATED] != 0.0
     highest = float(state.table.shape[1] // 2 - 1)
@@ -286,6 +301,15 @@ def read_masses(bins, top, bottom, table, scale, n_chains, n_replicas):
 
 
 @inlined
+def levels_of(state, multiplier):
+    """The rows in which the engine keeps a block's levels."""
+    rows, masses = state.rows, state.masses
+    return Levels(
+        rows[PLACE], rows[BIN], masses[TOP], masses[BOTTOM], multiplier, rows[LOG_PSI], rows[LOG_WEIGHT]
+    )  # fmt: skip
+
+
+@inlined
 def flatten_block(energy, multiplier, state, numbers, parameters):
     """``flatten`` of the rows where the engine keeps them; inlined, as a block is large to pass.
 
@@ -293,11 +317,9 @@ def flatten_block(energy, multiplier, state, numbers, parameters):
     ``MOST_LOST`` becomes 1: a step of √(2hT) back against the excess drift has the logarithm of its probability density
     less by as much. The test keeps the law whatever gradient a trajectory follows, as a function of the place alone.
     """
-    rows, masses = state.rows, state.masses
-    flatten(
-        energy, rows[TEMPERATURE], rows[PLACE], rows[BIN], masses[TOP], masses[BOTTOM], multiplier, rows[LOG_PSI],
-        rows[LOG_WEIGHT], state.contour, parameters, numbers.n_chains, numbers.n_replicas,
-    )  # fmt: skip
+    rows = state.rows
+    levels = levels_of(state, multiplier)
+    flatten(energy, rows[TEMPERATURE], levels, state.contour, parameters, numbers.n_chains, numbers.n_replicas)
     if numbers.leapfrogs > 0:
         # A bin that is not left gains θ at every step, and its slope with it: the gradient times that slope would throw
         # proposals ever further away, and no energy that θ takes off the other bins would make up for it.
@@ -320,11 +342,13 @@ SMALLEST_REST = 1e-16  # what a step leaves of θ, also where ω c = 1
 
 
 @inlined
-def learn(bins, place, log_top, log_weight, share, added, left, state, parameters, step, n_chains, n_replicas):
-    """One step of stochastic approximation, θ ← θ + ω/P Σ_p c_p (e_{J_p} − θ); share, added, left (lane) are scratch.
+def learn(levels, shares, state, parameters, step, n_chains, n_replicas):
+    """One step of stochastic approximation, θ ← θ + ω/P Σ_p c_p (e_{J_p} − θ); ``shares`` is scratch.
 
     Only the visited entries and the common scale change, so the cost does not grow with the number of bins.
     """
+    bins, place, log_top, log_weight = levels.bins, levels.place, levels.top, levels.log_weight
+    share, added, left = shares.share, shares.added, shares.left
     omega = parameters[OMEGA_GAIN] / (power(float(step + 1), parameters[OMEGA_EXPONENT]) + parameters[OMEGA_OFFSET])
     omega = smaller(omega, parameters[OMEGA_CAP]) / n_replicas
     zeta, rest, n_bins = parameters[ZETA], parameters[FIELD_POWER], state.table.shape[1] // 2
@@ -447,10 +471,9 @@ def temper_by_contour(state, numbers, parameters, step, samples, changes):
         place = rows[PLACE]
         for lane in range(place.size):
             place[lane] = select(state.status[lane] == 0, place[lane], math.nan)  # the diverged teach nothing
-        learn(
-            rows[BIN], place, masses[TOP], rows[LOG_WEIGHT], masses[SHARE], masses[ADDED], masses[LEFT], state.contour,
-            parameters, step, numbers.n_chains, numbers.n_replicas,
-        )  # fmt: skip
+        shares = Shares(masses[SHARE], masses[ADDED], masses[LEFT])
+        levels = levels_of(state, rows[MULTIPLIER])
+        learn(levels, shares, state.contour, parameters, step, numbers.n_chains, numbers.n_replicas)
     if numbers.leapfrogs > 0:  # the Metropolis test compares energies that one θ has flattened
         flatten_block(rows[NOISY_ENERGY], rows[MULTIPLIER], state, numbers, parameters)
     scale_gradients(state, rows[MULTIPLIER])

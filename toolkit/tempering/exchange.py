@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types, uint64
@@ -275,23 +275,34 @@ def exchange(first, second, swapped):
 # The swaps of replica exchange, attempted; ``exchange`` holds their law, ``exchanging`` makes them.
 
 
+class Pair(NamedTuple):
+    """Two rungs that may swap: the colder, the hotter, and which of all pairs they are."""
+
+    cold: Any
+    hot: Any
+    index: Any
+
+
 @inlined
-def swap_replicas(
-    position, momentum, thermostats, gradient, curvature, rungs, energy, temperature, alive, swapped, difference,
-    state, parameters, step, seed, chain, n_chains, n_replicas, counts,
-):  # fmt: skip
+def swap_replicas(state, numbers, parameters, step):
     """Attempt the swaps of one step in a block whose lane of (replica r, chain c) is r · n_chains + c.
 
-    rungs: as ``find_rungs`` leaves them. A lane whose ``alive`` is 0 never swaps. ``swapped`` and ``difference``
-    (lane) are scratch; the state's counts grow where ``counts``.
+    The rows from PLACE on hold the rungs as ``find_rungs`` leaves them. A lane whose ALIVE is 0 never swaps. WEIGHT and
+    POTENTIAL are scratch. Swaps are counted since the end of burn-in.
     """
+    n_chains, n_replicas, rests, swapped = (
+        numbers.n_chains,
+        numbers.n_replicas,
+        state.exchange.rests,
+        state.rows[WEIGHT],
+    )
     attempt = step // np.int64(parameters[SWAP_EVERY])
     window = np.int64(parameters[WINDOW])
     scheme = np.int64(parameters[SCHEME])
     if attempt % window == 0 and parameters[GATED] != 0.0:
-        for gate in range(state.rests.shape[0]):
+        for gate in range(rests.shape[0]):
             for c in range(n_chains):
-                state.rests[gate, c] = 0.0
+                rests[gate, c] = 0.0
     pair = np.int64(0)
     for cold in range(n_replicas - 1):
         last = n_replicas if scheme == ALL_PAIRS else cold + 2
@@ -301,34 +312,36 @@ def swap_replicas(
                     swapped[c] = 1.0
                 if scheme == SEO and n_replicas > 2:
                     for c in range(n_chains):
-                        coin = uniform_pair(seed, chain[c], uint64(0), uint64(step), uint64(SWAP), np.uint64(1))[0]
+                        coin = uniform_pair(
+                            numbers.seed, state.chain[c], uint64(0), uint64(step), uint64(SWAP), np.uint64(1)
+                        )[0]
                         swapped[c] = select((coin < 0.5) == (cold % 2 == 0), 1.0, 0.0)
-                attempt_pair(
-                    position, momentum, thermostats, gradient, curvature, rungs, energy, temperature, alive, swapped,
-                    difference, state, parameters, cold, hot, pair, attempt, step, seed, chain, n_chains, counts,
-                )  # fmt: skip
+                attempt_pair(state, numbers, parameters, Pair(cold, hot, pair), attempt, step)
             pair += 1
-    turn_round(state, n_chains, n_replicas, counts)
+    turn_round(state.exchange, n_chains, n_replicas, step >= numbers.burn_in)
 
 
 @inlined
-def attempt_pair(
-    position, momentum, thermostats, gradient, curvature, rungs, energy, temperature, alive, swapped, difference,
-    state, parameters, first, second, pair, attempt, step, seed, chain, n_chains, counts,
-):  # fmt: skip
-    """Attempt one pair in the chains where ``swapped`` is 1, which it is afterwards where they have swapped."""
-    cold = slice(first * n_chains, (first + 1) * n_chains)
-    hot = slice(second * n_chains, (second + 1) * n_chains)
+def attempt_pair(state, numbers, parameters, pair, attempt, step):
+    """Attempt one pair in the chains where WEIGHT is 1, which it is afterwards where they have swapped."""
+    n_chains, seed, chain, exchanged = numbers.n_chains, numbers.seed, state.chain, state.exchange
+    position, momentum, gradient, curvature = state.position, state.momentum, state.gradient, state.curvature
+    thermostats, rows = state.memory[: numbers.n_thermostats], state.rows
+    rungs, energy, temperature, alive = rows[PLACE : LOG_WEIGHT + 1], rows[ENERGY], rows[TEMPERATURE], rows[ALIVE]
+    swapped, difference = rows[WEIGHT], rows[POTENTIAL]
+    cold = slice(pair.cold * n_chains, (pair.cold + 1) * n_chains)
+    hot = slice(pair.hot * n_chains, (pair.hot + 1) * n_chains)
     cold_energy, hot_energy, cold_alive, hot_alive = energy[cold], energy[hot], alive[cold], alive[hot]
     coldness, hotter = rungs[COLDNESS, cold], rungs[COLDNESS, hot]
-    correction, rests, uniform = state.correction[pair], state.rests[pair], difference[n_chains : 2 * n_chains]
+    correction, rests = exchanged.correction[pair.index], exchanged.rests[pair.index]
+    uniform = difference[n_chains : 2 * n_chains]
     noise, threshold, gated = parameters[NOISE], parameters[THRESHOLD], parameters[GATED]
     for c in range(n_chains):
         difference[c] = cold_energy[c] - hot_energy[c]
         swapped[c] *= cold_alive[c] * hot_alive[c]
     if noise > 0.0:
         for c in range(n_chains):
-            a, b = normal_pair(seed, chain[c], uint64(pair), uint64(step), uint64(ENERGY_NOISE), np.uint64(0))
+            a, b = normal_pair(seed, chain[c], uint64(pair.index), uint64(step), uint64(ENERGY_NOISE), np.uint64(0))
             difference[c] += noise * (a - b)
     if gated != 0.0:
         for c in range(n_chains):
@@ -337,7 +350,7 @@ def attempt_pair(
         for c in range(n_chains):
             uniform[c] = threshold
     else:
-        draw_for_pair(uniform, seed, chain, pair, uint64(step))
+        draw_for_pair(uniform, seed, chain, pair.index, uint64(step))
     swaps = 0
     for c in range(n_chains):
         slope = coldness[c] - hotter[c]
@@ -352,8 +365,8 @@ def attempt_pair(
             slope = coldness[c] - hotter[c]
             moved = correction[c] + gain * (swapped[c] - parameters[TARGET_RATE]) / (slope * slope) * difference[c]
             correction[c] = select(moved > 0.0, moved, 0.0)
-    if counts:
-        attempted, accepted = state.attempted[pair], state.accepted[pair]
+    if step >= numbers.burn_in:
+        attempted, accepted = exchanged.attempted[pair.index], exchanged.accepted[pair.index]
         for c in range(n_chains):
             attempted[c] += np.int64(difference[c])
             accepted[c] += np.int64(swapped[c])
@@ -367,7 +380,7 @@ def attempt_pair(
         exchange(position[d, cold], position[d, hot], swapped)
     for d in range(curvature.shape[0]):
         exchange(curvature[d, cold], curvature[d, hot], swapped)
-    of_pair = thermostats.shape[0] > 0 or second > first + 1
+    of_pair = thermostats.shape[0] > 0 or pair.hot > pair.cold + 1
     heat = rungs[HEAT_OF_PAIR if of_pair else HEAT, hot]
     for d in range(momentum.shape[0]):
         if of_pair and (d == 0 or thermostats.shape[0] > 1):
@@ -378,8 +391,8 @@ def attempt_pair(
         )  # fmt: skip
     for d in range(position.shape[0]):
         exchange(gradient[d, cold], gradient[d, hot], swapped)
-    exchange(state.walker[cold], state.walker[hot], swapped)
-    exchange(state.last_end[cold], state.last_end[hot], swapped)
+    exchange(exchanged.walker[cold], exchanged.walker[hot], swapped)
+    exchange(exchanged.last_end[cold], exchanged.last_end[hot], swapped)
 
 
 @apart
@@ -402,8 +415,10 @@ def turn_round(state, n_chains, n_replicas, counts):
 
 
 @kernel
-def estimate_corrections(variance, state, parameters, step, seed, chain, replica, n_chains, n_replicas, all_pairs):
+def estimate_corrections(variance, state, parameters, numbers, chain, replica, step):
     """Move each pair's correction towards the variance seen in fresh noisy energies; ``variance`` (lane) is scratch."""
+    n_chains, n_replicas, seed = numbers.n_chains, numbers.n_replicas, numbers.seed
+    all_pairs = parameters[SCHEME] == ALL_PAIRS
     count = np.int64(parameters[ESTIMATES])
     weight = 1.0 / (step // np.int64(parameters[ESTIMATE_EVERY]))
     for lane in range(n_chains * n_replicas):
@@ -432,14 +447,9 @@ def temper_by_exchange(state, numbers, parameters, step, samples, changes):
         return
     if parameters[ESTIMATE_EVERY] > 0.0 and step % int(parameters[ESTIMATE_EVERY]) == 0:
         estimate_corrections(
-            rows[POTENTIAL], state.exchange, parameters, step, numbers.seed, state.chain, state.replica,
-            numbers.n_chains, numbers.n_replicas, parameters[SCHEME] == ALL_PAIRS,
+            rows[POTENTIAL], state.exchange, parameters, numbers, state.chain, state.replica, step
         )  # fmt: skip
     if samples and step % int(parameters[SWAP_EVERY]) == 0:
         for lane in range(energy.size):
             alive[lane] = 1.0 if state.status[lane] == 0 and energy[lane] - energy[lane] == 0.0 else 0.0
-        swap_replicas(
-            state.position, state.momentum, state.memory[: numbers.n_thermostats], state.gradient, state.curvature,
-            rungs, energy, rows[TEMPERATURE], alive, rows[WEIGHT], rows[POTENTIAL], state.exchange, parameters,
-            step, numbers.seed, state.chain, numbers.n_chains, numbers.n_replicas, step >= numbers.burn_in,
-        )  # fmt: skip
+        swap_replicas(state, numbers, parameters, step)

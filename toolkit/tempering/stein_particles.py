@@ -1,6 +1,7 @@
 """Stein variational gradient descent: particles that descend together and push each other apart."""
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from .._compiler.block_rows import ALIVE, ENERGY, POTENTIAL, TEMPERATURE, WEIGHT
 from .._compiler.decorators import kernel
@@ -48,16 +49,31 @@ def distances_room(n_replicas: int) -> int:
     return n_replicas * (n_replicas - 1) // 2
 
 
+class Particles(NamedTuple):
+    """Where particles are, their gradients, and their temperatures: (dim, lane), (dim, lane) and (lane,)."""
+
+    position: Any
+    gradient: Any
+    temperature: Any
+
+
+class Scratch(NamedTuple):
+    """Scratch of ``stein_gradients``. bandwidths is left with reciprocals, near which the next median is sought."""
+
+    direction: Any  # (dim, lane)
+    weight: Any  # (lane,)
+    distances: Any  # (distances_room,)
+    bandwidths: Any  # (lane,)
+
+
 @kernel
-def stein_gradients(
-    position, gradient, temperature, direction, weight, distances, bandwidths, n_chains, n_replicas, bandwidth
-):  # fmt: skip
+def stein_gradients(particles, scratch, bandwidth, n_chains, n_replicas):
     """gradient ← −φ in a block whose lane of (replica r, chain c) is r · n_chains + c; padding lanes keep theirs.
 
-    bandwidth 0 means the median heuristic. Scratch: direction (dim, lane), weight, distances (``distances_room``), and
-    bandwidths (lane), which is left with their reciprocals: that of the step before is where the median is sought.
-    A lane's sum runs over its partners in an order that P alone determines.
+    bandwidth 0 means the median heuristic. A lane's sum runs over its partners in an order that P alone determines.
     """
+    position, gradient = particles.position, particles.gradient
+    direction, weight, distances, bandwidths = scratch.direction, scratch.weight, scratch.distances, scratch.bandwidths
     if n_replicas == 1:
         return
     used = n_replicas * n_chains
@@ -85,9 +101,9 @@ def stein_gradients(
         for lane in range(weight.size):  # padding too: a scalar remainder costs more
             weight[lane] = exp(-weight[lane] * bandwidths[lane])
         for here, there, count in runs:
-            pull(position, gradient, temperature, weight, direction, here, there, here, count)
+            pull(particles, weight, direction, here, there, here, count)
             if 2 * shift < n_replicas:  # the pair's other end; half way round both ends come up by themselves
-                pull(position, gradient, temperature, weight, direction, there, here, here, count)
+                pull(particles, weight, direction, there, here, here, count)
     for d in range(position.shape[0]):
         scaled, sums = gradient[d, :used], direction[d, :used]
         for lane in range(used):
@@ -110,8 +126,9 @@ def measure(position, weight, here, there, count):
 
 
 @kernel
-def pull(position, gradient, temperature, weight, direction, here, there, pair, count):
+def pull(particles, weight, direction, here, there, pair, count):
     """Add k (∇U(y) b/2 + T (y − x)) to the sums of lanes x from ``here``; y is from ``there``, k from ``pair``."""
+    position, gradient, temperature = particles.position, particles.gradient, particles.temperature
     heat, k = temperature[here : here + count], weight[pair : pair + count]
     for d in range(position.shape[0]):
         row = position[d]
@@ -174,7 +191,6 @@ def temper_by_stein(state, numbers, parameters, step, samples, changes):
         for d in range(state.gradient.shape[0]):
             for lane in range(alive.size):
                 state.gradient[d, lane] = select(alive[lane] == 0.0, state.gradient[d, lane], 0.0)
-        stein_gradients(
-            state.position, state.gradient, rows[TEMPERATURE], state.foot, rows[WEIGHT], state.distances,
-            rows[POTENTIAL], numbers.n_chains, numbers.n_replicas, parameters[0],
-        )  # fmt: skip
+        particles = Particles(state.position, state.gradient, rows[TEMPERATURE])
+        scratch = Scratch(state.foot, rows[WEIGHT], state.distances, rows[POTENTIAL])
+        stein_gradients(particles, scratch, parameters[0], numbers.n_chains, numbers.n_replicas)

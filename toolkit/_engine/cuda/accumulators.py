@@ -69,6 +69,23 @@ def views(n: int) -> Any:
     return inside(view)
 
 
+class Raws(NamedTuple):
+    """Outputs of the loop, each (field, draw · replica, chain)."""
+
+    draws: Any
+    energies: Any
+    weights: Any
+
+
+class Bounds(NamedTuple):
+    """Places ``first`` … ``last − 1`` of draw · replica, every ``stride``-th; replicas: that sample the target."""
+
+    first: Any
+    last: Any
+    stride: Any
+    replicas: Any
+
+
 def gathering_kernel(form: Form) -> Callable[..., None]:
     """The kernel of an accumulator, uncompiled."""
     take_in = lazily(form.function)
@@ -77,10 +94,10 @@ def gathering_kernel(form: Form) -> Callable[..., None]:
     add_scratch = chosen((0,)) if form.scratch else chosen(())
     is_weighted = form.is_weighted
 
-    def kernel(draws, energies, weights, steps, constants, arrays, first, last, stride, replicas):
-        """Take in places ``first`` … ``last − 1`` of draw · replica, every ``stride``-th."""
+    def kernel(raws, steps, constants, arrays, bounds):
         thread = cuda.grid(1)
-        draws, energies, weights = bare(draws), bare(energies), bare(weights)
+        draws, energies, weights = raws.draws, raws.energies, raws.weights
+        first, last, stride = bounds.first, bounds.last, bounds.stride
         if thread >= draws.shape[2]:
             return
         own = slice(thread, thread + 1)
@@ -88,7 +105,7 @@ def gathering_kernel(form: Form) -> Callable[..., None]:
         end = last if is_weighted else first
         given = (
             draws.T[own, first:last:stride], weights.T[own, first:end:stride, 0], energies.T[own, first:last:stride, 0],
-            bare(steps), replicas,
+            bare(steps), bounds.replicas,
         )  # fmt: skip
         arguments = (*choose(given), *constants, *view(arrays, own), *add_scratch((away,)))
         take_in(*arguments)
@@ -102,7 +119,8 @@ def argument_types(gathering: Gathering, state: State, real: Any) -> tuple[Any, 
     constants = tuple(np.int64(value) if isinstance(value, int) else value for value in gathering.constants)
     arrays = tuple(state[name].copy() for name in gathering.state)
     of_tables = tuple(typeof(values, Purpose.argument) for values in (steps, constants, arrays))
-    return (number, number, number, *of_tables, *(types.int64,) * 4)
+    raws, bounds = types.NamedUniTuple(number, 3, Raws), types.NamedUniTuple(types.int64, 4, Bounds)
+    return (raws, *of_tables, bounds)
 
 
 @functools.cache
@@ -168,7 +186,8 @@ class DeviceState:
         self._is_home = False
         bounds = (np.int64(value) for value in (first * kept, last * kept, kept // targets, targets))
         arrays = device.together(self._arrays[name] for name in self._gathering.state)
-        arguments = (*folded.raws, device_steps[first:last], self._constants, arrays, *bounds)
+        raws = Raws(*device.together(folded.raws))
+        arguments = (raws, device_steps[first:last], self._constants, arrays, Bounds(*bounds))
         launch(self._kernel, *blocks_of(folded.raws[0].shape[2]), stream, arguments)
 
     def _send(self) -> None:

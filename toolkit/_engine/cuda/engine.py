@@ -15,7 +15,7 @@ from ..state import Block, Outputs, by_chain
 from . import device
 from .accumulators import DeviceGathering
 from .inspection import made_of, one_block
-from .kernel import Kinds, Shape, float_columns, integer_columns
+from .kernel import Kinds, Plan, Scalars, Shape, Stored, Tables, Written, float_columns, integer_columns
 from .refusals import chain_kernel_of
 from .transfers import Export, Piece, pieces_of, room_for
 
@@ -147,7 +147,8 @@ class DeviceEngine:
         tables = (np.zeros(0), np.zeros(0, np.int32)) if domain is None else (domain.real, domain.whole)
         own = problem.target.parameters.astype(kinds.target), np.array(sampler.dynamics.parameters, self._real)
         arrays: list[Array] = [*own, tempering_parameters, *tables]
-        self._given = (*scalars, *(device.to_device(values) for values in arrays))
+        given = Tables(*device.together(device.to_device(values) for values in arrays))
+        self._given = (Scalars(*scalars), given)
         self._exports = self._make_exports(job)
         self._free = device.free_memory() - self._gathering.n_bytes
         self._compute, self._copies = device.stream(), device.stream()
@@ -179,8 +180,9 @@ class DeviceEngine:
 
     def _arguments(self, first: int, plan: tuple[Any, ...]) -> tuple[Any, ...]:
         """The kernel's arguments for steps from ``first`` on; plan: two factors and two slots of each."""
-        raws = (export.raw for export in self._exports)
-        return (*self._given, np.int64(first), *plan, *self._state.arrays, *raws, self._diverged)
+        written = Written(*device.together(export.raw for export in self._exports))
+        stored = Stored(*device.together(self._state.arrays))
+        return (*self._given, Plan(np.int64(first), *device.together(plan)), stored, written, self._diverged)
 
     @property
     def blocks(self) -> list[Block]:

@@ -24,13 +24,13 @@ from ...tempering.continuous import KICKS, renew_momenta
 from ...tempering.contour_tempering import ContourState, flatten_block
 from ...tempering.exchange import ExchangeState
 from ...tempering.interface import scale_gradients
-from ..loop import advance, find_missing, hold_diverged, look_at_energies, start_momenta
+from ..loop import advance, find_missing, hold_diverged, read_energies, record_energies, start_momenta
 from ..metropolis_step import temper_potential
 from ..noise_buffer import Ahead, draw_ahead, fill_noise
 from ..recording import record_statistics, record_trace
 from ..settings import Parts, settled
-from ..state import ContinuousState, Numbers, Outputs, State
-from .compiling import bare, compile_kernel, interpreted, lazily
+from ..state import Constants, ContinuousState, Numbers, Outputs, State, Steps
+from .compiling import compile_kernel, interpreted, lazily
 from .device import SIMULATED, cuda
 from .float32 import twin
 
@@ -151,9 +151,63 @@ def second_of(a, b):
 
 # What takes the whole state, for every new type of which the simulator would compile it anew.
 INTERPRETED = frozenset(map(stored_name, (
-    look_at_energies, start_momenta, hold_diverged, find_missing, record_statistics, record_trace, flatten_block,
-    scale_gradients, renew_momenta, temper_potential, draw_ahead, fill_noise,
+    read_energies, record_energies, start_momenta, hold_diverged, find_missing, record_statistics, record_trace,
+    flatten_block, scale_gradients, renew_momenta, temper_potential, draw_ahead, fill_noise,
 )))  # fmt: skip
+
+
+class Scalars(NamedTuple):
+    """Numbers of a run that a kernel is told when it begins."""
+
+    seed: Any
+    burn_in: Any
+    gradient_noise: Any
+    energy_noise: Any
+    penalty: Any
+    max_bounces: Any
+    leapfrogs: Any
+
+
+class Tables(NamedTuple):
+    """Numbers that the parts read, each (any,)."""
+
+    target: Any
+    move: Any
+    tempering: Any
+    real: Any  # of the domain
+    whole: Any
+
+
+class Plan(NamedTuple):
+    """The steps of one launch, as ``state.Steps`` has them."""
+
+    first: Any
+    step_factors: Any
+    temperature_factors: Any
+    slots: Any
+    trace_slots: Any
+
+
+class Stored(NamedTuple):
+    """The state of all chains on the device; the chain is the last index."""
+
+    floats: Any
+    integers: Any
+    theta_tables: Any
+    biases: Any
+    scratches: Any
+    distances: Any
+
+
+class Written(NamedTuple):
+    """What a launch writes; the chain is the last index."""
+
+    draws: Any
+    energies: Any
+    weights: Any
+    statistics: Any
+    traces: Any
+    thetas: Any
 
 
 class Kinds(NamedTuple):
@@ -227,14 +281,9 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     engine_rows, whole_one, zero = ENGINE_ROWS, LAMBDA, real(0.0)
     of_foot = real if parts.look is look_nowhere else np.float64  # as the domain's tables, or rounding crosses edges
 
-    def kernel(
-        seed, burn_in, noise_of_gradients, noise_of_energies, coefficient, most_bounces, n_leapfrogs,
-        target_parameters, move_parameters, tempering_parameters, domain_reals, domain_wholes, first_step,
-        step_factors, temperature_factors, slots, trace_slots, floats, integers, theta_tables, biases, scratches,
-        distances, draws, energies, weights, statistics, traces, thetas, diverged,
-    ):  # fmt: skip
+    def kernel(scalars, tables, plan, stored, written, diverged):
         thread = cuda.grid(1)
-        floats, integers = bare(floats), bare(integers)
+        floats, integers, biases, scratches = stored.floats, stored.integers, stored.biases, stored.scratches
         if thread >= floats.shape[1]:
             return
         position = cuda.local.array((dim, replicas), real)
@@ -294,10 +343,10 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         take(outside, integers, at_outside, thread)
         take_row(mark, integers, at_mark, thread)
         own = slice(thread, thread + 1)
-        theta_table = bare(theta_tables).T[own]
-        bias = bare(biases)[:, :, min(thread, biases.shape[2] - 1)]  # what a run does not have is of one chain
-        far_scratch = bare(scratches)[:scratch_rows, :, min(thread, scratches.shape[2] - 1)]
-        pair_distances = bare(distances)[:distances_size, min(thread, distances.shape[1] - 1)]
+        theta_table = stored.theta_tables.T[own]
+        bias = biases[:, :, min(thread, biases.shape[2] - 1)]  # what a run does not have is of one chain
+        far_scratch = scratches[:scratch_rows, :, min(thread, scratches.shape[2] - 1)]
+        pair_distances = stored.distances[:distances_size, min(thread, stored.distances.shape[1] - 1)]
         state = State(
             position, momentum, memory, status, bounces, fallbacks, moves, chain, replica, step_size, temperature,
             ExchangeState(attempted, accepted, correction, rests, walker, last_end, round_trips),
@@ -310,25 +359,27 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             choose(own_scratch, far_scratch), Ahead(noise[:0], chain[:0], replica[:0], chain[:0]),
         )  # fmt: skip
         numbers = Numbers(
-            1, replicas, seed, burn_in, tempering,
-            noise_of_gradients if has_gradient_noise else zero,
-            noise_of_energies if has_energy_noise else zero,
-            coefficient if has_penalty else zero,
-            most_bounces if has_bounces else 0,
+            1, replicas, scalars.seed, scalars.burn_in, tempering,
+            scalars.gradient_noise if has_gradient_noise else zero,
+            scalars.energy_noise if has_energy_noise else zero,
+            scalars.penalty if has_penalty else zero,
+            scalars.max_bounces if has_bounces else 0,
             from_origin, rejects, draws_batches, draws_noise, needs_curvature, n_thermostats,
-            n_leapfrogs if has_leapfrogs else 0,
+            scalars.leapfrogs if has_leapfrogs else 0,
             random_length, is_mala, keeps_energies, keeps_weights, keeps_statistics, keeps_trace, n_kept,
             n_traced_memory,
         )  # fmt: skip
         outputs = Outputs(
-            bare(draws).T[own], bare(energies).T[own][:, :, :, 0], bare(weights).T[own][:, :, :, 0],
-            bare(statistics).T[own], bare(traces).T[own], bare(thetas).T[own][:, 0],
+            written.draws.T[own], written.energies.T[own][:, :, :, 0], written.weights.T[own][:, :, :, 0],
+            written.statistics.T[own], written.traces.T[own], written.thetas.T[own][:, 0],
         )  # fmt: skip
-        run(
-            target, move, look, temper, propose, state, numbers, bare(target_parameters), bare(move_parameters),
-            bare(tempering_parameters), bare(domain_reals), bare(domain_wholes), first_step, bare(step_factors),
-            bare(temperature_factors), bare(slots), bare(trace_slots), outputs,
+        constants = Constants(
+            numbers, tables.target, tables.move, tables.tempering, tables.real, tables.whole
         )  # fmt: skip
+        steps = Steps(
+            plan.first, plan.step_factors, plan.temperature_factors, plan.slots, plan.trace_slots, outputs
+        )  # fmt: skip
+        run(target, move, look, temper, propose, state, constants, steps)
         put(position, floats, at_position, thread)
         put(momentum, floats, at_momentum, thread)
         put(memory, floats, at_memory, thread)
@@ -350,7 +401,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         put_row(mark, integers, at_mark, thread)
         for r in range(replicas):
             if status[r] != 0:
-                bare(diverged)[0] = 1
+                diverged[0] = 1
 
     return kernel
 
@@ -367,12 +418,21 @@ def argument_types(kinds: Kinds) -> tuple[Any, ...]:
         return types.Array(kind, n, "C")
 
     return (
-        types.uint64, integer, number, number, number, integer, integer, array(working, 1), array(number, 1),
-        array(exact, 1), array(exact, 1), array(whole, 1), integer, array(number, 1), array(number, 1),
-        array(integer, 1), array(integer, 1), array(exact, 2), array(integer, 2), array(exact, 2), array(exact, 3),
-        array(working, 3), array(number, 2), array(drawn, 4), array(drawn, 4), array(drawn, 4), array(whole, 4),
-        array(number, 4), array(exact, 4), array(integer, 1),
-    )  # fmt: skip
+        types.NamedTuple((types.uint64, integer, number, number, number, integer, integer), Scalars),
+        types.NamedTuple(
+            (array(working, 1), array(number, 1), array(exact, 1), array(exact, 1), array(whole, 1)), Tables
+        ),
+        types.NamedTuple((integer, array(number, 1), array(number, 1), array(integer, 1), array(integer, 1)), Plan),
+        types.NamedTuple(
+            (array(exact, 2), array(integer, 2), array(exact, 2), array(exact, 3), array(working, 3), array(number, 2)),
+            Stored,
+        ),
+        types.NamedTuple(
+            (array(drawn, 4), array(drawn, 4), array(drawn, 4), array(whole, 4), array(number, 4), array(exact, 4)),
+            Written,
+        ),
+        array(integer, 1),
+    )
 
 
 def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, kinds: Kinds) -> Any:
