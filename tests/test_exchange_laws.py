@@ -10,8 +10,12 @@ from scipy.integrate import quad
 
 from targets import mixtures
 from toolkit import sample, samplers
+from toolkit._compiler.block_rows import ALIVE, ENERGY, PLACE, TEMPERATURE
 from toolkit._compiler.decorators import compile_part
-from toolkit._compiler.signatures import FLOATS, MATRIX, NAMES
+from toolkit._compiler.signatures import FLOATS, MATRIX
+from toolkit._engine.job import make_job
+from toolkit._engine.settings import engine_numbers
+from toolkit._engine.state import NUMBERS, STATE, make_state
 from toolkit.diagnostics.exchange import expected_round_trips
 from toolkit.tempering import exchange
 
@@ -40,31 +44,31 @@ def attempt_swaps(rule, energy, steps, *, sign=1.0, momentum=None, gradient=None
     sign −1 turns the acceptance round. flips: a generator, by which half of all states are drawn afresh in between.
     """
     n_replicas, n_chains = energy.shape
-    lanes = energy.size
-    momentum = np.zeros((0, lanes)) if momentum is None else momentum
-    gradient = np.zeros((1, lanes)) if gradient is None else gradient
-    state = exchange.exchange_state(rule, n_replicas, np.repeat(np.arange(n_replicas), n_chains), 0.0, n_chains)
-    kinds = (*(MATRIX,) * 6, *(FLOATS,) * 5, exchange.EXCHANGE_STATE, FLOATS, types.int64, types.uint64, NAMES)
-    kernel = compile_part(exchange.swap_replicas.py_func, types.void(*kinds, types.int64, types.int64, types.boolean))
+    sampler = samplers.resgld((1e-3,) * n_replicas, temperatures=TEMPERATURES[:n_replicas])
+    job = make_job(NORMAL, sampler, n_steps=1, seed=7, n_chains=n_chains, init=np.zeros(1))
+    state = make_state(job.problem, sampler, job.init, 0)
+    parts = {"momentum": momentum, "gradient": gradient}
+    start = exchange.exchange_state(rule, n_replicas, state.replica.astype(np.int64), 0.0, n_chains)
+    state = state._replace(exchange=start, **{name: part for name, part in parts.items() if part is not None})
+    state.rows[TEMPERATURE], state.rows[ALIVE] = state.base_temperature, 1.0
+    rungs = state.rows[PLACE : PLACE + exchange.RUNG_ROWS]
     find_rungs = compile_part(
         exchange.find_rungs.py_func, types.void(MATRIX, FLOATS, FLOATS, types.int64, types.boolean)
     )
-    rungs, temperature = np.zeros((exchange.RUNG_ROWS, lanes)), np.repeat(TEMPERATURES[:n_replicas], n_chains)
-    find_rungs(rungs, np.zeros(lanes), temperature, n_chains, momentum.shape[0] > 0)
-    seen = sign * energy.ravel()
-    position = seen[None].copy()
+    find_rungs(rungs, np.zeros(energy.size), state.rows[TEMPERATURE], n_chains, momentum is not None)
+    kernel = compile_part(exchange.swap_replicas.py_func, types.void(STATE, NUMBERS, FLOATS, types.int64))
+    numbers = engine_numbers(job)._replace(n_chains=n_chains)
+    seen = state.rows[ENERGY]
+    seen[:] = sign * energy.ravel()
+    state.position[0] = seen
     for step in steps:
-        kernel(
-            position, momentum, np.zeros((0, lanes)), gradient, np.zeros((0, lanes)), rungs, seen, temperature,
-            np.ones(lanes), np.zeros(lanes), np.zeros(lanes), state, rule.parameters(0.0, 0), step, np.uint64(7),
-            np.arange(n_chains, dtype=np.uint64), n_chains, n_replicas, True,
-        )  # fmt: skip
-        np.testing.assert_array_equal(position[0], seen)  # energies go where positions go
+        kernel(state, numbers, rule.parameters(0.0, 0), step)
+        np.testing.assert_array_equal(state.position[0], seen)  # energies go where positions go
         if flips is not None:
-            fresh = flips.random(lanes) < 0.5
+            fresh = flips.random(seen.size) < 0.5
             seen[fresh] = sign * occupy(n_replicas, flips).ravel()[fresh]
-            position[0] = seen
-    return sign * seen.reshape(energy.shape), state
+            state.position[0] = seen
+    return sign * seen.reshape(energy.shape), state.exchange
 
 
 def product_law(n_replicas):

@@ -14,8 +14,9 @@ from targets import mixtures
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
 from toolkit._engine import energies, loop
+from toolkit._engine.state import CONTINUOUS_STATE, NUMBERS, STATE
 from toolkit.boundaries import polygon, rules
-from toolkit.dynamics import metropolis, overdamped, preconditioned, underdamped
+from toolkit.dynamics import gradient_descent, metropolis, overdamped, preconditioned, thermostat, underdamped
 from toolkit.maths import elementary, philox, special
 from toolkit.tempering import continuous, contour_tempering, exchange, stein_particles
 
@@ -279,7 +280,12 @@ def fill_uniforms(out, seed, chain):
         out[lane] = philox.uniform_pair(seed, chain[lane], np.uint64(0), np.uint64(0), np.uint64(1), np.uint64(0))[0]
 
 
-MATRIX, COUNTS, NAMES = signatures.MATRIX, signatures.COUNTS, signatures.NAMES
+def named(kind, *fields):
+    """The type of a named tuple of ``kind`` for Numba."""
+    return types.NamedTuple(fields, kind)
+
+
+MATRIX, NAMES = signatures.MATRIX, signatures.NAMES
 PHASES = {
     "energy and gradient of cosine25": (mixtures.cosine25_block, signatures.TARGET),
     "energy and gradient of a Gaussian grid": (mixtures.gaussian_grid_block, signatures.TARGET),
@@ -297,51 +303,50 @@ PHASES = {
     "looking the domain up": (polygon.look_polygon, signatures.DOMAIN),
     "attempted swap": (
         exchange.attempt_pair.py_func,
-        types.void(
-            *(MATRIX,) * 6,
-            *(FLOATS,) * 5,
-            exchange.EXCHANGE_STATE,
-            FLOATS,
-            *(types.int64,) * 5,
-            types.uint64,
-            NAMES,
-            types.int64,
-            types.boolean,
-        ),
+        types.void(STATE, NUMBERS, FLOATS, named(exchange.Pair, *(types.int64,) * 3), types.int64, types.int64),
     ),
     "exchange": (exchange.exchange.py_func, types.void(*(FLOATS,) * 3)),
     "flattening": (
         contour_tempering.flatten.py_func,
-        types.void(*(FLOATS,) * 9, contour_tempering.CONTOUR_STATE, FLOATS, types.int64, types.int64),
+        types.void(
+            FLOATS,
+            FLOATS,
+            named(contour_tempering.Levels, *(FLOATS,) * 7),
+            contour_tempering.CONTOUR_STATE,
+            FLOATS,
+            types.int64,
+            types.int64,
+        ),
     ),
     "coupling": (
         continuous.temper_continuously.py_func,
-        types.boolean(*(MATRIX,) * 4, *(FLOATS,) * 6, types.int64),
+        types.boolean(CONTINUOUS_STATE, MATRIX, FLOATS, FLOATS, FLOATS, MATRIX, FLOATS, types.int64),
     ),
     "Stein's gradients": (
         stein_particles.stein_gradients.py_func,
-        types.void(MATRIX, MATRIX, FLOATS, MATRIX, *(FLOATS,) * 3, types.int64, types.int64, types.float64),
+        types.void(
+            named(stein_particles.Particles, MATRIX, MATRIX, FLOATS),
+            named(stein_particles.Scratch, MATRIX, FLOATS, FLOATS, FLOATS),
+            types.float64,
+            types.int64,
+            types.int64,
+        ),
     ),
     "start of a trajectory": (
         metropolis.begin_trajectory.py_func,
-        types.void(*(MATRIX,) * 4, *(FLOATS,) * 6, types.boolean, types.boolean, types.int64),
+        types.void(STATE, types.boolean, types.boolean, types.int64),
     ),
     "kick and drift": (metropolis.kick_and_drift.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
     "end of a trajectory": (metropolis.end_trajectory.py_func, types.void(MATRIX, MATRIX, *(FLOATS,) * 3)),
-    "Metropolis test": (
-        metropolis.accept.py_func,
-        types.void(
-            *(MATRIX,) * 2, *(FLOATS,) * 5, types.uint64, NAMES, NAMES, types.int64, signatures.INTEGERS, types.boolean
-        ),
-    ),
+    "Metropolis test": (metropolis.accept.py_func, types.void(STATE, types.uint64, types.int64, types.boolean)),
     "probe": (energies.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
     "curvature": (energies.divide_differences.py_func, types.void(*(MATRIX,) * 4)),
     "Langevin": (overdamped.move_langevin, signatures.DYNAMICS),
     "preconditioned Langevin": (preconditioned.move_preconditioned, signatures.DYNAMICS),
-    "descent": (overdamped.move_descent, signatures.DYNAMICS),
+    "descent": (gradient_descent.move_descent, signatures.DYNAMICS),
     "underdamped Langevin": (underdamped.move_underdamped, signatures.DYNAMICS),
-    "Nosé–Hoover": (underdamped.move_nose_hoover, signatures.DYNAMICS),
-    "Nosé–Hoover by coordinate": (underdamped.move_nose_hoover_by_coordinate, signatures.DYNAMICS),
+    "Nosé–Hoover": (thermostat.move_nose_hoover, signatures.DYNAMICS),
+    "Nosé–Hoover by coordinate": (thermostat.move_nose_hoover_by_coordinate, signatures.DYNAMICS),
     "hold": (
         loop.put_back.py_func,
         types.void(MATRIX, MATRIX, FLOATS, signatures.INTEGERS, types.int64),
