@@ -18,7 +18,7 @@ test-cuda: .venv/installed
 	$(BIN)/python -m pytest -m cuda
 
 mutants: .venv/installed
-	$(BIN)/python tests/mutants.py
+	$(BIN)/python -m tests.mutants
 
 bench: .venv/installed .venv-peers/installed
 	$(BIN)/python -m benchmarks.side_by_side --out benchmarks/out/side_by_side

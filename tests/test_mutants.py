@@ -3,7 +3,9 @@
 import re
 
 import pytest
-from mutants import MUTANTS, ROOT
+
+from tests.mutants import MUTANTS
+from tests.mutants.runner import ROOT
 
 
 def test_there_are_as_many_mutants_as_the_readme_says_and_no_name_twice():

@@ -1,0 +1,8 @@
+"""Run the faults whose names are given, or all."""
+
+import sys
+
+from . import MUTANTS
+from .runner import main
+
+sys.exit(main(MUTANTS, sys.argv[1:]))

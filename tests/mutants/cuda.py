@@ -1,0 +1,55 @@
+"""Faults in the engine on a device."""
+
+from .runner import Mutant
+
+MUTANTS = [
+    Mutant(
+        "device: products fused with sums",
+        "toolkit/_engine/cuda/compiling.py",
+        '"fma": False}',
+        '"fma": True}',
+        "tests/test_device_ptx.py -k kept_apart",
+    ),
+    Mutant(
+        "device: optimised again when it is linked",
+        "toolkit/_engine/cuda/compiling.py",
+        "cuda.jit(function, lto=False)",
+        "cuda.jit(function)",
+        "tests/test_device_use.py -k what_was_read",
+    ),
+    Mutant(
+        "device: replicas of a chain with one stream of random numbers",
+        "toolkit/_engine/cuda/kernel.py",
+        "replica[r] = r",
+        "replica[r] = 0",
+        "tests/test_device_simulator.py -k resgld",
+    ),
+    Mutant(
+        "device: a kernel on disk known by its sizes alone",
+        "toolkit/_engine/cuda/kernel.py",
+        "repr((known, made_for))",
+        "repr(made_for)",
+        "tests/test_device_cache.py -k stamp",
+    ),
+    Mutant(
+        "device: the last piece's draws taken for the first's",
+        "toolkit/_engine/cuda/engine.py",
+        "draws, moments = slice(piece.draw, piece.draw + n)",
+        "draws, moments = slice(0, n)",
+        "tests/test_device_simulator.py -k pieces",
+    ),
+    Mutant(
+        "accumulators on a device: every temperature taken for the target's",
+        "toolkit/_engine/cuda/accumulators.py",
+        "kept // targets",
+        "1",
+        "tests/test_device_gathering.py -k coldest",
+    ),
+    Mutant(
+        "accumulators on a device: looked at before they are home",
+        "toolkit/_engine/cuda/accumulators.py",
+        "            if looks:\n                self.fetch(stream)\n",
+        "",
+        "tests/test_device_gathering.py -k hosts",
+    ),
+]
