@@ -19,7 +19,7 @@ from toolkit._engine.loop import advance
 from toolkit._engine.metropolis_step import propose, propose_nothing
 from toolkit._engine.settings import engine_numbers, tempering_numbers
 from toolkit._engine.state import Layout, make_blocks
-from toolkit.boundaries.convex import look_nowhere
+from toolkit.boundaries.convex import everywhere_inside
 from toolkit.maths import elementary, special
 from toolkit.tempering import TEMPERS
 
@@ -44,7 +44,7 @@ class TwinEngine:
         leaps = propose if sampler.dynamics.leapfrogs else propose_nothing
         target = problem.target
         own = lazily(target.energy_gradient) if target.stochastic else twin(target.energy_gradient)
-        look = lazily(look_nowhere if problem.domain is None else problem.domain.look_for(sampler.boundary.kind))
+        look = lazily(everywhere_inside if problem.domain is None else problem.domain.look_for(sampler.boundary.kind))
         parts = (own, twin(sampler.dynamics.move), look, twin(TEMPERS[kind]), twin(leaps))
         # As in the simulator the loop is Python's, and only what it calls is compiled, which takes seconds.
         self._call = functools.partial(interpreted(twin(advance), INTERPRETED), *parts)

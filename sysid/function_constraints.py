@@ -52,7 +52,7 @@ def implicit_domain(
     for function in functions:
         beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
     look = look_of(beyond)
-    compiled = compile_part(look, DOMAIN, allocates=True, handed=True)
+    compiled = compile_part(look, DOMAIN, allocates=True, packed=True)
     is_single = len(functions) + len(offsets) == 1  # where walls meet, a foot on one of them is not the nearest point
     return Domain(label, q, compiled, real, np.zeros(0, np.int32), look if is_single else None)
 

@@ -328,21 +328,23 @@ CALLS = [
          {"names": kind(lambda v: v is None or (isinstance(v, list | tuple) and len(v) == 1 and isinstance(v[0],
              str)))}),
     # pictures
-    Call("figures.density.density", figures.density, lambda: {"source": TWO, "axes": axes(), "x_edges": EDGES,
+    Call("figures.plots.densities.density", figures.density, lambda: {"source": TWO, "axes": axes(), "x_edges": EDGES,
         "y_edges": EDGES}, {
         "source": kind(lambda v: False, array(TWO,
             lambda a: (a.ndim > 1 and a.shape[-1] == 2 and a.size) or a.shape == (4, 4)).wrong.filter(
             lambda v: not (isinstance(v, np.ndarray) and v.shape == ()))), "axes": kind(lambda v: False),
         "x_edges": IS_EDGES, "y_edges": IS_EDGES, "shape": or_none(instance(shapes.Shape)),
             "highest": or_none(POSITIVE)}),
-    Call("figures.trajectory.trajectory", lambda path, axes, chain, breaks, colours: figures.trajectory(path, axes,
+    Call("figures.plots.trajectories.trajectory",
+         lambda path, axes, chain, breaks, colours: figures.trajectory(path, axes,
         chain=chain, breaks=breaks, colours=colours),
          lambda: {"path": TWO, "axes": axes(), "chain": 0, "breaks": None, "colours": None}, {
              "path": array(TWO, lambda a: a.ndim == 2 and a.shape[1] == 2), "axes": kind(lambda v: False),
              "chain": count(0, 1), "colours": or_none(array(np.ones(40), lambda a: a.shape == (40,))),
              "breaks": kind(lambda v: v is None or (isinstance(v,
                  np.ndarray) and v.dtype == bool and v.shape == (40,)))}, {"path": "breaks colours"}),
-    Call("figures.posterior.posterior", lambda source, axes, coordinate, weights, method, limits, bins, bandwidth,
+    Call("figures.plots.posteriors.posterior",
+         lambda source, axes, coordinate, weights, method, limits, bins, bandwidth,
         each_chain, truth, true_value: figures.posterior(source, axes, coordinate=coordinate, weights=weights,
         method=method, limits=limits, bins=bins, bandwidth=bandwidth, each_chain=each_chain, truth=truth,
         true_value=true_value),
@@ -355,7 +357,7 @@ CALLS = [
              "bandwidth": or_none(number(0.02, ends="[")), "each_chain": flag(),
              "truth": kind(lambda v: v is None or callable(v) or is_curve(v)), "true_value": or_none(number())},
          {"source": "weights coordinate", "limits": "bandwidth"}),
-    Call("figures.phase_portrait.phase_portrait", lambda source, axes, coordinates, field, parameters, limits:
+    Call("figures.plots.phase_portraits.phase_portrait", lambda source, axes, coordinates, field, parameters, limits:
         figures.phase_portrait(source, axes, coordinates=coordinates, field=field, parameters=parameters,
         limits=limits),
          lambda: {"source": TWO, "axes": axes(), "coordinates": None, "field": PREDATORS, "parameters": None,
@@ -368,21 +370,23 @@ CALLS = [
              "parameters": or_none(array(PREDATORS.usual, lambda a: a.shape == PREDATORS.usual.shape)),
              "limits": kind(lambda v: v is None or (isinstance(v, tuple | list | range) and len(v) == 2
                  and all(map(is_interval, v))))}, {"source": "coordinates", "field": "parameters"}),
-    Call("figures.theta_spectrum.theta_spectrum", lambda source, axes, edges, truth: figures.theta_spectrum(source,
+    Call("figures.plots.theta_spectra.theta_spectrum", lambda source, axes, edges, truth: figures.theta_spectrum(source,
         axes, edges=edges, truth=truth),
          lambda: {"source": np.ones((3, 4)), "axes": axes(), "edges": EDGES, "truth": None}, {
              "source": array(np.ones((3, 4)), lambda a: a.ndim == 2 and len(a) and a.shape[1] == 4 and (a >= 0).all()
                  and a.max(axis=1).min() > 0), "axes": kind(lambda v: False), "edges": IS_EDGES,
              "truth": or_none(array(np.ones(4), lambda a: a.shape == (4,) and (a >= 0).all() and a.max() > 0))},
          {"edges": "source"}),
-    Call("figures.swaps.swaps", lambda source, axes, chain, highlight, at: figures.swaps(source, axes, chain=chain,
+    Call("figures.plots.swap_paths.swaps",
+         lambda source, axes, chain, highlight, at: figures.swaps(source, axes, chain=chain,
         highlight=highlight, at=at),
          lambda: {"source": WALKERS, "axes": axes(), "chain": 0, "highlight": None, "at": None}, {
              "source": array(WALKERS, lambda a: a.ndim == 2 and a.shape[1] and (np.sort(a, axis=0) == np.arange(
                  len(a))[:, None]).all()), "axes": kind(lambda v: False), "chain": count(0, 1),
              "highlight": or_none(count(0, 3)), "at": or_none(array(np.ones(4), lambda a: a.shape == (4,)))},
          {"source": "at"}),
-    Call("figures.traces.traces", lambda source, axes, field, replica, chains, at: figures.traces(source, axes,
+    Call("figures.plots.trace_plots.traces",
+         lambda source, axes, field, replica, chains, at: figures.traces(source, axes,
         field=field, replica=replica, chains=chains, at=at),
          lambda: {"source": np.ones((2, 4)), "axes": axes(), "field": "energy", "replica": 0, "chains": None,
              "at": None}, {
@@ -391,11 +395,12 @@ CALLS = [
              "chains": kind(lambda v: v is None or (isinstance(v, tuple | list | range) and len(v) > 0 and all(
                  is_whole(k) and 0 <= k < 2 for k in v))),
              "at": or_none(array(np.ones(4), lambda a: a.shape == (4,)))}, {"source": "at chains"}),
-    Call("figures.traces.traces of a run", lambda field, replica: figures.traces(runs()["plain"], axes(), field=field,
+    Call("figures.plots.trace_plots.traces of a run",
+         lambda field, replica: figures.traces(runs()["plain"], axes(), field=field,
         replica=replica), {"field": "x[0]", "replica": 0},
         {"field": kind(lambda v: isinstance(v, str) and v == "x[0]"), "replica": count(0, 1)}),
     Call("figures.plots.style.paper_style", lambda: figures.paper_style()),
-    Call("figures.kl_curve.kl_curve", lambda at, path, axes, label, level: figures.kl_curve(at, path, axes,
+    Call("figures.plots.kl_curves.kl_curve", lambda at, path, axes, label, level: figures.kl_curve(at, path, axes,
         label=label, level=level),
          lambda: {"at": [1, 2], "path": np.ones((3, 2)), "axes": axes(), "label": "KL", "level": 0.95}, {
              "at": array([1, 2], lambda a: a.shape == (2,)), "path": array(np.ones((3, 2)),

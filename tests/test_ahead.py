@@ -11,7 +11,9 @@ from toolkit._compiler.decorators import compile_part
 from toolkit._engine import noise_buffer
 from toolkit.maths import philox
 
-FILL_AHEAD = types.void(signatures.MATRIX, noise_buffer.AHEAD, types.int64, types.uint64, types.uint64, types.uint64)
+FILL_NOISE_BUFFER = types.void(
+    signatures.MATRIX, noise_buffer.NOISE_BUFFER, types.int64, types.uint64, types.uint64, types.uint64
+)
 FILL = types.void(signatures.MATRIX, types.uint64, signatures.NAMES, signatures.NAMES, types.int64, types.int64)
 MANY = noise_buffer.MOST_LANES + 8
 
@@ -20,12 +22,12 @@ MANY = noise_buffer.MOST_LANES + 8
 @pytest.mark.parametrize("lanes", [1, 24])
 def test_each_place_holds_the_noise_of_its_step_and_lane(dim, lanes):
     chain, replica = np.arange(lanes, dtype=np.uint64) // 3, np.arange(lanes, dtype=np.uint64) % 3
-    room = noise_buffer.room_ahead(dim, chain, replica)
-    steps = room.later.size // lanes
+    room = noise_buffer.make_noise_buffer(dim, chain, replica)
+    steps = room.steps_ahead.size // lanes
     assert steps > 1
     first, places, seed = 2**32 - 2, (steps - 1) * lanes, np.uint64(2**63 + 7)
-    out = np.full((dim + dim % 2, room.later.size), np.nan)
-    compile_part(noise_buffer.fill_ahead.py_func, FILL_AHEAD)(out, room, places, seed, first, philox.MOVE)
+    out = np.full((dim + dim % 2, room.steps_ahead.size), np.nan)
+    compile_part(noise_buffer.fill_noise_buffer.py_func, FILL_NOISE_BUFFER)(out, room, places, seed, first, philox.MOVE)
     assert np.isnan(out[:, places:]).all()
     expected, fill = np.empty((steps, dim, lanes)), compile_part(philox.fill_normals.py_func, FILL)
     for i in range(steps):
@@ -37,7 +39,7 @@ def test_each_place_holds_the_noise_of_its_step_and_lane(dim, lanes):
 
 def test_a_wide_block_draws_nothing_ahead():
     names = np.zeros(MANY, np.uint64)
-    assert {array.size for array in noise_buffer.room_ahead(2, names, names)} == {0}
+    assert {array.size for array in noise_buffer.make_noise_buffer(2, names, names)} == {0}
 
 
 @pytest.mark.parametrize("dim", [1, 3])

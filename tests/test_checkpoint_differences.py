@@ -89,7 +89,7 @@ def test_other_bits_are_refused_and_edits_that_change_none_are_not(saved, monkey
         with pytest.raises(CheckpointError, match=f"toolkit.bits: {BITS} there, {BITS + 1} here"):
             sample(checkpoint=path, **given)
     monkeypatch.setattr(toolkit, "__version__", "0.0.1")
-    monkeypatch.setattr(toolkit._output.storage.description, "OWN_STAMP", "0" * 64)
+    monkeypatch.setattr(toolkit._compiler.disk_cache, "OWN_STAMP", "0" * 64)
     assert sample(checkpoint=path, **given).n_steps == given["n_steps"]
 
 

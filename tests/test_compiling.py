@@ -19,7 +19,7 @@ from toolkit import Layout, Target, sample, samplers
 from toolkit._compiler import disk_cache
 from toolkit._compiler.code_walk import constant
 from toolkit._compiler.decorators import compile_part
-from toolkit._compiler.disk_cache import KeptCode, Reads, cache_stamp
+from toolkit._compiler.disk_cache import CodeFile, Reads, cache_stamp
 from toolkit._engine.loop import advance
 from toolkit._engine.state import ADVANCE
 
@@ -189,7 +189,7 @@ def test_files_that_are_not_what_they_are_called_are_not_run(copy):
 
 def test_whichever_bit_is_another_the_file_is_not_read(tmp_path):
     """Every byte of a file is under its SHA-256, which is looked at before anything is unpickled."""
-    files = KeptCode(IndexDataCacheFile(str(tmp_path), "part", "stamp"))
+    files = CodeFile(IndexDataCacheFile(str(tmp_path), "part", "stamp"))
     files.save("key", {"code": bytes(range(256))})
     (path,) = tmp_path.iterdir()
     kept = path.read_bytes()

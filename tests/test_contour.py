@@ -17,18 +17,22 @@ from toolkit.tempering.contour_tempering import FIELDS, Partition, contour_state
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 LANES = 8
-ROWS = ("place", "bins", "top", "bottom", "multiplier", "log_psi", "log_weight", "share", "added", "left")
+ROWS = (
+    "place", "bins", "log_theta", "theta_below", "multiplier", "log_psi", "log_weight", "share", "entry", "next_scale",
+)  # fmt: skip
 UNSETTLED = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs of some hundred steps are not settled
 
 
 def flatten_once(energy, temperature, place, bins, top, bottom, multiplier, log_psi, weight, state, numbers, replicas):
     levels = contour_tempering.Levels(place, bins, top, bottom, multiplier, log_psi, weight)
-    contour_tempering.flatten(energy, temperature, levels, state, numbers, 1, replicas)
+    contour_tempering.contour_multiplier(energy, temperature, levels, state, numbers, 1, replicas)
 
 
 def learn_once(bins, place, top, log_weight, share, added, left, state, numbers, step, replicas):
     levels = contour_tempering.Levels(place, bins, top, top, top, top, log_weight)
-    contour_tempering.learn(levels, contour_tempering.Shares(share, added, left), state, numbers, step, 1, replicas)
+    contour_tempering.update_theta(
+        levels, contour_tempering.Shares(share, added, left), state, numbers, step, 1, replicas
+    )
 
 
 class Kernels:
@@ -48,13 +52,13 @@ class Kernels:
         energy = np.zeros(LANES)
         energy[: len(energies)] = energies
         self.flatten_lanes(
-            energy, np.full(LANES, temperature), self.place, self.bins, self.top, self.bottom, self.multiplier,
+            energy, np.full(LANES, temperature), self.place, self.bins, self.log_theta, self.theta_below, self.multiplier,
             self.log_psi, self.log_weight, self.state, self.numbers, self.n_replicas,
         )  # fmt: skip
 
     def learn(self, step):
         self.learn_lanes(
-            self.bins, self.place, self.top, self.log_weight, self.share, self.added, self.left, self.state,
+            self.bins, self.place, self.log_theta, self.log_weight, self.share, self.entry, self.next_scale, self.state,
             self.numbers, step, self.n_replicas,
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 from targets import mixtures
 from toolkit import samplers
 from toolkit._engine.metropolis_step import propose_nothing
-from toolkit.tempering.interface import temper_not
+from toolkit.tempering.interface import no_tempering
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -71,17 +71,17 @@ def test_another_process_finds_a_kernel_by_its_stamp_alone(tmp_path):
 def test_the_stamp_knows_parts_sizes_and_features():
     pytest.importorskip("numba_cuda", reason="needs the cuda extra")
     from toolkit._engine.cuda.kernel import Kinds, Shape, kernel_stamp
-    from toolkit._engine.settings import Parts, settled
+    from toolkit._engine.settings import Parts, compile_time_constants
     from toolkit._engine.state import Numbers
 
     target, other = mixtures.cosine25(), mixtures.gaussian_grid25()
     numbers = Numbers(*[0] * len(Numbers._fields))
     shape = Shape(*[0] * len(Shape._fields))
     dynamics = samplers.sgld(1e-3).dynamics
-    parts = Parts(target.energy_gradient, dynamics.move, temper_not, temper_not, propose_nothing)
+    parts = Parts(target.energy_gradient, dynamics.move, no_tempering, no_tempering, propose_nothing)
 
     def stamp(parts=parts, shape=shape, numbers=numbers, kinds=Kinds()):
-        return kernel_stamp(parts, shape, settled(numbers), kinds)
+        return kernel_stamp(parts, shape, compile_time_constants(numbers), kinds)
 
     others = [
         stamp(parts._replace(target=other.energy_gradient)),

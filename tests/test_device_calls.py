@@ -81,15 +81,16 @@ def test_the_kernel_is_compiled_once(launches):
 
 def test_accumulators_are_launched_with_what_they_are_compiled_for(launches, monkeypatch):
     """Other types would be compiled anew where they are launched, and fused."""
-    from toolkit._engine.cuda import accumulators
+    from toolkit import accumulators
+    from toolkit._engine.cuda import accumulators as on_device
 
-    compiled, kernels = accumulators.compiled_gathering, []
+    compiled, kernels = on_device.compiled_gathering, []
 
     def noted(*given):
         kernels.append(compiled(*given))
         return kernels[-1]
 
-    monkeypatch.setattr(accumulators, "compiled_gathering", noted)
+    monkeypatch.setattr(on_device, "compiled_gathering", noted)
     edges = np.linspace(-1.0, 1.0, 4)
     chosen = {
         "moments": accumulators.moments(), "cells": accumulators.histogram(edges), "best": accumulators.best_point(),

@@ -12,6 +12,7 @@ from test_philox import draws as philox_draws
 
 from targets import constrained, mixtures, shapes
 from toolkit import Sampler, boundaries, dynamics, sample, schedules, tempering
+from toolkit.boundaries import rules
 
 MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP = 1, 2, 3, 4
 SEED, CHAIN = 2**63 + 11, 5
@@ -49,7 +50,7 @@ def plain_python(sampler, n_steps, burn_in):
         energy, gradient = zip(*(cosine25(*p) for p in positions), strict=True)
         energy, gradient = list(energy), [list(g) for g in gradient]
         for r, p in enumerate(positions):
-            if boundary.kind in boundaries.PENALTIES and max(abs(v) for v in p) > 0.7:
+            if boundary.kind in rules.PENALTIES and max(abs(v) for v in p) > 0.7:
                 away = [v if "printed" in boundary.kind else v - min(max(v, -0.7), 0.7) for v in p]
                 energy[r] += 0.5 * boundary.coefficient * (away[0] ** 2 + away[1] ** 2)
                 gradient[r] = [g + boundary.coefficient * v for g, v in zip(gradient[r], away, strict=True)]

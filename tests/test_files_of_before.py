@@ -18,7 +18,13 @@ from toolkit._compiler.function_digest import as_described_now, name_without_mod
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 STORED = Path(__file__).with_name("data") / "runs_of_2026_11.zip"
 NAMES = sorted(name for name in zipfile.ZipFile(STORED).namelist() if not name.startswith("posterior"))
-NOT_STORED = {"EnergyHistogram", "Setting", "add_data"}  # of a name, at most one is ever part of a problem or sampler
+NOT_STORED = {
+    "EnergyHistogram",
+    "Plan",
+    "Setting",
+    "Stored",
+    "add_data",
+}  # of a name, at most one is ever part of a problem or sampler
 RESULTS = {"MomentsSoFar", "BestPoint", "HistogramSoFar", "EnergiesSoFar", "BatchMeansSoFar", "KlSoFar"}
 
 

@@ -18,7 +18,7 @@ from toolkit import DivergenceError, Layout, Target, from_callable, sample, samp
 from toolkit._engine import fused
 from toolkit._engine.fused import ARRAY, ITEM, STACK, on_stack, shapes_of
 from toolkit._engine.job import make_job
-from toolkit._engine.settings import engine_numbers, parts_of, settled
+from toolkit._engine.settings import compile_time_constants, engine_numbers, parts_of
 from toolkit._engine.state import make_blocks
 from toolkit.problem.definition import as_problem
 from toolkit.verification.bits import Case, arrays_of, first_difference, joined
@@ -195,7 +195,7 @@ def engine_of(target, sampler, n_chains):
     }  # fmt: skip
     job = make_job(**asked)
     (block,) = make_blocks(job.problem, sampler, start, FUSED, 1)
-    made_of = (parts_of(job), shapes_of(block.state), settled(engine_numbers(job), n_chains))
+    made_of = (parts_of(job), shapes_of(block.state), compile_time_constants(engine_numbers(job), n_chains))
     return fused.compiled(*made_of), made_of
 
 

@@ -5,7 +5,7 @@ import pytest
 from numba import njit, types
 from numba.core.errors import TypingError
 
-from toolkit._compiler.argument_pack import call, laid_down, lasting
+from toolkit._compiler.argument_pack import call_part, n_packed, pack_arguments
 from toolkit._compiler.decorators import PartPointer, compile_part
 from toolkit._compiler.signatures import FLOATS, MATRIX
 
@@ -29,23 +29,23 @@ add_lanes = njit(add)
 
 
 def by_pointer(part, matrix, row, n):
-    place = laid_down(part, (matrix[1:], row[:3]))
+    address = pack_arguments(part, (matrix[1:], row[:3]))
     for i in range(n):
-        call(part, place, i, i == 2)
+        call_part(part, address, i, i == 2)
 
 
 def too_few(part, matrix, row, n):
-    call(part, laid_down(part, (matrix,)), n, False)
+    call_part(part, pack_arguments(part, (matrix,)), n, False)
 
 
 def no_numbers(part, matrix, row, n):
-    call(part, laid_down(part, (matrix, row)))
+    call_part(part, pack_arguments(part, (matrix, row)))
 
 
 def run(caller, part, n=4):
     """What a call of ``part`` by ``caller`` leaves of a matrix and a row."""
     matrix, row = np.arange(12.0).reshape(3, 4)[:, :3].copy(), np.array([1.0, 10.0, 100.0, 5.0])
-    pointer = PartPointer(compile_part(part, PART, handed=True))
+    pointer = PartPointer(compile_part(part, PART, packed=True))
     caller_type = types.void(types.FunctionType(PART), MATRIX, FLOATS, types.int64)
     njit(caller_type, error_model="numpy", _nrt=False)(caller)(pointer, matrix, row, n)
     return matrix, row
@@ -55,7 +55,7 @@ def run(caller, part, n=4):
 def test_a_part_by_pointer_does_what_it_does_by_value(part):
     matrix, row = run(by_pointer, part)
     expected, weights = np.arange(12.0).reshape(3, 4)[:, :3].copy(), np.array([1.0, 10.0, 100.0, 5.0])
-    plain = compile_part(part, PART, handed=True)
+    plain = compile_part(part, PART, packed=True)
     for i in range(4):
         plain(expected[1:], weights[:3], i, i == 2)
     np.testing.assert_array_equal(matrix, expected)
@@ -65,22 +65,22 @@ def test_a_part_by_pointer_does_what_it_does_by_value(part):
 
 def test_without_a_pointer_the_arguments_are_a_tuple():
     matrix, row = np.zeros((2, 3)), np.ones(3)
-    call(add, (matrix, row), 3, True)
+    call_part(add, (matrix, row), 3, True)
     assert (matrix == -3.0).all()
 
 
 def swapped(part, matrix, row, n):
-    call(part, laid_down(part, (row, matrix)), n, False)
+    call_part(part, pack_arguments(part, (row, matrix)), n, False)
 
 
 def strided(part, matrix, row, n):
-    call(part, laid_down(part, (matrix, row[::2])), n, False)
+    call_part(part, pack_arguments(part, (matrix, row[::2])), n, False)
 
 
 @pytest.mark.parametrize(
     ("caller", "words"),
     [
-        (too_few, "2 lasting arguments is given 1"),
+        (too_few, "2 packed arguments is given 1"),
         (no_numbers, "2 numbers is given 0"),
         (swapped, "is given array"),
         (strided, "is given array"),
@@ -92,14 +92,14 @@ def test_arguments_that_do_not_fit_are_refused(caller, words):
 
 
 def test_a_part_that_was_not_compiled_for_it_is_refused():
-    with pytest.raises(TypeError, match="add must be compiled to be called so: there is no 'handed'"):
+    with pytest.raises(TypeError, match="add must be compiled to be called so: there is no 'packed'"):
         PartPointer(compile_part(add, PART))
 
 
 def test_numbers_before_the_last_array_last_too():
-    assert lasting((MATRIX, types.int64, FLOATS, types.float64, types.boolean)) == 3
-    assert lasting((types.float64,)) == 0
-    assert lasting((MATRIX,)) == 1
+    assert n_packed((MATRIX, types.int64, FLOATS, types.float64, types.boolean)) == 3
+    assert n_packed((types.float64,)) == 0
+    assert n_packed((MATRIX,)) == 1
 
 
 def test_a_part_that_nobody_could_call_is_refused():

@@ -195,7 +195,7 @@ def kernels(tree):
             is_plain = node.returns is None and not any(a.annotation for a in node.args.args)
             is_block = {"position", "gradient"} <= arguments or "foot" in arguments
             is_phase = is_plain and bool(arguments & {"lanes", "state", "constants"})
-            if is_block or is_phase or decorators & {"kernel", "inlined", "apart"}:
+            if is_block or is_phase or decorators & {"kernel", "inlined", "noinline"}:
                 yield node
 
 

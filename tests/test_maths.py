@@ -307,7 +307,7 @@ PHASES = {
     ),
     "exchange": (exchange.exchange.py_func, types.void(*(FLOATS,) * 3)),
     "flattening": (
-        contour_tempering.flatten.py_func,
+        contour_tempering.contour_multiplier.py_func,
         types.void(
             FLOATS,
             FLOATS,
@@ -348,7 +348,7 @@ PHASES = {
     "Nosé–Hoover": (thermostat.move_nose_hoover, signatures.DYNAMICS),
     "Nosé–Hoover by coordinate": (thermostat.move_nose_hoover_by_coordinate, signatures.DYNAMICS),
     "hold": (
-        loop.put_back.py_func,
+        loop.restore_previous.py_func,
         types.void(MATRIX, MATRIX, FLOATS, signatures.INTEGERS, types.int64),
     ),
 }

@@ -72,7 +72,7 @@ LEAVES = [  # file, what is there, what is put in its place
     ("a_fig1", 'COLOUR = "red"', 'COLOUR = "blue"'), ("a_fig1", "return style.DARK, COLOUR", "return COLOUR"),
     ("a_fig1", '"""Half of it."""', '"""A half of x."""'), ("a_fig1", '    """Runs."""\n', ""),
     ("a_fig1", "SIZE = 100", "SIZE = 100  # chains"), ("a_fig1", "0.5 * x", "(0.5\n            * x)"),
-    ("a_fig1", '"""A figure."""', '"""Another."""'), ("style", "#000000", "#111111"),
+    ("a_fig1", '"""A figure."""', '"""Another."""'), ("figures/plots/style", "#000000", "#111111"),
     ("rates", "UNUSED = 1", "UNUSED = 2"), ("sysid/__init__", "3", "4"),
     ("a_fig1", "import RATE, ROWS, TABLE, speed", "import RATE, ROWS, TABLE, UNUSED, speed"),
 ]  # fmt: skip

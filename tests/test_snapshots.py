@@ -40,15 +40,18 @@ NEEDED_BY = {
 }
 
 
+STORED_FIELDS = {f"{n.partition('.')[0]}.{state.FIELD_OF.get(n, n.partition('.')[2])}" for n in state.STORED}
+
+
 def spoil(driver):
     """Fill all that is not stored, and is not made anew, with nan."""
     state_has_rows = set()
     for block in driver.blocks:
         for field, value in block.state._asdict().items():
-            if field == "ahead":
+            if field == "noise_buffer":
                 value.normals[:] = np.nan  # its names are made anew
             elif isinstance(value, tuple):
-                assert all(f"{field}.{name}" in state.STORED for name in value._fields)
+                assert {f"{field}.{name}" for name in value._fields} <= STORED_FIELDS
             elif field == "rows":
                 constant = value[LAMBDA].copy()
                 value[:] = np.nan
@@ -127,10 +130,10 @@ def test_impossible_values_are_seen():
     for name, spoil_state in (
         ("tact_hmc", lambda state: state.continuous.rows.__setitem__((0, 2), np.nan)),
         ("tact_hmc", lambda state: state.continuous.rows.__setitem__((0, 2), 1.5)),
-        ("csgld", lambda state: state.contour.mark.__setitem__(3, 0)),
+        ("csgld", lambda state: state.contour.next_mark.__setitem__(3, 0)),
     ):
         problem, sampler, _ = CASES[name]
         blocks = make_blocks(Problem(problem), sampler, np.zeros((5, 1, 2)), Layout(), 1)
-        assert state.are_possible(blocks)
+        assert state.are_valid(blocks)
         spoil_state(blocks[0].state)
-        assert not state.are_possible(blocks)
+        assert not state.are_valid(blocks)

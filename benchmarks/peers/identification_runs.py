@@ -18,7 +18,7 @@ from .identification_trajectories import diffrax_gradient, scan_gradient
 
 jax.config.update("jax_enable_x64", True)
 
-AHEAD = 64  # steps whose normals are drawn at once, for few chains
+NOISE_BUFFER = 64  # steps whose normals are drawn at once, for few chains
 
 
 class Energy(NamedTuple):
@@ -118,11 +118,11 @@ def stepper(energy: Energy, step_size: float) -> Callable[[Any, Any, Any], Any]:
     def many(x: Any, key: Any, n: Any) -> Any:
         def stretch(k: Any, x: Any) -> Any:
             batch, noise = jax.random.split(jax.random.fold_in(key, k))
-            keys = jax.random.split(batch, AHEAD) if energy.draws else jnp.zeros(AHEAD)
-            normals = jax.random.normal(noise, (AHEAD, *x.shape))
+            keys = jax.random.split(batch, NOISE_BUFFER) if energy.draws else jnp.zeros(NOISE_BUFFER)
+            normals = jax.random.normal(noise, (NOISE_BUFFER, *x.shape))
             return lax.scan(lambda now, given: (one(now, *given), None), x, (keys, normals))[0]
 
-        return lax.fori_loop(0, n // AHEAD, stretch, x)
+        return lax.fori_loop(0, n // NOISE_BUFFER, stretch, x)
 
     return single, many
 
@@ -133,7 +133,7 @@ def key_of(way: str) -> Any:
 
 
 def advancing(energy: str, numbers: Any, start: Any, step_size: float, way: str) -> Callable[[int], Any]:
-    """(n) → points (chain, q) after n steps from ``start``, a multiple of AHEAD where ``way`` says "ahead"."""
+    """(n) → points (chain, q) after n steps from ``start``, a multiple of NOISE_BUFFER where ``way`` says "ahead"."""
     single, many = stepper(ENERGIES[energy](**numbers), step_size)
     run, key, x = many if way.endswith("ahead") else single, key_of(way), jnp.asarray(start)
     return lambda n: run(x, key, n).block_until_ready()
@@ -144,7 +144,7 @@ def sgld(
 ) -> Callable[[], dict[str, Any]]:
     """About ``seconds`` of SGLD; its number of steps, and mean squares (q,) of how far from ``start`` chains are."""
     advance = advancing(energy, numbers, start, step_size, way)
-    unit = n_steps = AHEAD if way.endswith("ahead") else 1
+    unit = n_steps = NOISE_BUFFER if way.endswith("ahead") else 1
     advance(n_steps)
     for _ in range(12):
         began = time.perf_counter()

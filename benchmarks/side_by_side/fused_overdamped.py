@@ -13,7 +13,7 @@ from toolkit.schedules import cosine_cycles
 from .fused_points import POINTS, SEED, WIDTH, Array, H, Kernel, Run, fill_noise, fused, in_blocks, schedule_of
 
 NOISE = 2 * WIDTH
-AHEAD = 64  # steps of one chain whose noise is drawn together
+NOISE_BUFFER = 64  # steps of one chain whose noise is drawn together
 
 
 def sgld_kernel(target, cycles: bool = False) -> Kernel:
@@ -43,17 +43,17 @@ def one_chain_sgld_kernel(target) -> Kernel:
     @fused
     def run(last, noise, n_steps):
         x, y = 0.0, 0.0
-        for start in range(0, n_steps, AHEAD):
-            for i in range(AHEAD):
-                noise[i], noise[AHEAD + i] = uniform_pair(
+        for start in range(0, n_steps, NOISE_BUFFER):
+            for i in range(NOISE_BUFFER):
+                noise[i], noise[NOISE_BUFFER + i] = uniform_pair(
                     SEED, uint64(0), uint64(0), uint64(start) + uint64(i), uint64(MOVE), uint64(0)
                 )
-            for i in range(AHEAD):
-                noise[i], noise[AHEAD + i] = box_muller(noise[i], noise[AHEAD + i])
-            for i in range(min(AHEAD, n_steps - start)):
+            for i in range(NOISE_BUFFER):
+                noise[i], noise[NOISE_BUFFER + i] = box_muller(noise[i], noise[NOISE_BUFFER + i])
+            for i in range(min(NOISE_BUFFER, n_steps - start)):
                 _, slope_x, slope_y = target(x, y)
                 x = fma(-H, slope_x, fma(kick, noise[i], x))
-                y = fma(-H, slope_y, fma(kick, noise[AHEAD + i], y))
+                y = fma(-H, slope_y, fma(kick, noise[NOISE_BUFFER + i], y))
         last[0], last[1] = x, y
 
     return run
@@ -77,7 +77,7 @@ def either(one: Kernel, many: Run) -> Run:
         if n_chains > 1:
             return many(n_chains, n_steps)
         last = np.empty((1, 2))
-        one(last[0], np.empty(2 * AHEAD), n_steps)
+        one(last[0], np.empty(2 * NOISE_BUFFER), n_steps)
         return last
 
     return run

@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         "fused: what a callee raises is not told",
         "toolkit/_compiler/argument_pack.py",
-        "            tell_error(context, builder, status, result.fndesc.qualname)\n",
+        "            report_error(context, builder, status, result.fndesc.qualname)\n",
         "",
         "tests/test_fusing.py -k callee_raises",
     ),

@@ -36,7 +36,7 @@ MUTANTS = [
         "toolkit/_engine/fused.py",
         "if is_called and not any(",
         "if False and not any(",
-        "tests/test_fusing.py -k taken_in",
+        "tests/test_fusing.py -k as_internal",
     ),
     Mutant(
         "fused: an engine for other sizes is served",
@@ -62,8 +62,8 @@ MUTANTS = [
     Mutant(
         "engine: moves are not told that a schedule changes the step size",
         "toolkit/_engine/loop.py",
-        "call(move, at_move, changes)",
-        "call(move, at_move, k == 0)",
+        "call_part(move, at_move, changes)",
+        "call_part(move, at_move, k == 0)",
         "tests/test_schedules.py tests/test_engine.py",
     ),
     Mutant(
@@ -76,8 +76,8 @@ MUTANTS = [
     Mutant(
         "noise ahead: a step late",
         "toolkit/_engine/noise_buffer.py",
-        "step + later[i], purpose",
-        "step + later[i] + uint64(1), purpose",
+        "step + steps_ahead[i], purpose",
+        "step + steps_ahead[i] + uint64(1), purpose",
         "tests/test_ahead.py",
     ),
     Mutant(
@@ -251,7 +251,7 @@ MUTANTS = [
     Mutant(
         "kl: nothing at the end but with its draw",
         "toolkit/_engine/driver.py",
-        'if hasattr(accumulator, "come_to"):',
+        'if hasattr(accumulator, "advance_to"):',
         "if False:",
         "tests/test_accumulators.py -k kl_at_the_end",
     ),

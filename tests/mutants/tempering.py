@@ -55,8 +55,8 @@ MUTANTS = [
     Mutant(
         "swap: momenta keep their size",
         "toolkit/tempering/exchange.py",
-        "heat[lane] = math.sqrt(temperature[lane] / temperature[lane - n_chains])",
-        "heat[lane] = 1.0",
+        "scale[lane] = math.sqrt(temperature[lane] / temperature[lane - n_chains])",
+        "scale[lane] = 1.0",
         "tests/test_tempering.py",
     ),
     Mutant(
@@ -160,8 +160,8 @@ MUTANTS = [
     Mutant(
         "contour: weights from the bin's upper edge",
         "toolkit/tempering/contour_tempering.py",
-        "log_top - (bins[lane] + 1.0 - place[lane]) * rise",
-        "log_top",
+        "log_theta_here - (bins[lane] + 1.0 - place[lane]) * rise",
+        "log_theta_here",
         "tests/test_contour.py tests/test_contour_laws.py",
     ),
     Mutant(

@@ -1,8 +1,8 @@
-"""How the engine calls a part: with a pointer to its arguments, which are laid down once and serve every step.
+"""How the engine calls a part: with a pointer to a struct of its arguments, packed once per call of the engine.
 
-An array is handed over as seven or nine numbers and a block's state as hundreds, so that a call by value costs more
-than a step of one chain. What a part is given by value are the plain numbers at the end of its arguments. On a device,
-where all calls are inlined, and in its simulator, a part is a function, and its arguments are a tuple.
+Numba passes an array as seven or nine numbers and a block's state as hundreds, so a call by value would cost more than
+a step of one chain. Only the plain numbers at the end of a part's arguments are passed by value. On a device, where all
+calls are inlined, and in its simulator, a part is a function and its packed arguments are a tuple.
 """
 
 from typing import Any
@@ -19,62 +19,62 @@ INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
 POINTER = ir.IntType(8).as_pointer()
 
 
-def lasting(arguments: tuple[Any, ...]) -> int:
-    """How many arguments are laid down: all from the first to the last that is no plain number."""
+def n_packed(arguments: tuple[Any, ...]) -> int:
+    """How many arguments are packed: all up to the last one that is not a plain number."""
     numbers = [isinstance(kind, types.Number | types.Boolean) for kind in arguments]
     return len(numbers) - (numbers[::-1].index(False) if False in numbers else len(numbers))
 
 
-def handed_name(described: Any) -> str:
-    """What the linker calls the form of a function that takes its arguments by a pointer."""
-    return f"handed.{described.llvm_func_name}"
+def packed_name(described: Any) -> str:
+    """The linker's name of the form of a function that takes its arguments by a pointer."""
+    return f"packed.{described.llvm_func_name}"
 
 
-class HandedLower(WideLower):
-    """A part's translation, and beside it the form that the engine calls."""
+class PackedLower(WideLower):
+    """Lowers a part, and adds the form that the engine calls."""
 
     def create_cfunc_wrapper(self) -> None:
-        """Load the arguments, and do what the function does: inlined, or they would be handed over once more."""
+        """Load the packed arguments and call the function, inlined, or they would be passed a second time."""
         context, described = self.context, self.fndesc
-        module = context.create_module("handed")
+        module = context.create_module("packed")
         kinds = [context.get_value_type(kind) for kind in described.argtypes]
-        n_lasting = lasting(described.argtypes)
+        n_first = n_packed(described.argtypes)
         callee_type = context.call_conv.get_function_type(described.restype, described.argtypes)
         callee = ir.Function(module, callee_type, described.llvm_func_name)
-        own_type = ir.FunctionType(ir.VoidType(), [POINTER, *kinds[n_lasting:]])
-        function = ir.Function(module, own_type, handed_name(described))
+        own_type = ir.FunctionType(ir.VoidType(), [POINTER, *kinds[n_first:]])
+        function = ir.Function(module, own_type, packed_name(described))
         set.add(function.attributes, WIDTH)
         builder = ir.IRBuilder(function.append_basic_block())
-        room = builder.bitcast(function.args[0], ir.LiteralStructType(kinds[:n_lasting]).as_pointer())
-        given = [builder.load(cgutils.gep_inbounds(builder, room, 0, i)) for i in range(n_lasting)]
+        room = builder.bitcast(function.args[0], ir.LiteralStructType(kinds[:n_first]).as_pointer())
+        given = [builder.load(cgutils.gep_inbounds(builder, room, 0, i)) for i in range(n_first)]
         status, _ = context.call_conv.call_function(
             builder, callee, described.restype, described.argtypes, [*given, *function.args[1:]],
             attrs=("alwaysinline",),
         )  # fmt: skip
-        tell_error(context, builder, status, described.qualname)
+        report_error(context, builder, status, described.qualname)
         builder.ret_void()
         self.library.add_ir_module(module)
 
 
-def tell_error(context: Any, builder: Any, status: Any, where: str) -> None:
-    """Where a call ended with an exception, write it to standard error, as no one is there to catch it."""
+def report_error(context: Any, builder: Any, status: Any, where: str) -> None:
+    """Write the exception of a call to standard error: no caller can catch it."""
     with builder.if_then(status.is_error, likely=False):
         python = context.get_python_api(builder)
         lock = python.gil_ensure()
         context.call_conv.raise_error(builder, python, status)
-        place = python.string_from_string(context.insert_const_string(builder.module, where))
-        python.err_write_unraisable(place)
-        python.decref(place)
+        text = python.string_from_string(context.insert_const_string(builder.module, where))
+        python.err_write_unraisable(text)
+        python.decref(text)
         python.gil_release(lock)
 
 
-HandedCompiler = compiler_with(HandedLower)
+PackedCompiler = compiler_with(PackedLower)
 
 
-def handed_address(compiled: Any) -> int:
-    """The address of that form of a function compiled by ``HandedCompiler`` for one signature."""
+def packed_address(compiled: Any) -> int:
+    """The address of that form of a function compiled by ``PackedCompiler`` for one signature."""
     (result,) = compiled.overloads.values()
-    return address_in(result, handed_name(result.fndesc))
+    return address_in(result, packed_name(result.fndesc))
 
 
 def address_in(result: Any, name: str) -> int:
@@ -86,17 +86,17 @@ def address_in(result: Any, name: str) -> int:
     return address
 
 
-def call(part, place, *numbers):
-    """Call ``part`` with what is laid down at ``place``, and numbers by value."""
-    part(*place, *numbers)
+def call_part(part, address, *numbers):
+    """Call ``part`` with the arguments packed at ``address``, and ``numbers`` by value."""
+    part(*address, *numbers)
 
 
-@overload(call, jit_options=INLINE)
-def call_compiled(part, place, *numbers):
+@overload(call_part, jit_options=INLINE)
+def call_compiled(part, address, *numbers):
     """A call by address, or on a device of a function."""
     if isinstance(part, types.FunctionType):
-        return lambda part, place, *numbers: call_at(part, place, numbers)
-    return lambda part, place, *numbers: part(*place, *numbers)
+        return lambda part, address, *numbers: call_address(part, address, numbers)
+    return lambda part, address, *numbers: part(*address, *numbers)
 
 
 def check_types(typing_context: Any, wanted: Any, given: Any, what: str) -> None:
@@ -109,15 +109,15 @@ def check_types(typing_context: Any, wanted: Any, given: Any, what: str) -> None
 
 
 @intrinsic
-def laid_down(typing_context, part, arguments):
-    """Where ``part`` finds its lasting ``arguments``, a tuple: a pointer to the caller's stack, or the tuple itself.
+def pack_arguments(typing_context, part, arguments):
+    """Pack ``arguments``, a tuple, for ``part``: a pointer to a struct on the caller's stack, or the tuple itself.
 
-    An intrinsic, as what a function that is inlined puts on the stack goes with it.
+    An intrinsic, because the stack variables of an inlined function end with it.
     """
     if not isinstance(part, types.FunctionType):
         return arguments(part, arguments), lambda context, builder, signature, given: given[1]
-    wanted = part.signature.args[: lasting(part.signature.args)]
-    check_types(typing_context, wanted, arguments, "lasting arguments")
+    wanted = part.signature.args[: n_packed(part.signature.args)]
+    check_types(typing_context, wanted, arguments, "packed arguments")
 
     def generate(context, builder, signature, given):
         kinds = [context.get_value_type(kind) for kind in wanted]
@@ -131,9 +131,9 @@ def laid_down(typing_context, part, arguments):
 
 
 @intrinsic
-def call_at(typing_context, part, place, numbers):
+def call_address(typing_context, part, address, numbers):
     """Call the function whose address ``part`` begins with."""
-    wanted = part.signature.args[lasting(part.signature.args) :]
+    wanted = part.signature.args[n_packed(part.signature.args) :]
     check_types(typing_context, wanted, numbers, "numbers")
 
     def generate(context, builder, signature, given):
@@ -147,14 +147,14 @@ def call_at(typing_context, part, place, numbers):
         builder.call(address, [given[1], *values])
         return context.get_dummy_value()
 
-    return types.void(part, place, numbers), generate
+    return types.void(part, address, numbers), generate
 
 
-def told(part: Any) -> Any:
-    """An intrinsic that takes ``part`` in, and calls it as by its address: what it raises is told, and not raised."""
+def call_reporting(part: Any) -> Any:
+    """An intrinsic that calls ``part`` directly; as in a call by address, its exceptions are reported, not raised."""
 
     @intrinsic
-    def call_told(typing_context, arguments):
+    def call_and_report(typing_context, arguments):
         signature = typing_context.resolve_function_type(typeof(part), tuple(arguments), {})
 
         def generate(context, builder, _, given):
@@ -162,9 +162,9 @@ def told(part: Any) -> Any:
             context.active_code_library.add_linking_library(result.library)
             values = [builder.extract_value(given[0], i) for i in range(len(arguments))]
             status, _ = context.call_internal_no_propagate(builder, result.fndesc, signature, values)
-            tell_error(context, builder, status, result.fndesc.qualname)
+            report_error(context, builder, status, result.fndesc.qualname)
             return context.get_dummy_value()
 
         return types.void(arguments), generate
 
-    return call_told
+    return call_and_report

@@ -4,16 +4,16 @@
 # (contour), or by the coupling λ (continuous tempering), which is 1 elsewhere; PROPOSED is MULTIPLIER on the way to a
 # Metropolis test, and its uniform then; LENGTH and HEAT are a leapfrog's step and √T. WEIGHT is that of the last draw;
 # under MALA and HMC it says, beside POTENTIAL and OUTSIDE, how a trajectory ended, and the noise holds the gradient
-# where it began (``metropolis_step.take_ends``).
+# where it began (``metropolis_step.use_trajectory_end``).
 (
     ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, MULTIPLIER, LAMBDA, WEIGHT, PLACE, BIN,
-    LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, HEAT, PROPOSED, ENGINE_ROWS,
+    LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, SQRT_TEMPERATURE, PROPOSED, ENGINE_ROWS,
 ) = range(19)  # fmt: skip
 
 
 # θ at the two ends of a bin (then log θ at the upper), the share of a step that teaches it, what that adds to its place
 # in the table, and of each chain the scale that the step leaves.
-TOP, BOTTOM, SHARE, ADDED, LEFT, MASSES = range(6)
+LOG_THETA, THETA_BELOW, SHARE, ENTRY, NEXT_SCALE, MASSES = range(6)
 
 
 NO_TEMPERING, EXCHANGE, CONTOUR, CONTINUOUS, STEIN = range(5)

@@ -16,16 +16,16 @@ from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
 from ..errors import Unavailable
-from .argument_pack import HandedCompiler, address_in, handed_address
-from .disk_cache import KeptCode, cache_stamp
-from .lowering import ApartLower, WideCompiler, compiler_with, inner
+from .argument_pack import PackedCompiler, address_in, packed_address
+from .disk_cache import CodeFile, cache_stamp
+from .lowering import NoInlineLower, WideCompiler, compiler_with, inner
 
 # Decorators of the functions that parts call. Without reference counts on arrays, whose atomic increments would cost
 # more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
 kernel = inner(WideCompiler, error_model="numpy", _nrt=False)
 inlined = inner(WideCompiler, forceinline=True, error_model="numpy", _nrt=False)
 # Long, and called in many places. Numba would hand it its caller's wish to be inlined.
-apart = inner(compiler_with(ApartLower), forceinline=False, error_model="numpy", _nrt=False)
+noinline = inner(compiler_with(NoInlineLower), forceinline=False, error_model="numpy", _nrt=False)
 
 
 class StampedCache(FunctionCache):  # type: ignore[misc]
@@ -33,7 +33,7 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)
-        self._cache_file: Any = KeptCode(self._cache_file)
+        self._cache_file: Any = CodeFile(self._cache_file)
         self._stamp = stamp
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
@@ -46,7 +46,7 @@ def compile_part(
     signature: Signature,
     *,
     allocates: bool = False,
-    handed: bool = False,
+    packed: bool = False,
     from_python: bool = True,
 ) -> Any:
     """``function`` compiled for ``signature``, to run without the GIL; only one that ``allocates`` may make arrays.
@@ -59,19 +59,19 @@ def compile_part(
     """
     if isinstance(function, Unavailable):
         function()
-    if not (handed or from_python):
+    if not (packed or from_python):
         raise ValueError("from_python must be True for a part that is not handed: nobody could call it")
     if config.DISABLE_JIT:
         raise RuntimeError("NUMBA_DISABLE_JIT is set, and parts run as machine code alone: unset it to sample")
-    compiler = HandedCompiler if handed else WideCompiler
+    compiler = PackedCompiler if packed else WideCompiler
     dispatcher = njit(
-        nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not handed,
+        nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not packed,
         no_cpython_wrapper=not from_python, pipeline_class=compiler,
     )(function)  # fmt: skip
     stamp = cache_stamp(function)
     if stamp is not None:
         with contextlib.suppress(RuntimeError):  # no folder to keep it in
-            dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {handed} {from_python}")
+            dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {packed} {from_python}")
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher
@@ -104,7 +104,7 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 class PartPointer(FunctionPointer):
     """A part, compiled to be handed its arguments, as an argument of the engine."""
 
-    address_of = staticmethod(handed_address)
+    address_of = staticmethod(packed_address)
 
 
 @typeof_impl.register(FunctionPointer)

@@ -47,7 +47,7 @@ HASH = hashlib.sha256
 SIZE = HASH().digest_size  # bytes, with which a file begins
 
 
-class KeptCode:
+class CodeFile:
     """What Numba's ``Cache`` keeps its code with: in files named by their key, which they hold too."""
 
     def __init__(self, files: Any) -> None:

@@ -225,13 +225,18 @@ def qualified_name(function: Any) -> str:
     return f"{plain.__module__}.{plain.__qualname__}"
 
 
+# Functions that files know by an earlier name.
+NAMES_IN_FILES = {"toolkit.no_move": "toolkit.move_not"}
+
+
 def stored_name(function: Any) -> str:
     """``qualified_name``, without the modules of this distribution, which files that are to last do not name."""
     plain = function.py_func if isinstance(function, Dispatcher) else function
     if not hasattr(plain, "__qualname__"):
         plain = type(plain)
     module = str(plain.__module__)
-    return f"{module.partition('.')[0] if is_ours(module) else module}.{plain.__qualname__}"
+    name = f"{module.partition('.')[0] if is_ours(module) else module}.{plain.__qualname__}"
+    return NAMES_IN_FILES.get(name, name)
 
 
 def name_without_modules(name: str) -> str:

@@ -23,7 +23,7 @@ from numba.core.typed_passes import NativeLowering
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
+class UncompiledLibrary(JITCodeLibrary):  # type: ignore[misc]
     """A function in LLVM's language, to be taken in by others."""
 
     def _finalize_final_module(self) -> None:
@@ -123,7 +123,7 @@ class WideLower(Lower):  # type: ignore[misc]
         set.add(self.function.attributes, WIDTH)  # its own ``add`` knows of attributes without a value only
 
 
-class ApartLower(WideLower):
+class NoInlineLower(WideLower):
     """``WideLower`` of a function that is called, and not copied to each place that calls it."""
 
     def setup_function(self, fndesc: Any) -> None:
@@ -162,7 +162,7 @@ def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None =
                 state.library.enable_object_caching()
             if not (state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper) or prints(state.func_ir):
                 return bool(super().run_pass(state))
-            state.library = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library = UncompiledLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
             super().run_pass(state)
             entry = object()  # by which callers find it

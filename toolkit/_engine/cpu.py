@@ -66,7 +66,7 @@ class CpuEngine:
         waiting = deque(zip(self.blocks, self._engines, strict=True))
 
         def work() -> None:
-            for block, advance_block in taken(waiting):
+            for block, advance_block in take_blocks(waiting):
                 own = outputs.of_chains(block.first, block.last)
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
                 constants = self._constants._replace(numbers=numbers)
@@ -76,7 +76,7 @@ class CpuEngine:
         if pool is None:
             work()
         else:
-            with all_arrive(waiting, self._callback) as tasks:
+            with wait_for_all(waiting, self._callback) as tasks:
                 tasks += [pool.submit(work) for _ in range(self.threads)]
         if self._callback is not None:
             self._callback.raise_error()
@@ -85,14 +85,14 @@ class CpuEngine:
 def general_engine(job: "Job") -> Callable[..., None]:
     """``loop.advance``, compiled once for all runs, less this run's parts."""
     parts, domain = parts_of(job), job.problem.domain or no_domain(job.problem.target.dim)
-    temper = compile_part(parts.temper, TEMPER, handed=True, from_python=False)
-    propose = compile_part(parts.propose, PROPOSE, handed=True, from_python=False)
-    look = domain.look if parts.look is domain.look.py_func else compile_part(parts.look, DOMAIN, handed=True)
+    temper = compile_part(parts.temper, TEMPER, packed=True, from_python=False)
+    propose = compile_part(parts.propose, PROPOSE, packed=True, from_python=False)
+    look = domain.look if parts.look is domain.look.py_func else compile_part(parts.look, DOMAIN, packed=True)
     compiled = (job.problem.target.compiled(), job.sampler.dynamics.compiled(), look, temper, propose)
     return functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
 
 
-def taken(waiting: deque[Turn]) -> Iterator[Turn]:
+def take_blocks(waiting: deque[Turn]) -> Iterator[Turn]:
     """Blocks that wait for a thread, with their engines, each given to one thread alone, until there are none."""
     while True:
         try:
@@ -103,7 +103,7 @@ def taken(waiting: deque[Turn]) -> Iterator[Turn]:
 
 
 @contextmanager
-def all_arrive(waiting: deque[Turn], callback: Any) -> Iterator[list[Future[None]]]:
+def wait_for_all(waiting: deque[Turn], callback: Any) -> Iterator[list[Future[None]]]:
     """Collect tasks, and leave only when none is under way: an interruption never leaves a thread writing."""
     tasks: list[Future[None]] = []
     try:

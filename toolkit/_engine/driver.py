@@ -23,7 +23,7 @@ from ..accumulators.interface import State
 from ..dynamics.metropolis import total_leapfrogs
 from ..errors import DivergenceError, InterruptedWarning
 from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
-from .cpu import CpuEngine, all_arrive
+from .cpu import CpuEngine, wait_for_all
 from .job import FEWEST_STEPS, Integers, Job, brings_draws, names_on_device
 from .record import AnyRun, Counts, RunRecord, Statistics, Trace, count, fold, with_theta
 from .state import Block, Outputs
@@ -94,7 +94,7 @@ class HostGathering:
         )
         threads = min(self._job.threads, len(draws))
         ends = [len(draws) * i // threads for i in range(threads + 1)]
-        with all_arrive(deque(), None) as tasks:
+        with wait_for_all(deque(), None) as tasks:
             for name, accumulator in self._accumulators.items():
                 for first, last in itertools.pairwise(ends):
                     work = functools.partial(
@@ -115,7 +115,7 @@ class HostGathering:
 
 
 @contextmanager
-def held(firmly: bool = False) -> Iterator[None]:
+def defer_interrupt(firmly: bool = False) -> Iterator[None]:
     """Let what is inside come to its end where Ctrl-C is pressed, and only then raise KeyboardInterrupt.
 
     A second Ctrl-C raises at once, unless it is held ``firmly``. Elsewhere than in the main thread, or under another
@@ -199,8 +199,8 @@ class Driver(Generic[AnyRun]):
         """What has come of the accumulators by the last whole chunk, whose last steps may have kept no draw."""
         states = self.accumulated
         for name, accumulator in self.job.accumulators.items():
-            if hasattr(accumulator, "come_to"):
-                accumulator.come_to(states[name], self.done)
+            if hasattr(accumulator, "advance_to"):
+                accumulator.advance_to(states[name], self.done)
         return {name: accumulator.result(states[name]) for name, accumulator in self.job.accumulators.items()}
 
     def _count(self) -> Counts | None:
@@ -265,7 +265,11 @@ class Driver(Generic[AnyRun]):
         Ctrl-C waits for its end, but where the target is a Python function, which may take its time; a second one waits
         for a device alone, whose chunk cannot be broken off.
         """
-        with contextlib.nullcontext() if self.job.calls_python else held(firmly=not self._engine.counts_by_chunk):
+        with (
+            contextlib.nullcontext()
+            if self.job.calls_python
+            else defer_interrupt(firmly=not self._engine.counts_by_chunk)
+        ):
             self._advance(first, last, outputs, offset=offset, trace_offset=trace_offset)
 
     def _advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
@@ -278,7 +282,7 @@ class Driver(Generic[AnyRun]):
         slots[kept - first] = offset + np.arange(kept.size)
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
         self._engine.run(self._pool, first, factors, slots, trace_slots, outputs)
-        with held():  # what the accumulators have taken in is counted as done
+        with defer_interrupt():  # what the accumulators have taken in is counted as done
             self._gathering.take_in(self._pool, outputs, offset, kept)
             elapsed = self._finished.elapsed + time.perf_counter() - started
             self._finished = Finished(

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from .._compiler.argument_pack import call
+from .._compiler.argument_pack import call_part
 from .._compiler.block_rows import CHAIN, MODE, OUTSIDE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from .._compiler.decorators import inlined, kernel
 from ..boundaries.rules import add_penalty
@@ -23,12 +23,12 @@ class Evaluated(NamedTuple):
 @inlined
 def evaluate(target, at_target, look, at_look, at, state, numbers):
     """Energy and gradient of all lanes, with the penalty where there is one; at_…: where these arguments are packed."""
-    call(target, at_target)
+    call_part(target, at_target)
     if numbers.penalty > 0.0:
         outside = state.rows[OUTSIDE]
         for lane in range(outside.size):
             outside[lane] = 1.0
-        call(look, at_look)
+        call_part(look, at_look)
         add_penalty(
             at.position, state.foot, at.energy, at.gradient, outside, numbers.penalty, numbers.from_origin
         )  # fmt: skip

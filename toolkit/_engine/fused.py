@@ -21,12 +21,12 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from .._compiler.argument_pack import told
+from .._compiler.argument_pack import call_reporting
 from .._compiler.decorators import StampedCache, kernel
 from .._compiler.disk_cache import cache_stamp
 from .._compiler.lowering import WideLower, compiler_with
 from .loop import advance
-from .settings import Parts, parts_of, settled
+from .settings import Parts, compile_time_constants, parts_of
 from .state import ADVANCE, Block, Constants, Numbers
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Views(NamedTuple):
 
     taken: Any
     put_back: Any
-    settled: Any
+    compile_time_constants: Any
 
 
 def shapes_of(state: Any) -> tuple[Shape, ...]:
@@ -83,7 +83,7 @@ def each(builder: Any, kind: Any, value: Any, change: Callable[[Any, Any], Any])
 
 
 def views(shapes: tuple[Shape, ...], constants: Numbers) -> Views:
-    """The intrinsics for blocks whose arrays have these shapes; constants: as of ``settings.settled``."""
+    """The intrinsics for blocks whose arrays have these shapes; see ``settings.compile_time_constants``."""
     local = on_stack(shapes)
 
     @intrinsic
@@ -119,7 +119,7 @@ def views(shapes: tuple[Shape, ...], constants: Numbers) -> Views:
         return types.void(own, state), generate
 
     @intrinsic
-    def settled(typing_context, numbers):
+    def compile_time_constants(typing_context, numbers):
         def generate(context, builder, signature, given):
             value = given[0]
             for i, (name, number) in enumerate(constants._asdict().items()):
@@ -130,7 +130,7 @@ def views(shapes: tuple[Shape, ...], constants: Numbers) -> Views:
 
         return numbers(numbers), generate
 
-    return Views(taken, put_back, settled)
+    return Views(taken, put_back, compile_time_constants)
 
 
 def fixed(context: Any, builder: Any, kind: Any, value: Any, shape: Shape, is_local: bool) -> Any:
@@ -202,7 +202,7 @@ def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Cal
     """
     parts = parts_of(job)
     try:
-        return [compiled(parts, shapes_of(b.state), settled(numbers, b.last - b.first)) for b in blocks]
+        return [compiled(parts, shapes_of(b.state), compile_time_constants(numbers, b.last - b.first)) for b in blocks]
     except NumbaError as error:
         raise TypeError(
             f"layout.fused must be False for {job.problem.name!r} by {job.sampler.name!r}, whose parts compile one "
@@ -226,8 +226,8 @@ def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any
 
 def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callable[..., None]:
     """The fused engine, uncompiled."""
-    run, (own_target, move, look, temper, propose) = taken_in(advance), map(taken_in, parts)
-    call = told(own_target)
+    run, (own_target, move, look, temper, propose) = as_internal(advance), map(as_internal, parts)
+    call = call_reporting(own_target)
     taken, put_back, settled_numbers = views(shapes, constants)
 
     @kernel
@@ -247,7 +247,7 @@ def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callab
 
 
 @functools.lru_cache(maxsize=4096)
-def taken_in(part: Callable[..., None]) -> Any:
+def as_internal(part: Callable[..., None]) -> Any:
     """A part for compiled code to call, once for each."""
     return kernel(part)
 

@@ -10,7 +10,7 @@ import math
 
 from numba import int64, uint64
 
-from .._compiler.argument_pack import call, laid_down
+from .._compiler.argument_pack import call_part, pack_arguments
 from .._compiler.block_rows import (
     ALIVE,
     CONTINUOUS,
@@ -33,17 +33,17 @@ from ..boundaries.rules import Moved, reflect_lanes, reject_lanes
 from ..maths.elementary import exp, fma, select
 from ..maths.philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals, fill_signs
 from ..tempering.continuous import COUNTED, MOMENTUM, THERMOSTAT
-from ..tempering.contour_tempering import ZETA, flatten_block
+from ..tempering.contour_tempering import ZETA, find_multipliers
 from .energies import Evaluated, divide_differences, evaluate, set_counters, set_probe
-from .metropolis_step import keeps_ends, take_ends
-from .noise_buffer import draw_ahead, fill_noise
+from .metropolis_step import reuses_trajectory_end, use_trajectory_end
+from .noise_buffer import fill_noise, refill_noise_buffer
 from .recording import record, record_row, record_statistics, record_theta, record_trace
 
 # What has diverged stays where it was: a lane that is no longer finite is put back, for good, and its step noted.
 
 
 @inlined
-def hold_diverged(state, previous, couples, step):
+def freeze_diverged(state, previous, couples, step):
     """Note the lanes whose energy, position or, with continuous tempering, ξ's momentum is not finite.
 
     They stay where they were before the step, for good.
@@ -62,13 +62,13 @@ def hold_diverged(state, previous, couples, step):
         for lane in range(energy.size):
             held += int((momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane]) != 0.0)
     if held > 0:
-        find_missing(state, couples)
-        put_back(position, previous, state.rows[ALIVE], status, step)
+        find_non_finite(state, couples)
+        restore_previous(position, previous, state.rows[ALIVE], status, step)
 
 
 @inlined
-def find_missing(state, couples):
-    """alive (lane) ← 0 where all that ``hold_diverged`` looks at is finite, else nan."""
+def find_non_finite(state, couples):
+    """alive (lane) ← 0 where all that ``freeze_diverged`` looks at is finite, else nan."""
     position, alive, energy = state.position, state.rows[ALIVE], state.rows[ENERGY]
     for lane in range(alive.size):
         alive[lane] = energy[lane] - energy[lane]
@@ -82,7 +82,7 @@ def find_missing(state, couples):
 
 
 @kernel
-def put_back(position, previous, alive, status, step):
+def restore_previous(position, previous, alive, status, step):
     """Put back every lane that has diverged, now or before, and note the step at which it did first."""
     for lane in range(alive.size):
         diverges = alive[lane] != 0.0  # true for nan
@@ -98,23 +98,23 @@ def advance(target, move, look, temper, propose, state, constants, steps):
     step_factors, temperature_factors = steps.step_factors, steps.temperature_factors
     position, previous, gradient, noise, rows = state.position, state.previous, state.gradient, state.noise, state.rows
     step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
-    at_target = laid_down(target, (position, rows[ENERGY], gradient, constants.target, state.scratch))
-    at_look = laid_down(look, (position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
-    at_probe = laid_down(target, (previous, rows[POTENTIAL], state.curvature, constants.target, state.scratch))
-    at_look_of_probe = laid_down(look, (previous, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    at_target = pack_arguments(target, (position, rows[ENERGY], gradient, constants.target, state.scratch))
+    at_look = pack_arguments(look, (position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    at_probe = pack_arguments(target, (previous, rows[POTENTIAL], state.curvature, constants.target, state.scratch))
+    at_look_of_probe = pack_arguments(look, (previous, state.foot, rows[OUTSIDE], constants.real, constants.whole))
     here = Evaluated(position, rows[ENERGY], gradient)
     probe = Evaluated(previous, rows[POTENTIAL], state.curvature)
     in_motion = Lanes(
         position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA]
     )  # fmt: skip
-    at_move = laid_down(move, (in_motion, state.memory, constants.move))
-    at_temper = laid_down(temper, (state, numbers, constants.tempering))
-    at_propose = laid_down(propose, (state, constants, target, look))
+    at_move = pack_arguments(move, (in_motion, state.memory, constants.move))
+    at_temper = pack_arguments(temper, (state, numbers, constants.tempering))
+    at_propose = pack_arguments(propose, (state, constants, target, look))
     moved = Moved(
         position, previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces, state.fallbacks
     )  # fmt: skip
     lanes = position.shape[1]
-    places = state.ahead.later.size
+    places = state.noise_buffer.steps_ahead.size
     place = places  # as if what is drawn ahead were used up
     slot = int64(-1)  # no literal, for which what takes it would be compiled apart
     for k in range(slots.size + 1):
@@ -133,8 +133,8 @@ def advance(target, move, look, temper, propose, state, constants, steps):
 
         if numbers.draws_batches:
             set_counters(state.scratch, 1.0, step, state.chain, state.replica, numbers.seed)
-        if keeps_ends(numbers) and k > 0:  # nothing is known of a step before the first
-            take_ends(state, numbers.rejects)
+        if reuses_trajectory_end(numbers) and k > 0:  # nothing is known of a step before the first
+            use_trajectory_end(state, numbers.rejects)
         else:
             evaluate(target, at_target, look, at_look, here, state, numbers)
         read_energies(state, numbers, constants.tempering, step)
@@ -143,7 +143,7 @@ def advance(target, move, look, temper, propose, state, constants, steps):
         if is_last:
             break
         if places > 0 and place == places:
-            draw_ahead(state, numbers, step, slots.size - k)
+            refill_noise_buffer(state, numbers, step, slots.size - k)
             place = 0
         samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
         if numbers.needs_curvature:
@@ -157,7 +157,7 @@ def advance(target, move, look, temper, propose, state, constants, steps):
             fill_noise(state, numbers.seed, step, uint64(GRADIENT_NOISE), int64(1), place)
             add_noise(gradient, numbers.gradient_noise, noise)
         if numbers.tempering != NO_TEMPERING:
-            call(temper, at_temper, step, samples, changes)
+            call_part(temper, at_temper, step, samples, changes)
 
         for d in range(position.shape[0]):
             for lane in range(lanes):
@@ -165,9 +165,9 @@ def advance(target, move, look, temper, propose, state, constants, steps):
         if numbers.draws_noise:
             fill_noise(state, numbers.seed, step, uint64(MOVE), int64(0), place)
         if numbers.leapfrogs > 0:
-            call(propose, at_propose, step, changes)
+            call_part(propose, at_propose, step, changes)
         else:
-            call(move, at_move, changes)
+            call_part(move, at_move, changes)
         if numbers.max_bounces > 0:
             reflect_lanes(look, at_look, moved, numbers.max_bounces)
         if numbers.rejects:
@@ -175,7 +175,7 @@ def advance(target, move, look, temper, propose, state, constants, steps):
             if numbers.leapfrogs > 0 and step >= numbers.burn_in:
                 for lane in range(lanes):  # whoever is outside had passed the Metropolis test
                     state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)
-        hold_diverged(state, previous, numbers.tempering == CONTINUOUS, step)
+        freeze_diverged(state, previous, numbers.tempering == CONTINUOUS, step)
 
         place += lanes
         slot = slots[k]
@@ -188,7 +188,7 @@ def advance(target, move, look, temper, propose, state, constants, steps):
             if numbers.tempering == CONTOUR:
                 record_theta(state.contour, trace_slots[k], outputs.theta)
     # The last positions have been evaluated too: a place of non-finite energy must not pass for a draw.
-    hold_diverged(state, position, numbers.tempering == CONTINUOUS, steps.first + slots.size)
+    freeze_diverged(state, position, numbers.tempering == CONTINUOUS, steps.first + slots.size)
 
 
 @kernel
@@ -212,7 +212,7 @@ def read_energies(state, numbers, tempering_parameters, step):
             fill_normals(state.noise[:1], numbers.seed, state.chain, state.replica, uint64(step), uint64(ENERGY_NOISE))
             add_noise(rows[NOISY_ENERGY : NOISY_ENERGY + 1], numbers.energy_noise, state.noise[:1])
     if numbers.tempering == CONTOUR:
-        flatten_block(noisy_energy, rows[MULTIPLIER], state, numbers, tempering_parameters)
+        find_multipliers(noisy_energy, rows[MULTIPLIER], state, numbers, tempering_parameters)
 
 
 @inlined

@@ -1,6 +1,6 @@
 """A Metropolis step for the energy that tempering leaves, behind the signature by which the engine calls it."""
 
-from .._compiler.argument_pack import laid_down
+from .._compiler.argument_pack import pack_arguments
 from .._compiler.block_rows import (
     CONTINUOUS,
     CONTOUR,
@@ -19,7 +19,7 @@ from .._compiler.block_rows import (
 from .._compiler.decorators import inlined
 from ..dynamics.metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift, trajectory_length
 from ..maths.elementary import fma, select
-from ..tempering.contour_tempering import ZETA, flatten_block
+from ..tempering.contour_tempering import ZETA, find_multipliers
 from ..tempering.interface import scale_gradients
 from .energies import Evaluated, evaluate
 
@@ -33,11 +33,11 @@ def propose(state, constants, target, look, step, changes):
     rows, numbers, tempering_parameters = state.rows, constants.numbers, constants.tempering
     length, potential = rows[LENGTH], rows[POTENTIAL]
     energy = rows[ENERGY]
-    at_target = laid_down(target, (state.position, potential, state.gradient, constants.target, state.scratch))
-    at_look = laid_down(look, (state.position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    at_target = pack_arguments(target, (state.position, potential, state.gradient, constants.target, state.scratch))
+    at_look = pack_arguments(look, (state.position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
     ends = Evaluated(state.position, potential, state.gradient)
     temper_potential(energy, state, numbers, tempering_parameters)
-    begin_trajectory(state, numbers.is_mala, keeps_ends(numbers), changes)
+    begin_trajectory(state, numbers.is_mala, reuses_trajectory_end(numbers), changes)
     leapfrogs = numbers.leapfrogs
     if numbers.random_length:
         leapfrogs = trajectory_length(numbers.leapfrogs, numbers.seed, step)
@@ -46,7 +46,7 @@ def propose(state, constants, target, look, step, changes):
             kick_and_drift(state.position, state.momentum, state.gradient, length)
         evaluate(target, at_target, look, at_look, ends, state, numbers)
         if numbers.tempering == CONTOUR:
-            flatten_block(potential, rows[PROPOSED], state, numbers, tempering_parameters)
+            find_multipliers(potential, rows[PROPOSED], state, numbers, tempering_parameters)
             scale_gradients(state, rows[PROPOSED])
         elif numbers.tempering == CONTINUOUS:
             scale_gradients(state, rows[LAMBDA])
@@ -69,7 +69,7 @@ def temper_potential(energy, state, numbers, tempering_parameters):
 
 
 @inlined
-def keeps_ends(numbers):
+def reuses_trajectory_end(numbers):
     """Whether a step begins with the energy and gradient that the last one ended with: none but its move changed them.
 
     Contour and continuous tempering scale a trajectory's gradients, and a step evaluates them anew.
@@ -79,7 +79,7 @@ def keeps_ends(numbers):
 
 
 @inlined
-def take_ends(state, rejects):
+def use_trajectory_end(state, rejects):
     """Energy and gradient where each lane is: of its trajectory's end, or of its start, in the noise, where it is back.
 
     A lane is back after a failed test, outside of a boundary that ``rejects``, or diverged.

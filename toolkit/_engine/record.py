@@ -70,7 +70,7 @@ def with_theta(counts: Counts, blocks: "list[Block]") -> Counts:
     contours = [block.state.contour for block in blocks]
     return counts._replace(
         theta=np.concatenate([theta_of(contour) for contour in contours]),
-        earlier_theta=np.concatenate([contour.early for contour in contours]),
+        earlier_theta=np.concatenate([contour.theta_before for contour in contours]),
         visits=np.concatenate([visits_of(contour) for contour in contours]),
     )
 

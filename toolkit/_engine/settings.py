@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .._compiler.binding import bound
 from .._compiler.block_rows import CONTINUOUS, CONTOUR, EXCHANGE, NO_TEMPERING, STEIN
-from ..boundaries.convex import look_nowhere
+from ..boundaries.convex import everywhere_inside
 from ..samplers.sampler import Sampler
 from ..tempering import TEMPERS
 from ..tempering.continuous import ContinuousTempering
@@ -38,7 +38,7 @@ def parts_of(job: "Job") -> Parts:
     return Parts(
         bound(problem.target.energy_gradient),
         bound(sampler.dynamics.move),
-        look_nowhere if problem.domain is None else problem.domain.look_for(sampler.boundary.kind),
+        everywhere_inside if problem.domain is None else problem.domain.look_for(sampler.boundary.kind),
         TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
         propose if sampler.dynamics.leapfrogs else propose_nothing,
     )
@@ -77,7 +77,7 @@ def engine_numbers(job: "Job") -> Numbers:
     )
 
 
-def settled(numbers: Numbers, n_chains: int = 1) -> Numbers:
+def compile_time_constants(numbers: Numbers, n_chains: int = 1) -> Numbers:
     """``numbers`` without those that the kernel is told anew for each run: what it is compiled for."""
     return numbers._replace(
         n_chains=n_chains,

@@ -15,7 +15,7 @@ from ..tempering.continuous import KICKS, XI, ContinuousTempering
 from ..tempering.contour_tempering import CONTOUR_STATE, Contour, ContourState, contour_state
 from ..tempering.exchange import EXCHANGE_STATE, ExchangeState, ReplicaExchange, exchange_state
 from ..tempering.stein_particles import Stein, distances_room
-from .noise_buffer import AHEAD, Ahead, room_ahead
+from .noise_buffer import NOISE_BUFFER, NoiseBuffer, make_noise_buffer
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,7 +55,7 @@ class State(NamedTuple):
     rows: Floats  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
     masses: Floats  # scratch (MASSES, KICKS or 0, lane): contour's, or continuous tempering's, of float64 always
     scratch: Floats  # scratch (rows, lane): the target's own
-    ahead: Ahead
+    noise_buffer: NoiseBuffer
 
 
 class Numbers(NamedTuple):
@@ -141,7 +141,7 @@ STATE = types.NamedTuple(
     + (s.MATRIX,) * 5
     + (s.FLOATS,)
     + (s.MATRIX,) * 3
-    + (AHEAD,),
+    + (NOISE_BUFFER,),
     State,
 )
 NUMBERS = types.NamedTuple(
@@ -261,7 +261,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         rows=rows,
         masses=np.empty((masses_rows(tempering), lanes)),
         scratch=np.zeros((problem.target.scratch_rows, lanes)),
-        ahead=room_ahead(dim, *names),
+        noise_buffer=make_noise_buffer(dim, *names),
     )
 
 
@@ -294,12 +294,17 @@ CHAINS_FIRST = (
     "exchange.round_trips", "contour.table", "contour.scale", "contour.late", "contour.early", "contour.mark",
 )  # fmt: skip
 STORED = (*BY_LANE, *CHAINS_LAST, *CHAINS_FIRST)
+# Fields whose names in files are those of earlier versions.
+FIELD_OF = {
+    "exchange.rests": "swapped_in_window", "contour.late": "theta_at_mark", "contour.early": "theta_before",
+    "contour.mark": "next_mark",
+}  # fmt: skip
 
 
 def by_chain(state: State, name: str, n_chains: int, n_replicas: int) -> Array:
     """A view, chains first, of what ``state`` holds under ``name``; of lanes (chain, …, replica), without padding."""
     part, _, field = name.rpartition(".")
-    array: Array = getattr(getattr(state, part) if part else state, field)
+    array: Array = getattr(getattr(state, part) if part else state, FIELD_OF.get(name, field))
     if name in CHAINS_FIRST:
         return array
     if name in CHAINS_LAST:
@@ -323,10 +328,10 @@ def views(blocks: "list[Block]", name: str, n_replicas: int) -> Iterator[Array]:
         yield by_chain(block.state, name, block.last - block.first, n_replicas)
 
 
-def are_possible(blocks: "list[Block]") -> bool:
+def are_valid(blocks: "list[Block]") -> bool:
     """Whether numbers that the engine turns into places in memory, or counts up from, are such as it makes itself."""
     for block in blocks:
-        coordinate, marks = block.state.continuous.rows[XI : XI + 1], block.state.contour.mark
+        coordinate, marks = block.state.continuous.rows[XI : XI + 1], block.state.contour.next_mark
         if not (np.abs(coordinate) <= 1.0).all() or not (marks >= 1).all():
             return False
     return True

@@ -36,9 +36,9 @@ State = dict[str, NDArray[Any]]
 class Accumulator(Protocol):
     """What ``sample`` and ``stream`` need of an accumulator.
 
-    Where numbers of its state are places in memory or end a loop, it also has ``is_possible(state) -> bool``, which a
+    Where numbers of its state are places in memory or end a loop, it also has ``is_valid(state) -> bool``, which a
     checkpoint asks before it goes on with a state from a file. Where steps count that leave no draw, it also has
-    ``come_to(state, step)``, which is told the steps done before the result is asked for; told or not, a state must
+    ``advance_to(state, step)``, which is told the steps done before the result is asked for; told or not, a state must
     then go on to the same bits. On a GPU the toolkit's own take in draws where these are written; any
     other runs on the host, to which draws are then brought.
     """

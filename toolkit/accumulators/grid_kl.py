@@ -338,7 +338,7 @@ class Kl(Gathers):
             "kl": np.full(shape, np.nan),
         }
 
-    def is_possible(self, state: dict[str, NDArray[Any]]) -> bool:
+    def is_valid(self, state: dict[str, NDArray[Any]]) -> bool:
         """Whether a saved state has come to one of the steps of ``at``, or to none or all."""
         return bool(((state["reached"] >= 0) & (state["reached"] <= self.at.size)).all())
 
@@ -358,7 +358,7 @@ class Kl(Gathers):
                 self._look(state, i)
             begin = end
 
-    def come_to(self, state: dict[str, NDArray[Any]], step: int) -> None:
+    def advance_to(self, state: dict[str, NDArray[Any]], step: int) -> None:
         """Look at the cells for each time of ``at`` up to ``step``, the last draw before which has come."""
         for i in range(int(state["reached"][0]), int(np.searchsorted(self.at, step, side="right"))):
             self._look(state, i)

@@ -216,7 +216,7 @@ class BatchMeans(Gathers):
             "sums": np.zeros((n_chains, room, dim)),
         }
 
-    def is_possible(self, state: dict[str, NDArray[Any]]) -> bool:
+    def is_valid(self, state: dict[str, NDArray[Any]]) -> bool:
         """Whether a saved state has its draws in batches that there is room for."""
         draws, length = state["draws"], state["length"]
         return bool((draws >= 0).all() and (length >= 1).all() and (draws // length <= 2 * self.n_batches).all())

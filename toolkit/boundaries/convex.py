@@ -349,11 +349,11 @@ def nearest_within(dim: int, n_flat: int, n_balls: int) -> Callable[..., None]:
     return look_nearest
 
 
-def look_nowhere(position, foot, outside, real, whole):
+def everywhere_inside(position, foot, outside, real, whole):
     """A domain without an edge: every lane is inside."""
     outside[:] = 0.0
 
 
 def no_domain(dim: int) -> Domain:
     """All of space."""
-    return Domain("all of space", dim, look_nowhere, np.zeros(0), np.zeros(0, np.int32)).compiled()
+    return Domain("all of space", dim, everywhere_inside, np.zeros(0), np.zeros(0, np.int32)).compiled()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._compiler.argument_pack import call
+from .._compiler.argument_pack import call_part
 from .._compiler.decorators import kernel
 from ..errors import check_choice, check_count, check_number
 from ..maths.elementary import fma, select
@@ -141,7 +141,7 @@ def reflect_lanes(look, at_look, moved, max_bounces):
     for lane in range(lanes):
         outside[lane] = 1.0
     for bounce in range(max_bounces + 1):
-        call(look, at_look)
+        call_part(look, at_look)
         lost = 0
         for lane in range(lanes):
             lost += int(outside[lane] != 0.0)
@@ -185,7 +185,7 @@ def reject_lanes(look, at_look, moved):
     dim, lanes = position.shape
     for lane in range(lanes):
         outside[lane] = 1.0
-    call(look, at_look)
+    call_part(look, at_look)
     for lane in range(lanes):
         bounces[lane] += np.int64(outside[lane] != 0.0)
     for d in range(dim):

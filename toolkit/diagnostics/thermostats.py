@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.record import RunRecord, Trace
+from .._engine.record import RunRecord, Trace, check_run
 from ..errors import check_array, check_count, check_instance, check_room
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering
@@ -96,7 +96,7 @@ def running_average(values: Any) -> Array:
 
 def coupled_trace(run: RunRecord) -> Trace:
     """The trace of a run with continuous tempering. Raises TypeError or ValueError where there is none."""
-    check_instance("run", run, RunRecord)
+    check_run(run)
     coupled(run.sampler)
     if run.trace is None:
         raise ValueError("run must have a trace, got None; give trace_every to sample")

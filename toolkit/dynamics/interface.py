@@ -41,7 +41,7 @@ class Dynamics(NamedTuple):
                 f"move of dynamics {self.name!r} must take the {takes} arguments of signatures.DYNAMICS, the last of "
                 f"them `changes`; it takes {given.co_argcount}"
             )
-        return compile_part(bound(self.move), DYNAMICS, handed=True)
+        return compile_part(bound(self.move), DYNAMICS, packed=True)
 
     def memory_rows(self, dim: int) -> list[tuple[str, float]]:
         """Name and first value of every row of memory, in ``dim`` dimensions."""

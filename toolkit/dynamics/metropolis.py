@@ -7,10 +7,10 @@ from numba import types, uint64
 
 from .._compiler.block_rows import (
     EXTENDED,
-    HEAT,
     LENGTH,
     POTENTIAL,
     PROPOSED,
+    SQRT_TEMPERATURE,
     STEP_SIZE,
     TEMPERATURE,
     WEIGHT,
@@ -22,7 +22,7 @@ from ..maths.philox import ACCEPT, TRAJECTORY, WORD, random_bits, uniform_pair
 from .interface import Dynamics
 
 
-def move_not(lanes, memory, parameters, changes):
+def no_move(lanes, memory, parameters, changes):
     """Nothing: the engine moves by ``metropolis_step.propose``."""
 
 
@@ -34,7 +34,7 @@ def mala() -> Dynamics:
     and continuous tempering. The test needs the exact energy, so gradient noise is refused.
     Source: Roberts & Tweedie (1996); here as ``hmc`` with one leapfrog of length √(2h), which is the same.
     """
-    return Dynamics("mala", move_not, has_momentum=True, gradients=2, leapfrogs=1)
+    return Dynamics("mala", no_move, has_momentum=True, gradients=2, leapfrogs=1)
 
 
 def hmc(*, n_leapfrogs: int = 10, random_length: bool = True) -> Dynamics:
@@ -50,7 +50,7 @@ def hmc(*, n_leapfrogs: int = 10, random_length: bool = True) -> Dynamics:
     count = check_count("n_leapfrogs", n_leapfrogs, at_least=1, below=2**31)
     varies = check_flag("random_length", random_length)
     return Dynamics(
-        "hmc", move_not, has_momentum=True, gradients=count + 1, leapfrogs=count, random_length=varies
+        "hmc", no_move, has_momentum=True, gradients=count + 1, leapfrogs=count, random_length=varies
     )  # fmt: skip
 
 
@@ -82,17 +82,17 @@ def begin_trajectory(state, is_mala, keeps, changes):
     LENGTH ← the leapfrog's own, and HEAT ← √T, where ``changes``. keeps: the noise becomes the gradient.
     """
     position, momentum, gradient, noise, rows = state.position, state.momentum, state.gradient, state.noise, state.rows
-    potential, start, length, heat = rows[POTENTIAL], rows[EXTENDED], rows[LENGTH], rows[HEAT]
+    potential, start, length, sqrt_temperature = rows[POTENTIAL], rows[EXTENDED], rows[LENGTH], rows[SQRT_TEMPERATURE]
     if changes > 1:
         for lane in range(start.size):
             length[lane] = math.sqrt(2.0 * rows[STEP_SIZE, lane]) if is_mala else rows[STEP_SIZE, lane]
-            heat[lane] = math.sqrt(rows[TEMPERATURE, lane])
+            sqrt_temperature[lane] = math.sqrt(rows[TEMPERATURE, lane])
     for lane in range(start.size):
         start[lane] = potential[lane]
     for d in range(position.shape[0]):
         x, p, slope, normal = position[d], momentum[d], gradient[d], noise[d]
         for lane in range(start.size):
-            fresh = heat[lane] * normal[lane]
+            fresh = sqrt_temperature[lane] * normal[lane]
             start[lane] = fma(0.5 * fresh, fresh, start[lane])
             kicked = fma(-0.5 * length[lane], slope[lane], fresh)
             p[lane] = kicked

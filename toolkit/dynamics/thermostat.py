@@ -11,7 +11,7 @@ from .underdamped import kick_and_drift
 
 
 @inlined
-def heat_thermostat(momentum, thermostat, total, gain, temperature, coupling):
+def advance_thermostat(momentum, thermostat, total, gain, temperature, coupling):
     """Half a step of z ← z + λ²h ((1 − λ²z/2) |p|²/D − T)/γ in every lane; ``total`` (lane,) is scratch."""
     dim, lanes = momentum.shape
     for lane in range(lanes):
@@ -20,13 +20,13 @@ def heat_thermostat(momentum, thermostat, total, gain, temperature, coupling):
         for lane in range(lanes):
             total[lane] = fma(momentum[d, lane], momentum[d, lane], total[lane])
     if dim & (dim - 1) == 0:  # a power of two, by which to multiply is as exact as to divide, and quicker
-        push_thermostat(thermostat, total, gain, temperature, coupling, float(dim), True)
+        update_thermostat(thermostat, total, gain, temperature, coupling, float(dim), True)
     else:
-        push_thermostat(thermostat, total, gain, temperature, coupling, float(dim), False)
+        update_thermostat(thermostat, total, gain, temperature, coupling, float(dim), False)
 
 
 @inlined
-def push_thermostat(thermostat, total, gain, temperature, coupling, dim, by_share):
+def update_thermostat(thermostat, total, gain, temperature, coupling, dim, by_share):
     """z ← z + gain ((1 − λ²z/2) total/D − T), but where T is 0; by_share: by multiplying by 1/D."""
     share = 1.0 / dim
     for lane in range(thermostat.size):
@@ -72,14 +72,14 @@ def set_keep(keep, thermostat, temperature, coupling, friction):
 
 
 def move_nose_hoover(lanes, memory, parameters, changes):
-    """z by ``heat_thermostat``, p ← (1 − λ²z) p − √h λ∇U + λ √(2cT) ξ, x ← x + √h p, and z again."""
+    """z by ``advance_thermostat``, p ← (1 − λ²z) p − √h λ∇U + λ √(2cT) ξ, x ← x + √h p, and z again."""
     thermostat, rows = memory[0], Rows(memory[1], memory[2], memory[3], memory[4], memory[5])
     momentum, temperature, coupling = lanes.momentum, lanes.temperature, lanes.coupling
     note_changes(lanes, rows, parameters, changes)
-    heat_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
+    advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
     set_keep(rows.keep, thermostat, temperature, coupling, parameters[0])
     kick_and_drift(lanes.position, momentum, lanes.gradient, lanes.noise, rows.root, rows.keep, rows.kick)
-    heat_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
+    advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
 
 
 def move_nose_hoover_by_coordinate(lanes, memory, parameters, changes):
@@ -91,12 +91,12 @@ def move_nose_hoover_by_coordinate(lanes, memory, parameters, changes):
     for d in range(dim):
         row, thermostat = slice(d, d + 1), memory[d]
         momentum = lanes.momentum[row]
-        heat_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
+        advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
         set_keep(rows.keep, thermostat, temperature, coupling, parameters[0])
         kick_and_drift(
             lanes.position[row], momentum, lanes.gradient[row], lanes.noise[row], rows.root, rows.keep, rows.kick
         )
-        heat_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
+        advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
 
 
 def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: bool = False) -> Dynamics:

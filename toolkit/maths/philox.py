@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import uint64
 
-from .._compiler.decorators import apart, inlined
+from .._compiler.decorators import inlined, noinline
 from .elementary import from_bits, log_of_normal, select, sincos_bounded_turns
 
 # What a draw is for. Each purpose is its own stream; a number, once given, keeps its meaning.
@@ -90,21 +90,21 @@ def normal_pair(seed, chain, replica, step, purpose, index):
     return box_muller(u, turns)
 
 
-@apart
+@noinline
 def fill_uniforms(first, second, seed, chain, replica, step, purpose, index):
     """Fill ``first`` and ``second`` (lane,) with uniforms; ``chain`` and ``replica`` (lane,) say whose they are."""
     for lane in range(first.size):
         first[lane], second[lane] = uniform_pair(seed, chain[lane], replica[lane], step, purpose, index)
 
 
-@apart
+@noinline
 def to_normals(first, second):
     """Standard normals in place of uniforms. A loop of its own, as one of all steps to a normal waits for itself."""
     for lane in range(first.size):
         first[lane], second[lane] = box_muller(first[lane], second[lane])
 
 
-@apart
+@noinline
 def fill_normals(out, seed, chain, replica, step, purpose):
     """Fill ``out`` (dim, lane) with standard normals; ``chain`` and ``replica`` (lane,) say whose they are."""
     dim, lanes = out.shape
@@ -119,7 +119,7 @@ def fill_normals(out, seed, chain, replica, step, purpose):
         to_normals(first, second)
 
 
-@apart
+@noinline
 def fill_signs(out, seed, chain, replica, step, purpose):
     """Fill ``out`` (dim, lane) with 1 and −1, the signs of what ``fill_normals`` would draw: their angle has them."""
     dim, lanes = out.shape

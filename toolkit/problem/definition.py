@@ -36,7 +36,7 @@ class Domain(NamedTuple):
 
     def compiled(self) -> "Domain":
         """The domain with its function compiled for the engine."""
-        return self._replace(look=compile_part(bound(self.look), DOMAIN, handed=True))
+        return self._replace(look=compile_part(bound(self.look), DOMAIN, packed=True))
 
     def look_for(self, boundary: str) -> Callable[..., None]:
         """The uncompiled function that a boundary of this kind needs; the one for points to mirror in serves most."""
@@ -163,9 +163,9 @@ class Truth(Protocol):
 def compile_block(function: Callable[..., None]) -> Any:
     """A target's block function compiled, without reference counts on arrays where it can do without."""
     try:
-        return compile_part(function, TARGET, handed=True)
+        return compile_part(function, TARGET, packed=True)
     except NumbaError:
-        return compile_part(function, TARGET, allocates=True, handed=True)
+        return compile_part(function, TARGET, allocates=True, packed=True)
 
 
 def check_points(points: Any, dim: int) -> Array:

@@ -91,8 +91,10 @@ class Sampler:
     @property
     def gradients_per_step(self) -> int:
         """Gradient evaluations per chain and step; the mean where trajectories have random lengths."""
-        keeps_ends = self.dynamics.leapfrogs > 0 and not self.is_weighted  # as ``metropolis_step.keeps_ends``
-        return (self.dynamics.gradients - keeps_ends) * self.n_replicas
+        reuses_trajectory_end = (
+            self.dynamics.leapfrogs > 0 and not self.is_weighted
+        )  # as ``metropolis_step.reuses_trajectory_end``
+        return (self.dynamics.gradients - reuses_trajectory_end) * self.n_replicas
 
     @property
     def correction(self) -> float:

@@ -6,7 +6,7 @@ from .._compiler.block_rows import CONTINUOUS, CONTOUR, EXCHANGE, NO_TEMPERING, 
 from .continuous import ContinuousTempering, continuous_tempering, temper_by_coupling
 from .contour_tempering import Contour, Partition, contour, step_decay, temper_by_contour
 from .exchange import ReplicaExchange, adapted_correction, estimated_correction, replica_exchange, temper_by_exchange
-from .interface import temper_not
+from .interface import no_tempering
 from .stein_particles import Stein, stein, temper_by_stein
 
 Tempering = ReplicaExchange | Contour | ContinuousTempering | Stein
@@ -28,7 +28,7 @@ __all__ = [
 
 
 TEMPERS: dict[int, Callable[..., None]] = {
-    NO_TEMPERING: temper_not,
+    NO_TEMPERING: no_tempering,
     EXCHANGE: temper_by_exchange,
     CONTOUR: temper_by_contour,
     CONTINUOUS: temper_by_coupling,

@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 
 from .._compiler import signatures as s
 from .._compiler.block_rows import (
-    ADDED,
     BIN,
-    BOTTOM,
-    LEFT,
+    ENTRY,
     LOG_PSI,
+    LOG_THETA,
     LOG_WEIGHT,
     MULTIPLIER,
+    NEXT_SCALE,
     NOISY_ENERGY,
     PLACE,
     SHARE,
     STEP_SIZE,
     TEMPERATURE,
-    TOP,
+    THETA_BELOW,
 )
-from .._compiler.decorators import apart, inlined, kernel
+from .._compiler.decorators import inlined, kernel, noinline
 from ..errors import check_choice, check_count, check_flag, check_number
 from ..maths.elementary import exp, fma, larger, log_of_normal, power, select, smaller
 from .interface import scale_gradients
@@ -132,11 +132,11 @@ class ContourState(NamedTuple):
     scale: NDArray[np.float64]  # (chain,)
     # (chain, bin): θ where the steps since the end of burn-in were a power of 2, the last one and the one before:
     # marks that do not depend on where the run is to end.
-    late: NDArray[np.float64]
-    early: NDArray[np.float64]
+    theta_at_mark: NDArray[np.float64]
+    theta_before: NDArray[np.float64]
     # (3, chain): energies looked at since the end of burn-in below the partition, above it, and in all
     outside: NDArray[np.int64]
-    mark: NDArray[np.int64]  # (chain,): the steps since the end of burn-in at which θ is kept next
+    next_mark: NDArray[np.int64]  # (chain,): the steps since the end of burn-in at which θ is kept next
 
 
 CONTOUR_STATE = types.NamedTuple((s.MATRIX, s.FLOATS, s.MATRIX, s.MATRIX, s.COUNTS, s.INTEGERS), ContourState)
@@ -151,10 +151,10 @@ def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
     return ContourState(
         table=np.zeros((n_chains, 2 * bins)),
         scale=np.ones(n_chains),
-        late=np.zeros((n_chains, bins)),
-        early=np.zeros((n_chains, bins)),
+        theta_at_mark=np.zeros((n_chains, bins)),
+        theta_before=np.zeros((n_chains, bins)),
         outside=np.zeros((3, n_chains), np.int64),
-        mark=np.ones(n_chains, np.int64),
+        next_mark=np.ones(n_chains, np.int64),
     )
 
 
@@ -221,7 +221,7 @@ def visits_of(state: ContourState) -> NDArray[np.int64]:
 MOST_LOST = 4.0  # nats: moves by the multiplied gradient would be accepted in 1 of 50 tests or less
 
 
-@apart
+@noinline
 def nearest_visited(table, j):
     """The visited bin nearest to ``j``, the lower one of two; −1 where none has been visited."""
     n_bins = table.size // 2
@@ -238,8 +238,8 @@ class Levels(NamedTuple):
 
     place: Any  # the energy in units of bins from u_min
     bins: Any  # its bin, from 0
-    top: Any  # log Ψ at the bin's upper end
-    bottom: Any  # Ψ at its lower one
+    log_theta: Any  # log Ψ at the bin's upper end
+    theta_below: Any  # Ψ at its lower one
     multiplier: Any  # of the gradient
     log_psi: Any
     log_weight: Any  # the logarithm whose multiples weigh draws and steps: log Ψ, or the bin's log θ
@@ -249,14 +249,14 @@ class Shares(NamedTuple):
     """What one step adds to θ: a lane's share of it, that in the table's units, and the scale that is left."""
 
     share: Any  # (lane,)
-    added: Any  # (lane,)
-    left: Any  # (chain,) of (lane,)
+    entry: Any  # (lane,)
+    next_scale: Any  # (chain,) of (lane,)
 
 
 @kernel
-def flatten(energy, temperature, levels, state, parameters, n_chains, n_replicas):
+def contour_multiplier(energy, temperature, levels, state, parameters, n_chains, n_replicas):
     """The gradient's multiplier and log Ψ of every lane at ``energy``, and what led there, into ``levels``."""
-    place, bins, top, bottom = levels.place, levels.bins, levels.top, levels.bottom
+    place, bins, log_theta, theta_below = levels.place, levels.bins, levels.log_theta, levels.theta_below
     multiplier, log_psi, log_weight = levels.multiplier, levels.log_psi, levels.log_weight
     u_min, width, zeta = parameters[U_MIN], parameters[WIDTH], parameters[ZETA]
     interpolated = parameters[INTERPOLATED] != 0.0
@@ -267,21 +267,21 @@ def flatten(energy, temperature, levels, state, parameters, n_chains, n_replicas
         number = select(number > 0.0, number, 0.0)
         place[lane] = where
         bins[lane] = select(number < highest, number, highest)
-        top[lane] = 1.0
-        bottom[lane] = 1.0
-    read_masses(bins, top, bottom, state.table, state.scale, n_chains, n_replicas)
+        log_theta[lane] = 1.0
+        theta_below[lane] = 1.0
+    read_masses(bins, log_theta, theta_below, state.table, state.scale, n_chains, n_replicas)
     for lane in range(energy.size):
-        log_top = log_of_normal(top[lane])
-        log_bottom = log_of_normal(select(place[lane] < highest + 1.0, bottom[lane], top[lane]))
-        rise = log_top - log_bottom
-        top[lane] = log_top
+        log_theta_here = log_of_normal(log_theta[lane])
+        log_theta_below = log_of_normal(select(place[lane] < highest + 1.0, theta_below[lane], log_theta[lane]))
+        rise = log_theta_here - log_theta_below
+        log_theta[lane] = log_theta_here
         multiplier[lane] = 1.0 + zeta * temperature[lane] * rise / width
-        log_psi[lane] = log_top - (bins[lane] + 1.0 - place[lane]) * rise
-        log_weight[lane] = select(interpolated, log_psi[lane], log_top)
+        log_psi[lane] = log_theta_here - (bins[lane] + 1.0 - place[lane]) * rise
+        log_weight[lane] = select(interpolated, log_psi[lane], log_theta_here)
 
 
-@apart
-def read_masses(bins, top, bottom, table, scale, n_chains, n_replicas):
+@noinline
+def read_masses(bins, log_theta, theta_below, table, scale, n_chains, n_replicas):
     """top, bottom ← Ψ at the two ends of each lane's bin: θ of the bin and of the one below, where it was visited."""
     for r in range(n_replicas):
         for c in range(n_chains):
@@ -290,14 +290,14 @@ def read_masses(bins, top, bottom, table, scale, n_chains, n_replicas):
             below = max(here - 1, 0)
             mass = table[c, uint64(2 * here)]
             if table[c, uint64(2 * here + 1)] > 0.0:
-                slopes = table[c, uint64(2 * below + 1)] > 0.0
-                top[lane] = scale[c] * mass
-                bottom[lane] = scale[c] * select(slopes, table[c, uint64(2 * below)], mass)
+                has_slope = table[c, uint64(2 * below + 1)] > 0.0
+                log_theta[lane] = scale[c] * mass
+                theta_below[lane] = scale[c] * select(has_slope, table[c, uint64(2 * below)], mass)
             else:
                 nearest = nearest_visited(table[c], here)
                 if nearest >= 0:
-                    top[lane] = scale[c] * table[c, 2 * nearest]
-                    bottom[lane] = top[lane]
+                    log_theta[lane] = scale[c] * table[c, 2 * nearest]
+                    theta_below[lane] = log_theta[lane]
 
 
 @inlined
@@ -305,13 +305,13 @@ def levels_of(state, multiplier):
     """The rows in which the engine keeps a block's levels."""
     rows, masses = state.rows, state.masses
     return Levels(
-        rows[PLACE], rows[BIN], masses[TOP], masses[BOTTOM], multiplier, rows[LOG_PSI], rows[LOG_WEIGHT]
+        rows[PLACE], rows[BIN], masses[LOG_THETA], masses[THETA_BELOW], multiplier, rows[LOG_PSI], rows[LOG_WEIGHT]
     )  # fmt: skip
 
 
 @inlined
-def flatten_block(energy, multiplier, state, numbers, parameters):
-    """``flatten`` of the rows where the engine keeps them; inlined, as a block is large to pass.
+def find_multipliers(energy, multiplier, state, numbers, parameters):
+    """``contour_multiplier`` of the rows where the engine keeps them; inlined, as a block is large to pass.
 
     Under a Metropolis test the gradient must not be multiplied yet, and a multiplier m with h (m − 1)² |∇U|²/(4T) >
     ``MOST_LOST`` becomes 1: a step of √(2hT) back against the excess drift has the logarithm of its probability density
@@ -319,7 +319,9 @@ def flatten_block(energy, multiplier, state, numbers, parameters):
     """
     rows = state.rows
     levels = levels_of(state, multiplier)
-    flatten(energy, rows[TEMPERATURE], levels, state.contour, parameters, numbers.n_chains, numbers.n_replicas)
+    contour_multiplier(
+        energy, rows[TEMPERATURE], levels, state.contour, parameters, numbers.n_chains, numbers.n_replicas
+    )
     if numbers.leapfrogs > 0:
         # A bin that is not left gains θ at every step, and its slope with it: the gradient times that slope would throw
         # proposals ever further away, and no energy that θ takes off the other bins would make up for it.
@@ -342,56 +344,56 @@ SMALLEST_REST = 1e-16  # what a step leaves of θ, also where ω c = 1
 
 
 @inlined
-def learn(levels, shares, state, parameters, step, n_chains, n_replicas):
+def update_theta(levels, shares, state, parameters, step, n_chains, n_replicas):
     """One step of stochastic approximation, θ ← θ + ω/P Σ_p c_p (e_{J_p} − θ); ``shares`` is scratch.
 
     Only the visited entries and the common scale change, so the cost does not grow with the number of bins.
     """
-    bins, place, log_top, log_weight = levels.bins, levels.place, levels.top, levels.log_weight
-    share, added, left = shares.share, shares.added, shares.left
+    bins, place, log_theta_here, log_weight = levels.bins, levels.place, levels.log_theta, levels.log_weight
+    share, entry, next_scale = shares.share, shares.entry, shares.next_scale
     omega = parameters[OMEGA_GAIN] / (power(float(step + 1), parameters[OMEGA_EXPONENT]) + parameters[OMEGA_OFFSET])
     omega = smaller(omega, parameters[OMEGA_CAP]) / n_replicas
     zeta, rest, n_bins = parameters[ZETA], parameters[FIELD_POWER], state.table.shape[1] // 2
     beyond = float(n_bins)
     learns = step < parameters[LEARN_UNTIL]
     for lane in range(share.size):
-        field = zeta * log_weight[lane] if rest == 0.0 else fma(zeta, log_weight[lane], rest * log_top[lane])
+        field = zeta * log_weight[lane] if rest == 0.0 else fma(zeta, log_weight[lane], rest * log_theta_here[lane])
         inside = (place[lane] >= 0.0) & (place[lane] < beyond)  # false for nan: a lane that has diverged
         share[lane] = omega * exp(field)
         share[lane] = select(inside & learns, share[lane], 0.0)
     if step >= parameters[COUNT_FROM]:
         count_outside(state, place, beyond, n_chains, n_replicas)
-    divide_shares(share, added, left, state.scale, n_chains, n_replicas)
-    teach(bins, share, added, left, state.table, state.scale, n_chains, n_replicas)
+    divide_shares(share, entry, next_scale, state.scale, n_chains, n_replicas)
+    add_visits(bins, share, entry, next_scale, state.table, state.scale, n_chains, n_replicas)
     sampled = step + 1 - np.int64(parameters[COUNT_FROM])
-    if sampled >= state.mark[0]:  # the first step that learns since then
+    if sampled >= state.next_mark[0]:  # the first step that learns since then
         for c in range(n_chains):
-            while state.mark[c] <= sampled:
-                state.mark[c] *= 2
+            while state.next_mark[c] <= sampled:
+                state.next_mark[c] *= 2
             for j in range(n_bins):
-                state.early[c, j] = state.late[c, j]
-                state.late[c, j] = state.scale[c] * state.table[c, 2 * j]
+                state.theta_before[c, j] = state.theta_at_mark[c, j]
+                state.theta_at_mark[c, j] = state.scale[c] * state.table[c, 2 * j]
 
 
 @inlined
-def divide_shares(share, added, left, scale, n_chains, n_replicas):
+def divide_shares(share, entry, next_scale, scale, n_chains, n_replicas):
     """left (chain) ← the scale that a step leaves; added (lane) ← what its shares of θ are in the table's units."""
     for c in range(n_chains):
-        left[c] = 0.0
+        next_scale[c] = 0.0
     for r in range(n_replicas):
         own = share[r * n_chains : (r + 1) * n_chains]
         for c in range(n_chains):
-            left[c] += own[c]
+            next_scale[c] += own[c]
     for c in range(n_chains):
-        left[c] = scale[c] * larger(1.0 - left[c], SMALLEST_REST)
+        next_scale[c] = scale[c] * larger(1.0 - next_scale[c], SMALLEST_REST)
     for r in range(n_replicas):
-        own, divided = share[r * n_chains : (r + 1) * n_chains], added[r * n_chains : (r + 1) * n_chains]
+        own, divided = share[r * n_chains : (r + 1) * n_chains], entry[r * n_chains : (r + 1) * n_chains]
         for c in range(n_chains):
-            divided[c] = own[c] / left[c]
+            divided[c] = own[c] / next_scale[c]
 
 
-@apart
-def teach(bins, share, added, left, table, scale, n_chains, n_replicas):
+@noinline
+def add_visits(bins, share, entry, next_scale, table, scale, n_chains, n_replicas):
     """Put what a step adds into the table, and what it leaves of the scale into its place."""
     for r in range(n_replicas):
         for c in range(n_chains):
@@ -399,37 +401,37 @@ def teach(bins, share, added, left, table, scale, n_chains, n_replicas):
             if share[lane] > 0.0:
                 visits = uint64(2 * int(bins[lane]) + 1)
                 if table[c, visits] == 0.0:
-                    open_bin(table, scale, c, int(bins[lane]))
-                    left[c] = 0.0
+                    initialise_bin(table, scale, c, int(bins[lane]))
+                    next_scale[c] = 0.0
                 table[c, visits] += 1.0
     ends = 0
     for c in range(n_chains):
-        ends += int(left[c] < SMALLEST_SCALE)
+        ends += int(next_scale[c] < SMALLEST_SCALE)
     if ends > 0:
         for c in range(n_chains):
-            if left[c] == 0.0:
-                divide_again(share, added, left, scale, c, n_chains, n_replicas)
+            if next_scale[c] == 0.0:
+                divide_again(share, entry, next_scale, scale, c, n_chains, n_replicas)
     for r in range(n_replicas):
         for c in range(n_chains):
             lane = r * n_chains + c
-            table[c, uint64(2 * int(bins[lane]))] += added[lane]
+            table[c, uint64(2 * int(bins[lane]))] += entry[lane]
     for c in range(n_chains):
-        scale[c] = left[c]
+        scale[c] = next_scale[c]
     if ends > 0:
         for c in range(n_chains):
             if scale[c] < SMALLEST_SCALE:
                 rescale(table, scale, c)
 
 
-@apart
-def divide_again(share, added, left, scale, c, n_chains, n_replicas):
+@noinline
+def divide_again(share, entry, next_scale, scale, c, n_chains, n_replicas):
     """``divide_shares`` of one chain, whose scale has changed."""
-    left[c] = 0.0
+    next_scale[c] = 0.0
     for r in range(n_replicas):
-        left[c] += share[r * n_chains + c]
-    left[c] = scale[c] * larger(1.0 - left[c], SMALLEST_REST)
+        next_scale[c] += share[r * n_chains + c]
+    next_scale[c] = scale[c] * larger(1.0 - next_scale[c], SMALLEST_REST)
     for r in range(n_replicas):
-        added[r * n_chains + c] = share[r * n_chains + c] / left[c]
+        entry[r * n_chains + c] = share[r * n_chains + c] / next_scale[c]
 
 
 @inlined
@@ -444,7 +446,7 @@ def count_outside(state, place, beyond, n_chains, n_replicas):
             seen[c] += 1
 
 
-@apart
+@noinline
 def rescale(table, scale, c):
     """Bring the scale of chain ``c`` back to 1."""
     for j in range(table.shape[1] // 2):
@@ -453,8 +455,8 @@ def rescale(table, scale, c):
     scale[c] = 1.0
 
 
-@apart
-def open_bin(table, scale, c, j):
+@noinline
+def initialise_bin(table, scale, c, j):
     """Give the bin ``j`` of chain ``c`` the θ of the nearest visited bin, and let θ sum to 1 as before."""
     nearest = nearest_visited(table[c], j)
     if nearest < 0:
@@ -471,9 +473,9 @@ def temper_by_contour(state, numbers, parameters, step, samples, changes):
         place = rows[PLACE]
         for lane in range(place.size):
             place[lane] = select(state.status[lane] == 0, place[lane], math.nan)  # the diverged teach nothing
-        shares = Shares(masses[SHARE], masses[ADDED], masses[LEFT])
+        shares = Shares(masses[SHARE], masses[ENTRY], masses[NEXT_SCALE])
         levels = levels_of(state, rows[MULTIPLIER])
-        learn(levels, shares, state.contour, parameters, step, numbers.n_chains, numbers.n_replicas)
+        update_theta(levels, shares, state.contour, parameters, step, numbers.n_chains, numbers.n_replicas)
     if numbers.leapfrogs > 0:  # the Metropolis test compares energies that one θ has flattened
-        flatten_block(rows[NOISY_ENERGY], rows[MULTIPLIER], state, numbers, parameters)
+        find_multipliers(rows[NOISY_ENERGY], rows[MULTIPLIER], state, numbers, parameters)
     scale_gradients(state, rows[MULTIPLIER])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._compiler import signatures as s
 from .._compiler.block_rows import ALIVE, ENERGY, LOG_WEIGHT, PLACE, POTENTIAL, STEP_SIZE, TEMPERATURE, WEIGHT
-from .._compiler.decorators import apart, inlined, kernel
+from .._compiler.decorators import inlined, kernel, noinline
 from ..errors import check_choice, check_count, check_flag, check_number
 from ..maths.elementary import exp, fma, power, select
 from ..maths.philox import ENERGY_NOISE, SWAP, normal_pair, uniform_pair
@@ -177,7 +177,7 @@ class ExchangeState(NamedTuple):
     attempted: NDArray[np.int64]  # (pair, chain), since the end of burn-in
     accepted: NDArray[np.int64]  # (pair, chain)
     correction: NDArray[np.float64]  # (pair, chain)
-    rests: NDArray[np.float64]  # (pair, chain): 1 where the pair has swapped in this window
+    swapped_in_window: NDArray[np.float64]  # (pair, chain): 1 where the pair has swapped in this window
     walker: NDArray[np.int64]  # (lane,): which of the first states has come to this rung
     last_end: NDArray[np.int64]  # (lane,): 1 where its walker last met the coldest rung, 2 the hottest, 0 neither
     round_trips: NDArray[np.int64]  # (chain,), of all walkers, coldest → hottest → coldest, since the end of burn-in
@@ -199,7 +199,7 @@ def exchange_state(
         attempted=np.zeros((pairs, n_chains), np.int64),
         accepted=np.zeros((pairs, n_chains), np.int64),
         correction=np.full((pairs, n_chains), start),
-        rests=np.zeros((pairs, n_chains)),
+        swapped_in_window=np.zeros((pairs, n_chains)),
         walker=replica[:lanes].astype(np.int64),
         last_end=(replica[:lanes] == 0).astype(np.int64),
         round_trips=np.zeros(n_chains if exchange else 0, np.int64),
@@ -209,44 +209,44 @@ def exchange_state(
 # What changes places in a swap, and how momenta are fitted to the temperature of their new rung.
 
 # Rows of what swaps take of a lane's rung; the last is scratch for what differs by pair or coordinate.
-COLDNESS, HALF_KICK, HEAT, HEAT_OF_PAIR, RUNG_ROWS = range(5)
+BETA, HALF_KICK, MOMENTUM_SCALE, PAIR_MOMENTUM_SCALE, RUNG_ROWS = range(5)
 
 
 @kernel
 def find_rungs(rungs, step_size, temperature, n_chains, has_momentum):
     """rungs (RUNG_ROWS, lane) ← 1/T, half a kick √h/2, and √(T/T') where T' is the temperature of the rung below."""
-    coldness, half_kick, heat = rungs[COLDNESS], rungs[HALF_KICK], rungs[HEAT]
+    beta, half_kick, scale = rungs[BETA], rungs[HALF_KICK], rungs[MOMENTUM_SCALE]
     for lane in range(temperature.size):
-        coldness[lane] = 1.0 / temperature[lane]
+        beta[lane] = 1.0 / temperature[lane]
     if has_momentum:
         for lane in range(temperature.size):
             half_kick[lane] = 0.5 * math.sqrt(step_size[lane])
         for lane in range(n_chains, temperature.size):
-            heat[lane] = math.sqrt(temperature[lane] / temperature[lane - n_chains])
+            scale[lane] = math.sqrt(temperature[lane] / temperature[lane - n_chains])
 
 
 @inlined
-def find_heat(heat, cold_temperature, hot_temperature, thermostats, d, cold, hot):
+def find_momentum_scale(scale, cold_temperature, hot_temperature, thermostats, d, cold, hot):
     """heat (chain,) ← √ of the hot momenta's variance over the cold's in coordinate d: T/(1 − z/2) under a thermostat.
 
     cold, hot: the slices of the rungs' lanes. Without a thermostat the variance is T.
     """
     if thermostats.shape[0] == 0:
-        for c in range(heat.size):
-            heat[c] = math.sqrt(hot_temperature[c] / cold_temperature[c])
+        for c in range(scale.size):
+            scale[c] = math.sqrt(hot_temperature[c] / cold_temperature[c])
     else:
         row = min(d, thermostats.shape[0] - 1)
         cold_drag, hot_drag = thermostats[row, cold], thermostats[row, hot]
-        for c in range(heat.size):
+        for c in range(scale.size):
             cold_share, hot_share = 1.0 - 0.5 * cold_drag[c], 1.0 - 0.5 * hot_drag[c]
-            cold_heat = cold_temperature[c] / select(cold_share > 0.1, cold_share, 0.1)
-            hot_heat = hot_temperature[c] / select(hot_share > 0.1, hot_share, 0.1)
-            heat[c] = math.sqrt(hot_heat / cold_heat)
+            cold_variance = cold_temperature[c] / select(cold_share > 0.1, cold_share, 0.1)
+            hot_variance = hot_temperature[c] / select(hot_share > 0.1, hot_share, 0.1)
+            scale[c] = math.sqrt(hot_variance / cold_variance)
 
 
 @kernel
 def exchange_momenta(
-    cold_momentum, hot_momentum, cold_gradient, hot_gradient, cold_half, hot_half, heat, swapped
+    cold_momentum, hot_momentum, cold_gradient, hot_gradient, cold_half, hot_half, scale, swapped
 ):  # fmt: skip
     """Exchange momenta where ``swapped`` is not 0, fitted to their heat, with gradients still in their old places.
 
@@ -255,8 +255,8 @@ def exchange_momenta(
     to the other temperature.
     """
     for c in range(cold_momentum.size):
-        upward = fma(-cold_half[c], cold_gradient[c], cold_momentum[c]) * heat[c]
-        downward = fma(-hot_half[c], hot_gradient[c], hot_momentum[c]) / heat[c]
+        upward = fma(-cold_half[c], cold_gradient[c], cold_momentum[c]) * scale[c]
+        downward = fma(-hot_half[c], hot_gradient[c], hot_momentum[c]) / scale[c]
         upward = fma(hot_half[c], cold_gradient[c], upward)
         downward = fma(cold_half[c], hot_gradient[c], downward)
         cold_momentum[c] = select(swapped[c] != 0.0, downward, cold_momentum[c])
@@ -290,19 +290,19 @@ def swap_replicas(state, numbers, parameters, step):
     The rows from PLACE on hold the rungs as ``find_rungs`` leaves them. A lane whose ALIVE is 0 never swaps. WEIGHT and
     POTENTIAL are scratch. Swaps are counted since the end of burn-in.
     """
-    n_chains, n_replicas, rests, swapped = (
+    n_chains, n_replicas, swapped_in_window, swapped = (
         numbers.n_chains,
         numbers.n_replicas,
-        state.exchange.rests,
+        state.exchange.swapped_in_window,
         state.rows[WEIGHT],
     )
     attempt = step // np.int64(parameters[SWAP_EVERY])
     window = np.int64(parameters[WINDOW])
     scheme = np.int64(parameters[SCHEME])
     if attempt % window == 0 and parameters[GATED] != 0.0:
-        for gate in range(rests.shape[0]):
+        for gate in range(swapped_in_window.shape[0]):
             for c in range(n_chains):
-                rests[gate, c] = 0.0
+                swapped_in_window[gate, c] = 0.0
     pair = np.int64(0)
     for cold in range(n_replicas - 1):
         last = n_replicas if scheme == ALL_PAIRS else cold + 2
@@ -318,7 +318,7 @@ def swap_replicas(state, numbers, parameters, step):
                         swapped[c] = select((coin < 0.5) == (cold % 2 == 0), 1.0, 0.0)
                 attempt_pair(state, numbers, parameters, Pair(cold, hot, pair), attempt, step)
             pair += 1
-    turn_round(state.exchange, n_chains, n_replicas, step >= numbers.burn_in)
+    count_round_trips(state.exchange, n_chains, n_replicas, step >= numbers.burn_in)
 
 
 @inlined
@@ -332,8 +332,8 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
     cold = slice(pair.cold * n_chains, (pair.cold + 1) * n_chains)
     hot = slice(pair.hot * n_chains, (pair.hot + 1) * n_chains)
     cold_energy, hot_energy, cold_alive, hot_alive = energy[cold], energy[hot], alive[cold], alive[hot]
-    coldness, hotter = rungs[COLDNESS, cold], rungs[COLDNESS, hot]
-    correction, rests = exchanged.correction[pair.index], exchanged.rests[pair.index]
+    beta, hot_beta = rungs[BETA, cold], rungs[BETA, hot]
+    correction, swapped_in_window = exchanged.correction[pair.index], exchanged.swapped_in_window[pair.index]
     uniform = difference[n_chains : 2 * n_chains]
     noise, threshold, gated = parameters[NOISE], parameters[THRESHOLD], parameters[GATED]
     for c in range(n_chains):
@@ -345,7 +345,7 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
             difference[c] += noise * (a - b)
     if gated != 0.0:
         for c in range(n_chains):
-            swapped[c] *= 1.0 - rests[c]
+            swapped[c] *= 1.0 - swapped_in_window[c]
     if threshold > 0.0:
         for c in range(n_chains):
             uniform[c] = threshold
@@ -353,7 +353,7 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
         draw_for_pair(uniform, seed, chain, pair.index, uint64(step))
     swaps = 0
     for c in range(n_chains):
-        slope = coldness[c] - hotter[c]
+        slope = beta[c] - hot_beta[c]
         exponent = slope * (difference[c] - slope * correction[c])
         tried = swapped[c]
         swaps_here = select(exp(exponent) >= uniform[c], tried, 0.0)
@@ -362,7 +362,7 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
     if parameters[TARGET_RATE] > 0.0 and step < np.int64(parameters[ADAPT_UNTIL]):
         gain = parameters[GAIN] / power(float(attempt), 0.6)
         for c in range(n_chains):
-            slope = coldness[c] - hotter[c]
+            slope = beta[c] - hot_beta[c]
             moved = correction[c] + gain * (swapped[c] - parameters[TARGET_RATE]) / (slope * slope) * difference[c]
             correction[c] = select(moved > 0.0, moved, 0.0)
     if step >= numbers.burn_in:
@@ -374,20 +374,20 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
         return
     if gated != 0.0:
         for c in range(n_chains):
-            rests[c] += swapped[c]
+            swapped_in_window[c] += swapped[c]
     exchange(cold_energy, hot_energy, swapped)
     for d in range(position.shape[0]):
         exchange(position[d, cold], position[d, hot], swapped)
     for d in range(curvature.shape[0]):
         exchange(curvature[d, cold], curvature[d, hot], swapped)
     of_pair = thermostats.shape[0] > 0 or pair.hot > pair.cold + 1
-    heat = rungs[HEAT_OF_PAIR if of_pair else HEAT, hot]
+    scale = rungs[PAIR_MOMENTUM_SCALE if of_pair else MOMENTUM_SCALE, hot]
     for d in range(momentum.shape[0]):
         if of_pair and (d == 0 or thermostats.shape[0] > 1):
-            find_heat(heat, temperature[cold], temperature[hot], thermostats, d, cold, hot)
+            find_momentum_scale(scale, temperature[cold], temperature[hot], thermostats, d, cold, hot)
         exchange_momenta(
             momentum[d, cold], momentum[d, hot], gradient[d, cold], gradient[d, hot], rungs[HALF_KICK, cold],
-            rungs[HALF_KICK, hot], heat, swapped,
+            rungs[HALF_KICK, hot], scale, swapped,
         )  # fmt: skip
     for d in range(position.shape[0]):
         exchange(gradient[d, cold], gradient[d, hot], swapped)
@@ -395,7 +395,7 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
     exchange(exchanged.last_end[cold], exchanged.last_end[hot], swapped)
 
 
-@apart
+@noinline
 def draw_for_pair(uniform, seed, chain, pair, step):
     """uniform (chain,) ← the random numbers by which one step's swaps of one pair are decided."""
     for c in range(uniform.size):
@@ -403,7 +403,7 @@ def draw_for_pair(uniform, seed, chain, pair, step):
 
 
 @inlined
-def turn_round(state, n_chains, n_replicas, counts):
+def count_round_trips(state, n_chains, n_replicas, counts):
     """Note which walkers have met an end of the ladder, and count the round trips completed at the coldest rung."""
     cold, hot = state.last_end[:n_chains], state.last_end[(n_replicas - 1) * n_chains : n_replicas * n_chains]
     for c in range(n_chains):

@@ -3,7 +3,7 @@
 from .._compiler.decorators import inlined
 
 
-def temper_not(state, numbers, parameters, step, samples, changes):
+def no_tempering(state, numbers, parameters, step, samples, changes):
     """No tempering."""
 
 

@@ -93,9 +93,9 @@ def stein_gradients(particles, scratch, bandwidth, n_chains, n_replicas):
     for lane in range(used):
         bandwidths[lane] = 1.0 / bandwidths[lane]
     for shift in range(1, n_replicas // 2 + 1):  # partners r and r + shift modulo P: two straight runs of lanes
-        ahead = shift * n_chains
-        rest = used - ahead
-        runs = ((0, ahead, rest), (rest, 0, ahead))
+        offset = shift * n_chains
+        rest = used - offset
+        runs = ((0, offset, rest), (rest, 0, offset))
         for here, there, count in runs:
             measure(position, weight, here, there, count)
         for lane in range(weight.size):  # padding too: a scalar remainder costs more

@@ -19,7 +19,7 @@ from ..._compiler.disk_cache import cache_stamp
 from ...accumulators.interface import GIVEN, Gathering, Gathers, State
 from ..job import names_on_device
 from . import device
-from .compiling import bare, compile_kernel, inside, lazily, ptx_of
+from .compiling import compile_kernel, inside, lazily, ptx_of, raw_array
 from .device import blocks_of, cuda, launch
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def gathering_kernel(form: Form) -> Callable[..., None]:
         end = last if is_weighted else first
         given = (
             draws.T[own, first:last:stride], weights.T[own, first:end:stride, 0], energies.T[own, first:last:stride, 0],
-            bare(steps), bounds.replicas,
+            raw_array(steps), bounds.replicas,
         )  # fmt: skip
         arguments = (*choose(given), *constants, *view(arrays, own), *add_scratch((away,)))
         take_in(*arguments)
@@ -185,15 +185,15 @@ class DeviceState:
         kept, targets = folded.kept, folded.targets
         self._is_home = False
         bounds = (np.int64(value) for value in (first * kept, last * kept, kept // targets, targets))
-        arrays = device.together(self._arrays[name] for name in self._gathering.state)
-        raws = Raws(*device.together(folded.raws))
+        arrays = device.argument_tuple(self._arrays[name] for name in self._gathering.state)
+        raws = Raws(*device.argument_tuple(folded.raws))
         arguments = (raws, device_steps[first:last], self._constants, arrays, Bounds(*bounds))
         launch(self._kernel, *blocks_of(folded.raws[0].shape[2]), stream, arguments)
 
     def _send(self) -> None:
         """The host's state to the device."""
         constants = self._gathering.constants
-        self._constants = device.together(
+        self._constants = device.argument_tuple(
             np.int64(value) if isinstance(value, int) else device.to_device(value) for value in constants
         )
         for name in self._gathering.state:

@@ -16,9 +16,9 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.core.extending import _Intrinsic
 
-from ..._compiler.argument_pack import laid_down
+from ..._compiler.argument_pack import pack_arguments
 from ..._compiler.decorators import inlined
-from ..._compiler.disk_cache import KeptCode
+from ..._compiler.disk_cache import CodeFile
 from ..._compiler.function_digest import stored_name
 from .device import SIMULATED, cuda
 
@@ -114,7 +114,7 @@ def stamped_cache(function: Callable[..., Any], stamp: str) -> Any:
             return (sig, codegen.magic_tuple(), importlib.metadata.version("numba-cuda"), stamp)
 
     cache = StampedCache(function)
-    cache._cache_file = KeptCode(cache._cache_file)
+    cache._cache_file = CodeFile(cache._cache_file)
     return cache
 
 
@@ -187,7 +187,7 @@ def interpreted(function: Callable[..., Any], inner: frozenset[str]) -> Any:
     known = {name: plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__}
     called = {name: interpreted(value, inner) for name, value in known.items() if is_one_of(value, inner)}
     called |= {name: compiled_call(value) for name, value in known.items() if isinstance(value, _Intrinsic)}
-    called |= {name: itself for name, value in known.items() if value is laid_down}
+    called |= {name: pack_by_value for name, value in known.items() if value is pack_arguments}
     return FunctionType(plain.__code__, {**plain.__globals__, **called}, plain.__name__)
 
 
@@ -196,8 +196,8 @@ def is_one_of(value: Any, names: frozenset[str]) -> bool:
     return isinstance(value, Dispatcher | FunctionType) and stored_name(value) in names
 
 
-def itself(part: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``argument_pack.laid_down`` where calls are by value."""
+def pack_by_value(part: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``argument_pack.pack_arguments`` where calls are by value."""
     return arguments
 
 
@@ -212,14 +212,14 @@ def compiled_call(function: Any) -> Any:
 
 if SIMULATED:
 
-    def bare(array: Any) -> Any:
+    def raw_array(array: Any) -> Any:
         """The NumPy array behind one of the simulator's, which compiled functions take."""
         return array._item._ary
 
 else:
 
     @inlined
-    def bare(array: Any) -> Any:
+    def raw_array(array: Any) -> Any:
         """The array itself; the simulator has another meaning."""
         return array
 

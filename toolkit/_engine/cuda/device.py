@@ -75,7 +75,7 @@ def launch(kernel: Any, blocks: Any, threads: Any, stream: Any, arguments: tuple
     configured(*arguments)
 
 
-def together(arrays: Iterable[Any]) -> tuple[Any, ...]:
+def argument_tuple(arrays: Iterable[Any]) -> tuple[Any, ...]:
     """Arrays of the device as one argument of a kernel, who sees them bare, as the simulator would not."""
     return tuple(array._ary if SIMULATED and not np.isscalar(array) else array for array in arrays)
 

@@ -147,7 +147,7 @@ class DeviceEngine:
         tables = (np.zeros(0), np.zeros(0, np.int32)) if domain is None else (domain.real, domain.whole)
         own = problem.target.parameters.astype(kinds.target), np.array(sampler.dynamics.parameters, self._real)
         arrays: list[Array] = [*own, tempering_parameters, *tables]
-        given = Tables(*device.together(device.to_device(values) for values in arrays))
+        given = Tables(*device.argument_tuple(device.to_device(values) for values in arrays))
         self._given = (Scalars(*scalars), given)
         self._exports = self._make_exports(job)
         self._free = device.free_memory() - self._gathering.n_bytes
@@ -180,9 +180,9 @@ class DeviceEngine:
 
     def _arguments(self, first: int, plan: tuple[Any, ...]) -> tuple[Any, ...]:
         """The kernel's arguments for steps from ``first`` on; plan: two factors and two slots of each."""
-        written = Written(*device.together(export.raw for export in self._exports))
-        stored = Stored(*device.together(self._state.arrays))
-        return (*self._given, Plan(np.int64(first), *device.together(plan)), stored, written, self._diverged)
+        written = Written(*device.argument_tuple(export.raw for export in self._exports))
+        stored = Stored(*device.argument_tuple(self._state.arrays))
+        return (*self._given, Plan(np.int64(first), *device.argument_tuple(plan)), stored, written, self._diverged)
 
     @property
     def blocks(self) -> list[Block]:

@@ -29,7 +29,8 @@ Function = python_types.FunctionType
 Single = np.float32
 
 KEPT = {
-    contour_tempering.flatten, contour_tempering.learn, contour_tempering.open_bin, contour_tempering.nearest_visited,
+    contour_tempering.contour_multiplier, contour_tempering.update_theta, contour_tempering.initialise_bin,
+    contour_tempering.nearest_visited,
     continuous.coupling, continuous.find_kicks, continuous.temper_continuously, continuous.push_and_learn,
     energies.set_counters, exchange.estimate_corrections,
 }  # fmt: skip

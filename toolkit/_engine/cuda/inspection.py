@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..job import names_on_device
-from ..settings import Parts, engine_numbers, parts_of, settled
+from ..settings import Parts, compile_time_constants, engine_numbers, parts_of
 from ..state import Block, Layout, Numbers, make_blocks
 from . import compiling
 from .compiling import Code
@@ -62,7 +62,7 @@ def kernel_of(job: "Job", real: Any = None) -> tuple[Parts, Shape, Numbers, Kind
     """What a run's kernel is compiled for: runs with the same share it. real: as in ``chain_codes``."""
     job = job if real is None else replace(job, dtype=np.dtype(real).name)
     parts, shape, numbers, kinds = made_of(job, one_block(job, 1))
-    return parts, shape, settled(numbers), kinds
+    return parts, shape, compile_time_constants(numbers), kinds
 
 
 def chain_codes(job: "Job", capabilities: tuple[tuple[int, int], ...], real: Any = None) -> tuple[Code, ...]:

@@ -19,16 +19,16 @@ from ..._compiler.block_rows import ENGINE_ROWS, LAMBDA, MASSES
 from ..._compiler.decorators import inlined
 from ..._compiler.disk_cache import cache_stamp
 from ..._compiler.function_digest import stored_name
-from ...boundaries.convex import look_nowhere
+from ...boundaries.convex import everywhere_inside
 from ...tempering.continuous import KICKS, renew_momenta
-from ...tempering.contour_tempering import ContourState, flatten_block
+from ...tempering.contour_tempering import ContourState, find_multipliers
 from ...tempering.exchange import ExchangeState
 from ...tempering.interface import scale_gradients
-from ..loop import advance, find_missing, hold_diverged, read_energies, record_energies, start_momenta
+from ..loop import advance, find_non_finite, freeze_diverged, read_energies, record_energies, start_momenta
 from ..metropolis_step import temper_potential
-from ..noise_buffer import Ahead, draw_ahead, fill_noise
+from ..noise_buffer import NoiseBuffer, fill_noise, refill_noise_buffer
 from ..recording import record_statistics, record_trace
-from ..settings import Parts, settled
+from ..settings import Parts, compile_time_constants
 from ..state import Constants, ContinuousState, Numbers, Outputs, State, Steps
 from .compiling import compile_kernel, interpreted, lazily
 from .device import SIMULATED, cuda
@@ -151,8 +151,8 @@ def second_of(a, b):
 
 # What takes the whole state, for every new type of which the simulator would compile it anew.
 INTERPRETED = frozenset(map(stored_name, (
-    read_energies, record_energies, start_momenta, hold_diverged, find_missing, record_statistics, record_trace,
-    flatten_block, scale_gradients, renew_momenta, temper_potential, draw_ahead, fill_noise,
+    read_energies, record_energies, start_momenta, freeze_diverged, find_non_finite, record_statistics, record_trace,
+    find_multipliers, scale_gradients, renew_momenta, temper_potential, refill_noise_buffer, fill_noise,
 )))  # fmt: skip
 
 
@@ -279,7 +279,9 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     has_bounces, has_leapfrogs = max_bounces != 0, leapfrogs != 0
     masses_rows = MASSES if bins else KICKS if coupled else 1
     engine_rows, whole_one, zero = ENGINE_ROWS, LAMBDA, real(0.0)
-    of_foot = real if parts.look is look_nowhere else np.float64  # as the domain's tables, or rounding crosses edges
+    of_foot = (
+        real if parts.look is everywhere_inside else np.float64
+    )  # as the domain's tables, or rounding crosses edges
 
     def kernel(scalars, tables, plan, stored, written, diverged):
         thread = cuda.grid(1)
@@ -298,13 +300,13 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         attempted = cuda.local.array((some_pairs, 1), np.int64)[:pairs]
         accepted = cuda.local.array((some_pairs, 1), np.int64)[:pairs]
         correction = cuda.local.array((some_pairs, 1), real)[:pairs]
-        rests = cuda.local.array((some_pairs, 1), real)[:pairs]
+        swapped_in_window = cuda.local.array((some_pairs, 1), real)[:pairs]
         walker = cuda.local.array(replicas, np.int64)[:walkers]
         last_end = cuda.local.array(replicas, np.int64)[:walkers]
         round_trips = cuda.local.array(1, np.int64)[: min(1, walkers)]
         scale = cuda.local.array(1, np.float64)[:marks]
         outside = cuda.local.array((3, 1), np.int64)[: 3 * marks]
-        mark = cuda.local.array(1, np.int64)[:marks]
+        next_mark = cuda.local.array(1, np.int64)[:marks]
         coupling = cuda.local.array((some_coupled, replicas), np.float64)[:coupled]
         own_scratch = cuda.local.array((some_scratch, replicas), working)[:local_scratch]
         previous = cuda.local.array((dim, replicas), real)
@@ -324,7 +326,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         take(momentum, floats, at_momentum, thread)
         take(memory, floats, at_memory, thread)
         take(correction, floats, at_correction, thread)
-        take(rests, floats, at_rests, thread)
+        take(swapped_in_window, floats, at_rests, thread)
         take_row(scale, floats, at_scale, thread)
         take(coupling, floats, at_coupling, thread)
         take(own_scratch, floats, at_scratch, thread)
@@ -341,7 +343,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         take(accepted, integers, at_accepted, thread)
         take_row(round_trips, integers, at_trips, thread)
         take(outside, integers, at_outside, thread)
-        take_row(mark, integers, at_mark, thread)
+        take_row(next_mark, integers, at_mark, thread)
         own = slice(thread, thread + 1)
         theta_table = stored.theta_tables.T[own]
         bias = biases[:, :, min(thread, biases.shape[2] - 1)]  # what a run does not have is of one chain
@@ -349,14 +351,14 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         pair_distances = stored.distances[:distances_size, min(thread, stored.distances.shape[1] - 1)]
         state = State(
             position, momentum, memory, status, bounces, fallbacks, moves, chain, replica, step_size, temperature,
-            ExchangeState(attempted, accepted, correction, rests, walker, last_end, round_trips),
+            ExchangeState(attempted, accepted, correction, swapped_in_window, walker, last_end, round_trips),
             ContourState(
                 theta_table[:, : 2 * bins], scale, theta_table[:, 2 * bins : 3 * bins],
-                theta_table[:, 3 * bins : 4 * bins], outside, mark,
+                theta_table[:, 3 * bins : 4 * bins], outside, next_mark,
             ),
             ContinuousState(coupling, bias[:coupling_bins], bias[coupling_bins : 2 * coupling_bins]),
             previous, gradient, curvature, noise, foot, pair_distances, rows, masses,
-            choose(own_scratch, far_scratch), Ahead(noise[:0], chain[:0], replica[:0], chain[:0]),
+            choose(own_scratch, far_scratch), NoiseBuffer(noise[:0], chain[:0], replica[:0], chain[:0]),
         )  # fmt: skip
         numbers = Numbers(
             1, replicas, scalars.seed, scalars.burn_in, tempering,
@@ -384,7 +386,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         put(momentum, floats, at_momentum, thread)
         put(memory, floats, at_memory, thread)
         put(correction, floats, at_correction, thread)
-        put(rests, floats, at_rests, thread)
+        put(swapped_in_window, floats, at_rests, thread)
         put_row(scale, floats, at_scale, thread)
         put(coupling, floats, at_coupling, thread)
         put(own_scratch, floats, at_scratch, thread)
@@ -398,7 +400,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         put(accepted, integers, at_accepted, thread)
         put_row(round_trips, integers, at_trips, thread)
         put(outside, integers, at_outside, thread)
-        put_row(mark, integers, at_mark, thread)
+        put_row(next_mark, integers, at_mark, thread)
         for r in range(replicas):
             if status[r] != 0:
                 diverged[0] = 1
@@ -437,7 +439,7 @@ def argument_types(kinds: Kinds) -> tuple[Any, ...]:
 
 def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, kinds: Kinds) -> Any:
     """``chain_kernel`` compiled, once for all runs that differ only in numbers that it takes as arguments."""
-    return compiled(parts, shape, settled(numbers), kinds)
+    return compiled(parts, shape, compile_time_constants(numbers), kinds)
 
 
 @functools.lru_cache(maxsize=256)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._compiler.disk_cache import environment
-from ..._engine.driver import held
+from ..._engine.driver import defer_interrupt
 from ..._engine.job import Paths
 from ..._engine.partition_pilot import with_partition
-from ..._engine.state import are_possible, stored_names, views
+from ..._engine.state import are_valid, stored_names, views
 from ...errors import CheckpointError, CheckpointWarning
 from ...tempering.contour_tempering import Partition
 from .description import asked_for, check_extension, compare_with, to_json
@@ -180,10 +180,10 @@ def load_state(
             read_into(file, record.arrays[name], views(driver.blocks, name, driver.job.sampler.n_replicas))
         for name, array in accumulated.items():
             read_into(file, record.arrays[name], [array])
-    if not are_possible(driver.blocks) or not all(
-        accumulator.is_possible(driver.accumulated[name])
+    if not are_valid(driver.blocks) or not all(
+        accumulator.is_valid(driver.accumulated[name])
         for name, accumulator in driver.job.accumulators.items()
-        if hasattr(accumulator, "is_possible")
+        if hasattr(accumulator, "is_valid")
     ):
         raise DamagedError("cannot be read: its values are impossible")
     driver.resume(position.steps, position.draws, position.traced, position.elapsed)
@@ -355,7 +355,7 @@ class Checkpoint:
         if position.steps == self._saved.steps:
             return
         try:
-            with held():
+            with defer_interrupt():
                 position = position._replace(journal=self._append(position, outputs))
                 write_state(self._paths, position.as_info(), arrays, keeps_last=self._keeps_last)
                 self._saved, self._keeps_last = position, True

@@ -104,7 +104,7 @@ class Tree(NamedTuple):
     places: dict[str, Place]
 
 
-def grow(run: RunRecord, contents: Contents) -> Tree:
+def build_groups(run: RunRecord, contents: Contents) -> Tree:
     """The groups that ArviZ knows, those beside them, and ``run`` with all that has no place in the others."""
     tree = Tree({}, {}, {})
     folds = run.sampler.n_target_replicas
@@ -281,10 +281,10 @@ LONGEST_ATTRIBUTE = 32_000  # bytes; netCDF holds 64 KB of them
 def to_datatree(run: RunRecord, names: Sequence[str] | None = None) -> "xarray.DataTree":
     """``run`` as ``Run.to_datatree`` explains it."""
     contents = contents_of(run)
-    return planted(run, grow(run, contents), contents, names)
+    return build_tree(run, build_groups(run, contents), contents, names)
 
 
-def planted(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[str] | None) -> "xarray.DataTree":
+def build_tree(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[str] | None) -> "xarray.DataTree":
     """The tree as xarray's, with its attributes."""
     xarray = optional("xarray", "io")
     attributes = attributes_of(run, contents)

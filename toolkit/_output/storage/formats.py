@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..._engine.record import RunRecord, fold
 from ...errors import LoadError, optional
-from .datatree import Place, grow, planted
+from .datatree import Place, build_groups, build_tree
 from .run_contents import Contents
 
 Values = NDArray[Any]
@@ -81,11 +81,11 @@ def read_member(file: Any, size: int) -> Values:
 
 def saved_tree(run: RunRecord, contents: Contents) -> Any:
     """The run's tree, with header, checksum and the places of its arrays."""
-    tree = grow(run, contents)
+    tree = build_groups(run, contents)
     places = json.dumps({name: list(place) for name, place in tree.places.items()}, ensure_ascii=False)
     for name, text in ((HEADER, contents.header), (CHECKSUM, contents.checksum), (PLACES, places)):
         tree.groups["run"][name] = ((f"{name}_bytes",), as_bytes(text), "for toolkit.load")
-    return planted(run, tree, contents, None)
+    return build_tree(run, tree, contents, None)
 
 
 def chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

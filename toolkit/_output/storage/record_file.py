@@ -210,14 +210,14 @@ LOCKED_BYTE = 2**60  # on Windows, where a locked byte cannot be read: far beyon
 OPEN: "weakref.WeakSet[io.FileIO]" = weakref.WeakSet()
 
 
-def let_go() -> None:
+def close_inherited() -> None:
     """Close all journals in a process just forked off, or it would hold their locks beyond its parent's end."""
     for file in OPEN:
         file.close()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=let_go)
+    os.register_at_fork(after_in_child=close_inherited)
 
 
 class LockedError(Exception):
@@ -342,14 +342,14 @@ def write_state(paths: Paths, info: dict[str, Any], arrays: dict[str, Stored], *
         if keeps_last and os.path.exists(paths.state):
             os.replace(paths.state, paths.previous)
         os.replace(paths.writing, paths.state)
-        settle_names(paths.state)
+        fsync_folder(paths.state)
     except OSError:
         with contextlib.suppress(OSError):
             os.remove(paths.writing)
         raise
 
 
-def settle_names(path: str) -> None:
+def fsync_folder(path: str) -> None:
     """Have the folder's names on the disk, where the system can; both states are whole under either name."""
     if os.name == "nt":
         return
