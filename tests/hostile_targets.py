@@ -82,7 +82,7 @@ SOURCES = st.one_of(
 )  # fmt: skip
 GEOJSON = {"type": "Polygon", "coordinates": [CLOSED]}
 CALLS = [
-    Call("targets.catalogue.catalogue", lambda: None),
+    Call("targets.catalogue_entries.catalogue", lambda: None),
     Call("targets.domains.constrained.constrained", constrained, {"target": PLANAR, "region": shapes.cross()},
          {"target": instance(Target), "region": instance(Shape, Convex)}),
     Call("targets.symbolic.from_sympy", targets.from_sympy, {"energy": PARAMETER * X**2, "symbols": (X,),

@@ -52,8 +52,8 @@ class Kernels:
         energy = np.zeros(LANES)
         energy[: len(energies)] = energies
         self.flatten_lanes(
-            energy, np.full(LANES, temperature), self.place, self.bins, self.log_theta, self.theta_below, self.multiplier,
-            self.log_psi, self.log_weight, self.state, self.numbers, self.n_replicas,
+            energy, np.full(LANES, temperature), self.place, self.bins, self.log_theta, self.theta_below,
+            self.multiplier, self.log_psi, self.log_weight, self.state, self.numbers, self.n_replicas,
         )  # fmt: skip
 
     def learn(self, step):
@@ -174,7 +174,7 @@ def test_a_bin_left_for_ever_keeps_a_logarithm():
     for energy in (2.5, 3.5):
         kernels.flatten([energy], 1.0)
         assert np.isfinite([kernels.multiplier[0], kernels.log_psi[0]]).all()
-        assert -700.0 < kernels.top[0] < -400.0  # the logarithm
+        assert -700.0 < kernels.log_theta[0] < -400.0  # the logarithm
     kernels.learn(2001)
     assert theta_of(kernels.state).sum() == pytest.approx(1.0, abs=1e-12)
 
