@@ -21,7 +21,7 @@ from ..._compiler.disk_cache import cache_stamp
 from ..._compiler.function_digest import stored_name
 from ...boundaries.convex import everywhere_inside
 from ...tempering.continuous import KICKS, renew_momenta
-from ...tempering.contour_tempering import ContourState, find_multipliers
+from ...tempering.contour_tempering import ContourState, find_multipliers, levels_of
 from ...tempering.exchange import ExchangeState
 from ...tempering.interface import scale_gradients
 from ..loop import advance, find_non_finite, freeze_diverged, read_energies, record_energies, start_momenta
@@ -152,7 +152,7 @@ def second_of(a, b):
 # What takes the whole state, for every new type of which the simulator would compile it anew.
 INTERPRETED = frozenset(map(stored_name, (
     read_energies, record_energies, start_momenta, freeze_diverged, find_non_finite, record_statistics, record_trace,
-    find_multipliers, scale_gradients, renew_momenta, temper_potential, refill_noise_buffer, fill_noise,
+    find_multipliers, levels_of, scale_gradients, renew_momenta, temper_potential, refill_noise_buffer, fill_noise,
 )))  # fmt: skip
 
 
