@@ -17,11 +17,10 @@ from toolkit._engine.cuda.float32 import twin
 from toolkit._engine.cuda.kernel import INTERPRETED
 from toolkit._engine.loop import advance
 from toolkit._engine.metropolis_step import propose, propose_nothing
-from toolkit._engine.settings import engine_numbers, tempering_numbers
+from toolkit._engine.settings import engine_numbers, parts_of, tempering_parameters
 from toolkit._engine.state import Layout, make_blocks
 from toolkit.boundaries.convex import everywhere_inside
 from toolkit.maths import elementary, special
-from toolkit.tempering import TEMPERS
 
 from .markdown import head, row
 from .sampler_laws import NORMAL, second_moment
@@ -40,12 +39,12 @@ class TwinEngine:
 
     def __init__(self, asked: Any, wants_draws: bool, states: Any) -> None:
         problem, sampler = asked.problem, asked.sampler
-        kind, self._tempering = tempering_numbers(sampler, asked.burn_in)
+        self._tempering = tempering_parameters(asked)
         leaps = propose if sampler.dynamics.leapfrogs else propose_nothing
         target = problem.target
         own = lazily(target.energy_gradient) if target.stochastic else twin(target.energy_gradient)
         look = lazily(everywhere_inside if problem.domain is None else problem.domain.look_for(sampler.boundary.kind))
-        parts = (own, twin(sampler.dynamics.move), look, twin(TEMPERS[kind]), twin(leaps))
+        parts = (own, twin(sampler.dynamics.move), look, twin(parts_of(asked).temper), twin(leaps))
         # As in the simulator the loop is Python's, and only what it calls is compiled, which takes seconds.
         self._call = functools.partial(interpreted(twin(advance), INTERPRETED), *parts)
         self._numbers = engine_numbers(asked)

@@ -203,6 +203,7 @@ CALLS = [
     Call("toolkit.dynamics.preconditioned_langevin", dynamics.preconditioned_langevin, {}, {"floor": POSITIVE}),
     Call("toolkit.dynamics.underdamped_langevin", dynamics.underdamped_langevin),
     Call("toolkit.dynamics.nose_hoover", dynamics.nose_hoover),
+    Call("toolkit.dynamics.baoab", dynamics.baoab),
     Call("toolkit.schedules.constant", schedules.constant),
     Call("toolkit.schedules.exponential_decay", schedules.exponential_decay, {"rate": 0.9},
          {"rate": number(0.0, 1.0, ends="]"), "start": count(0), "every": count(1)}),

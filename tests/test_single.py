@@ -26,7 +26,8 @@ from toolkit._output.storage.description import asked_for, differences
 from toolkit.dynamics.preconditioned import move_preconditioned
 from toolkit.maths.philox import to_uniform
 from toolkit.maths.special import angle
-from toolkit.tempering import TEMPERS
+from toolkit.tempering import Tempering
+from toolkit.tempering.interface import no_tempering
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6
 # Largest errors on all float32, in ulp, or absolute in units of 2⁻²⁴, rounded up.
@@ -78,7 +79,8 @@ def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
     for sampler in (samplers.sgld(1e-3), samplers.psgld(1e-3), samplers.sghmc(1e-3), samplers.sgnht(1e-3),
                     samplers.svgd(1e-3), samplers.hmc(0.1)):  # fmt: skip
         float32.twin(sampler.dynamics.move)
-    for part in (*TEMPERS.values(), propose, advance):
+    steps = [kind.step.fget(None) for kind in Tempering.__subclasses__()]
+    for part in (no_tempering, *steps, propose, advance):
         float32.twin(part)
 
     def tiny(position, energy, gradient, parameters, scratch):

@@ -143,4 +143,18 @@ MUTANTS = [
         "rows[STEP_SIZE, lane] if is_mala",
         "tests/test_metropolis.py tests/test_equivalences.py",
     ),
+    Mutant(
+        "BAOAB: both drifts before the noise",
+        "toolkit/dynamics/baoab.py",
+        "x[lane] = fma(0.5 * root[lane], p[lane], middle)",
+        "x[lane] = fma(0.5 * root[lane], kicked, middle)",
+        "tests/test_baoab.py",
+    ),
+    Mutant(
+        "BAOAB: noise of one friction too few",
+        "toolkit/dynamics/baoab.py",
+        "(1.0 - keep * keep)",
+        "(1.0 - keep)",
+        "tests/test_baoab.py",
+    ),
 ]

@@ -16,7 +16,7 @@
 LOG_THETA, THETA_BELOW, SHARE, ENTRY, NEXT_SCALE, MASSES = range(6)
 
 
-NO_TEMPERING, EXCHANGE, CONTOUR, CONTINUOUS, STEIN = range(5)
+NO_TEMPERING, EXCHANGE, CONTOUR, CONTINUOUS, OTHER = range(5)
 
 
 # Rows in which a target that draws minibatches finds what to draw them by (``Target.stochastic``): whether to (0: use

@@ -16,7 +16,7 @@ from ..boundaries.convex import no_domain
 from ..schedules import Factors
 from .fused import can_be_fused, fused_engines
 from .loop import advance
-from .settings import engine_numbers, parts_of, tempering_numbers
+from .settings import engine_numbers, parts_of, tempering_parameters
 from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, Steps, make_blocks
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CpuEngine:
             self._numbers,
             problem.target.parameters if self._callback is None else self._callback.parameters,
             np.array(sampler.dynamics.parameters, np.float64),
-            tempering_numbers(sampler, job.burn_in)[1],
+            tempering_parameters(job),
             domain.real,
             domain.whole,
         )

@@ -7,14 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compiler.binding import bound
-from .._compiler.block_rows import CONTINUOUS, CONTOUR, EXCHANGE, NO_TEMPERING, STEIN
+from .._compiler.block_rows import NO_TEMPERING
 from ..boundaries.convex import everywhere_inside
-from ..samplers.sampler import Sampler
-from ..tempering import TEMPERS
-from ..tempering.continuous import ContinuousTempering
-from ..tempering.contour_tempering import Contour
-from ..tempering.exchange import ReplicaExchange
-from ..tempering.stein_particles import Stein
+from ..tempering.interface import no_tempering
 from .metropolis_step import propose, propose_nothing
 from .state import Numbers
 
@@ -39,7 +34,7 @@ def parts_of(job: "Job") -> Parts:
         bound(problem.target.energy_gradient),
         bound(sampler.dynamics.move),
         everywhere_inside if problem.domain is None else problem.domain.look_for(sampler.boundary.kind),
-        TEMPERS[tempering_numbers(sampler, job.burn_in)[0]],
+        no_tempering if sampler.tempering is None else sampler.tempering.step,
         propose if sampler.dynamics.leapfrogs else propose_nothing,
     )
 
@@ -54,7 +49,7 @@ def engine_numbers(job: "Job") -> Numbers:
         n_replicas=sampler.n_replicas,
         seed=np.uint64(job.seed),
         burn_in=job.burn_in,
-        tempering=tempering_numbers(sampler, job.burn_in)[0],
+        tempering=NO_TEMPERING if sampler.tempering is None else sampler.tempering.kind,
         gradient_noise=float(sampler.gradient_noise),
         energy_noise=float(sampler.energy_noise),
         penalty=boundary.coefficient,
@@ -91,15 +86,7 @@ def compile_time_constants(numbers: Numbers, n_chains: int = 1) -> Numbers:
     )
 
 
-def tempering_numbers(sampler: Sampler, burn_in: int) -> tuple[int, NDArray[np.float64]]:
-    """Which tempering the engine is to do, and its numbers."""
-    match sampler.tempering:
-        case ReplicaExchange() as exchange:
-            return EXCHANGE, exchange.parameters(sampler.energy_noise, burn_in)
-        case Contour() as contour:
-            return CONTOUR, contour.parameters(burn_in)
-        case ContinuousTempering() as continuous:
-            return CONTINUOUS, continuous.parameters()
-        case Stein() as stein:
-            return STEIN, np.array([stein.bandwidth or 0.0])
-    return NO_TEMPERING, np.zeros(1)
+def tempering_parameters(job: "Job") -> NDArray[np.float64]:
+    """The numbers of the run's tempering as its step takes them."""
+    tempering = job.sampler.tempering
+    return np.zeros(1) if tempering is None else tempering.parameters(job.burn_in, float(job.sampler.energy_noise))

@@ -1,5 +1,6 @@
 """Dynamics: how a replica moves in one step. Each is a block function with its numbers, see ``interface.Dynamics``."""
 
+from .baoab import baoab
 from .gradient_descent import descent
 from .interface import Dynamics
 from .metropolis import hmc, mala
@@ -10,6 +11,7 @@ from .underdamped import underdamped_langevin
 
 __all__ = [
     "Dynamics",
+    "baoab",
     "descent",
     "hmc",
     "langevin",

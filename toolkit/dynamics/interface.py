@@ -19,6 +19,8 @@ class Dynamics(NamedTuple):
     scratch, and no trace shows them. gradients: gradient evaluations per step, with that where it begins.
     leapfrogs: 0, or the steps of a trajectory that ends in a Metropolis test; the engine itself then moves.
     random_length: whether these are drawn for each step, uniformly from 1 … 2 · leapfrogs − 1, for all chains alike.
+    check: called with parameters, step sizes and temperatures, (R,) or (chain, R); raises ValueError where they do not
+    go together. It changes no bit, so files do not name it.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Dynamics(NamedTuple):
     leapfrogs: int = 0
     draws_noise: bool = True
     random_length: bool = False
+    check: Callable[..., None] | None = None
 
     def compiled(self) -> Any:
         """The block function compiled for the engine. Raises TypeError where it takes other arguments."""

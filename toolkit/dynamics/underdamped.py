@@ -1,10 +1,13 @@
-"""Dynamics with a momentum: underdamped Langevin (SGHMC) and the Nosé–Hoover thermostat (SGNHT).
+"""Dynamics with a momentum: underdamped Langevin (SGHMC).
 
 Momenta are those of unit mass, of variance T whatever the step size h: with the papers' v or r, p = r / √h. So a
 schedule may change h, and a swap the temperature, without leaving momenta of another size behind.
 """
 
 import math
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .._compiler.decorators import inlined
 from ..errors import check_deviation, check_number
@@ -60,4 +63,19 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
         has_momentum=True,
         memory=("_root", "_keep", "_kick", "_strength"),
         memory_start=(0.0, 0.0, 0.0, 0.0),
+        check=check_noise_estimate,
     )
+
+
+def check_noise_estimate(
+    parameters: tuple[float, ...], step_sizes: NDArray[np.float64], temperatures: NDArray[np.float64]
+) -> None:
+    """Raise ValueError where the noise of the gradient alone exceeds what the friction takes up."""
+    friction, variance = parameters
+    ratio = float((step_sizes / temperatures).max())
+    if variance * ratio > 2.0 * friction * (1.0 + 1e-12):
+        raise ValueError(
+            f"noise_estimate must be ≤ √(2 · friction · temperature / step size) = "
+            f"{np.sqrt(2.0 * friction / ratio):g}, or the gradient noise alone exceeds what the friction takes up; got "
+            f"{np.sqrt(variance):g}"
+        )

@@ -1,15 +1,10 @@
-"""Tempering: how replicas help each other, or themselves, over barriers."""
+"""Tempering: how replicas help each other, or themselves, over barriers; ``interface.Tempering`` says what one has."""
 
-from collections.abc import Callable
-
-from .._compiler.block_rows import CONTINUOUS, CONTOUR, EXCHANGE, NO_TEMPERING, STEIN
-from .continuous import ContinuousTempering, continuous_tempering, temper_by_coupling
-from .contour_tempering import Contour, Partition, contour, step_decay, temper_by_contour
-from .exchange import ReplicaExchange, adapted_correction, estimated_correction, replica_exchange, temper_by_exchange
-from .interface import no_tempering
-from .stein_particles import Stein, stein, temper_by_stein
-
-Tempering = ReplicaExchange | Contour | ContinuousTempering | Stein
+from .continuous import ContinuousTempering, continuous_tempering
+from .contour_tempering import Contour, Partition, contour, step_decay
+from .exchange import ReplicaExchange, adapted_correction, estimated_correction, replica_exchange
+from .interface import Tempering
+from .stein_particles import Stein, stein
 
 __all__ = [
     "ContinuousTempering",
@@ -17,6 +12,7 @@ __all__ = [
     "Partition",
     "ReplicaExchange",
     "Stein",
+    "Tempering",
     "adapted_correction",
     "continuous_tempering",
     "contour",
@@ -25,12 +21,3 @@ __all__ = [
     "stein",
     "step_decay",
 ]
-
-
-TEMPERS: dict[int, Callable[..., None]] = {
-    NO_TEMPERING: no_tempering,
-    EXCHANGE: temper_by_exchange,
-    CONTOUR: temper_by_contour,
-    CONTINUOUS: temper_by_coupling,
-    STEIN: temper_by_stein,
-}

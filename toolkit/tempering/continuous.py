@@ -1,18 +1,19 @@
 """Continuous tempering: a replica heats and cools itself by a variable ξ of its own that scales its energy by λ(ξ)."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numba import uint64
 from numpy.typing import NDArray
 
-from .._compiler.block_rows import BIN, LAMBDA, NOISY_ENERGY, PLACE, STEP_SIZE, TEMPERATURE
+from .._compiler.block_rows import BIN, CONTINUOUS, LAMBDA, NOISY_ENERGY, PLACE, STEP_SIZE, TEMPERATURE
 from .._compiler.decorators import inlined, kernel
 from ..errors import check_choice, check_count, check_flag, check_number
 from ..maths.elementary import fma, select, smaller
 from ..maths.philox import COUPLING, REFRESH, fill_normals
-from .interface import scale_gradients
+from .interface import Tempering, scale_gradients
 
 Floats = NDArray[np.float64]
 BIASES = ("none", "abf", "metadynamics")
@@ -24,8 +25,12 @@ DRIFT, INJECTED, KICKS = range(3)  # √h_ξ, and the deviation √(2 c_ξ T) of
 
 
 @dataclass(frozen=True)
-class ContinuousTempering:
+class ContinuousTempering(Tempering):
     """Numbers of the tempering variable, as ``continuous_tempering`` explains them."""
+
+    kind = CONTINUOUS
+    reads_energies = True
+    is_weighted = True
 
     top_temperature: float
     plateau: float
@@ -76,11 +81,20 @@ class ContinuousTempering:
         scale = 1.0 / (1.0 + self.growth * excess**3)
         return scale, -3.0 * self.growth * excess**2 * scale**2 * np.sign(xi)
 
-    def parameters(self) -> Floats:
+    @property
+    def step(self) -> Callable[..., None]:
+        """The block function of one step."""
+        return temper_by_coupling
+
+    def parameters(self, burn_in: int = 0, energy_noise: float = 0.0) -> Floats:
         """The numbers as ``temper_continuously`` takes them."""
         plateau = self.plateau if self.growth > 0.0 else 1.0  # without tempering λ is 1 everywhere
         numbers = (plateau, self.growth, self.step_size or 0.0, self.friction, self.inertia)
         return np.array((*numbers, BIASES.index(self.bias), self.height, self.thermostat, self.resample_every))
+
+    def words(self, n_replicas: int) -> str:
+        """The top temperature and the bias."""
+        return f"continuous tempering to temperature {self.top_temperature:g} ({self.bias})"
 
     def start(self, temperature: Floats, normals: Floats) -> tuple[Floats, Floats, Floats]:
         """Rows (CONTINUOUS_ROWS, lane), bias and visits (n_bins, lane) before the first step: ξ = 0, λ = 1, z = c.

@@ -1,6 +1,7 @@
 """Contour tempering: an energy flattened by θ, which is learned as the run goes; its numbers and its state."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from .._compiler import signatures as s
 from .._compiler.block_rows import (
     BIN,
+    CONTOUR,
     ENTRY,
     LOG_PSI,
     LOG_THETA,
@@ -27,7 +29,7 @@ from .._compiler.block_rows import (
 from .._compiler.decorators import inlined, kernel, noinline
 from ..errors import check_choice, check_count, check_flag, check_number
 from ..maths.elementary import exp, fma, larger, log_of_normal, power, select, smaller
-from .interface import scale_gradients
+from .interface import Tempering, scale_gradients
 
 FIELDS = ("theta_zeta", "theta")
 
@@ -83,8 +85,13 @@ def step_decay(*, gain: float = 1.0, exponent: float = 0.6, offset: float = 100.
 
 
 @dataclass(frozen=True)
-class Contour:
+class Contour(Tempering):
     """Numbers of ``contour``."""
+
+    kind = CONTOUR
+    reads_energies = True
+    is_weighted = True
+    field_types = (Partition, StepDecay)
 
     zeta: float = 0.75
     partition: Partition | None = None
@@ -103,7 +110,12 @@ class Contour:
         check_flag("interpolated", self.interpolated)
         check_flag("freezes", self.freezes)
 
-    def parameters(self, burn_in: int) -> NDArray[np.float64]:
+    @property
+    def step(self) -> Callable[..., None]:
+        """The block function of one step."""
+        return temper_by_contour
+
+    def parameters(self, burn_in: int = 0, energy_noise: float = 0.0) -> NDArray[np.float64]:
         """The numbers as the kernels take them."""
         assert self.partition is not None
         values = np.zeros(N_PARAMETERS)
@@ -115,6 +127,12 @@ class Contour:
         values[LEARN_UNTIL] = burn_in if self.freezes else np.inf
         values[COUNT_FROM] = burn_in
         return values
+
+    def words(self, n_replicas: int) -> str:
+        """ζ and the partition."""
+        bins = self.partition
+        grid = f", {bins.n_bins} bins of {bins.width:.4g} nats from {bins.u_min:.4g}" if bins else ""
+        return f"contour (ζ = {self.zeta:g}{grid})"
 
 
 (

@@ -1,6 +1,7 @@
 """Replica exchange: its law, its schemes, its correction for noisy energies, its state. ``swapping`` does it."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,11 +10,12 @@ from numba import types, uint64
 from numpy.typing import NDArray
 
 from .._compiler import signatures as s
-from .._compiler.block_rows import ALIVE, ENERGY, LOG_WEIGHT, PLACE, POTENTIAL, STEP_SIZE, TEMPERATURE, WEIGHT
+from .._compiler.block_rows import ALIVE, ENERGY, EXCHANGE, LOG_WEIGHT, PLACE, POTENTIAL, STEP_SIZE, TEMPERATURE, WEIGHT
 from .._compiler.decorators import inlined, kernel, noinline
 from ..errors import check_choice, check_count, check_flag, check_number
 from ..maths.elementary import exp, fma, power, select
 from ..maths.philox import ENERGY_NOISE, SWAP, normal_pair, uniform_pair
+from .interface import Tempering
 
 SCHEMES = ("deo", "seo", "adjacent", "all_pairs")
 DEO, SEO, ADJACENT, ALL_PAIRS = range(4)
@@ -74,8 +76,12 @@ Correction = float | None | EstimatedCorrection | AdaptedCorrection
 
 
 @dataclass(frozen=True)
-class ReplicaExchange:
+class ReplicaExchange(Tempering):
     """Numbers of the swap, as ``replica_exchange`` explains them."""
+
+    kind = EXCHANGE
+    reads_energies = True
+    field_types = (EstimatedCorrection, AdaptedCorrection)
 
     correction: Correction = None
     swap_every: int = 1
@@ -105,7 +111,12 @@ class ReplicaExchange:
             return [(a, b) for a in range(n_replicas - 1) for b in range(a + 1, n_replicas)]
         return [(a, a + 1) for a in range(n_replicas - 1)]
 
-    def parameters(self, energy_noise: float, burn_in: int) -> NDArray[np.float64]:
+    @property
+    def step(self) -> Callable[..., None]:
+        """The block function of one step."""
+        return temper_by_exchange
+
+    def parameters(self, burn_in: int = 0, energy_noise: float = 0.0) -> NDArray[np.float64]:
         """The numbers as the kernels take them."""
         values = np.zeros(N_PARAMETERS)
         values[NOISE] = energy_noise
@@ -120,6 +131,13 @@ class ReplicaExchange:
             values[TARGET_RATE], values[GAIN] = self.correction.target_rate, self.correction.gain
             values[ADAPT_UNTIL] = burn_in
         return values
+
+    def words(self, n_replicas: int) -> str:
+        """Scheme, interval and correction."""
+        kinds = {EstimatedCorrection: "estimated", AdaptedCorrection: "adapted"}
+        interval = f"{self.swap_every} steps" if self.swap_every > 1 else "step"
+        correction = kinds.get(type(self.correction), "fixed")
+        return f"replica exchange ({self.scheme}, swap tried every {interval}, {correction} correction)"
 
     def start(self, energy_noise: float) -> float:
         """The correction before the first step."""

@@ -1,19 +1,24 @@
 """Stein variational gradient descent: particles that descend together and push each other apart."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .._compiler.block_rows import ALIVE, ENERGY, POTENTIAL, TEMPERATURE, WEIGHT
 from .._compiler.decorators import kernel
 from ..errors import check_number
 from ..maths.elementary import exp, fma, log, select
 from ..maths.medians import median, median_by_partition
+from .interface import Tempering
 
 SMALLEST = 1e-300  # a bandwidth below it has no finite reciprocal to speak of
 
 
 @dataclass(frozen=True)
-class Stein:
+class Stein(Tempering):
     """The bandwidth, as ``stein`` explains it."""
 
     bandwidth: float | None = None
@@ -21,6 +26,19 @@ class Stein:
     def __post_init__(self) -> None:
         if self.bandwidth is not None:
             check_number("bandwidth", self.bandwidth, above=0.0)
+
+    @property
+    def step(self) -> Callable[..., None]:
+        """The block function of one step."""
+        return temper_by_stein
+
+    def parameters(self, burn_in: int = 0, energy_noise: float = 0.0) -> NDArray[np.float64]:
+        """The bandwidth, 0 for the median heuristic."""
+        return np.array([self.bandwidth or 0.0])
+
+    def words(self, n_replicas: int) -> str:
+        """The number of particles."""
+        return f"Stein's repulsion of {n_replicas} particles"
 
 
 def stein(*, bandwidth: float | None = None) -> Stein:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ...accumulators.interface import State as AccumulatorState
 from ...schedules import Factors
+from .. import settings
 from ..recording import STATISTICS
-from ..settings import tempering_numbers
 from ..state import Block, Outputs, by_chain
 from . import device
 from .accumulators import DeviceGathering
@@ -132,7 +132,7 @@ class DeviceEngine:
         self.made_with = {"backend": "cuda", "dtype": job.dtype, "device": device.name()}
         self._gathering = DeviceGathering(job, states, self._drawn)
         self._check_room(job)
-        tempering_parameters = tempering_numbers(sampler, job.burn_in)[1]
+        tempering_parameters = settings.tempering_parameters(job)
         self._kernel = chain_kernel_of(job, parts, self._shape, numbers, kinds)
         check_threads(job, self._kernel)
         self._state = StateOnDevice(self._block, self._shape, kinds, self.n_chains)

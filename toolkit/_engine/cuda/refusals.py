@@ -12,7 +12,7 @@ import numba
 from ..._compiler import signatures as s
 from ...errors import CudaWarning, package_root
 from ...problem.point_function import reason
-from ..settings import Parts, tempering_numbers
+from ..settings import Parts
 from ..state import TEMPER, Numbers
 from . import compiling
 from .compiling import Code, contracts
@@ -51,7 +51,7 @@ def cause(job: "Job", parts: Parts, shape: Shape, error: Exception) -> str:
         f"target {problem.target.name!r}": (parts.target, target),
         f"domain {'' if problem.domain is None else problem.domain.name!r}": (parts.look, s.DOMAIN.args),
         f"dynamics {sampler.dynamics.name!r}": (parts.move, s.DYNAMICS.args),
-        f"tempering {temper} {tempering_numbers(sampler, job.burn_in)[0]}": (parts.temper, TEMPER.args),
+        f"tempering {temper}": (parts.temper, TEMPER.args),
     }
     for name, (part, signature) in alone.items():
         refusal = compiling.why_not(part, signature)

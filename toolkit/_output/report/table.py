@@ -8,10 +8,7 @@ from numpy.typing import NDArray
 from ..._engine.record import RunRecord, fold, settings_of, spelled
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar, pool
 from ...diagnostics.convergence import ess, r_hat
-from ...tempering.continuous import ContinuousTempering
-from ...tempering.contour_tempering import Contour
-from ...tempering.exchange import AdaptedCorrection, EstimatedCorrection, ReplicaExchange
-from ...tempering.stein_particles import Stein
+from ...tempering.exchange import ReplicaExchange
 from ...weighting import weighted_ess
 
 Floats = NDArray[np.float64]
@@ -189,24 +186,8 @@ def counted_out(number: int, what: str) -> str:
 
 def tempering_words(run: RunRecord) -> str:
     """The tempering with its important numbers."""
-    match run.sampler.tempering:
-        case ReplicaExchange() as exchange:
-            kind = {EstimatedCorrection: "estimated", AdaptedCorrection: "adapted"}.get(
-                type(exchange.correction), "fixed"
-            )
-            swaps = (
-                f"swap tried every {exchange.swap_every} steps" if exchange.swap_every > 1 else "swap tried every step"
-            )
-            return f"replica exchange ({exchange.scheme}, {swaps}, {kind} correction)"
-        case Contour() as contour:
-            bins = contour.partition
-            grid = f", {bins.n_bins} bins of {bins.width:.4g} nats from {bins.u_min:.4g}" if bins else ""
-            return f"contour (ζ = {contour.zeta:g}{grid})"
-        case ContinuousTempering() as continuous:
-            return f"continuous tempering to temperature {continuous.top_temperature:g} ({continuous.bias})"
-        case Stein():
-            return f"Stein's repulsion of {run.sampler.n_replicas} particles"
-    return "none"
+    tempering = run.sampler.tempering
+    return "none" if tempering is None else tempering.words(run.sampler.n_replicas)
 
 
 def boundary_words(run: RunRecord) -> str:

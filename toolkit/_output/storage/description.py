@@ -1,33 +1,24 @@
 """Problem and sampler in words and numbers: all that determines a run's bits, as JSON and arrays, and back."""
 
 import dataclasses
+import inspect
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import schedules
+from ... import dynamics, schedules, tempering
 from ..._compiler.disk_cache import environment
 from ..._compiler.function_digest import BITS, as_described_now, describe_function, stored_name
 from ..._engine.job import Paths
 from ...boundaries.rules import STORED_KINDS, Boundary
-from ...dynamics import (
-    Dynamics,
-    descent,
-    hmc,
-    langevin,
-    mala,
-    nose_hoover,
-    preconditioned_langevin,
-    underdamped_langevin,
-)
+from ...dynamics import Dynamics
 from ...errors import CheckpointError, Unavailable, check_flag
 from ...problem.definition import Problem, Target, as_problem
 from ...samplers.sampler import Sampler
 from ...schedules import Schedule, evaluate
-from ...tempering import ContinuousTempering, Contour, Partition, ReplicaExchange, Stein
-from ...tempering.contour_tempering import StepDecay
-from ...tempering.exchange import AdaptedCorrection, EstimatedCorrection
+from ...tempering import Tempering
 
 if TYPE_CHECKING:
     from ..._engine.job import Job
@@ -126,13 +117,9 @@ def shown(value: Any, there: bool = True) -> str:
 
 # A sampler from its description: known constructors get numbers, and nothing else runs.
 
-KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        ReplicaExchange, EstimatedCorrection, AdaptedCorrection, Contour, Partition, StepDecay, ContinuousTempering,
-        Stein, Boundary,
-    )
-}  # fmt: skip
+TEMPERINGS = tuple(kind for kind in vars(tempering).values() if isinstance(kind, type) and issubclass(kind, Tempering))
+PARTS = (*(part for kind in TEMPERINGS for part in (kind, *kind.field_types)), Boundary)
+KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in PARTS}
 SCHEDULES: dict[str, Any] = {
     make.__name__: make
     for make in (
@@ -140,10 +127,19 @@ SCHEDULES: dict[str, Any] = {
         schedules.custom,
     )
 }  # fmt: skip
-KNOWN = (
-    langevin(), preconditioned_langevin(), preconditioned_langevin(drift_correction=False), underdamped_langevin(),
-    nose_hoover(), nose_hoover(by_coordinate=True), mala(), hmc(), descent(), descent(preconditioned=False),
-)  # fmt: skip
+NOT_IN_FILES = ("check",)  # fields of dynamics that change no bit
+
+
+def forms_of(constructor: Any) -> list[Dynamics]:
+    """What a constructor of dynamics makes by default, and with its flags (bool arguments) set otherwise."""
+    given = inspect.signature(constructor).parameters.items()
+    flags = [name for name, parameter in given if isinstance(parameter.default, bool)]
+    choices = itertools.product([True, False], repeat=len(flags))
+    return [constructor(**dict(zip(flags, chosen, strict=True))) for chosen in choices]
+
+
+CONSTRUCTORS = [getattr(dynamics, name) for name in dynamics.__all__ if name != "Dynamics"]
+KNOWN = tuple(form for constructor in CONSTRUCTORS for form in forms_of(constructor))
 
 
 def rebuild_sampler(description: Any) -> Sampler:
@@ -183,7 +179,7 @@ def values(given: Any) -> Any:
 
 def rebuild_dynamics(description: Any) -> Dynamics:
     """The toolkit's dynamics of that function and form, with the numbers described; else one that cannot move."""
-    fields = {name: description[name] for name in Dynamics._fields if name != "random_length"}
+    fields = {name: description[name] for name in Dynamics._fields if name not in ("random_length", *NOT_IN_FILES)}
     fields["random_length"] = check_flag("random_length", description.get("random_length", False))
     fields |= {name: tuple(fields[name]) for name in ("parameters", "memory", "memory_start")}
     move = fields.pop("move")
@@ -194,7 +190,7 @@ def rebuild_dynamics(description: Any) -> Dynamics:
         leaps = (fields["leapfrogs"] > 0, fields["gradients"] - fields["leapfrogs"])
         same = leaps == (known.leapfrogs > 0, known.gradients - known.leapfrogs)
         if found and same and all(sizes) and all(fields[name] == getattr(known, name) for name in form):
-            return Dynamics(move=known.move, **fields)
+            return Dynamics(move=known.move, check=known.check, **fields)
     return Dynamics(move=Unavailable(f"the move of dynamics {fields['name']!r}", move), **fields)
 
 
@@ -223,12 +219,6 @@ def rebuild_part(description: Any) -> Any:
     if kind == Boundary.__name__:
         fields["kind"] = {stored: own for own, stored in STORED_KINDS.items()}.get(fields["kind"], fields["kind"])
     return KINDS[kind](**{name: rebuild_part(value) for name, value in fields.items()})
-
-
-PARTS = (
-    ReplicaExchange, EstimatedCorrection, AdaptedCorrection, Contour, Partition, StepDecay, ContinuousTempering, Stein,
-    Boundary,
-)  # fmt: skip
 
 
 def describe(problem: Any, sampler: Sampler) -> Description:
@@ -285,7 +275,7 @@ def describe_sampler(sampler: Sampler) -> Description:
 
 def describe_dynamics(dynamics: Dynamics) -> Description:
     """The fields of dynamics; random_length only where it is so, as files from before it was a field have none."""
-    fields = {field: plain(getattr(dynamics, field)) for field in Dynamics._fields}
+    fields = {field: plain(getattr(dynamics, field)) for field in Dynamics._fields if field not in NOT_IN_FILES}
     return fields if dynamics.random_length else {k: v for k, v in fields.items() if k != "random_length"}
 
 
