@@ -188,7 +188,9 @@ NOT_CALLED = {
         "Sampler.per_chain", "Spread.ends", "Target.compiled", "Dynamics.compiled", "Dynamics.memory_rows",
         "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",
         "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "ReplicaExchange.start",
+        "Stein.parameters", "ContinuousTempering.words", "Contour.words", "ReplicaExchange.words", "Stein.words",
     ),
+    "the base of temperings": ("Tempering", "Tempering.parameters", "Tempering.words"),
     "block functions, called by compiled code": (
         "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",
     ),

@@ -261,7 +261,7 @@ BAD_SAMPLERS |= {
     ),
     "tempering": (
         lambda: Sampler("x", [0.1], tempering="contour"),
-        "tempering must be None or one of ReplicaExchange, Contour, ContinuousTempering, Stein, got 'contour'",
+        "tempering must be None or one of ContinuousTempering, Contour, ReplicaExchange, Stein, got 'contour'",
     ),
     "dynamics": (lambda: Sampler("x", [0.1], dynamics="langevin"), "dynamics must be a Dynamics, got 'langevin'"),
     "memory without a start": (

@@ -1,18 +1,32 @@
 """The rows of the arrays that a block of chains shares, by name, and the kinds of tempering."""
 
-# Energies are exact in ENERGY, and as tempering sees them in NOISY_ENERGY. The gradient is multiplied by MULTIPLIER
-# (contour), or by the coupling λ (continuous tempering), which is 1 elsewhere; PROPOSED is MULTIPLIER on the way to a
-# Metropolis test, and its uniform then; LENGTH and HEAT are a leapfrog's step and √T. WEIGHT is that of the last draw;
-# under MALA and HMC it says, beside POTENTIAL and OUTSIDE, how a trajectory ended, and the noise holds the gradient
-# where it began (``metropolis_step.use_trajectory_end``).
+# Rows (lane,) of ``State.rows``, with these meanings between the phases of a step:
+# ENERGY          of the target at the position, with the penalty
+# NOISY_ENERGY    the same as tempering sees it
+# STEP_SIZE, TEMPERATURE   as the schedule has them in this step
+# OUTSIDE         1 where the lane is outside the domain, as far as the last look-up says
+# ALIVE           scratch of checks for divergence: not 0 or nan where a lane has diverged; of swaps, 1 where it has not
+# MULTIPLIER      of the gradient, by contour
+# LAMBDA          of the gradient, by continuous tempering: its coupling λ; 1 elsewhere
+# WEIGHT          importance weight of the last draw
+# PLACE, BIN, LOG_PSI, LOG_WEIGHT   where contour finds the energy in its partition, log Ψ there, log of the weight
+# POTENTIAL       tempered energy where a trajectory ends; EXTENDED: with the kinetic energy, where it began
+# LENGTH, SQRT_TEMPERATURE   of a leapfrog
+# PROPOSED        MULTIPLIER along a trajectory
 (
     ENERGY, NOISY_ENERGY, STEP_SIZE, TEMPERATURE, OUTSIDE, ALIVE, MULTIPLIER, LAMBDA, WEIGHT, PLACE, BIN,
     LOG_PSI, LOG_WEIGHT, POTENTIAL, EXTENDED, LENGTH, SQRT_TEMPERATURE, PROPOSED, ENGINE_ROWS,
 ) = range(19)  # fmt: skip
 
+# Parts that do not meet in a run share rows as scratch, under names of their own.
+SWAPPED, ENERGY_DIFFERENCE, FIRST_RUNG = WEIGHT, POTENTIAL, PLACE  # replica exchange; ``exchange.RUNG_ROWS`` rows
+KERNEL, BANDWIDTH = WEIGHT, POTENTIAL  # Stein's particles
+FIRST_NORMAL = PLACE  # continuous tempering: two rows
+# The Metropolis test; its rows are read again where the next step begins (``metropolis_step.use_trajectory_end``).
+ACCEPTED, UNIFORM = WEIGHT, PROPOSED
 
-# θ at the two ends of a bin (then log θ at the upper), the share of a step that teaches it, what that adds to its place
-# in the table, and of each chain the scale that the step leaves.
+# Rows of ``State.masses`` under contour: θ of the bin, then its logarithm; θ of the bin below; the step ω c of a lane;
+# what that adds to the bin's entry in the table; the scale that the step leaves to each chain.
 LOG_THETA, THETA_BELOW, SHARE, ENTRY, NEXT_SCALE, MASSES = range(6)
 
 

@@ -16,9 +16,11 @@ Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), w
          the nearest point of the domain, the engine is given a function (``Domain.nearest``) that writes that to foot.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
+import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 FLOATS = types.Array(types.float64, 1, "C")
 MATRIX = types.Array(types.float64, 2, "C")
@@ -30,21 +32,48 @@ TABLE = types.Array(types.int32, 1, "C")
 TALLIES = types.Array(types.int32, 4, "C")
 NAMES = types.Array(types.uint64, 1, "C")
 
+# The same as annotations of fields, from which ``tuple_type`` reads Numba's type of a named tuple.
+Vector = Annotated[NDArray[np.float64], FLOATS]
+Matrix = Annotated[NDArray[np.float64], MATRIX]
+Cube = Annotated[NDArray[np.float64], CUBE]
+Tesseract = Annotated[NDArray[np.float64], TESSERACT]
+IntVector = Annotated[NDArray[np.int64], INTEGERS]
+IntMatrix = Annotated[NDArray[np.int64], COUNTS]
+Int32Vector = Annotated[NDArray[np.int32], TABLE]
+Int32Tesseract = Annotated[NDArray[np.int32], TALLIES]
+NameVector = Annotated[NDArray[np.uint64], NAMES]
+NUMBER_TYPES = {int: types.int64, float: types.float64, bool: types.boolean, np.uint64: types.uint64}
+
+
+def tuple_type(kind: type) -> Any:
+    """Numba's type of a named tuple whose fields are annotated with the names above, numbers, or such tuples."""
+    fields = [field_type(hint) for hint in get_type_hints(kind, include_extras=True).values()]
+    if len(set(fields)) == 1:  # Numba tells tuples whose fields have one type apart
+        return types.NamedUniTuple(fields[0], len(fields), kind)
+    return types.NamedTuple(fields, kind)
+
+
+def field_type(hint: Any) -> Any:
+    """Numba's type of one field."""
+    if hint in NUMBER_TYPES:
+        return NUMBER_TYPES[hint]
+    return hint.__metadata__[0] if hasattr(hint, "__metadata__") else tuple_type(hint)
+
 
 class Lanes(NamedTuple):
     """What dynamics move, and by what, all lanes of a block."""
 
-    position: Any  # (dim, lane)
-    momentum: Any  # (dim or 0, lane)
-    gradient: Any  # (dim, lane), as tempering leaves it
-    curvature: Any  # (dim or 0, lane): an estimate of the diagonal of the Hessian, where asked for
-    noise: Any  # (dim, lane): fresh standard normals
-    step_size: Any  # (lane,)
-    temperature: Any  # (lane,)
-    coupling: Any  # (lane,): the λ by which continuous tempering scaled the gradient, else 1
+    position: Matrix  # (dim, lane)
+    momentum: Matrix  # (dim or 0, lane)
+    gradient: Matrix  # (dim, lane), as tempering leaves it
+    curvature: Matrix  # (dim or 0, lane): an estimate of the diagonal of the Hessian, where asked for
+    noise: Matrix  # (dim, lane): fresh standard normals
+    step_size: Vector  # (lane,)
+    temperature: Vector  # (lane,)
+    coupling: Vector  # (lane,): the λ by which continuous tempering scaled the gradient, else 1
 
 
-LANES = types.NamedTuple((MATRIX,) * 5 + (FLOATS,) * 3, Lanes)
+LANES = tuple_type(Lanes)
 TARGET = types.void(MATRIX, FLOATS, MATRIX, FLOATS, MATRIX)
 DYNAMICS = types.void(LANES, MATRIX, FLOATS, types.int64)
 DOMAIN = types.void(MATRIX, MATRIX, FLOATS, FLOATS, TABLE)

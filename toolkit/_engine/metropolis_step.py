@@ -2,6 +2,7 @@
 
 from .._compiler.argument_pack import pack_arguments
 from .._compiler.block_rows import (
+    ACCEPTED,
     CONTINUOUS,
     CONTOUR,
     ENERGY,
@@ -14,7 +15,6 @@ from .._compiler.block_rows import (
     POTENTIAL,
     PROPOSED,
     TEMPERATURE,
-    WEIGHT,
 )
 from .._compiler.decorators import inlined
 from ..dynamics.metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift, trajectory_length
@@ -51,7 +51,7 @@ def propose(state, constants, target, look, step, changes):
         elif numbers.tempering == CONTINUOUS:
             scale_gradients(state, rows[LAMBDA])
     temper_potential(potential, state, numbers, tempering_parameters)
-    end_trajectory(state.momentum, state.gradient, potential, length, rows[WEIGHT])
+    end_trajectory(state.momentum, state.gradient, potential, length, rows[ACCEPTED])
     accept(state, numbers.seed, step, step >= numbers.burn_in)
 
 
@@ -85,7 +85,7 @@ def use_trajectory_end(state, rejects):
     A lane is back after a failed test, outside of a boundary that ``rejects``, or diverged.
     """
     rows, status = state.rows, state.status
-    energy, potential, moved, outside = rows[ENERGY], rows[POTENTIAL], rows[WEIGHT], rows[OUTSIDE]
+    energy, potential, moved, outside = rows[ENERGY], rows[POTENTIAL], rows[ACCEPTED], rows[OUTSIDE]
     if rejects:
         for lane in range(moved.size):
             moved[lane] = select(outside[lane] != 0.0, 0.0, moved[lane])

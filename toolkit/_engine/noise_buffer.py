@@ -7,7 +7,7 @@ serves one call of the engine alone.
 from typing import NamedTuple
 
 import numpy as np
-from numba import types, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
 from .._compiler import signatures as s
@@ -24,13 +24,13 @@ class NoiseBuffer(NamedTuple):
     All sizes are 0 in a block that draws nothing ahead, as on CUDA.
     """
 
-    normals: NDArray[np.float64]  # scratch (2 × dim made even, or 0; place): for moves, then for noisy gradients
-    chain: NDArray[np.uint64]  # (place,)
-    replica: NDArray[np.uint64]  # (place,)
-    steps_ahead: NDArray[np.uint64]  # (place,): steps from the first
+    normals: s.Matrix  # scratch (2 × dim made even, or 0; place): for moves, then for noisy gradients
+    chain: s.NameVector  # (place,)
+    replica: s.NameVector  # (place,)
+    steps_ahead: s.NameVector  # (place,): steps from the first
 
 
-NOISE_BUFFER = types.NamedTuple((s.MATRIX, s.NAMES, s.NAMES, s.NAMES), NoiseBuffer)
+NOISE_BUFFER = s.tuple_type(NoiseBuffer)
 
 
 def make_noise_buffer(dim: int, chain: NDArray[np.uint64], replica: NDArray[np.uint64]) -> NoiseBuffer:

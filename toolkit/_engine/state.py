@@ -12,10 +12,10 @@ from .._compiler.block_rows import ENGINE_ROWS, LAMBDA, MASSES
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
 from ..tempering.continuous import KICKS, XI, ContinuousTempering
-from ..tempering.contour_tempering import CONTOUR_STATE, Contour, ContourState, contour_state
-from ..tempering.exchange import EXCHANGE_STATE, ExchangeState, ReplicaExchange, exchange_state
+from ..tempering.contour_tempering import Contour, ContourState, contour_state
+from ..tempering.exchange import ExchangeState, ReplicaExchange, exchange_state
 from ..tempering.stein_particles import Stein, distances_room
-from .noise_buffer import NOISE_BUFFER, NoiseBuffer, make_noise_buffer
+from .noise_buffer import NoiseBuffer, make_noise_buffer
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -24,37 +24,37 @@ Integers = NDArray[np.int64]
 class ContinuousState(NamedTuple):
     """What a block knows of its tempering variables; all sizes are 0 without continuous tempering."""
 
-    rows: Floats  # (CONTINUOUS_ROWS, lane)
-    bias: Floats  # (bin, lane)
-    visits: Floats  # (bin, lane)
+    rows: s.Matrix  # (CONTINUOUS_ROWS, lane)
+    bias: s.Matrix  # (bin, lane)
+    visits: s.Matrix  # (bin, lane)
 
 
 class State(NamedTuple):
     """All that a block carries from step to step, and its scratch space. Lanes beyond the last chain are padding."""
 
-    position: Floats  # (dim, lane)
-    momentum: Floats  # (dim or 0, lane)
-    memory: Floats  # (rows, lane): what the dynamics keep
-    status: Integers  # (lane,): 0, or 1 + the step at which the lane diverged
-    bounces: Integers  # (lane,): reflections and rejections at the boundary so far
-    fallbacks: Integers  # (lane,): returns to the last inside point so far
-    accepted: Integers  # (lane,): moves since the end of burn-in that the Metropolis test and the walls let pass
-    chain: NDArray[np.uint64]  # (lane,)
-    replica: NDArray[np.uint64]  # (lane,)
-    base_step_size: Floats  # (lane,), 0 for padding
-    base_temperature: Floats  # (lane,)
+    position: s.Matrix  # (dim, lane)
+    momentum: s.Matrix  # (dim or 0, lane)
+    memory: s.Matrix  # (rows, lane): what the dynamics keep
+    status: s.IntVector  # (lane,): 0, or 1 + the step at which the lane diverged
+    bounces: s.IntVector  # (lane,): reflections and rejections at the boundary so far
+    fallbacks: s.IntVector  # (lane,): returns to the last inside point so far
+    accepted: s.IntVector  # (lane,): moves since the end of burn-in that the Metropolis test and the walls let pass
+    chain: s.NameVector  # (lane,)
+    replica: s.NameVector  # (lane,)
+    base_step_size: s.Vector  # (lane,), 0 for padding
+    base_temperature: s.Vector  # (lane,)
     exchange: ExchangeState
     contour: ContourState
     continuous: ContinuousState
-    previous: Floats  # scratch (dim, lane)
-    gradient: Floats  # scratch (dim, lane)
-    curvature: Floats  # scratch (dim or 0, lane)
-    noise: Floats  # scratch (dim, lane)
-    foot: Floats  # scratch (dim, lane)
-    distances: Floats  # scratch of Stein's particles
-    rows: Floats  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
-    masses: Floats  # scratch (MASSES, KICKS or 0, lane): contour's, or continuous tempering's, of float64 always
-    scratch: Floats  # scratch (rows, lane): the target's own
+    previous: s.Matrix  # scratch (dim, lane)
+    gradient: s.Matrix  # scratch (dim, lane)
+    curvature: s.Matrix  # scratch (dim or 0, lane)
+    noise: s.Matrix  # scratch (dim, lane)
+    foot: s.Matrix  # scratch (dim, lane)
+    distances: s.Vector  # scratch of Stein's particles
+    rows: s.Matrix  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
+    masses: s.Matrix  # scratch (MASSES, KICKS or 0, lane): contour's, or continuous tempering's, of float64 always
+    scratch: s.Matrix  # scratch (rows, lane): the target's own
     noise_buffer: NoiseBuffer
 
 
@@ -91,22 +91,22 @@ class Constants(NamedTuple):
     """What stays as it is during a run: the numbers, and the tables that the parts read."""
 
     numbers: Numbers
-    target: Floats  # parameters of the target
-    move: Floats  # of the dynamics
-    tempering: Floats
-    real: Floats  # tables of the domain
-    whole: NDArray[np.int32]
+    target: s.Vector  # parameters of the target
+    move: s.Vector  # of the dynamics
+    tempering: s.Vector
+    real: s.Vector  # tables of the domain
+    whole: s.Int32Vector
 
 
 class Outputs(NamedTuple):
     """Where draws go, and what is kept beside them; sizes are 0 where nothing is."""
 
-    draws: Floats  # (chain, replica, draw, dim)
-    energies: Floats  # (chain, replica, draw)
-    weights: Floats  # (chain, replica, draw)
-    statistics: NDArray[np.int32]  # (chain, replica, draw, field): walker, swaps so far, reflections so far
-    trace: Floats  # (chain, replica, time, field)
-    theta: Floats  # (chain, time, bin)
+    draws: s.Tesseract  # (chain, replica, draw, dim)
+    energies: s.Cube  # (chain, replica, draw)
+    weights: s.Cube  # (chain, replica, draw)
+    statistics: s.Int32Tesseract  # (chain, replica, draw, field): walker, swaps so far, reflections so far
+    trace: s.Tesseract  # (chain, replica, time, field)
+    theta: s.Cube  # (chain, time, bin)
 
     def of_chains(self, first: int, last: int) -> "Outputs":
         """The part of the chains ``first`` … ``last − 1``."""
@@ -124,40 +124,16 @@ class Steps(NamedTuple):
     """The steps of one call of the loop. A slot is the draw, or the moment of the trace, that a step fills, or −1."""
 
     first: int
-    step_factors: Floats  # (steps,)
-    temperature_factors: Floats  # (steps,)
-    slots: Integers  # (steps,)
-    trace_slots: Integers  # (steps,)
+    step_factors: s.Vector  # (steps,)
+    temperature_factors: s.Vector  # (steps,)
+    slots: s.IntVector  # (steps,)
+    trace_slots: s.IntVector  # (steps,)
     outputs: Outputs
 
 
-CONTINUOUS_STATE = types.NamedUniTuple(s.MATRIX, 3, ContinuousState)  # Numba tells tuples of one type apart
-STATE = types.NamedTuple(
-    (s.MATRIX,) * 3
-    + (s.INTEGERS,) * 4
-    + (s.NAMES,) * 2
-    + (s.FLOATS,) * 2
-    + (EXCHANGE_STATE, CONTOUR_STATE, CONTINUOUS_STATE)
-    + (s.MATRIX,) * 5
-    + (s.FLOATS,)
-    + (s.MATRIX,) * 3
-    + (NOISE_BUFFER,),
-    State,
-)
-NUMBERS = types.NamedTuple(
-    (types.int64, types.int64, types.uint64, types.int64, types.int64)
-    + (types.float64,) * 3
-    + (types.int64,)
-    + (types.boolean,) * 5
-    + (types.int64,) * 2
-    + (types.boolean,) * 6
-    + (types.int64,) * 2,
-    Numbers,
-)
-OUTPUTS = types.NamedTuple((s.TESSERACT, s.CUBE, s.CUBE, s.TALLIES, s.TESSERACT, s.CUBE), Outputs)
+CONTINUOUS_STATE, STATE, NUMBERS = s.tuple_type(ContinuousState), s.tuple_type(State), s.tuple_type(Numbers)
+CONSTANTS, STEPS = s.tuple_type(Constants), s.tuple_type(Steps)
 TEMPER = types.void(STATE, NUMBERS, s.FLOATS, types.int64, types.boolean, types.int64)
-CONSTANTS = types.NamedTuple((NUMBERS, s.FLOATS, s.FLOATS, s.FLOATS, s.FLOATS, s.TABLE), Constants)
-STEPS = types.NamedTuple((types.int64, s.FLOATS, s.FLOATS, s.INTEGERS, s.INTEGERS, OUTPUTS), Steps)
 PROPOSE = types.void(
     STATE, CONSTANTS, types.FunctionType(s.TARGET), types.FunctionType(s.DOMAIN), types.int64, types.int64
 )

@@ -6,14 +6,14 @@ import numpy as np
 from numba import types, uint64
 
 from .._compiler.block_rows import (
+    ACCEPTED,
     EXTENDED,
     LENGTH,
     POTENTIAL,
-    PROPOSED,
     SQRT_TEMPERATURE,
     STEP_SIZE,
     TEMPERATURE,
-    WEIGHT,
+    UNIFORM,
 )
 from .._compiler.decorators import compile_part, inlined
 from ..errors import check_count, check_flag
@@ -130,12 +130,12 @@ def end_trajectory(momentum, gradient, potential, length, end):
 def accept(state, seed, step, counts):
     """Put back ``previous`` where the Metropolis test fails; a non-finite end fails it.
 
-    WEIGHT: the energy at the end, and then 1 where it passes and 0 where not. PROPOSED is scratch. At temperature 0 a
-    move is kept where the potential does not rise. Counts acceptances where ``counts``.
+    ACCEPTED: the energy at the end, and then 1 where it passes and 0 where not. At temperature 0 a move is kept where
+    the potential does not rise. Counts acceptances where ``counts``.
     """
     position, previous, rows = state.position, state.previous, state.rows
-    potential, start, kept = rows[POTENTIAL], rows[EXTENDED], rows[WEIGHT]
-    temperature, draw, accepted = rows[TEMPERATURE], rows[PROPOSED], state.accepted
+    potential, start, accepted_move = rows[POTENTIAL], rows[EXTENDED], rows[ACCEPTED]
+    temperature, draw, accepted = rows[TEMPERATURE], rows[UNIFORM], state.accepted
     lanes = start.size
     for lane in range(lanes):
         draw[lane] = uniform_pair(
@@ -143,13 +143,13 @@ def accept(state, seed, step, counts):
         )[0]
     for lane in range(lanes):
         cold = temperature[lane] == 0.0
-        odds = exp((start[lane] - kept[lane]) / select(cold, 1.0, temperature[lane]))
+        odds = exp((start[lane] - accepted_move[lane]) / select(cold, 1.0, temperature[lane]))
         odds = select(cold, select(potential[lane] <= start[lane], 1.0, 0.0), odds)  # it began at rest
-        kept[lane] = select(odds > draw[lane], 1.0, 0.0)  # false for nan
+        accepted_move[lane] = select(odds > draw[lane], 1.0, 0.0)  # false for nan
     if counts:
         for lane in range(lanes):
-            accepted[lane] += np.int64(kept[lane])
+            accepted[lane] += np.int64(accepted_move[lane])
     for d in range(position.shape[0]):
         x, back = position[d], previous[d]
         for lane in range(lanes):
-            x[lane] = select(kept[lane] != 0.0, x[lane], back[lane])
+            x[lane] = select(accepted_move[lane] != 0.0, x[lane], back[lane])

@@ -8,7 +8,7 @@ import numpy as np
 from numba import uint64
 from numpy.typing import NDArray
 
-from .._compiler.block_rows import BIN, CONTINUOUS, LAMBDA, NOISY_ENERGY, PLACE, STEP_SIZE, TEMPERATURE
+from .._compiler.block_rows import CONTINUOUS, FIRST_NORMAL, LAMBDA, NOISY_ENERGY, STEP_SIZE, TEMPERATURE
 from .._compiler.decorators import inlined, kernel
 from ..errors import check_choice, check_count, check_flag, check_number
 from ..maths.elementary import fma, select, smaller
@@ -153,9 +153,6 @@ def continuous_tempering(
     )
 
 
-# The tempering variable ξ of continuous tempering as block functions; ``continuous`` holds its law and its numbers.
-
-
 @inlined
 def coupling(xi, plateau, growth):
     """λ(ξ) and λ'(ξ)."""
@@ -254,9 +251,10 @@ def temper_by_coupling(state, numbers, parameters, step, samples, changes):
     rows = state.rows
     if changes > 1:
         find_kicks(state.masses, rows[STEP_SIZE], rows[TEMPERATURE], parameters)
-    fill_normals(rows[PLACE : BIN + 1], numbers.seed, state.chain, state.replica, uint64(step), uint64(COUPLING))
+    normals = rows[FIRST_NORMAL : FIRST_NORMAL + 2]
+    fill_normals(normals, numbers.seed, state.chain, state.replica, uint64(step), uint64(COUPLING))
     due = temper_continuously(
-        state.continuous, state.masses, rows[NOISY_ENERGY], rows[TEMPERATURE], rows[LAMBDA], rows[PLACE : BIN + 1],
+        state.continuous, state.masses, rows[NOISY_ENERGY], rows[TEMPERATURE], rows[LAMBDA], normals,
         parameters, step,
     )  # fmt: skip
     if due:

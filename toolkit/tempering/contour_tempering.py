@@ -1,4 +1,4 @@
-"""Contour tempering: an energy flattened by θ, which is learned as the run goes; its numbers and its state."""
+"""Contour tempering: an energy flattened by θ, which is learned as the run goes; its numbers, state and kernels."""
 
 import math
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
 from .._compiler import signatures as s
@@ -146,18 +146,18 @@ class ContourState(NamedTuple):
 
     # (chain, 2 · bin): table and visits of the bins in turn, so that a step reads one place of memory; θ is scale ×
     # table, so that a step changes one entry and the scale.
-    table: NDArray[np.float64]
-    scale: NDArray[np.float64]  # (chain,)
+    table: s.Matrix
+    scale: s.Vector  # (chain,)
     # (chain, bin): θ where the steps since the end of burn-in were a power of 2, the last one and the one before:
     # marks that do not depend on where the run is to end.
-    theta_at_mark: NDArray[np.float64]
-    theta_before: NDArray[np.float64]
+    theta_at_mark: s.Matrix
+    theta_before: s.Matrix
     # (3, chain): energies looked at since the end of burn-in below the partition, above it, and in all
-    outside: NDArray[np.int64]
-    next_mark: NDArray[np.int64]  # (chain,): the steps since the end of burn-in at which θ is kept next
+    outside: s.IntMatrix
+    next_mark: s.IntVector  # (chain,): the steps since the end of burn-in at which θ is kept next
 
 
-CONTOUR_STATE = types.NamedTuple((s.MATRIX, s.FLOATS, s.MATRIX, s.MATRIX, s.COUNTS, s.INTEGERS), ContourState)
+CONTOUR_STATE = s.tuple_type(ContourState)
 
 
 def contour_state(contour: Contour | None, n_chains: int) -> ContourState:
@@ -233,8 +233,6 @@ def visits_of(state: ContourState) -> NDArray[np.int64]:
     """Visits of each bin, (chain, bin), since the start."""
     return state.table[:, 1::2].astype(np.int64)
 
-
-# What an energy that contour has flattened does to a block's gradients; ``learning`` teaches it θ.
 
 MOST_LOST = 4.0  # nats: moves by the multiplied gradient would be accepted in 1 of 50 tests or less
 
@@ -353,8 +351,6 @@ def find_multipliers(energy, multiplier, state, numbers, parameters):
             steep = 0.25 * h * excess * excess * square > MOST_LOST * temperature[lane]
             multiplier[lane] = select(steep, 1.0, multiplier[lane])
 
-
-# How contour learns θ, the masses of its bins, from the energies where a block's lanes are.
 
 SMALLEST_SCALE = 1e-100
 SMALLEST_THETA = 1e-200  # of a visited bin, about; times the smallest scale it is still above 0, as its log needs

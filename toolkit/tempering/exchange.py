@@ -1,4 +1,4 @@
-"""Replica exchange: its law, its schemes, its correction for noisy energies, its state. ``swapping`` does it."""
+"""Replica exchange: its law, its schemes, its correction for noisy energies, its state, and the kernels that swap."""
 
 import math
 from collections.abc import Callable
@@ -6,11 +6,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
 from .._compiler import signatures as s
-from .._compiler.block_rows import ALIVE, ENERGY, EXCHANGE, LOG_WEIGHT, PLACE, POTENTIAL, STEP_SIZE, TEMPERATURE, WEIGHT
+from .._compiler.block_rows import (
+    ALIVE,
+    ENERGY,
+    ENERGY_DIFFERENCE,
+    EXCHANGE,
+    FIRST_RUNG,
+    STEP_SIZE,
+    SWAPPED,
+    TEMPERATURE,
+)
 from .._compiler.decorators import inlined, kernel, noinline
 from ..errors import check_choice, check_count, check_flag, check_number
 from ..maths.elementary import exp, fma, power, select
@@ -192,18 +201,16 @@ def replica_exchange(
 class ExchangeState(NamedTuple):
     """What a block remembers of its swaps; all sizes are 0 without replica exchange."""
 
-    attempted: NDArray[np.int64]  # (pair, chain), since the end of burn-in
-    accepted: NDArray[np.int64]  # (pair, chain)
-    correction: NDArray[np.float64]  # (pair, chain)
-    swapped_in_window: NDArray[np.float64]  # (pair, chain): 1 where the pair has swapped in this window
-    walker: NDArray[np.int64]  # (lane,): which of the first states has come to this rung
-    last_end: NDArray[np.int64]  # (lane,): 1 where its walker last met the coldest rung, 2 the hottest, 0 neither
-    round_trips: NDArray[np.int64]  # (chain,), of all walkers, coldest → hottest → coldest, since the end of burn-in
+    attempted: s.IntMatrix  # (pair, chain), since the end of burn-in
+    accepted: s.IntMatrix  # (pair, chain)
+    correction: s.Matrix  # (pair, chain)
+    swapped_in_window: s.Matrix  # (pair, chain): 1 where the pair has swapped in this window
+    walker: s.IntVector  # (lane,): which of the first states has come to this rung
+    last_end: s.IntVector  # (lane,): 1 where its walker last met the coldest rung, 2 the hottest, 0 neither
+    round_trips: s.IntVector  # (chain,), of all walkers, coldest → hottest → coldest, since the end of burn-in
 
 
-EXCHANGE_STATE = types.NamedTuple(
-    (s.COUNTS, s.COUNTS, s.MATRIX, s.MATRIX, s.INTEGERS, s.INTEGERS, s.INTEGERS), ExchangeState
-)
+EXCHANGE_STATE = s.tuple_type(ExchangeState)
 
 
 def exchange_state(
@@ -224,10 +231,9 @@ def exchange_state(
     )
 
 
-# What changes places in a swap, and how momenta are fitted to the temperature of their new rung.
-
 # Rows of what swaps take of a lane's rung; the last is scratch for what differs by pair or coordinate.
 BETA, HALF_KICK, MOMENTUM_SCALE, PAIR_MOMENTUM_SCALE, RUNG_ROWS = range(5)
+END_OF_RUNGS = FIRST_RUNG + RUNG_ROWS
 
 
 @kernel
@@ -290,9 +296,6 @@ def exchange(first, second, swapped):
         second[c] = select(swapped[c] != 0.0, a, b)
 
 
-# The swaps of replica exchange, attempted; ``exchange`` holds their law, ``exchanging`` makes them.
-
-
 class Pair(NamedTuple):
     """Two rungs that may swap: the colder, the hotter, and which of all pairs they are."""
 
@@ -305,15 +308,11 @@ class Pair(NamedTuple):
 def swap_replicas(state, numbers, parameters, step):
     """Attempt the swaps of one step in a block whose lane of (replica r, chain c) is r · n_chains + c.
 
-    The rows from PLACE on hold the rungs as ``find_rungs`` leaves them. A lane whose ALIVE is 0 never swaps. WEIGHT and
-    POTENTIAL are scratch. Swaps are counted since the end of burn-in.
+    The rows from FIRST_RUNG on hold the rungs as ``find_rungs`` leaves them. A lane whose ALIVE is 0 never swaps.
+    Swaps are counted since the end of burn-in.
     """
-    n_chains, n_replicas, swapped_in_window, swapped = (
-        numbers.n_chains,
-        numbers.n_replicas,
-        state.exchange.swapped_in_window,
-        state.rows[WEIGHT],
-    )
+    n_chains, n_replicas, swapped = numbers.n_chains, numbers.n_replicas, state.rows[SWAPPED]
+    swapped_in_window = state.exchange.swapped_in_window
     attempt = step // np.int64(parameters[SWAP_EVERY])
     window = np.int64(parameters[WINDOW])
     scheme = np.int64(parameters[SCHEME])
@@ -341,12 +340,17 @@ def swap_replicas(state, numbers, parameters, step):
 
 @inlined
 def attempt_pair(state, numbers, parameters, pair, attempt, step):
-    """Attempt one pair in the chains where WEIGHT is 1, which it is afterwards where they have swapped."""
+    """Attempt one pair in the chains where SWAPPED is 1, which it is afterwards where they have swapped."""
     n_chains, seed, chain, exchanged = numbers.n_chains, numbers.seed, state.chain, state.exchange
     position, momentum, gradient, curvature = state.position, state.momentum, state.gradient, state.curvature
     thermostats, rows = state.memory[: numbers.n_thermostats], state.rows
-    rungs, energy, temperature, alive = rows[PLACE : LOG_WEIGHT + 1], rows[ENERGY], rows[TEMPERATURE], rows[ALIVE]
-    swapped, difference = rows[WEIGHT], rows[POTENTIAL]
+    rungs, energy, temperature, alive = (
+        rows[FIRST_RUNG:END_OF_RUNGS],
+        rows[ENERGY],
+        rows[TEMPERATURE],
+        rows[ALIVE],
+    )
+    swapped, difference = rows[SWAPPED], rows[ENERGY_DIFFERENCE]
     cold = slice(pair.cold * n_chains, (pair.cold + 1) * n_chains)
     hot = slice(pair.hot * n_chains, (pair.hot + 1) * n_chains)
     cold_energy, hot_energy, cold_alive, hot_alive = energy[cold], energy[hot], alive[cold], alive[hot]
@@ -458,14 +462,14 @@ def estimate_corrections(variance, state, parameters, numbers, chain, replica, s
 def temper_by_exchange(state, numbers, parameters, step, samples, changes):
     """Estimate corrections, where the schedule explores too, and attempt swaps, where they are due."""
     rows = state.rows
-    energy, alive, rungs = rows[ENERGY], rows[ALIVE], rows[PLACE : LOG_WEIGHT + 1]
+    energy, alive, rungs = rows[ENERGY], rows[ALIVE], rows[FIRST_RUNG:END_OF_RUNGS]
     if changes > 1:
         find_rungs(rungs, rows[STEP_SIZE], rows[TEMPERATURE], numbers.n_chains, state.momentum.shape[0] > 0)
     if step == 0:
         return
     if parameters[ESTIMATE_EVERY] > 0.0 and step % int(parameters[ESTIMATE_EVERY]) == 0:
         estimate_corrections(
-            rows[POTENTIAL], state.exchange, parameters, numbers, state.chain, state.replica, step
+            rows[ENERGY_DIFFERENCE], state.exchange, parameters, numbers, state.chain, state.replica, step
         )  # fmt: skip
     if samples and step % int(parameters[SWAP_EVERY]) == 0:
         for lane in range(energy.size):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._compiler.block_rows import ALIVE, ENERGY, POTENTIAL, TEMPERATURE, WEIGHT
+from .._compiler.block_rows import ALIVE, BANDWIDTH, ENERGY, KERNEL, TEMPERATURE
 from .._compiler.decorators import kernel
 from ..errors import check_number
 from ..maths.elementary import exp, fma, log, select
@@ -210,5 +210,5 @@ def temper_by_stein(state, numbers, parameters, step, samples, changes):
             for lane in range(alive.size):
                 state.gradient[d, lane] = select(alive[lane] == 0.0, state.gradient[d, lane], 0.0)
         particles = Particles(state.position, state.gradient, rows[TEMPERATURE])
-        scratch = Scratch(state.foot, rows[WEIGHT], state.distances, rows[POTENTIAL])
+        scratch = Scratch(state.foot, rows[KERNEL], state.distances, rows[BANDWIDTH])
         stein_gradients(particles, scratch, parameters[0], numbers.n_chains, numbers.n_replicas)

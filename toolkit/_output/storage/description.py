@@ -118,7 +118,7 @@ def shown(value: Any, there: bool = True) -> str:
 # A sampler from its description: known constructors get numbers, and nothing else runs.
 
 TEMPERINGS = tuple(kind for kind in vars(tempering).values() if isinstance(kind, type) and issubclass(kind, Tempering))
-PARTS = (*(part for kind in TEMPERINGS for part in (kind, *kind.field_types)), Boundary)
+PARTS: tuple[type[Any], ...] = (*(part for kind in TEMPERINGS for part in (kind, *kind.field_types)), Boundary)
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in PARTS}
 SCHEDULES: dict[str, Any] = {
     make.__name__: make
