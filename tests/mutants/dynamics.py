@@ -145,14 +145,14 @@ MUTANTS = [
     ),
     Mutant(
         "BAOAB: both drifts before the noise",
-        "toolkit/dynamics/baoab.py",
+        "toolkit/dynamics/baoab_splitting.py",
         "x[lane] = fma(0.5 * root[lane], p[lane], middle)",
         "x[lane] = fma(0.5 * root[lane], kicked, middle)",
         "tests/test_baoab.py",
     ),
     Mutant(
         "BAOAB: noise of one friction too few",
-        "toolkit/dynamics/baoab.py",
+        "toolkit/dynamics/baoab_splitting.py",
         "(1.0 - keep * keep)",
         "(1.0 - keep)",
         "tests/test_baoab.py",

@@ -1,6 +1,6 @@
 """Dynamics: how a replica moves in one step. Each is a block function with its numbers, see ``interface.Dynamics``."""
 
-from .baoab import baoab
+from .baoab_splitting import baoab
 from .gradient_descent import descent
 from .interface import Dynamics
 from .metropolis import hmc, mala
