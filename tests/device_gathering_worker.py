@@ -101,7 +101,7 @@ def job_of(case):
 def gathered(case):
     """States after the draws have come in three pieces; before the last they have been home, and been sent again."""
     from toolkit._engine.cuda import device
-    from toolkit._engine.cuda.accumulators import DeviceGathering
+    from toolkit._engine.cuda.accumulators import DeviceAccumulation
 
     job = job_of(case)
     states = {name: a.start(job.problem, CHAINS) for name, a in job.accumulators.items()}
@@ -109,12 +109,12 @@ def gathered(case):
     ends = [0, *CUTS, STEPS.size]
     for first, last in itertools.pairwise(ends):
         if first in (0, CUTS[-1]):
-            gathering = DeviceGathering(job, states, np.float64)
+            accumulation = DeviceAccumulation(job, states, np.float64)
         room = [device.to_device(raw[:, first : last + 1]) for raw in raws]  # of one draw more than there are
         steps = STEPS[first:last]
-        gathering.take_in(tuple(room), steps, device.to_device(steps), flow)
+        accumulation.add_draws(tuple(room), steps, device.to_device(steps), flow)
         if last >= CUTS[-1]:
-            gathering.fetch(flow)
+            accumulation.fetch(flow)
     return {f"{name}.{key}": array for name, state in states.items() for key, array in state.items()}
 
 
@@ -173,7 +173,7 @@ def watch_types():
 
     from toolkit._engine.cuda import accumulators
 
-    compiled, launch, kinds_of = accumulators.compiled_gathering, accumulators.launch, {}
+    compiled, launch, kinds_of = accumulators.compiled_accumulator, accumulators.launch, {}
 
     def noted(form, kinds):
         kernel = compiled(form, kinds)
@@ -184,7 +184,7 @@ def watch_types():
         assert tuple(map(typeof, arguments)) == kinds_of[id(kernel)]
         launch(kernel, blocks, threads, stream, arguments)
 
-    accumulators.compiled_gathering, accumulators.launch = noted, watched
+    accumulators.compiled_accumulator, accumulators.launch = noted, watched
 
 
 if __name__ == "__main__":

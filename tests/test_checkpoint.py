@@ -23,7 +23,7 @@ from toolkit import (
     schedules,
     stream,
 )
-from toolkit._engine.driver import Driver, HostGathering
+from toolkit._engine.driver import Driver, HostAccumulation
 from toolkit._output.storage.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
@@ -180,7 +180,7 @@ def test_ctrl_c_saves_what_is_whole(moment, tmp_path, monkeypatch):
 
 def test_a_chunk_broken_off_is_not_saved(tmp_path, monkeypatch):
     """A second Ctrl-C, which does not wait for the chunk's end, when nothing has been saved since step 30."""
-    path, accumulate = tmp_path / "run.ckpt", HostGathering.take_in
+    path, accumulate = tmp_path / "run.ckpt", HostAccumulation.add_draws
     stopped(monkeypatch, 30, sample, COSINE, SGLD, checkpoint=path, **RUN)
 
     def press(self, pool, outputs, offset, kept):
@@ -189,7 +189,7 @@ def test_a_chunk_broken_off_is_not_saved(tmp_path, monkeypatch):
         accumulate(self, pool, outputs, offset, kept)
 
     with monkeypatch.context() as patch:
-        patch.setattr(HostGathering, "take_in", press)
+        patch.setattr(HostAccumulation, "add_draws", press)
         with pytest.warns(InterruptedWarning, match="after 50 of 100"):
             sample(COSINE, SGLD, checkpoint=path, **RUN)
     seen, resume = [], Driver.resume

@@ -35,9 +35,9 @@ def launches(monkeypatch):
 
     monkeypatch.setattr(kernel, "chain_kernel", idle(kernel.chain_kernel))
     monkeypatch.setattr(kernel, "kernel_stamp", lambda *given: None)
-    monkeypatch.setattr(accumulators, "gathering_kernel", idle(accumulators.gathering_kernel))
+    monkeypatch.setattr(accumulators, "accumulator_kernel", idle(accumulators.accumulator_kernel))
     monkeypatch.setattr(accumulators, "cache_stamp", lambda function: None)
-    caches = kernel.compiled, accumulators.compiled_gathering
+    caches = kernel.compiled, accumulators.compiled_accumulator
     for cache in caches:
         cache.cache_clear()
     yield pretend(monkeypatch)
@@ -84,13 +84,13 @@ def test_accumulators_are_launched_with_what_they_are_compiled_for(launches, mon
     from toolkit import accumulators
     from toolkit._engine.cuda import accumulators as on_device
 
-    compiled, kernels = on_device.compiled_gathering, []
+    compiled, kernels = on_device.compiled_accumulator, []
 
     def noted(*given):
         kernels.append(compiled(*given))
         return kernels[-1]
 
-    monkeypatch.setattr(on_device, "compiled_gathering", noted)
+    monkeypatch.setattr(on_device, "compiled_accumulator", noted)
     edges = np.linspace(-1.0, 1.0, 4)
     chosen = {
         "moments": accumulators.moments(), "cells": accumulators.histogram(edges), "best": accumulators.best_point(),

@@ -135,11 +135,11 @@ def test_the_host_needs_room_for_draws_of_its_own_accumulators_alone(monkeypatch
 
 def check_ptx(name, dim, weighted, capability, real=np.float64):
     from toolkit._engine.cuda import compiling
-    from toolkit._engine.cuda.accumulators import gathering_ptx
+    from toolkit._engine.cuda.accumulators import accumulator_ptx
 
     accumulator = every()[name]
     state = accumulator.start(job_of(CASES["weighted pairs"]._replace(dim=dim)).problem, 1)
-    ptx = gathering_ptx(accumulator.gathering(dim), state, bool(weighted), capability, real)
+    ptx = accumulator_ptx(accumulator.draw_kernel(dim), state, bool(weighted), capability, real)
     assert not compiling.contracts(ptx)
     assert not compiling.CALLED.findall(ptx)
     assert ".visible .entry" in ptx

@@ -20,7 +20,7 @@ MUTANTS = [
     Mutant(
         "moments: spread between chains forgotten in what is pooled",
         "toolkit/accumulators/running_moments.py",
-        "covariance = covariances.mean(axis=0) + away.T @ away / chains",
+        "covariance = covariances.mean(axis=0) + deviation.T @ deviation / chains",
         "covariance = covariances.mean(axis=0)",
         "tests/test_moments.py -k pooled",
     ),

@@ -1,7 +1,7 @@
 """Compile a part to machine code behind a fixed signature, once, and keep it on disk without ever serving it stale.
 
 The key of every cached function holds a hash of all sources of this package, of the packages of the function and of all
-compiled functions it calls, their code, and the values they read (``stamps``), so any edit recompiles.
+compiled functions it calls, their code, and the values they read (``disk_cache``), so any edit recompiles.
 ``tests/test_compiling.py`` edits sources in a copy and looks.
 """
 
@@ -51,7 +51,7 @@ def compile_part(
 ) -> Any:
     """``function`` compiled for ``signature``, to run without the GIL; only one that ``allocates`` may make arrays.
 
-    handed: for others that are compiled to call it too, with its arguments handed over as ``handing`` says.
+    packed: also in the form that the engine calls, with packed arguments (``argument_pack``).
     from_python: whether Python calls it too. It is known by the function alone, which is to be ``binding.bound``.
     Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
     notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names, ValueError for
@@ -60,7 +60,7 @@ def compile_part(
     if isinstance(function, Unavailable):
         function()
     if not (packed or from_python):
-        raise ValueError("from_python must be True for a part that is not handed: nobody could call it")
+        raise ValueError("from_python must be True for a part that is not packed: nobody could call it")
     if config.DISABLE_JIT:
         raise RuntimeError("NUMBA_DISABLE_JIT is set, and parts run as machine code alone: unset it to sample")
     compiler = PackedCompiler if packed else WideCompiler

@@ -74,7 +74,7 @@ def likely_cause(init: Floats, state: Floats, energy: float, gradient: Floats) -
 # Accumulators that take in a chunk's draws on the host, chains shared out among threads.
 
 
-class HostGathering:
+class HostAccumulation:
     """What a job's accumulators take in here, and not where a device writes it."""
 
     def __init__(self, job: Job, states: dict[str, State]) -> None:
@@ -82,7 +82,7 @@ class HostGathering:
         elsewhere = names_on_device(job)
         self._accumulators = {name: a for name, a in job.accumulators.items() if name not in elsewhere}
 
-    def take_in(self, pool: Executor | None, outputs: Outputs, offset: int, kept: Integers) -> None:
+    def add_draws(self, pool: Executor | None, outputs: Outputs, offset: int, kept: Integers) -> None:
         """Hand over the draws of the steps ``kept``, from ``offset`` on, by the pool's threads or by this one."""
         if not self._accumulators or kept.size == 0:
             return
@@ -162,7 +162,7 @@ class Driver(Generic[AnyRun]):
         self.job = job
         self._run_class = run_class
         self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
-        self._gathering = HostGathering(job, self._accumulated)
+        self._accumulation = HostAccumulation(job, self._accumulated)
         self._engine = make_engine(job, brings_draws(job, keep_draws), self._accumulated)
         self._finished = Finished(0, 0, 0, 0.0, self._count())
         self._slots: Integers = np.empty((2, 0), np.int64)
@@ -283,7 +283,7 @@ class Driver(Generic[AnyRun]):
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
         self._engine.run(self._pool, first, factors, slots, trace_slots, outputs)
         with defer_interrupt():  # what the accumulators have taken in is counted as done
-            self._gathering.take_in(self._pool, outputs, offset, kept)
+            self._accumulation.add_draws(self._pool, outputs, offset, kept)
             elapsed = self._finished.elapsed + time.perf_counter() - started
             self._finished = Finished(
                 last, self.n_draws + kept.size, self.n_traced + traced.size, elapsed, self._count()

@@ -1,6 +1,6 @@
 """The engine fused: compiled whole for one target, one sampler and one size of block, every call taken in.
 
-The general engine (``cpu_engine``) calls parts by their addresses, so that it compiles once for all of them. A fused
+The general engine (``cpu.general_engine``) calls parts by their addresses, so that it compiles once for all of them. A fused
 one knows them, the sizes of its arrays, and which of the engine's features are wanted, and has code for nothing else.
 Its bits are the same, as nothing may be reordered.
 """

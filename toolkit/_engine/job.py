@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._compiler.disk_cache import available_threads
 from ..accumulators import Accumulator, check_accumulators
-from ..accumulators.interface import Gathers
+from ..accumulators.interface import KernelAccumulator
 from ..errors import check_array, check_choice, check_count, check_flag, check_number, check_room, optional
 from ..maths.philox import MAX_CHAINS, MAX_STEPS
 from ..problem.definition import Problem, Spread, as_problem
@@ -210,7 +210,7 @@ def names_on_device(job: Job) -> list[str]:
     """Names of the accumulators that take in draws where a device writes them."""
     if job.backend == "cpu":
         return []
-    return [name for name, accumulator in job.accumulators.items() if isinstance(accumulator, Gathers)]
+    return [name for name, accumulator in job.accumulators.items() if isinstance(accumulator, KernelAccumulator)]
 
 
 def brings_draws(job: Job, keep_draws: bool) -> bool:

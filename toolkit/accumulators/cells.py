@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 from .._compiler.decorators import kernel
 from .._compiler.signatures import FLOATS, INTEGERS, MATRIX
 from ..errors import check_count, check_edges
-from .interface import Gathering, Gathers
+from .interface import DrawKernel, KernelAccumulator
 from .running_moments import ANY_DRAWS, ANY_WEIGHTS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-TALLY = types.void(ANY_DRAWS, ANY_WEIGHTS, types.int64, types.int64, FLOATS, FLOATS, MATRIX, FLOATS, INTEGERS)
+TALLY = types.void(
+    types.Tuple((ANY_DRAWS, ANY_WEIGHTS)),
+    types.Tuple((types.int64, types.int64, FLOATS, FLOATS)),
+    types.Tuple((MATRIX, FLOATS, INTEGERS)),
+)
 NOWHERE = np.array([-np.inf, np.inf])  # the one cell of a coordinate that is not looked at
 
 
@@ -36,7 +40,7 @@ class HistogramSoFar(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram(Gathers):
+class Histogram(KernelAccumulator):
     """The accumulator of ``histogram``."""
 
     x_edges: Floats
@@ -64,11 +68,11 @@ class Histogram(Gathers):
             "draws": np.zeros(n_chains, np.int64),
         }
 
-    def gathering(self, dim: int) -> Gathering:
+    def draw_kernel(self, dim: int) -> DrawKernel:
         """Draws go to their cells."""
         x, y = self.coordinates if self.y_edges is not None else (self.coordinates[0],) * 2
         edges = (self.x_edges, NOWHERE if self.y_edges is None else self.y_edges)
-        return Gathering(tally, TALLY, ("draws", "weights"), (x, y, *edges), ("counts", "beyond", "draws"))
+        return DrawKernel(tally, TALLY, ("draws", "weights"), (x, y, *edges), ("counts", "beyond", "draws"))
 
     def result(self, state: dict[str, NDArray[Any]]) -> HistogramSoFar:
         """The histogram as it stands."""
@@ -98,13 +102,14 @@ def histogram(x_edges: Any, y_edges: Any = None, *, coordinates: Any = (0, 1)) -
     )
 
 
-def tally(
-    draws: Any, weights: Any, x: Any, y: Any, x_edges: Any, y_edges: Any, counts: Any, beyond: Any, count: Any,
-) -> None:  # fmt: skip
+def tally(given: Any, constants: Any, state: Any) -> None:
     """Add coordinates ``x`` and ``y`` of draws (chain, draw, dim) to their cells, in order.
 
     weights: (chain, draw), or empty. counts: (chain, nx · ny).
     """
+    draws, weights = given
+    x, y, x_edges, y_edges = constants
+    counts, beyond, count = state
     weighted, columns = weights.size > 0, np.uint64(y_edges.size - 1)
     x_scale, y_scale = cells_per_unit(x_edges), cells_per_unit(y_edges)
     for c in range(draws.shape[0]):

@@ -10,14 +10,20 @@ from numpy.typing import NDArray
 from .._compiler.signatures import FLOATS, INTEGERS, MATRIX
 from ..errors import check_edges
 from .cells import cell_of, cells_per_unit
-from .interface import Gathering, Gathers
+from .interface import DrawKernel, KernelAccumulator
 from .running_moments import ANY_DRAWS, ANY_WEIGHTS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-TALLY = types.void(ANY_WEIGHTS, ANY_WEIGHTS, FLOATS, MATRIX, INTEGERS, MATRIX)
-KEEP_BEST = types.void(ANY_DRAWS, ANY_WEIGHTS, INTEGERS, types.int64, FLOATS, MATRIX, INTEGERS)
+TALLY = types.void(
+    types.Tuple((ANY_WEIGHTS, ANY_WEIGHTS)), types.Tuple((FLOATS,)), types.Tuple((MATRIX, INTEGERS, MATRIX))
+)
+KEEP_BEST = types.void(
+    types.Tuple((ANY_DRAWS, ANY_WEIGHTS, INTEGERS, types.int64)),
+    types.Tuple(()),
+    types.Tuple((FLOATS, MATRIX, INTEGERS)),
+)
 WEIGHT, BELOW, ABOVE, MEAN, MINIMUM, MAXIMUM, N_SUMS = range(7)
 
 
@@ -40,7 +46,7 @@ class EnergiesSoFar(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EnergyHistogram(Gathers):
+class EnergyHistogram(KernelAccumulator):
     """The accumulator of ``energy_histogram``."""
 
     edges: Floats
@@ -55,10 +61,10 @@ class EnergyHistogram(Gathers):
             "counts": np.zeros((n_chains, self.edges.size - 1)), "draws": np.zeros(n_chains, np.int64), "sums": sums,
         }  # fmt: skip
 
-    def gathering(self, dim: int) -> Gathering:
+    def draw_kernel(self, dim: int) -> DrawKernel:
         """Energies go to their bins."""
         own = ("counts", "draws", "sums")
-        return Gathering(tally_energies, TALLY, ("energies", "weights"), (self.edges,), own)
+        return DrawKernel(tally_energies, TALLY, ("energies", "weights"), (self.edges,), own)
 
     def result(self, state: dict[str, NDArray[Any]]) -> EnergiesSoFar:
         """The energies as they stand."""
@@ -98,7 +104,7 @@ class BestPoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Best(Gathers):
+class Best(KernelAccumulator):
     """The accumulator of ``best_point``."""
 
     needs_energies = True
@@ -111,10 +117,10 @@ class Best(Gathers):
             "step": np.full(n_chains, -1),
         }
 
-    def gathering(self, dim: int) -> Gathering:
+    def draw_kernel(self, dim: int) -> DrawKernel:
         """A draw that is better than all before is kept; of equal ones the first."""
         own = ("energy", "position", "step")
-        return Gathering(keep_best, KEEP_BEST, ("draws", "energies", "steps", "replicas"), (), own)
+        return DrawKernel(keep_best, KEEP_BEST, ("draws", "energies", "steps", "replicas"), (), own)
 
     def result(self, state: dict[str, NDArray[Any]]) -> BestPoint:
         """The best points so far."""
@@ -130,11 +136,14 @@ def best_point() -> Best:
     return Best()
 
 
-def tally_energies(energies: Any, weights: Any, edges: Any, counts: Any, count: Any, sums: Any) -> None:
+def tally_energies(given: Any, constants: Any, state: Any) -> None:
     """Add energies (chain, draw), in order, to ``counts`` (chain, bin) and ``sums`` (chain, sum).
 
     weights: (chain, draw), or empty.
     """
+    energies, weights = given
+    (edges,) = constants
+    counts, count, sums = state
     weighted, scale = weights.size > 0, cells_per_unit(edges)
     for c in range(energies.shape[0]):
         for t in range(energies.shape[1]):
@@ -158,8 +167,10 @@ def tally_energies(energies: Any, weights: Any, edges: Any, counts: Any, count: 
                     sums[c, ABOVE] += w
 
 
-def keep_best(draws: Any, energies: Any, steps: Any, replicas: Any, energy: Any, position: Any, step: Any) -> None:
+def keep_best(given: Any, constants: Any, state: Any) -> None:
     """Copy the draw of lowest energy of each chain where it is below ``energy`` (chain,)."""
+    draws, energies, steps, replicas = given
+    energy, position, step = state
     for c in range(draws.shape[0]):
         best = -1
         for t in range(draws.shape[1]):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import check_array, check_count, check_edges, check_integers, check_number, check_scale, is_sequence
 from ..weighting import batch_numbers, cell_sums, check_draw_weights, check_draws, check_sample, ratio
 from .cells import Histogram, histogram
-from .interface import Gathering, Gathers
+from .interface import DrawKernel, KernelAccumulator
 
 # KL of draws against a truth, on a grid of cells.
 
@@ -318,7 +318,7 @@ class KlSoFar(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kl(Gathers):
+class Kl(KernelAccumulator):
     """The accumulator of ``kl``."""
 
     grid: Histogram
@@ -342,9 +342,9 @@ class Kl(Gathers):
         """Whether a saved state has come to one of the steps of ``at``, or to none or all."""
         return bool(((state["reached"] >= 0) & (state["reached"] <= self.at.size)).all())
 
-    def gathering(self, dim: int) -> Gathering:
+    def draw_kernel(self, dim: int) -> DrawKernel:
         """Draws go to their cells."""
-        return self.grid.gathering(dim)
+        return self.grid.draw_kernel(dim)
 
     def parts(self, state: dict[str, NDArray[Any]], steps: Integers) -> Iterator[tuple[int, int, bool]]:
         """Up to each step of ``at`` that has come, where the cells are looked at."""

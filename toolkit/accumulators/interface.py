@@ -1,4 +1,4 @@
-"""How accumulators take in draws: said once, for threads of the host, which do so, and for those of a device."""
+"""What an accumulator is made of that adds draws by a compiled function, on the host and on a device alike."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -18,10 +18,10 @@ State = dict[str, NDArray[Any]]
 GIVEN = ("draws", "weights", "energies", "steps", "replicas")  # replicas: draws of one step, which follow each other
 
 
-class Gathering(NamedTuple):
-    """A function of (*given, *constants, *arrays of the state[, scratch]) that takes in draws, chain after chain.
+class DrawKernel(NamedTuple):
+    """A compiled function of the tuples given, constants and state, and of scratch, that adds draws chain after chain.
 
-    The state's arrays have the chain first, and no chain knows of another. Weights are empty where there are none.
+    The state's arrays have the chain first, and no chain reads another's. Weights are empty where there are none.
     """
 
     function: Callable[..., None]
@@ -32,27 +32,27 @@ class Gathering(NamedTuple):
     scratch: int = 0  # floats; 0: the function takes none
 
 
-class Gathers(ABC):
-    """An accumulator that takes in draws by a ``Gathering``."""
+class KernelAccumulator(ABC):
+    """An accumulator that adds draws by a compiled function."""
 
     @abstractmethod
-    def gathering(self, dim: int) -> Gathering:
-        """How it takes in draws of ``dim`` coordinates."""
+    def draw_kernel(self, dim: int) -> DrawKernel:
+        """The function that adds draws of ``dim`` coordinates."""
 
     def parts(self, state: State, steps: Integers) -> Iterator[tuple[int, int, bool]]:
-        """First and last draw (exclusive, of those of ``steps``) to take in at a time, and whether it then looks.
+        """First and last draw (exclusive, of those of ``steps``) of each segment, and whether ``state`` is read after it.
 
-        It looks at ``state`` when it is asked for the next part, and by then the part must have been taken in.
+        The caller must have added a segment before it asks for the next.
         """
         yield 0, steps.size, False
 
     def update(
         self, state: State, draws: Floats, weights: Floats | None, energies: Floats | None, steps: Integers
     ) -> None:
-        """Take in ``draws``, one after the other; what is not finite is left out."""
+        """Add ``draws``, one after the other; those that are not finite are left out."""
         dim, replicas = draws.shape[2], draws.shape[1] // max(1, steps.size)
-        function, signature, names, constants, arrays, scratch = self.gathering(dim)
-        away = (np.empty(scratch),) if scratch else ()
+        function, signature, names, constants, arrays, scratch = self.draw_kernel(dim)
+        room = (np.empty(scratch),) if scratch else ()
         for first, last, _ in self.parts(state, steps):
             part = slice(first * replicas, last * replicas)
             given = {
@@ -63,4 +63,4 @@ class Gathers(ABC):
                 "replicas": replicas,
             }
             compiled = compile_part(bound(function), signature)
-            compiled(*(given[name] for name in names), *constants, *(state[name] for name in arrays), *away)
+            compiled(tuple(given[name] for name in names), constants, tuple(state[name] for name in arrays), *room)

@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 from .._compiler.decorators import kernel
 from .._compiler.signatures import CUBE, FLOATS, INTEGERS, MATRIX
 from ..errors import check_count
-from .interface import Gathering, Gathers
+from .interface import DrawKernel, KernelAccumulator
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ANY_DRAWS = types.Array(types.float64, 3, "A")  # a chunk of a longer array need not be contiguous
 ANY_WEIGHTS = types.Array(types.float64, 2, "A")
-IN_PLANE = types.void(ANY_DRAWS, ANY_WEIGHTS, INTEGERS, FLOATS, FLOATS, MATRIX, MATRIX, CUBE)
-TAKE_IN = types.void(*IN_PLANE.args, FLOATS)
+DRAWS = types.Tuple((ANY_DRAWS, ANY_WEIGHTS))
+IN_PLANE = types.void(DRAWS, types.Tuple(()), types.Tuple((INTEGERS, FLOATS, FLOATS, MATRIX, MATRIX, CUBE)))
+ADD_DRAWS = types.void(*IN_PLANE.args, FLOATS)
 
 
 class MomentsSoFar(NamedTuple):
@@ -42,7 +43,7 @@ class MomentsSoFar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Moments(Gathers):
+class Moments(KernelAccumulator):
     """The accumulator of ``moments``."""
 
     needs_energies = False
@@ -59,12 +60,12 @@ class Moments(Gathers):
             "scatter": np.zeros((n_chains, dim, dim)),
         }
 
-    def gathering(self, dim: int) -> Gathering:
+    def draw_kernel(self, dim: int) -> DrawKernel:
         """By sums in registers in the plane."""
         given, own = ("draws", "weights"), ("draws", "weight", "unevenness", "origin", "mean", "scatter")
         if dim <= 2:
-            return Gathering(take_in_plane, IN_PLANE, given, (), own)
-        return Gathering(take_in, TAKE_IN, given, (), own, scratch=dim)
+            return DrawKernel(add_draws_in_plane, IN_PLANE, given, (), own)
+        return DrawKernel(add_draws, ADD_DRAWS, given, (), own, scratch=dim)
 
     def result(self, state: dict[str, NDArray[Any]]) -> MomentsSoFar:
         """The moments as they stand."""
@@ -90,10 +91,10 @@ def moments() -> Moments:
     return Moments()
 
 
-def take_in_plane(
-    draws: Any, weights: Any, count: Any, weight: Any, unevenness: Any, origin: Any, mean: Any, scatter: Any
-) -> None:
-    """``take_in`` in one or two dimensions, bit for bit, with all of a chain's sums in registers."""
+def add_draws_in_plane(given: Any, constants: Any, state: Any) -> None:
+    """``add_draws`` in one or two dimensions, bit for bit, with all of a chain's sums in registers."""
+    draws, weights = given
+    count, weight, unevenness, origin, mean, scatter = state
     last = draws.shape[2] - 1
     weighted = weights.size > 0
     for c in range(draws.shape[0]):
@@ -124,14 +125,14 @@ def take_in_plane(
         scatter[c, 0, 0], scatter[c, last, 0], scatter[c, last, last] = xx, yx, yy
 
 
-def take_in(
-    draws: Any, weights: Any, count: Any, weight: Any, unevenness: Any, origin: Any, mean: Any, scatter: Any, away: Any
-) -> None:
+def add_draws(given: Any, constants: Any, state: Any, deviation: Any) -> None:
     """Add draws (chain, draw, dim), in order: the mean, and the lower half of Σ w (x − mean)(x − mean)ᵀ.
 
     weights: (chain, draw), or empty. origin: (chain, dim), the first draw, from which ``mean`` counts. unevenness:
     (chain,), Σw² / (Σw)², of weights of any size; 0 without weights. away: (dim,) is scratch.
     """
+    draws, weights = given
+    count, weight, unevenness, origin, mean, scatter = state
     dim = draws.shape[2]
     weighted = weights.size > 0
     for c in range(draws.shape[0]):
@@ -153,11 +154,11 @@ def take_in(
                     unevenness[c] = unevenness[c] * (1.0 - share) * (1.0 - share) + share * share
                 rest = w * (1.0 - share)
                 for i in range(dim):
-                    away[i] = (draws[c, t, i] - origin[c, i]) - mean[c, i]
-                    scaled = rest * away[i]
+                    deviation[i] = (draws[c, t, i] - origin[c, i]) - mean[c, i]
+                    scaled = rest * deviation[i]
                     for j in range(i + 1):
-                        scatter[c, i, j] += scaled * away[j]
-                    mean[c, i] += share * away[i]
+                        scatter[c, i, j] += scaled * deviation[j]
+                    mean[c, i] += share * deviation[i]
 
 
 def pool(means: Floats, covariances: Floats) -> tuple[Floats, Floats, Floats]:
@@ -166,15 +167,17 @@ def pool(means: Floats, covariances: Floats) -> tuple[Floats, Floats, Floats]:
     if chains == 0:
         return np.full(dim, np.nan), np.full((dim, dim), np.nan), np.full(dim, np.nan)
     mean = means.mean(axis=0)
-    away = means - mean
-    covariance = covariances.mean(axis=0) + away.T @ away / chains
+    deviation = means - mean
+    covariance = covariances.mean(axis=0) + deviation.T @ deviation / chains
     error = np.full(dim, np.nan) if chains < 2 else means.std(axis=0, ddof=1) / np.sqrt(chains)
     return mean, covariance, error
 
 
 # Standard errors and effective sample sizes of draws as they come, by batch means.
 
-ADD = types.void(ANY_DRAWS, ANY_WEIGHTS, INTEGERS, INTEGERS, FLOATS, MATRIX, MATRIX, MATRIX, MATRIX, CUBE)
+ADD = types.void(
+    DRAWS, types.Tuple(()), types.Tuple((INTEGERS, INTEGERS, FLOATS, MATRIX, MATRIX, MATRIX, MATRIX, CUBE))
+)
 
 
 class BatchMeansSoFar(NamedTuple):
@@ -195,7 +198,7 @@ class BatchMeansSoFar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BatchMeans(Gathers):
+class BatchMeans(KernelAccumulator):
     """The accumulator of ``batch_means``."""
 
     n_batches: int
@@ -221,10 +224,10 @@ class BatchMeans(Gathers):
         draws, length = state["draws"], state["length"]
         return bool((draws >= 0).all() and (length >= 1).all() and (draws // length <= 2 * self.n_batches).all())
 
-    def gathering(self, dim: int) -> Gathering:
+    def draw_kernel(self, dim: int) -> DrawKernel:
         """Draws go to their batches."""
         own = ("draws", "length", "weight", "origin", "mean", "scatter", "loads", "sums")
-        return Gathering(add_to_batches, ADD, ("draws", "weights"), (), own)
+        return DrawKernel(add_to_batches, ADD, ("draws", "weights"), (), own)
 
     def result(self, state: dict[str, NDArray[Any]]) -> BatchMeansSoFar:
         """Means and errors as they stand; the batch under way counts by its share of the weight."""
@@ -235,10 +238,10 @@ class BatchMeans(Gathers):
         batches = -(-draws // length)
         enough = (draws >= self.n_batches)[:, None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            away = state["sums"] - offset[:, None] * state["loads"][:, :, None]
+            deviation = state["sums"] - offset[:, None] * state["loads"][:, :, None]
             variance = state["scatter"] / weight
             freedom = (batches / (batches - 1.0))[:, None]
-            error = np.where(enough, np.sqrt((away**2).sum(axis=1) * freedom) / weight, np.nan)
+            error = np.where(enough, np.sqrt((deviation**2).sum(axis=1) * freedom) / weight, np.nan)
             ess = variance / error**2
         return BatchMeansSoFar(draws, length, draws // length, mean, variance, error, ess)
 
@@ -256,15 +259,14 @@ def batch_means(n_batches: int = 50) -> BatchMeans:
     return BatchMeans(check_count("n_batches", n_batches, at_least=4, below=2**20))
 
 
-def add_to_batches(
-    draws: Any, weights: Any, count: Any, length: Any, weight: Any, origin: Any, mean: Any, scatter: Any, loads: Any,
-    sums: Any,
-) -> None:  # fmt: skip
+def add_to_batches(given: Any, constants: Any, state: Any) -> None:
     """Add draws (chain, draw, dim), in order, to the batch under way; join neighbours where there is no room left.
 
     weights: (chain, draw), or empty. origin (chain, dim): the first draw, from which ``mean`` and ``sums``
     (chain, batch, dim) count, so that large means lose no digits. loads (chain, batch): sums of weights.
     """
+    draws, weights = given
+    count, length, weight, origin, mean, scatter, loads, sums = state
     weighted, room, dim = weights.size > 0, loads.shape[1], draws.shape[2]
     for c in range(draws.shape[0]):
         batch, left = count[c] // length[c], length[c] - count[c] % length[c]
@@ -290,9 +292,9 @@ def add_to_batches(
                 for d in range(dim):
                     x = draws[c, t, d] - origin[c, d]
                     sums[c, batch, d] += w * x
-                    away = x - mean[c, d]
-                    scatter[c, d] += w * (1.0 - share) * away * away
-                    mean[c, d] += share * away
+                    deviation = x - mean[c, d]
+                    scatter[c, d] += w * (1.0 - share) * deviation * deviation
+                    mean[c, d] += share * deviation
             left -= 1
             if left == 0:
                 batch, left = batch + 1, length[c]

@@ -1,7 +1,7 @@
 """Polygons as domains: non-convex, with corners and holes, looked up in a grid.
 
 A square grid covers the polygon with a margin. Each cell is either wholly inside, which one lookup tells, or lists
-the pieces of the boundary (``nearest_edges``) that can hold the nearest point of some point in the cell; only lanes in
+the pieces of the boundary (``nearest_edge``) that can hold the nearest point of some point in the cell; only lanes in
 such cells are looked at exactly. A piece is listed for a cell of centre c and half-diagonal r where its smallest
 possible distance to c is at most the smallest largest one plus 2r, which by the triangle inequality misses none.
 Points beyond the grid consider all pieces.

@@ -196,7 +196,7 @@ class Target(HoldsFunctions):
     energy_gradient: a function behind ``signatures.TARGET``, uncompiled. parameters: its numbers; other numbers
     never recompile it. scratch_rows: rows (of one float per lane) it needs to itself, kept from step to step. truth:
     where it is known. stochastic: it draws minibatches, and finds in the first rows of its scratch what to draw them
-    by (``evaluation.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
+    by (``block_rows.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
     function calls, where it does (``from_callable``). spread: where chains start that are given no start, unless a
     domain says so; None: within ±2.
 

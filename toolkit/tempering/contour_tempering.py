@@ -192,7 +192,7 @@ def contour(
     1 + ζ T (log θ(J) − log θ(J−1)) / Δu, J the bin of the (noisy) energy; by 1 in the first bin, beyond the last and
     where the bin below was never visited. Learning: θ ← θ + ω/P Σ_p c_p (e_{J_p} − θ), in O(1) per replica and step.
 
-    zeta: ζ ≥ 0; 0 is no tempering, bit for bit. partition: None finds one by a pilot run (``partitions``).
+    zeta: ζ ≥ 0; 0 is no tempering, bit for bit. partition: None finds one by a pilot run (``partition_pilot``).
     field: 'theta_zeta' has c = Ψ^ζ (2020), whose θ settles on the probabilities of the bins under exp(−U/T), given that
     the energy is inside the partition; 'theta' has c = Ψ^ζ θ(J)^{1−ζ} (2022), whose θ^ζ is proportional to them.
     decay: the steps ω_k. interpolated=False: weights θ(J)^ζ and c = θ(J)^ζ or θ(J), as printed.

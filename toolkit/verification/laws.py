@@ -1,7 +1,7 @@
 """Laws: what a sampler's draws say of a problem, judged against its truth and Stein's identity.
 
 Dynamics without a Metropolis test are biased by their step size, and documented to be, so they run at h and at h/2, for
-the same time (``law_verdicts``). From exact draws a right sampler stays exact, whether or not it has time to mix.
+the same time (``law_runs``). From exact draws a right sampler stays exact, whether or not it has time to mix.
 """
 
 import math

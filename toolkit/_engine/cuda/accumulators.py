@@ -1,7 +1,7 @@
-"""Accumulators on a device: they take in draws where the chains' kernel has written them, which then stay there.
+"""Accumulators on a device: they add draws where the chains' kernel has written them, and leave them there.
 
-A thread takes in the draws of its chain (``gathering_kernels``), so bits are the CPU's. The state's arrays lie there
-with the chain as last index, so that neighbouring threads touch neighbouring places.
+A thread adds the draws of its chain (``accumulator_kernel``), so bits are the CPU's. The arrays of the state have the
+chain as last index there, so that neighbouring threads touch neighbouring places.
 """
 
 import functools
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..._compiler.binding import bound
 from ..._compiler.disk_cache import cache_stamp
-from ...accumulators.interface import GIVEN, Gathering, Gathers, State
+from ...accumulators.interface import GIVEN, DrawKernel, KernelAccumulator, State
 from ..job import names_on_device
 from . import device
 from .compiling import compile_kernel, inside, lazily, ptx_of, raw_array
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Form(NamedTuple):
-    """What a gathering kernel is compiled for."""
+    """What an accumulator's kernel is compiled for."""
 
     function: Callable[..., None]
     given: tuple[str, ...]
@@ -39,10 +39,10 @@ class Form(NamedTuple):
     is_weighted: bool
 
 
-def form_of(gathering: Gathering, is_weighted: bool) -> Form:
-    """What the kernel of ``gathering`` is compiled for."""
-    sizes = (gathering.scratch, len(gathering.constants), len(gathering.state))
-    return Form(bound(gathering.function), gathering.given, *sizes, is_weighted)
+def form_of(draw_kernel: DrawKernel, is_weighted: bool) -> Form:
+    """What the kernel of ``draw_kernel`` is compiled for."""
+    sizes = (draw_kernel.scratch, len(draw_kernel.constants), len(draw_kernel.state))
+    return Form(bound(draw_kernel.function), draw_kernel.given, *sizes, is_weighted)
 
 
 def chosen(places: tuple[int, ...]) -> Any:
@@ -86,9 +86,9 @@ class Bounds(NamedTuple):
     replicas: Any
 
 
-def gathering_kernel(form: Form) -> Callable[..., None]:
+def accumulator_kernel(form: Form) -> Callable[..., None]:
     """The kernel of an accumulator, uncompiled."""
-    take_in = lazily(form.function)
+    add_draws = lazily(form.function)
     choose, view = chosen(tuple(GIVEN.index(name) for name in form.given)), views(form.n_arrays)
     room = max(1, form.scratch)
     add_scratch = chosen((0,)) if form.scratch else chosen(())
@@ -101,43 +101,42 @@ def gathering_kernel(form: Form) -> Callable[..., None]:
         if thread >= draws.shape[2]:
             return
         own = slice(thread, thread + 1)
-        away = cuda.local.array(room, np.float64)
+        scratch = cuda.local.array(room, np.float64)
         end = last if is_weighted else first
         given = (
             draws.T[own, first:last:stride], weights.T[own, first:end:stride, 0], energies.T[own, first:last:stride, 0],
             raw_array(steps), bounds.replicas,
         )  # fmt: skip
-        arguments = (*choose(given), *constants, *view(arrays, own), *add_scratch((away,)))
-        take_in(*arguments)
+        add_draws(choose(given), constants, view(arrays, own), *add_scratch((scratch,)))
 
     return kernel
 
 
-def argument_types(gathering: Gathering, state: State, real: Any) -> tuple[Any, ...]:
+def argument_types(draw_kernel: DrawKernel, state: State, real: Any) -> tuple[Any, ...]:
     """Numba's types of the kernel's arguments, for draws in ``real``."""
     number, steps = types.Array(types.float64 if real is np.float64 else types.float32, 3, "C"), np.zeros(1, np.int64)
-    constants = tuple(np.int64(value) if isinstance(value, int) else value for value in gathering.constants)
-    arrays = tuple(state[name].copy() for name in gathering.state)
+    constants = tuple(np.int64(value) if isinstance(value, int) else value for value in draw_kernel.constants)
+    arrays = tuple(state[name].copy() for name in draw_kernel.state)
     of_tables = tuple(typeof(values, Purpose.argument) for values in (steps, constants, arrays))
     raws, bounds = types.NamedUniTuple(number, 3, Raws), types.NamedUniTuple(types.int64, 4, Bounds)
     return (raws, *of_tables, bounds)
 
 
 @functools.cache
-def compiled_gathering(form: Form, kinds: tuple[Any, ...]) -> Any:
+def compiled_accumulator(form: Form, kinds: tuple[Any, ...]) -> Any:
     """The kernel of ``form`` compiled for arguments of these types."""
     stamp = cache_stamp(form.function)
     if stamp is not None:
         stamp = hashlib.sha256(repr((stamp, form[1:])).encode()).hexdigest()
-    return compile_kernel(gathering_kernel(form), kinds, stamp)
+    return compile_kernel(accumulator_kernel(form), kinds, stamp)
 
 
-def gathering_ptx(
-    gathering: Gathering, state: State, is_weighted: bool, capability: tuple[int, int], real: Any = np.float64
+def accumulator_ptx(
+    draw_kernel: DrawKernel, state: State, is_weighted: bool, capability: tuple[int, int], real: Any = np.float64
 ) -> str:
-    """The kernel of a gathering as PTX for devices of ``capability``, such as (9, 0); no device is needed."""
-    kinds = argument_types(gathering, state, real)
-    return ptx_of(gathering_kernel(form_of(gathering, is_weighted)), kinds, capability)
+    """The kernel of an accumulator as PTX for devices of ``capability``, such as (9, 0); no device is needed."""
+    kinds = argument_types(draw_kernel, state, real)
+    return ptx_of(accumulator_kernel(form_of(draw_kernel, is_weighted)), kinds, capability)
 
 
 Array = NDArray[Any]
@@ -160,17 +159,17 @@ class Folded(NamedTuple):
 class DeviceState:
     """An accumulator's state on the device, which takes in draws there; ``host`` is brought up to date by ``fetch``."""
 
-    def __init__(self, accumulator: Gathers, host: State, dim: int, is_weighted: bool, real: Any) -> None:
+    def __init__(self, accumulator: KernelAccumulator, host: State, dim: int, is_weighted: bool, real: Any) -> None:
         self.host = host
         self._accumulator = accumulator
-        self._gathering = accumulator.gathering(dim)
-        kinds = argument_types(self._gathering, {name: array[:1] for name, array in host.items()}, real)
-        self._kernel = compiled_gathering(form_of(self._gathering, is_weighted), kinds)
+        self._draw_kernel = accumulator.draw_kernel(dim)
+        kinds = argument_types(self._draw_kernel, {name: array[:1] for name, array in host.items()}, real)
+        self._kernel = compiled_accumulator(form_of(self._draw_kernel, is_weighted), kinds)
         self._arrays: dict[str, Any] = {}  # by name, transposed, once they are on the device
         self._constants: tuple[Any, ...] = ()
         self._is_home = True
 
-    def take_in(self, folded: Folded, steps: Integers, device_steps: Any, stream: Any) -> None:
+    def add_draws(self, folded: Folded, steps: Integers, device_steps: Any, stream: Any) -> None:
         """Take in the draws of ``steps``, the first of ``folded``, behind what ``stream`` is asked to do before."""
         if not self._arrays:
             self._send()
@@ -185,18 +184,18 @@ class DeviceState:
         kept, targets = folded.kept, folded.targets
         self._is_home = False
         bounds = (np.int64(value) for value in (first * kept, last * kept, kept // targets, targets))
-        arrays = device.argument_tuple(self._arrays[name] for name in self._gathering.state)
+        arrays = device.argument_tuple(self._arrays[name] for name in self._draw_kernel.state)
         raws = Raws(*device.argument_tuple(folded.raws))
         arguments = (raws, device_steps[first:last], self._constants, arrays, Bounds(*bounds))
         launch(self._kernel, *blocks_of(folded.raws[0].shape[2]), stream, arguments)
 
     def _send(self) -> None:
         """The host's state to the device."""
-        constants = self._gathering.constants
+        constants = self._draw_kernel.constants
         self._constants = device.argument_tuple(
             np.int64(value) if isinstance(value, int) else device.to_device(value) for value in constants
         )
-        for name in self._gathering.state:
+        for name in self._draw_kernel.state:
             host = self.host[name].T
             self._arrays[name] = device.device_array(host.shape, host.dtype)
             for part in parts_of(host):
@@ -207,7 +206,7 @@ class DeviceState:
         if self._is_home:
             return
         stream.synchronize()
-        for name in self._gathering.state:
+        for name in self._draw_kernel.state:
             host = self.host[name].T
             for part in parts_of(host):
                 host[part] = self._arrays[name][part].copy_to_host()
@@ -225,7 +224,7 @@ def parts_of(host: Array) -> Iterator[tuple[Any, ...]]:
             yield (*place, slice(first, min(first + at_once, rows)))
 
 
-class DeviceGathering:
+class DeviceAccumulation:
     """The accumulators of a run that take in draws on its device.
 
     states: of all accumulators, on the host. real: of the device's draws. Raises ValueError where they do not fit into
@@ -240,17 +239,17 @@ class DeviceGathering:
         self._states = []
         for name in names:
             accumulator = job.accumulators[name]
-            assert isinstance(accumulator, Gathers)
+            assert isinstance(accumulator, KernelAccumulator)
             self._states.append(DeviceState(accumulator, states[name], dim, is_weighted, real))
 
-    def take_in(self, raws: tuple[Any, Any, Any], steps: Integers, device_steps: Any, stream: Any) -> None:
+    def add_draws(self, raws: tuple[Any, Any, Any], steps: Integers, device_steps: Any, stream: Any) -> None:
         """Take in the draws of ``steps`` from draws, energies and weights, each (field, draw, replica, chain).
 
         device_steps: the same steps, on the device.
         """
         flat: Any = tuple(raw.reshape(raw.shape[0], raw.shape[1] * raw.shape[2], raw.shape[3]) for raw in raws)
         for state in self._states:
-            state.take_in(Folded(flat, self._kept, self._targets), steps, device_steps, stream)
+            state.add_draws(Folded(flat, self._kept, self._targets), steps, device_steps, stream)
 
     def fetch(self, stream: Any) -> None:
         """Bring the host's states up to date."""

@@ -1,8 +1,7 @@
 """The one door to ``numba.cuda``: whether it is there, its memory, arrays, streams and launches.
 
-What a thread does is in ``chain_kernel``, ``device_kernels`` and ``gathering_kernels``, which take ``cuda`` from here,
-as the simulator wants it among a kernel's globals; how these are compiled is in ``device_compiling``, and what the host
-does in ``device_engine``.
+What a thread does is in ``kernel``, ``transfers`` and ``accumulators``, which import ``cuda`` from here, because the
+simulator needs it among a kernel's globals; ``compiling`` compiles them, and ``engine`` is the host's side.
 """
 
 import warnings

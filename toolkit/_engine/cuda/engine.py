@@ -13,7 +13,7 @@ from .. import settings
 from ..recording import STATISTICS
 from ..state import Block, Outputs, by_chain
 from . import device
-from .accumulators import DeviceGathering
+from .accumulators import DeviceAccumulation
 from .inspection import made_of, one_block
 from .kernel import Kinds, Plan, Scalars, Shape, Stored, Tables, Written, float_columns, integer_columns
 from .refusals import chain_kernel_of
@@ -130,7 +130,7 @@ class DeviceEngine:
         parts, self._shape, numbers, kinds = made_of(job, self._block)
         self._real, self._drawn = kinds.real, kinds.draws
         self.made_with = {"backend": "cuda", "dtype": job.dtype, "device": device.name()}
-        self._gathering = DeviceGathering(job, states, self._drawn)
+        self._accumulation = DeviceAccumulation(job, states, self._drawn)
         self._check_room(job)
         tempering_parameters = settings.tempering_parameters(job)
         self._kernel = chain_kernel_of(job, parts, self._shape, numbers, kinds)
@@ -150,7 +150,7 @@ class DeviceEngine:
         given = Tables(*device.argument_tuple(device.to_device(values) for values in arrays))
         self._given = (Scalars(*scalars), given)
         self._exports = self._make_exports(job)
-        self._free = device.free_memory() - self._gathering.n_bytes
+        self._free = device.free_memory() - self._accumulation.n_bytes
         self._compute, self._copies = device.stream(), device.stream()
         self._events = [(device.event(), device.event()) for _ in range(2)]
 
@@ -158,7 +158,7 @@ class DeviceEngine:
         """Raise ValueError where the chains' state does not fit into the device's memory."""
         draw = (3 if self._wants_draws else 1) * job.n_kept * self._shape.dim  # and its two buffers on the way home
         need = self.n_chains * 8 * (state_size(self._shape) + draw)
-        free = device.free_memory() - self._gathering.n_bytes
+        free = device.free_memory() - self._accumulation.n_bytes
         if need > free:
             raise ValueError(
                 f"n_chains must be < {self.n_chains * free // need} for the device's {free / 1e9:.3g} GB, got "
@@ -193,7 +193,7 @@ class DeviceEngine:
 
     def fetch_accumulated(self) -> None:
         """Bring the host's states of accumulators up to date."""
-        self._gathering.fetch(self._compute)
+        self._accumulation.fetch(self._compute)
 
     def run(
         self, pool: Executor | None, first: int, factors: Factors, slots: Integers, trace_slots: Integers,
@@ -233,7 +233,7 @@ class DeviceEngine:
             self._launch(first, piece, plan)
             if piece.n_draws:
                 own = slice(filled, filled + piece.n_draws)
-                self._gathering.take_in(raws, kept[own], device_kept[own], self._compute)
+                self._accumulation.add_draws(raws, kept[own], device_kept[own], self._compute)
                 filled = own.stop
             self._leave(number % 2, piece, goes_home)
             if under_way is not None:

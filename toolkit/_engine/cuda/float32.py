@@ -2,7 +2,7 @@
 
 A literal of Python is a float64, beside which Numba takes every float32 to float64. So the constants of a function, of
 the functions it calls, and of their globals and closures are put down as float32, each function is compiled anew, and
-our elementary functions give way to those of ``single_maths``. What 24 bits cannot hold stays as it is (``KEPT``), and
+our elementary functions give way to those of ``float32_maths``. What 24 bits cannot hold stays as it is (``KEPT``), and
 meets the rest by ordinary promotion: θ and its visits, the tempering variable with its bias, counters of minibatches.
 """
 

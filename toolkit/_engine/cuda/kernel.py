@@ -63,7 +63,7 @@ class Column(NamedTuple):
 
 
 def float_columns(shape: Shape) -> dict[str, Column]:
-    """Floats of a chain, by the names of ``snapshots``, and the two that the sampler gives."""
+    """Floats of a chain, by the names of ``state.STORED``, and the two that the sampler gives."""
     replicas = shape.replicas
     return columns(
         {
@@ -82,7 +82,7 @@ def float_columns(shape: Shape) -> dict[str, Column]:
 
 
 def integer_columns(shape: Shape) -> dict[str, Column]:
-    """Integers of a chain, by the names of ``snapshots``, and its status."""
+    """Integers of a chain, by the names of ``state.STORED``, and its status."""
     replicas, walkers = shape.replicas, shape.walkers
     return columns(
         {
@@ -444,7 +444,7 @@ def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, kinds: K
 
 @functools.lru_cache(maxsize=256)
 def compiled(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> Any:
-    """The kernel. Raises what Numba does where it does not compile; ``device_causes`` says which part it is."""
+    """The kernel. Raises what Numba does where it does not compile; ``refusals`` says which part it is."""
     stamp = kernel_stamp(parts, shape, constants, kinds)
     return compile_kernel(chain_kernel(parts, shape, constants, kinds), argument_types(kinds), stamp)
 

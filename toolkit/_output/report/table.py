@@ -142,7 +142,7 @@ def from_batches(name: str, result: BatchMeansSoFar, chains: Integers) -> Coordi
     return Coordinates(pooled, sd, error, worth, ratio, f"accumulated[{name!r}], by batches", len(mean))
 
 
-# What a person wants to know first of a run, as labelled lines; ``reporting`` prints them.
+# The first lines of a report, each with a label; ``text`` prints them.
 
 MOST_PAIRS = 8
 BIASED = "by the step size, as no Metropolis test takes it away: toolkit.check_step_size(run) measures it"
