@@ -330,7 +330,7 @@ class UnavailableError(RuntimeError):
 
 
 class Unavailable:
-    """What takes the place of a function; ``description`` is what is known of it, see ``function_digest.describe_function``.
+    """Stands for a function whose code is missing; ``description`` is that of ``function_digest.describe_function``.
 
     Calling or compiling it raises UnavailableError.
     """

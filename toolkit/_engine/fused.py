@@ -1,8 +1,8 @@
 """The engine fused: compiled whole for one target, one sampler and one size of block, every call taken in.
 
-The general engine (``cpu.general_engine``) calls parts by their addresses, so that it compiles once for all of them. A fused
-one knows them, the sizes of its arrays, and which of the engine's features are wanted, and has code for nothing else.
-Its bits are the same, as nothing may be reordered.
+The general engine (``cpu.general_engine``) calls parts by their addresses, so that it compiles once for all of them. A
+fused one is compiled for given parts, sizes of arrays and features, and has code for nothing else. Its bits are the
+same, because no arithmetic is reordered.
 """
 
 import contextlib

@@ -40,7 +40,7 @@ class KernelAccumulator(ABC):
         """The function that adds draws of ``dim`` coordinates."""
 
     def parts(self, state: State, steps: Integers) -> Iterator[tuple[int, int, bool]]:
-        """First and last draw (exclusive, of those of ``steps``) of each segment, and whether ``state`` is read after it.
+        """First and last draw (exclusive, of those of ``steps``) of each segment, and whether it reads ``state`` then.
 
         The caller must have added a segment before it asks for the next.
         """
