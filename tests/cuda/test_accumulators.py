@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.device_gathering_worker import (
+from tests.support.gathering_worker import (
     CASES,
     COSINE,
     MORE,
@@ -26,7 +26,7 @@ from toolkit import Layout, sample
 
 pytest.importorskip("numba_cuda", reason="needs the cuda extra")
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 OTHERS = [name for name in SAMPLERS if name != "sgld"]
 SPECIAL = ("chunks", "resumed", "streamed", "kept", "own")
 FORMS = [(name, dim, weighted) for name, dim in [*((n, 2) for n in every()), ("moments", 3)] for weighted in (0, 1)]
@@ -40,7 +40,7 @@ def simulated(folder, titles):
         **os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(folder / "cache"),
         "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore",
     }  # fmt: skip
-    command = [sys.executable, "-m", "tests.device_gathering_worker", str(folder), *titles]
+    command = [sys.executable, "-m", "tests.support.gathering_worker", str(folder), *titles]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder

@@ -13,7 +13,7 @@ from toolkit import samplers
 from toolkit._engine.metropolis_step import propose_nothing
 from toolkit.tempering.interface import temper_not
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # What another process does, with a device that is not there as far as compiling wants to know of one.
 COMPILE = """
@@ -21,7 +21,7 @@ import sys
 from types import SimpleNamespace
 import numba.cuda.codegen as codegen, numba.cuda.dispatcher as dispatcher
 from numba import types
-from tests.test_device_cache import kernel_of
+from tests.cuda.test_compiling import kernel_of
 from toolkit._engine.cuda import compiling
 
 there = SimpleNamespace(compute_capability=(9, 0))

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.cuda.__main__ import STAGES
 
-RESTS = "from tests.simulator_worker import mend; mend()\n"
-ROOT = Path(__file__).resolve().parents[1]
+RESTS = "from tests.support.simulator_worker import mend; mend()\n"
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "cuda.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from device_cases import box, made
-from pretended_device import pretend
 
 from targets import mixtures
+from tests.support.device_cases import box, made
+from tests.support.pretended_device import pretend
 from toolkit import CudaError, Layout, sample, samplers
 
 pytest.importorskip("numba_cuda")

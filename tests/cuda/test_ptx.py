@@ -187,7 +187,7 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     line = line_of(makes_arrays, "np.zeros")
     job = run_of(target(dim=1)(makes_arrays), samplers.sgld(0.1))
     kernel = inspection.kernel_of(job)
-    with pytest.raises(TypeError, match=rf"'cpu' for target 'makes_arrays'.*zeros.*line {line} of test_device_ptx.py"):
+    with pytest.raises(TypeError, match=rf"'cpu' for target 'makes_arrays'.*zeros.*line {line} of test_ptx.py"):
         refusals.chain_kernel_of(job, *kernel)
     region = shapes.flower().domain
     problem = Problem(mixtures.cosine25(), region)
@@ -197,7 +197,7 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     line = line_of(without_room, "places =")
     told = refusals.cause(job, parts._replace(look=without_room), shape, TypeError("whole"))
     assert "domain 'cramped', of which CUDA lacks something: arrays, lists" in told
-    assert told.endswith(f"in line {line} of test_device_ptx.py")
+    assert told.endswith(f"in line {line} of test_ptx.py")
     assert "by 'sgld', whose kernel CUDA refuses: whole" in refusals.cause(job, parts, shape, TypeError("whole"))
 
 

@@ -13,7 +13,7 @@ from targets import mixtures
 from toolkit import CudaError, Layout, from_callable, sample, samplers, stream
 
 pytest.importorskip("numba_cuda")
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NORMAL = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 SGLD = samplers.sgld(0.1)
 RUN = {"n_steps": 20, "n_chains": 2, "seed": 0, "backend": "cuda"}

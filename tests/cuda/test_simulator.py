@@ -1,7 +1,7 @@
 """In Numba's simulator of CUDA every sampler and every feature gives the CPU's bits, and a planted fault does not.
 
-``python -m pytest -m "slow or not slow" tests/test_device_simulator.py`` runs all cases; ``tests/test_device.py`` runs
-them on a GPU.
+``python -m pytest -m "slow or not slow" tests/cuda/test_simulator.py`` runs all cases; ``test_on_gpu.py`` runs them
+on a GPU.
 """
 
 import os
@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from device_cases import CASES, CONSTRUCTORS, FAULTS, Continued, arrays, what_differs
+
+from tests.support.device_cases import CASES, CONSTRUCTORS, FAULTS, Continued, arrays, what_differs
 
 pytest.importorskip("numba_cuda")
-TESTS = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 EVERY_CASE = [pytest.param(name, marks=[pytest.mark.slow] * case.slow) for name, case in CASES.items()]
 
@@ -31,9 +32,9 @@ def simulated(request, tmp_path_factory):
             CASES[name].begin(folder)
     environment = {
         **os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(folder / "cache"),
-        "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
+        "PYTHONPATH": str(ROOT),
     }  # fmt: skip
-    command = [sys.executable, str(TESTS / "simulator_worker.py"), str(folder), *names]
+    command = [sys.executable, "-m", "tests.support.simulator_worker", str(folder), *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     print(done.stdout)

@@ -15,6 +15,7 @@ from toolkit import sample, samplers
 REPEATED = ("r2sgld_fig1_trajectory", "gallery_domains")  # the others are left to `make test-slow`
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", names())
 def test_each_script_draws_the_same_bytes_again(produced, name, tmp_path):
     product = produced(name)
@@ -25,6 +26,7 @@ def test_each_script_draws_the_same_bytes_again(produced, name, tmp_path):
         assert hashlib.sha256(a.read_bytes()).digest() == hashlib.sha256(b.read_bytes()).digest()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in REPEATED else [pytest.mark.slow]) for n in names()])
 def test_each_script_measures_the_same_arrays_again(produced, name):
     first = produced(name).measured.data

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from hostile_values import (
+from hypothesis import strategies as st
+
+import figures
+import targets
+import toolkit
+from tests.hostile.values import (
     Kind,
     array,
     choice,
@@ -25,11 +30,6 @@ from hostile_values import (
     or_none,
     text,
 )
-from hypothesis import strategies as st
-
-import figures
-import targets
-import toolkit
 from toolkit import boundaries, schedules, tempering
 from toolkit.problem.definition import Problem, Target
 from toolkit.tempering.contour_tempering import StepDecay
@@ -146,7 +146,7 @@ class Call:
             elif name in COMMON:
                 found[name] = COMMON[name]
             else:
-                raise KeyError(f"argument {name!r} of {self.name} has no kind: give it one in tests/hostile_calls.py")
+                raise KeyError(f"argument {name!r} of {self.name} has no kind: give it one in tests/hostile/calls.py")
         return found
 
     def __call__(self, changes: dict[str, Any]) -> Any:

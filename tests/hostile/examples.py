@@ -5,8 +5,8 @@ import math
 import time
 from pathlib import Path
 
-from hostile_calls import Call
-from hostile_values import number
+from tests.hostile.calls import Call
+from tests.hostile.values import number
 
 
 def is_good(number):

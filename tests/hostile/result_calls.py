@@ -9,15 +9,15 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from hostile_calls import NOT_NEGATIVE, OPEN_SHARE, POSITIVE, RNG, Call
-from hostile_toolkit import DRAWS, EDGES, IS_EDGES, IS_GRID, IS_MASSES, IS_RATES, MASSES, NORMAL, TWO
-from hostile_values import array, choice, count, flag, instance, is_whole, kind, number, numbers, or_none, text
 from hypothesis import strategies as st
 
 import figures
 import toolkit
 from sysid import System, systems
 from targets import mixtures, shapes
+from tests.hostile.calls import NOT_NEGATIVE, OPEN_SHARE, POSITIVE, RNG, Call
+from tests.hostile.toolkit_calls import DRAWS, EDGES, IS_EDGES, IS_GRID, IS_MASSES, IS_RATES, MASSES, NORMAL, TWO
+from tests.hostile.values import array, choice, count, flag, instance, is_whole, kind, number, numbers, or_none, text
 from toolkit import accumulators, diagnostics, samplers
 from toolkit.problem.definition import Problem, Target
 

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import sympy
-from hostile_calls import FREE, OPEN_SHARE, POSITIVE, RNG, Call
-from hostile_values import array, count, function, instance, is_real, kind, number, or_none
 from hypothesis import strategies as st
 from shapely import Polygon
 
@@ -13,6 +11,8 @@ import targets
 from targets import classics, constrained, datasets, domains, mixtures, posteriors, shapes
 from targets.domains.convex import Convex
 from targets.shapes.planar import Shape
+from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG, Call
+from tests.hostile.values import array, count, function, instance, is_real, kind, number, or_none
 from toolkit import Target
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)

@@ -3,7 +3,7 @@
 Every argument of every public function is given values that are wrong for it, by its kind; a refusal is a documented
 exception that one of the project's own ``raise`` statements raised, with the argument's name and a value. Values that
 are odd but may be right must give numbers, or such a refusal. The calls are made by two processes
-(``hostile_worker``), so that a call that hangs, or takes Python with it, is told by its name.
+(``worker``), so that a call that hangs, or takes Python with it, is told by its name.
 """
 
 import json
@@ -12,15 +12,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hostile_results
-import hostile_targets
-import hostile_toolkit
 import pytest
-from hostile_calls import EXCUSED, name_of, surface
 
-HERE = Path(__file__).resolve().parent
-TABLES = ("hostile_toolkit", "hostile_targets", "hostile_results")
-CALLS = [*hostile_toolkit.CALLS, *hostile_targets.CALLS, *hostile_results.CALLS]
+from tests.hostile import result_calls, target_calls, toolkit_calls
+from tests.hostile.calls import EXCUSED, name_of, surface
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES = ("toolkit_calls", "target_calls", "result_calls")
+CALLS = [*toolkit_calls.CALLS, *target_calls.CALLS, *result_calls.CALLS]
 
 
 def start(folder, module, share, of, examples, seed):
@@ -28,9 +27,8 @@ def start(folder, module, share, of, examples, seed):
     folder.mkdir()
     with (folder / "said").open("wb") as said:
         return subprocess.Popen(
-            [sys.executable, str(HERE / "hostile_worker.py"), str(folder), module, *map(str, (share, of, examples,
-                seed))],
-            stdout=said, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+            [sys.executable, "-m", "tests.hostile.worker", str(folder), module, *map(str, (share, of, examples, seed))],
+            stdout=said, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
 
 
@@ -59,10 +57,10 @@ def test_calls_that_write_leave_the_folder_they_run_in_as_it_is(tmp_path, monkey
         (tmp_path / name).mkdir()
         (tmp_path / name / "kept").write_text("kept")
     monkeypatch.chdir(tmp_path)
-    hostile_results.save_figure()
-    hostile_results.save_and_clear()
-    hostile_results.load_run()
-    hostile_results.load_damaged(".npz", (0.0, "none", 0.0))
+    result_calls.save_figure()
+    result_calls.save_and_clear()
+    result_calls.load_run()
+    result_calls.load_damaged(".npz", (0.0, "none", 0.0))
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == sorted(
         path for name in names for path in (name, f"{name}/kept")
     )
@@ -105,9 +103,7 @@ def test_bad_functions_are_found_out(tmp_path):
     """The net holds: functions with one fault each, of which two end their process."""
     groups = ("^(?!hangs|crashes)", "hangs", "crashes")
     folders = [tmp_path / str(place) for place in range(3)]
-    running = [
-        start(place, f"hostile_examples:{group}", 0, 1, 20, 0) for place, group in zip(folders, groups, strict=True)
-    ]
+    running = [start(place, f"examples:{group}", 0, 1, 20, 0) for place, group in zip(folders, groups, strict=True)]
     found = [fault for each in zip(folders, running, strict=True) for fault in outcome(*each)["found"]]
     for name, fault in FAULTS.items():
         assert any(name in one and fault in one for one in found), name

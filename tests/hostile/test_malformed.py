@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import malformed
+from tests.hostile import malformed
 from toolkit import DivergenceError
 
 INPUTS = dict([*malformed.DOORS, *malformed.TARGETS, *malformed.POSTERIORS, *malformed.REGIONS])

@@ -3,7 +3,11 @@
 import functools
 
 import numpy as np
-from hostile_calls import (
+from hypothesis import strategies as st
+
+import toolkit
+from targets import mixtures
+from tests.hostile.calls import (
     COMMON,
     FREE,
     NOT_NEGATIVE,
@@ -14,11 +18,7 @@ from hostile_calls import (
     TEMPERINGS,
     Call,
 )
-from hostile_values import array, choice, count, flag, function, instance, kind, number, or_none
-from hypothesis import strategies as st
-
-import toolkit
-from targets import mixtures
+from tests.hostile.values import array, choice, count, flag, function, instance, kind, number, or_none
 from toolkit import boundaries, dynamics, ladders, samplers, schedules, tempering, weighting
 from toolkit.boundaries import rules
 from toolkit.diagnostics import cycles, thermostats

@@ -1,6 +1,6 @@
 """One process of hostile calls: tells each before it is made, and writes what was found.
 
-Arguments: a folder of its own; tables of calls, joined by +, and after a colon what their names must hold; which share
+Arguments: a folder of its own; modules of calls, joined by +, and after a colon what their names must hold; which share
 of the calls, of how many; examples for each argument; a seed. A call that takes longer than ``LIMIT`` ends the process,
 as does one that crashes it; the last line of ``told`` names it.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 10.0  # seconds for one call
 WARM = 900.0  # for the first, which may compile
 ROOM = 12 << 30  # bytes of address space
@@ -49,7 +49,7 @@ def said_by_us(error: BaseException) -> bool:
     while trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    if code.co_filename == __file__ or code.co_filename.endswith("hostile_calls.py"):
+    if code.co_filename == __file__ or code.co_filename.endswith(os.path.join("hostile", "calls.py")):
         return bool(re.search(r"argument|signature", str(error)))
     raised = dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"  # the source may be edited meanwhile
     return raised and code.co_filename.startswith(str(ROOT))
@@ -174,16 +174,16 @@ def main(folder: str, module: str, share: str, of: str, examples: str, start: st
     """Make every ``of``-th call of the tables in ``module``, from ``share`` on, in an empty folder."""
     home = Path(folder)
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.RLIM_INFINITY))
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    sys.path.insert(0, str(ROOT))
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     workplace = home / "workplace"
     workplace.mkdir()
     os.chdir(workplace)
     tables, _, only = module.partition(":")
-    calls = [call for table in tables.split("+") for call in importlib.import_module(table).CALLS]
+    calls = [call for table in tables.split("+") for call in importlib.import_module(f"tests.hostile.{table}").CALLS]
     calls = [call for call in calls if re.search(only, call.name)]
-    caller = Caller(home, 0.5 if tables == "hostile_examples" else LIMIT)
+    caller = Caller(home, 0.5 if tables == "examples" else LIMIT)
     for call in calls[int(share) :: int(of)]:
         caller.try_all(call, int(examples), int(start))
         left = sorted(map(str, workplace.iterdir()))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
 def outcome(*arguments):
     """What the killing script prints."""
-    paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": paths}
     command = [sys.executable, str(HERE / "checkpoint_killing.py"), *arguments]
     said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400, env=environment)

@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 import pytest
-from laws import SIGMAS, gaussian
 from scipy import stats
 from scipy.linalg import solve_discrete_lyapunov
 
 from targets import constrained, shapes
+from tests.support.laws import SIGMAS, gaussian
 from toolkit import Sampler, boundaries, dynamics, sample, samplers, tempering
 from toolkit.maths.elementary import exp, fma
 from toolkit.problem.definition import Target

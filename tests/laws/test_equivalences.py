@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from test_engine import PROBLEM
 
 from targets import constrained, mixtures, shapes
+from tests.toolkit.engine.test_loop import PROBLEM
 from toolkit import Layout, Sampler, boundaries, dynamics, sample, samplers, schedules, tempering
 from toolkit.tempering.contour_tempering import Partition
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from benchmarks.golden import cases, hash_of
 from toolkit._compiler.function_digest import BITS
 
-STORED = Path(__file__).with_name("golden_bits.txt")
+STORED = Path(__file__).resolve().parents[1] / "data" / "golden_bits.txt"
 HOW = (
     "a bit of a run has changed. If it was meant to, raise BITS in toolkit/_compiler/function_digest.py, "
     "or checkpoints go on with other "
-    "bits than they began with, and write the lines of `python -m benchmarks.golden` into tests/golden_bits.txt"
+    "bits than they began with, and write the lines of `python -m benchmarks.golden` into tests/data/golden_bits.txt"
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("toolkit", "targets", "sysid", "figures")
 MAY_IMPORT = {
     "toolkit": set(),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 OF_THE_HOST = (
     "sampling", "bit_checks", "verify", "checkpoint", "saving", "saved_files", "datatree", "diagnostics", "plotting",
     "symbolic", "outlines", "datasets", "sysid_data", "identification", "compiling", "fusing",

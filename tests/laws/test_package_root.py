@@ -15,7 +15,7 @@ from toolkit._compiler import disk_cache
 from toolkit._engine.cuda import refusals
 from toolkit.errors import package_root
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DEEP = "inner/deeper/part.py"
 
 

@@ -133,6 +133,7 @@ def rest(run, temperature):
     return np.abs(phi).max() / np.abs(x).mean()
 
 
+@pytest.mark.cases(30)
 @pytest.mark.parametrize(("move", "temper", "schedule"), POINTS)
 def test_every_point_is_refused_or_obeys_its_law(move, temper, schedule):
     free = None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
@@ -48,6 +48,6 @@ def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
 
 
 def test_files_it_names_exist():
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     for name in re.findall(r"\]\((docs/[^)]+)\)", README) + re.findall(r"(figures/\w+\.py)", README):
         assert (root / name).exists(), name

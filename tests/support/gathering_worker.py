@@ -1,6 +1,6 @@
-"""What ``test_device_gathering`` runs in the simulator, which Python must be started with, and its cases.
+"""What ``tests/cuda/test_accumulators.py`` runs in the simulator, which Python must be started with, and its cases.
 
-python -m tests.device_gathering_worker FOLDER RUN …: states of ``gathered`` and results of runs, as FOLDER/*.npz.
+python -m tests.support.gathering_worker FOLDER RUN …: states of ``gathered`` and results of runs, as FOLDER/*.npz.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from targets import mixtures
-from tests.simulator_worker import mend
+from tests.support.simulator_worker import mend
 from toolkit import Layout, Target, accumulators, sample, samplers, stream
 from toolkit.problem.definition import Problem
 from toolkit.tempering.contour_tempering import Partition

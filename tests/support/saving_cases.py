@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_describing import NAMED
 
 from targets import constrained, domains, mixtures
+from tests.toolkit.storage.test_description import NAMED
 from toolkit import Run, sample
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NORMAL = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 BOX = constrained(NORMAL, domains.box([-2.0, -2.0], [2.0, np.inf]))
 FORMATS = (".npz", ".nc", ".zarr", ".zarr.zip")

@@ -46,7 +46,8 @@ def main(folder, names):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("ignore")
     import numpy as np
-    from device_cases import arrays
+
+    from tests.support.device_cases import arrays
 
     for number, name in enumerate(names):
         started = time.perf_counter()

@@ -11,8 +11,6 @@ from targets import shapes
 from toolkit import Problem, Target, boundaries, sample, samplers
 from toolkit.problem.definition import Domain
 
-from .markdown import head, row
-
 SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
 CHAINS = 100_000
 BIN = 0.25
@@ -83,11 +81,3 @@ def pvalues(name, *, clamped):
     squares = pvalue(square_cells(points, shape), square_cells(uniform, shape))
     along_the_edge = pvalue(edge_cells(points, shape), edge_cells(uniform, shape))
     return squares, along_the_edge, int(run.reflections.sum())
-
-
-def main() -> None:
-    """Print the table."""
-    head("shape", "reflections", "squares", "along the edge", "clamped: squares", "clamped: along the edge")
-    for name in SHAPES:
-        squares, edge, reflections = pvalues(name, clamped=False)
-        row(name, f"{reflections:,}", squares, edge, *(float(p) for p in pvalues(name, clamped=True)[:2]))

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from laws import deviation, estimates
 
 from sysid import Series, identify, libraries, likelihoods, model_of, priors, systems
 from sysid.solvers.integrate import solve
 from targets import domains
+from tests.support.laws import deviation, estimates
 from toolkit import boundaries, check_gradient, sample, samplers
 
 TIMES = np.arange(2001) * 0.01
@@ -98,6 +98,7 @@ def test_a_scaled_posterior_is_standard_normal():
     np.testing.assert_allclose(problem.positions(problem.parameters(points)), points, atol=1e-6)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("batches", ["independent", "windows"])
 def test_batches_are_unbiased_and_whole_at_the_end(batches):
     """The mean gradient over many steps is that of all data, the energies' too; 5 of 100 too few are noticed."""
@@ -127,6 +128,7 @@ def test_a_batch_of_all_windows_is_all_data():
     np.testing.assert_allclose(slopes, np.repeat(slope, 16, axis=0), rtol=1e-9)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("constraints", "inside", "outside"),
     [
@@ -166,6 +168,7 @@ def test_a_curved_constraint_is_reflected_at_its_nearest_point():
         assert_mean(means[:, 0], exact[:, 0].mean())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("far", [1.01, 1.5, 4.0])
 def test_the_foot_on_a_curved_wall_is_its_nearest_point(far):
     """Of a ball about the truth, from ``far`` radii: along the radius; the first tangent plane alone misses it."""
@@ -315,6 +318,7 @@ def test_missing_rows_are_left_out():
     np.testing.assert_allclose(some.posterior.mean, whole.posterior.mean, rtol=1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("velocities", ["finite_difference", "savitzky_golay", "spline"])
 def test_velocities_from_clean_states(velocities):
     """From exact states every 0.01: to the error of each method, 1 %."""

@@ -22,6 +22,7 @@ SAMPLERS = {
 }
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("system", ["lorenz", "lotka_volterra"])
 @pytest.mark.parametrize("method", SAMPLERS)
 def test_means_and_deviations_are_those_of_the_closed_form(system, method):

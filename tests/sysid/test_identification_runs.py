@@ -173,6 +173,7 @@ def test_what_is_no_number_or_no_sequence_of_names_is_refused_by_name():
         systems.own(lambda t, x, p: (p[0] * x[0], x[1]), states="xy", parameters="a", usual=[1.0], start=[1.0, 1.0])
 
 
+@pytest.mark.cases(0)
 def test_parameters_named_like_initial_states_are_refused():
     model = model_of(libraries.polynomial(LV.states, 1), tied={"prey(0)": {"dprey:prey": 1.0}}, free=())
     with pytest.raises(ValueError, match=r"parameters must be distinct and not empty, got 'prey\(0\)'"):

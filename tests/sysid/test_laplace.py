@@ -5,10 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from laws import gaussian
 
 from sysid.laplace import laplace
 from targets.classics.curved import banana
+from tests.support.laws import gaussian
 from toolkit.problem.definition import Target
 
 RNG = np.random.default_rng(5)

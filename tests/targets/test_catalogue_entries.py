@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from complex_step import energy_and_slopes
-from laws import SIGMAS, deviation
 
 from benchmarks.truth import cell_pvalues, trapezoid
 from targets import catalogue
+from tests.support.complex_step import energy_and_slopes
+from tests.support.laws import SIGMAS, deviation
 
 TARGETS = {target.name: target for target in catalogue()}
 LOW = [name for name, target in TARGETS.items() if target.dim <= 2]
@@ -49,6 +49,8 @@ def test_importing_the_zoo_leaves_slow_packages_alone():
     assert not loaded & {"scipy.stats", "sympy", "shapely", "sklearn", "svgpathtools", "matplotlib.pyplot"}
 
 
+@pytest.mark.cases(5)
+@pytest.mark.slow_cases("logistic_regression, Heart (stand-in)")
 @pytest.mark.parametrize("name", TARGETS)
 def test_gradient_against_complex_step(name):
     target = TARGETS[name]
@@ -61,6 +63,8 @@ def test_gradient_against_complex_step(name):
     assert (np.abs(1.0001 * gradient - slopes) / scale).max() > 1e-11
 
 
+@pytest.mark.cases(5)
+@pytest.mark.slow_cases("logistic_regression, Heart (stand-in)")
 @pytest.mark.parametrize("name", TARGETS)
 def test_gradient_against_differences(name):
     """Along random directions, of order 6; the best of five steps, for widths differ, and slopes jump at places."""
@@ -82,6 +86,7 @@ def test_gradient_against_differences(name):
     assert best[1].max() > 1e-4
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", LOW)
 def test_truth_against_a_trapezoidal_sum(name):
     target, sums = TARGETS[name], sum_of(name)
@@ -104,6 +109,8 @@ def test_truth_against_a_trapezoidal_sum(name):
     np.testing.assert_allclose(below, SHARES, atol=4e-3)
 
 
+@pytest.mark.cases(6)
+@pytest.mark.slow_cases("logistic_regression, Heart (stand-in)")
 @pytest.mark.parametrize("name", TARGETS)
 def test_moments_of_exact_draws(name):
     truth, draws = TARGETS[name].truth, draws_of(name)
@@ -134,6 +141,7 @@ def test_exact_draws_against_cells(name):
     assert (np.abs(np.roll(shares, 1) - masses) > errors).any()
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("name", TARGETS)
 def test_energy_quantiles_against_exact_draws(name):
     target = TARGETS[name]
@@ -148,6 +156,7 @@ def test_energy_quantiles_against_exact_draws(name):
     assert (np.abs(np.searchsorted(energy, wrong) / N - SHARES) / errors).max() > SIGMAS
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("name", TARGETS)
 def test_memberships_mean_is_the_weights_of_the_modes(name):
     n = 20_000 if len(TARGETS[name].truth.modes.weights) > 100 else N

@@ -17,7 +17,7 @@ import pytest
 from targets import constrained, mixtures, shapes
 from toolkit import Layout, Sampler, boundaries, sample, samplers, schedules, stream, tempering
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FLOWER = constrained(mixtures.cosine25(), shapes.flower())
 R2SGLD = samplers.r2sgld(step_sizes=(2e-3, 2e-2), gradient_noise=0.05, energy_noise=0.05)
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)

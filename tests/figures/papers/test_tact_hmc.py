@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from laws import SIGMAS
 
 from figures import produce, script
 from figures.papers.tact_hmc import ablations
 from figures.papers.tact_hmc.ablations import EXCHANGE, LABELS, NO_TEMPERING, NO_THERMOSTATS, TACT, Settings
 from figures.scripts.statistics import mean_and_error
 from targets import mixtures
+from tests.support.laws import SIGMAS
 from toolkit import DivergenceError, sample
 from toolkit.tempering.exchange import EstimatedCorrection
 

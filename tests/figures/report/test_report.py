@@ -163,5 +163,5 @@ def test_nothing_to_report_is_an_error(tmp_path):
 
 
 def test_the_readme_names_every_script():
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
     assert [name for name in names() if f"`{name}`" not in readme] == []

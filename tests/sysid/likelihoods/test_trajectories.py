@@ -86,6 +86,8 @@ def slopes_by_differences(evaluate, theta, length):
     return np.array(out)
 
 
+@pytest.mark.cases(1)
+@pytest.mark.slow_cases("rk5-gaussian")
 @pytest.mark.parametrize("errors", ["gaussian", "lognormal"])
 @pytest.mark.parametrize("method", ["rk4", "rk5"])
 def test_energy_is_the_log_density_under_the_solution_to_the_order_of_the_method(errors, method):
@@ -112,6 +114,7 @@ LAWS = [
 ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("law", "system"), [*((law, LINEAR) for law in LAWS), (LAWS[0], UNKNOWN)], ids=lambda given: str(given)
 )
@@ -167,6 +170,7 @@ def decaying(errors, n=7, seed=2):
     return Series(times, values[:, None], ("x",)), exact
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("errors", ["gaussian", "lognormal"])
 def test_energy_of_a_linear_system_in_closed_form(errors):
     data, exact = decaying(errors)
@@ -307,6 +311,7 @@ def test_the_step_is_found_so_that_half_of_it_changes_little():
     assert abs(coarse.evaluate(start)[0][0] - finer.evaluate(start)[0][0]) > 1e-3
 
 
+@pytest.mark.cases(0)
 def test_a_chaotic_system_is_found_from_noisy_data_by_segments_and_not_without():
     times = np.linspace(0.0, 5.0, 251)
     states = solution(lorenz, times, [-8, 7, 27], [10, 28, 8 / 3])

@@ -77,6 +77,7 @@ def distance(series, likelihood):
     return (mean - TRUTH) @ precision @ (mean - TRUTH)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["even", "uneven", "missing"])
 def test_precision_is_that_of_the_spread_over_noise(kind):
     """Squared distances are χ² of 4 degrees; of 60 draws the sum leaves this range once in 10⁴."""

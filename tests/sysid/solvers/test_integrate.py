@@ -215,6 +215,7 @@ def test_stiff_and_singular_systems_end():
     assert solve(LORENZ, np.linspace(0.0, 1.0, 11), method="rk4", step=1e-12).reached == [0.0]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("method", ["dopri5", "rk4"])
 def test_whatever_the_numbers_every_lane_ends_and_is_nan_only_after_its_end(method):
     draws = np.random.default_rng(1)
@@ -231,6 +232,7 @@ def test_whatever_the_numbers_every_lane_ends_and_is_nan_only_after_its_end(meth
         assert (found.steps <= 2000).all()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("method", ["rk4", "rk5"])
 def test_complex_steps_give_the_derivatives_of_fixed_steps(method):
     times = np.linspace(0.0, 1.0, 11)

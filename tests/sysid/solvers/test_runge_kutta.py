@@ -4,10 +4,10 @@ import platform
 
 import numpy as np
 import pytest
-from test_maths import packed_instructions
 
 from sysid.solvers import runge_kutta
 from sysid.solvers.runge_kutta import ORDERS, rk4_step, rk5_step
+from tests.toolkit.maths.test_elementary import packed_instructions
 from toolkit._compiler.decorators import kernel
 from toolkit._compiler.signatures import FLOATS, MATRIX
 
@@ -43,6 +43,7 @@ def moved(step):
     return run
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("method", STEPS)
 @pytest.mark.parametrize("z", [-1.3, 0.7, 0.4 + 2.1j])
 def test_one_step_of_a_linear_system_is_the_methods_polynomial(method, z):

@@ -3,11 +3,11 @@
 import mpmath
 import numpy as np
 import pytest
-from oracles import RIGHT, WRONG, agrees, cells_p_value, held
 from scipy.integrate import dblquad, quad
 from scipy.stats import chi2, norm
 
 from targets.classics.curved import banana, funnel, pinched, ring
+from tests.support.oracles import RIGHT, WRONG, agrees, cells_p_value, held
 
 RNG = np.random.default_rng(70)
 FAR = np.array([[1e6, 0.0], [0.0, 1e6], [-1e6, 3.0], [1e6, -1e6]])
@@ -72,6 +72,7 @@ def test_funnel_is_never_nan():
     assert energy[2] == pytest.approx(800**2 / 18 - 400 + 0.5e-6 * np.exp(700.0))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("target", "edges"),
     [

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from oracles import agrees, held
 from scipy.stats import chi2, multivariate_normal
 
 from targets.classics.gaussians import badly_scaled_gaussian, correlated_gaussian
+from tests.support.oracles import agrees, held
 
 RNG = np.random.default_rng(72)
 TARGETS = [

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from oracles import agrees, held
 from scipy.integrate import dblquad, quad
 from scipy.special import gammaln
 from scipy.stats import f, multivariate_t, t
 
 from targets.classics.student import student_mixture
+from tests.support.oracles import agrees, held
 
 RNG = np.random.default_rng(73)
 MEANS = np.array([[-3.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
@@ -53,6 +53,7 @@ def test_density_is_scipys():
     np.testing.assert_allclose(np.exp(-TRIPLE.evaluate(points)[0]), density, rtol=1e-12)
 
 
+@pytest.mark.slow_cases("student_mixture(5 in 64-D, 4 degrees)-")
 @pytest.mark.parametrize(
     ("target", "edges"),
     [

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles import agrees, held
 from scipy.integrate import dblquad, quad
 from scipy.spatial import KDTree
 
 from targets.classics.wells import double_well, egg_box, himmelblau, muller_brown
+from tests.support.oracles import agrees, held
 
 RNG = np.random.default_rng(71)
 FAR = np.array([[1e6, 0.0], [0.0, 1e6], [-1e6, 3.0], [1e6, -1e6]])
@@ -88,6 +88,7 @@ def test_published_numbers():
     np.testing.assert_allclose(0.1 * blau.evaluate(saddles)[0], [1.3, 6.8, 10.4, 17.8], atol=0.05)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("target", [EGGS, BROWN, BLAU, double_well(dim=3)], ids=lambda t: t.name)
 def test_centres_are_minima(target):
     centres = target.truth.modes.centres
@@ -116,6 +117,7 @@ EDGES = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("target", [EGGS, muller_brown(scale=0.02), BLAU], ids=lambda t: t.name)
 def test_draws_agree_with_cells_energies_moments_and_modes(target):
     held(target, EDGES[target.name[:3]], n=50_000, scale=1.1)
@@ -127,6 +129,7 @@ def test_double_well_draws_agree_with_cells_energies_moments_and_modes(dim):
     held(target, [np.linspace(-2, 2, 33)] * min(dim, 2), n=20_000, scale=1.1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("target", "energy", "window"),
     [

@@ -26,6 +26,8 @@ def test_normaliser_of_the_flower():
     assert np.exp(problem.truth.log_normaliser) == pytest.approx(polar_integral(problem.target), rel=1e-6)
 
 
+@pytest.mark.cases(2)
+@pytest.mark.slow_cases("flower")
 @pytest.mark.parametrize("name", SHAPES)
 def test_cell_masses_against_shapely(name):
     """Cells cut by the edge, by Shapely's intersection and triangles and a quadrature of another kind."""
@@ -66,6 +68,7 @@ def triangle_integral(target, corners, depth=4):
     return (16 * second - first) / 15
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", SHAPES)
 def test_masses_sum_to_one_on_any_grid(name):
     problem = constrained(mixtures.cosine25(), SHAPES[name])
@@ -89,6 +92,7 @@ def test_holes_are_left_out():
     assert rest == pytest.approx(whole - inner, rel=1e-9)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", SHAPES)
 def test_independent_draws(name):
     problem = constrained(mixtures.cosine25(), SHAPES[name])
@@ -106,6 +110,7 @@ def test_independent_draws(name):
     assert chisquare(observed, expected).pvalue > 1e-4
 
 
+@pytest.mark.cases(0)
 def test_a_domain_much_larger_than_the_target():
     """All but everything is inside a large octagon, and the grid is refined until it says so."""
     target = mixtures.cosine25()
@@ -113,6 +118,7 @@ def test_a_domain_much_larger_than_the_target():
     assert inside == pytest.approx(target.truth.log_normaliser, abs=1e-6)
 
 
+@pytest.mark.cases(0)
 def test_a_target_too_sharp_for_the_grid_is_refused():
     sharp = constrained(mixtures.gaussian_mixture([[0.1, 0.2]], 1e-8), shapes.flower())
     with pytest.raises(ValueError, match=r"the grid must resolve the target: 400 cells across .* do not integrate"):
@@ -181,6 +187,8 @@ REGIONS = [
 ]
 
 
+@pytest.mark.cases(2)
+@pytest.mark.slow_cases("ball", "simplex")
 @pytest.mark.parametrize("region", REGIONS, ids=[region.name for region in REGIONS])
 def test_moments_modes_and_quantiles_against_exact_draws(region):
     truth = constrained(mixtures.cosine25(), region).truth

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from benchmarks.domains import flat, walk
 from targets import constrained, domains, mixtures, shapes
 from targets.domains.convex import Convex
-from tests.laws import SIGMAS
+from tests.support.laws import SIGMAS
 from toolkit import Problem, boundaries, sample, samplers
 
 CATALOGUE = domains.catalogue()
@@ -104,6 +104,7 @@ def test_volumes_in_closed_form():
     assert abs(lens.volume - area) < SIGMAS * lens.volume_error < 0.01
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("region", BOUNDED, ids=ids(BOUNDED))
 def test_uniform_draws(region):
     """Against points of the bounding box that fall inside, or of a box's own coordinates; squared, they are refused."""
@@ -128,6 +129,7 @@ def test_uniform_draws(region):
     assert abs(shrunk.mean() - region.distance(other).mean()) > SIGMAS * error
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("region", BOUNDED, ids=ids(BOUNDED))
 def test_a_reflected_walk_stays_uniform_and_a_clamped_one_does_not(region):
     n_chains = 20_000 if region.dim < 10 and isinstance(region, Convex) else 5_000

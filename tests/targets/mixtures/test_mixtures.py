@@ -3,12 +3,12 @@
 import mpmath
 import numpy as np
 import pytest
-from oracles import RIGHT, WRONG, energies_p_value
 from scipy.integrate import dblquad, quad
 from scipy.special import logsumexp
 from scipy.stats import chisquare, multivariate_normal
 
 from targets import mixtures
+from tests.support.oracles import RIGHT, WRONG, energies_p_value
 from toolkit import Target
 
 RNG = np.random.default_rng(51)
@@ -93,6 +93,7 @@ def test_one_gaussian_has_energies_by_chi_squared():
     assert (np.abs(shares - [0.1, 0.5, 0.9]) < 4.5 * np.sqrt(0.25 / 20_000)).all()
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "target",
     [

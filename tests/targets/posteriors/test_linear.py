@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from laws import SIGMAS, estimates, has_moments
 from scipy import stats
 
 from targets.posteriors.linear import linear_regression
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
+from tests.support.laws import SIGMAS, estimates, has_moments
 from toolkit import Layout, Sampler, dynamics, sample, samplers, tempering
 from toolkit._compiler.block_rows import COUNTER_ROWS
 from toolkit._compiler.decorators import compile_part
@@ -243,6 +243,7 @@ def test_a_thermostat_takes_up_what_the_anchor_leaves():
         assert (abs(mean_square(run) - 1.0) < 0.06) == (refresh_every is not None)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # the run is short for θ
 @pytest.mark.parametrize("kind", ["contour", "replica_exchange"])
 def test_tempering_with_minibatches_of_less_variance(kind):

@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from laws import SIGMAS, estimates, has_moments
 from scipy import integrate, stats
 
 from targets import datasets
 from targets.posteriors.logistic import logistic_regression
 from targets.posteriors.logistic_truth import PROBABILITIES, STEPS, Envelope, key, stored
+from tests.support.laws import SIGMAS, estimates, has_moments
 from toolkit import Layout, sample, samplers
 
 N, DIM, DRAWN, PRIOR = 90, 5, 6, 1.5
@@ -160,6 +160,7 @@ def test_in_one_dimension_the_truth_is_the_quadratures():
     assert stats.kstest(1.05 * draws, lambda x: np.interp(x, grid, cumulative)).pvalue < 1e-5
 
 
+@pytest.mark.slow_cases("german")
 @pytest.mark.parametrize("load", STAND_INS, ids=lambda load: load.__name__)
 def test_stored_references_agree_with_importance_sampling(load):
     """Weights under a Student-t at the mode, which knows nothing of the HMC run; all within both errors."""
@@ -200,6 +201,8 @@ def test_laplaces_approximation_is_near(load):
     assert ((ratio > 0.98) & (ratio < 1.25)).all()
 
 
+@pytest.mark.cases(1)
+@pytest.mark.slow_cases("australian", "german")
 @pytest.mark.parametrize(
     "load",
     STAND_INS,

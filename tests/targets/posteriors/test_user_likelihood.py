@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from laws import estimates, has_moments
 from scipy import stats
 
 from targets.posteriors.linear import linear_regression
 from targets.posteriors.logistic import logistic_regression
 from targets.posteriors.user_likelihood import posterior, posterior_block
+from tests.support.laws import estimates, has_moments
 from toolkit import Layout, sample, samplers
 from toolkit._compiler.binding import bound
 
@@ -51,6 +51,8 @@ def normal_by_array(x):
     return 0.125 * (x[0] ** 2 + x[1] ** 2), np.array([0.25 * x[0], 0.25 * x[1]])
 
 
+@pytest.mark.cases(2)
+@pytest.mark.slow_cases("batch0-squares_by_array-normal_by_array")
 @pytest.mark.parametrize(("datum", "prior"), [(squares, 2.0), (squares_by_array, normal_by_array)])
 @pytest.mark.parametrize("batch", [(None, None), (DRAWN, None), (DRAWN, 4)])
 def test_it_is_linear_regression_for_its_likelihood(datum, prior, batch):
@@ -79,6 +81,7 @@ def test_it_is_logistic_regression_for_its_likelihood():
     np.testing.assert_allclose(own.evaluate(POINTS)[1], built_in.evaluate(POINTS)[1], rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.slow_cases("quartic")
 @pytest.mark.parametrize("prior", [None, 1.5, quartic])
 def test_priors(prior):
     flat = posterior(squares, DATA, 2)
@@ -92,6 +95,7 @@ def test_priors(prior):
     np.testing.assert_allclose(gradient, flat.evaluate(POINTS)[1] + extra[1], rtol=1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("drawn", [1, DRAWN, N])
 @pytest.mark.parametrize("anchored", [False, True])
 def test_minibatches_have_their_mean_and_covariance(drawn, anchored):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from laws import SIGMAS, deviation
 from scipy.stats import chi2, norm
 
 from targets import mixtures
 from targets.truth.cells import cell_integrals
 from targets.truth.window import plane_truth
+from tests.support.laws import SIGMAS, deviation
 from toolkit import Target
 
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 0.5]])
@@ -75,6 +75,7 @@ def test_what_lies_outside_counts_for_nothing():
     assert ((truth.independent_draws(2000, seed=2) ** 2).sum(axis=1) < 1.0).all()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("variance", [1e-4, 1e-8, 1e-12])
 def test_a_mode_at_a_centre_is_met_however_narrow(variance):
     """One of 4·10⁻⁸ of the window's width; without a look at the centres its mass is missed and log Z is −log 2."""

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from laws import SIGMAS, deviation
 from scipy.stats import chi2, norm
 
 from targets import mixtures
 from targets.truth.window import line_truth
+from tests.support.laws import SIGMAS, deviation
 from toolkit import Target
 
 SHARES = np.linspace(0.01, 0.99, 99)

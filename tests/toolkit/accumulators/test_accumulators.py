@@ -4,9 +4,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from accumulator_cases import COSINE, EDGES, assert_same, every, gathered
 
 from targets import mixtures
+from tests.support.accumulator_cases import COSINE, EDGES, assert_same, every, gathered
 from toolkit import DivergenceError, Layout, Target, accumulators, diagnostics, sample, samplers, schedules, stream
 from toolkit.tempering.contour_tempering import Partition
 
@@ -19,6 +19,7 @@ def masses():
     return COSINE.truth.cell_masses(EDGES, EDGES)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("sampler", [samplers.sgld(0.01), EXCHANGE, WEIGHTED], ids=["sgld", "resgld", "icsgld"])
 @pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")
 def test_runs_gather_what_stored_draws_give(sampler, masses):

@@ -1,8 +1,8 @@
 """Batch means so far: the standard error and ESS of an autoregression, of weights; batches join and forget nothing."""
 
 import numpy as np
-from accumulator_cases import autoregression, gathered, mean_variance
 
+from tests.support.accumulator_cases import autoregression, gathered, mean_variance
 from toolkit import accumulators
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from accumulator_cases import EDGES, UNEVEN, gathered
 
+from tests.support.accumulator_cases import EDGES, UNEVEN, gathered
 from toolkit import accumulators
 
 

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from accumulator_cases import autoregression, gathered, mean_variance
 
+from tests.support.accumulator_cases import autoregression, gathered, mean_variance
 from toolkit import accumulators, diagnostics
 
 
@@ -25,6 +25,7 @@ def exact_moments(draws, weights):
     return np.array([float(m) for m in mean]), np.array(covariance)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("dim", [1, 2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_moments_of_hard_data(dim, weighted):

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.domains import energy_drift, fill, flat
 from targets import domains, shapes
-from tests.laws import SIGMAS, deviation
+from tests.support.laws import SIGMAS, deviation
 from toolkit import Problem, boundaries, sample, samplers
 
 BOUNDED = [region for region in domains.catalogue() if np.isfinite(region.volume)]
@@ -16,6 +16,7 @@ def names(regions):
     return [f"{region.name}-{region.dim}" for region in regions]
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("region", BOUNDED, ids=names(BOUNDED))
 def test_squared_momentum_keeps_to_rounding(region):
     """10⁻¹³ is 500 roundings; momentum that lost 10⁻¹⁵ at every bounce would show after 10³ bounces."""
@@ -33,6 +34,7 @@ def test_squared_momentum_keeps_over_100_000_bounces(region):
     assert drift < 1e-11
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("region", STRAIGHT, ids=names(STRAIGHT))
 def test_a_billiard_fills_its_domain_and_a_clamped_one_does_not(region):
     """Straight walls keep the uniform law without friction; a curved one does as its bounces are few and shallow."""

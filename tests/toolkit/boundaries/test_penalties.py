@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from test_domains import CONVEX
-from test_equivalences import SINGLE
 
 from targets import constrained, domains, mixtures, shapes
+from tests.laws.test_equivalences import SINGLE
+from tests.targets.domains.test_domains import CONVEX
 from toolkit import Problem, Sampler, boundaries, dynamics, sample, samplers, target, tempering
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.signatures import DOMAIN

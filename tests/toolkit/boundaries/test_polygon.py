@@ -45,6 +45,7 @@ def points_around(shape, n, seed):
     )
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", CASES)
 def test_inside_distance_and_nearest_point(name):
     shape = CASES[name]
@@ -81,6 +82,7 @@ def test_cells_marked_inside_are_inside(name):
     assert (signed_distance(domain, centres) >= np.sqrt(0.5) / domain.real[2]).all()
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", CASES)
 def test_nearest_points_and_normals(name):
     """Against Shapely's boundary; a short way out along the normal is outside, and in is inside; |n| = 1."""

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from numba import types
 
-from benchmarks.walks import FLAT, SHAPES, pvalues
 from targets import constrained, mixtures, shapes
+from tests.support.walks import FLAT, SHAPES, pvalues
 from toolkit import Problem, boundaries, sample, samplers
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
 from toolkit.boundaries import rules
 
 
+@pytest.mark.cases(1)
+@pytest.mark.slow_cases("cross", "heart", "polygon")
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_reflected_walk_stays_uniform_and_a_clamped_one_does_not(name):
     squares, along_the_edge, reflections = pvalues(name, clamped=False)

@@ -23,7 +23,7 @@ from toolkit._compiler.disk_cache import KeptCode, Reads, cache_stamp
 from toolkit._engine.loop import advance
 from toolkit._engine.state import ADVANCE
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 
 SCRIPT = """
 import time
@@ -141,6 +141,7 @@ def test_the_imported_package_is_this_checkout():
     assert Path(toolkit.__file__).resolve().parent == ROOT / "toolkit"
 
 
+@pytest.mark.cases(0)
 def test_an_edit_of_another_package_is_seen(tmp_path, monkeypatch):
     """A block function of one package that calls a kernel of another: an edit of either recompiles it."""
     for name, source in {
@@ -335,6 +336,7 @@ def test_where_nothing_can_be_kept_it_compiles_all_the_same(copy):
     assert "gaussian_mixture_block" in compiled
 
 
+@pytest.mark.cases(0)
 def test_an_edit_after_the_import_is_not_filed_under_the_new_source(copy):
     """A process that imported before an edit and compiles after it leaves no old code for the next one."""
     script = PART.replace("import toolkit\n", "import toolkit, pathlib\nEDIT\n", 1)

@@ -4,9 +4,9 @@ import platform
 
 import pytest
 from numba import njit
-from test_maths import packed_instructions
 
 from targets import catalogue
+from tests.toolkit.maths.test_elementary import packed_instructions
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.lowering import WIDTH
@@ -16,6 +16,7 @@ reads_assembly = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"
 BLOCKS = {target.energy_gradient.__name__: target.energy_gradient for target in catalogue()}
 
 
+@pytest.mark.cases(2)
 @reads_assembly
 @pytest.mark.parametrize("name", BLOCKS)
 def test_block_functions_are_vectorised(name):

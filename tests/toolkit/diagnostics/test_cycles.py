@@ -47,6 +47,7 @@ def deviation(values, law):
     return (values.mean() - law) / (values.std(ddof=1) / np.sqrt(values.size))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("dim", [1, 2])
 @pytest.mark.parametrize("widths", [(0.3, 1.0), (1.0, 1.0), (1.5, 0.5)])
 def test_regions_count_by_their_mass(dim, widths):

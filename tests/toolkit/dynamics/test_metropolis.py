@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from laws import SIGMAS, deviation, evaluations_per_step, gaussian, variance_deviation
 from scipy import stats
 
 from targets import constrained, domains, mixtures, shapes
+from tests.support.laws import SIGMAS, deviation, evaluations_per_step, gaussian, variance_deviation
 from toolkit import Layout, boundaries, sample, samplers, schedules, tempering
 from toolkit.dynamics.metropolis import total_leapfrogs
 from toolkit.maths.elementary import exp, fma
@@ -71,6 +71,7 @@ def sampler_of(kind, h, temperature):
     return getattr(samplers, kind)(h, temperature=temperature)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("temperature", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_law_is_exact_at_any_step_size(name, temperature):
@@ -115,6 +116,7 @@ def hmc_acceptance(length, n_leapfrogs):
     return float((weight * np.minimum(1.0, np.exp(start - 0.5 * (x**2 + p**2)))).sum())
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 @pytest.mark.parametrize("step_size", [0.3, 0.7, 1.7])
 def test_acceptance_and_variance_from_far_away(step_size, temperature):
@@ -150,6 +152,7 @@ def chi_square(problem, draws, cells=12):
     return float(stats.chi2.sf(((found - law) ** 2 / law).sum(), law.size - 1))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 @pytest.mark.parametrize("kind", ["mala", "hmc"])
 def test_rejection_keeps_the_law_of_a_normal_in_a_square(kind, temperature):
@@ -158,6 +161,7 @@ def test_rejection_keeps_the_law_of_a_normal_in_a_square(kind, temperature):
     check_domain(problem, truth, kind, 0.1, temperature)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["mala", "hmc"])
 def test_rejection_keeps_the_law_of_25_modes_in_a_flower(kind):
     problem = constrained(mixtures.cosine25(), shapes.flower())

@@ -23,6 +23,7 @@ def deviations(draws, variance):
     return (draws.var() / variance - 1.0) / np.sqrt(2.0 / draws.size)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("temperature", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize("step_size", [0.02, 0.1, 0.5, 1.5])
 def test_stationary_variance(step_size, temperature):

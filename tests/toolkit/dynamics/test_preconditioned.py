@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from laws import SIGMAS, deviation, evaluations_per_step, gaussian, variance_deviation
 from numba import types
 from scipy.integrate import quad
 
+from tests.support.laws import SIGMAS, deviation, evaluations_per_step, gaussian, variance_deviation
 from toolkit import sample, samplers
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from laws import SIGMAS, deviation, gaussian, variance_deviation
 from scipy.linalg import solve_discrete_lyapunov
 
+from tests.support.laws import SIGMAS, deviation, gaussian, variance_deviation
 from toolkit import Sampler, dynamics, sample, samplers, schedules, tempering
 
 NORMAL = gaussian(1.0)
@@ -45,6 +45,8 @@ def covariance_error(x, p, law):
     return ((x * p).mean() - law[0, 1]) / np.sqrt((law[0, 0] * law[1, 1] + law[0, 1] ** 2) / x.size)
 
 
+@pytest.mark.cases(2)
+@pytest.mark.slow_cases("0.05-1.0-0.0")
 @pytest.mark.parametrize(
     ("friction", "noise", "estimate"),
     [(0.05, 0.0, 0.0), (0.05, 1.0, 0.0), (0.3, 0.0, 0.0), (0.3, 0.35, 0.35), (1.0, 1.0, 0.0), (1.0, 1.0, 0.7)],

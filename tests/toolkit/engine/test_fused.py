@@ -232,7 +232,7 @@ def test_others_have_engines_of_their_own():
 )
 def test_another_process_finds_it_on_disk():
     program = (
-        "from tests.test_fusing import *\n"
+        "from tests.toolkit.engine.test_fused import *\n"
         "engine, made_of = engine_of(GRID, CASES['sgld'], 1)\n"
         "print(sum(engine.stats.cache_hits.values()), sum(engine.stats.cache_misses.values()))\n"
         "print(sample(GRID, CASES['sgld'], n_steps=40, n_chains=1, seed=3, layout=FUSED).draws.tobytes().hex())\n"

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 import pytest
-from test_philox import draws as philox_draws
 
 from targets import constrained, mixtures, shapes
+from tests.toolkit.maths.test_philox import draws as philox_draws
 from toolkit import Sampler, boundaries, dynamics, sample, schedules, tempering
 
 MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP = 1, 2, 3, 4

@@ -25,6 +25,7 @@ def error(run, values, law):
     return (means.mean() - law) / (means.std(ddof=1) / math.sqrt(means.size))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("target", "step_size", "spread", "law", "wrong"),
     [

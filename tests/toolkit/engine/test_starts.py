@@ -12,7 +12,7 @@ from scipy.stats import chisquare, kstest
 from sysid import identify, priors, systems
 from sysid.data import simulate
 from targets import catalogue, constrained, domains, mixtures, shapes
-from tests.laws import gaussian
+from tests.support.laws import gaussian
 from toolkit import (
     CheckpointError,
     Layout,

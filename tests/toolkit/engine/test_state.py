@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from checkpoint_cases import CASES, assert_same, run_case, stopped
 
+from tests.support.checkpoint_cases import CASES, assert_same, run_case, stopped
 from toolkit import Layout, Problem
 from toolkit._compiler.block_rows import LAMBDA
 from toolkit._engine import state
@@ -73,6 +73,7 @@ def wholes():
     return whole
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("name", CASES)
 def test_scratch_is_scratch(name, wholes, tmp_path, monkeypatch):
     """With nan in all that is not stored a run goes on to the bits of the uninterrupted one."""
@@ -94,6 +95,7 @@ def test_every_field_is_stored_or_known_not_to_be():
     assert set(NEEDED_BY) == set(state.STORED)
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("field", state.STORED)
 def test_nothing_is_stored_in_vain(field, wholes, tmp_path, monkeypatch):
     """Without any one field a run goes on to other bits."""

@@ -369,6 +369,7 @@ def scalar_exp(x, out):
         out[i] = math.exp(x[i])
 
 
+@pytest.mark.cases(8)
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 assembly")
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_phase_is_compiled_to_vector_instructions(phase):

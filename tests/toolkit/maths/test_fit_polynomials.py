@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import fit_polynomials
 import pytest
 
+from tests.toolkit.maths import fit_polynomials
 from toolkit.maths import elementary, special
 
 

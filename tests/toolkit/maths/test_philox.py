@@ -79,6 +79,7 @@ def along_steps():
     return draws(step=np.arange(N), seed=12345)
 
 
+@pytest.mark.cases(0)
 def test_moments_of_normals(along_steps):
     _, normals = along_steps
     for z in normals:
@@ -111,6 +112,8 @@ def test_the_two_normals_of_a_pair_are_independent(along_steps):
         assert abs(correlation(first[lag:], second[:-lag])) < SIGMAS
 
 
+@pytest.mark.cases(1)
+@pytest.mark.slow_cases("chain", "replica")
 @pytest.mark.parametrize("name", ["seed", "chain", "replica", "step", "purpose"])
 def test_neighbouring_names_are_independent_streams(name, along_steps):
     """Draws along steps for two neighbouring values of every name, and draws along the name itself."""

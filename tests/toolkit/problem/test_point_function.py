@@ -64,6 +64,7 @@ FORMS = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_equals_the_block_function(name):
     function, parameters = FORMS[name]
@@ -266,8 +267,8 @@ REFUSED = {
     "no helper": (no_helper, {"dim": 2}, TypeError, "does not compile: NameError: name 'undefined' is"),
     "no attribute": (
         lambda x: (x[0].nonsense, x), {"dim": 2}, TypeError,
-        r"does not compile: Unknown attribute 'nonsense' of type float64, in line \d+ of test_pointwise.py; where it "
-        "needs what Numba lacks, give a function of arrays of points to toolkit.from_callable",
+        r"does not compile: Unknown attribute 'nonsense' of type float64, in line \d+ of test_point_function.py; where "
+        "it needs what Numba lacks, give a function of arrays of points to toolkit.from_callable",
     ),
     "a tuple is no array": (
         lambda x: (0.5 * x * x, x), {"dim": 2}, TypeError, r"for signature mul\(float64, UniTuple\(float64 x 2\)\)",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from targets import constrained, mixtures, shapes
-from tests.laws import gaussian
+from tests.support.laws import gaussian
 from toolkit import DivergenceError, Layout, Target, accumulators, boundaries, sample, samplers, stream
 from toolkit.tempering.contour_tempering import Partition
 
@@ -329,7 +329,7 @@ def test_a_loaded_run_prints_the_same(good, tmp_path):
 
 def test_the_page_prints_what_it_says(capsys):
     """docs/results.md runs as written, and its example is what is printed, but for the time."""
-    page = (Path(__file__).resolve().parents[1] / "docs" / "results.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.S):
         exec(compile(block, "results.md", "exec"), names)

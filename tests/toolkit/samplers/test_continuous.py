@@ -5,11 +5,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from laws import SIGMAS, deviation
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from targets import mixtures
+from tests.support.laws import SIGMAS, deviation
 from toolkit import dynamics, sample, samplers, tempering
 
 SHARES, CENTRES = np.array([0.3, 0.5, 0.2]), np.array([-8.0, 0.0, 8.0])

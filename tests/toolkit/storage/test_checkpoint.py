@@ -9,9 +9,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from checkpoint_cases import CASES, COSINE, N_STEPS, PARTITION, RUN, SGLD, Sums, assert_same, run_case, same, stopped
 
 from targets import mixtures
+from tests.support.checkpoint_cases import (
+    CASES,
+    COSINE,
+    N_STEPS,
+    PARTITION,
+    RUN,
+    SGLD,
+    Sums,
+    assert_same,
+    run_case,
+    same,
+    stopped,
+)
 from toolkit import (
     CheckpointError,
     DivergenceError,
@@ -29,6 +41,7 @@ from toolkit._output.storage.checkpoint import Checkpoint
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_stopped_and_resumed_is_the_run_never_stopped(name, tmp_path, monkeypatch):
     """Stopped after burn-in's middle and twice more, each time laid out otherwise; and once finished, it stays so."""
@@ -43,6 +56,7 @@ def test_a_run_stopped_and_resumed_is_the_run_never_stopped(name, tmp_path, monk
     assert again.elapsed == run.elapsed > 0.0
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("cyclical")])
 def test_a_finished_run_is_extended(name, tmp_path):
     path = tmp_path / "run.ckpt"

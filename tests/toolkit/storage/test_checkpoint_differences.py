@@ -4,11 +4,11 @@ import os
 
 import numpy as np
 import pytest
-from checkpoint_cases import COSINE, FLOWER, PAIR, REGRESSION, RUN, SGLD, Sums, assert_same, bowl
 
 import toolkit
 from targets import constrained, mixtures, shapes
 from targets.posteriors import linear
+from tests.support.checkpoint_cases import COSINE, FLOWER, PAIR, REGRESSION, RUN, SGLD, Sums, assert_same, bowl
 from toolkit import CheckpointError, Layout, from_callable, sample, samplers, schedules, stream
 from toolkit._compiler.function_digest import BITS
 from toolkit._engine.driver import Driver

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
-from checkpoint_cases import COSINE, PAIR, Sums, assert_same, run_case, stopped
 
+from tests.support.checkpoint_cases import COSINE, PAIR, Sums, assert_same, run_case, stopped
 from toolkit import CheckpointError, CheckpointWarning, Layout, sample, samplers, stream
 from toolkit._engine.driver import Driver
 from toolkit._output.storage import record_file
@@ -384,7 +385,7 @@ def test_two_runs_on_one_file(tmp_path, whole):
         f"import sys\nfrom toolkit._output.storage.record_file import Journal\nj = Journal({str(path) + '.draws'!r})\n"
     )
     code += "print('held', flush=True)\nsys.stdin.read()"
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = str(Path(__file__).resolve().parents[3])
     holder = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},

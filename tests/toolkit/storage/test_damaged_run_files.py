@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from saving_cases import FORMATS, assert_same_run, files_of, run_of, saved
-from test_describing import NAMED
 
+from tests.support.saving_cases import FORMATS, assert_same_run, files_of, run_of, saved
+from tests.toolkit.storage.test_description import NAMED
 from toolkit import LoadError, load
 from toolkit._output.storage.formats import write_npz
 from toolkit._output.storage.run_contents import Contents, contents_of
@@ -49,6 +49,7 @@ def test_a_torn_file_is_refused(suffix, tmp_path):
     assert_same_run(run, load(path))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_an_edited_file_never_gives_another_run(suffix, tmp_path):
     """A changed byte is found, or lies where it changes nothing of the run."""

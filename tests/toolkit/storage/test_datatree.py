@@ -75,6 +75,7 @@ def test_arviz_opens_a_saved_run_and_finds_our_numbers(run, suffix, tmp_path):
         data.close()
 
 
+@pytest.mark.cases(0)
 def test_arviz_draws_a_plot_of_a_run_in_memory(run):
     import matplotlib.pyplot as plt
 

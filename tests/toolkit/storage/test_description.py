@@ -18,7 +18,7 @@ from toolkit._output.storage.description import describe, differences, from_json
 from toolkit.errors import UnavailableError
 from toolkit.tempering.contour_tempering import Partition, step_decay
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 NORMAL = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 BALLS = constrained(NORMAL, shapes.flower(petals=5, offset=3.0, radius=2.0))
 PARTITION = Partition(0.0, 0.5, 20)
@@ -74,6 +74,7 @@ def test_every_constructor_is_here():
     assert set(NAMED) == set(samplers.__all__) - {"Sampler"}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", EVERY)
 def test_a_sampler_comes_back_equal_and_with_the_same_bits(name):
     sampler = EVERY[name]
@@ -318,6 +319,7 @@ def test_another_python_is_left_out_where_portable():
     assert len(differences(same_python, saved, portable=True)) == 1
 
 
+@pytest.mark.cases(0)
 def test_other_processes_describe_alike():
     program = (
         "import numpy as np\n"

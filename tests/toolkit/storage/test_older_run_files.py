@@ -16,7 +16,7 @@ from toolkit import accumulators, load, sample
 from toolkit._compiler.function_digest import as_described_now, name_without_modules
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
-STORED = Path(__file__).with_name("data") / "runs_of_2026_11.zip"
+STORED = Path(__file__).resolve().parents[2] / "data" / "runs_of_2026_11.zip"
 NAMES = sorted(name for name in zipfile.ZipFile(STORED).namelist() if not name.startswith("posterior"))
 NOT_STORED = {"EnergyHistogram", "Setting", "add_data"}  # of a name, at most one is ever part of a problem or sampler
 RESULTS = {"MomentsSoFar", "BestPoint", "HistogramSoFar", "EnergiesSoFar", "BatchMeansSoFar", "KlSoFar"}

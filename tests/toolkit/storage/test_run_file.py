@@ -7,10 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from saving_cases import BOX, FORMATS, NORMAL, SEED, assert_same, assert_same_run, files_of, quick_or_slow, run_of
-from test_describing import NAMED
 
 from targets import constrained, domains, mixtures
+from tests.support.saving_cases import (
+    BOX,
+    FORMATS,
+    NORMAL,
+    SEED,
+    assert_same,
+    assert_same_run,
+    files_of,
+    quick_or_slow,
+    run_of,
+)
+from tests.toolkit.storage.test_description import NAMED
 from toolkit import (
     DivergenceError,
     LoadError,
@@ -32,6 +42,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(("name", "suffixes"), quick_or_slow(NAMED, {"icsgld", "r2sghmc", "tact_hmc"}))
 def test_every_constructors_run_comes_back_from_every_format(name, suffixes, tmp_path):
     run = run_of(NAMED[name], keep_energies=True, trace_every=7, keep_replicas=True)

@@ -9,10 +9,10 @@ import time
 
 import numpy as np
 import pytest
-from saving_cases import BOX, FORMATS, ROOT, assert_same_run, run_of, saved
-from test_describing import NAMED
 
 from targets import mixtures
+from tests.support.saving_cases import BOX, FORMATS, ROOT, assert_same_run, run_of, saved
+from tests.toolkit.storage.test_description import NAMED
 from toolkit import load, sample, samplers
 
 pytestmark = [

@@ -82,6 +82,7 @@ class Paper:
             self.xi, self.r, self.bounces = self.xi - self.r, -self.r, self.bounces + 1
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("bias", continuous.BIASES)
 @pytest.mark.parametrize(("thermostat", "own_step_size"), [(True, None), (False, 0.01)])
 def test_the_kernel_is_the_papers_algorithm(bias, thermostat, own_step_size):
@@ -225,6 +226,8 @@ def errors(values, law, slack=0.0):
     return beyond / (values.std(axis=0, ddof=1) / math.sqrt(len(values)))
 
 
+@pytest.mark.cases(1)
+@pytest.mark.slow_cases("0.5")
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
 def test_the_biasing_force_flattens_and_the_thermostat_has_its_law(temperature):
     """In 4 dimensions ⟨U⟩ = 2 T / λ, so the exact mean force is 2 T λ' / λ; energies have noise of variance 9."""

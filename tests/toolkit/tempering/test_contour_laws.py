@@ -83,6 +83,7 @@ def test_the_exact_law_is_exact_without_tempering():
     assert law == pytest.approx(1.0 / (1.0 - 0.01), abs=1e-8)
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("zeta", [0.5, 0.75, 1.0])
 @pytest.mark.parametrize(("width", "below"), [(0.5, 0.0), (0.5, 3.6), (1.0, 0.0), (1.0, 3.6)])
@@ -140,6 +141,7 @@ def test_the_common_code_is_wrong(width):
     assert abs(error(weighted_mean(run, run.draws[:, :, 0] ** 2), exact_second_moment(0.01, cells, 0.75))) < SIGMAS
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize(("zeta", "temperature"), [(0.5, 1.0), (0.75, 1.0), (1.0, 1.0), (0.75, 2.0)])
 def test_theta_is_the_energys_law(zeta, temperature, field):
@@ -351,6 +353,7 @@ def noisy_law(cells, zeta, noise, field):
     return (weight * x * x).sum() / weight.sum(), masses, alone
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize(("noise", "bound"), [(0.25, 0.04), (0.5, 0.12)])
 def test_noisy_energies(noise, bound, field):

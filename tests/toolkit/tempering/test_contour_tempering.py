@@ -109,6 +109,7 @@ class Paper:
         return seen
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("interpolated", [True, False])
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize(("n_replicas", "zeta", "cap"), [(1, 0.75, 0.9), (3, 0.75, 0.9), (3, 1.3, 0.02)])

@@ -49,6 +49,7 @@ def rate_error(rates, law):
     return (rates.mean() - law) / (rates.std(ddof=1) / np.sqrt(rates.size))
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("dim", [1, 2, 5])
 @pytest.mark.parametrize(("cold", "hot"), [(1.0, 1.5), (1.0, 10.0), (0.25, 1.0)])
 def test_acceptance_equals_its_closed_form(dim, cold, hot):
@@ -90,6 +91,7 @@ def swap_once(state, numbers, parameters):
     exchange.swap_replicas(state, numbers, parameters, 2)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("alive", [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0)])
 def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     """Momentum of temperature T has variance T, so it changes hands by √(T_new / T_old); none where one is dead."""

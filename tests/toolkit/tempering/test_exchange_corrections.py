@@ -34,6 +34,7 @@ def pvalues(run):
     return np.array([stats.kstest(draws / np.sqrt(temperature), "norm").pvalue for temperature, draws in rungs])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("scheme", exchange.SCHEMES)
 def test_noisy_energies_need_their_correction_under_every_scheme(scheme):
     ladder = (1.0, 3.0, 9.0)

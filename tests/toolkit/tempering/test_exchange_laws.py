@@ -84,6 +84,7 @@ def fit(energy, law):
     return stats.chisquare(np.bincount(cells, minlength=law.size), law * energy.shape[1]).pvalue
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("n_replicas", [2, 3, 5])
 def test_two_states_keep_their_law_on_every_rung_and_stay_independent(n_replicas, scheme):

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.faults import BOX, NORMAL, PAIR, RIGHT, WRONG
 from targets import mixtures
+from tests.support.faults import BOX, NORMAL, PAIR, RIGHT, WRONG
 from toolkit import boundaries, samplers, schedules
 from toolkit.problem.definition import as_problem
 from toolkit.schedules import evaluate
@@ -38,6 +38,7 @@ FOUND_BY = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_law_fails(name):
     check, size = FOUND_BY[name]

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import targets
-from benchmarks.faults import BINS, BOX, NORMAL, PAIR, RIGHT, WRONG, steep_block
+from tests.support.faults import BINS, BOX, NORMAL, PAIR, RIGHT, WRONG, steep_block
 from toolkit import Report, Target, boundaries, from_callable, sample, samplers, schedules, verify
 from toolkit.problem.definition import as_problem
 from toolkit.verification.bits import Case, arrays_of, first_difference
 from toolkit.verification.report import Check
 from toolkit.verification.subprocess_run import NotSentError, run_elsewhere
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # 200 steps are few for θ
 BITS = ("called again", "threads", "blocks", "chunks", "chains", "streamed", "resumed", "another process")
 LAWS = ("mean", "covariance", "mode weights", "cells", "energies", "Stein's identity")
@@ -72,6 +72,7 @@ def test_another_process_makes_the_same_runs_of_every_constructor():
         assert first_difference(arrays_of(run), arrays, run.steps) is None, sampler.name
 
 
+@pytest.mark.cases(4)
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_every_constructor_passes(name):
@@ -243,6 +244,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("slope", [1.0, -1.0])
 def test_the_command_runs_the_file_it_is_given_and_fails_where_a_check_does(tmp_path, slope):
     (tmp_path / "my_model.py").write_text(SCRIPT, encoding="utf-8")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from laws import SIGMAS, gaussian
 
 from targets import constrained, datasets, domains, mixtures, posteriors
+from tests.support.laws import SIGMAS, gaussian
 from toolkit import boundaries, check_step_size, sample, samplers
 from toolkit.maths.seeds import STEP_SIZE, derived_seed
 
