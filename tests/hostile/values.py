@@ -5,7 +5,6 @@ import decimal
 import fractions
 import itertools
 import math
-import os
 import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -245,8 +244,3 @@ def text() -> Kind:
 def function() -> Kind:
     """Something that can be called."""
     return kind(callable)
-
-
-def is_path(value: Any) -> bool:
-    """Whether it is a path at all."""
-    return isinstance(value, str | os.PathLike) and not isinstance(value, bytes)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from targets import constrained, mixtures, shapes
-from tests.toolkit.engine.test_loop import PROBLEM
+from tests.support.plain_chain import PROBLEM
 from toolkit import Layout, Sampler, boundaries, dynamics, sample, samplers, schedules, tempering
 from toolkit.tempering.contour_tempering import Partition
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from targets import mixtures
-from tests.toolkit.engine.test_loop import CHAIN, PROBLEM, SEED, cosine25, factors, random
+from tests.support.plain_chain import CHAIN, PROBLEM, SEED, cosine25, factors, random
 from toolkit import Sampler, boundaries, dynamics, sample, schedules, tempering
 from toolkit.tempering.contour_tempering import Partition, step_decay
 

@@ -57,14 +57,14 @@ MUTANTS = [
         "targets/truth/window.py",
         "np.minimum(rise, 2.0) - energy",
         "0.0 * rise - 1.0 - energy",
-        "tests/targets/truth/test_window.py tests/targets/truth/test_window.py -k draws",
+        "tests/targets/truth/test_window_line.py tests/targets/truth/test_window_plane.py -k draws",
     ),
     Mutant(
         "energy quantiles off by a power",
         "targets/truth/window.py",
         "np.cumsum(weights) - 0.5 * weights",
         "np.cumsum(weights) ** 1.01",
-        "tests/targets/truth/test_window.py -k level",
+        "tests/targets/truth/test_window_line.py -k level",
     ),
     Mutant(
         "cosine9: pull beyond the circle",
@@ -176,14 +176,14 @@ MUTANTS = [
         "targets/truth/panels.py",
         "high = (lowest > tip + 1.0)",
         "high = (lowest > tip + 1e9)",
-        "tests/targets/truth/test_window.py tests/targets/truth/test_window.py -k narrow",
+        "tests/targets/truth/test_window_plane.py tests/targets/truth/test_window_line.py -k narrow",
     ),
     Mutant(
         "window: corners not looked at",
         "targets/truth/panels.py",
         "seen = np.hstack([labels, at_corners.reshape(len(lows), -1)])",
         "seen = labels",
-        "tests/targets/truth/test_window.py -k slanted",
+        "tests/targets/truth/test_window_plane.py -k slanted",
     ),
     Mutant(
         "strips not refined",

@@ -11,8 +11,14 @@ SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 
 def deviation(values, law, slack=0.0):
     """How far the mean over independent ``values`` is from ``law``, less an absolute ``slack``, in standard errors."""
+    values = np.asarray(values)
     error = values.std(ddof=1) / np.sqrt(len(values))
     return max(abs(values.mean() - law) - slack, 0.0) / error
+
+
+def standard_errors(values, law):
+    """The mean over the first axis of ``values``, independent ones, less ``law``, in standard errors."""
+    return (values.mean(axis=0) - law) / (values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
 def variance_deviation(draws, law):

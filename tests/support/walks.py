@@ -8,20 +8,13 @@ import numpy as np
 from scipy.stats import chi2_contingency
 
 from targets import shapes
+from tests.support.simple_targets import flat_block
 from toolkit import Problem, Target, boundaries, sample, samplers
 from toolkit.problem.definition import Domain
 
 SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
 CHAINS = 100_000
 BIN = 0.25
-
-
-def flat_block(position, energy, gradient, parameters, scratch):
-    """Energy 0 everywhere."""
-    for d in range(position.shape[0]):
-        for lane in range(position.shape[1]):
-            energy[lane] = 0.0
-            gradient[d, lane] = 0.0
 
 
 FLAT = Target("flat", 2, flat_block)

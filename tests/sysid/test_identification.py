@@ -128,7 +128,7 @@ def test_a_batch_of_all_windows_is_all_data():
     np.testing.assert_allclose(slopes, np.repeat(slope, 16, axis=0), rtol=1e-9)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(
     ("constraints", "inside", "outside"),
     [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import betainc
 
-from targets import mixtures
+from tests.support.simple_targets import standard_normal
 from toolkit import sample, samplers, schedules
 from toolkit.diagnostics.exchange import barrier, expected_round_trips, log_normaliser_ratio
 from toolkit.ladders import adapted_ladder, deo_window, geometric_ladder
@@ -15,13 +15,9 @@ SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 BAD = (1.0, 1.1, 1.2, 1.5, 16.0)
 
 
-def gaussian(dim):
-    return mixtures.gaussian_mixture([[0.0] * dim], 1.0)
-
-
 def swap_rates(sampler, dim, seed):
     """Rates (chain, pair) once the ladder has come to rest."""
-    return sample(gaussian(dim), sampler, n_steps=3000, burn_in=1000, n_chains=64, seed=seed).swap_rates
+    return sample(standard_normal(dim), sampler, n_steps=3000, burn_in=1000, n_chains=64, seed=seed).swap_rates
 
 
 def test_a_geometric_ladder_has_equal_factors_and_its_ends():
@@ -43,7 +39,7 @@ def test_windows_follow_their_formula(n_replicas, rate, window):
 def test_an_adapted_ladder_swaps_equally_often(dim, scheme):
     """On a Gaussian it is geometric, and its rate is known; the errors are the pilot's and the check's alike."""
     bad = samplers.resgld((0.2,) * 5, temperatures=BAD, scheme=scheme)
-    good = adapted_ladder(gaussian(dim), bad, n_steps=3000, n_chains=64, seed=dim)
+    good = adapted_ladder(standard_normal(dim), bad, n_steps=3000, n_chains=64, seed=dim)
     assert (good.temperatures[0], good.temperatures[-1]) == (1.0, 16.0)
     assert good.step_sizes == pytest.approx((0.2,) * 5, rel=1e-14)
     assert good.tempering == bad.tempering
@@ -60,12 +56,12 @@ def test_an_adapted_ladder_swaps_equally_often(dim, scheme):
 def test_step_sizes_move_with_their_temperatures():
     sizes = tuple(0.02 * t**0.75 for t in BAD)
     sampler = samplers.resgld(sizes, temperatures=BAD)
-    moved = adapted_ladder(gaussian(2), sampler, n_steps=200, n_chains=16, seed=1, n_rounds=2)
+    moved = adapted_ladder(standard_normal(2), sampler, n_steps=200, n_chains=16, seed=1, n_rounds=2)
     assert moved.temperatures != BAD
     np.testing.assert_allclose(moved.step_sizes, 0.02 * np.power(moved.temperatures, 0.75), rtol=1e-12)
-    again = adapted_ladder(gaussian(2), sampler, n_steps=200, n_chains=16, seed=1, n_rounds=2)
+    again = adapted_ladder(standard_normal(2), sampler, n_steps=200, n_chains=16, seed=1, n_rounds=2)
     assert again == moved
-    assert adapted_ladder(gaussian(2), sampler, n_steps=200, n_chains=16, seed=2, n_rounds=2) != moved
+    assert adapted_ladder(standard_normal(2), sampler, n_steps=200, n_chains=16, seed=2, n_rounds=2) != moved
 
 
 def test_the_first_round_begins_at_init():
@@ -73,7 +69,9 @@ def test_the_first_round_begins_at_init():
     sampler = samplers.resgld((1e-6,) * 3, temperatures=(1.0, 2.0, 9.0))
 
     def moved(init):
-        return adapted_ladder(gaussian(1), sampler, n_steps=4, n_chains=8, seed=1, n_rounds=1, init=init).temperatures
+        return adapted_ladder(
+            standard_normal(1), sampler, n_steps=4, n_chains=8, seed=1, n_rounds=1, init=init
+        ).temperatures
 
     places = np.zeros((8, 3, 1))
     origin = moved([0.0])
@@ -85,7 +83,7 @@ def test_the_first_round_begins_at_init():
 
 def test_pairs_that_always_or_never_swap_leave_a_ladder_that_increases():
     sampler = samplers.resgld((0.1,) * 4, temperatures=(1.0, 1.0 + 1e-9, 1.0 + 2e-9, 1e6))
-    moved = adapted_ladder(gaussian(2), sampler, n_steps=100, n_chains=8, seed=1, n_rounds=3)
+    moved = adapted_ladder(standard_normal(2), sampler, n_steps=100, n_chains=8, seed=1, n_rounds=3)
     assert (np.diff(moved.temperatures) > 0.0).all()
     assert moved.temperatures[1] > 1.5
 
@@ -132,7 +130,7 @@ def test_round_trips_of_independent_swaps(rates, scheme):
 def test_round_trips_of_a_run(temperatures, scheme):
     """A step of 1 on a Gaussian forgets where it was, so that swaps are independent of each other."""
     sampler = samplers.resgld((1.0,) * len(temperatures), temperatures=temperatures, scheme=scheme)
-    run = sample(gaussian(2), sampler, n_steps=3000, burn_in=400, n_chains=400, thin=2600, seed=3)
+    run = sample(standard_normal(2), sampler, n_steps=3000, burn_in=400, n_chains=400, thin=2600, seed=3)
     error = run.round_trips.std(ddof=1) / 20
     rates = run.swap_rates.mean(axis=0)
     law = expected_round_trips(rates, 2600, scheme=scheme)
@@ -195,7 +193,7 @@ def test_the_ratio_of_constants_of_a_run():
     """Within the error and the bias of the steps, which heat every rung by 1 / (1 − h/2): 1 % of each stone."""
     sampler = samplers.resgld((0.04,) * 4, temperatures=TEMPERATURES)
     run = sample(
-        gaussian(2), sampler, n_steps=6000, burn_in=1000, n_chains=64, thin=10, seed=2, keep_replicas=True,
+        standard_normal(2), sampler, n_steps=6000, burn_in=1000, n_chains=64, thin=10, seed=2, keep_replicas=True,
         keep_energies=True,
     )  # fmt: skip
     ratio = log_normaliser_ratio(run.energies, sampler.temperatures)
@@ -209,7 +207,7 @@ LADDER = samplers.resgld((0.1, 0.1), temperatures=(1.0, 2.0))
 
 
 def adapt(sampler=LADDER, **changes):
-    return adapted_ladder(gaussian(1), sampler, **{"n_steps": 10, "n_chains": 2, "seed": 0, **changes})
+    return adapted_ladder(standard_normal(1), sampler, **{"n_steps": 10, "n_chains": 2, "seed": 0, **changes})
 
 
 @pytest.mark.parametrize(
@@ -257,5 +255,5 @@ def test_bad_input_is_refused(call, error, message):
 def test_rounds_without_kept_draws_start_from_the_same_place():
     schedule = schedules.cosine_cycles(2, exploration=0.4)
     sampler = samplers.resgld((0.1, 0.1, 0.1), temperatures=(1.0, 1.1, 9.0), schedule=schedule)
-    moved = adapted_ladder(gaussian(1), sampler, n_steps=100, n_chains=4, seed=1, n_rounds=2)
+    moved = adapted_ladder(standard_normal(1), sampler, n_steps=100, n_chains=4, seed=1, n_rounds=2)
     assert moved.temperatures[1] > 1.1

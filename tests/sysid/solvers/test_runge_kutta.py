@@ -7,7 +7,7 @@ import pytest
 
 from sysid.solvers import runge_kutta
 from sysid.solvers.runge_kutta import ORDERS, rk4_step, rk5_step
-from tests.toolkit.maths.test_elementary import packed_instructions
+from tests.support.machine_code import packed_instructions
 from toolkit._compiler.decorators import kernel
 from toolkit._compiler.signatures import FLOATS, MATRIX
 

@@ -7,7 +7,8 @@ import pytest
 
 from targets import mixtures
 from tests.support.accumulator_cases import COSINE, EDGES, assert_same, every, gathered
-from toolkit import DivergenceError, Layout, Target, accumulators, diagnostics, sample, samplers, schedules, stream
+from tests.support.simple_targets import QUARTIC
+from toolkit import DivergenceError, Layout, accumulators, diagnostics, sample, samplers, schedules, stream
 from toolkit.tempering.contour_tempering import Partition
 
 WEIGHTED = samplers.icsgld(1e-3, n_replicas=3, partition=Partition(-4.5, 0.5, 40))
@@ -94,17 +95,11 @@ def test_a_checkpoint_holds_what_was_gathered(masses, tmp_path):
         assert_same(resumed.accumulated[name], whole.accumulated[name])
 
 
-def quartic_block(position, energy, gradient, parameters, scratch):
-    for lane in range(position.shape[1]):
-        energy[lane] = position[0, lane] ** 4
-        gradient[0, lane] = 4.0 * position[0, lane] ** 3
-
-
 def test_draws_of_a_diverged_chain_are_left_out():
     chosen = {"moments": accumulators.moments(), "line": accumulators.histogram([-1e9, 1e9])}
     with pytest.raises(DivergenceError) as caught:
         sample(
-            Target("quartic", 1, quartic_block), samplers.sgld(0.02), n_steps=300, n_chains=3,
+            QUARTIC, samplers.sgld(0.02), n_steps=300, n_chains=3,
             init=[[0.1], [5.0], [0.2]], seed=6, accumulators=chosen, layout=Layout(chunk_steps=100),
         )  # fmt: skip
     run = caught.value.run

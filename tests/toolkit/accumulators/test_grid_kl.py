@@ -5,17 +5,13 @@ import pytest
 from scipy import stats
 
 from targets import mixtures
+from tests.support.laws import deviation
 from toolkit import diagnostics as d
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 EDGES = np.linspace(-4.0, 4.0, 41)
 MASSES = np.diff(stats.norm.cdf(EDGES))
 GRID = np.linspace(-4.0, 4.0, 9)
-
-
-def off(values, law):
-    """How far the mean of independent ``values`` is from ``law``, in standard errors."""
-    return abs(np.mean(values) - law) / (np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def independent(rng):
@@ -73,8 +69,8 @@ def test_cell_ess_in_two_dimensions_of_chains_that_remember():
         fresh = rng.standard_normal((4, 5000, 2))
         last = np.maximum.accumulate(np.where(rng.random((4, 5000)) < 0.2, np.arange(5000), 0), axis=1)
         numbers.append(d.cell_ess(np.take_along_axis(fresh, last[..., None], axis=1), masses, GRID, GRID))
-    assert off(1.0 / np.array(numbers), 9.0 / 20_000 * (1.0 - 2.0 * 20.0 / 9.0 / 250)) < SIGMAS
-    assert off(1.0 / np.array(numbers), 9.5 / 20_000) > SIGMAS
+    assert deviation(1.0 / np.array(numbers), 9.0 / 20_000 * (1.0 - 2.0 * 20.0 / 9.0 / 250)) < SIGMAS
+    assert deviation(1.0 / np.array(numbers), 9.5 / 20_000) > SIGMAS
 
 
 def test_grid_kl_is_kl_divergence_of_all_chains():

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from targets import constrained, domains, mixtures, shapes
+from targets.domains.convex import Convex
 from tests.laws.test_equivalences import SINGLE
-from tests.targets.domains.test_domains import CONVEX
 from toolkit import Problem, Sampler, boundaries, dynamics, sample, samplers, target, tempering
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.signatures import DOMAIN
@@ -17,6 +17,7 @@ from toolkit._output.storage.description import describe, rebuild_sampler
 from toolkit.tempering.contour_tempering import Partition
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
+CONVEX = [region for region in domains.catalogue() if isinstance(region, Convex)]
 LOW, HIGH, COEFFICIENT = -1.0, 0.5, 3.0
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 LINE = constrained(NORMAL, domains.box([LOW], [HIGH]))

@@ -6,7 +6,7 @@ import pytest
 from numba import njit
 
 from targets import catalogue
-from tests.toolkit.maths.test_elementary import packed_instructions
+from tests.support.machine_code import packed_instructions
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
 from toolkit._compiler.lowering import WIDTH

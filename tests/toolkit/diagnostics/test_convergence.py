@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from scipy.signal import lfilter
 
+from tests.support.laws import deviation
 from toolkit import diagnostics as d
 from toolkit.diagnostics.convergence import ranks
 
@@ -16,11 +17,6 @@ def ar1(rng, phi, shape):
     noise = rng.standard_normal(shape) * np.sqrt(1.0 - phi**2)
     noise[..., 0] /= np.sqrt(1.0 - phi**2)
     return lfilter([1.0], [1.0, -phi], noise, axis=-1)
-
-
-def off(values, law):
-    """How far the mean of independent ``values`` is from ``law``, in standard errors."""
-    return abs(np.mean(values) - law) / (np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 METHODS = ("bulk", "tail", "mean")
@@ -231,8 +227,8 @@ def test_autocorrelation_is_its_sum_and_that_of_independent_draws():
         found[7, :, 0], [(x[: 50 - k] * x[k:]).sum() / (x**2).sum() for k in range(50)], atol=1e-13
     )
     np.testing.assert_allclose(found[:, 1:].sum(axis=1), -0.5, atol=1e-10)
-    assert off(found[:, 1, 0], -1.0 / 50) < SIGMAS
-    assert off(found[:, 1, 0], 0.0) > SIGMAS
+    assert deviation(found[:, 1, 0], -1.0 / 50) < SIGMAS
+    assert deviation(found[:, 1, 0], 0.0) > SIGMAS
     assert found[:, 1, 0].std() == pytest.approx(1.0 / np.sqrt(50), rel=0.1)
 
 

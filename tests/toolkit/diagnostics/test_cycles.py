@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from targets import mixtures
+from tests.support.laws import deviation
 from toolkit import sample, samplers, schedules
 from toolkit.diagnostics.cycles import combine_cycles, cycle_of
 
@@ -40,11 +41,6 @@ def shares(data, **options):
     assert weights.shape == energies.shape
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-12)
     return weights[:, mode == 1].sum(axis=1)
-
-
-def deviation(values, law):
-    """Of the mean over chains, in standard errors."""
-    return (values.mean() - law) / (values.std(ddof=1) / np.sqrt(values.size))
 
 
 @pytest.mark.cases(2)

@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from targets import mixtures, shapes
+from tests.support.laws import deviation
 from toolkit import Problem
 from toolkit import diagnostics as d
 from toolkit._compiler.decorators import compile_part
@@ -16,32 +17,27 @@ NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
 PLANE = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 
 
-def off(values, law):
-    """How far the mean of independent ``values`` is from ``law``, in standard errors."""
-    return abs(np.mean(values) - law) / (np.std(values, ddof=1) / np.sqrt(len(values)))
-
-
-def gaussian_mmd(shift, deviation, width, dim):
+def gaussian_mmd(shift, scale, width, dim):
     """MMD² of N(0, I) and N(shift, deviation² I) in closed form."""
 
     def mean(variance, square):
         return (width**2 / (width**2 + variance)) ** (dim / 2) * np.exp(-0.5 * square / (width**2 + variance))
 
     square = dim * shift**2
-    return mean(2.0, 0.0) + mean(2.0 * deviation**2, 0.0) - 2.0 * mean(1.0 + deviation**2, square)
+    return mean(2.0, 0.0) + mean(2.0 * scale**2, 0.0) - 2.0 * mean(1.0 + scale**2, square)
 
 
-@pytest.mark.parametrize(("shift", "deviation"), [(0.0, 1.0), (0.5, 1.0), (0.0, 1.5)])
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (0.5, 1.0), (0.0, 1.5)])
 @pytest.mark.parametrize("width", [0.3, 2.0])
-def test_mmd_of_gaussians(shift, deviation, width):
+def test_mmd_of_gaussians(shift, scale, width):
     """Unbiased over 200 repeats of small samples; with the pairs of a point with itself it is not."""
     rng = np.random.default_rng(31)
-    pairs = [(rng.standard_normal((40, 3)), shift + deviation * rng.standard_normal((60, 3))) for _ in range(200)]
-    law = gaussian_mmd(shift, deviation, width, 3)
+    pairs = [(rng.standard_normal((40, 3)), shift + scale * rng.standard_normal((60, 3))) for _ in range(200)]
+    law = gaussian_mmd(shift, scale, width, 3)
     values = [d.mmd(x, y, bandwidth=width).squared for x, y in pairs]
-    assert off(values, law) < SIGMAS
+    assert deviation(values, law) < SIGMAS
     with_itself = [d.mmd(x, y, bandwidth=width, unbiased=False).squared for x, y in pairs]
-    assert off(with_itself, law) > SIGMAS
+    assert deviation(with_itself, law) > SIGMAS
     assert min(with_itself) > 0.0
 
 
@@ -61,7 +57,7 @@ def test_spread_of_mmd_on_independent_draws():
     assert abs(squared.mean()) < SIGMAS * squared.std() / np.sqrt(500) + 2e-4  # weights scaled to their sum: 1/n
     assert spread.mean() == pytest.approx(squared.std(), rel=0.2)
     unweighted = [d.mmd(1.3 * rng.standard_normal((200, 1)), rng.standard_normal((200, 1))).squared for _ in range(50)]
-    assert off(unweighted, 0.0) > SIGMAS
+    assert deviation(unweighted, 0.0) > SIGMAS
 
 
 def test_mmd_and_its_spread_in_tiles_are_the_sums_over_all_pairs():
@@ -189,7 +185,7 @@ def test_ksd_of_exact_draws():
     assert abs(squared.mean()) < SIGMAS * squared.std() / 20.0
     assert spread.mean() == pytest.approx(squared.std(), rel=0.15)
     wide = [d.ksd(1.1 * x, PLANE).squared for x in draws]
-    assert off(wide, 0.0) > SIGMAS
+    assert deviation(wide, 0.0) > SIGMAS
     with_itself = np.array([d.ksd(x, PLANE, unbiased=False).squared for x in draws])
     own = (draws[0] ** 2).sum() + 2 * 150  # u(x, x) = |s|² + dim at scale 1
     assert with_itself.mean() == pytest.approx(own / 150**2, rel=0.1)

@@ -9,31 +9,19 @@ import math
 import numpy as np
 import pytest
 
-from targets import constrained, mixtures, shapes
-from tests.toolkit.maths.test_philox import draws as philox_draws
+from tests.support.plain_chain import (
+    CHAIN,
+    ENERGY_NOISE,
+    GRADIENT_NOISE,
+    MOVE,
+    PROBLEM,
+    SEED,
+    SWAP,
+    cosine25,
+    factors,
+    random,
+)
 from toolkit import Sampler, boundaries, dynamics, sample, schedules, tempering
-
-MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP = 1, 2, 3, 4
-SEED, CHAIN = 2**63 + 11, 5
-SQUARE = shapes.polygon_of("square", [[-0.7, -0.7], [0.7, -0.7], [0.7, 0.7], [-0.7, 0.7]])
-PROBLEM = constrained(mixtures.cosine25(), SQUARE)
-
-
-def factors(steps, total_steps):
-    """Step size and temperature that change at different steps."""
-    return schedules.Factors(1.0 / (1.0 + 0.1 * (steps // 7)), np.where(steps % 11 < 8, 1.0, 0.5), steps % 2 == 0)
-
-
-def random(replica, step, purpose):
-    """(uniforms, normals) of one counter, two of each."""
-    uniforms, normals = philox_draws(1, seed=SEED, chain=CHAIN, replica=replica, step=step, purpose=purpose)
-    return uniforms[:, 0], normals[:, 0]
-
-
-def cosine25(x, y):
-    energy = 0.2 * (x * x + y * y) - 2.0 * (math.cos(2 * math.pi * x) + math.cos(2 * math.pi * y))
-    slope = [0.4 * v + 4 * math.pi * math.sin(2 * math.pi * v) for v in (x, y)]
-    return energy, slope
 
 
 def plain_python(sampler, n_steps, burn_in):

@@ -13,6 +13,7 @@ from sysid import identify, priors, systems
 from sysid.data import simulate
 from targets import catalogue, constrained, domains, mixtures, shapes
 from tests.support.laws import gaussian
+from tests.support.simple_targets import WELLS
 from toolkit import (
     CheckpointError,
     Layout,
@@ -331,18 +332,6 @@ def test_the_truth_beside_a_run_is_that_of_its_draws():
     mixed = drawn(pair, samplers.resgld((0.1, 0.1), temperatures=(1.0, 12.0)), n_steps=20_000)
     assert "2 of 2 modes found" in str(mixed)
     assert not any("modes of the truth" in w for w in mixed.warnings)
-
-
-def wells_block(position, energy, gradient, parameters, scratch):
-    """Two unit normals 24 apart, as near as a step can tell."""
-    for lane in range(position.shape[1]):
-        x = position[0, lane]
-        centre = 12.0 if x > 0.0 else -12.0
-        energy[lane] = 0.5 * (x - centre) ** 2
-        gradient[0, lane] = x - centre
-
-
-WELLS = Target("wells", 1, wells_block)
 
 
 def test_no_chain_is_left_out_of_a_long_run():

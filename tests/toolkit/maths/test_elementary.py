@@ -3,14 +3,17 @@
 import math
 import platform
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import mpmath
 import numpy as np
 import pytest
-from numba import njit, types
+from numba import types
 
 from targets import mixtures
+from tests.support.machine_code import packed_instructions
+from tests.toolkit.maths import fit_polynomials
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
 from toolkit._engine import energies, loop
@@ -354,16 +357,6 @@ PHASES = {
 }
 
 
-def packed_instructions(function, signature):
-    """Float64 arithmetic on whole vector registers in the machine code, and the mathematical library it calls."""
-    compiled = njit(signature, nogil=True, error_model="numpy", _nrt=False)(function)
-    (assembly,) = compiled.inspect_asm().values()
-    register = "[yz]mm" if re.search(r"%[yz]mm", assembly) else "xmm"
-    operation = r"(?:fn?m(?:add|sub)\d+|add|sub|mul|div|sqrt|max|min|cmp\w*)"
-    library = set(re.findall(r"\b(exp|log|sin|cos|sincos|pow|fma)\b(?=[,@\s])", assembly))
-    return re.findall(rf"\bv?({operation})pd\b[^\n]*%{register}", assembly), library
-
-
 def scalar_exp(x, out):
     for i in range(x.size):
         out[i] = math.exp(x[i])
@@ -402,3 +395,12 @@ def test_the_maths_compiles_for_cuda(monkeypatch):
     ptx, _ = cuda.compile_ptx(kernel, types.void(FLOATS, types.uint64, FLOATS), cc=(9, 0))
     assert "fma.rn.f64" in ptx
     assert not re.findall(r"\bcall\S*\s", ptx)
+
+
+@pytest.mark.slow
+def test_the_maths_uses_the_fitted_coefficients():
+    source = "".join(Path(m.__file__).read_text(encoding="utf-8") for m in (elementary, special))
+    for name, coefficients, error in fit_polynomials.fits():
+        assert error < 4e-16, name
+        for c in coefficients:
+            assert repr(abs(float(c))) in source, (name, float(c))

@@ -5,6 +5,7 @@ import pytest
 from numba import types
 from scipy import stats
 
+from tests.support.plain_chain import philox_draws
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
 from toolkit.maths import philox
@@ -21,27 +22,6 @@ def fill_words(counter_and_key, out):
 def fill_from_bits(bits, out):
     for i in range(bits.size):
         out[i] = philox.to_uniform(bits[i])
-
-
-def fill_draws(seed, chain, replica, step, purpose, uniforms, normals):
-    """Both uniforms and both normals of each lane; all arguments but the outputs are arrays (lane,)."""
-    index = np.uint64(0)
-    for lane in range(chain.size):
-        key = seed[lane], chain[lane], replica[lane], step[lane], purpose[lane], index
-        uniforms[0, lane], uniforms[1, lane] = philox.uniform_pair(*key)
-        normals[0, lane], normals[1, lane] = philox.normal_pair(*key)
-
-
-def draws(n=N, **names):
-    """Uniforms and normals, each (2, n); names: seed, chain, replica, step, purpose, as numbers or arrays (n,)."""
-    columns = [
-        np.array(np.broadcast_to(np.asarray(names.get(key, 0), np.uint64), n))
-        for key in ("seed", "chain", "replica", "step", "purpose")
-    ]
-    uniforms, normals = np.empty((2, n)), np.empty((2, n))
-    fill = compile_part(fill_draws, types.void(*[NAMES] * 5, signatures.MATRIX, signatures.MATRIX))
-    fill(*columns, uniforms, normals)
-    return uniforms, normals
 
 
 # Counter (4 words) and key (2 words) → output: the known answers published with Random123.
@@ -76,7 +56,7 @@ SIGMAS = 5.0
 
 @pytest.fixture(scope="module")
 def along_steps():
-    return draws(step=np.arange(N), seed=12345)
+    return philox_draws(N, step=np.arange(N), seed=12345)
 
 
 @pytest.mark.cases(0)
@@ -121,12 +101,12 @@ def test_neighbouring_names_are_independent_streams(name, along_steps):
     steps = {"step": np.arange(n) * 2} if name == "step" else {"step": np.arange(n)}
     base = {"seed": 12345, **steps}
     near = {**base, name: np.asarray(base.get(name, 0)) + 1}
-    first, second = draws(n, **base)[1][0], draws(n, **near)[1][0]
+    first, second = philox_draws(n, **base)[1][0], philox_draws(n, **near)[1][0]
     assert not (first == second).any()
     assert abs(correlation(first, second)) < SIGMAS
     assert abs(correlation(first**2, second**2)) < SIGMAS
     limit = {"replica": philox.MAX_REPLICAS, "purpose": 2**16}.get(name, n)
-    along = draws(limit, **{"seed": 7, name: np.arange(limit)})[1][0]
+    along = philox_draws(limit, **{"seed": 7, name: np.arange(limit)})[1][0]
     assert stats.kstest(along, stats.norm.cdf).pvalue > 1e-6
     assert abs(correlation(along[1:], along[:-1])) < SIGMAS
     assert abs(correlation(along[1:] ** 2, along[:-1] ** 2)) < SIGMAS
@@ -135,9 +115,9 @@ def test_neighbouring_names_are_independent_streams(name, along_steps):
 def test_every_bit_of_every_name_counts():
     """Changing one bit of a name within its documented width gives another draw, and no two collide."""
     widths = {"seed": 64, "chain": 32, "replica": 16, "step": 48, "purpose": 16}
-    seen = [draws(1)[0][0, 0]]
+    seen = [philox_draws(1)[0][0, 0]]
     for name, width in widths.items():
-        seen += [draws(1, **{name: 1 << bit})[0][0, 0] for bit in range(width)]
+        seen += [philox_draws(1, **{name: 1 << bit})[0][0, 0] for bit in range(width)]
     assert len(set(seen)) == 1 + sum(widths.values())
 
 
@@ -150,7 +130,7 @@ def test_normals_fill_each_coordinate_from_its_own_index():
     chain, replica = np.arange(3, dtype=np.uint64), np.zeros(3, np.uint64)
     fill(out, np.uint64(9), chain, replica, 4, philox.MOVE)
     assert np.unique(out).size == 15
-    np.testing.assert_array_equal(out[:2], draws(3, seed=9, chain=chain, step=4, purpose=philox.MOVE)[1])
+    np.testing.assert_array_equal(out[:2], philox_draws(3, seed=9, chain=chain, step=4, purpose=philox.MOVE)[1])
     shorter = np.empty((2, 3))
     fill(shorter, np.uint64(9), chain, replica, 4, philox.MOVE)
     np.testing.assert_array_equal(out[:2], shorter)

@@ -12,7 +12,8 @@ import pytest
 
 from targets import constrained, mixtures, shapes
 from tests.support.laws import gaussian
-from toolkit import DivergenceError, Layout, Target, accumulators, boundaries, sample, samplers, stream
+from tests.support.simple_targets import QUARTIC, WELLS
+from toolkit import DivergenceError, Layout, accumulators, boundaries, sample, samplers, stream
 from toolkit.tempering.contour_tempering import Partition
 
 GAUSSIAN = gaussian(np.eye(2))
@@ -104,16 +105,6 @@ def test_a_good_run_of_every_part():
     assert f"acceptance  {mala.acceptance.mean():.3f}" in str(mala)
 
 
-def two_wells_block(position, energy, gradient, parameters, scratch):
-    """Two unit normals 24 apart, as near as a step can tell."""
-    for lane in range(position.shape[1]):
-        x = position[0, lane]
-        centre = 12.0 if x > 0.0 else -12.0
-        energy[lane] = 0.5 * (x - centre) ** 2
-        gradient[0, lane] = x - centre
-
-
-WELLS = Target("wells", 1, two_wells_block)
 SQUARE = constrained(GAUSSIAN, shapes.polygon_of("square", [[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]))
 LADDER = (1.0, 1.2)
 
@@ -207,16 +198,9 @@ def test_runs_with_few_or_no_draws_print():
     assert "–" in str(still)
 
 
-def quartic_block(position, energy, gradient, parameters, scratch):
-    for lane in range(position.shape[1]):
-        energy[lane] = position[0, lane] ** 4
-        gradient[0, lane] = 4.0 * position[0, lane] ** 3
-
-
 def test_a_diverged_run_prints_its_whole_chains():
-    target = Target("quartic", 1, quartic_block)
     with pytest.raises(DivergenceError) as caught:
-        sample(target, samplers.sgld(0.02), n_steps=300, n_chains=3, init=[[0.1], [50.0], [0.2]], seed=6)
+        sample(QUARTIC, samplers.sgld(0.02), n_steps=300, n_chains=3, init=[[0.1], [50.0], [0.2]], seed=6)
     run = caught.value.run
     step = caught.value.step
     assert run.warnings[0].startswith(f"1 of 3 chains diverged, the first at step {step}: ")
@@ -226,7 +210,7 @@ def test_a_diverged_run_prints_its_whole_chains():
     assert float(row.split()[1]) == pytest.approx(run.draws[[0, 2]].mean(), abs=0.06)
     assert "divergences  1 of 3 replicas" in text
     with pytest.raises(DivergenceError) as caught:
-        sample(target, samplers.sgld(0.02), n_steps=300, init=[50.0], seed=6)
+        sample(QUARTIC, samplers.sgld(0.02), n_steps=300, init=[50.0], seed=6)
     assert "no draws of whole chains" in str(caught.value.run)
 
 

@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from targets import mixtures
+from tests.support.simple_targets import standard_normal
 from toolkit import DivergenceError, Sampler, Target, dynamics, sample, samplers, tempering
 
 MIXTURE = mixtures.gaussian_mixture([[-2.0, 0.0], [2.0, 1.0], [0.0, -2.0]], 0.5, [0.5, 0.3, 0.2])
-
-
-def normal(dim):
-    return mixtures.gaussian_mixture([[0.0] * dim], 1.0)
 
 
 def particles(shape, seed, scale=1.0):
@@ -88,7 +85,9 @@ def test_two_particles_rest_where_they_must(bandwidth, temperature):
     if bandwidth is not None:
         law = 0.25 * bandwidth * np.log(1.0 + 4.0 * temperature / bandwidth)
     sampler = samplers.svgd(0.1, n_replicas=2, bandwidth=bandwidth, preconditioned=False, temperature=temperature)
-    run = sample(normal(1), sampler, n_steps=2000, burn_in=1999, n_chains=5, init=particles((5, 2, 1), 2), seed=0)
+    run = sample(
+        standard_normal(1), sampler, n_steps=2000, burn_in=1999, n_chains=5, init=particles((5, 2, 1), 2), seed=0
+    )
     first, second = run.replica_draws[:, :, 0, 0].T
     np.testing.assert_allclose(first, -second, rtol=1e-6)
     np.testing.assert_allclose(first**2, law, rtol=1e-6)
@@ -99,11 +98,11 @@ def test_two_particles_rest_where_they_must(bandwidth, temperature):
 def test_one_particle_descends_to_the_mode_and_is_gradient_descent():
     start = particles((4, 1, 2), 3)
     plain = samplers.svgd(0.1, n_replicas=1, preconditioned=False)
-    run = sample(normal(2), plain, n_steps=300, n_chains=4, init=start, seed=0)
+    run = sample(standard_normal(2), plain, n_steps=300, n_chains=4, init=start, seed=0)
     np.testing.assert_allclose(run.draws[:, :50], start * 0.9 ** np.arange(1, 51)[:, None], rtol=1e-12)
     assert abs(run.draws[:, -1]).max() < 1e-12
     two = samplers.svgd(0.1, n_replicas=2, preconditioned=False)
-    together = sample(normal(2), two, n_steps=300, n_chains=4, init=particles((4, 2, 2), 3), seed=0)
+    together = sample(standard_normal(2), two, n_steps=300, n_chains=4, init=particles((4, 2, 2), 3), seed=0)
     assert abs(together.draws[:, -2:]).max(axis=(1, 2)).min() > 0.3  # where there are two they part
 
 
@@ -152,7 +151,7 @@ def test_a_hundred_particles_are_as_narrow_as_the_docstring_says(dim, variance):
     for temperature in (1.0, 4.0):
         sampler = samplers.svgd(0.5, n_replicas=100, preconditioned=False, temperature=temperature)
         start = particles((1, 100, dim), 7, np.sqrt(temperature))
-        run = sample(normal(dim), sampler, n_steps=1500, burn_in=1499, init=start, seed=0)
+        run = sample(standard_normal(dim), sampler, n_steps=1500, burn_in=1499, init=start, seed=0)
         found = run.draws[0].var(axis=0).mean() / temperature
         assert abs(found - variance) < 0.03
     assert abs(run.draws.mean()) < 0.01

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.saving_cases import FORMATS, assert_same_run, files_of, run_of, saved
-from tests.toolkit.storage.test_description import NAMED
+from tests.support.saving_cases import FORMATS, NAMED, assert_same_run, files_of, run_of, saved
 from toolkit import LoadError, load
 from toolkit._output.storage.formats import write_npz
 from toolkit._output.storage.run_contents import Contents, contents_of

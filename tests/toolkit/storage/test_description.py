@@ -12,35 +12,15 @@ import numpy as np
 import pytest
 
 from targets import constrained, mixtures, shapes
+from tests.support.saving_cases import NAMED, own_move
 from toolkit import Problem, Sampler, Target, boundaries, dynamics, sample, samplers, schedules, tempering
 from toolkit._compiler.disk_cache import environment
 from toolkit._output.storage.description import describe, differences, from_json, rebuild_sampler, to_json
 from toolkit.errors import UnavailableError
-from toolkit.tempering.contour_tempering import Partition, step_decay
 
 ROOT = Path(__file__).resolve().parents[3]
 NORMAL = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 BALLS = constrained(NORMAL, shapes.flower(petals=5, offset=3.0, radius=2.0))
-PARTITION = Partition(0.0, 0.5, 20)
-PAIR = {"step_sizes": (0.01, 0.02), "temperatures": (1.0, 3.0)}
-NAMED = {
-    "sgld": samplers.sgld(0.1, gradient_noise=0.3),
-    "psgld": samplers.psgld(0.01, decay=0.9, floor=1e-3),
-    "sghmc": samplers.sghmc(0.01, friction=0.3, noise_estimate=0.1),
-    "sgnht": samplers.sgnht(0.01, friction=0.2, inertia=3.0, by_coordinate=True),
-    "cyclical_sgld": samplers.cyclical_sgld(0.1, n_cycles=3, exploration=0.3, floor=0.01),
-    "cyclical_sghmc": samplers.cyclical_sghmc(0.1, n_cycles=3, friction=0.4),
-    "csgld": samplers.csgld(0.01, partition=PARTITION, zeta=0.6),
-    "icsgld": samplers.icsgld(0.01, partition=PARTITION, n_replicas=3, decay=step_decay(gain=2.0)),
-    "icsghmc": samplers.icsghmc(0.01, partition=PARTITION, n_replicas=2),
-    "resgld": samplers.resgld(**PAIR, correction=tempering.estimated_correction(every=10)),
-    "r2sgld": samplers.r2sgld(**PAIR, swap_every=3),
-    "r2sghmc": samplers.r2sghmc(**PAIR, correction=tempering.adapted_correction(0.3)),
-    "tact_hmc": samplers.tact_hmc(0.01, energy_noise=0.1),
-    "svgd": samplers.svgd(0.1, n_replicas=3),
-    "mala": samplers.mala(0.1, temperature=np.array([1.0, 2.0])),
-    "hmc": samplers.hmc(0.1, n_leapfrogs=4),
-}
 SCHEDULES = {
     "constant": schedules.constant(),
     "exponential_decay": schedules.exponential_decay(0.99, start=3, every=2),
@@ -260,11 +240,6 @@ def test_closures_of_ones_own_schedule_and_dynamics_count():
     ]
     assert own[0] != own[1]
     assert len(differences(*(describe(NORMAL, s) for s in own))) == 1
-
-
-def own_move(lanes, memory, parameters, changes):
-    for lane in range(lanes.position.shape[1]):
-        lanes.position[0, lane] -= lanes.step_size[lane] * lanes.gradient[0, lane]
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,16 @@ from targets import constrained, domains, mixtures
 from tests.support.saving_cases import (
     BOX,
     FORMATS,
+    NAMED,
     NORMAL,
     SEED,
     assert_same,
     assert_same_run,
     files_of,
+    own_move,
     quick_or_slow,
     run_of,
 )
-from tests.toolkit.storage.test_description import NAMED
 from toolkit import (
     DivergenceError,
     LoadError,
@@ -175,11 +176,6 @@ def own_block(position, energy, gradient, parameters, scratch):
     for lane in range(energy.size):
         energy[lane] = 0.5 * parameters[0] * position[0, lane] ** 2
         gradient[0, lane] = parameters[0] * position[0, lane]
-
-
-def own_move(lanes, memory, parameters, changes):
-    for lane in range(lanes.position.shape[1]):
-        lanes.position[0, lane] -= lanes.step_size[lane] * lanes.gradient[0, lane]
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

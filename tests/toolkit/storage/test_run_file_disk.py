@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from targets import mixtures
-from tests.support.saving_cases import BOX, FORMATS, ROOT, assert_same_run, run_of, saved
-from tests.toolkit.storage.test_description import NAMED
+from tests.support.saving_cases import BOX, FORMATS, NAMED, ROOT, assert_same_run, run_of, saved
 from toolkit import load, sample, samplers
 
 pytestmark = [

@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import betainc
 
 from targets import constrained, mixtures, shapes
+from tests.support.simple_targets import standard_normal
 from toolkit import Layout, Problem, boundaries, sample, samplers, schedules, tempering
 from toolkit._compiler import signatures
 from toolkit._compiler.block_rows import ALIVE, ENERGY, PLACE, TEMPERATURE
@@ -22,10 +23,6 @@ CHAINS = 40_000
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 
 
-def gaussian(dim):
-    return mixtures.gaussian_mixture([[0.0] * dim], 1.0)
-
-
 def equilibrium(temperatures, dim, seed):
     """Exact draws (chain, replica, dim) of N(0, T I) for each temperature."""
     z = np.random.default_rng(seed).standard_normal((CHAINS, len(temperatures), dim))
@@ -36,7 +33,7 @@ def run_exchange(temperatures, dim, seed, n_steps=40, step_size=1e-3, **options)
     sizes = [step_size * t for t in temperatures]
     sampler = samplers.resgld(sizes, temperatures=temperatures, **options)
     start = equilibrium(temperatures, dim, seed)
-    return sample(gaussian(dim), sampler, n_steps=n_steps, n_chains=CHAINS, thin=n_steps, init=start, seed=seed)
+    return sample(standard_normal(dim), sampler, n_steps=n_steps, n_chains=CHAINS, thin=n_steps, init=start, seed=seed)
 
 
 def acceptance(dim, cold, hot):
@@ -75,13 +72,13 @@ def test_every_pair_of_a_ladder_at_any_interval():
 
 def test_swaps_after_burn_in_are_counted():
     sampler = samplers.resgld((1e-3, 1e-3), temperatures=(1.0, 1.0001))  # accepts all but surely
-    run = sample(gaussian(1), sampler, n_steps=100, burn_in=60, n_chains=50, seed=1)
+    run = sample(standard_normal(1), sampler, n_steps=100, burn_in=60, n_chains=50, seed=1)
     assert run.swaps.max() == 40  # at steps 60 … 99
     assert run.swap_rates.mean() > 0.99
 
 
 def test_rates_before_the_first_attempt_are_nan():
-    run = sample(gaussian(1), samplers.resgld((0.1, 0.1), temperatures=(1.0, 2.0)), n_steps=1, seed=1)
+    run = sample(standard_normal(1), samplers.resgld((0.1, 0.1), temperatures=(1.0, 2.0)), n_steps=1, seed=1)
     assert np.isnan(run.swap_rates).all()
 
 
@@ -99,7 +96,7 @@ def test_a_swap_exchanges_positions_and_rescales_momenta(alive):
     rule = tempering.replica_exchange()
     step_sizes, temperatures = (0.04, 0.16), (1.0, 4.0)  # half kicks of 0.1 and 0.2 times the gradient
     sampler = samplers.r2sghmc(step_sizes, temperatures=temperatures, boundary=boundaries.ignore())
-    job = make_job(gaussian(2), sampler, n_steps=3, seed=1, init=np.zeros(2))
+    job = make_job(standard_normal(2), sampler, n_steps=3, seed=1, init=np.zeros(2))
     lanes = make_state(job.problem, sampler, job.init, 0)
     state, energy = lanes.exchange, lanes.rows[ENERGY]
     position, momentum, gradient = lanes.position, lanes.momentum, lanes.gradient
@@ -163,9 +160,9 @@ def test_one_replica_is_no_tempering():
     never = samplers.resgld((0.1, 0.3), temperatures=(1.0, 5.0), correction=1e6)
     plain = samplers.sgld(0.1)
     arguments = {"n_steps": 50, "n_chains": 5, "seed": 3, "init": [0.5]}
-    ladder = sample(gaussian(1), never, **arguments)
+    ladder = sample(standard_normal(1), never, **arguments)
     assert ladder.swaps.sum() == 0
-    np.testing.assert_array_equal(ladder.draws, sample(gaussian(1), plain, **arguments).draws)
+    np.testing.assert_array_equal(ladder.draws, sample(standard_normal(1), plain, **arguments).draws)
 
 
 def test_no_swap_is_attempted_at_temperature_0():
@@ -178,7 +175,7 @@ def test_no_swap_is_attempted_at_temperature_0():
 
 def test_blocks_of_a_long_ladder_hold_chains_enough_for_the_loops_of_swaps():
     def sizes(sampler, layout=Layout()):
-        blocks = make_blocks(Problem(gaussian(1)), sampler, np.zeros((100, sampler.n_replicas, 1)), layout, 1)
+        blocks = make_blocks(Problem(standard_normal(1)), sampler, np.zeros((100, sampler.n_replicas, 1)), layout, 1)
         return [block.last - block.first for block in blocks]
 
     ladder = samplers.resgld((0.1,) * 64, temperatures=tuple(range(1, 65)))

@@ -5,7 +5,9 @@ import pytest
 from scipy import stats
 
 from targets import mixtures
-from toolkit import Sampler, Target, sample, samplers, schedules, tempering
+from tests.support.laws import standard_errors
+from tests.support.simple_targets import FLAT
+from toolkit import Sampler, sample, samplers, schedules, tempering
 from toolkit.tempering import exchange
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
@@ -91,20 +93,6 @@ def test_an_estimated_correction_keeps_the_cold_law():
     assert pvalues(run_noisy(ladder, 44, correction=0.0, **options))[0] < WRONG
 
 
-def flat_block(position, energy, gradient, parameters, scratch):
-    for lane in range(position.shape[1]):
-        energy[lane] = 0.0
-        gradient[0, lane] = 0.0
-
-
-FLAT = Target("flat", 1, flat_block)
-
-
-def deviation(by_chain, law):
-    """Of the mean over independent chains, in standard errors."""
-    return (by_chain.mean(axis=0) - law) / (by_chain.std(axis=0, ddof=1) / np.sqrt(len(by_chain)))
-
-
 def adapt(problem, rate, *, burn_in, n_steps, n_chains=200, ladder=(1.0, 2.0, 5.0), noise=0.0, scheme="deo", **options):
     sampler = Sampler(
         "adapted", (0.5,) * len(ladder), ladder, energy_noise=noise,
@@ -124,19 +112,19 @@ def test_energies_that_are_equal_swap_at_the_target_rate(rate, scheme):
     ladder = run.sampler.temperatures
     slopes = np.array([1.0 / ladder[a] - 1.0 / ladder[b] for a, b in run.sampler.tempering.pairs(3)])
     chances = np.exp(-(slopes**2) * run.corrections)
-    assert (abs(deviation(run.swap_rates, rate)) < SIGMAS).all()
-    assert (abs(deviation(run.swap_rates - chances, 0.0)) < SIGMAS).all()
-    assert (abs(deviation(run.swap_rates, 1.05 * rate)) > SIGMAS).all()
+    assert (abs(standard_errors(run.swap_rates, rate)) < SIGMAS).all()
+    assert (abs(standard_errors(run.swap_rates - chances, 0.0)) < SIGMAS).all()
+    assert (abs(standard_errors(run.swap_rates, 1.05 * rate)) > SIGMAS).all()
 
 
 @pytest.mark.parametrize(("rate", "gain"), [(0.05, 20.0), (0.25, 1.0)])
 def test_noisy_energies_swap_at_the_target_rate(rate, gain):
     """A small rate needs a large gain: F goes to its place as fast as rate · gain is large."""
     run = adapt(NORMAL, rate, burn_in=8000, n_steps=24_000, ladder=(1.0, 4.0), noise=NOISE, gain=gain)
-    assert abs(deviation(run.swap_rates, rate)) < SIGMAS
+    assert abs(standard_errors(run.swap_rates, rate)) < SIGMAS
     assert (run.corrections >= 0.0).all()
     for wrong in (1.1 * rate, rate / 1.1):
-        assert abs(deviation(run.swap_rates, wrong)) > SIGMAS
+        assert abs(standard_errors(run.swap_rates, wrong)) > SIGMAS
 
 
 def test_an_adapted_correction_is_frozen_after_burn_in():
@@ -155,7 +143,7 @@ def test_a_rate_out_of_reach_leaves_no_correction():
     run = adapt(NORMAL, 0.9, burn_in=4000, n_steps=8000)
     plain = adapt(NORMAL, 0.9, burn_in=1, n_steps=4000)  # F = 0 all along: nothing is tried before step 1
     assert (plain.corrections == 0.0).all()
-    assert (abs(deviation(run.swap_rates - plain.swap_rates.mean(axis=0), 0.0)) < SIGMAS).all()
+    assert (abs(standard_errors(run.swap_rates - plain.swap_rates.mean(axis=0), 0.0)) < SIGMAS).all()
     slopes = np.array((1.0 - 0.5, 0.5 - 0.2))
     assert (run.corrections * slopes**2).max() < 40 * 0.1 * 4000**-0.6  # 40 swaps more than they need, in a row
     assert (run.corrections == 0.0).mean() > 0.1

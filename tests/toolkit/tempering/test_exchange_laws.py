@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from targets import mixtures
+from tests.support.laws import standard_errors
 from toolkit import sample, samplers
 from toolkit._compiler.block_rows import ALIVE, ENERGY, PLACE, TEMPERATURE
 from toolkit._compiler.decorators import compile_part
@@ -199,11 +200,6 @@ def independent_swaps(temperatures, scheme, *, n_steps, n_chains, seed):
     )
 
 
-def deviation(by_chain, law):
-    """Of the mean over independent chains, in standard errors."""
-    return (by_chain.mean(axis=0) - law) / (by_chain.std(axis=0, ddof=1) / np.sqrt(len(by_chain)))
-
-
 def rates_by_permutations(temperatures, pairs, nodes=96):
     """Swap chances of ``pairs`` tried one after the other on fresh energies, by midpoints of |ξ| and enumeration."""
     ranks = (np.arange(nodes) + 0.5) / nodes
@@ -236,12 +232,12 @@ def test_swap_rates_of_independent_energies(scheme):
     if scheme in ("adjacent", "all_pairs"):
         law = rates_by_permutations(temperatures, run.sampler.tempering.pairs(3))
         assert abs(law[0] - alone[0]) < 1e-4  # what the midpoints miss
-    assert (abs(deviation(run.swap_rates, law)) < SIGMAS).all()
+    assert (abs(standard_errors(run.swap_rates, law)) < SIGMAS).all()
     if scheme in ("adjacent", "all_pairs"):
-        assert abs(deviation(run.swap_rates[:, -1], alone[-1])) > SIGMAS  # as if nothing had been tried before
+        assert abs(standard_errors(run.swap_rates[:, -1], alone[-1])) > SIGMAS  # as if nothing had been tried before
     tried = run.counts.attempted / 8000
     np.testing.assert_allclose(tried, 0.5 if scheme in ("deo", "seo") else 1.0, atol=0.03 if scheme == "seo" else 0.0)
-    assert (abs(deviation(run.swap_rates, law * 1.01)) > SIGMAS).all()
+    assert (abs(standard_errors(run.swap_rates, law * 1.01)) > SIGMAS).all()
 
 
 @pytest.mark.parametrize("ladder", [(1.0, 3.0, 8.0), tuple(2.0 ** np.arange(6)), tuple(1.4 ** np.arange(12))], ids=len)
@@ -254,11 +250,11 @@ def test_round_trips_equal_theory(ladder):
     for scheme, law in laws.items():
         run = independent_swaps(ladder, scheme, n_steps=11_000, n_chains=128, seed=32)
         found[scheme] = run.round_trips / 10_000
-        assert abs(deviation(found[scheme], law)) < SIGMAS
+        assert abs(standard_errors(found[scheme], law)) < SIGMAS
         np.testing.assert_allclose(expected_round_trips(chances, 1.0, scheme=scheme), law)
         for wrong in (law * 1.1, laws["seo" if scheme == "deo" else "deo"]):
-            assert abs(deviation(found[scheme], wrong)) > SIGMAS
+            assert abs(standard_errors(found[scheme], wrong)) > SIGMAS
     factor = laws["deo"] / laws["seo"]
     excess = found["deo"] - factor * found["seo"]  # chains of the two runs share random numbers, which does no harm
-    assert abs(deviation(excess, 0.0)) < SIGMAS
-    assert deviation(found["deo"] - found["seo"], 0.0) > SIGMAS
+    assert abs(standard_errors(excess, 0.0)) < SIGMAS
+    assert standard_errors(found["deo"] - found["seo"], 0.0) > SIGMAS

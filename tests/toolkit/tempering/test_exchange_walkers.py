@@ -7,7 +7,8 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
 from targets import mixtures
-from toolkit import Sampler, Target, dynamics, sample, tempering
+from tests.support.simple_targets import FLAT
+from toolkit import Sampler, dynamics, sample, tempering
 from toolkit.diagnostics.exchange import log_normaliser_ratio
 from toolkit.tempering import exchange
 
@@ -15,15 +16,6 @@ SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
 TEMPERATURES = (1.0, 1.6, 2.6, 4.0, 7.0)
 SCHEMES = exchange.SCHEMES
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
-
-
-def flat_block(position, energy, gradient, parameters, scratch):
-    for lane in range(position.shape[1]):
-        energy[lane] = 0.0
-        gradient[0, lane] = 0.0
-
-
-FLAT = Target("flat", 1, flat_block)
 
 
 def run_flat(ladder, n_steps, n_chains, seed, **rule):
