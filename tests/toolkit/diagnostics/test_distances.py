@@ -18,7 +18,7 @@ PLANE = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 
 
 def gaussian_mmd(shift, scale, width, dim):
-    """MMD² of N(0, I) and N(shift, deviation² I) in closed form."""
+    """MMD² of N(0, I) and N(shift, scale² I) in closed form."""
 
     def mean(variance, square):
         return (width**2 / (width**2 + variance)) ** (dim / 2) * np.exp(-0.5 * square / (width**2 + variance))
