@@ -136,6 +136,12 @@ def test_no_folder_is_a_drawer(folder):
     assert len(entries) <= MOST_ENTRIES, entries
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_tests_lie_in_the_rooms_of_the_code(package):
+    rooms = {path.parent.name.removeprefix("_") for path in MODULES if path.relative_to(ROOT).parts[0] == package}
+    assert {path.parent.name for path in (ROOT / "tests" / package).rglob("test_*.py")} <= rooms
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_kernels_take_few_arguments(path):
     """Those of a function without annotations, which is compiled; more mean that a named tuple is missing."""
