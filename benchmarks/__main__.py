@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 TABLES = [
-    "bits", "laws", "sampler_laws", "walks", "outside", "domains", "truth", "malformed", "kl", "speed", "catalogue",
+    "bits", "laws", "sampler_laws", "outside", "domains", "truth", "kl", "speed", "catalogue",
     "doors", "samplers", "accumulators", "layout", "storage", "checkpoint",
     "diagnostics", "long", "verify", "weak", "calibration", "float32", "cuda",
 ]  # fmt: skip

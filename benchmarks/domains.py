@@ -9,10 +9,10 @@ import time
 import numpy as np
 
 from targets import domains
+from tests.support.walks import clamping, flat_block, pvalue
 from toolkit import Problem, Target, boundaries, sample, samplers
 
 from .markdown import head, row
-from .walks import clamping, flat_block, pvalue
 
 FRICTIONLESS = 1e-40  # 1 − η is 1, and √(2η) 10⁻²⁰: what it adds to a momentum is lost in rounding
 

@@ -13,10 +13,9 @@ from sysid.solvers.integrate import solve
 from sysid.solvers.runge_kutta import TABLEAUS
 from targets import catalogue, constrained, datasets, domains, from_sympy, mixtures, posteriors, shapes
 from targets.posteriors import user_likelihood
+from tests.support.walks import flat_block
 from toolkit import Layout, Problem, Sampler, Target, boundaries, dynamics, samplers, target, tempering
 from toolkit._engine.job import Job, make_job
-
-from .walks import flat_block
 
 PARTITION = tempering.Partition(-4.0, 0.5, 32)
 GIVEN = {

@@ -6,12 +6,12 @@ Only checks of laws count; what is not judged is counted by itself.
 
 from typing import Any
 
+from tests.support.faults import RIGHT, WRONG
 from toolkit.problem.definition import as_problem
 from toolkit.samplers.sampler import Sampler
 from toolkit.verification.laws import check_laws
 from toolkit.verification.report import CHAINS, STEPS, setting_of
 
-from .faults import RIGHT, WRONG
 from .markdown import head, row
 
 SEEDS, FAULT_SEEDS = 200, 20

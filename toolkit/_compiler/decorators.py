@@ -2,7 +2,7 @@
 
 The key of every cached function holds a hash of all sources of this package, of the packages of the function and of all
 compiled functions it calls, their code, and the values they read (``disk_cache``), so any edit recompiles.
-``tests/test_compiling.py`` edits sources in a copy and looks.
+``tests/toolkit/compiler/test_disk_cache.py`` edits sources in a copy and looks.
 """
 
 import contextlib

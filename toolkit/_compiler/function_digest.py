@@ -31,7 +31,7 @@ from .code_walk import (
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 MOST_VALUES = 10_000
 # Of what the code of this distribution computes: to be raised with every change of a bit of any run, which the hashes
-# in tests/golden_bits.txt tell (tests/test_golden_bits.py). Checkpoints resume while it is the same.
+# in tests/data/golden_bits.txt tell (tests/laws/test_golden_bits.py). Checkpoints resume while it is the same.
 BITS = 1
 LONG = 64  # numbers of a sequence that are listed one by one
 SCALARS = int | float | str | bool | None

@@ -258,7 +258,7 @@ def continuous_state(tempering: object, temperature: Floats) -> ContinuousState:
 Array = NDArray[Any]
 
 # What a step reads that an earlier one has written. All else in a state is written before it is read, made anew with
-# the blocks, or 0 while nothing has diverged; ``tests/test_snapshots.py`` fills it with nan.
+# the blocks, or 0 while nothing has diverged; ``tests/toolkit/engine/test_state.py`` fills it with nan.
 BY_LANE = (
     "position", "momentum", "memory", "bounces", "fallbacks", "accepted", "scratch", "exchange.walker",
     "exchange.last_end", "continuous.rows", "continuous.bias", "continuous.visits",

@@ -4,8 +4,8 @@ Each is straight-line arithmetic with explicit fused multiply-adds, so LLVM turn
 and every bit of a result is determined by its argument alone: the same for any vector width, loop remainder
 or thread. Numba's own ``math.exp`` is a scalar library call that stops a loop from vectorising.
 
-Errors against 60-digit references, and the edges, are held in ``tests/test_maths.py``.
-Polynomials: minimax fits on the reduced interval (Remez exchange at 60 digits, ``tests/fit_polynomials.py``).
+Errors against 60-digit references, and the edges, are held in ``tests/toolkit/maths/test_elementary.py``.
+Polynomials: minimax fits on the reduced interval (Remez exchange at 60 digits: ``fit_polynomials.py``, there too).
 Argument reduction: Cody & Waite (1980), "Software Manual for the Elementary Functions".
 
 All functions are lazily compiled and call no library, so CPU loops and CUDA kernels use the same source.

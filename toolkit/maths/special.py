@@ -1,6 +1,6 @@
 """Trigonometric, hyperbolic and inverse functions for targets, made as those of ``elementary`` are.
 
-Errors against 60-digit references, and the edges, are held in ``tests/test_maths.py``.
+Errors against 60-digit references, and the edges, are held in ``tests/toolkit/maths/test_elementary.py``.
 """
 
 import math
@@ -90,7 +90,7 @@ def acos(x):
 # Hyperbolic functions, and exponential and logarithm near 1, for targets; in the manner of
 # ``toolkit.maths.elementary``.
 #
-# Errors against 60-digit references, and the edges, are held in ``tests/test_maths.py``.
+# Errors against 60-digit references, and the edges, are held in ``tests/toolkit/maths/test_elementary.py``.
 
 
 @inlined

@@ -2,7 +2,7 @@
 
 They are written with plain numbers and become float32 in ``single``, which puts them in their namesakes' place, and
 makes ``float(x)`` a float32 too.
-Errors against float64, over all float32, are held in ``tests/test_single.py``; polynomials as in ``maths``.
+Errors against float64, over all float32, are held in ``tests/cuda/test_float32.py``; polynomials as in ``maths``.
 """
 
 import math

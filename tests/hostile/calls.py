@@ -1,0 +1,206 @@
+"""The public surface, and for every public function a good call with the kind of each argument.
+
+``surface`` finds what is public, which the tables of calls must cover. An argument takes its kind from the call's own
+list, else from ``COMMON`` by its name; its good value from the call, else from the function's default.
+"""
+
+import inspect
+import os
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import figures
+import targets
+import toolkit
+from tests.hostile.values import (
+    Kind,
+    array,
+    choice,
+    count,
+    flag,
+    instance,
+    kind,
+    number,
+    numbers,
+    or_none,
+    text,
+)
+from toolkit import boundaries, schedules, tempering
+from toolkit.problem.definition import Problem, Target
+from toolkit.tempering.contour_tempering import StepDecay
+from toolkit.tempering.exchange import AdaptedCorrection, EstimatedCorrection
+
+POSITIVE, FREE, NOT_NEGATIVE = number(0.0), number(), number(0.0, ends="[")
+PER_CHAIN = numbers(POSITIVE, single=True)
+SHARE, OPEN_SHARE = number(0.0, 1.0, ends="[]"), number(0.0, 1.0)
+RNG = np.random.default_rng(0)
+
+
+def is_truth(value: Any) -> bool:
+    """Whether it answers like a truth."""
+    return all(hasattr(type(value), name) for name in ("independent_draws", "cell_masses", "memberships"))
+
+
+TRUTH = Kind(is_truth, instance(StepDecay).wrong)
+CORRECTION = instance(AdaptedCorrection, EstimatedCorrection)
+CORRECTION = Kind(
+    lambda v: v is None or isinstance(v, AdaptedCorrection | EstimatedCorrection) or NOT_NEGATIVE.takes(v),
+    NOT_NEGATIVE.wrong.filter(lambda v: v is not None),
+    NOT_NEGATIVE.odd,
+)
+TEMPERINGS = (tempering.ReplicaExchange, tempering.Contour, tempering.ContinuousTempering, tempering.Stein)
+
+NO_FILES = ["", ".", "/", "\0", "a\0b", "nowhere/run", "/dev/null/run", "x" * 5000, "../nowhere/run"]
+
+# Kinds by the argument's name.
+COMMON: dict[str, Kind] = {
+    "accumulators": or_none(kind(lambda v: isinstance(v, dict) and not v)),
+    "backend": choice("cpu"),
+    "dtype": choice("float64"),
+    "batch_size": or_none(count(1, 2**17)),
+    "bandwidth": or_none(POSITIVE),
+    "boundary": instance(boundaries.Boundary),
+    "burn_in": count(0, 20),
+    "checkpoint": kind(
+        lambda v: v is None or (isinstance(v, str | os.PathLike) and v not in NO_FILES), st.sampled_from(NO_FILES)
+    ),
+    "checkpoint_every": POSITIVE,
+    "by_coordinate": flag(),
+    "correction": CORRECTION,
+    "decay": number(0.0, 1.0, ends="["),
+    "dim": count(1, 2**17, idle=False),
+    "drift_correction": flag(),
+    "dynamics": instance(toolkit.dynamics.Dynamics),
+    "energy_noise": NOT_NEGATIVE,
+    "exploration": number(0.0, 1.0, ends="["),
+    "freezes": flag(),
+    "friction": NOT_NEGATIVE,
+    "gain": POSITIVE,
+    "gradient_noise": NOT_NEGATIVE,
+    "inertia": POSITIVE,
+    "init": or_none(array([0.0], lambda a: a.shape in [(1,), (2, 1), (2, 1, 1)])),
+    "spread": or_none(instance(toolkit.Spread)),
+    "interpolated": flag(),
+    "keep_draws": flag(),
+    "keep_energies": flag(),
+    "keep_replicas": flag(),
+    "keep_statistics": flag(),
+    "layout": instance(toolkit.Layout),
+    "n_chains": count(1, 2**32),
+    "n_cycles": count(1),
+    "n_replicas": count(1, 2**16, idle=False),
+    "name": text(),
+    "noise_estimate": NOT_NEGATIVE,
+    "partition": or_none(instance(tempering.Partition)),
+    "preconditioned": flag(),
+    "problem": instance(Problem, Target),
+    "progress": or_none(flag()),
+    "pseudo_count": POSITIVE,
+    "radius": POSITIVE,
+    "refresh_every": or_none(count(1)),
+    "resample_every": count(1),
+    "sampler": instance(toolkit.Sampler),
+    "schedule": instance(schedules.Schedule),
+    "scheme": choice("deo", "seo", "adjacent", "all_pairs"),
+    "seed": count(0, 2**64),
+    "step_size": PER_CHAIN,
+    "step_sizes": numbers(POSITIVE, nested=True),
+    "swap_every": count(1),
+    "swap_threshold": or_none(number(0.0, 1.0, ends="]")),
+    "temperature": PER_CHAIN,
+    "temperatures": numbers(POSITIVE, nested=True),
+    "tempers": flag(),
+    "thermostat": flag(),
+    "thin": count(1, 21),
+    "threads": or_none(count(1, idle=False)),
+    "trace_every": or_none(count(1, 21)),
+    "truth": or_none(TRUTH),
+    "window": count(1),
+    "zeta": NOT_NEGATIVE,
+}
+
+
+@dataclass
+class Call:
+    """A public function with good arguments, and the kinds of those that differ from ``COMMON``."""
+
+    name: str
+    function: Callable[..., Any]
+    good: Any = field(default_factory=dict)  # arguments by name, or a function that makes them
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    also: dict[str, str] = field(default_factory=dict)  # argument → other names a message may give it
+    tried: bool = True  # whether the good call is made first; False where it takes long
+    look: Callable[[Any], Any] = lambda result: result  # what makes the call do its work, of an iterator say
+
+    def arguments(self) -> dict[str, Kind]:
+        """Every argument's kind. Raises KeyError where one has none."""
+        found = {}
+        for name in inspect.signature(self.function).parameters:
+            if name in self.kinds:
+                found[name] = self.kinds[name]
+            elif name in COMMON:
+                found[name] = COMMON[name]
+            else:
+                raise KeyError(f"argument {name!r} of {self.name} has no kind: give it one in tests/hostile/calls.py")
+        return found
+
+    def __call__(self, changes: dict[str, Any]) -> Any:
+        """Call it with the good arguments but for ``changes``."""
+        good = self.good() if callable(self.good) else self.good
+        return self.look(self.function(**{**good, **changes}))
+
+
+def name_of(function: Any) -> str:
+    """Module and name of a function, or of a method's class and its name."""
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+
+
+def surface() -> Iterator[tuple[str, Any]]:
+    """Name and object of every public function and class, and of public methods; no exceptions and no named tuples."""
+    seen: set[int] = set()
+    modules: list[types.ModuleType] = [toolkit, targets, figures]
+    while modules:
+        module = modules.pop()
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, types.ModuleType):
+                modules.append(value)
+            elif callable(value) and id(value) not in seen:
+                seen.add(id(value))
+                called = name_of(value)
+                if not (inspect.isclass(value) and issubclass(value, BaseException | tuple)):
+                    yield called, value
+                if inspect.isclass(value):
+                    for attribute, method in vars(value).items():
+                        if inspect.isfunction(method) and not attribute.startswith("_"):
+                            yield f"{called}.{attribute}", method
+
+
+# What is public but no one calls with arguments of their own, and why.
+NOT_CALLED = {
+    "made by the toolkit and given to users": ("Report", "Run", "StepSizeReport"),
+    "numbers as the engine takes them": (
+        "Sampler.per_chain", "Spread.ends", "Target.compiled", "Dynamics.compiled", "Dynamics.memory_rows",
+        "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",
+        "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "ReplicaExchange.start",
+        "Stein.parameters", "ContinuousTempering.words", "Contour.words", "ReplicaExchange.words", "Stein.words",
+    ),
+    "the base of temperings": ("Tempering", "Tempering.parameters", "Tempering.words"),
+    "block functions, called by compiled code": (
+        "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",
+    ),
+    "looked at by Sampler and sample, which use it": ("Schedule",),
+    "a protocol that users fulfil": (
+        "Accumulator", "Accumulator.start", "Accumulator.update", "Accumulator.result",
+    ),
+    "drives a script": ("run_script", "produce", "script"),
+    "the type of a script's data": ("Mapping",),
+    "given to a script": ("Study", "Study.size", "Study.sample", "Study.note"),
+    "walls that the functions of targets.domains put together": ("Convex",),
+}  # fmt: skip
+EXCUSED = {name for names in NOT_CALLED.values() for name in names}

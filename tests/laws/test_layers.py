@@ -1,0 +1,244 @@
+"""The layout: rooms import downwards, no circles, small folders; kernels are small and call only what CUDA has."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("toolkit", "targets", "sysid", "figures")
+MAY_IMPORT = {
+    "toolkit": set(),
+    "targets": {"toolkit"},
+    "sysid": {"toolkit", "targets"},
+    "figures": {"toolkit", "targets", "sysid"},
+}
+# The rooms and files of each package, lowest first: what stands in one may import from it and from those before it.
+ORDER = {
+    "toolkit": (
+        "errors", "_compiler", "maths", "problem", "schedules", "dynamics", "boundaries", "tempering", "samplers",
+        "weighting", "accumulators", "_engine", "diagnostics", "_output", "sampling", "ladders", "verification",
+        "__init__", "__main__",
+    ),
+    "targets": (
+        "truth", "symbolic", "shapes", "domains", "mixtures", "classics", "datasets", "posteriors",
+        "catalogue_entries", "__init__",
+    ),
+    "sysid": (
+        "systems", "libraries", "model", "solvers", "data", "priors", "constraints", "function_constraints", "laplace",
+        "likelihoods", "block_function", "estimates", "identification", "sparsity", "forecasts", "compare", "__init__",
+    ),
+    "figures": ("plots", "scripts", "report", "__init__", "papers", "galleries", "__main__"),
+}  # fmt: skip
+MOST_ENTRIES, MOST_ARGUMENTS = 17, 8
+MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+CORE = {"numba", "llvmlite", "numpy", "scipy", "matplotlib", "tqdm", "mpl_toolkits"}
+EXTRAS = {"pyarrow", "shapely", "sklearn", "svgpathtools", "sympy", "xarray"}  # imported inside functions only
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module's file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(path): path for path in MODULES}
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """The modules of ours that a file imports, wherever in it the import stands."""
+    here = [*path.relative_to(ROOT).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in FILES)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                whole = f"{module}.{alias.name}"
+                if whole in FILES:
+                    yield whole
+                elif module in FILES:
+                    yield module
+
+
+def room_of(module: str) -> tuple[str, int]:
+    """Package of a module, and the place of its room in the order."""
+    package, *rest = module.split(".")
+    if not rest:
+        return package, ORDER[package].index("__init__")
+    return package, ORDER[package].index(rest[0])
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_import_downwards(path):
+    package, place = room_of(name_of(path))
+    for module in imports_of(path):
+        other, below = room_of(module)
+        if other == package:
+            assert below <= place, f"{module} stands above"
+        else:
+            assert other in MAY_IMPORT[package], module
+            rest = module.split(".")[1:]
+            private = [part for part in rest if part.startswith("_")]
+            assert not private or rest == ["_compiler"], f"{module} is private to {other}"
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Strongly connected components of more than one node, by Tarjan's algorithm."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            component = [stack.pop()]
+            while component[-1] != node:
+                component.append(stack.pop())
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for node in graph:
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_files_import_each_other_in_a_circle():
+    assert circles({name: {m for m in imports_of(path) if m != name} for name, path in FILES.items()}) == []
+
+
+FOLDERS = sorted({path.parent for path in MODULES} | {p.parent for p in (ROOT / "tests").rglob("*.py")}
+                 | {p.parent for p in (ROOT / "benchmarks").rglob("*.py")})  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_folder_is_a_drawer(folder):
+    apart = {"__init__.py", "__main__.py", "__pycache__", "py.typed", "out"}
+    entries = [entry.name for entry in folder.iterdir() if entry.name not in apart]
+    assert len(entries) <= MOST_ENTRIES, entries
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_tests_lie_in_the_rooms_of_the_code(package):
+    rooms = {path.parent.name.removeprefix("_") for path in MODULES if path.relative_to(ROOT).parts[0] == package}
+    assert {path.parent.name for path in (ROOT / "tests" / package).rglob("test_*.py")} <= rooms
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_kernels_take_few_arguments(path):
+    """Of compiled functions, whose arguments have no annotations or are all Any; more need a named tuple."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            kinds = {"" if a.annotation is None else ast.unparse(a.annotation) for a in arguments}
+            if kinds <= {"", "Any"} and (node.returns is None or ast.unparse(node.returns) == "None"):
+                assert len(arguments) <= MOST_ARGUMENTS, f"{node.name} takes {len(arguments)}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_is_named_as_a_public_function(package):
+    for name, path in FILES.items():
+        if not name.startswith(package) or path.name != "__init__.py":
+            continue
+        face = importlib.import_module(name)
+        for public in getattr(face, "__all__", ()):
+            value = getattr(face, public)
+            assert f"{name}.{public}" not in FILES or isinstance(value, type(re)), f"{name}.{public}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_tab_completion_shows_what_is_public(package):
+    face = importlib.import_module(package)
+    assert dir(face) == sorted(face.__all__)
+
+
+def imported(tree):
+    """Top-level packages of all absolute imports, and whether each stands at the top of the module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.partition(".")[0], node.col_offset == 0) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0], node.col_offset == 0
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_one_way_and_need_the_core_alone(path):
+    package = path.relative_to(ROOT).parts[0]
+    for name, at_top in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        if name in PACKAGES:
+            assert name == package or name in MAY_IMPORT[package], name
+            assert name != package or package == "figures", f"import {name} relatively"
+        else:
+            import sys
+
+            allowed = name in CORE or name in sys.stdlib_module_names or (name in EXTRAS and not at_top)
+            assert allowed, name
+
+
+def kernels(tree):
+    """Functions compiled by Numba: decorated ones, and block functions by their arguments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
+            arguments = {a.arg for a in node.args.args}
+            is_plain = node.returns is None and not any(a.annotation for a in node.args.args)
+            is_block = {"position", "gradient"} <= arguments or "foot" in arguments
+            is_phase = is_plain and bool(arguments & {"lanes", "state", "constants"})
+            if is_block or is_phase or decorators & {"kernel", "inlined", "noinline"}:
+                yield node
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_kernels_use_our_maths_and_nothing_cuda_lacks(path):
+    for function in kernels(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(function):
+            assert not isinstance(node, ast.Raise | ast.Try), f"{function.name}: raise or try"
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                name = f"{node.value.id}.{node.attr}"
+                assert node.value.id != "np" or node.attr in {"uint64", "int64", "float64", "nan", "inf"}, (
+                    f"{function.name}: {name}"
+                )
+                assert node.value.id != "math" or node.attr in {"sqrt", "floor", "inf", "nan"}, (
+                    f"{function.name}: {name}"
+                )
+
+
+def test_some_kernels_were_looked_at():
+    found = {node.name for path in MODULES for node in kernels(ast.parse(path.read_text(encoding="utf-8")))}
+    some = {"exp", "philox4x32", "fill_normals", "move_langevin", "cosine25_block", "look_polygon", "swap_replicas"}
+    assert some <= found
+
+
+def test_one_module_imports_cuda_and_none_asks_for_fastmath():
+    importing = set()
+    for path in MODULES:
+        source = path.read_text(encoding="utf-8")
+        assert "fastmath=True" not in source
+        if re.search(r"^\s*(from numba import .*\bcuda\b|import numba\.cuda|from numba\.cuda)", source, re.MULTILINE):
+            importing.add(str(path.relative_to(ROOT)))
+    assert importing == {"toolkit/_engine/cuda/device.py"}
+
+
+def test_modules_have_docstrings_and_types_are_shipped():
+    for package in PACKAGES:
+        assert (ROOT / package / "py.typed").exists()
+    for path in MODULES:
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path

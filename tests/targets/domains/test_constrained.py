@@ -1,0 +1,222 @@
+"""A target inside a shape: its truth against independent quadrature, Shapely and χ²."""
+
+import numpy as np
+import pytest
+import shapely
+from scipy.stats import chisquare
+
+from targets import constrained, domains, mixtures, shapes
+
+SHAPES = {"flower": shapes.flower(), "heart": shapes.heart(), "polygon": shapes.polygon(), "cross": shapes.cross()}
+
+
+def polar_integral(target):
+    """∫ exp(−U) over the flower's own curve, in polar coordinates: no polygon, no grid."""
+    angle = 2 * np.pi * np.arange(4000) / 4000
+    radius = 2.0 * (np.sin(5 * angle) + 3.0) / 3.5
+    nodes, weights = np.polynomial.legendre.leggauss(120)
+    r = radius[:, None] * (nodes + 1) / 2
+    points = np.stack([r * np.cos(angle)[:, None], r * np.sin(angle)[:, None]], axis=-1)
+    density = np.exp(-target.evaluate(points.reshape(-1, 2))[0]).reshape(r.shape)
+    return (density * r * weights * radius[:, None] / 2).sum() * 2 * np.pi / 4000
+
+
+def test_normaliser_of_the_flower():
+    problem = constrained(mixtures.cosine25(), SHAPES["flower"])
+    assert np.exp(problem.truth.log_normaliser) == pytest.approx(polar_integral(problem.target), rel=1e-6)
+
+
+@pytest.mark.cases(2)
+@pytest.mark.slow_cases("flower")
+@pytest.mark.parametrize("name", SHAPES)
+def test_cell_masses_against_shapely(name):
+    """Cells cut by the edge, by Shapely's intersection and triangles and a quadrature of another kind."""
+    problem = constrained(mixtures.cosine25(), SHAPES[name])
+    edges = np.linspace(-2.5, 2.5, 11)
+    masses = problem.truth.cell_masses(edges, edges)
+    polygon = shapely.Polygon(SHAPES[name].rings[0])
+    cut = [
+        (i, j)
+        for i in range(10)
+        for j in range(10)
+        if shapely.intersects(polygon.boundary, shapely.box(edges[i], edges[j], edges[i + 1], edges[j + 1]))
+    ]
+    assert len(cut) > 5
+    for i, j in cut[:: max(1, len(cut) // 6)]:
+        part = polygon.intersection(shapely.box(edges[i], edges[j], edges[i + 1], edges[j + 1]))
+        integral = sum(triangle_integral(problem.target, t) for t in triangles(part))
+        assert masses[i, j] == pytest.approx(integral / np.exp(problem.truth.log_normaliser), rel=1e-6, abs=1e-12)
+
+
+def triangles(part):
+    return [np.array(t.exterior.coords)[:3] for t in shapely.constrained_delaunay_triangles(part).geoms]
+
+
+def triangle_integral(target, corners, depth=4):
+    """By the midpoint of 4^depth congruent triangles, extrapolated once (Richardson)."""
+
+    def midpoint(level):
+        n = 2**level
+        a, b = (corners[1] - corners[0]) / n, (corners[2] - corners[0]) / n
+        places = [(i + 1 / 3, j + 1 / 3) for i in range(n) for j in range(n - i)]
+        places += [(i + 2 / 3, j + 2 / 3) for i in range(n - 1) for j in range(n - 1 - i)]
+        points = corners[0] + np.array(places) @ np.stack([a, b])
+        return np.exp(-target.evaluate(points)[0]).sum() * abs(a[0] * b[1] - a[1] * b[0]) / 2
+
+    coarse, middle, fine = midpoint(depth), midpoint(depth + 1), midpoint(depth + 2)
+    first, second = (4 * middle - coarse) / 3, (4 * fine - middle) / 3
+    return (16 * second - first) / 15
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("name", SHAPES)
+def test_masses_sum_to_one_on_any_grid(name):
+    problem = constrained(mixtures.cosine25(), SHAPES[name])
+    for n in (3, 40):
+        masses = problem.truth.cell_masses(np.linspace(-3.5, 3.5, n + 1), np.linspace(-4, 4, n + 4))
+        assert masses.sum() == pytest.approx(1.0, abs=1e-9)
+        assert (masses >= 0).all()
+    fine = problem.truth.cell_masses(np.linspace(-3.5, 3.5, 71), np.linspace(-4, 4, 81))
+    coarse = problem.truth.cell_masses(np.linspace(-3.5, 3.5, 8), np.linspace(-4, 4, 9))
+    np.testing.assert_allclose(fine.reshape(7, 10, 8, 10).sum(axis=(1, 3)), coarse, rtol=1e-8, atol=1e-12)
+
+
+def test_holes_are_left_out():
+    hole = shapes.flower(radius=1.0).rings[0]
+    ring = shapes.polygon_of("ring", shapes.flower().rings[0], holes=[hole])
+    target = mixtures.cosine25()
+    whole, inner, rest = (
+        np.exp(constrained(target, s).truth.log_normaliser)
+        for s in (shapes.flower(), shapes.polygon_of("hole", hole), ring)
+    )
+    assert rest == pytest.approx(whole - inner, rel=1e-9)
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("name", SHAPES)
+def test_independent_draws(name):
+    problem = constrained(mixtures.cosine25(), SHAPES[name])
+    n = 100_000
+    draws = problem.truth.independent_draws(n, seed=61)
+    assert draws.shape == (n, 2)
+    assert problem.contains(draws).all()
+    assert (problem.truth.distance(draws) >= 0).all()
+    edges = np.linspace(-3.5, 3.5, 36)
+    masses = problem.truth.cell_masses(edges, edges)
+    counts = np.histogram2d(*draws.T, bins=[edges, edges])[0]
+    full = masses * n > 5
+    observed = np.append(counts[full], n - counts[full].sum())
+    expected = np.append(n * masses[full], n * (1 - masses[full].sum()))
+    assert chisquare(observed, expected).pvalue > 1e-4
+
+
+@pytest.mark.cases(0)
+def test_a_domain_much_larger_than_the_target():
+    """All but everything is inside a large octagon, and the grid is refined until it says so."""
+    target = mixtures.cosine25()
+    inside = constrained(target, shapes.polygon(radius=12.0)).truth.log_normaliser
+    assert inside == pytest.approx(target.truth.log_normaliser, abs=1e-6)
+
+
+@pytest.mark.cases(0)
+def test_a_target_too_sharp_for_the_grid_is_refused():
+    sharp = constrained(mixtures.gaussian_mixture([[0.1, 0.2]], 1e-8), shapes.flower())
+    with pytest.raises(ValueError, match=r"the grid must resolve the target: 400 cells across .* do not integrate"):
+        sharp.truth.cell_masses([-2.5, 0.0, 2.5], [-2.5, 2.5])
+
+
+def test_draws_of_a_target_that_is_elsewhere_end_with_an_error():
+    far = constrained(mixtures.cosine25(), shapes.polygon_of("far", [[9, 9], [10, 9], [10, 10]]))
+    with pytest.raises(ValueError, match="rejection accepts"):
+        far.truth.independent_draws(10, seed=0)
+
+
+def test_points_that_are_nowhere_are_not_inside():
+    problem = constrained(mixtures.cosine25(), shapes.flower())
+    points = [[0, 0], [np.nan, 0], [np.inf, 0], [1e16, 3e16], [-1e300, 1e300]]
+    assert problem.contains(points).tolist() == [True, False, False, False, False]
+    assert (shapes.flower().distance([[1e16, 3e16], [1e20, 0]]) < 0).all()
+    with pytest.raises(ValueError, match=r"points must have shape \(n, 2\), got \(4, 3\)"):
+        problem.contains(np.zeros((4, 3)))
+
+
+def test_cells_of_any_size():
+    """Cells far larger than the domain, cells beside it, and a grid that misses it."""
+    truth = constrained(mixtures.cosine25(), SHAPES["flower"]).truth
+    huge = truth.cell_masses([-1000, 0, 1000], [-1000, 0, 1000])
+    np.testing.assert_allclose(huge, truth.cell_masses([-3, 0, 3], [-3, 0, 3]), rtol=1e-9)
+    assert truth.cell_masses([5, 6, 7], [0, 1]).tolist() == [[0.0], [0.0]]
+    assert truth.cell_masses([2.0, 2.1, 2.18], [-1.9, -1.5]).tolist() == [[0.0], [0.0]]  # between bounds and petals
+    free = mixtures.cosine25().truth.cell_masses([-1000, 0, 1000], [-1000, 1000])
+    np.testing.assert_allclose(free.ravel(), 0.5, rtol=1e-6)
+
+
+def test_neighbouring_seeds_share_no_draw():
+    truth = constrained(mixtures.cosine25(), SHAPES["flower"]).truth
+    first, second = (set(truth.independent_draws(20_000, seed=s)[:, 0].tolist()) for s in (0, 1))
+    assert len(first) == 20_000
+    assert not first & second
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(TypeError, match="target must be a Target"):
+        constrained("cosine25", shapes.flower())
+    with pytest.raises(TypeError, match="region must be a Shape or a convex region"):
+        constrained(mixtures.cosine25(), "flower")
+    with pytest.raises(ValueError, match="target must have the region's dimension 2, got 1"):
+        constrained(mixtures.gaussian_mixture([[0.0]], 1.0), shapes.flower())
+
+
+def test_half_a_normal():
+    """x ≥ 0 under N(0, 1): Z = √(π/2), mean √(2/π), variance 1 − 2/π; energies ½x²."""
+    truth = constrained(mixtures.gaussian_mixture([[0.0]], 1.0), domains.box([0.0], [np.inf])).truth
+    whole = mixtures.gaussian_mixture([[0.0]], 1.0).truth.log_normaliser
+    assert truth.log_normaliser == pytest.approx(whole + np.log(0.5), abs=1e-6)
+    assert truth.mean[0] == pytest.approx(np.sqrt(2.0 / np.pi), abs=1e-6)
+    assert truth.covariance[0, 0] == pytest.approx(1.0 - 2.0 / np.pi, abs=1e-6)
+    assert truth.cell_masses([0.0, 1.0])[0] == pytest.approx(0.6826894921370859, abs=1e-6)
+    spread = np.diff(truth.energy_quantiles([0.5, 0.9]))[0]
+    assert spread == pytest.approx((1.6448536269514722**2 - 0.6744897501960817**2) / 2.0, abs=1e-3)
+
+
+REGIONS = [
+    domains.ball([0.5, 0.0], 1.0),
+    domains.box([0.2, -np.inf], [np.inf, 1.0]),
+    domains.simplex(2),
+    shapes.cross(),
+]
+
+
+@pytest.mark.cases(2)
+@pytest.mark.slow_cases("ball", "simplex")
+@pytest.mark.parametrize("region", REGIONS, ids=[region.name for region in REGIONS])
+def test_moments_modes_and_quantiles_against_exact_draws(region):
+    truth = constrained(mixtures.cosine25(), region).truth
+    draws = truth.independent_draws(30_000, seed=62)
+    energies = mixtures.cosine25().evaluate(draws)[0]
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    assert (np.abs(draws.mean(axis=0) - truth.mean) < 4.5 * error).all()
+    assert not (np.abs(draws.mean(axis=0) - truth.mean - 0.1) < 4.5 * error).any()
+    away = np.prod(draws - truth.mean, axis=1)
+    assert abs(away.mean() - truth.covariance[0, 1]) < 4.5 * away.std() / np.sqrt(len(draws))
+    weights = truth.modes.weights
+    assert weights.sum() == pytest.approx(1.0, abs=1e-9)
+    assert region.contains(truth.modes.centres).all()
+    shares = truth.memberships(draws).mean(axis=0)
+    assert (np.abs(shares - weights) <= 4.5 * np.sqrt(weights * (1 - weights) / len(draws)) + 1e-6).all()
+    for p in (0.1, 0.5, 0.9):
+        below = (energies <= truth.energy_quantiles([p])).mean()
+        assert abs(below - p) < 4.5 * np.sqrt(p * (1 - p) / len(draws)) + 1e-4
+
+
+def test_an_orthant_of_four_dimensions():
+    """By exact draws: a normal's 16th part, each mean √(2/π), to the stated accuracy."""
+    normal = mixtures.gaussian_mixture(np.zeros((1, 4)), 1.0)
+    truth = constrained(normal, domains.box([0.0] * 4, [np.inf] * 4)).truth
+    assert truth.accuracy < 0.05
+    assert abs(truth.log_normaliser - normal.truth.log_normaliser + np.log(16.0)) < truth.accuracy
+    np.testing.assert_allclose(truth.mean, np.sqrt(2.0 / np.pi), rtol=truth.accuracy)
+    np.testing.assert_allclose(np.diag(truth.covariance), 1.0 - 2.0 / np.pi, rtol=truth.accuracy)
+    assert truth.cell_masses([0.0, 1.0], [0.0, 1.0])[0, 0] == pytest.approx(0.68269**2, abs=truth.accuracy)
+    with pytest.raises(ValueError, match="needs 1000 of its draws inside, got"):
+        _ = constrained(normal, domains.box([4.0] * 4, [5.0] * 4)).truth.mean
