@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.domains import energy_drift, fill, flat
+from benchmarks.evidence.domains import energy_drift, fill, flat
 from targets import domains, shapes
 from tests.laws import SIGMAS, deviation
 from toolkit import Problem, boundaries, sample, samplers

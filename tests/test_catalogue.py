@@ -9,7 +9,7 @@ import pytest
 from complex_step import energy_and_slopes
 from laws import SIGMAS, deviation
 
-from benchmarks.truth import cell_pvalues, trapezoid
+from benchmarks.evidence.truth import cell_pvalues, trapezoid
 from targets import catalogue
 
 TARGETS = {target.name: target for target in catalogue()}

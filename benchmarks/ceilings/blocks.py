@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from benchmarks.speed.chain_cases import H
 from targets.mixtures.gaussian_grid import comb
 from toolkit._compiler.decorators import inlined
 from toolkit._compiler.lowering import WideCompiler
@@ -17,7 +18,7 @@ from toolkit.schedules import Schedule, evaluate
 
 Array = NDArray[np.float64]
 
-H, SEED, WIDTH = 1e-3, np.uint64(1), 128
+SEED, WIDTH = np.uint64(1), 128
 
 fused = njit(nogil=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)
 

@@ -9,13 +9,13 @@ import math
 
 from numba import int64, uint64
 
-from benchmarks.samplers import PARTITION
+from benchmarks.speed.chain_cases import PARTITION
 from toolkit._compiler.decorators import inlined
 from toolkit.maths.elementary import exp, fma, larger, log, power, select, smaller
 from toolkit.maths.philox import MOVE, START, uniform_pair
 from toolkit.tempering.contour_tempering import SMALLEST_REST, SMALLEST_SCALE, SMALLEST_THETA
 
-from .fused_points import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks, make_normal
+from .blocks import SEED, WIDTH, H, Kernel, Run, fill_noise, fused, in_blocks, make_normal
 
 NOISE, SLOPE, MOMENTUM, PLACE, BIN, LEFT = 2 * WIDTH, 4 * WIDTH, 6 * WIDTH, 8 * WIDTH, 9 * WIDTH, 10 * WIDTH
 TOP, BOTTOM, SHARE, ADDED = 11 * WIDTH, 12 * WIDTH, 13 * WIDTH, 14 * WIDTH

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy
 
+from benchmarks.walks import flat_block
 from sysid import Series, identify, likelihoods, priors, systems
 from sysid.likelihoods.velocity import METHODS
 from sysid.solvers.integrate import solve
@@ -15,8 +16,6 @@ from targets import catalogue, constrained, datasets, domains, from_sympy, mixtu
 from targets.posteriors import user_likelihood
 from toolkit import Layout, Problem, Sampler, Target, boundaries, dynamics, samplers, target, tempering
 from toolkit._engine.job import Job, make_job
-
-from .walks import flat_block
 
 PARTITION = tempering.Partition(-4.0, 0.5, 32)
 GIVEN = {

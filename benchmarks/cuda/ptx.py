@@ -7,16 +7,16 @@ differ in nothing but numbers given as arguments are one, and shown once. With `
 
 import itertools
 import re
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 from toolkit._engine.cuda.compiling import CALLED, CONTRACTIBLE, LOCAL
 from toolkit._engine.cuda.inspection import chain_codes, kernel_of
 
-from .kernels import Case, every
-from .markdown import head, row
+from .kernel_cases import Case, every
 
 CAPABILITIES = ((8, 0), (9, 0))
 USED = re.compile(r"Used (\d+) registers")
@@ -68,14 +68,14 @@ def unlike(cases: Iterator[Case]) -> Iterator[tuple[Case, Any]]:
             yield case, job
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the table."""
     cases = every()
-    if "--small" in sys.argv:
+    if plan.is_small:
         cases = (next(group) for _, group in itertools.groupby(every(), lambda case: case.group))
     capabilities = [f"sm_{major}{minor}" for major, minor in CAPABILITIES]
-    head(
-        "group", "kernel", *(f"{what}, {name}" for name in capabilities for what in
+    table = Table(
+        plan.folder, "ptx", "group", "kernel", *(f"{what}, {name}" for name in capabilities for what in
         ("lines", "registers", "stack", "spill stores", "spill loads", "local accesses")),
         "contractible", "calls", "CUDA's own", "seconds",
     )  # fmt: skip
@@ -89,8 +89,8 @@ def main() -> None:
                 ptx = code.ptx
                 cells += [len(ptx.splitlines()), *assembled(ptx, capability), len(LOCAL.findall(ptx))]
         except Exception as error:
-            row(case.group, case.name, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            table.row(case.group, case.name, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
             continue
         fused = sum(len(CONTRACTIBLE.findall(code.ptx)) for code in codes)
         calls = sorted({name for code in codes for name in CALLED.findall(code.ptx)})
-        row(case.group, case.name, *cells, fused, ", ".join(calls) or 0, ", ".join(codes[0].functions), seconds)
+        table.row(case.group, case.name, *cells, fused, ", ".join(calls) or 0, ", ".join(codes[0].functions), seconds)

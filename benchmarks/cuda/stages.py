@@ -1,23 +1,30 @@
-"""``python -m benchmarks.cuda [stage …] [--small] [--tiny] [--dry] [--cases …] [--out folder] [--minutes m]``."""
+"""``python -m benchmarks cuda [STAGE …] [--small] [--tiny] [--dry] [--cases …] [--out FOLDER] [--minutes M]``.
+
+Nothing is measured where there is no device. Each stage takes less than ten minutes unless ``--minutes`` says more.
+"""
 
 import argparse
 import importlib
 import time
 from pathlib import Path
 
+from benchmarks.runner.suites import CUDA, STAGE, first_line
 from toolkit._engine.cuda import device
 
 from .cases import MAKERS
 from .measure import Plan
 
-STAGES = ("floors", "equality", "speed", "cold", "layout", "jax", "float32", "sanitizer", "counters")
-MODULES = {"jax": "rivals"}
+STAGES = {name: table.module for name, table in CUDA.items() if table.kind == STAGE}
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cuda", description=__doc__)
-    parser.add_argument("stages", nargs="*", metavar="stage", help=f"of {', '.join(STAGES)}; none: all, so")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks cuda",
+        description="\n".join([__doc__ or "", *map(first_line, STAGES.values())]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}; none: all, so")
     parser.add_argument("--cases", nargs="+", choices=MAKERS, default=list(MAKERS))
     parser.add_argument("--small", action="store_true", help="10³ to 10⁵ chains, 3 rounds")
     parser.add_argument("--tiny", action="store_true", help="few chains and steps, on the device")
@@ -56,12 +63,6 @@ def main(arguments: list[str]) -> None:
             return
     plan = plan_of(given)
     for stage in given.stages or STAGES:
-        module = importlib.import_module(f"benchmarks.cuda.{MODULES.get(stage, stage)}")
-        print(f"\n### {module.__doc__.splitlines()[0]}\n", flush=True)
+        module = importlib.import_module(f"benchmarks.{STAGES[stage]}")
+        print(f"\n### {first_line(STAGES[stage])}\n", flush=True)
         module.main(plan)
-
-
-if __name__ == "__main__":
-    import sys
-
-    main(sys.argv[1:])

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table, mean_and_error
 from sysid import priors, systems
 from sysid.data import simulate
 from sysid.identification import identify
@@ -22,8 +24,6 @@ from sysid.likelihoods.weak_form import weak
 from sysid.solvers.integrate import solve
 from toolkit import sample, samplers
 from toolkit.diagnostics import ess, r_hat
-
-from .markdown import head, row
 
 NOISES = (0.001, 0.01, 0.05, 0.1)  # of the root mean square of each state
 NOISE_SPREAD = 0.3  # of the logarithm of the noise, in the prior
@@ -134,34 +134,40 @@ def evenness(shares: Any) -> float:
 
 def coverage(shares: Any, level: float) -> str:
     """How often central intervals of a level hold the truth, with the standard error over data sets."""
-    held = (np.abs(shares - 0.5) < 0.5 * level).mean(axis=1)
-    return f"{held.mean():.3f} ± {held.std(ddof=1) / np.sqrt(len(held)):.3f}"
+    mean, error = mean_and_error((np.abs(shares - 0.5) < 0.5 * level).mean(axis=1))
+    return f"{mean:.3f} ± {error:.3f}"
 
 
-def main(n: int | None = None, *, likelihoods: Any = None, cases: Any = None, noises: Any = NOISES) -> None:
+def main(plan: Plan) -> None:
     """Print the table."""
-    n = (40 if "--small" in sys.argv else 200) if n is None else n
+    n = 40 if plan.is_small else 200
     print(
         f"{n} data sets a row; ± one standard error over data sets; p: least even ranks of a parameter, Bonferroni's."
     )
-    head(
-        "system", "likelihood", "noise, %", "50 %", "90 %", "p of ranks", "failed", "least ESS", "R-hat", "s a data set"
-    )
-    for name in cases or CASES:
-        for kind in likelihoods or LIKELIHOODS:
-            for noise in noises:
-                started, results, failed = time.perf_counter(), [], 0
-                for seed in range(n):
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")  # of curvatures that are not positive: counted by coverage
-                        try:
-                            results.append(rank_shares(CASES[name], noise, LIKELIHOODS[kind], seed))
-                        except (ArithmeticError, ValueError) as error:
-                            failed += 1
-                            print(f"{name}, {kind}, {noise}, data set {seed}: {error}", file=sys.stderr)
-                shares = np.array([below for below, _, _ in results])
-                seconds = (time.perf_counter() - started) / n
-                row(
-                    name, kind, 100 * noise, coverage(shares, 0.5), coverage(shares, 0.9), evenness(shares), failed,
-                    round(min(e for _, e, _ in results)), max(r for _, _, r in results), seconds,
-                )  # fmt: skip
+    table = Table(
+        plan.folder, "calibration", "system", "likelihood", "noise, %", "50 %", "90 %", "p of ranks", "failed",
+        "least ESS", "R-hat", "s a data set",
+    )  # fmt: skip
+    for name, case in CASES.items():
+        for kind, build in LIKELIHOODS.items():
+            for noise in NOISES:
+                table.row(name, kind, 100 * noise, *cells_of(f"{name}, {kind}, {noise}", case, noise, build, n))
+
+
+def cells_of(what: str, case: Case, noise: float, build: Any, n: int) -> tuple[Any, ...]:
+    """A row, of n data sets; those that fail are told and counted."""
+    started, results, failed = time.perf_counter(), [], 0
+    for seed in range(n):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of curvatures that are not positive: counted by coverage
+            try:
+                results.append(rank_shares(case, noise, build, seed))
+            except (ArithmeticError, ValueError) as error:
+                failed += 1
+                print(f"{what}, data set {seed}: {error}", file=sys.stderr)
+    shares = np.array([below for below, _, _ in results])
+    seconds = (time.perf_counter() - started) / n
+    return (
+        coverage(shares, 0.5), coverage(shares, 0.9), evenness(shares), failed,
+        round(min(e for _, e, _ in results)), max(r for _, _, r in results), seconds,
+    )  # fmt: skip

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 from targets import mixtures
 from toolkit import Problem, Run, boundaries, sample, samplers
 from toolkit import diagnostics as d
-
-from .markdown import head, row
 
 CHAINS, DRAWS, REPEATS = 10, 2000, 30
 EDGES = np.linspace(-3.0, 3.0, 31)
@@ -79,23 +79,27 @@ def seconds(function: Callable[[], Any]) -> float:
     return min(times)
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the tables."""
+    n_repeats = 3 if plan.is_small else REPEATS
     repeats = [
-        numbers(TRUTH.independent_draws(CHAINS * DRAWS, seed=s).reshape(CHAINS, DRAWS, 2), s) for s in range(REPEATS)
+        numbers(TRUTH.independent_draws(CHAINS * DRAWS, seed=s).reshape(CHAINS, DRAWS, 2), s) for s in range(n_repeats)
     ]
     sgld = numbers(run_of(samplers.sgld(1e-3)).draws, 1000)
     exchanged = numbers(
         run_of(samplers.r2sgld((1e-3, 3e-3), temperatures=(1.0, 5.0), boundary=boundaries.ignore())).draws,
         1000,
     )
-    head("diagnostic", "law, independent draws", "seen, mean of 30", "spread", "SGLD", "r2SGLD")
+    columns = ("law, independent draws", f"seen, mean of {n_repeats}", "spread", "SGLD", "r2SGLD")
+    table = Table(plan.folder, "diagnostics", "diagnostic", *columns)
     for name in sgld:
         seen = np.array([r[name] for r in repeats])
         law = "" if np.isnan(seen[0, 1]) else float(seen[:, 1].mean())
-        row(name, law, float(seen[:, 0].mean()), float(seen[:, 0].std(ddof=1)), sgld[name][0], exchanged[name][0])
+        table.row(name, law, float(seen[:, 0].mean()), float(seen[:, 0].std(ddof=1)), sgld[name][0], exchanged[name][0])
     print()
-    head("10⁶ draws, 10 chains of 10⁵", "ms", "ArviZ, ms", "ArviZ's time over ours")
+    table = Table(
+        plan.folder, "diagnostics_cost", "10⁶ draws, 10 chains of 10⁵", "ms", "ArviZ, ms", "ArviZ's time over ours"
+    )
     draws = np.random.default_rng(1).standard_normal((10, 100_000, 1))
     weights = np.random.default_rng(2).random((10, 100_000))
     arviz = importlib.util.find_spec("arviz") is not None
@@ -104,10 +108,10 @@ def main() -> None:
     for name in ("bulk", "tail", "mean"):
         ours = seconds(lambda name=name: d.ess(draws, method=name))  # type: ignore[misc]
         other = seconds(lambda name=name: theirs.ess(draws[..., 0], method=name)) if arviz else np.nan  # type: ignore[misc]
-        row(f"`ess`, {name}", f"{1e3 * ours:.0f}", f"{1e3 * other:.0f}", f"{other / ours:.1f}")
+        table.row(f"`ess`, {name}", f"{1e3 * ours:.0f}", f"{1e3 * other:.0f}", f"{other / ours:.1f}")
     ours = seconds(lambda: d.r_hat(draws))
     other = seconds(lambda: theirs.rhat(draws[..., 0])) if arviz else np.nan
-    row("`r_hat`", f"{1e3 * ours:.0f}", f"{1e3 * other:.0f}", f"{other / ours:.1f}")
+    table.row("`r_hat`", f"{1e3 * ours:.0f}", f"{1e3 * other:.0f}", f"{other / ours:.1f}")
     plane = np.random.default_rng(3).standard_normal((10, 100_000, 2))
     masses = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0).truth.cell_masses(EDGES, EDGES)
     points, others = plane[:, :1000], plane[0, -10_000:]
@@ -121,4 +125,4 @@ def main() -> None:
         "`mmd`, 10⁴ draws against 10⁴, 2-D": lambda: d.mmd(points, others, bandwidth=1.0),
         "`ksd`, 10⁴ draws, 2-D": lambda: d.ksd(points, TARGET),
     }.items():
-        row(name, f"{1e3 * seconds(call):.0f}", "", "")
+        table.row(name, f"{1e3 * seconds(call):.0f}", "", "")

@@ -1,18 +1,20 @@
 """Domains: reflected walks and a billiard in each; p-values of uniformity, drift of |p|², and speed beside no domain.
 
 The last points of walks of 50 steps from uniform starts, in cells of sector and distance to the edge, against fresh
-uniform points. The billiard is SGHMC of friction 10⁻⁴⁰ on a flat energy: straight flight, and walls.
+uniform points. The billiard is SGHMC of friction 10⁻⁴⁰ on a flat energy: straight flight, and walls. The second table
+counts points of r2SGLD outside the flower, by the flower's own formula r ≤ 2 (sin 5φ + 3) / 3.5, which knows nothing of
+polygons; points within 10⁻⁵ of the curve, where polygon and curve may differ, are judged by the polygon's distance.
 """
 
 import time
 
 import numpy as np
 
-from targets import domains
-from toolkit import Problem, Target, boundaries, sample, samplers
-
-from .markdown import head, row
-from .walks import clamping, flat_block, pvalue
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
+from benchmarks.walks import clamping, flat_block, pvalue
+from targets import constrained, domains, mixtures, shapes
+from toolkit import Problem, Target, boundaries, sample, samplers, stream
 
 FRICTIONLESS = 1e-40  # 1 − η is 1, and √(2η) 10⁻²⁰: what it adds to a momentum is lost in rounding
 
@@ -106,15 +108,36 @@ def speed(region, *, dim, n_chains=4096, n_steps=2000):
     return n_chains * n_steps / best
 
 
-def main() -> None:
-    """Print the table."""
-    free = {dim: speed(None, dim=dim) for dim in {region.dim for region in domains.catalogue()}}
-    head("domain", "dim", "volume", "walk: p", "clamped: p", "drift of p²", "bounces", "speed beside no domain")
-    for region in domains.catalogue():
-        if not np.isfinite(region.volume):
-            continue
+def count_outside(plan: Plan, n_steps: int) -> None:
+    """Chain-steps of r2SGLD with `reflect` that end outside the flower."""
+    shape = shapes.flower()
+    problem = constrained(mixtures.cosine25(), shape)
+    sampler = samplers.r2sgld(gradient_noise=0.05, energy_noise=0.05)
+    seen, outside, near, reflections, fallbacks = 0, 0, 0, 0, 0
+    for chunk in stream(problem, sampler, n_steps=n_steps, n_chains=2_000, seed=5, init=[0.0, 0.0], keep_replicas=True):
+        points = chunk.replica_draws.reshape(-1, 2)
+        gap = 2.0 * (np.sin(5.0 * np.arctan2(points[:, 1], points[:, 0])) + 3.0) / 3.5 - np.hypot(*points.T)
+        close = np.abs(gap) < 1e-5
+        outside += int((gap[~close] < 0).sum()) + int((shape.distance(points[close]) < 0).sum())
+        seen, near = seen + len(points), near + int(close.sum())
+        reflections, fallbacks = int(chunk.reflections.sum()), int(chunk.reflection_fallbacks.sum())
+    columns = ("chain-steps", "outside", "within 10⁻⁵ of the edge", "reflections", "fallbacks")
+    table = Table(plan.folder, "domains_outside", *columns)
+    table.row(f"{seen:,}", outside, f"{near:,}", f"{reflections:,}", fallbacks)
+
+
+def main(plan: Plan) -> None:
+    """Print both tables."""
+    regions = [one for one in domains.catalogue() if np.isfinite(one.volume)][: 2 if plan.is_small else None]
+    fewer = 100 if plan.is_small else 1
+    free = {dim: speed(None, dim=dim) for dim in {region.dim for region in regions}}
+    columns = ("dim", "volume", "walk: p", "clamped: p", "drift of p²", "bounces", "speed beside no domain")
+    table = Table(plan.folder, "domains", "domain", *columns)
+    for region in regions:
         n_chains = 50_000 if region.dim < 10 else 10_000
         uniform, clamped = (walk(region, n_chains=n_chains, clamped=c)[0] for c in (False, True))
-        drift, bounces = energy_drift(region, n_bounces=100_000 if region.dim < 10 else 10_000)
+        drift, bounces = energy_drift(region, n_bounces=(100_000 if region.dim < 10 else 10_000) // fewer)
         share = speed(region, dim=region.dim) / free[region.dim]
-        row(region.name, region.dim, float(region.volume), uniform, clamped, drift, f"{bounces:,}", float(share))
+        table.row(region.name, region.dim, float(region.volume), uniform, clamped, drift, f"{bounces:,}", float(share))
+    print()
+    count_outside(plan, 25_000 // fewer)

@@ -9,6 +9,8 @@ from unittest import mock
 import numpy as np
 from numba import njit
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table, mean_and_error
 from targets import constrained, mixtures, shapes
 from toolkit import Sampler, sample, samplers, tempering
 from toolkit._engine import driver, job
@@ -23,8 +25,7 @@ from toolkit.boundaries.convex import look_nowhere
 from toolkit.maths import elementary, special
 from toolkit.tempering import TEMPERS
 
-from .markdown import head, row
-from .sampler_laws import NORMAL, second_moment
+from .laws import NORMAL, second_moment
 
 Single = np.float32
 KEPT = ("contour", "continuous", "masses")  # parts of a state that stay float64
@@ -187,41 +188,44 @@ def starts(problem: Any, n_chains: int) -> Any:
     return problem.truth.independent_draws(n_chains, seed=1).astype(Single).astype(np.float64)
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the tables."""
-    head("function", "arguments", "largest error", "unit")
-    arguments = every_float32(97)
+    fewer = 50 if plan.is_small else 1
+    table = Table(plan.folder, "float32_functions", "function", "arguments", "largest error", "unit")
+    arguments = every_float32(97 * fewer)
     for function in FUNCTIONS:
         unit = "2⁻²⁴, absolute" if function.is_absolute else "ulp"
-        row(function.name, f"{function.low:g} … {function.high:g}", error_of(function, arguments), unit)
+        table.row(function.name, f"{function.low:g} … {function.high:g}", error_of(function, arguments), unit)
 
     print()
-    head("sampler", "relative distance from float64 after 1 step: median", "largest", "after 100: median", "largest")
+    columns = ("after 1 step: median", "largest", "after 100: median", "largest ")
+    table = Table(plan.folder, "float32_steps", "sampler: relative distance from float64", *columns)
     for name, (problem, sampler) in SAMPLERS.items():
-        options = {"n_steps": 100, "n_chains": 2000, "seed": 2, "init": starts(problem, 2000), "progress": False}
+        n = 2000 // fewer
+        options = {"n_steps": 100, "n_chains": n, "seed": 2, "init": starts(problem, n), "progress": False}
         runs = in_float32(problem, sampler, **options), sample(problem, sampler, **options)
         ours, theirs = (run.replica_draws[:, 0] for run in runs)
         apart = np.linalg.norm(ours - theirs, axis=2) / np.linalg.norm(theirs, axis=2)
-        row(name, *(float(f(apart[:, i])) for i in (0, -1) for f in (np.median, np.max)))
+        table.row(name, *(float(f(apart[:, i])) for i in (0, -1) for f in (np.median, np.max)))
 
     print()
-    head("law", "float32", "standard error", "theory", "off by, σ", "float64", "float32 − float64", "its error")
+    columns = ("float32", "standard error", "theory", "off by, σ", "float64", "float32 − float64", "its error")
+    table = Table(plan.folder, "float32_laws", "law", *columns)
     for h, temperature in ((0.1, 1.0), (0.5, 1.0), (0.1, 0.01), (0.1, 100.0)):
-        options = {"n_steps": 300, "burn_in": 299, "n_chains": 200_000, "seed": 3}
-        sampler = samplers.sgld(h, temperature=temperature)
-        compare(f"SGLD on N(0, 1), h = {h:g}, T = {temperature:g}: E x²", NORMAL, sampler,
-                temperature / (1.0 - 0.5 * h), options)  # fmt: skip
+        options = {"n_steps": 300, "burn_in": 299, "n_chains": 200_000 // fewer, "seed": 3}
+        law, name = temperature / (1.0 - 0.5 * h), f"SGLD on N(0, 1), h = {h:g}, T = {temperature:g}: E x²"
+        table.row(name, *compared(NORMAL, samplers.sgld(h, temperature=temperature), law, options))
     for name, (problem, sampler) in SAMPLERS.items():
-        options = {"n_steps": 3000, "burn_in": 500, "thin": 5, "n_chains": 2000, "seed": 4}
+        n = 2000 // fewer
+        options = {"n_steps": 3000, "burn_in": 500, "thin": 5, "n_chains": n, "seed": 4, "init": starts(problem, n)}
         law = float(problem.truth.covariance[0, 0] + problem.truth.mean[0] ** 2)
-        compare(f"{name}: E x₁²", problem, sampler, law, {**options, "init": starts(problem, 2000)})
+        table.row(f"{name}: E x₁²", *compared(problem, sampler, law, options))
 
 
-def compare(name: str, problem: Any, sampler: Sampler, law: float, options: dict[str, Any]) -> None:
-    """One row of the table of laws."""
+def compared(problem: Any, sampler: Sampler, law: float, options: dict[str, Any]) -> tuple[float, ...]:
+    """A row of the table of laws."""
     with twins_on_this_processor():
         ours = second_moment(problem, sampler, backend="cuda", dtype="float32", progress=False, **options)
     theirs = second_moment(problem, sampler, **options)
-    error, apart = (float(np.std(values, ddof=1) / np.sqrt(values.size)) for values in (ours, ours - theirs))
-    mean = float(ours.mean())
-    row(name, mean, error, law, (mean - law) / error, float(theirs.mean()), mean - float(theirs.mean()), apart)
+    (mean, error), (difference, its_error) = mean_and_error(ours), mean_and_error(ours - theirs)
+    return mean, error, law, (mean - law) / error, float(theirs.mean()), difference, its_error

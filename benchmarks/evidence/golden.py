@@ -1,6 +1,6 @@
 """Golden hashes of short runs: every constructor × target × number of chains × engine, to see that no bit changes.
 
-``python -m benchmarks.golden --write FILE`` writes one line a run (name, hash of all that the run computed);
+``python -m benchmarks evidence golden --write FILE`` writes one line a run (name, hash of all that the run computed);
 ``--compare FILE`` runs the same again and prints each line that differs, and exits with 1 where there is one.
 ``--fused`` runs the fused engine too (some 10 s each to compile, once). Names, as arguments, pick the lines that
 contain one of them. Starts are given, so defaults do not matter.
@@ -9,7 +9,6 @@ contain one of them. Starts are given, so defaults do not matter.
 import argparse
 import hashlib
 import inspect
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,8 +120,8 @@ def lines(wanted: list[str], fused: bool) -> Iterator[tuple[str, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write or compare; the number of lines that differ."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Write or compare; the exit status, 1 where a line differs."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks evidence golden", description=__doc__)
     parser.add_argument("--write", type=Path)
     parser.add_argument("--compare", type=Path)
     parser.add_argument("--fused", action="store_true")
@@ -138,8 +137,4 @@ def main(arguments: list[str]) -> int:
     for name in differ:
         print(f"{name}: {before.get(name, 'not there')} → {found[name]}")
     print(f"{len(found)} runs, {len(differ)} differ")
-    return len(differ)
-
-
-if __name__ == "__main__":
-    sys.exit(min(main(sys.argv[1:]), 1))
+    return int(bool(differ))

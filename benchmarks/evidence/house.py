@@ -1,19 +1,19 @@
 """Counts of the layout: files, lines, largest folders, circles of imports, long lists of arguments, public names.
 
-``python -m benchmarks.house`` prints them, to be held beside those of another commit; ``--names FILE`` writes the
-public names, one a line, and ``--lost FILE`` says which names in FILE there are no more, and exits with 1 if any are.
+``python -m benchmarks evidence house`` prints them, to be held beside those of another commit; ``--names FILE`` writes
+the public names, one a line, and ``--lost FILE`` says which names in FILE there are no more, and exits with 1 if any
+are.
 """
 
 import argparse
 import ast
 import importlib
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("toolkit", "sysid", "targets", "figures")
 FOLDERS = (*PACKAGES, "benchmarks", "tests")
 
@@ -98,12 +98,15 @@ def public_names() -> list[str]:
     return sorted(found)
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Print the counts; the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks evidence house", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     parser.add_argument("--names", type=Path, metavar="FILE")
     parser.add_argument("--lost", type=Path, metavar="FILE")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     names = public_names()
     if given.names is not None:
         given.names.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
@@ -126,7 +129,3 @@ def main() -> int:
     lost = sorted(set(given.lost.read_text(encoding="utf-8").split()) - set(names))
     print(f"lost since {given.lost}: {', '.join(lost) or 'none'}")
     return int(bool(lost))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 from targets import catalogue
 from toolkit import Target
-
-from .markdown import head, row
 
 Array = NDArray[np.float64]
 
@@ -92,13 +92,13 @@ def cell_pvalues(target: Target, draws: Array) -> tuple[float, float]:
     return float(right), float(wrong)
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the table."""
-    head(
-        "target", "dimension", "stated accuracy", "log Z off by", "cells off by, summed", "mean off by",
-        "mean of draws off by, σ", "χ² p of draws", "the same, one cell on",
+    table = Table(
+        plan.folder, "truth", "target", "dimension", "stated accuracy", "log Z off by", "cells off by, summed",
+        "mean off by", "mean of draws off by, σ", "χ² p of draws", "the same, one cell on",
     )  # fmt: skip
-    for target in catalogue():
+    for target in list(catalogue())[: 4 if plan.is_small else None]:
         truth = target.truth
         assert truth is not None
         draws = truth.independent_draws(DRAWS, seed=5)
@@ -113,4 +113,4 @@ def main() -> None:
         error = draws.std(axis=0) / np.sqrt(DRAWS)
         sigmas = float(np.abs((draws.mean(axis=0) - truth.mean) / error).max())
         pvalues = cell_pvalues(target, draws) if truth.accuracy < 1e-3 else ("–", "–")  # else its own errors show
-        row(target.name, target.dim, truth.accuracy, *off, sigmas, *pvalues)
+        table.row(target.name, target.dim, truth.accuracy, *off, sigmas, *pvalues)

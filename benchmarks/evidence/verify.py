@@ -6,13 +6,13 @@ Only checks of laws count; what is not judged is counted by itself.
 
 from typing import Any
 
+from benchmarks.faults import RIGHT, WRONG
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 from toolkit.problem.definition import as_problem
 from toolkit.samplers.sampler import Sampler
 from toolkit.verification.laws import check_laws
 from toolkit.verification.report import CHAINS, STEPS, setting_of
-
-from .faults import RIGHT, WRONG
-from .markdown import head, row
 
 SEEDS, FAULT_SEEDS = 200, 20
 
@@ -23,15 +23,17 @@ def outcomes(problem: Any, sampler: Sampler, seed: int, n_steps: int, n_chains: 
     return [verdict.passed for name, verdict in check_laws(setting) if name not in ("domain", "weights")]
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the tables."""
-    head("right sampler", "seeds", "checks judged", "not judged", "failed (false alarms)")
+    seeds, fault_seeds = (2, 1) if plan.is_small else (SEEDS, FAULT_SEEDS)
+    columns = ("right sampler", "seeds", "checks judged", "not judged", "failed (false alarms)")
+    table = Table(plan.folder, "verify", *columns)
     for name, (problem, sampler) in RIGHT.items():
         size = (20_000, 64) if sampler.is_weighted else (4_000, 64)
-        found = [outcome for seed in range(SEEDS) for outcome in outcomes(problem, sampler, seed, *size)]
-        row(name, SEEDS, len(found) - found.count(None), found.count(None), found.count(False))
+        found = [outcome for seed in range(seeds) for outcome in outcomes(problem, sampler, seed, *size)]
+        table.row(name, seeds, len(found) - found.count(None), found.count(None), found.count(False))
     print()
-    head("fault", "seeds", "found")
+    table = Table(plan.folder, "verify_faults", "fault", "seeds", "found")
     for name, (problem, sampler) in WRONG.items():
-        found = [False in outcomes(problem, sampler, seed, STEPS, CHAINS) for seed in range(FAULT_SEEDS)]
-        row(name, FAULT_SEEDS, sum(found))
+        found = [False in outcomes(problem, sampler, seed, STEPS, CHAINS) for seed in range(fault_seeds)]
+        table.row(name, fault_seeds, sum(found))

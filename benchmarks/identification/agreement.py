@@ -1,4 +1,4 @@
-"""Whether rivals compute our gradients, asked before they are timed."""
+"""Whether peers compute our gradients, asked before they are timed."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from benchmarks.peers.host import Peer, PeerError
 
-from . import identification_numpy as by_numpy
-from .identification_cases import Case
+from . import numpy_energies as by_numpy
+from .cases import Case
 
 Array = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ N_POINTS, AROUND = 5, 1e-3  # points, and how far about the start they are, in u
 
 
 class Checked(NamedTuple):
-    """A case, a step size, and the rivals whose gradients are ours; largest: difference; remarks: on the others."""
+    """A case, a step size, and the peers whose gradients are ours; largest: difference; remarks: on the others."""
 
     case: Case
     step_size: float
@@ -48,7 +48,7 @@ def off(ours: Array, theirs: Any) -> float:
 
 
 def checked(case: Case, peer: Peer | None) -> Checked:
-    """Compare all rivals' gradients of all data with ours, about the start."""
+    """Compare all peers' gradients of all data with ours, about the start."""
     start = case.problem.prepared.start
     points = start * (1.0 + AROUND * np.random.default_rng(0).standard_normal((N_POINTS, start.size)))
     ours = case.problem.target.evaluate(points)[1]

@@ -1,4 +1,4 @@
-"""What ``identification`` compares: energies of ours, and the numbers from which rivals make the same."""
+"""What ``gradients`` compares: energies of ours, and the numbers from which peers make the same."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +11,7 @@ from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from sysid.libraries import polynomial
 
-from . import identification_numpy as by_numpy
+from . import numpy_energies as by_numpy
 
 SD, STEPS = 0.1, 10  # of a trajectory's data; steps from one datum to the next
 ENDS = {"lorenz": 1.0, "lotka_volterra": 10.0}
@@ -21,9 +21,9 @@ CHAINS = (1, 64, 1000)
 
 
 class Case(NamedTuple):
-    """An energy of ours, and the same of rivals by name: NumPy's energy and numbers; peers', each perhaps several.
+    """An energy of ours, and the same of peers by name, each perhaps several; numpy: of NumPy, its energy and numbers.
 
-    generators: JAX's, and whether normals of many steps are drawn at once; the faster way is the rival.
+    generators: JAX's, and whether normals of many steps are drawn at once; the faster way counts.
     """
 
     likelihood: str
@@ -41,7 +41,7 @@ MANY_DRAWS: dict[str, Any] = {"generators": ("threefry2x32", "unsafe_rbg"), "cha
 
 
 def of_velocities(name: str) -> Iterator[Case]:
-    """Exact velocities, as in the r2SGLD paper; rivals' equations are written out in ``identification_numpy``."""
+    """Exact velocities, as in the r2SGLD paper; peers' equations are written out in ``numpy_energies``."""
     system, data = systems.catalogue()[name], data_of(name)
     problem = identify(data, system, likelihood=likelihoods.derivative(noise="mean"))
     features, known = by_numpy.EQUATIONS[name](data.values)

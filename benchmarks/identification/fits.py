@@ -1,4 +1,4 @@
-"""What a fit takes: data to draws from a posterior of ours, beside data to coefficients of PySINDy's, on one core.
+"""Fits: seconds from data to draws from a posterior of ours, beside data to coefficients of PySINDy's, on one core.
 
 Lorenz, 10 time units in steps of 0.002, all 30 coefficients of its quadratic terms free, errors ‖Ξ̂ − Ξ‖ / ‖Ξ‖.
 PySINDy's fits give coefficients alone, with one threshold that was told to them; ours draws and their intervals.
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers.host import Peer, PeerError
-from benchmarks.rounds import interleaved, wall
-from benchmarks.tables import Table, ratio_cells
+from benchmarks.peers.host import Peer, PeerError, opened
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.rounds import interleaved, one_core, wall
+from benchmarks.runner.tables import Table, ratio_cells
 from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from sysid.data.series import Series
@@ -20,20 +21,10 @@ from sysid.libraries import polynomial
 from sysid.sparsity import natural_scales, sparse_posterior, sparse_prior
 from toolkit import sample, samplers
 
-from .plan import Plan
-
 Array = NDArray[np.float64]
 
 THRESHOLD = 0.1
 TRUE = {"x": (-10, 28, 0), "y": (10, -1, 0), "z": (0, 0, -8 / 3), "xz": (0, -1, 0), "xy": (0, 0, 1)}
-
-
-def opened(module: str, core: int) -> tuple[Peer | None, str]:
-    """A peer's process on a core, or why there is none."""
-    try:
-        return Peer(module, core), ""
-    except PeerError as error:
-        return None, f"\n{error}"
 
 
 def error(coefficients: Any) -> float:
@@ -99,19 +90,20 @@ def row_of(data: Series, ours: str, theirs: str, peer: Peer | None, rounds: int)
     return times, spread, float(np.median(seen["ours"])), f"{n_draws} by {kind}", found, *other, remark
 
 
-def main(plan: Plan, core: int) -> None:
+def main(plan: Plan) -> None:
     """Print the table."""
-    print(f"\n{__doc__}")
-    table = Table(
-        plan.folder, "identification_fits", "noise", "ours", "PySINDy's", "× PySINDy", "spread", "ours, s", "draws",
-        "error", "PySINDy, s", "its error", "remark",
-    )  # fmt: skip
-    peer, absent = opened("pysindy_runs", core)
-    times = np.linspace(0.0, 10.0, 1001 if plan.is_small else 5001)
-    for noise in (0.01, 0.05):
-        data = simulate(systems.lorenz(), times, noise=noise, seed=1)
-        for ours, theirs in PAIRS[-1:] if plan.is_small else PAIRS:
-            table.row(f"{noise:.0%}", ours, theirs, *row_of(data, ours, theirs, peer, min(plan.rounds, 3)))
-    if peer:
-        peer.close()
-    print(absent)
+    with one_core() as core:
+        table = Table(
+            plan.folder, "identification_fits", "noise", "ours", "PySINDy's", "× PySINDy", "spread", "ours, s", "draws",
+            "error", "PySINDy, s", "its error", "remark",
+        )  # fmt: skip
+        peer, absent = opened("pysindy_runs", core)
+        times = np.linspace(0.0, 10.0, 1001 if plan.is_small else 5001)
+        for noise in (0.01, 0.05):
+            data = simulate(systems.lorenz(), times, noise=noise, seed=1)
+            for ours, theirs in PAIRS[-1:] if plan.is_small else PAIRS:
+                table.row(f"{noise:.0%}", ours, theirs, *row_of(data, ours, theirs, peer, min(plan.rounds, 3)))
+        if peer:
+            peer.close()
+        if absent:
+            print(f"\n{absent}")

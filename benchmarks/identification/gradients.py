@@ -1,4 +1,4 @@
-"""Identification: gradients per second of the three likelihoods on one core, and what a fit takes beside PySINDy's.
+"""Gradients per second of the three likelihoods on one core, beside NumPy, SciPy, JAX and diffrax.
 
 A gradient is a step of SGLD, random numbers and all, of every chain. "All data": least squares, and the weak form, are
 kept as normal equations, by us and by all others. "Windows": 4,096 of the data, neighbours in a random order, whose
@@ -7,7 +7,7 @@ Trajectories: 200 steps of order 5 (Dormand & Prince), parameters and initial st
 sensitivities (LSODA, tolerance 1e-9), JAX a scan of the same steps, diffrax its ``Dopri5`` with constant steps, both
 by forward derivatives, which are faster than backward ones here. Before anything is timed all must give our gradient of
 all data to 1e-6 of its largest entry, and 500 or more of JAX's chains must spread from a quadratic's minimum as SGLD's
-do; a rival that fails has no cells, and the remark says so.
+do; a peer that fails has no cells, and the remark says so.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.host import Peer, PeerError
-from benchmarks.rounds import interleaved, steps_for, wall
-from benchmarks.tables import Table, ratio_cells
+from benchmarks.peers.host import Peer, PeerError, opened
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.rounds import interleaved, one_core, steps_for, wall
+from benchmarks.runner.tables import Table, ratio_cells
 from toolkit import sample, samplers
 
-from . import identification_fits as fits
-from . import identification_numpy as by_numpy
-from .chain_cases import one_core
-from .identification_agreement import Checked, check_squares, checked, plain
-from .identification_cases import cases
-from .identification_fits import opened
-from .plan import Plan
+from . import numpy_energies as by_numpy
+from .agreement import Checked, check_squares, checked, plain
+from .cases import cases
 
 Rate = Callable[[], float]
 
 MOST_ROUNDS = 3
-RIVALS = ("NumPy", "JAX", "diffrax")
+PEERS = ("NumPy", "JAX", "diffrax")
 
 
 class Rates:
@@ -108,19 +105,19 @@ def row_of(rates: Rates, found: Checked, chains: int) -> tuple[Any, ...]:
         except PeerError as error:
             remarks.append(f"{name}: {error}")
     seen = interleaved(min(rates.plan.rounds, MOST_ROUNDS), timed)
-    pairs = [ratio_cells(seen["ours"], seen[name]) if name in seen else ("–", "–") for name in RIVALS]
-    absolute = [f"{np.median(seen[name]) / 1e3:.4g}" if name in seen else "–" for name in ("ours", *RIVALS)]
+    pairs = [ratio_cells(seen["ours"], seen[name]) if name in seen else ("–", "–") for name in PEERS]
+    absolute = [f"{np.median(seen[name]) / 1e3:.4g}" if name in seen else "–" for name in ("ours", *PEERS)]
     case = found.case
     cells = [case.likelihood, case.system, case.data, chains, *(p[0] for p in pairs), *(p[1] for p in pairs)]
     return (*cells, *absolute, f"{found.largest:.0e}", "; ".join(remarks))
 
 
 def main(plan: Plan) -> None:
-    """Print both tables."""
-    columns = [f"{name}, 10³/s" for name in ("ours", *RIVALS)]
-    spreads = [f"spread of × {name}" for name in RIVALS]
+    """Print the table."""
+    columns = [f"{name}, 10³/s" for name in ("ours", *PEERS)]
+    spreads = [f"spread of × {name}" for name in PEERS]
     table = Table(
-        plan.folder, "identification", "likelihood", "system", "data", "chains", *(f"× {name}" for name in RIVALS),
+        plan.folder, "identification", "likelihood", "system", "data", "chains", *(f"× {name}" for name in PEERS),
         *spreads, *columns, "largest difference of gradients", "remark",
     )  # fmt: skip
     with one_core() as core:
@@ -132,5 +129,5 @@ def main(plan: Plan) -> None:
                 table.row(*row_of(rates, found, chains))
         if peer:
             peer.close()
-        print(absent)
-        fits.main(plan, core)
+        if absent:
+            print(f"\n{absent}")

@@ -1,4 +1,4 @@
-"""The energies of ``identification`` as one would write them in NumPy, with all chains at once, and in SciPy.
+"""The energies of ``gradients`` as one would write them in NumPy, with all chains at once, and in SciPy.
 
 Each is a pair: (points (chain, q), rng) → gradients (chain, q), of a minibatch where there is one, and (points) →
 gradients of all data.
@@ -56,11 +56,16 @@ def quadratic(precision: Array, pull: Array) -> tuple[Gradient, Exact]:
     return lambda x, rng: x @ precision - pull, lambda x: x @ precision - pull
 
 
-def windows(features: Array, rest: Array, batch_size: int) -> tuple[Gradient, Exact]:
-    """Neighbours in a random order, whose normal equations are tabulated."""
+def window_table(features: Array, rest: Array, batch_size: int) -> Array:
+    """Normal equations (n, q q + q) of every window of ``batch_size`` of the data in a random order, round the end."""
     rows = normal_rows(features, rest)[np.random.default_rng(0).permutation(len(rest))]
     sums = np.concatenate([np.zeros_like(rows[:1]), np.cumsum(np.concatenate([rows, rows]), axis=0)])
-    table = (sums[batch_size : batch_size + len(rows)] - sums[: len(rows)]) / batch_size
+    return np.asarray((sums[batch_size : batch_size + len(rows)] - sums[: len(rows)]) / batch_size)
+
+
+def windows(features: Array, rest: Array, batch_size: int) -> tuple[Gradient, Exact]:
+    """Neighbours in a random order, whose normal equations are tabulated."""
+    table = window_table(features, rest, batch_size)
     whole = table.mean(axis=0)
     return (
         lambda x, rng: solved(table[rng.integers(0, len(table), len(x))], x),

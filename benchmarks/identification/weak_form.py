@@ -11,13 +11,13 @@ import time
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 from sysid.compare import compare_pysindy
 from sysid.data.series import Series
 from sysid.libraries import polynomial
 from sysid.likelihoods.weak_form import weak
 from sysid.sparsity import natural_scales, sparse_posterior, sparse_prior
-
-from .markdown import head, row
 
 STATES = ("x", "y", "z")
 TIMES = np.linspace(0.0, 10.0, 5001)
@@ -69,32 +69,33 @@ def one(series: Series, target: np.ndarray) -> list[float]:
     return [error, right, inside[there].mean(), free.mean(), apart @ precision @ apart / len(mean), seconds]
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print both tables."""
     states, target = clean(), truth().T.ravel()
-    head(
-        "noise", "draws", "median error", "90 %", "terms right", "inside 90 %: terms there", "all free", "seconds each"
-    )
-    for level, draws in LEVELS.items():
+    columns = ("median error", "90 %", "terms right", "inside 90 %: terms there", "all free", "seconds each")
+    table = Table(plan.folder, "weak_form", "noise", "draws", *columns)
+    levels = {0.01: 2} if plan.is_small else LEVELS
+    for level, draws in levels.items():
         results = np.array([one(noisy(states, level, draw), target) for draw in range(draws)])
         means = results.mean(axis=0)
         worse = np.quantile(results[:, 0], 0.9)
         shares = [f"{share:.1%}" for share in means[1:4]]
-        row(f"{level:.0%}", draws, float(np.median(results[:, 0])), float(worse), *shares, float(means[5]))
+        table.row(f"{level:.0%}", draws, float(np.median(results[:, 0])), float(worse), *shares, float(means[5]))
     if importlib.util.find_spec("pysindy") is None:
         print("\nPySINDy is not installed (extra compare)")
         return
-    print(f"\nOver the first {DRAWS_OF_PYSINDY} draws, medians:\n")
-    head("noise", "method", "error", "terms right", "inside 90 %", "seconds")
-    for level in LEVELS:
-        tables = [
-            compare_pysindy(noisy(states, level, draw), truth=truth(), methods=METHODS)
-            for draw in range(DRAWS_OF_PYSINDY)
+    n_draws = 1 if plan.is_small else DRAWS_OF_PYSINDY
+    print(f"\nOver the first {n_draws} draws, medians:\n")
+    columns = ("noise", "method", "error", "terms right", "inside 90 %", "seconds")
+    table = Table(plan.folder, "weak_form_pysindy", *columns)
+    for level in levels:
+        compared = [
+            compare_pysindy(noisy(states, level, draw), truth=truth(), methods=METHODS) for draw in range(n_draws)
         ]
-        for k, method in enumerate(tables[0].rows):
-            error = float(np.median([table.error(table.rows[k]) for table in tables]))
-            right = sum(table.is_right(table.rows[k]) for table in tables)
-            inside = float(np.mean([table.covered(table.rows[k]) for table in tables]))
-            seconds = float(np.mean([table.rows[k].seconds for table in tables]))
+        for k, method in enumerate(compared[0].rows):
+            error = float(np.median([one.error(one.rows[k]) for one in compared]))
+            right = sum(one.is_right(one.rows[k]) for one in compared)
+            inside = float(np.mean([one.covered(one.rows[k]) for one in compared]))
+            seconds = float(np.mean([one.rows[k].seconds for one in compared]))
             share = "–" if np.isnan(inside) else f"{inside:.0%}"
-            row(f"{level:.0%}", method.method, error, f"{right} of {len(tables)}", share, seconds)
+            table.row(f"{level:.0%}", method.method, error, f"{right} of {len(compared)}", share, seconds)

@@ -1,14 +1,14 @@
-"""Which sampler to use when: the best of `quality`'s rows for each kind of problem, by what its draws are worth."""
+"""Which sampler to use when: the best of ``comparison``'s rows for each kind of problem, by what draws are worth."""
 
 import math
 import statistics
 
-from benchmarks.tables import Table
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 
-from .plan import Plan
-from .quality_nuts import NUTS
-from .quality_problems import CASES
-from .quality_runs import Measured
+from .nuts import NUTS
+from .problems import CASES
+from .runs import Measured
 
 LEAST = 1e-6  # share of the best that a sampler is counted with where its draws are worth nothing
 AS_GOOD = 0.8  # share of the best from which on a sampler is named beside it: less is within the noise of the seeds

@@ -13,26 +13,25 @@ lanes (chains × replicas), started within 0.1 standard deviations of the origin
 draw in four is taken in where a step is one gradient. "– × exchange" is the move under non-reversible parallel
 tempering. NUTS: BlackJAX, 4 chains, 1,000 steps of window adaptation; it has no walls and needs exact gradients.
 
-Settings are in `quality_settings`, found by the same effort for each of our samplers (`quality_search`, 16 short runs
+Settings are in ``settings``, found by the same effort for each of our samplers (``search``, 16 short runs
 of a seed that the table has not) and, without a Metropolis test, with step sizes ∝ n^(−1/3) beyond the n they were
 found for. "× NUTS" is no equal fight: the search is not charged to ours, while NUTS finds its own settings, pays for
-that, and is one rival to many.
+that, and is one sampler against many.
 """
 
-import os
 import statistics
-from typing import Any
 
-from benchmarks.peers.host import Peer, PeerError
-from benchmarks.tables import Table
+from benchmarks.peers.host import Peer, opened
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.rounds import one_core
+from benchmarks.runner.tables import Table
 
-from .plan import Plan
-from .quality_advice import print_advice
-from .quality_nuts import NUTS, nuts_runs
-from .quality_problems import CASES, Case
-from .quality_runs import Measured, measure
-from .quality_samplers import FAMILIES, Values
-from .quality_settings import SETTINGS
+from .advice import print_advice
+from .nuts import NUTS, nuts_runs
+from .problems import CASES, Case
+from .runs import Measured, measure
+from .samplers import FAMILIES, Values
+from .settings import SETTINGS
 
 BUDGETS = (100_000, 1_000_000, 10_000_000)
 MIDDLE = 1_000_000  # of which ratios are
@@ -87,7 +86,7 @@ def over(ours: float, others: float | None) -> str:
 def cells(case: Case, results: Results, budgets: tuple[int, ...], nuts: Results, settings: str) -> list[str]:
     """A row without its names."""
     middle = middle_of(results)
-    rival = middle_of(nuts) if nuts else None
+    other = middle_of(nuts) if nuts else None
     medians = [statistics.median(run.error for run in results[b]) if b in results else None for b in budgets]
     worth = sorted(worths(case, middle))
     values = [f"{error:.3g}" if error is not None else "–" for error in medians]
@@ -95,8 +94,8 @@ def cells(case: Case, results: Results, budgets: tuple[int, ...], nuts: Results,
     padding = ["–"] * (len(BUDGETS) - len(budgets))
     return [
         f"{per_gradient(case, middle):.3g}",
-        over(per_gradient(case, middle), per_gradient(case, rival) if rival else None),
-        over(per_second(case, middle), per_second(case, rival) if rival else None),
+        over(per_gradient(case, middle), per_gradient(case, other) if other else None),
+        over(per_second(case, middle), per_second(case, other) if other else None),
         f"{worth[0]:.3g} – {worth[-1]:.3g}", *values, *padding, *draws, *padding,
         f"{statistics.median(run.seconds for run in middle):.3g}", f"{per_second(case, middle) / 1e3:.3g}", settings,
     ]  # fmt: skip
@@ -156,19 +155,13 @@ def main(plan: Plan) -> None:
     print(__doc__.split("\n", 2)[2])
     chosen = ("cosine25", "linear regression") if plan.is_small else tuple(CASES)
     table = Table(plan.folder, "quality", *COLUMNS)
-    kept: Any = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    peer = None
+    peer, absent = opened("nuts_runs")
+    if absent:
+        print(f"no NUTS: {absent}")
     try:
-        peer = Peer("nuts_runs")
-    except PeerError as error:
-        print(f"no NUTS: {error}")
-    try:
-        if kept:
-            os.sched_setaffinity(0, {min(kept)})
-        measured = {name: rows(name, CASES[name], peer, plan, table) for name in chosen}
-        print_advice(plan, measured, untuned(plan))
+        with one_core():
+            measured = {name: rows(name, CASES[name], peer, plan, table) for name in chosen}
+            print_advice(plan, measured, untuned(plan))
     finally:
-        if kept:
-            os.sched_setaffinity(0, kept)
         if peer is not None:
             peer.close()

@@ -1,4 +1,4 @@
-"""NUTS of the peers' environment on a problem of `quality`."""
+"""NUTS of the peers' environment on a problem."""
 
 import math
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 
 from benchmarks.peers.host import Peer, PeerError
 
-from .quality_problems import Case, heart
-from .quality_runs import Measured
+from .problems import Case, heart
+from .runs import Measured
 
 NUTS = "NUTS"
 SAME = 1e-8  # nats by which energies may differ, but for a constant

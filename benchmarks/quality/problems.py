@@ -1,4 +1,4 @@
-"""What `quality` samples: problems that stand for kinds, and how far a run's draws are from their truth."""
+"""What is sampled: problems that stand for kinds, and how far a run's draws are from their truth."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One run of `quality`: so many gradient evaluations of a sampler on a problem, and the error of its draws."""
+"""One run: so many gradient evaluations of a sampler on a problem, and the error of its draws."""
 
 import time
 import warnings
@@ -10,8 +10,8 @@ from toolkit import DivergenceError, sample
 from toolkit.errors import ContourWarning
 from toolkit.tempering import ContinuousTempering
 
-from .quality_problems import Case
-from .quality_samplers import FAMILIES, LANES, Values
+from .problems import Case
+from .samplers import FAMILIES, LANES, Values
 
 BURN_IN = 10  # a part in so many of the steps
 THIN = 4  # where a step is one gradient evaluation, after which little has changed

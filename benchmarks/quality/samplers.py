@@ -1,4 +1,4 @@
-"""The samplers of `quality`: each a family over a few knobs, whose settings `quality_search` finds for a problem."""
+"""The samplers: each a family over a few knobs, whose settings ``search`` finds for a problem."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from toolkit import boundaries, dynamics, samplers, tempering
 from toolkit.ladders import geometric_ladder
 from toolkit.samplers.sampler import Sampler
 
-from .quality_problems import Case
+from .problems import Case
 
 LANES = 64  # chains × replicas of a run
 

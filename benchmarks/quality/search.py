@@ -1,4 +1,4 @@
-"""Settings of `quality`, found anew: ``python -m benchmarks.side_by_side.quality_search [problem …]``.
+"""Settings of the samplers, found anew: ``python -m benchmarks quality search [PROBLEM …]``.
 
 Every sampler gets the same effort on a problem: ``TRIALS`` runs of as many gradient evaluations as the case says, all
 with one seed that the table does not use. One knob after the other is multiplied and divided by its factor, the better
@@ -6,6 +6,7 @@ is kept, and factors shrink to their roots where nothing is better. Where the fi
 step size) is lowered until they do not.
 """
 
+import argparse
 import json
 import sys
 import textwrap
@@ -13,9 +14,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .quality_problems import CASES, Case
-from .quality_runs import measure
-from .quality_samplers import FAMILIES, Knob, Values
+from .problems import CASES, Case
+from .runs import measure
+from .samplers import FAMILIES, Knob, Values
 
 TRIALS, SEED = 16, 77
 
@@ -65,16 +66,21 @@ def found(case: Case, family: str) -> Values:
 
 
 def block(name: str, settings: dict[str, tuple[float, ...]]) -> str:
-    """A problem's entry in ``quality_settings``."""
+    """A problem's entry in ``settings``."""
     entries = (f"{json.dumps(family, ensure_ascii=False)}: {values}," for family, values in settings.items())
     words = " ".join(entry.replace(" ", "~") for entry in entries)
     lines = textwrap.fill(words, 110, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False)
     return f'    "{name}": {{\n' + lines.replace("~", " ") + "\n    },"
 
 
-def main(names: list[str]) -> None:
-    """Print the entries of ``quality_settings``; a sampler that refuses a problem, or diverges on it, is left out."""
-    for name in names or CASES:
+def main(arguments: list[str]) -> None:
+    """Print the entries of ``settings``; a sampler that refuses a problem, or diverges on it, is left out."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks quality search", description=__doc__)
+    parser.add_argument("problems", nargs="*", metavar="PROBLEM", help=f"of {', '.join(CASES)}; none: all")
+    given = parser.parse_args(arguments)
+    if unknown := sorted(set(given.problems) - set(CASES)):
+        parser.error(f"problems must be of {', '.join(CASES)}, got {unknown}")
+    for name in given.problems or CASES:
         settings = {}
         for family in FAMILIES:
             try:
@@ -82,7 +88,3 @@ def main(names: list[str]) -> None:
             except (TypeError, ValueError) as error:
                 print(f"{name}, {family}: {error}", file=sys.stderr)
         print(block(name, settings), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Settings of the samplers of `quality`, as `quality_search` found them: values of each family's knobs, by problem.
+"""Settings of the samplers as ``search`` found them: values of each family's knobs, by problem.
 
 Every entry cost the same: 16 runs of 200,000 gradient evaluations (50,000 for the regression by minibatches), seed 77.
 """

@@ -1,4 +1,4 @@
-"""Ratios that fell since the committed tables: ``python -m benchmarks.side_by_side.compare [new] [committed]``.
+"""Ratios that fell since the committed tables: ``python -m benchmarks compare [new] [committed]``.
 
 A column whose name begins with "×" is a ratio, the larger the better; the columns before the first of these name the
 row. A ratio is flagged that is less than 85 % of the committed one, and a row that is gone. Exit status 1 where
@@ -6,10 +6,9 @@ anything is flagged.
 """
 
 import csv
-import sys
 from pathlib import Path
 
-NEW = Path("benchmarks/out/side_by_side")
+NEW = Path("benchmarks/out/bench")
 COMMITTED = Path("benchmarks/measured")
 KEPT = 0.85  # of a ratio
 MARK = "×"
@@ -69,7 +68,3 @@ def main(arguments: list[str]) -> int:
     print(f"{compared} ratios compared with {committed}, {len(flagged)} flagged")
     print("\n".join(flagged))
     return int(bool(flagged))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,8 +1,10 @@
-"""Runs that are timed: how long they are, and rounds in which all that is compared runs once."""
+"""Runs that are timed: how long they are, on which core, and rounds in which all that is compared runs once."""
 
 import math
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 def wall(call: Callable[[], object]) -> float:
@@ -37,3 +39,18 @@ def steps_for(took: Callable[[int], float], seconds: float, most: int, first: in
         more = min(16.0, max(2.0, 0.8 * seconds / max(last, 1e-6)))
         n_steps = min(most, unit * math.ceil(n_steps * more / unit))
     return n_steps
+
+
+@contextmanager
+def one_core() -> Iterator[int]:
+    """Bind this process to one core, whose number it gives, till the end."""
+    if not hasattr(os, "sched_getaffinity"):
+        yield 0
+        return
+    before = os.sched_getaffinity(0)
+    core = min(before)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield core
+    finally:
+        os.sched_setaffinity(0, before)

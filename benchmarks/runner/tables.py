@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .markdown import head_lines, line
-
 
 class Table:
-    """A table that grows; ``folder`` None: on the screen alone."""
+    """A table that grows; ``folder`` None: on the screen alone. Floats are shown with four significant digits."""
 
     def __init__(self, folder: Path | None, name: str, *columns: str) -> None:
         self._folder, self._name = folder, name
-        self._write(head_lines(columns), columns, "w")
+        self._write(line(columns) + "\n|" + " --- |" * len(columns), columns, "w")
 
     def row(self, *cells: Any) -> None:
         """One line."""
@@ -32,6 +30,11 @@ class Table:
                 csv.writer(file).writerow(cells)
 
 
+def line(cells: Sequence[Any]) -> str:
+    """One line of Markdown."""
+    return "| " + " | ".join(f"{c:.4g}" if isinstance(c, float) else str(c) for c in cells) + " |"
+
+
 def ratio_cells(ours: Sequence[float], others: Sequence[float]) -> tuple[str, str]:
     """Median of the ratios of interleaved rounds, and the smallest and largest; dashes where one is missing."""
     if not ours or not others:
@@ -43,3 +46,8 @@ def ratio_cells(ours: Sequence[float], others: Sequence[float]) -> tuple[str, st
 def rate_cell(rates: Sequence[float]) -> str:
     """Median of chain-steps per second, in 10⁶."""
     return f"{np.median(rates) / 1e6:.4g}" if len(rates) else "–"
+
+
+def mean_and_error(values: Any) -> tuple[float, float]:
+    """Mean of independent values, and its standard error."""
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(np.size(values)))

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 from targets import mixtures
 from toolkit import Layout, sample, samplers
 from toolkit._output.storage.checkpoint import Checkpoint
 from toolkit.ladders import geometric_ladder
-
-from .markdown import head, row
 
 TEN = geometric_ladder(1.0, 10.0, 10)
 CASES: list[tuple[str, Any, dict[str, Any]]] = [
@@ -50,11 +50,12 @@ def timed_saves(call: Callable[[], Any]) -> list[float]:
     return seconds
 
 
-def main() -> None:
-    """Print the tables."""
+def main(plan: Plan) -> None:
+    """Print the table."""
     target = mixtures.cosine25()
-    head("run", "state, bytes", "journal, bytes a save", "saves", "seconds a save", "share at 60 s, %", "at 1 s, %")
-    for name, sampler, arguments in CASES:
+    columns = ("state, bytes", "journal, bytes a save", "saves", "seconds a save", "share at 60 s, %", "at 1 s, %")
+    table = Table(plan.folder, "checkpoint", "run", *columns)
+    for name, sampler, arguments in CASES[: 1 if plan.is_small else None]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "run.ckpt"
             given = {
@@ -69,4 +70,4 @@ def main() -> None:
             journal = path.with_name("run.ckpt.draws").stat().st_size / len(seconds)
             typical = statistics.median(seconds)
             shares = [100.0 * typical / (every + typical) for every in (60.0, 1.0)]
-            row(name, f"{path.stat().st_size:,}", f"{journal:,.0f}", len(seconds), typical, *shares)
+            table.row(name, f"{path.stat().st_size:,}", f"{journal:,.0f}", len(seconds), typical, *shares)

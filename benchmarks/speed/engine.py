@@ -13,15 +13,15 @@ takes some 10 s to compile where it is not on disk yet.
 import statistics
 from collections.abc import Callable, Sequence
 
+from benchmarks.ceilings import CEILINGS
 from benchmarks.peers.host import Peer, PeerError
-from benchmarks.rounds import interleaved, processor_seconds, steps_for
-from benchmarks.tables import Table, rate_cell, ratio_cells
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.rounds import interleaved, one_core, processor_seconds, steps_for
+from benchmarks.runner.tables import Table, rate_cell, ratio_cells
 from toolkit import Layout, Sampler
 
-from .chain_cases import SAMPLERS, TARGETS, one_core, our_seconds, scalar_seconds
-from .fused import FUSED
-from .plan import Plan
-from .rivals import Best, Peers, Timed
+from .chain_cases import SAMPLERS, TARGETS, our_seconds, scalar_seconds
+from .peer_chains import Best, PeerChains, Timed
 
 CHAINS = (1, 64, 1000, 10_000)
 FUSED_CHAINS = (1, 64)
@@ -61,7 +61,7 @@ def our_rate(target: str, sampler: Sampler, n_chains: int, seconds: float, fused
 
 
 def rates(
-    plan: Plan, peers: Peers, name: str, sampler: Sampler, target: str, n_chains: int
+    plan: Plan, peers: PeerChains, name: str, sampler: Sampler, target: str, n_chains: int
 ) -> tuple[dict[str, list[float]], Best | str]:
     """Rates of a row's rounds, and its best peer."""
     seconds, work = plan.seconds / 3.0, n_chains * sampler.n_replicas
@@ -75,7 +75,7 @@ def rates(
     if scalar := scalar_seconds(name, target):
         few = min(n_chains, 64)
         calls["scalar"] = timed(lambda n: scalar(few, n), 0.6 * seconds, few * sampler.n_replicas)
-    if by_hand := FUSED.get((name, target)):
+    if by_hand := CEILINGS.get((name, target)):
         calls["ceiling"] = timed(lambda n: processor_seconds(lambda: by_hand(n_chains, n)), seconds, work)
     return interleaved(min(plan.rounds, MOST_ROUNDS), calls), best
 
@@ -83,7 +83,7 @@ def rates(
 def main(plan: Plan) -> None:
     """Print the tables."""
     with one_core() as core:
-        peers = Peers(core, plan.seconds / 3.0, plan.is_small)
+        peers = PeerChains(core, plan.seconds / 3.0, plan.is_small)
         try:
             sampler_table(plan, peers)
             ensemble_table(plan, core)
@@ -91,7 +91,7 @@ def main(plan: Plan) -> None:
             peers.close()
 
 
-def sampler_table(plan: Plan, peers: Peers) -> None:
+def sampler_table(plan: Plan, peers: PeerChains) -> None:
     """Every sampler on both targets."""
     table = Table(
         plan.folder, "engine", "sampler", "target", "chains", *COMPARED, "spread, peer", "spread, scalar",

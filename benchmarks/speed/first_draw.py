@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.peers.install import PYTHON
-from benchmarks.rounds import interleaved
-from benchmarks.tables import Table, ratio_cells
-
-from .plan import Plan
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.rounds import interleaved
+from benchmarks.runner.tables import Table, ratio_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(__file__).with_name("first_draw_ours.py")

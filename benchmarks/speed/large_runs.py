@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .markdown import head, row
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 
 BEGIN = """
 import resource, sys, time
@@ -69,12 +70,13 @@ CASES = [
 ]
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the table."""
-    head("case", "replica-steps of the last", "seconds", "10⁶ per second", "peak MiB", "at")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-    for name, script, where in CASES:
+    columns = ("case", "replica-steps of the last", "seconds", "10⁶ per second", "peak MiB", "at")
+    table = Table(plan.folder, "large_runs", *columns)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    for name, script, where in CASES[-1:] if plan.is_small else CASES:
         command = [sys.executable, "-c", BEGIN + script]
         said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         steps, seconds, *peaks = (float(word) for word in said.split(";"))
-        row(name, f"{steps:.0e}", seconds, steps / seconds / 1e6, ", ".join(f"{p:.0f}" for p in peaks), where)
+        table.row(name, f"{steps:.0e}", seconds, steps / seconds / 1e6, ", ".join(f"{p:.0f}" for p in peaks), where)

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.peers.install import PYTHON
-from benchmarks.tables import Table
-
-from .plan import Plan
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(__file__).with_name("memory_ours.py")

@@ -1,24 +1,25 @@
 """One chain: processor seconds for 10⁶ steps (--small: 12,800) of 1 to 16 chains, beside others; and block widths.
 
 All are bound to one core; draws are kept in memory, or not. A step of one chain waits for the one before, so vectors
-help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Rivals run a tenth of the
+help only where there are lanes: in chains, replicas, and steps whose noise is drawn ahead. Peers run a tenth of the
 steps, with more chains a fiftieth, ours then a twentieth, and seconds are multiplied. "Fused" is ours with
 ``Layout(fused=True)``. The peers are those of the table "engine", right draws alone. The second table is the rate by
-lanes in a block (``Layout(lanes=…)``), relative to the default.
+lanes in a block (``Layout(lanes=…)``), relative to the default; the third has two replicas side by side on the lanes of
+one block, beside the same in blocks of half that width, which is what a loop for each replica would cost.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from benchmarks.peers.host import PeerError, PeerRun
-from benchmarks.rounds import interleaved
-from benchmarks.tables import Table, ratio_cells
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.rounds import interleaved, one_core
+from benchmarks.runner.tables import Table, ratio_cells
 from toolkit import Layout
 from toolkit._engine.state import USUAL_LANES
 
-from .chain_cases import RIVALS, SAMPLERS, TARGETS, Rival, one_core, our_seconds, scalar_seconds
-from .plan import Plan
-from .rivals import Peers, Timed
+from .chain_cases import PEERS, SAMPLERS, TARGETS, PeerCase, our_seconds, scalar_seconds
+from .peer_chains import PeerChains, Timed
 
 NAMES = ("sgld", "sghmc", "csgld", "resgld × 2", "resgld × 5")
 CHAINS = {("sgld", "cosine25"): (1, 2, 4, 8, 16)}
@@ -41,15 +42,16 @@ def main(plan: Plan) -> None:
     """Print the tables."""
     n_steps = 12_800 if plan.is_small else 1_000_000
     with one_core() as core:
-        peers = Peers(core, plan.seconds, plan.is_small)
+        peers = PeerChains(core, plan.seconds, plan.is_small)
         try:
             latency_table(plan, peers, n_steps)
         finally:
             peers.close()
         width_table(plan)
+        replica_table(plan)
 
 
-def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
+def latency_table(plan: Plan, peers: PeerChains, n_steps: int) -> None:
     """Few chains for many steps."""
     table = Table(
         plan.folder, "one_chain", "sampler", "target", "chains", "draws", "× best peer", "× scalar loop",
@@ -66,15 +68,15 @@ def latency_table(plan: Plan, peers: Peers, n_steps: int) -> None:
         if scalar := scalar_seconds(name, target):
             calls["scalar"] = scalar_call(scalar, n_chains, n_steps, keeps)
         remarks = []
-        for rival in RIVALS[name]:
-            if rival.package in PACKAGES:
+        for peer in PEERS[name]:
+            if peer.package in PACKAGES:
                 try:
-                    if peers.law(rival, target) >= 1.0:
-                        remarks.append(f"{rival.package}: wrong draws")
+                    if peers.law(peer, target) >= 1.0:
+                        remarks.append(f"{peer.package}: wrong draws")
                         continue
-                    calls[rival.package] = peer_call(peers, rival, target, n_chains, n_steps, keeps)
+                    calls[peer.package] = peer_call(peers, peer, target, n_chains, n_steps, keeps)
                 except PeerError as error:
-                    remarks.append(f"{rival.package}: {error}")
+                    remarks.append(f"{peer.package}: {error}")
         seen = interleaved(rounds, calls)
         middle = {key: sorted(values)[rounds // 2] for key, values in seen.items()}
         fastest = min((key for key in PACKAGES if key in middle), key=lambda key: middle[key], default=None)
@@ -99,7 +101,7 @@ def ours(name: str, target: str, n_chains: int, n_steps: int, keeps: bool, layou
 
 
 def share_of(n_chains: int) -> int:
-    """Rivals run one in so many of the steps."""
+    """Peers run one in so many of the steps."""
     return 10 if n_chains == 1 else 50
 
 
@@ -109,11 +111,13 @@ def scalar_call(scalar: Callable[..., float], n_chains: int, n_steps: int, keeps
     return lambda: share * scalar(n_chains, n_steps // share, keeps)
 
 
-def peer_call(peers: Peers, rival: Rival, target: str, n_chains: int, n_steps: int, keeps: bool) -> Callable[[], float]:
+def peer_call(
+    peers: PeerChains, peer: PeerCase, target: str, n_chains: int, n_steps: int, keeps: bool
+) -> Callable[[], float]:
     """A peer's seconds for ``n_steps``. Raises PeerError."""
     fewer = n_steps // share_of(n_chains) // 64 * 64
-    extra: dict[str, Any] = {**peers.generator(rival, n_chains), **({"keeps": True} if keeps else {})}
-    run: PeerRun = peers.make(rival, target, n_chains, fewer, **extra)
+    extra: dict[str, Any] = {**peers.generator(peer, n_chains), **({"keeps": True} if keeps else {})}
+    run: PeerRun = peers.make(peer, target, n_chains, fewer, **extra)
     timed = Timed(run, fewer)
     return lambda: timed.seconds() * n_steps / fewer
 
@@ -140,3 +144,16 @@ def width_table(plan: Plan) -> None:
 def width_call(name: str, target: str, n_chains: int, n_steps: int, width: int) -> Callable[[], float]:
     """Seconds with blocks of ``width`` lanes."""
     return lambda: our_seconds(target, SAMPLERS[name], n_chains, n_steps, layout=Layout(lanes=width))
+
+
+def replica_table(plan: Plan) -> None:
+    """Two replicas of few chains on the lanes of one block, and in blocks of half that width."""
+    print("\nTwo replicas in one block\n")
+    table = Table(plan.folder, "one_chain_replicas", "chains", "× a loop for each replica", "spread")
+    for n_chains in (10,) if plan.is_small else (5, 10, 20, 50, 100):
+        n_steps = max(64, int(plan.seconds * 5e6 / n_chains))
+        lanes = {"one loop": 2 * n_chains, "two loops": n_chains}
+        calls = {one: width_call("resgld × 2", "cosine25", n_chains, n_steps, width) for one, width in lanes.items()}
+        calls["one loop"]()
+        seen = interleaved(min(plan.rounds, MOST_ROUNDS), calls)
+        table.row(n_chains, *ratio_cells(seen["two loops"], seen["one loop"]))

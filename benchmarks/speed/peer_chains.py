@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.peers import draw_law
 from benchmarks.peers.host import Peer, PeerError, PeerRun
-from benchmarks.rounds import steps_for
+from benchmarks.runner.rounds import steps_for
 
-from .chain_cases import RIVALS, TARGETS, Rival
+from .chain_cases import PEERS, TARGETS, PeerCase
 
 Array = NDArray[np.float64]
 GENERATORS = ("threefry2x32", "rbg")  # of ``jax_runs``
-ALLOWED, BIAS = 5.0, 0.06  # standard errors, and beside these a share of the moment, for the step size
+BIAS = 0.06  # share of a moment that the step size may cost
 SPACING = {"cosine25": 1.0, "gaussian_grid25": 2.0}  # of the modes
 MOST_STEPS = 2**30
 NOT_CHECKED = ("cyclical_sgld", "svgd")  # draws of steps that shrink, and points that are no draws
@@ -45,15 +46,9 @@ def exact_draws(target: str) -> Array:
 
 
 def deviation(target: str, points: Array, weights: Array) -> float:
-    """The largest |estimate − truth| / allowed of points (look, chain, 2) with weights (look, chain); right below 1."""
-    values = statistics_of(target, points)
-    sums, totals = (weights[..., None] * values).sum(0), weights.sum(0)[:, None]
-    estimate = sums.sum(0) / totals.sum(0)
-    error = np.std(sums - estimate * totals, axis=0) / totals.mean() / np.sqrt(len(sums))
+    """``draw_law.deviation`` of points (look, chain, 2) with weights (look, chain); right below 1."""
     exact = statistics_of(target, exact_draws(target))
-    truth, more = exact.mean(0), exact.std(0) / np.sqrt(len(exact))
-    found = np.abs(estimate - truth) / (ALLOWED * np.hypot(error, more) + BIAS * truth)
-    return float(found.max()) if np.isfinite(found).all() else np.inf
+    return draw_law.deviation(statistics_of(target, points), weights, exact, BIAS)
 
 
 class Timed(NamedTuple):
@@ -84,7 +79,7 @@ def sized(make: Callable[[int], PeerRun], seconds: float, unit: int) -> Timed:
     return made[steps_for(took, seconds, MOST_STEPS, unit, unit)]
 
 
-class Peers:
+class PeerChains:
     """The peers' processes on one core, begun when asked for; what fails is told in ``remarks`` and is out."""
 
     def __init__(self, core: int, seconds: float, is_small: bool) -> None:
@@ -99,59 +94,59 @@ class Peers:
         for process in self._processes.values():
             process.close()
 
-    def peer(self, module: str) -> Peer:
+    def process(self, module: str) -> Peer:
         """The process that knows ``module``; one that has ended is begun once more."""
         if module not in self._processes:
             self._processes[module] = Peer(module, self._core)
         return self._processes[module]
 
-    def make(self, rival: Rival, target: str, n_chains: int, n_steps: int, **more: Any) -> PeerRun:
-        """The rival's run. Raises PeerError."""
-        if rival.module in self._gone:
-            raise PeerError(self._gone[rival.module])
+    def make(self, peer: PeerCase, target: str, n_chains: int, n_steps: int, **more: Any) -> PeerRun:
+        """The peer's run. Raises PeerError."""
+        if peer.module in self._gone:
+            raise PeerError(self._gone[peer.module])
         try:
-            process = self.peer(rival.module)
+            process = self.process(peer.module)
             return process.make(
-                rival.case, target=target, n_chains=n_chains, n_steps=n_steps, **rival.numbers, **more
+                peer.case, target=target, n_chains=n_chains, n_steps=n_steps, **peer.numbers, **more
             )  # fmt: skip
         except PeerError as error:
             if "ended" in str(error) or "no peers" in str(error):
-                self._gone[rival.module] = str(error)
+                self._gone[peer.module] = str(error)
             raise
 
-    def generator(self, rival: Rival, n_chains: int) -> dict[str, str]:
+    def generator(self, peer: PeerCase, n_chains: int) -> dict[str, str]:
         """The argument that JAX's cases take besides: the generator that is faster for SGLD on cosine25."""
-        if rival.module != "jax_runs":
+        if peer.module != "jax_runs":
             return {}
         if n_chains not in self._generators:
-            sgld, some = RIVALS["sgld"][0], GENERATORS[: 1 if self._is_small else None]
+            sgld, some = PEERS["sgld"][0], GENERATORS[: 1 if self._is_small else None]
             rates = {name: self._sized(sgld, "cosine25", n_chains, generator=name).rate for name in some}
             self._generators[n_chains] = max(rates, key=lambda name: rates[name])
         return {"generator": self._generators[n_chains]}
 
-    def law(self, rival: Rival, target: str) -> float:
+    def law(self, peer: PeerCase, target: str) -> float:
         """``deviation`` of its chains on cosine25, and, on another target, of its package's SGLD there if larger."""
-        deviates = self._law(rival, "cosine25")
+        deviates = self._law(peer, "cosine25")
         if target != "cosine25":
-            same = [one for one in RIVALS["sgld"] if one.module == rival.module]
+            same = [one for one in PEERS["sgld"] if one.module == peer.module]
             deviates = max([deviates, *(self._law(one, target) for one in same)])
         return deviates
 
-    def _law(self, rival: Rival, target: str) -> float:
+    def _law(self, peer: PeerCase, target: str) -> float:
         """``deviation`` of its chains, which begin at modes of exact draws and are looked at as they go on."""
-        name = (rival.module, rival.case + str(rival.numbers), target)
-        if rival.case in NOT_CHECKED:
+        name = (peer.module, peer.case + str(peer.numbers), target)
+        if peer.case in NOT_CHECKED:
             return 0.0
         if name not in self._laws:
-            learns = rival.case == "contour"
+            learns = peer.case == "contour"
             n_chains = 64 if self._is_small or learns else 1000
-            looks = 2 if rival.case == "hmc" else 16
-            replicas = len(rival.numbers["h"]) if rival.case == "resgld" else rival.numbers.get("replicas", 1)
+            looks = 2 if peer.case == "hmc" else 16
+            replicas = len(peer.numbers["h"]) if peer.case == "resgld" else peer.numbers.get("replicas", 1)
             space = SPACING[target]
             starts = space * np.round(exact_draws(target)[: n_chains * replicas] / space)
             run = self.make(
-                rival, target, n_chains, 1024 if learns else 128, starts=starts.tolist(), looks=looks,
-                **self.generator(rival, n_chains),
+                peer, target, n_chains, 1024 if learns else 128, starts=starts.tolist(), looks=looks,
+                **self.generator(peer, n_chains),
             )  # fmt: skip
             points, weights = (np.array(one) for one in zip(*run.value, strict=True))
             late = slice(looks // 2, None)
@@ -164,41 +159,41 @@ class Peers:
         """The fastest right peer of sampler ``name``, or why there is none."""
         found: list[tuple[float, str, Timed]] = []
         seen, remarks = [], []
-        for rival in candidates(name, target, n_chains):
+        for peer in candidates(name, target, n_chains):
             try:
-                deviates = self.law(rival, target)
-                timed = self._sized(rival, target, n_chains)
-                rate = n_chains * replicas_of(rival) * timed.rate
+                deviates = self.law(peer, target)
+                timed = self._sized(peer, target, n_chains)
+                rate = n_chains * replicas_of(peer) * timed.rate
             except PeerError as error:
-                remarks.append(f"{rival.package}: {error}")
+                remarks.append(f"{peer.package}: {error}")
                 continue
-            seen.append(f"{rival.package} {rate / 1e6:.3g}")
+            seen.append(f"{peer.package} {rate / 1e6:.3g}")
             if deviates < 1.0:
-                found.append((rate, rival.package, timed))
+                found.append((rate, peer.package, timed))
             else:
-                remarks.append(f"{rival.package}: wrong draws, {deviates:.2g} of the allowed deviation; not compared")
+                remarks.append(f"{peer.package}: wrong draws, {deviates:.2g} of the allowed deviation; not compared")
         if not found:
             return "; ".join(remarks + seen) or "no peer has it"
         _, package, timed = max(found, key=lambda one: one[0])
         return Best(package, timed, ", ".join(seen), "; ".join(remarks))
 
-    def _sized(self, rival: Rival, target: str, n_chains: int, **more: Any) -> Timed:
+    def _sized(self, peer: PeerCase, target: str, n_chains: int, **more: Any) -> Timed:
         """A run of about ``seconds``."""
-        arguments = more or self.generator(rival, n_chains)
+        arguments = more or self.generator(peer, n_chains)
         return sized(
-            lambda n_steps: self.make(rival, target, n_chains, n_steps, **arguments), self._seconds,
-            rival.unit_of(n_chains),
+            lambda n_steps: self.make(peer, target, n_chains, n_steps, **arguments), self._seconds,
+            peer.unit_of(n_chains),
         )  # fmt: skip
 
 
-def candidates(name: str, target: str, n_chains: int) -> list[Rival]:
+def candidates(name: str, target: str, n_chains: int) -> list[PeerCase]:
     """Who is timed; TFP, which compiles for long and is the slowest, on one target and two sizes only."""
     costly = target != "cosine25" or n_chains not in (64, 1000)
     too_many = name.startswith("svgd") and n_chains > 64
-    return [] if too_many else [one for one in RIVALS.get(name, []) if one.package != "TFP" or not costly]
+    return [] if too_many else [one for one in PEERS.get(name, []) if one.package != "TFP" or not costly]
 
 
-def replicas_of(rival: Rival) -> int:
+def replicas_of(peer: PeerCase) -> int:
     """Replicas of a chain."""
-    sizes = rival.numbers.get("h")
-    return len(sizes) if isinstance(sizes, tuple) else int(rival.numbers.get("replicas", 1))
+    sizes = peer.numbers.get("h")
+    return len(sizes) if isinstance(sizes, tuple) else int(peer.numbers.get("replicas", 1))

@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .markdown import head, row
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.tables import Table
 
 PREPARE = """
 import os, resource, sys, threading, time
@@ -61,16 +62,17 @@ def size_of(path: Path) -> int:
 
 def measured(*arguments: str) -> list[float]:
     """Seconds and MiB of one process."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     command = [sys.executable, "-c", PREPARE, *arguments]
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     return [float(word) for word in said.split()]
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the table."""
-    head("run", "file", "MiB", "× np.save", "save, s", "peak, MiB", "load, s", "peak, MiB")
-    for chains, steps in ((1, 1_000_000), (10, 100_000)):
+    columns = ("run", "file", "MiB", "× np.save", "save, s", "peak, MiB", "load, s", "peak, MiB")
+    table = Table(plan.folder, "storage", *columns)
+    for chains, steps in ((10, 1_000),) if plan.is_small else ((1, 1_000_000), (10, 100_000)):
         first = 0
         for suffix in (".npy", ".npz", ".nc", ".zarr", ".zarr.zip"):
             with tempfile.TemporaryDirectory() as folder:
@@ -80,4 +82,4 @@ def main() -> None:
                 first = first or size
                 loading = measured(str(chains), str(steps), str(path), "load")
             name = "np.save of the draws" if suffix == ".npy" else suffix
-            row(f"{chains} × {steps:,} in 2-D", name, size / 2**20, size / first, *saving, *loading)
+            table.row(f"{chains} × {steps:,} in 2-D", name, size / 2**20, size / first, *saving, *loading)

@@ -10,15 +10,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.rounds import interleaved, wall
+from benchmarks.runner.tables import Table, ratio_cells
 from targets import mixtures
 from targets.symbolic import from_sympy
 from toolkit import Layout, Target, from_callable, sample, samplers, target
 from toolkit.problem.python_callable import Array
 
-from .markdown import head, row
-from .rounds import wall
-from .speed import CHAINS, ROUNDS
-
+CHAINS = 1024
 TURN = 2.0 * math.pi
 
 
@@ -54,36 +54,36 @@ def symbolic() -> Target:
     return from_sympy(energy + sympy.Piecewise((squared - 20, squared > 20), (0, True)), (x, y), name="cosine25")
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the table."""
-    head("door", "10⁶ chain-steps/s", "of the block's", "spread", "ms to compile")
+    columns = ("door", "10⁶ chain-steps/s", "of the block's", "spread", "ms to compile")
+    table = Table(plan.folder, "user_targets", *columns)
+    fewer = 10 if plan.is_small else 1
     doors: dict[str, tuple[Callable[[], Target], int, Layout]] = {
-        "block function": (mixtures.cosine25, 4_000, Layout()),
-        "@target": (lambda: target(of_a_point, dim=2), 4_000, Layout()),
-        "from_sympy": (symbolic, 4_000, Layout()),
-        "from_callable, NumPy": (lambda: from_callable(of_arrays, dim=2), 100, Layout()),
-        "the same, blocks of 1,024": (lambda: from_callable(of_arrays, dim=2), 100, Layout(lanes=1024)),
+        "block function": (mixtures.cosine25, 4_000 // fewer, Layout()),
+        "@target": (lambda: target(of_a_point, dim=2), 4_000 // fewer, Layout()),
+        "from_sympy": (symbolic, 4_000 // fewer, Layout()),
+        "from_callable, NumPy": (lambda: from_callable(of_arrays, dim=2), 100 // fewer, Layout()),
+        "the same, blocks of 1,024": (lambda: from_callable(of_arrays, dim=2), 100 // fewer, Layout(lanes=1024)),
     }
-    runs, compiling = {}, {}
+    runs: dict[str, Callable[[], float]] = {}
+    compiling = {}
     for name, (make, n_steps, layout) in doors.items():
         started = time.perf_counter()
         made = make()
         made.compiled()
         compiling[name] = time.perf_counter() - started
 
-        def run(made=made, n_steps=n_steps, layout=layout):
-            sample(made, samplers.sgld(1e-3), n_steps=n_steps, thin=n_steps, n_chains=CHAINS, seed=1, threads=1,
-                   layout=layout, init=np.zeros(made.dim))  # fmt: skip
+        def rate(made=made, n_steps=n_steps, layout=layout):
+            seconds = wall(lambda: sample(
+                made, samplers.sgld(1e-3), n_steps=n_steps, thin=n_steps, n_chains=CHAINS, seed=1, threads=1,
+                layout=layout, init=np.zeros(made.dim),
+            ))  # fmt: skip
+            return CHAINS * n_steps / seconds / 1e6
 
-        run()
-        runs[name] = run
-    rates = {name: [] for name in doors}
-    for _ in range(ROUNDS):
-        for name, (_, n_steps, _) in doors.items():
-            rates[name].append(CHAINS * n_steps / wall(runs[name]) / 1e6)
-    for name in doors:
-        ratios = np.array(rates[name]) / np.array(rates["block function"])
-        row(
-            name, f"{np.median(rates[name]):.3g}", f"{np.median(ratios):.3f}",
-            f"{ratios.min():.3f} – {ratios.max():.3f}", f"{1e3 * compiling[name]:.0f}",
-        )  # fmt: skip
+        rate()
+        runs[name] = rate
+    seen = interleaved(plan.rounds, runs)
+    for name, rates in seen.items():
+        cells = ratio_cells(rates, seen["block function"])
+        table.row(name, f"{np.median(rates):.3g}", *cells, f"{1e3 * compiling[name]:.0f}")

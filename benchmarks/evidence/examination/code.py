@@ -14,12 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+import toolkit
 from sysid import systems
 from sysid.solvers.integrate import solve
 from targets import posteriors
 from toolkit import Target, sample, samplers
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(toolkit.__file__).resolve().parents[1]  # of the tree that is measured
 FILES = {
     "__init__": "",
     "sub/__init__": "",

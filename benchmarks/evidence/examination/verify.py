@@ -11,7 +11,7 @@ from targets import constrained, domains, mixtures
 from toolkit import boundaries, sample, samplers
 
 LAWS = ("mean", "covariance", "mode weights", "cells", "energies", "Stein's identity")
-README = Path(__file__).resolve().parents[2] / "README.md"
+README = Path(toolkit.__file__).resolve().parents[1] / "README.md"  # of the tree that is measured
 
 
 def show(what: str, value: Any, wanted: str) -> None:

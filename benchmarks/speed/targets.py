@@ -9,6 +9,9 @@ import time
 import numpy as np
 from numba import types
 
+from benchmarks.runner.plan import Plan
+from benchmarks.runner.rounds import interleaved
+from benchmarks.runner.tables import Table, ratio_cells
 from targets import catalogue
 from toolkit import Target, sample, samplers
 from toolkit._compiler.decorators import compile_part
@@ -16,9 +19,7 @@ from toolkit._compiler.signatures import MATRIX, NAMES
 from toolkit._engine.state import USUAL_LANES
 from toolkit.maths.philox import MOVE, fill_normals
 
-from .markdown import head, row
-
-CHAINS, ROUNDS, SECONDS = 1024, 5, 0.15
+CHAINS = 1024
 
 
 def fill_many(noise, chain, replica, n_steps):
@@ -48,15 +49,16 @@ def rate(target: Target, n_steps: int) -> float:
     return run.gradient_evaluations / run.elapsed
 
 
-def main() -> None:
+def main(plan: Plan) -> None:
     """Print the table."""
-    head("target", "dim", "SGLD, 10⁶ chain-steps/s", "random numbers alone, 10⁶/s", "share of that ceiling", "spread")
-    for target in catalogue():
-        n_steps = max(10, int(SECONDS * rate(target, 20) / CHAINS))
-        pairs = np.array([(rate(target, n_steps), ceiling(target.dim, n_steps)) for _ in range(ROUNDS)])
-        share = np.sort(pairs[:, 0] / pairs[:, 1])
-        speeds = np.median(pairs, axis=0) / 1e6
-        row(
-            target.name, target.dim, f"{speeds[0]:.3g}", f"{speeds[1]:.3g}", f"{np.median(share):.2f}",
-            f"{share[0]:.2f} – {share[-1]:.2f}",
-        )  # fmt: skip
+    columns = ("SGLD, 10⁶ chain-steps/s", "random numbers alone, 10⁶/s", "share of that ceiling", "spread")
+    table = Table(plan.folder, "targets", "target", "dim", *columns)
+    for target in list(catalogue())[: 3 if plan.is_small else None]:
+        n_steps = max(10, int(0.5 * plan.seconds * rate(target, 20) / CHAINS))
+        timed = {
+            "sgld": lambda one=target, n=n_steps: rate(one, n),
+            "ceiling": lambda d=target.dim, n=n_steps: ceiling(d, n),
+        }
+        seen = interleaved(plan.rounds, timed)
+        speeds = (f"{np.median(values) / 1e6:.3g}" for values in seen.values())
+        table.row(target.name, target.dim, *speeds, *ratio_cells(*seen.values()))
