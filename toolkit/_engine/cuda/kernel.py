@@ -21,7 +21,7 @@ from ..._compiler.disk_cache import cache_stamp
 from ..._compiler.function_digest import stored_name
 from ...boundaries.convex import look_nowhere
 from ...tempering.continuous import KICKS, renew_momenta
-from ...tempering.contour_tempering import ContourState, flatten_block
+from ...tempering.contour_tempering import ContourState, flatten_block, levels_of
 from ...tempering.exchange import ExchangeState
 from ...tempering.interface import scale_gradients
 from ..loop import advance, find_missing, hold_diverged, read_energies, record_energies, start_momenta
@@ -149,10 +149,11 @@ def second_of(a, b):
     return b
 
 
-# What takes the whole state, for every new type of which the simulator would compile it anew.
+# What takes the whole state, for every new type of which the simulator would compile it anew; and what returns views, of
+# which Python would see the whole array, as nothing here counts references.
 INTERPRETED = frozenset(map(stored_name, (
     read_energies, record_energies, start_momenta, hold_diverged, find_missing, record_statistics, record_trace,
-    flatten_block, scale_gradients, renew_momenta, temper_potential, draw_ahead, fill_noise,
+    flatten_block, levels_of, scale_gradients, renew_momenta, temper_potential, draw_ahead, fill_noise,
 )))  # fmt: skip
 
 
