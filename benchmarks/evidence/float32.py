@@ -20,8 +20,8 @@ from toolkit._engine.cuda.kernel import INTERPRETED
 from toolkit._engine.loop import advance
 from toolkit._engine.metropolis_step import propose, propose_nothing
 from toolkit._engine.settings import engine_numbers, tempering_numbers
-from toolkit._engine.state import Layout, make_blocks
-from toolkit.boundaries.convex import look_nowhere
+from toolkit._engine.state import Constants, Layout, Steps, make_blocks
+from toolkit.boundaries.convex import look_nowhere, no_domain
 from toolkit.maths import elementary, special
 from toolkit.tempering import TEMPERS
 
@@ -29,6 +29,7 @@ from .laws import NORMAL, second_moment
 
 Single = np.float32
 KEPT = ("contour", "continuous", "masses")  # parts of a state that stay float64
+NARROWED = ("gradient_noise", "energy_noise", "penalty")  # numbers of the engine that do not
 
 
 class TwinEngine:
@@ -41,7 +42,7 @@ class TwinEngine:
 
     def __init__(self, asked: Any, wants_draws: bool, states: Any) -> None:
         problem, sampler = asked.problem, asked.sampler
-        kind, self._tempering = tempering_numbers(sampler, asked.burn_in)
+        kind, tempering = tempering_numbers(sampler, asked.burn_in)
         leaps = propose if sampler.dynamics.leapfrogs else propose_nothing
         target = problem.target
         own = lazily(target.energy_gradient) if target.stochastic else twin(target.energy_gradient)
@@ -49,11 +50,16 @@ class TwinEngine:
         parts = (own, twin(sampler.dynamics.move), look, twin(TEMPERS[kind]), twin(leaps))
         # As in the simulator the loop is Python's, and only what it calls is compiled, which takes seconds.
         self._call = functools.partial(interpreted(twin(advance), INTERPRETED), *parts)
-        self._numbers = engine_numbers(asked)
-        given = target.parameters if target.stochastic else target.parameters.astype(Single)
-        self._given = (given, np.array(sampler.dynamics.parameters, Single))
-        tables = (np.zeros(0), np.zeros(0, np.int32))
-        self._tables = tables if problem.domain is None else (problem.domain.real, problem.domain.whole)
+        domain = problem.domain or no_domain(target.dim)
+        numbers = engine_numbers(asked)
+        self._constants = Constants(
+            numbers._replace(**{name: Single(getattr(numbers, name)) for name in NARROWED}),
+            target.parameters if target.stochastic else target.parameters.astype(Single),
+            np.array(sampler.dynamics.parameters, Single),
+            tempering,
+            domain.real,
+            domain.whole,
+        )
         blocks = make_blocks(problem, sampler, asked.init, Layout(lanes=2**62), 1)
         kept = (*KEPT, *(["scratch"] if problem.target.stochastic else []), *(["foot"] if problem.domain else []))
         self.blocks = [block._replace(state=single(block.state, kept)) for block in blocks]
@@ -65,15 +71,10 @@ class TwinEngine:
         """As ``CpuEngine.run``."""
         sizes, temperatures = factors.step_size.astype(Single), factors.temperature.astype(Single)
         for block in self.blocks:
-            numbers = self._numbers._replace(n_chains=block.last - block.first)
-            numbers = numbers._replace(
-                gradient_noise=Single(numbers.gradient_noise), energy_noise=Single(numbers.energy_noise),
-                penalty=Single(numbers.penalty),
-            )  # fmt: skip
-            self._call(
-                block.state, numbers, *self._given, self._tempering, *self._tables, first, sizes, temperatures, slots,
-                trace_slots, outputs.of_chains(block.first, block.last),
-            )  # fmt: skip
+            numbers = self._constants.numbers._replace(n_chains=block.last - block.first)
+            own = outputs.of_chains(block.first, block.last)
+            steps = Steps(first, sizes, temperatures, slots, trace_slots, own)
+            self._call(block.state, self._constants._replace(numbers=numbers), steps)
 
 
 @functools.cache

@@ -54,6 +54,7 @@ def main(plan: Plan) -> None:
     columns = ("SGLD, 10⁶ chain-steps/s", "random numbers alone, 10⁶/s", "share of that ceiling", "spread")
     table = Table(plan.folder, "targets", "target", "dim", *columns)
     for target in list(catalogue())[: 3 if plan.is_small else None]:
+        ceiling(target.dim, 1), rate(target, 1)  # which compile
         n_steps = max(10, int(0.5 * plan.seconds * rate(target, 20) / CHAINS))
         timed = {
             "sgld": lambda one=target, n=n_steps: rate(one, n),
