@@ -16,8 +16,8 @@ from sysid.systems.system import System
 from targets import domains, mixtures
 from targets.classics.gaussians import correlated_gaussian
 from targets.posteriors import logistic
-from toolkit import diagnostics, sample, samplers, weighting
-from toolkit._output.storage import run_contents, run_file
+from toolkit import diagnostics, load, sample, samplers, weighting
+from toolkit._output.storage import run_contents
 from toolkit._output.storage.formats import write_npz
 
 HIDDEN = np.ma.masked_equal([[0.0], [1.0], [99.0], [2.0]], 99.0)  # 99 is hidden
@@ -61,7 +61,7 @@ def loaded_with(name: str, change: Any) -> Any:
             whole.header, {**whole.arrays, key["$array"]: change(whole.arrays[key["$array"]])}
         )
         write_npz(run, changed, path)
-        return run_file.load(path)
+        return load(path)
 
 
 def cases() -> dict[str, tuple[Any, str]]:

@@ -149,8 +149,8 @@ def second_of(a, b):
     return b
 
 
-# What takes the whole state, for every new type of which the simulator would compile it anew; and what returns views, of
-# which Python would see the whole array, as nothing here counts references.
+# What takes the whole state, for every new type of which the simulator would compile it anew; and what returns views,
+# for which Python would get the whole array, as compiled code here counts no references.
 INTERPRETED = frozenset(map(stored_name, (
     read_energies, record_energies, start_momenta, hold_diverged, find_missing, record_statistics, record_trace,
     flatten_block, levels_of, scale_gradients, renew_momenta, temper_potential, draw_ahead, fill_noise,
