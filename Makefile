@@ -21,16 +21,16 @@ mutants: .venv/installed
 	$(BIN)/python -m tests.mutants
 
 bench: .venv/installed .venv-peers/installed
-	$(BIN)/python -m benchmarks.side_by_side --out benchmarks/out/side_by_side
+	$(BIN)/python -m benchmarks bench --out benchmarks/out/bench
 
 bench-compare: .venv/installed
-	$(BIN)/python -m benchmarks.side_by_side.compare
+	$(BIN)/python -m benchmarks compare
 
 bench-all: .venv/installed
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks others
 
 bench-cuda: test-cuda
-	$(BIN)/python -m benchmarks.cuda --out benchmarks/out/cuda --minutes 120
+	$(BIN)/python -m benchmarks cuda --out benchmarks/out/cuda --minutes 120
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -1,4 +1,5 @@
-"""Measurements, as opposed to tests: speed, start-up, memory, and the tables that show the laws hold.
+"""Measurements, as opposed to tests: speed, quality and memory beside other packages, and evidence that laws hold.
 
-`python -m benchmarks` prints all of them as Markdown; `python -m benchmarks speed layout` only those named.
+``python -m benchmarks --help`` lists the suites and their tables; ``python -m benchmarks speed engine --small`` prints
+one. ``measured`` holds the committed tables of ``make bench``.
 """

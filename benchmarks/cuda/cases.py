@@ -1,4 +1,4 @@
-"""What is measured: five samplers and their problems, as the issue of the backend names them."""
+"""What is measured: five samplers and their problems."""
 
 import functools
 from collections.abc import Callable

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from benchmarks.tables import Table
+from benchmarks.runner.tables import Table
 
 from .cases import MAKERS
 from .measure import Plan

@@ -4,10 +4,10 @@ import csv
 import subprocess
 import sys
 
-from benchmarks.tables import Table
+from benchmarks.runner.tables import Table
 
 from .cases import MAKERS, case_of
-from .kernels import tools
+from .disassembly import tools
 from .measure import Plan
 
 N_CHAINS, N_STEPS = 8192, 256

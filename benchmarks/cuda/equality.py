@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.tables import Table
+from benchmarks.runner.tables import Table
 from toolkit import Run
 
 from .cases import MAKERS, case_of

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import rounds
+from benchmarks.runner import rounds
 from toolkit import Run, accumulators, sample
 from toolkit._engine.job import Job, make_job
 from toolkit.problem.definition import as_problem

@@ -3,9 +3,9 @@
 import subprocess
 import sys
 
-from benchmarks.tables import Table
+from benchmarks.runner.tables import Table
 
-from .kernels import tools
+from .disassembly import tools
 from .measure import Plan
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -20,7 +20,7 @@ def main(plan: Plan) -> None:
     table = Table(plan.folder, "sanitizer", "tool", "exit status", "what it said last")
     for name in TOOLS:
         if not plan.is_late(name):
-            check = [sys.executable, "-m", "benchmarks.cuda", "equality", "--tiny"]
+            check = [sys.executable, "-m", "benchmarks", "cuda", "equality", "--tiny"]
             command = [found[0], "--tool", name, "--error-exitcode", "9", *check]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             last = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("=====")][-1:]

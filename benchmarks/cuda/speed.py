@@ -1,19 +1,19 @@
-"""Stage speed: chain-steps per second on the device, beside one processor core, all of them, and the floor."""
+"""Stage speed: chain-steps per second on the device, beside one processor core, all of them, float32, and the floor."""
 
 import os
 
 import numpy as np
 
-from benchmarks.tables import Table, rate_cell, ratio_cells
+from benchmarks.runner.tables import Table, rate_cell, ratio_cells
 
 from .cases import MAKERS, Case, case_of
-from .floor import Floor
-from .floors import floor_here
-from .measure import WHAT, Plan, rate, rounds_of, run, steps_for
+from .floors import Floor, floor_here
+from .measure import THIN, WHAT, Plan, rate, rounds_of, run, steps_for
 
 COLUMNS = (
-    "case", "chains", "kept", "beside one core", "spread", "beside all cores", "spread", "share of the float64 floor",
-    "share of the floor", "limit", "device, 10⁶/s", "one core, 10⁶/s", "all cores, 10⁶/s", "steps",
+    "case", "chains", "kept", "beside one core", "spread, one core", "beside all cores", "spread, all cores",
+    "float32 beside float64", "spread, float32", "share of the float64 floor", "share of the floor", "limit",
+    "device, 10⁶/s", "one core, 10⁶/s", "all cores, 10⁶/s", "float32, 10⁶/s", "steps",
 )  # fmt: skip
 CPU_CHAINS = 1024  # for each core
 MANY = 10**7  # chains whose state takes the host many seconds to lay out
@@ -43,14 +43,17 @@ def main(plan: Plan) -> None:
                 if plan.is_late(f"{name}, {n_chains} chains, {keeps}"):
                     continue
                 n_steps = steps_for(case, "cuda", n_chains, plan, keeps)
+                run(case, "cuda", n_chains, min(n_steps, THIN), keeps, dtype="float32")  # which compiles
                 seen = rounds_of(
                     plan if n_chains < MANY else plan._replace(rounds=min(2, plan.rounds)),
                     device=lambda at=(n_chains, n_steps, keeps), case=case: rate(case, "cuda", *at),
                     one=lambda case=case, n=cpu_steps: rate(case, "cpu", chains, n, threads=1),
                     all=lambda case=case, n=cpu_steps: rate(case, "cpu", chains * cores, n, threads=cores),
+                    float32=lambda at=(n_chains, n_steps, keeps), case=case: rate(case, "cuda", *at, dtype="float32"),
                 )
                 table.row(
                     name, n_chains, keeps, *ratio_cells(seen["device"], seen["one"]),
-                    *ratio_cells(seen["device"], seen["all"]), *shares(case, floor, seen["device"]),
+                    *ratio_cells(seen["device"], seen["all"]),
+                    *ratio_cells(seen["float32"], seen["device"]), *shares(case, floor, seen["device"]),
                     *(rate_cell(rates) for rates in seen.values()), n_steps,
                 )  # fmt: skip

@@ -79,3 +79,11 @@ class PeerRun:
         self.value = said["value"]
         self.processor_seconds = float(said["processor_seconds"])
         return float(said["seconds"])
+
+
+def opened(module: str, core: int = 0) -> tuple[Peer | None, str]:
+    """A peer's process on a core, or why there is none."""
+    try:
+        return Peer(module, core), ""
+    except PeerError as error:
+        return None, str(error)

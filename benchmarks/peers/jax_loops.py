@@ -1,12 +1,22 @@
-"""A step of all chains, looped: to be timed, to keep draws, and to look at them, so that their law can be checked."""
+"""A step of all chains, looped: to be timed, to keep draws, and to look at them, so that their law can be checked.
+
+``run_of`` is for a package on one core, as a worker times it; ``scanned`` for chains of ``jax_samplers`` on a GPU.
+"""
 
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
+
+from .jax_samplers import Chain
+
+# How ``scanned`` draws random numbers: a key of each chain, folded with the step (``vmap`` of ``scan``); one key for
+# all chains at a step (``scan`` of ``vmap``), by threefry or by the device's own library, which is Philox on a GPU.
+WAYS = ("threefry, a key each", "threefry, one key", "rbg, one key")
 
 
 class Loop(NamedTuple):
@@ -93,3 +103,51 @@ def keeping(loop: Loop, n_steps: int) -> Callable[..., Any]:
         return lax.scan(body, state, jax.numpy.arange(0, n_steps, loop.each))[1]
 
     return jax.jit(scanned)
+
+
+def scanned(chain: Chain, way: str, n_steps: int, keeps_every: int = 0) -> Callable[..., Any]:
+    """(states, key, number of the first step) → (states, draws or None), compiled; keeps_every: 0 keeps none.
+
+    Not for samplers whose step depends on the number of all steps.
+    """
+
+    def random(key: Any, *shape: int) -> tuple[Any, Any]:
+        first_key, other = jax.random.split(key)
+        uniforms = jax.random.uniform(other, (*shape, chain.uniforms)) if chain.uniforms else jnp.zeros((*shape, 0))
+        return jax.random.normal(first_key, (*shape, chain.replicas, chain.dim)), uniforms
+
+    def scan(body: Callable[..., Any], kept: Callable[[Any], Any], states: Any, first: Any) -> Any:
+        if not keeps_every:
+            return lax.scan(lambda now, k: (body(now, k), None), states, first + jnp.arange(n_steps))
+
+        def stretch(now: Any, begin: Any) -> Any:
+            now = lax.scan(lambda s, k: (body(s, k), None), now, begin + jnp.arange(keeps_every))[0]
+            return now, kept(now)
+
+        return lax.scan(stretch, states, first + jnp.arange(0, n_steps, keeps_every))
+
+    def points(state: Any) -> Any:
+        return chain.draws(state)[0]
+
+    @jax.jit
+    def advance(states: Any, key: Any, first: Any) -> Any:
+        n_chains = len(jax.tree.leaves(states)[0])
+        if way == WAYS[0]:
+
+            def one(state: Any, own: Any) -> Any:
+                return scan(lambda s, k: chain.step(s, *random(jax.random.fold_in(own, k)), k, 0), points, state, first)
+
+            return jax.vmap(one)(states, jax.random.split(key, n_chains))
+        together = jax.vmap(chain.step, in_axes=(0, 0, 0, None, None))
+
+        def body(states: Any, k: Any) -> Any:
+            return together(states, *random(jax.random.fold_in(key, k), n_chains), k, 0)
+
+        return scan(body, jax.vmap(points), states, first)
+
+    return advance
+
+
+def key_of(way: str, seed: int) -> Any:
+    """A key for the generator of ``way``."""
+    return jax.random.key(seed, impl="rbg" if way.startswith("rbg") else "threefry2x32")

@@ -1,7 +1,7 @@
 """The samplers of ``jax_samplers`` in a compiled loop over all chains.
 
 Normals and uniforms are drawn for many steps of all chains at a time, by JAX's threefry or by its "rbg", of which the
-faster is the rival; a key for each step, or for each step and chain, is slower everywhere.
+faster is compared; a key for each step, or for each step and chain, is slower everywhere.
 """
 
 import functools

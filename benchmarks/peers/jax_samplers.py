@@ -1,22 +1,28 @@
-"""Samplers as one would write them in JAX: a step of one chain, to be vectorised over chains."""
+"""Samplers as one would write them in JAX: a step of one chain, to be vectorised over chains, on a CPU or a GPU."""
 
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+from jax import lax
 
 from .jax_targets import TARGETS
 
 
 class Chain(NamedTuple):
-    """One chain: start: points (replica, 2) → state; step: (state, normals, uniforms, step, all steps) → state."""
+    """One chain: start: points (replica, dim) → state; step: (state, normals, uniforms, step, all steps) → state.
+
+    draws: state → (points (draw, dim), weights). normals: (replica, dim), uniforms: as many as it says.
+    """
 
     replicas: int
     uniforms: int
     start: Callable[[Any], Any]
     step: Callable[..., Any]
     draws: Callable[[Any], tuple[Any, Any]]
+    dim: int = 2
 
 
 def of_weight_one(x: Any) -> tuple[Any, Any]:
@@ -125,6 +131,61 @@ def contour(target: str, h: float, replicas: int, u_min: float, width: float, bi
         return after, theta, visited, x, jnp.exp(zeta * log_psi)
 
     return Chain(replicas, 0, start, step, lambda state: (state[3], state[4]))
+
+
+def nearest_of_flower(x: Any) -> Any:
+    """The nearest point of the flower's edge: the best of nine angles about the point's own, then Newton's method."""
+    scale, offset, petals = 2.0 / 3.5, 3.0, 5.0
+
+    def parts(angle: Any) -> tuple[Any, Any, Any]:
+        radius = scale * (jnp.sin(petals * angle) + offset)
+        slope = scale * petals * jnp.cos(petals * angle)
+        bend = -scale * petals**2 * jnp.sin(petals * angle)
+        cosine, sine = jnp.cos(angle), jnp.sin(angle)
+        along, across = jnp.stack([cosine, sine], -1), jnp.stack([-sine, cosine], -1)
+        r, s, b = radius[..., None], slope[..., None], bend[..., None]
+        return r * along, s * along + r * across, (b - r) * along + 2.0 * s * across
+
+    angles = jnp.arctan2(x[1], x[0]) + jnp.linspace(-0.4, 0.4, 9)
+    gaps = ((parts(angles)[0] - x) ** 2).sum(-1)
+    angle = angles[jnp.argmin(gaps)]
+    for _ in range(4):
+        point, first, second = parts(angle)
+        gap = point - x
+        angle = angle - (gap @ first) / jnp.maximum(first @ first + gap @ second, 0.1 * first @ first)
+    return parts(angle)[0]
+
+
+def is_outside(x: Any) -> Any:
+    """Whether a point is outside the flower."""
+    radius = 2.0 / 3.5 * (jnp.sin(5.0 * jnp.arctan2(x[1], x[0])) + 3.0)
+    return (x * x).sum() > radius * radius
+
+
+def reflected(x: Any) -> Any:
+    """``x`` mirrored in the flower's edge until it is inside."""
+    return lax.while_loop(is_outside, lambda y: 2.0 * nearest_of_flower(y) - y, x)
+
+
+def reflected_resgld(target: str, h: list[float], temperatures: list[float]) -> Chain:
+    """r2SGLD in the flower: two replicas swap, then move, then are reflected."""
+    free = resgld(target, h, temperatures)
+
+    def step(x: Any, normals: Any, uniforms: Any, k: Any, n: Any) -> Any:
+        return jax.vmap(reflected)(free.step(x, normals, uniforms, k, n))
+
+    return free._replace(step=step)
+
+
+def quadratic_windows(matrices: Any, sides: Any, h: float) -> Chain:
+    """SGLD on minibatches whose normal equations A x = b are tabulated: A (window, q, q), b (window, q)."""
+    tables = jnp.asarray(matrices), jnp.asarray(sides)
+
+    def step(x: Any, normals: Any, uniforms: Any, k: Any, n: Any) -> Any:
+        window = jnp.floor(uniforms[0] * len(sides)).astype(jnp.int32)
+        return x - h * (tables[0][window] @ x[0] - tables[1][window]) + math.sqrt(2.0 * h) * normals
+
+    return Chain(1, 1, lambda x: x, step, of_weight_one, len(sides[0]))
 
 
 SAMPLERS: dict[str, Callable[..., Chain]] = {

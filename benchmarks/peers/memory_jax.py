@@ -5,15 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TURN = 6.283185307179586
 H = 1e-3
-
-
-def gradient(x: Any, _: Any = None) -> Any:
-    """Gradient of cosine25 inside the circle where it is that of the formula alone, at points (…, 2)."""
-    import jax.numpy as jnp
-
-    return 0.4 * x + 2.0 * TURN * jnp.sin(TURN * x)
 
 
 def run(package: str, case: str, chains: int) -> None:
@@ -21,7 +13,9 @@ def run(package: str, case: str, chains: int) -> None:
     import jax
     import jax.numpy as jnp
 
-    jax.config.update("jax_enable_x64", True)
+    from benchmarks.peers.jax_targets import gradient_of
+
+    gradient = gradient_of("cosine25")
     if package == "blackjax":
         import blackjax
 

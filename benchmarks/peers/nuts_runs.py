@@ -15,23 +15,13 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 
+from .jax_targets import log_density_of
+
 jax.config.update("jax_enable_x64", True)
 
 CHAINS, WARM_UP = 4, 1000  # WARM_UP: steps of the window adaptation
 MULLER_BROWN = ((-200.0, -1.0, 0.0, -10.0, 1.0, 0.0), (-100.0, -1.0, 0.0, -10.0, 0.0, 0.5),
                 (-170.0, -6.5, 5.5, -6.5, -0.5, 1.5), (15.0, 0.7, 0.3, 0.7, -1.0, 1.0))  # fmt: skip
-
-
-def cosine25(x: Any) -> Any:
-    """25 modes by cosines in a bowl."""
-    squared = jnp.sum(x * x)
-    return 0.2 * squared - 2.0 * jnp.sum(jnp.cos(2.0 * jnp.pi * x)) + jnp.where(squared > 20.0, squared - 20.0, 0.0)
-
-
-def gaussian_grid25(x: Any) -> Any:
-    """25 Gaussians, as the product of two mixtures of five."""
-    away = x[:, None] - jnp.arange(-4.0, 5.0, 2.0)
-    return -jnp.sum(logsumexp(-(away**2) / 0.06, axis=1))
 
 
 def five_spots(x: Any) -> Any:
@@ -77,8 +67,10 @@ def linear_regression(x: Any, features: Any, labels: Any) -> Any:
 
 
 ENERGIES: dict[str, tuple[int, Callable[..., Any]]] = {
-    "cosine25": (2, cosine25),
-    "gaussian_grid25": (2, gaussian_grid25),
+    **{
+        name: (2, lambda x, log_density=log_density_of(name): -log_density(x))
+        for name in ("cosine25", "gaussian_grid25")
+    },
     "five_spots": (2, five_spots),
     "muller_brown": (2, muller_brown),
     "banana": (2, banana),

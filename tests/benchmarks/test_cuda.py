@@ -6,11 +6,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks.cuda.__main__ import STAGES, main, parsed, plan_of
 from benchmarks.cuda.counters import METRICS, summed
-from benchmarks.cuda.floor import H200, Card, floor_of
+from benchmarks.cuda.floors import H200, Card, floor_of
 from benchmarks.cuda.operations import FLOAT64, Operations, count_operations, parse, step_loop
-from benchmarks.tables import Table, rate_cell, ratio_cells
+from benchmarks.cuda.stages import STAGES, main, parsed, plan_of
+from benchmarks.runner.tables import Table, rate_cell, ratio_cells
 from toolkit._engine.cuda import device
 
 # A loop of one step, with an inner loop, a rare way and a shorter one, between a prologue and an epilogue.
@@ -191,4 +191,4 @@ def test_plans():
     assert plan_of(parsed(["--dry"])).is_dry
     assert plan_of(parsed(["--minutes", "0"])).is_late("all")
     assert not full.is_late("nothing")
-    assert parsed(["equality", "speed"]).stages == list(STAGES[1:3])
+    assert parsed(["equality", "speed"]).stages == list(STAGES)[1:3]

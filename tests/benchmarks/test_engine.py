@@ -5,33 +5,33 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks.side_by_side import engine, one_chain, rivals, scalar_loops
-from benchmarks.side_by_side.chain_cases import RIVALS, SAMPLERS, SCALAR, TARGETS
-from benchmarks.side_by_side.fused import FUSED
+from benchmarks.ceilings import CEILINGS
+from benchmarks.speed import engine, one_chain, peer_chains, scalar_loops
+from benchmarks.speed.chain_cases import PEERS, SAMPLERS, SCALAR, TARGETS
 from toolkit import samplers
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_right_draws_pass_and_wrong_ones_do_not(target):
-    points = rivals.exact_draws(target)[:32_000].reshape(16, 2000, 2)
+    points = peer_chains.exact_draws(target)[:32_000].reshape(16, 2000, 2)
     weights = np.ones((16, 2000))
-    assert rivals.deviation(target, points, weights) < 1.0
-    nearest = rivals.SPACING[target] * np.round(points / rivals.SPACING[target])
-    assert rivals.deviation(target, nearest, weights) > 1.0, "chains that never left where they began"
+    assert peer_chains.deviation(target, points, weights) < 1.0
+    nearest = peer_chains.SPACING[target] * np.round(points / peer_chains.SPACING[target])
+    assert peer_chains.deviation(target, nearest, weights) > 1.0, "chains that never left where they began"
     hot = nearest + np.sqrt(2.0) * (points - nearest)
-    assert rivals.deviation(target, hot, weights) > 1.0, "noise of twice its power"
-    assert rivals.deviation(target, 0.8 * nearest + (points - nearest), weights) > 1.0, "modes in the wrong place"
-    assert rivals.deviation(target, np.full_like(points, np.nan), weights) == np.inf
+    assert peer_chains.deviation(target, hot, weights) > 1.0, "noise of twice its power"
+    assert peer_chains.deviation(target, 0.8 * nearest + (points - nearest), weights) > 1.0, "modes in the wrong place"
+    assert peer_chains.deviation(target, np.full_like(points, np.nan), weights) == np.inf
 
 
 def test_weights_count():
-    points = rivals.exact_draws("gaussian_grid25")[:32_000].reshape(16, 2000, 2)
+    points = peer_chains.exact_draws("gaussian_grid25")[:32_000].reshape(16, 2000, 2)
     far = np.abs(points).max(-1) > 3.0
     thinned = np.where(far, 0.5, 1.0)
-    assert rivals.deviation("gaussian_grid25", points, thinned) > 1.0
+    assert peer_chains.deviation("gaussian_grid25", points, thinned) > 1.0
     kept = np.random.default_rng(1).random(far.shape) < thinned
     there = np.where(kept[..., None], points, 0.0)
-    assert rivals.deviation("gaussian_grid25", there, kept / thinned) < 1.0
+    assert peer_chains.deviation("gaussian_grid25", there, kept / thinned) < 1.0
 
 
 @pytest.mark.parametrize("name", ["sghmc", "resgld × 2", "hmc, 10 leapfrogs"])
@@ -47,19 +47,19 @@ def test_a_scalar_loop_has_the_law(name):
 def test_every_constructor_is_in_the_table():
     made_as = {sampler.name for sampler in SAMPLERS.values()}
     assert made_as == set(samplers.__all__) - {"Sampler"}
-    assert set(RIVALS) <= set(SAMPLERS)
+    assert set(PEERS) <= set(SAMPLERS)
     assert set(SCALAR) <= set(SAMPLERS)
-    assert set(itertools.product(SAMPLERS, TARGETS)) <= set(FUSED)
-    assert {name for name, *_ in one_chain.rows(is_small=False)} <= set(RIVALS) & set(SCALAR)
+    assert set(itertools.product(SAMPLERS, TARGETS)) <= set(CEILINGS)
+    assert {name for name, *_ in one_chain.rows(is_small=False)} <= set(PEERS) & set(SCALAR)
 
 
-def test_numbers_of_rivals_are_those_of_the_samplers():
+def test_numbers_of_peers_are_those_of_the_samplers():
     for name, sampler in SAMPLERS.items():
-        for rival in RIVALS.get(name, []):
-            assert rivals.replicas_of(rival) == sampler.n_replicas
-            assert np.all(np.asarray(rival.numbers["h"]) == np.asarray(sampler.step_sizes)), name
-            if "temperatures" in rival.numbers:
-                assert tuple(rival.numbers["temperatures"]) == tuple(sampler.temperatures)
+        for peer in PEERS.get(name, []):
+            assert peer_chains.replicas_of(peer) == sampler.n_replicas
+            assert np.all(np.asarray(peer.numbers["h"]) == np.asarray(sampler.step_sizes)), name
+            if "temperatures" in peer.numbers:
+                assert tuple(peer.numbers["temperatures"]) == tuple(sampler.temperatures)
 
 
 def test_aims_are_counted():
@@ -81,6 +81,6 @@ def test_a_run_has_the_length_that_was_asked_for():
         run.steps = n_steps
         return run
 
-    timed = rivals.sized(make, 0.1, 64)
+    timed = peer_chains.sized(make, 0.1, 64)
     assert timed.n_steps % 64 == 0
     assert 0.04 < 1e-6 * timed.n_steps < 0.2

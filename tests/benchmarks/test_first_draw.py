@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from benchmarks.side_by_side.first_draw import OURS, Stage, against, process, shares, to_first_draw
+from benchmarks.speed.first_draw import OURS, Stage, against, process, shares, to_first_draw
 
 TOLD = """import time: self [us] | cumulative | imported package
 import time:       100 |        100 |     numpy.linalg

@@ -5,19 +5,18 @@ import warnings
 import numpy as np
 import pytest
 
-from benchmarks.samplers import cases
-from benchmarks.side_by_side.fused import FUSED
+from benchmarks.ceilings import CEILINGS
+from benchmarks.speed.chain_cases import EVERY_SAMPLER
 from targets import mixtures
 from toolkit import ContourWarning, sample
 
-SAMPLERS = {name: sampler for name, sampler, _ in cases()}
 IN_CI = {("sgld", "cosine25", 1), ("sgld", "cosine25", 67)}
-CASES = [(*case, n_chains) for case in FUSED for n_chains in (1, 67)]
+CASES = [(*case, n_chains) for case in CEILINGS for n_chains in (1, 67)]
 
 
 def last_positions(name: str, target: str, n_chains: int, n_steps: int) -> np.ndarray:
     """Where ``sample`` ends from the origin, of the coldest replica, (chain, 2); particles begin spread out."""
-    sampler, init = SAMPLERS[name], np.zeros(2)
+    sampler, init = EVERY_SAMPLER[name], np.zeros(2)
     if sampler.name == "svgd":
         init = np.random.default_rng(1).uniform(-2.0, 2.0, (n_chains, sampler.n_replicas, 2))
     with warnings.catch_warnings():
@@ -31,6 +30,6 @@ def last_positions(name: str, target: str, n_chains: int, n_steps: int) -> np.nd
 @pytest.mark.parametrize("case", [c if c in IN_CI else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
 def test_a_fused_kernel_ends_on_the_bits_of_sample(case: tuple[str, str, int]) -> None:
     name, target, n_chains = case
-    fused = FUSED[name, target](n_chains, 150)
+    fused = CEILINGS[name, target](n_chains, 150)
     assert np.array_equal(fused, last_positions(name, target, n_chains, 150))
     assert not np.array_equal(fused, last_positions(name, target, n_chains, 149))

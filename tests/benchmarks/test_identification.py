@@ -1,4 +1,4 @@
-"""What is compared in the table of identification: NumPy's energies are ours, and what tells wrong rivals."""
+"""What is compared in the table of identification: NumPy's energies are ours, and what tells wrong peers."""
 
 from types import SimpleNamespace
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from benchmarks.identification import numpy_energies as by_numpy
+from benchmarks.identification.agreement import check_squares, checked
+from benchmarks.identification.cases import Case
+from benchmarks.identification.fits import TRUE, error
 from benchmarks.peers.host import PeerError
-from benchmarks.side_by_side import identification_numpy as by_numpy
-from benchmarks.side_by_side.identification_agreement import check_squares, checked
-from benchmarks.side_by_side.identification_cases import Case
-from benchmarks.side_by_side.identification_fits import TRUE, error
 from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 

@@ -3,8 +3,8 @@
 import subprocess
 import sys
 
-from benchmarks.side_by_side.memory import OURS, main
-from benchmarks.side_by_side.plan import Plan
+from benchmarks.runner.plan import Plan
+from benchmarks.speed.memory import OURS, main
 
 
 def of(who, case, chains):

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.side_by_side.quality_advice import half, kinds, rates, ratio, scores
-from benchmarks.side_by_side.quality_nuts import measured
-from benchmarks.side_by_side.quality_problems import CASES, FAR, HIGH, Case
-from benchmarks.side_by_side.quality_runs import Measured, measure, shrunk
-from benchmarks.side_by_side.quality_samplers import FAMILIES, Knob
-from benchmarks.side_by_side.quality_search import block, search
-from benchmarks.side_by_side.quality_settings import SETTINGS
+from benchmarks.quality.advice import half, kinds, rates, ratio, scores
+from benchmarks.quality.nuts import measured
+from benchmarks.quality.problems import CASES, FAR, HIGH, Case
+from benchmarks.quality.runs import Measured, measure, shrunk
+from benchmarks.quality.samplers import FAMILIES, Knob
+from benchmarks.quality.search import block, search
+from benchmarks.quality.settings import SETTINGS
 from targets import classics, mixtures
 from toolkit.accumulators import HistogramSoFar, MomentsSoFar
 from toolkit.diagnostics import cell_counts, equivalent_draws

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.side_by_side.scaling import expected, fitted
-from benchmarks.side_by_side.scaling_cases import cases
+from benchmarks.speed.scaling import cases, expected, fitted
 
 
 def test_a_power_law_is_fitted():

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from benchmarks.peers import host, install, worker
-from benchmarks.rounds import interleaved, steps_for
-from benchmarks.side_by_side.__main__ import TABLES, parsed
-from benchmarks.side_by_side.compare import fallen, main
-from benchmarks.tables import ratio_cells
+from benchmarks.runner import command_line, suites
+from benchmarks.runner.compare import fallen, main
+from benchmarks.runner.rounds import interleaved, steps_for
+from benchmarks.runner.tables import ratio_cells
 
 HEAD = ("case", "chains", "× JAX", "× ceiling", "spread")
 
@@ -93,13 +93,35 @@ def test_pins_are_pinned():
 
 
 def test_the_command_line_names_what_it_knows(capsys):
-    assert parsed(["engine", "--small"]).tables == ["engine"]
-    with pytest.raises(SystemExit):
-        parsed(["engines"])
-    told = capsys.readouterr().err
-    assert all(name in told for name in TABLES)
-    with pytest.raises(SystemExit):
-        parsed(["--rounds", "0"])
+    assert command_line.parsed(["speed", "engine", "--small"]).tables == ["engine"]
+    for wrong, told in (
+        (["speeds"], suites.SUITES),
+        (["speed", "engines"], suites.SPEED),
+        (["bench", "engine"], ["left out"]),
+        (["evidence", "laws", "golden"], ["golden is a command"]),
+        (["speed", "--rounds", "0"], ["at least 1"]),
+    ):
+        with pytest.raises(SystemExit):
+            command_line.parsed(wrong)
+        error = capsys.readouterr().err
+        assert all(name in error for name in told), wrong
+
+
+def test_help_lists_every_suite_and_table_whose_module_is_there(capsys):
+    assert command_line.main([]) == 0
+    listed = capsys.readouterr().out
+    for suite, tables in suites.SUITES.items():
+        assert f"{suite}: " in listed
+        for name, table in tables.items():
+            assert f" {name:<14} {suites.first_line(table.module)}" in listed
+            assert "def main(" in suites.file_of(table.module).read_text(encoding="utf-8"), table
+
+
+def test_the_committed_tables_are_those_of_make_bench():
+    made = set(command_line.chosen("bench", []).values())
+    written = "".join(suites.file_of(module).read_text(encoding="utf-8") for module in made | {"quality.advice"})
+    for path in (suites.FOLDER / "measured").glob("*.csv"):
+        assert f'"{path.stem}"' in written, path
 
 
 def test_questions_and_answers_are_lines_of_json():

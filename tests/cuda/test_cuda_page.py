@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cuda.__main__ import STAGES
+from benchmarks.cuda.stages import STAGES
 
 RESTS = "from tests.support.simulator_worker import mend; mend()\n"
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,16 @@ import pytest
 
 pytest.importorskip("numba_cuda", reason="needs the cuda extra")
 
-from benchmarks.float32 import FUNCTIONS, SAMPLERS, error_of, every_float32, in_float32, starts, twins_on_this_processor
-from benchmarks.sampler_laws import NORMAL
+from benchmarks.evidence.float32 import (
+    FUNCTIONS,
+    SAMPLERS,
+    error_of,
+    every_float32,
+    in_float32,
+    starts,
+    twins_on_this_processor,
+)
+from benchmarks.evidence.laws import NORMAL
 from sysid.function_constraints import beyond_of
 from sysid.likelihoods.trajectory_kernel import shooting_kernel
 from targets import catalogue, mixtures

@@ -22,7 +22,8 @@ from toolkit._compiler import signatures as s
 if importlib.util.find_spec("numba_cuda") is None or config.ENABLE_CUDASIM:
     pytest.skip("needs numba-cuda, and not its simulator", allow_module_level=True)
 
-from benchmarks import kernels, ptx
+from benchmarks.cuda import kernel_cases as kernels
+from benchmarks.cuda import ptx
 from toolkit._engine.cuda import compiling, device, inspection, refusals
 
 ASSEMBLES = importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.truth import cell_pvalues, trapezoid
+from benchmarks.evidence.truth import cell_pvalues, trapezoid
 from targets import catalogue
 from tests.support.complex_step import energy_and_slopes
 from tests.support.laws import SIGMAS, deviation

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from benchmarks.domains import flat, walk
+from benchmarks.evidence.domains import flat, walk
 from targets import constrained, domains, mixtures, shapes
 from targets.domains.convex import Convex
 from tests.support.laws import SIGMAS

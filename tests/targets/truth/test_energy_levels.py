@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from benchmarks.examination import quantiles as oracles
+from benchmarks.evidence.examination import quantiles as oracles
 from targets import catalogue, classics, constrained, domains, mixtures
 from targets.truth.window import line_truth, plane_truth
 from toolkit.diagnostics.energies import energy_probabilities

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from benchmarks.domains import energy_drift, fill, flat
+from benchmarks.evidence.domains import energy_drift, fill, flat
 from targets import constrained, domains, mixtures, shapes
 from tests.support.laws import SIGMAS, deviation
 from tests.support.walks import FLAT, SHAPES, pvalues

@@ -12,7 +12,7 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from benchmarks.samplers import cases
+from benchmarks.speed.chain_cases import EVERY_SAMPLER
 from targets import constrained, mixtures, posteriors, shapes
 from toolkit import DivergenceError, Layout, Target, from_callable, sample, samplers, stream, tempering
 from toolkit._engine import fused
@@ -28,7 +28,7 @@ PIECES = Layout(fused=True, chunk_steps=23)  # what a chunk leaves behind, the n
 GRID = mixtures.gaussian_grid25()
 FLOWER = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))
 NOISY = samplers.csgld(1e-3, energy_noise=0.3, partition=tempering.Partition(-4.0, 0.5, 32))
-CASES = {name: sampler for name, sampler, _ in cases()}
+CASES = EVERY_SAMPLER
 QUICK = {
     "sgld, one chain": (GRID, CASES["sgld"], 1),
     "reflected exchange of momenta": (FLOWER, samplers.r2sghmc((5e-4, 1.5e-3)), 3),

@@ -149,7 +149,8 @@ def second_of(a, b):
     return b
 
 
-# What takes the whole state, for every new type of which the simulator would compile it anew.
+# What takes the whole state, for every new type of which the simulator would compile it anew; and what returns views,
+# for which Python would get the whole array, as compiled code here counts no references.
 INTERPRETED = frozenset(map(stored_name, (
     read_energies, record_energies, start_momenta, freeze_diverged, find_non_finite, record_statistics, record_trace,
     find_multipliers, levels_of, scale_gradients, renew_momenta, temper_potential, refill_noise_buffer, fill_noise,

@@ -1,1 +1,0 @@
-"""The tables of ``make bench``: what is fast, beside what users would take instead, measured in one run."""

@@ -1,0 +1,1 @@
+"""Speed of samplers, targets and storage beside peers, scalar loops and ceilings; start-up, growth and memory."""
