@@ -17,11 +17,11 @@ from .priors import add_priors
 # The parameters begin with: where the table of priors and where the likelihood's numbers begin, whether positions are
 # scaled; then, each (q,), which parameters are sampled as logarithms, and shift; then root (q, q).
 PRIORS, LIKELIHOOD, SCALED, N_HEADER = range(4)
-LARGEST = 700.0  # of a logarithm: beyond it exp overflows
+MAX_LOGARITHM = 700.0  # of a logarithm: beyond it exp overflows
 
 
 @kernel
-def enter(position, parameters, scratch):
+def unpack_position(position, parameters, scratch):
     """θ of every lane from its position, room for dU/dθ, and the likelihood's numbers and room."""
     q, lanes = position.shape
     rows = scratch.shape[0] - 2 * q
@@ -45,18 +45,18 @@ def enter(position, parameters, scratch):
         if parameters[N_HEADER + k] != 0.0:
             out = theta[k]
             for lane in range(lanes):
-                out[lane] = exp(select(out[lane] > LARGEST, LARGEST, out[lane]))
+                out[lane] = exp(select(out[lane] > MAX_LOGARITHM, MAX_LOGARITHM, out[lane]))
     return theta, scratch[rows + q :], parameters[int(parameters[LIKELIHOOD]) :], scratch[:rows]
 
 
 @kernel
-def leave(energy, gradient, theta, slope, parameters):
+def finish_energy(energy, gradient, theta, slope, parameters):
     """The energy with the priors as that of positions, and its gradient in them, from dU/dθ in ``slope``."""
     q, lanes = theta.shape
     add_priors(theta, energy, slope, parameters[int(parameters[PRIORS]) :])
     for k in range(q):
         if parameters[N_HEADER + k] != 0.0:
-            chain_logarithm(theta[k], energy, slope[k])
+            log_chain_rule(theta[k], energy, slope[k])
     for k in range(q):
         out = gradient[k]
         if parameters[SCALED] == 0.0:
@@ -66,14 +66,14 @@ def leave(energy, gradient, theta, slope, parameters):
             for lane in range(lanes):
                 out[lane] = 0.0
             for j in range(q):
-                factor, pull = parameters[N_HEADER + (2 + j) * q + k], slope[j]
+                factor, theta_slope = parameters[N_HEADER + (2 + j) * q + k], slope[j]
                 if factor != 0.0:
                     for lane in range(lanes):
-                        out[lane] = fma(factor, pull[lane], out[lane])
+                        out[lane] = fma(factor, theta_slope[lane], out[lane])
 
 
 @kernel
-def chain_logarithm(theta, energy, slope):
+def log_chain_rule(theta, energy, slope):
     """From θ to v = log θ: dU/dv = θ dU/dθ − 1, and U less v."""
     for lane in range(theta.size):
         slope[lane] = fma(theta[lane], slope[lane], -1.0)
@@ -83,16 +83,16 @@ def chain_logarithm(theta, energy, slope):
 # These two stand at the top of a module: of a function inside another, machine code is not kept on disk.
 def quadratic_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
     """Energy and gradient where the likelihood is quadratic in θ."""
-    theta, slope, numbers, work = enter(position, parameters, scratch)
+    theta, slope, numbers, work = unpack_position(position, parameters, scratch)
     use_quadratic(theta, energy, slope, numbers, work)
-    leave(energy, gradient, theta, slope, parameters)
+    finish_energy(energy, gradient, theta, slope, parameters)
 
 
 def batch_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
     """Energy and gradient of minibatches of such a likelihood."""
-    theta, slope, numbers, work = enter(position, parameters, scratch)
+    theta, slope, numbers, work = unpack_position(position, parameters, scratch)
     use_batch(theta, energy, slope, numbers, work)
-    leave(energy, gradient, theta, slope, parameters)
+    finish_energy(energy, gradient, theta, slope, parameters)
 
 
 @functools.cache
@@ -102,8 +102,8 @@ def block_of(likelihood: Any) -> Any:
         return quadratic_block if likelihood is use_quadratic else batch_block
 
     def block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
-        theta, slope, numbers, work = enter(position, parameters, scratch)
+        theta, slope, numbers, work = unpack_position(position, parameters, scratch)
         likelihood(theta, energy, slope, numbers, work)
-        leave(energy, gradient, theta, slope, parameters)
+        finish_energy(energy, gradient, theta, slope, parameters)
 
     return block

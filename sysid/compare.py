@@ -26,7 +26,7 @@ RIDGE = 0.05  # PySINDy's own
 DOMAINS = 200  # of the weak form: more than its usual 100, as its examples take
 N_MODELS = 20  # PySINDy's own
 HELD_OUT = 0.2  # of the data, the last, by which a threshold is chosen where the truth is not known
-AS_GOOD = 1.02  # held-out errors this near the least count as it: the largest threshold of them is taken
+TIE_FACTOR = 1.02  # held-out errors this near the least count as it: the largest threshold of them is taken
 
 
 class Trial(NamedTuple):
@@ -61,20 +61,20 @@ def degree_of(library: Library) -> int:
     return max(sum(term.powers or ()) for term in library.terms)
 
 
-def best(trial: Trial, attempt: Callable[[tuple[Array, Array], float], Found]) -> Found:
+def best_threshold(trial: Trial, attempt: Callable[[tuple[Array, Array], float], Found]) -> Found:
     """What an attempt finds with the threshold that is chosen for it."""
     times, values = trial.data.times, trial.data.values
     whole = (times, values)
     if trial.truth is not None:
         found = list(attempts(trial, attempt, whole))
         return found[int(np.argmin([np.linalg.norm(c - trial.truth) for c, _ in found]))]
-    cut = int((1.0 - HELD_OUT) * len(times))
-    tried = [c for c, _ in attempts(trial, attempt, (times[:cut], values[:cut]))]
-    velocities = trial.pysindy.SmoothedFiniteDifference()._differentiate(values, times)[cut:]
+    n_train = int((1.0 - HELD_OUT) * len(times))
+    candidates = [c for c, _ in attempts(trial, attempt, (times[:n_train], values[:n_train]))]
+    velocities = trial.pysindy.SmoothedFiniteDifference()._differentiate(values, times)[n_train:]
     speed = np.sqrt(np.mean(velocities**2, axis=0))
-    terms = trial.library.evaluate(values[cut:])
-    misfits = np.array([np.mean(((terms @ c - velocities) / speed) ** 2) for c in tried])
-    chosen = trial.thresholds[int(np.flatnonzero(misfits <= AS_GOOD * misfits.min())[-1])]
+    terms = trial.library.evaluate(values[n_train:])
+    misfits = np.array([np.mean(((terms @ c - velocities) / speed) ** 2) for c in candidates])
+    chosen = trial.thresholds[int(np.flatnonzero(misfits <= TIE_FACTOR * misfits.min())[-1])]
     return attempt(whole, chosen)
 
 
@@ -91,7 +91,7 @@ def stlsq(trial: Trial) -> Found:
         model = fitted(trial, data, trial.pysindy.STLSQ(threshold=threshold, alpha=RIDGE))
         return np.asarray(model.coefficients(), np.float64).T, None
 
-    return best(trial, attempt)
+    return best_threshold(trial, attempt)
 
 
 def ensemble(trial: Trial) -> Found:
@@ -104,7 +104,7 @@ def ensemble(trial: Trial) -> Found:
         drawn = np.array(optimizer.coef_list).transpose(0, 2, 1)
         return np.median(drawn, axis=0), np.quantile(drawn, [0.05, 0.95], axis=0)
 
-    return best(trial, attempt)
+    return best_threshold(trial, attempt)
 
 
 def weak_form(trial: Trial) -> Found:
@@ -118,7 +118,7 @@ def weak_form(trial: Trial) -> Found:
         model = fitted(trial, data, ps.STLSQ(threshold=threshold, alpha=1e-5), terms)
         return np.asarray(model.coefficients(), np.float64).T, None
 
-    return best(trial, attempt)
+    return best_threshold(trial, attempt)
 
 
 def sbr(trial: Trial) -> Found:
@@ -228,15 +228,15 @@ def compare_pysindy(
         gaps = np.diff(data.times)
         if not data.is_complete or np.ptp(gaps) > 1e-6 * gaps.min():
             raise ValueError("data must be complete and at even times: PySINDy takes no others")
-    rows = [ours(data, library, seed)]
+    rows = [weak_posterior_row(data, library, seed)]
     trial = Trial(
         data, library, truth, tuple(grid.tolist()), samples, seed, optional("pysindy", "compare") if methods else None
     )
-    rows += [timed(f"PySINDy {method}", trial, RUNNERS[method]) for method in methods]
+    rows += [pysindy_row(f"PySINDy {method}", trial, RUNNERS[method]) for method in methods]
     return Comparison(library, tuple(rows), truth)
 
 
-def ours(data: Series, library: Library, seed: int) -> Row:
+def weak_posterior_row(data: Series, library: Library, seed: int) -> Row:
     """The sparse posterior of the weak likelihood."""
     start = time.perf_counter()
     prepared = weak().prepare(data, library)
@@ -248,7 +248,7 @@ def ours(data: Series, library: Library, seed: int) -> Row:
     return Row("weak posterior (ours)", sparse.median.reshape(shape).T, present, np.stack([low, high]), seconds)
 
 
-def timed(name: str, trial: Trial, runner: Callable[[Trial], Found]) -> Row:
+def pysindy_row(name: str, trial: Trial, runner: Callable[[Trial], Found]) -> Row:
     """A method's row, without its warnings and with NumPy's own random state as it was."""
     state = np.random.get_state()
     start = time.perf_counter()

@@ -11,10 +11,10 @@ from .priors import Prior
 
 Array = NDArray[np.float64]
 
-GRID = 200  # points at which a density is evaluated for its mode
-CUT = 3.0  # bandwidths beyond the outermost draws
-MOST = 20_000  # draws a density is made of
-LEAST_REST = 1e-12  # of the largest weight: what all others must have together for a density that is not rounding
+N_GRID_POINTS = 200  # points at which a density is evaluated for its mode
+GRID_MARGIN = 3.0  # bandwidths beyond the outermost draws
+MAX_DENSITY_DRAWS = 20_000  # draws a density is made of
+MIN_OTHER_WEIGHT = 1e-12  # of the largest weight: what all others must have together for a density that is not rounding
 
 
 class Estimates(NamedTuple):
@@ -88,17 +88,17 @@ def marginal_modes(draws: Any, weights: Any = None) -> Array:
         weights = check_array("weights", weights)
         if weights.shape != points.shape[:1] or weights.min() < 0.0 or weights.max() == 0.0:
             raise ValueError(f"weights must be ≥ 0, not all 0, and of shape {points.shape[:1]}, got {weights!r:.200}")
-        heavy = int(np.argmax(weights))
-        if len(points) > 1 and weights.sum() - weights[heavy] <= LEAST_REST * weights[heavy]:
+        heaviest = int(np.argmax(weights))
+        if len(points) > 1 and weights.sum() - weights[heaviest] <= MIN_OTHER_WEIGHT * weights[heaviest]:
             raise ValueError(f"weights must not lie on one draw, which has no density, but do on that at [{heavy}]")
         points, weights = points[weights > 0.0], weights[weights > 0.0]
-    every = -(-len(points) // MOST)
-    points, share = points[::every], None if weights is None else weights[::every]
+    stride = -(-len(points) // MAX_DENSITY_DRAWS)
+    points, share = points[::stride], None if weights is None else weights[::stride]
     modes = points[0].copy()
     for k, column in enumerate(points.T):
         if np.ptp(column) > 1e-12 * np.abs(column).max():
             density = gaussian_kde(column, weights=share)
-            reach = CUT * float(np.sqrt(density.covariance[0, 0]))
-            grid = np.linspace(column.min() - reach, column.max() + reach, GRID)
+            margin = GRID_MARGIN * float(np.sqrt(density.covariance[0, 0]))
+            grid = np.linspace(column.min() - margin, column.max() + margin, N_GRID_POINTS)
             modes[k] = grid[np.argmax(density(grid))]
     return np.asarray(modes)

@@ -20,10 +20,10 @@ from .systems.user_systems import differs
 
 Array = NDArray[np.float64]
 
-TINY = 1e-30  # of a complex step: its square is nothing beside 1
-ROUNDS = 30  # of the search for the nearest point of a curved wall
-LOOKS = 24  # positions at which slopes by complex steps are compared with differences
-CLOSE = 1e-12  # the search ends where the foot moves by less, beside 1
+COMPLEX_STEP = 1e-30  # of a complex step: its square is nothing beside 1
+MAX_PROJECTIONS = 30  # of the search for the nearest point of a curved wall
+N_CHECKED = 24  # positions at which slopes by complex steps are compared with differences
+TOLERANCE = 1e-12  # the search ends where the foot moves by less, beside 1
 
 
 def implicit_domain(
@@ -45,8 +45,8 @@ def implicit_domain(
         check_compiles(function, q)
         check_analytic(function, names, coordinates)
     normals, offsets = walls
-    real = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
-    real = np.concatenate([real, offsets, normals.ravel()])
+    float_table = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
+    float_table = np.concatenate([float_table, offsets, normals.ravel()])
     label = "constraints of " + ", ".join(getattr(f, "__name__", "a function") for f in functions)
     beyond: Any = None
     for function in functions:
@@ -54,7 +54,7 @@ def implicit_domain(
     look = look_of(beyond)
     compiled = compile_part(look, DOMAIN, allocates=True, handed=True)
     is_single = len(functions) + len(offsets) == 1  # where walls meet, a foot on one of them is not the nearest point
-    return Domain(label, q, compiled, real, np.zeros(0, np.int32), look if is_single else None)
+    return Domain(label, q, compiled, float_table, np.zeros(0, np.int32), look if is_single else None)
 
 
 def check_compiles(function: Any, q: int) -> None:
@@ -82,21 +82,21 @@ def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinat
     """
     plain, differentiable = njit(error_model="numpy")(function), analytic(function)
     positions = (
-        np.random.default_rng(0).standard_normal((LOOKS, len(names))) * np.repeat([0.3, 1.0, 3.0], LOOKS // 3)[:, None]
+        np.random.default_rng(0).standard_normal((N_CHECKED, len(names))) * np.repeat([0.3, 1.0, 3.0], N_CHECKED // 3)[:, None]
     )
     for theta in coordinates.parameters(positions):
         sizes = np.maximum(np.abs(theta), 1e-3)
         with np.errstate(all="ignore"):
-            here = float(plain(tuple(theta)))
+            value_at = float(plain(tuple(theta)))
             for k, name in enumerate(names):
-                one = np.arange(len(names)) == k
+                unit = np.arange(len(names)) == k
                 near, far = (
-                    (plain(tuple(theta + step * one)) - plain(tuple(theta - step * one))) / (2.0 * step)
+                    (plain(tuple(theta + step * unit)) - plain(tuple(theta - step * unit))) / (2.0 * step)
                     for step in (6e-6 * sizes[k], 1.2e-5 * sizes[k])
                 )
-                exact = complex(differentiable(tuple(theta + 1j * TINY * one))).imag / TINY
-                if differs(exact, near, far, theta, abs(here) / sizes[k]):
-                    called = getattr(function, "__name__", "one")
+                exact = complex(differentiable(tuple(theta + 1j * COMPLEX_STEP * unit))).imag / COMPLEX_STEP
+                if differs(exact, near, far, theta, abs(value_at) / sizes[k]):
+                    name_of = getattr(function, "__name__", "one")
                     raise ValueError(
                         f"constraints must be analytic functions, and the slope of {called} with respect to {name} at "
                         f"{theta.tolist()} is {exact:.6g} by a complex step and {near:.6g} by differences; in place of "
@@ -142,15 +142,15 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
             v = real[q + k] + 0j
             for j in range(q):
                 v += real[(2 + k) * q + j] * u[j]
-            v += 1j * (TINY * real[(2 + k) * q + along])
+            v += 1j * (COMPLEX_STEP * real[(2 + k) * q + along])
             theta = with_item(theta, k, cmath.exp(v) if real[k] != 0.0 else v)
-        return differentiable(theta).imag / TINY
+        return differentiable(theta).imag / COMPLEX_STEP
 
     @inlined
     def nearest(x, real):
         """The wall's nearest point to positions x, and how far it is."""
         y, distance = x, 0.0
-        for _ in range(ROUNDS):
+        for _ in range(MAX_PROJECTIONS):
             g, steepness, gap = value(y, real), 0.0, 0.0
             n = floats
             for k in range(q):
@@ -165,7 +165,7 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
                 moved = larger(moved, abs(new - y[k]) / (1.0 + abs(new)))
                 y = with_item(y, k, new)
             distance = abs(reach) * math.sqrt(steepness)
-            if not moved > CLOSE:
+            if not moved > TOLERANCE:
                 break
         return y, distance
 
@@ -175,8 +175,8 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
         farthest = 0.0
         if before is not None and before(position, foot, lane, real) != 0.0:
             for k in range(q):
-                apart = position[k, lane] - foot[k, lane]
-                farthest += apart * apart  # a power of a float is CUDA's own function
+                difference = position[k, lane] - foot[k, lane]
+                farthest += difference * difference  # a power of a float is CUDA's own function
             farthest = math.sqrt(farthest)
         for w in range(n_walls):
             excess = -real[table + w]

@@ -40,7 +40,7 @@ from .systems.system import System, check_names
 # Where and when the trajectories of a problem of identification begin, as its parameters and data have it.
 
 Array = NDArray[np.float64]
-NEAR = 1e-9  # of the span of the data: times closer than that are one
+TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than that are one
 
 
 class Initial(NamedTuple):
@@ -50,7 +50,7 @@ class Initial(NamedTuple):
     states: Array
 
 
-def initial_of(problem: "Identification", parameters: Any) -> Initial:
+def initial_states(problem: "Identification", parameters: Any) -> Initial:
     """Initial states of parameters (n, q): those sampled, else as fixed, both at the data's first time.
 
     Of likelihoods without initial states: the first row of the data, or of the first of several series, in which no
@@ -58,37 +58,37 @@ def initial_of(problem: "Identification", parameters: Any) -> Initial:
     """
     theta = np.atleast_2d(check_real_array("parameters", parameters))
     series = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
-    places = {
+    columns_of = {
         state: problem.names.index(f"{state}(0)") for state in problem.system.states if f"{state}(0)" in problem.names
     }
     row, known = 0, {}
     if problem.prepared.first is not None:
         known = dict(zip(problem.system.states, problem.prepared.first, strict=True))
-    elif len(places) < problem.system.dim:
-        whole = np.flatnonzero(np.isfinite(series.values).all(axis=1))
-        if not whole.size:
+    elif len(columns_of) < problem.system.dim:
+        complete = np.flatnonzero(np.isfinite(series.values).all(axis=1))
+        if not complete.size:
             raise ValueError(
                 f"start must be given, as no row of {series.name!r} has all states, from which trajectories could begin"
             )
-        row = int(whole[0])
+        row = int(complete[0])
         known = dict(zip(series.states, series.values[row], strict=True))
     columns = [
-        theta[:, places[state]] if state in places else np.full(len(theta), known[state])
+        theta[:, columns_of[state]] if state in columns_of else np.full(len(theta), known[state])
         for state in problem.system.states
     ]
     return Initial(float(series.times[row]), np.stack(columns, axis=1))
 
 
-def begin(problem: "Identification | System", theta: Array, times: Array) -> tuple[Array, Array]:
+def start_and_lead_times(problem: "Identification | System", theta: Array, times: Array) -> tuple[Array, Array]:
     """States (dim,) or (n, dim) to solve from, and the times before ``times`` to solve over, that of the states first.
 
     These are the data's, so that steps of fixed length are no longer than the data's.
     """
     if isinstance(problem, System):
         return problem.start, times[:0]
-    when, states = initial_of(problem, theta)
+    when, states = initial_states(problem, theta)
     data = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
-    slack = NEAR * (data.times[-1] - data.times[0])
+    slack = TIME_TOLERANCE * (data.times[-1] - data.times[0])
     if times[0] < when - slack:
         raise ValueError(
             f"start must be given where times begin before {when:.10g}, the time of the data's first state that is "
@@ -147,9 +147,9 @@ class Identification(Problem):
 
     def _check_run(self, run: Any) -> None:
         """Raise ValueError where ``run`` is one of other positions."""
-        chart = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
+        coordinate_numbers = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
         if isinstance(run, Run) and not np.array_equal(
-            run.problem.target.parameters[chart], self.target.parameters[chart]
+            run.problem.target.parameters[coordinate_numbers], self.target.parameters[coordinate_numbers]
         ):
             raise ValueError(
                 f"run must be one of this problem, {self.name!r}, but is of {run.problem.name!r} in other positions: "
@@ -186,7 +186,7 @@ class Identification(Problem):
 
         Raises ValueError where no row of the data is whole.
         """
-        return initial_of(self, parameters).states
+        return initial_states(self, parameters).states
 
     def scaled(self, mode: Any = None, root: Any = None) -> "Identification":
         """The same posterior in other positions: parameters at ``mode`` for u = 0, with unit covariance, about, there.
@@ -282,7 +282,7 @@ def positions_of(draws: Any, q: int) -> Array:
 
 # ``identify``: data, a model, a likelihood, priors and constraints become a problem for ``sample``.
 
-FLATTEST = 1e-13  # smallest eigenvalue of the posterior's precision, scaled to a unit diagonal
+MIN_EIGENVALUE = 1e-13  # smallest eigenvalue of the posterior's precision, scaled to a unit diagonal
 
 
 def identify(
@@ -333,7 +333,7 @@ def identify(
     return assembled(draft)
 
 
-def chosen_name(likelihood: Any) -> str:
+def likelihood_name(likelihood: Any) -> str:
     """A likelihood in a word."""
     return likelihood if isinstance(likelihood, str) else type(likelihood).__name__.lower()
 
@@ -365,14 +365,14 @@ def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | Non
     if prepared.quadratic is None:
         return None
     mean, precision, _ = prepared.quadratic
-    own = np.array([law.scale**-2 if law.kind == GAUSSIAN else 0.0 for law in priors])
+    prior_precision = np.array([law.scale**-2 if law.kind == GAUSSIAN else 0.0 for law in priors])
     proper = np.array([not law.is_flat for law in priors])
-    total = precision + np.diag(np.where(proper & (own == 0.0), np.diag(precision).max() * 1e-6 + 1e-300, own))
+    total = precision + np.diag(np.where(proper & (prior_precision == 0.0), np.diag(precision).max() * 1e-6 + 1e-300, prior_precision))
     scale = np.sqrt(np.where(np.diag(total) > 0.0, np.diag(total), 1.0))
     values, vectors = np.linalg.eigh(total / np.outer(scale, scale))
-    if values[0] < FLATTEST:
-        strong = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
-        joined = ", ".join(prepared.names[k] for k in strong[:8])
+    if values[0] < MIN_EIGENVALUE:
+        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
+        joined = ", ".join(prepared.names[k] for k in involved[:8])
         raise ValueError(
             f"data and prior must determine all parameters, but leave a direction of {joined} free (eigenvalue "
             f"{values[0]:.1e} of the scaled precision, which must be > {FLATTEST:g}): leave out terms that are alike "
@@ -380,10 +380,10 @@ def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | Non
         )
     if not all(law.is_quadratic for law in priors):
         return None
-    total = precision + np.diag(own)
+    total = precision + np.diag(prior_precision)
     covariance = np.linalg.inv(total / np.outer(scale, scale)) / np.outer(scale, scale)
     location = np.array([law.location for law in priors])
-    centre = mean + covariance @ (own * (location - mean))
+    centre = mean + covariance @ (prior_precision * (location - mean))
     return Gaussian(centre, 0.5 * (covariance + covariance.T))
 
 

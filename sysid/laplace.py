@@ -15,9 +15,9 @@ Array = NDArray[np.float64]
 Evaluate = Callable[[Array], tuple[Array, Array]]
 Contains = Callable[[Array], NDArray[np.bool_]]
 DAMPINGS = np.concatenate([[0.0], np.logspace(-6.0, 9.0, 31)])  # of Newton steps, all tried at once, in lanes
-LEAST_CURVATURE = 1e-9  # relative to the diagonal: less is flat to rounding
+MIN_CURVATURE = 1e-9  # relative to the diagonal: less is flat to rounding
 LANES = 64
-MOST_GAIN = 1e6  # nats, expected of one step along a coordinate
+MAX_GAIN = 1e6  # nats, expected of one step along a coordinate
 CONVERGED = 1e-8  # nats that another step would gain
 
 
@@ -37,12 +37,12 @@ class Curvature(NamedTuple):
 
     def newton_steps(self, gradient: Array) -> Array:
         """Steps (dampings, q) against ``gradient``, with curvatures taken by their size (Dauphin et al. 2014)."""
-        along = self.vectors.T @ (self.scale * gradient)
-        sizes = np.maximum(np.abs(self.values), LEAST_CURVATURE) + DAMPINGS[:, None]
-        return np.asarray(-(along / sizes) @ self.vectors.T * self.scale)
+        coordinates = self.vectors.T @ (self.scale * gradient)
+        sizes = np.maximum(np.abs(self.values), MIN_CURVATURE) + DAMPINGS[:, None]
+        return np.asarray(-(coordinates / sizes) @ self.vectors.T * self.scale)
 
 
-def by_blocks(evaluate: Evaluate) -> Evaluate:
+def in_batches(evaluate: Evaluate) -> Evaluate:
     """``evaluate`` for any number of points, a block of lanes at a time."""
 
     def evaluated(points: Array) -> tuple[Array, Array]:
@@ -67,8 +67,8 @@ def curvature_at(evaluate: Evaluate, position: Array, lengths: Array) -> Curvatu
     hessian = (slope[:q] - slope[q:]) / (2.0 * np.diag(offsets)[:, None])
     hessian = 0.5 * (hessian + hessian.T)
     # Where the energy is straight, the unit is the length over which it changes by MOST_GAIN.
-    straight = (0.5 * (slope[:q] + slope[q:])).diagonal() ** 2 / MOST_GAIN
-    diagonal = np.maximum(np.abs(np.diag(hessian)), straight)
+    linear_scale = (0.5 * (slope[:q] + slope[q:])).diagonal() ** 2 / MAX_GAIN
+    diagonal = np.maximum(np.abs(np.diag(hessian)), linear_scale)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(hessian * scale * scale[:, None])
     return Curvature(scale, values, vectors)
@@ -82,15 +82,15 @@ def descend(
     All dampings are tried at once, one a lane, and the lowest is taken: so no point of infinite energy, or outside of
     where ``contains`` says, is gone to.
     """
-    evaluate, position = by_blocks(evaluate), np.array(start, np.float64)
+    evaluate, position = in_batches(evaluate), np.array(start, np.float64)
     (lowest,), (slope,) = evaluate(position[None])
     lengths = 1e-6 * np.maximum(np.abs(position), 1e-2)
     curvature = None
     for _ in range(n_iterations):
-        found = curvature_at(evaluate, position, lengths)
-        if found is None:
+        local = curvature_at(evaluate, position, lengths)
+        if local is None:
             break
-        curvature = found
+        curvature = local
         lengths = np.minimum(1e-3 * curvature.scale, 1e-2 * np.maximum(np.abs(position), 1e-2))
         steps = curvature.newton_steps(slope)
         trials = position + steps
@@ -101,9 +101,9 @@ def descend(
         best = int(np.argmin(energy))
         if not energy[best] < lowest:
             break
-        gained = lowest - energy[best]
+        decrease = lowest - energy[best]
         position, slope, lowest = trials[best], slopes[best], energy[best]
-        if gained < CONVERGED:
+        if decrease < CONVERGED:
             break
     final = curvature_at(evaluate, position, lengths)
     return position, float(lowest), curvature if final is None else final
@@ -130,7 +130,7 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
     position, _, curvature = descend(target.evaluate, point, contains=contains, n_iterations=n_iterations)
     if curvature is None:
         raise ValueError(f"target {target.name!r} must be finite around its mode, but is not around {position}")
-    flat = np.flatnonzero(curvature.values < LEAST_CURVATURE)
+    flat = np.flatnonzero(curvature.values < MIN_CURVATURE)
     if flat.size:
         worst = np.argmax(np.abs(curvature.vectors[:, flat[0]]))
         warnings.warn(
@@ -139,7 +139,7 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
             "and priors leave it open there, and scaled coordinates are a guess",
             stacklevel=2,
         )
-    sizes = np.maximum(np.abs(curvature.values), LEAST_CURVATURE)
+    sizes = np.maximum(np.abs(curvature.values), MIN_CURVATURE)
     spread = curvature.scale[:, None] * curvature.vectors / np.sqrt(sizes)
     # R of QR, transposed, is the Cholesky root without squaring the condition.
     root = np.asarray(np.linalg.qr(spread.T, mode="r")).T

@@ -62,10 +62,10 @@ def add_log_normal(x, energy, slope, mu, precision):
         inside = x[lane] > 0.0
         value = select(inside, x[lane], 1.0)
         logarithm = log(value)
-        pull = fma(precision, logarithm - mu, 1.0) / value
-        slope[lane] = select(inside, slope[lane] + pull, 0.0)
-        gain = fma(0.5 * precision * (logarithm - mu), logarithm - mu, logarithm)
-        energy[lane] = select(inside, energy[lane] + gain, math.inf)
+        derivative = fma(precision, logarithm - mu, 1.0) / value
+        slope[lane] = select(inside, slope[lane] + derivative, 0.0)
+        increase = fma(0.5 * precision * (logarithm - mu), logarithm - mu, logarithm)
+        energy[lane] = select(inside, energy[lane] + increase, math.inf)
 
 
 @kernel
@@ -84,23 +84,23 @@ def add_mixture(x, energy, slope, parts):
     n = parts.size // 2
     for lane in range(x.size):
         square = x[lane] * x[lane]
-        peak = -math.inf
+        largest = -math.inf
         for j in range(n):
             exponent = fma(-0.5 * parts[2 * j + 1], square, parts[2 * j])
-            peak = select(exponent > peak, exponent, peak)
-        total, pull = 0.0, 0.0
+            largest = select(exponent > largest, exponent, largest)
+        total, weighted_precision = 0.0, 0.0
         for j in range(n):
-            share = exp_share(fma(-0.5 * parts[2 * j + 1], square, parts[2 * j]) - peak)
+            share = exp_share(fma(-0.5 * parts[2 * j + 1], square, parts[2 * j]) - largest)
             total += share
-            pull = fma(share, parts[2 * j + 1], pull)
-        energy[lane] -= peak + log(total)
-        slope[lane] = fma(pull / total, x[lane], slope[lane])
+            weighted_precision = fma(share, parts[2 * j + 1], weighted_precision)
+        energy[lane] -= largest + log(total)
+        slope[lane] = fma(weighted_precision / total, x[lane], slope[lane])
 
 
 Array = NDArray[np.float64]
 
 HORSESHOE_PARTS = 40
-HORSESHOE_REACH = 1e-4  # of the scale: the narrowest part of the mixture
+MIN_HORSESHOE_SCALE = 1e-4  # of the scale: the narrowest part of the mixture
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def horseshoe(scale: float, *, slab: float = math.inf) -> Prior:
     width = check_scale("scale", scale)
     if slab != math.inf:
         slab = check_number("slab", check_scale("slab", slab), above=width)
-    edges = np.geomspace(HORSESHOE_REACH, 1.0 / HORSESHOE_REACH, HORSESHOE_PARTS + 1)
+    edges = np.geomspace(MIN_HORSESHOE_SCALE, 1.0 / MIN_HORSESHOE_SCALE, HORSESHOE_PARTS + 1)
     below = np.arctan(edges) * 2.0 / np.pi
     below[0], below[-1] = 0.0, 1.0
     local = np.sqrt(edges[1:] * edges[:-1])

@@ -11,7 +11,7 @@ from toolkit.maths.elementary import fma
 from toolkit.maths.special import cos, sin
 
 from ..libraries import Term, monomial_text
-from ..model import Model, compiled
+from ..model import Model, compile_term
 from ..systems.system import System, analytic
 from .runge_kutta import TABLEAUS, built, moved, slope_of, tuple_text, weighted
 
@@ -42,7 +42,7 @@ def pullback_of_model(model: Model) -> Any:
     for k in used.tolist():
         term = model.library.terms[k]
         if term.own is not None:
-            space |= {f"own{k}": compiled(term.own), f"analytic{k}": analytic(term.own)}
+            space |= {f"own{k}": compile_term(term.own), f"analytic{k}": analytic(term.own)}
         lines.append(f"    v{k} = {term.text.replace('own(', f'own{k}(')}")
         coefficients = []
         for e in range(dim):

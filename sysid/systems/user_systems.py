@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from targets.symbolic.source import written
+from targets.symbolic.source import compile_source
 from toolkit._compiler import names_in
 from toolkit.errors import optional
 from toolkit.problem import raises
@@ -228,7 +228,7 @@ def from_sympy(
         words[symbol] = f"v{k}"
     slopes = "".join(f"{text_of(sympy, formula, words)}, " for formula in reduced)
     text = "\n".join([*lines, f"    return ({slopes.strip()})", ""])
-    rhs = written("system", "rhs", text, {"np": np, "__name__": "generated"})
+    rhs = compile_source("system", "rhs", text, {"np": np, "__name__": "generated"})
     return own(
         rhs, states=[str(s) for s in expressions], parameters=[str(s) for s in given], usual=usual,
         start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,

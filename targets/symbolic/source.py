@@ -22,12 +22,12 @@ from .printing import write_block
 # Functions of our own text, which tracebacks and ``inspect`` find.
 
 
-def written(kind: str, name: str, source: str, space: dict[str, Any]) -> Any:
-    """The function ``name`` that ``source`` defines with the names of ``space``, in a file named by its contents."""
+def compile_source(kind: str, name: str, source: str, namespace: dict[str, Any]) -> Any:
+    """The function ``name`` that ``source`` defines with the names of ``namespace``, in a file named by its contents."""
     file = f"<{kind} {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    exec(compile(source, file, "exec"), space)  # our own text, of numbers, operators and the functions of ``space``
-    return space[name]
+    exec(compile(source, file, "exec"), namespace)  # our own text, of numbers, operators and the functions of ``namespace``
+    return namespace[name]
 
 
 NAMESPACE = {
@@ -53,7 +53,7 @@ def function_of(source: str, dim: int) -> Callable[..., None]:
     """The function that ``source`` defines; tracebacks and ``inspect`` find its lines."""
     load, store = lane_access(dim)
     space = {**NAMESPACE, "load": load, "store": store, "__name__": "generated"}
-    function = written("from_sympy", "energy_and_gradient", source, space)
+    function = compile_source("from_sympy", "energy_and_gradient", source, space)
     assert isinstance(function, FunctionType)
     return function
 

@@ -83,7 +83,7 @@ MUTANTS = [
     Mutant(
         "constraints: comments are left out",
         "sysid/constraints.py",
-        'if "#" in plain:',
+        'if "#" in renamed:',
         "if False:",
         "tests/test_masked_input.py -k says_or",
     ),
@@ -209,8 +209,8 @@ MUTANTS = [
     Mutant(
         "lyapunov: growth counted from the start",
         "sysid/forecasts.py",
-        "grown += np.log(growth)",
-        "grown = np.log(growth)",
+        "log_growth += np.log(growth)",
+        "log_growth = np.log(growth)",
         "tests/test_ensembles.py",
     ),
     Mutant(
@@ -237,8 +237,8 @@ MUTANTS = [
     Mutant(
         "identification: a mixture's slope by weights",
         "sysid/priors.py",
-        "pull = fma(share, parts[2 * j + 1], pull)",
-        "pull = fma(share, parts[1], pull)",
+        "weighted_precision = fma(share, parts[2 * j + 1], weighted_precision)",
+        "weighted_precision = fma(share, parts[1], weighted_precision)",
         "tests/test_identify.py",
     ),
     Mutant(
@@ -272,8 +272,8 @@ MUTANTS = [
     Mutant(
         "powers: a wall's normal as Numba has it",
         "sysid/function_constraints.py",
-        "return differentiable(theta).imag / TINY",
-        "return compiled(theta).imag / TINY",
+        "return differentiable(theta).imag / COMPLEX_STEP",
+        "return compiled(theta).imag / COMPLEX_STEP",
         "tests/test_powers.py -k nearest_point",
     ),
     Mutant(
@@ -321,8 +321,8 @@ MUTANTS = [
     Mutant(
         "identification: a Gaussian prior's mean is left out of the posterior",
         "sysid/identification.py",
-        "centre = mean + covariance @ (own * (location - mean))",
-        "centre = mean - covariance @ (own * mean)",
+        "centre = mean + covariance @ (prior_precision * (location - mean))",
+        "centre = mean - covariance @ (prior_precision * mean)",
         "tests/test_identify.py",
     ),
     Mutant(
@@ -377,7 +377,7 @@ MUTANTS = [
     Mutant(
         "pysindy: thresholds that saw the data they are judged by",
         "sysid/compare.py",
-        "(times[:cut], values[:cut])",
+        "(times[:n_train], values[:n_train])",
         "whole",
         "tests/test_compare.py",
     ),
