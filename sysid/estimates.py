@@ -90,7 +90,7 @@ def marginal_modes(draws: Any, weights: Any = None) -> Array:
             raise ValueError(f"weights must be ≥ 0, not all 0, and of shape {points.shape[:1]}, got {weights!r:.200}")
         heaviest = int(np.argmax(weights))
         if len(points) > 1 and weights.sum() - weights[heaviest] <= MIN_OTHER_WEIGHT * weights[heaviest]:
-            raise ValueError(f"weights must not lie on one draw, which has no density, but do on that at [{heavy}]")
+            raise ValueError(f"weights must not lie on one draw, which has no density, but do on that at [{heaviest}]")
         points, weights = points[weights > 0.0], weights[weights > 0.0]
     stride = -(-len(points) // MAX_DENSITY_DRAWS)
     points, share = points[::stride], None if weights is None else weights[::stride]

@@ -131,9 +131,12 @@ def simulate(
     generator = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
     check_choice("errors", errors, ("gaussian", "lognormal"))
     system, rows, theta, weights, source = unpack_draws(draws, problem)
-    initial, lead = start_and_lead_times(source, theta, times) if start is None else (check_real_array("start", start), times[:0])
+    if start is None:
+        initial, lead = start_and_lead_times(source, theta, times)
+    else:
+        initial, lead = check_real_array("start", start), times[:0]
     if initial.shape not in ((system.dim,), (len(rows), system.dim)):
-        raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {given.shape}")
+        raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {initial.shape}")
     starts = np.broadcast_to(initial, (len(rows), system.dim))
     deviations = deviations_of(noise, len(rows), system.dim)
     chosen = np.arange(len(rows))

@@ -16,7 +16,7 @@ from toolkit.problem import Domain, with_item
 
 from .constraints import Coordinates
 from .systems.system import analytic
-from .systems.user_systems import differs
+from .systems.user_systems import derivatives_differ
 
 Array = NDArray[np.float64]
 
@@ -82,7 +82,8 @@ def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinat
     """
     plain, differentiable = njit(error_model="numpy")(function), analytic(function)
     positions = (
-        np.random.default_rng(0).standard_normal((N_CHECKED, len(names))) * np.repeat([0.3, 1.0, 3.0], N_CHECKED // 3)[:, None]
+        np.random.default_rng(0).standard_normal((N_CHECKED, len(names)))
+        * np.repeat([0.3, 1.0, 3.0], N_CHECKED // 3)[:, None]
     )
     for theta in coordinates.parameters(positions):
         sizes = np.maximum(np.abs(theta), 1e-3)
@@ -95,10 +96,10 @@ def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinat
                     for step in (6e-6 * sizes[k], 1.2e-5 * sizes[k])
                 )
                 exact = complex(differentiable(tuple(theta + 1j * COMPLEX_STEP * unit))).imag / COMPLEX_STEP
-                if differs(exact, near, far, theta, abs(value_at) / sizes[k]):
+                if derivatives_differ(exact, near, far, theta, abs(value_at) / sizes[k]):
                     name_of = getattr(function, "__name__", "one")
                     raise ValueError(
-                        f"constraints must be analytic functions, and the slope of {called} with respect to {name} at "
+                        f"constraints must be analytic functions, and the slope of {name_of} with respect to {name} at "
                         f"{theta.tolist()} is {exact:.6g} by a complex step and {near:.6g} by differences; in place of "
                         "abs(x) give two constraints, one for each sign"
                     )

@@ -32,15 +32,14 @@ from .estimates import Estimates, estimate, inclusion_of
 from .function_constraints import implicit_domain
 from .laplace import laplace
 from .likelihoods.interface import Prepared
-from .likelihoods.trajectories import TIME_LIMIT, SearchProgress, Trajectory
+from .likelihoods.start_search import TIME_LIMIT, SearchProgress
+from .likelihoods.trajectories import Trajectory
 from .model import Model, as_model
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .systems.system import System, check_names
 
-# Where and when the trajectories of a problem of identification begin, as its parameters and data have it.
-
 Array = NDArray[np.float64]
-TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than that are one
+TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than this are equal
 
 
 class Initial(NamedTuple):
@@ -62,8 +61,8 @@ def initial_states(problem: "Identification", parameters: Any) -> Initial:
         state: problem.names.index(f"{state}(0)") for state in problem.system.states if f"{state}(0)" in problem.names
     }
     row, known = 0, {}
-    if problem.prepared.first is not None:
-        known = dict(zip(problem.system.states, problem.prepared.first, strict=True))
+    if problem.prepared.initial is not None:
+        known = dict(zip(problem.system.states, problem.prepared.initial, strict=True))
     elif len(columns_of) < problem.system.dim:
         complete = np.flatnonzero(np.isfinite(series.values).all(axis=1))
         if not complete.size:
@@ -80,9 +79,9 @@ def initial_states(problem: "Identification", parameters: Any) -> Initial:
 
 
 def start_and_lead_times(problem: "Identification | System", theta: Array, times: Array) -> tuple[Array, Array]:
-    """States (dim,) or (n, dim) to solve from, and the times before ``times`` to solve over, that of the states first.
+    """States (dim,) or (n, dim) to solve from, and the data's times from that of the states up to ``times``.
 
-    These are the data's, so that steps of fixed length are no longer than the data's.
+    With the data's times between, steps of fixed length are no longer than in the likelihood.
     """
     if isinstance(problem, System):
         return problem.start, times[:0]
@@ -140,13 +139,13 @@ class Identification(Problem):
     def parameters(self, draws: Any) -> Array:
         """Parameters (…, q) of a run's draws (chain, draw, q), or of positions (…, q).
 
-        Raises ValueError for another last axis, or a run whose positions are others, as of a problem scaled or not.
+        Raises ValueError for another last axis, or for a run of other coordinates, such as those before ``scaled``.
         """
         self._check_run(draws)
         return self.coordinates.parameters(positions_of(draws, self.dim))
 
     def _check_run(self, run: Any) -> None:
-        """Raise ValueError where ``run`` is one of other positions."""
+        """Raise ValueError where ``run`` was sampled in other coordinates."""
         coordinate_numbers = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
         if isinstance(run, Run) and not np.array_equal(
             run.problem.target.parameters[coordinate_numbers], self.target.parameters[coordinate_numbers]
@@ -197,13 +196,10 @@ class Identification(Problem):
         Raises TypeError or ValueError where one is given alone, has another shape or is not finite, a mode is not > 0
         whose logarithm is sampled, a root is singular, or the energy is infinite where Laplace's approximation starts.
         """
-        pass
-        pass
-
         return assembled(replace(self, coordinates=scaled_coordinates(self, mode, root)))
 
     def usual_start(self) -> Array:
-        """The likelihood's start (q,), but where that is not > 0 and must be: the prior's median, or its size."""
+        """The likelihood's start (q,); where it must be > 0 and is not, the prior's median or the absolute value."""
         theta = np.array(self.prepared.start)
         for k, law in enumerate(self.priors):
             if theta[k] <= 0.0 and (self.coordinates.log[k] or law.is_positive):
@@ -280,8 +276,6 @@ def positions_of(draws: Any, q: int) -> Array:
     return positions
 
 
-# ``identify``: data, a model, a likelihood, priors and constraints become a problem for ``sample``.
-
 MIN_EIGENVALUE = 1e-13  # smallest eigenvalue of the posterior's precision, scaled to a unit diagonal
 
 
@@ -323,7 +317,7 @@ def identify(
     check_names("parameters", prepared.names)
     priors = check_priors(prior, prepared.names)
     logs = check_log(log, prepared, priors)
-    label = check_text("name", name) or f"{model.name} by {chosen_name(likelihood)}"
+    label = check_text("name", name) or f"{model.name} by {likelihood_name(likelihood)}"
     q = len(prepared.names)
     coordinates = Coordinates(logs, np.zeros(q), np.eye(q))
     draft = Identification(
@@ -334,7 +328,7 @@ def identify(
 
 
 def likelihood_name(likelihood: Any) -> str:
-    """A likelihood in a word."""
+    """The name of a likelihood."""
     return likelihood if isinstance(likelihood, str) else type(likelihood).__name__.lower()
 
 
@@ -367,7 +361,9 @@ def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | Non
     mean, precision, _ = prepared.quadratic
     prior_precision = np.array([law.scale**-2 if law.kind == GAUSSIAN else 0.0 for law in priors])
     proper = np.array([not law.is_flat for law in priors])
-    total = precision + np.diag(np.where(proper & (prior_precision == 0.0), np.diag(precision).max() * 1e-6 + 1e-300, prior_precision))
+    total = precision + np.diag(
+        np.where(proper & (prior_precision == 0.0), np.diag(precision).max() * 1e-6 + 1e-300, prior_precision)
+    )
     scale = np.sqrt(np.where(np.diag(total) > 0.0, np.diag(total), 1.0))
     values, vectors = np.linalg.eigh(total / np.outer(scale, scale))
     if values[0] < MIN_EIGENVALUE:
@@ -375,8 +371,8 @@ def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | Non
         joined = ", ".join(prepared.names[k] for k in involved[:8])
         raise ValueError(
             f"data and prior must determine all parameters, but leave a direction of {joined} free (eigenvalue "
-            f"{values[0]:.1e} of the scaled precision, which must be > {FLATTEST:g}): leave out terms that are alike "
-            f"or constant, or give them a proper prior"
+            f"{values[0]:.1e} of the scaled precision, which must be > {MIN_EIGENVALUE:g}): leave out terms that are "
+            f"alike or constant, or give them a proper prior"
         )
     if not all(law.is_quadratic for law in priors):
         return None
@@ -418,9 +414,9 @@ def assembled(draft: Identification) -> Identification:
 
 
 def spread_of(draft: Identification) -> Spread:
-    """Where chains start in its positions: two standard deviations about the mode, as far as these are known.
+    """Where chains start, in positions: within two standard deviations of the mode, where these are known.
 
-    Scaled: ±2, for the covariance is the identity, about. Else about the Gaussian posterior's mean; or about the
+    Scaled: ±2, as the covariance is about the identity. Else about the Gaussian posterior's mean; or about the
     likelihood's start, half as far as a parameter is large (a logarithm: ½), and at most two of its prior's sds.
     """
     coordinates, truth = draft.coordinates, truth_of(draft)
@@ -455,9 +451,6 @@ def truth_of(draft: Identification) -> GaussianTruth | None:
     log_determinant = float(np.linalg.slogdet(2.0 * np.pi * covariance)[1])
     covariance = 0.5 * (covariance + covariance.T)
     return GaussianTruth(coordinates.positions(posterior.mean), covariance, 0.5 * log_determinant - lowest, lowest)
-
-
-# Coordinates in which the parameters of a problem have about unit covariance, so that one step size suits all.
 
 
 def scaled_coordinates(problem: Identification, mode: Any, root: Any) -> Coordinates:

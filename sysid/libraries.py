@@ -65,7 +65,7 @@ class Library:
         if not is_sequence(self.terms):
             raise TypeError(f"terms must be a sequence of terms, got {self.terms!r:.200}")
         if not self.terms or len(self.terms) > MAX_TERMS:
-            raise ValueError(f"a library must have 1 to {MOST_TERMS} terms, got {len(self.terms)}")
+            raise ValueError(f"a library must have 1 to {MAX_TERMS} terms, got {len(self.terms)}")
         for k, term in enumerate(self.terms):
             check_instance(f"terms[{k}]", term, Term)
             if term.powers is not None and len(term.powers) != len(self.states):
@@ -154,7 +154,7 @@ def polynomial(states: Any, degree: int, *, constant: bool = True) -> Library:
             powers = tuple(factors.count(d) for d in range(len(names)))
             terms.append(Term(monomial_name(names, powers), monomial_text(powers), powers))
             if len(terms) > MAX_TERMS:
-                raise ValueError(f"degree must leave at most {MOST_TERMS} terms, got {degree} for {len(names)} states")
+                raise ValueError(f"degree must leave at most {MAX_TERMS} terms, got {degree} for {len(names)} states")
     return Library(names, tuple(terms))
 
 

@@ -17,13 +17,11 @@ from .systems.system import System, check_names, factors_of
 if TYPE_CHECKING:
     from .libraries import Term
 
-# A model's right-hand side, written out as Python that Numba compiles.
-
 SIGNS = {1.0: "", -1.0: "-"}  # factors that are written as a sign
 
 
 def right_hand_side(model: "Model") -> Any:
-    """The function (t, x, p) of a model, written out without terms that cannot occur."""
+    """The function (t, x, p) of a model as generated Python, without terms whose coefficient is always 0."""
     namespace: dict[str, Any] = {"sin": np.sin, "cos": np.cos, "__name__": "generated"}
     used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))
     lines = ["def rhs(t, x, p):"]
@@ -84,10 +82,10 @@ class Model:
         object.__setattr__(self, "parameters", names)
         unused = np.flatnonzero(~self.directions.any(axis=(1, 2)))
         if unused.size:
-            raise ValueError(f"parameters must each stand at a term, but {names[idle[0]]!r} stands at none")
+            raise ValueError(f"parameters must each stand at a term, but {names[unused[0]]!r} stands at none")
 
     def __repr__(self) -> str:
-        """Its library and parameters."""
+        """Its name and parameters."""
         shown = ", ".join(self.parameters[:8]) + (", …" if len(self.parameters) > 8 else "")
         return f"<Model {self.name!r}: {len(self.parameters)} free of {self.constant.size} coefficients: {shown}>"
 
@@ -116,7 +114,7 @@ class Model:
 
     @functools.cached_property
     def system(self) -> System:
-        """The same as a system to solve: its right-hand side written out, and compiled where it is used."""
+        """The model as a system to solve, with generated code for its right-hand side."""
         n = len(self.parameters)
         return System(
             self.name, self.states, self.parameters, right_hand_side(self), np.zeros(n), np.zeros(len(self.states))
@@ -168,7 +166,9 @@ def model_of(
     for parameter, factors in tied.items():
         direction = np.zeros(constant.shape)
         for label, factor in check_mapping(f"tied[{parameter!r}]", factors).items():
-            direction[check_index(f"tied[{parameter!r}]", label)] = check_number(f"tied[{parameter!r}][{label!r}]", factor)
+            direction[check_index(f"tied[{parameter!r}]", label)] = check_number(
+                f"tied[{parameter!r}][{label!r}]", factor
+            )
             assigned.add(label)
         names.append(parameter)
         directions.append(direction)

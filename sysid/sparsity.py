@@ -317,7 +317,9 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     mixtures = mixtures_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
     centre = np.array([law.location if law.kind == GAUSSIAN else 0.0 for law in laws])
     streams = np.random.default_rng(derived_seed(seed, GIBBS)).spawn(CHAINS)  # the seed's own are of data.simulate
-    runs = [run_chain(mean - centre, precision, mixtures, sweeps, k % 2 == 0, stream) for k, stream in enumerate(streams)]
+    runs = [
+        run_chain(mean - centre, precision, mixtures, sweeps, k % 2 == 0, stream) for k, stream in enumerate(streams)
+    ]
     draws, present, presence = (np.concatenate([run[i] for run in runs]) for i in range(3))
     return Sparse(prepared.names, presence.mean(axis=0), centre + draws, present.astype(bool))
 

@@ -43,8 +43,8 @@ def read_delimited(
             places = [header.columns.index(name) for name in names]
             table = np.empty((rows, len(names)))
             filled = 0
-            for chunk in chunks(text):
-                numbers = numbers_of(file, chunk, header, places, missing, filled + header.lines + 1)
+            for chunk in read_chunks(text):
+                numbers = parse_chunk(file, chunk, header, places, missing, filled + header.lines + 1)
                 table[filled : filled + len(numbers)] = numbers
                 filled += len(numbers)
     except UnicodeDecodeError as error:
@@ -67,7 +67,7 @@ def read_header(file: Path, text: Any) -> Header:
     raise ValueError(f"{file}: must begin with a line that names the columns, but is empty")
 
 
-def chunks(text: Any) -> Iterator[str]:
+def read_chunks(text: Any) -> Iterator[str]:
     """Whole lines, some 16 MiB at a time, without blank ones at the end."""
     rest = ""
     while piece := text.read(CHUNK):
@@ -83,25 +83,25 @@ def chunks(text: Any) -> Iterator[str]:
         yield rest.rstrip("\n")
 
 
-def numbers_of(file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int) -> Array:
+def parse_chunk(file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int) -> Array:
     """The numbers of whole lines, of which the first has number ``first``."""
-    why: Any = "lines do not all have the columns of the header"
+    reason: Any = "lines do not all have the columns of the header"
     may_be_nan = "nan" in {word.lower() for word in missing} or not re.search("nan", chunk, re.IGNORECASE)
     if is_rectangular(chunk, header):
-        text = io.StringIO(with_nan(chunk, header.separator, missing))
+        text = io.StringIO(replace_missing(chunk, header.separator, missing))
         try:
             numbers = np.loadtxt(
                 text, delimiter=header.separator, usecols=places, comments=None, quotechar='"', ndmin=2
             )  # fmt: skip
         except ValueError as error:
-            why = error
+            reason = error
         else:
             if may_be_nan:
                 return np.asarray(numbers, np.float64)
-            why = None  # unless it stands in a column that is not read
-    found = fault(file, chunk, header, places, missing, first)
-    if found or why:
-        raise found or ValueError(f"{file}: cannot be read: {why}")
+            reason = None  # unless it stands in a column that is not read
+    found = first_error(file, chunk, header, places, missing, first)
+    if found or reason:
+        raise found or ValueError(f"{file}: cannot be read: {reason}")
     return np.asarray(numbers, np.float64)
 
 
@@ -116,22 +116,27 @@ def is_rectangular(chunk: str, header: Header) -> bool:
     return bool((np.diff(np.searchsorted(found, ends), prepend=0) == wanted).all())
 
 
-def with_nan(chunk: str, separator: str, missing: Sequence[str]) -> str:
+def replace_missing(chunk: str, separator: str, missing: Sequence[str]) -> str:
     """The text with nan where a value is missing."""
     words = [word for word in missing if word and word.lower() != "nan"]
-    around = f'{separator}\n "'
+    boundary = f'{separator}\n "'
     empty = "" in missing and (
-        chunk[:1] in around or chunk[-1:] in around
+        chunk[:1] in boundary or chunk[-1:] in boundary
         or any(pair in chunk for pair in (2 * separator, f"{separator}\n", f"\n{separator}", " ", '""'))
     )  # fmt: skip
     if not empty and not any(word in chunk for word in words):
         return chunk
     allowed = "|".join(map(re.escape, words + [""] * ("" in missing)))
-    apart = re.escape(separator)
-    return re.sub(rf'(?:(?<={apart})|^)[ ]*("?)(?:{allowed})\1[ ]*(?={apart}|$)', "nan", chunk, flags=re.MULTILINE)
+    separator_pattern = re.escape(separator)
+    return re.sub(
+        rf'(?:(?<={separator_pattern})|^)[ ]*("?)(?:{allowed})\1[ ]*(?={separator_pattern}|$)',
+        "nan",
+        chunk,
+        flags=re.MULTILINE,
+    )
 
 
-def fault(
+def first_error(
     file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int
 ) -> ValueError | None:
     """What is wrong with the first of some lines that is."""
@@ -196,11 +201,11 @@ def load(
     if file.suffix.lower() == ".parquet":
         names, table, first = *read_parquet(file, time, states), 0
     else:
-        names, table, first = read_delimited(file, lambda columns: chosen(file, columns, time, states), words)
-    gone = np.flatnonzero(~np.isfinite(table[:, 0]))
-    if gone.size:
-        where = f"line {gone[0] + first}" if first else f"row {gone[0]}"
-        raise ValueError(f"{file}, {where}, column {time!r}: a time must be finite, got {table[gone[0], 0]}")
+        names, table, first = read_delimited(file, lambda columns: choose_columns(file, columns, time, states), words)
+    not_finite = np.flatnonzero(~np.isfinite(table[:, 0]))
+    if not_finite.size:
+        where = f"line {not_finite[0] + first}" if first else f"row {not_finite[0]}"
+        raise ValueError(f"{file}, {where}, column {time!r}: a time must be finite, got {table[not_finite[0], 0]}")
     try:
         return Series(
             table[:, 0], table[:, 1:], names[1:], time_unit=time_unit, units=units, name=name or file.stem,
@@ -210,7 +215,7 @@ def load(
         raise ValueError(f"{file}: {error}; row 0 is line {first}" if first else f"{file}: {error}") from error
 
 
-def chosen(file: Path, columns: Sequence[str], time: str, states: Any) -> tuple[str, ...]:
+def choose_columns(file: Path, columns: Sequence[str], time: str, states: Any) -> tuple[str, ...]:
     """Time and states, among ``columns``. Raises ValueError where one is repeated or not there."""
     for k, column in enumerate(columns):
         if column in columns[:k]:
@@ -231,7 +236,7 @@ def read_parquet(file: Path, time: str, states: Any) -> tuple[tuple[str, ...], A
     pyarrow, parquet = optional("pyarrow", "data"), optional("pyarrow.parquet", "data")
     try:
         schema = parquet.read_schema(file)
-        names = chosen(file, schema.names, time, states)
+        names = choose_columns(file, schema.names, time, states)
         for column in names:
             kind = schema.field(column).type
             if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)):

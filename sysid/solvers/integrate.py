@@ -41,7 +41,7 @@ class FixedBlock(NamedTuple):
     """Room for the lanes that step together."""
 
     x: NDArray[Any]  # (dim, lane), states
-    moved: NDArray[Any]  # (dim, lane), states after the step
+    next_x: NDArray[Any]  # (dim, lane), states after the step
     p: NDArray[Any]  # (n_parameters, lane)
     clock: NDArray[np.float64]  # (3, lane): time, step, and room for the step
 
@@ -52,7 +52,7 @@ def solve_block(advance, initial, n_steps, limit, results, block):
     advance: behind ``right_hand_side.ADVANCE`` or ``COMPLEX_ADVANCE``. initial: InitialValues. n_steps: of each
     interval of its times, all of one length. results: Results. block: FixedBlock, to work in.
     """
-    times, start, x, moved, p = initial.times, initial.start, block.x, block.moved, block.p
+    times, start, x, next_x, p = initial.times, initial.start, block.x, block.next_x, block.p
     states, status, steps = results.states, results.status, results.steps
     lanes, dim = start.shape
     for lane in range(lanes):
@@ -67,21 +67,21 @@ def solve_block(advance, initial, n_steps, limit, results, block):
     now, step = block.clock[0], block.clock[1]
     for i in range(times.size - 1):
         h = (times[i + 1] - times[i]) / n_steps[i]
-        going = False
+        any_active = False
         for lane in range(lanes):
             step[lane] = h
-            going = going or status[lane] == DONE
-        if not going:
+            any_active = any_active or status[lane] == DONE
+        if not any_active:
             return
         for s in range(n_steps[i]):
             for lane in range(lanes):
                 now[lane] = times[i] + s * h
                 steps[lane] += status[lane] == DONE
-            advance(now, step, x, p, moved, block.clock[2])
+            advance(now, step, x, p, next_x, block.clock[2])
             for d in range(dim):
                 for lane in range(lanes):
-                    x[d, lane] = moved[d, lane]
-                    if not abs(moved[d, lane]) <= limit:
+                    x[d, lane] = next_x[d, lane]
+                    if not abs(next_x[d, lane]) <= limit:
                         status[lane] = BLEW_UP
         for lane in range(lanes):
             if status[lane] == DONE:
@@ -92,8 +92,8 @@ def solve_block(advance, initial, n_steps, limit, results, block):
 
 Array = NDArray[np.float64]
 METHODS = ("dopri5", *FIXED)
-BLOCK = 32  # lanes that step together
-SLICE = 256  # lanes that one thread takes at a time
+LANES_PER_BLOCK = 32  # lanes that step together
+LANES_PER_TASK = 256  # lanes that one thread takes at a time
 COMPLEX_CUBE = types.Array(types.complex128, 3, "C")
 
 
@@ -150,41 +150,41 @@ def solve(
     except MemoryError as error:
         wanted = (lanes, times.size, system.dim)
         raise ValueError(f"times and lanes must fit into memory, got states of {wanted}") from error
-    status, index, steps = (np.zeros(lanes, np.int64) for _ in range(3))
+    status, reached, steps = (np.zeros(lanes, np.int64) for _ in range(3))
     if method in FIXED:
-        work = fixed_work(system, method, times, step, controls, is_complex)
-        size = BLOCK
+        solve_slice = fixed_step_solver(system, method, times, step, controls, is_complex)
+        size = LANES_PER_BLOCK
     else:
-        work = adaptive_work(system, controls)
-        size = SLICE
+        solve_slice = adaptive_solver(system, controls)
+        size = LANES_PER_TASK
     slices = [slice(k, k + size) for k in range(0, lanes, size)]
 
-    def run(part: slice) -> None:
+    def solve_task(part: slice) -> None:
         initial = InitialValues(times, x[part], p[part])
-        work(initial, Results(states[part], status[part], index[part], steps[part]))
+        solve_slice(initial, Results(states[part], status[part], reached[part], steps[part]))
 
     if min(threads, len(slices)) < 2:
         for part in slices:
-            run(part)
+            solve_task(part)
     else:
         with concurrent.futures.ThreadPoolExecutor(min(threads, len(slices))) as pool:
             try:
-                list(pool.map(run, slices))
+                list(pool.map(solve_task, slices))
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-    return Solution(system, times, states[0] if is_one else states, status, times[index], steps)
+    return Solution(system, times, states[0] if is_one else states, status, times[reached], steps)
 
 
-def adaptive_work(system: System, controls: Controls) -> Callable[[InitialValues, Results], None]:
+def adaptive_solver(system: System, controls: Controls) -> Callable[[InitialValues, Results], None]:
     """What solves some lanes by Dormand–Prince steps."""
     kernel = compile_part(solve_lanes, ADAPTIVE)
     slope = slope_pointer(system.rhs, system.dim, system.n_parameters)
     dim, q = system.dim, system.n_parameters
 
     def work(initial: InitialValues, results: Results) -> None:
-        slots = min(BLOCK, len(initial.start))
-        room = Block(
+        slots = min(LANES_PER_BLOCK, len(initial.start))
+        block = Block(
             x=np.zeros((dim, slots)),
             p=np.zeros((q, slots)),
             k=np.zeros((STAGES, dim, slots)),
@@ -194,12 +194,12 @@ def adaptive_work(system: System, controls: Controls) -> Callable[[InitialValues
             clock=np.zeros((N_CLOCK, slots)),
             counters=np.zeros((N_COUNTERS, slots), np.int64),
         )
-        kernel(slope, initial, controls, results, room, OneLane(np.zeros(1), np.zeros((dim, 1)), np.zeros((q, 1))))
+        kernel(slope, initial, controls, results, block, OneLane(np.zeros(1), np.zeros((dim, 1)), np.zeros((q, 1))))
 
     return work
 
 
-def fixed_work(
+def fixed_step_solver(
     system: System, method: str, times: Array, step: float | None, controls: Controls, is_complex: bool
 ) -> Callable[[InitialValues, Results], None]:
     """What solves some lanes by steps of fixed length, as far as the controls' ``max_steps`` go."""
@@ -213,14 +213,14 @@ def fixed_work(
 
     def work(initial: InitialValues, results: Results) -> None:
         lanes, dim = initial.start.shape
-        room = FixedBlock(
+        block = FixedBlock(
             x=np.zeros((dim, lanes), kind),
-            moved=np.zeros((dim, lanes), kind),
+            next_x=np.zeros((dim, lanes), kind),
             p=np.zeros((system.n_parameters, lanes), kind),
             clock=np.zeros((3, lanes)),
         )
-        reachable = initial._replace(times=times[: n_reached + 1])
-        kernel(advance, reachable, counts, controls.limit, results, room)
+        reached_part = initial._replace(times=times[: n_reached + 1])
+        kernel(advance, reached_part, counts, controls.limit, results, block)
         if n_reached < intervals.size:
             results.status[results.status == DONE] = STEP_LIMIT
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from toolkit._compiler import FLOATS, MATRIX, FunctionPointer, WideCompiler
 from toolkit.problem import lane_access, reason
 
-from ..systems.system import System, checked_rhs, refused
+from ..systems.system import System, checked_rhs, rhs_error
 from .runge_kutta import rk4_step, rk5_step, slope_of
 
 FIXED = {"rk4": rk4_step, "rk5": rk5_step}
@@ -97,4 +97,4 @@ def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any],
     try:
         return Pointer(njit(signature, nogil=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)(block))
     except Exception as error:  # Numba refuses in many classes
-        raise refused(rhs, dim, "", reason(error)) from error
+        raise rhs_error(rhs, dim, "", reason(error)) from error

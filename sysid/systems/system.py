@@ -19,7 +19,7 @@ from toolkit.problem import reason, rebind
 
 Array = NDArray[np.float64]
 Terms = Mapping[str, Mapping[str, float | str | Mapping[str, float]]]
-SPREAD = 0.1  # of the points compared, about a start and usual parameters
+POINT_SPREAD = 0.1  # of the points compared, about a start and usual parameters
 N_POINTS = 4
 AGREEMENT = 1e-4  # of the terms' sizes: names of waves have six digits of their frequency
 
@@ -60,11 +60,13 @@ def check_equations(system: Any, slopes: Callable[..., Any]) -> None:
     draws = np.random.default_rng(0)
     usual = np.concatenate([system.start, system.usual])
     for k in range(N_POINTS):
-        point = usual + (SPREAD * np.maximum(np.abs(usual), 1.0) * draws.standard_normal(usual.size) if k else 0.0)
+        point = usual + (
+            POINT_SPREAD * np.maximum(np.abs(usual), 1.0) * draws.standard_normal(usual.size) if k else 0.0
+        )
         x, p = point[: system.dim], dict(zip(system.parameters, point[system.dim :], strict=True))
         found = slopes(system, point, float(k))
         for state, slope in zip(system.states, found, strict=True):
-            values = [value_of(label, system.states, x) for label in system.terms.get(state, {})]
+            values = [term_value(label, system.states, x) for label in system.terms.get(state, {})]
             if None in values or not np.isfinite(slope):
                 continue
             parts = [
@@ -78,7 +80,7 @@ def check_equations(system: Any, slopes: Callable[..., Any]) -> None:
                 )
 
 
-def value_of(label: str, states: tuple[str, ...], x: Array) -> float | None:
+def term_value(label: str, states: tuple[str, ...], x: Array) -> float | None:
     """A monomial or wave of ``libraries`` at a state (dim,), by its name; None for other names."""
     if label == "1":
         return 1.0
@@ -197,19 +199,19 @@ def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: An
         compiled = analytic(rhs) if number is types.complex128 else compiled
         compiled.compile(given)
     except Exception as error:  # Numba refuses in many classes
-        raise refused(rhs, dim, kind, reason(error)) from error
+        raise rhs_error(rhs, dim, kind, reason(error)) from error
     returned = compiled.overloads[given].signature.return_type
     if not isinstance(returned, types.BaseTuple) or len(returned) != dim:
         found = f"a tuple of {len(returned)}" if isinstance(returned, types.BaseTuple) else str(returned)
-        raise refused(rhs, dim, kind, f"it returns {found}")
+        raise rhs_error(rhs, dim, kind, f"it returns {found}")
     allowed = (types.Integer, types.Float, types.Boolean, *((types.Complex,) if number is types.complex128 else ()))
     for d, entry in enumerate(returned):
         if not isinstance(types.unliteral(entry), allowed):
-            raise refused(rhs, dim, kind, f"its slope [{d}] is {entry}")
+            raise rhs_error(rhs, dim, kind, f"its slope [{d}] is {entry}")
     return compiled
 
 
-def refused(rhs: Callable[..., Any], dim: int, kind: str, why: str) -> TypeError:
+def rhs_error(rhs: Callable[..., Any], dim: int, kind: str, why: str) -> TypeError:
     """What is wrong with a right-hand side."""
     why = "it makes arrays or lists; let it return a tuple" if why.startswith("NRT") else why
     return TypeError(

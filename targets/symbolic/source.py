@@ -26,7 +26,9 @@ def compile_source(kind: str, name: str, source: str, namespace: dict[str, Any])
     """The function ``name`` that ``source`` defines with the names of ``namespace``, in a file named by its contents."""
     file = f"<{kind} {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    exec(compile(source, file, "exec"), namespace)  # our own text, of numbers, operators and the functions of ``namespace``
+    exec(
+        compile(source, file, "exec"), namespace
+    )  # our own text, of numbers, operators and the functions of ``namespace``
     return namespace[name]
 
 
