@@ -86,7 +86,7 @@ def set_kick_slope(end, start, pull, slope, sd, logarithmic):
 Array = NDArray[np.float64]
 
 # Numbers: this header; then, each (dim,): standard deviation of kicks; that of errors where known; the row of θ with it
-# where free (else −1); number of data; initial state where fixed. Then for each time: time, step, steps to the next time,
+# where free (else −1); number of data; initial state where fixed. Then for each time: time, step, steps to the next,
 # whether a segment starts here, and for each state whether it was measured, and its value or the logarithm of that.
 N_ROWS, N_PARAMETERS, LOGARITHMIC, START_FREE, LIMIT, CONSTANT, N_HEAD = range(7)
 TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)

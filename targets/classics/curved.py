@@ -13,7 +13,7 @@ from toolkit.maths.elementary import exp, fma, select
 from toolkit.maths.philox import MAX_DIM
 from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points
 
-from ..truth.energy_levels import BOTH_TAILS, quantiles_by
+from ..truth.energy_levels import BOTH_TAILS, quantiles_from_tails
 from ..truth.quantiles import check_probabilities
 from ..truth.rejection import accepted, check_draws, generator
 from ..truth.ridges import RidgeTruth
@@ -21,9 +21,9 @@ from ..truth.window import WindowTruth, plane_truth
 
 Array = NDArray[np.float64]
 
-REACH = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
-HIGHEST = 700.0  # nats above which a normal law has nothing in float64
-LEAST_LOG_VARIANCE = -700.0
+WINDOW_SDS = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
+MAX_ENERGY = 700.0  # nats above which a normal law has nothing in float64
+MIN_LOG_VARIANCE = -700.0
 
 
 def ring_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -106,7 +106,7 @@ class RingTruth:
             below, above = self.energy_tails(level)
             return float(below), float(above)
 
-        return quantiles_by(tails, check_probabilities(probabilities), 0.0, HIGHEST, nearest=1e-100)
+        return quantiles_from_tails(tails, check_probabilities(probabilities), 0.0, MAX_ENERGY, nearest=1e-100)
 
     def energy_tails(self, energies: Any) -> tuple[Array, Array]:
         """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
@@ -128,7 +128,7 @@ class RingTruth:
     @cached_property
     def _in_window(self) -> WindowTruth:
         """The truth by quadrature in a square."""
-        half = float(np.sqrt(self.radius**2 + 2.0 * REACH * self.radius * self.width))
+        half = float(np.sqrt(self.radius**2 + 2.0 * WINDOW_SDS * self.radius * self.width))
         target = ring(radius=self.radius, width=self.width)
         return plane_truth(target, (-half, half, -half, half), self.modes.centres)
 
@@ -176,7 +176,7 @@ def banana(*, curvature: float = 0.03, scale: float = 10.0, dim: int = 2) -> Tar
         level=lambda x: 0.5 * (x / scale) ** 2,
         centre=lambda x: bend * (scale**2 - x**2),
         width=np.ones_like,
-        window=(-REACH * scale, REACH * scale),
+        window=(-WINDOW_SDS * scale, WINDOW_SDS * scale),
         draw_first=lambda n, rng: scale * rng.standard_normal(n),
         centres=mode,
     )
@@ -199,7 +199,7 @@ def funnel_block(position: Any, energy: Any, gradient: Any, parameters: Any, scr
             energy[lane] = fma(row[lane], row[lane], energy[lane])
     for lane in range(energy.size):
         v = first[lane]
-        precision[lane] = exp(-select(v < LEAST_LOG_VARIANCE, LEAST_LOG_VARIANCE, v))
+        precision[lane] = exp(-select(v < MIN_LOG_VARIANCE, MIN_LOG_VARIANCE, v))
         spread = 0.5 * precision[lane] * energy[lane]
         energy[lane] = fma(v, fma(0.5 * inverse, v, half_rest), spread)
         slope_first[lane] = fma(inverse, v, half_rest - spread)
@@ -226,7 +226,7 @@ def funnel(*, dim: int = 10, scale: float = 3.0) -> Target:
         level=lambda v: 0.5 * (v / scale) ** 2 + 0.5 * (dim - 1) * v,
         centre=np.zeros_like,
         width=lambda v: np.exp(0.5 * v),
-        window=(-REACH * scale, (REACH + scale) * scale),  # the covariance's mass lies scale² higher
+        window=(-WINDOW_SDS * scale, (WINDOW_SDS + scale) * scale),  # the covariance's mass lies scale² higher
         draw_first=lambda n, rng: scale * rng.standard_normal(n),
         centres=mode,
     )

@@ -15,7 +15,7 @@ from toolkit.maths.elementary import exp_share, fma, log, select
 from toolkit.problem import Modes, Spread, Target, check_finite_points
 
 from ..mixtures.gaussian import square_distances
-from ..mixtures.truth import MOST_BY_QUADRATURE, check_components
+from ..mixtures.truth import MAX_COMPONENTS_BY_QUADRATURE, check_components
 from ..truth.energy_law import energy_law
 from ..truth.energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from ..truth.panels import energies_of
@@ -25,7 +25,7 @@ from ..truth.strips import strip_masses
 
 Array = NDArray[np.float64]
 
-LEAST_DEGREES, MOST_DEGREES = 0.1, 1e6  # radii leave float64 below; the law is normal above, and its peak loses digits
+MIN_DEGREES, MAX_DEGREES = 0.1, 1e6  # radii leave float64 below; the law is normal above, and its peak loses digits
 
 
 def student_mixture_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -85,7 +85,7 @@ def student_mixture(
     """
     centres, shares = check_components(means, weights)
     scale = check_scale("scale", scale)
-    degrees = check_number("degrees", degrees, at_least=LEAST_DEGREES, at_most=MOST_DEGREES)
+    degrees = check_number("degrees", degrees, at_least=MIN_DEGREES, at_most=MAX_DEGREES)
     components, dim = centres.shape
     log_peak = (
         scipy.special.gammaln(0.5 * (degrees + dim))
@@ -159,7 +159,7 @@ class StudentTruth(WithEnergyLaw):
         """By quadrature, with panels that double in length away from the means; or by quasi-random points."""
         dim = self.means.shape[1]
         target = Target("", dim, student_mixture_block, self.parameters, 2 * len(self.means) + 2)
-        if dim <= 2 and self.degrees >= 2.0 and len(self.weights) <= MOST_BY_QUADRATURE:
+        if dim <= 2 and self.degrees >= 2.0 and len(self.weights) <= MAX_COMPONENTS_BY_QUADRATURE:
             reach = 10.0 ** (17.0 / self.degrees) * np.sqrt(max(1.0, self.degrees))
             far = self.scale * np.exp2(np.arange(-1.0, np.log2(reach) + 1.0))
             about = np.concatenate([-far, [0.0], far])

@@ -21,7 +21,7 @@ class Layout(NamedTuple):
     columns: int
     classes: Mapping[float, int]  # class as written → label
     meaning: str
-    mistaken: Mapping[int, str]  # columns of another file it is taken for → that file
+    similar_files: Mapping[int, str]  # columns of another file it is taken for → that file
 
 
 AUSTRALIAN = Layout(
@@ -88,7 +88,7 @@ def read_numbers(path: Any, layout: Layout) -> tuple[Array, NDArray[np.int64]]:
         words = line.split()
         if len(words) != layout.columns:
             by_commas = len(line.split(","))
-            other = layout.mistaken.get(by_commas if by_commas > 1 else len(words))
+            other = layout.similar_files.get(by_commas if by_commas > 1 else len(words))
             hint = f"; is it {other}?" if other else ""
             found = f"{by_commas} columns between commas" if by_commas > 1 else f"{len(words)} columns"
             raise ValueError(f"{place}: {found}; expected {expected}{hint}")

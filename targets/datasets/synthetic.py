@@ -28,8 +28,8 @@ def numbers(rows: int, levels: tuple[int, ...], n_positive: int, *, strength: fl
         if level == 0:
             table[:, c] = np.round(np.exp(2.0 + 0.8 * latent[:, c]), 2)
         else:
-            table[:, c] = 1.0 + cut(latent[:, c], rng.dirichlet(np.full(level, 3.0)))
-    return table, label(rng, latent, n_positive, strength)
+            table[:, c] = 1.0 + levels_by_rank(latent[:, c], rng.dirichlet(np.full(level, 3.0)))
+    return table, make_labels(rng, latent, n_positive, strength)
 
 
 def mushroom() -> tuple[list[str], Labels]:
@@ -42,8 +42,8 @@ def mushroom() -> tuple[list[str], Labels]:
         if name == "stalk-root":  # '?' is its first code
             shares[1:] *= (1.0 - 2480 / MUSHROOM_ROWS) / shares[1:].sum()
             shares[0] = 2480 / MUSHROOM_ROWS
-        columns.append(np.array(list(codes))[cut(latent[:, c], shares)])
-    return ["".join(row) for row in np.array(columns).T], label(rng, latent, 3916, 8.0)
+        columns.append(np.array(list(codes))[levels_by_rank(latent[:, c], shares)])
+    return ["".join(row) for row in np.array(columns).T], make_labels(rng, latent, 3916, 8.0)
 
 
 def correlated(rng: np.random.Generator, rows: int, columns: int) -> Array:
@@ -53,14 +53,14 @@ def correlated(rng: np.random.Generator, rows: int, columns: int) -> Array:
     return np.asarray(rng.standard_normal((rows, 3)) @ loadings + own * rng.standard_normal((rows, columns)))
 
 
-def cut(values: Array, shares: Array) -> Labels:
+def levels_by_rank(values: Array, shares: Array) -> Labels:
     """Levels 0, 1, … of ``values`` by rank, with these shares of the rows."""
     ranks = np.argsort(np.argsort(values))
     ends = np.round(np.cumsum(shares) * len(values))
     return np.asarray(np.searchsorted(ends[:-1], ranks, side="right"), np.int64)
 
 
-def label(rng: np.random.Generator, latent: Array, n_positive: int, strength: float) -> Labels:
+def make_labels(rng: np.random.Generator, latent: Array, n_positive: int, strength: float) -> Labels:
     """1 for the ``n_positive`` rows of the largest score plus logistic noise, else 0."""
     direction = rng.standard_normal(latent.shape[1])
     score = latent @ direction

@@ -27,13 +27,13 @@ def gaussian_grid25() -> Target:
 def gaussian_grid_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
     """Energy and gradient of ``gaussian_grid25``."""
     for lane in range(position.shape[1]):
-        energy_x, gradient[0, lane] = comb(position[0, lane])
-        energy_y, gradient[1, lane] = comb(position[1, lane])
+        energy_x, gradient[0, lane] = axis_mixture(position[0, lane])
+        energy_y, gradient[1, lane] = axis_mixture(position[1, lane])
         energy[lane] = energy_x + energy_y
 
 
 @inlined
-def comb(x):
+def axis_mixture(x):
     """Energy and slope of Σ 0.2 N(c, 0.03) over c = −4, −2, 0, 2, 4, by log-sum-exp about the nearest centre."""
     inner = select(x > 4.0, 4.0, select(x < -4.0, -4.0, x))
     nearest = 2.0 * math.floor(0.5 * inner + 0.5)

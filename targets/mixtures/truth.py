@@ -20,11 +20,11 @@ from ..truth.rejection import check_draws, generator
 
 Array = NDArray[np.float64]
 
-MOST_BY_QUADRATURE = 64  # components
+MAX_COMPONENTS_BY_QUADRATURE = 64  # components
 
 
 def with_mixture_truth(target: Target, means: Array, covariances: Array, weights: Array) -> Target:
-    """``target`` with the truth of Σ w_k N(μ_k, Σ_k), which its normalised energy is that of."""
+    """``target`` with the truth of Σ w_k N(μ_k, Σ_k), whose normalised energy it has."""
     sds = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     return replace(
         target, truth=MixtureTruth(target, means, covariances, weights), spread=Spread.around(means, 2.0 * sds)
@@ -105,7 +105,7 @@ class MixtureTruth(WithEnergyLaw):
         dim = self.target.dim
         if len(self.weights) == 1:
             return HalfChi2(float(-self.log_density(self.means[:1])[0]), dim)
-        if dim <= 2 and len(self.weights) <= MOST_BY_QUADRATURE:
+        if dim <= 2 and len(self.weights) <= MAX_COMPONENTS_BY_QUADRATURE:
             spread = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
             breaks = [
                 np.unique(np.concatenate([mean + far * width for far in (-4.0, -1.0, 0.0, 1.0, 4.0)]).round(12))

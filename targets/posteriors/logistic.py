@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit._compiler import inlined, kernel
-from toolkit.errors import check_array, check_scale, check_text
+from toolkit.errors import check_scale, check_text
 from toolkit.maths.elementary import exp, fma, log, select
 from toolkit.problem import Spread, Target
 
@@ -15,19 +15,19 @@ from .minibatch import (
     N_DATA,
     N_DRAWN,
     N_SHARED,
-    PRIOR_PRECISION,
-    REFRESH_EVERY,
     batch_rows,
     check_batch,
+    check_table,
     evaluator,
     move_normal_prior,
+    shared_numbers,
     use_normal_prior,
 )
 
 Array = NDArray[np.float64]
 
 # After the numbers that all families share come the features times the labels' signs (data, dim), row by row.
-TILE = 4  # data whose margins are held at once: a gradient's row is then read and written once for four
+TILE = 4  # data handled together, so that a row of the gradient is read and written once for four
 WORK_ROWS = TILE + 1
 FACTORS = 1000  # of 1 + e⁻ᵐ ≤ 2, whose product stays below 2¹⁰²³ and needs one logarithm
 
@@ -108,14 +108,14 @@ def add_pulls(gradient, rows, work, count):
 @inlined
 def loss(margin):
     """log(1 + e⁻ᵐ) and its derivative; nothing overflows."""
-    small = exp(-abs(margin))
-    value = log(1.0 + small) - select(margin < 0.0, margin, 0.0)
-    return value, -select(margin < 0.0, 1.0, small) / (1.0 + small)
+    exponential = exp(-abs(margin))
+    value = log(1.0 + exponential) - select(margin < 0.0, margin, 0.0)
+    return value, -select(margin < 0.0, 1.0, exponential) / (1.0 + exponential)
 
 
 @kernel
 def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
-    """Add N/n times one datum's part in every lane; lane by lane, for each has another datum."""
+    """Add N/n times one datum's part in every lane; each lane has its own datum."""
     dim = position.shape[0]
     scale = parameters[N_DATA] / parameters[N_DRAWN]
     for lane in range(energy.size):
@@ -163,11 +163,7 @@ def logistic_regression(
     Source: cSG-MCMC (2020), A.2, which does not say its prior; N(0, 10 I) is our choice.
     Raises TypeError or ValueError naming the argument where something is off.
     """
-    matrix, marks = check_array("features", features), check_array("labels", labels)
-    if matrix.ndim != 2 or matrix.size == 0:
-        raise ValueError(f"features must have shape (data, dim) and not be empty, got {matrix.shape}")
-    if marks.shape != matrix.shape[:1]:
-        raise ValueError(f"labels must have shape (data,) = {matrix.shape[:1]}, got {marks.shape}")
+    matrix, marks = check_table(features, "labels", labels)
     found = set(np.unique(marks).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
         raise ValueError(f"labels must be 0 and 1, or −1 and 1, got {sorted(found)[:6]}")
@@ -175,12 +171,10 @@ def logistic_regression(
     n_drawn, refresh = check_batch(batch_size, refresh_every)
     n_data, dim = matrix.shape
     signed = matrix * np.where(marks > 0.0, 1.0, -1.0)[:, None]
-    numbers = np.zeros(N_SHARED)
-    numbers[N_DATA], numbers[N_DRAWN], numbers[REFRESH_EVERY] = n_data, n_drawn, refresh
-    numbers[PRIOR_PRECISION] = deviation**-2
     name = check_text("name", name) or f"logistic_regression({n_data} data in {dim}-D)"
-    whole = Target(name, dim, logistic_block, np.concatenate([numbers * [1, 0, 0, 1, 1], signed.ravel()]), WORK_ROWS)
-    truth = LogisticTruth(whole, signed, deviation)
+    all_data, batches = (shared_numbers(n_data, *batch, deviation**-2) for batch in ((0, 0), (n_drawn, refresh)))
+    full = Target(name, dim, logistic_block, np.concatenate([all_data, signed.ravel()]), WORK_ROWS)
+    truth = LogisticTruth(full, signed, deviation)
     rows = batch_rows(dim, n_drawn, refresh) + WORK_ROWS
-    parameters = np.concatenate([numbers, signed.ravel()])
+    parameters = np.concatenate([batches, signed.ravel()])
     return Target(name, dim, logistic_block, parameters, rows, truth, stochastic=n_drawn > 0, spread=Spread(deviation))

@@ -1,4 +1,4 @@
-"""Energies that are quadratic in the position: what least squares leave of any number of data."""
+"""Energies that are quadratic in the position, such as those of least squares."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def use_quadratic(theta, energy, slope, numbers, work):
 
 @kernel
 def use_quadratic_at_one(theta, energy, slope, numbers):
-    """The same, to the bit, of one lane: its coordinates are done at once, as the precision is symmetric."""
+    """The same to the bit for one lane; vectorised over coordinates, as the precision is symmetric."""
     q = theta.size
     for k in range(q):
         slope[k] = 0.0

@@ -25,7 +25,7 @@ from ..truth.rejection import accepted, generator
 
 Array = NDArray[np.float64]
 
-LEAST = 1e-14  # area, as a share of its extent's square, below which a ring encloses nothing but rounding
+MIN_RELATIVE_AREA = 1e-14  # area, as a share of its extent's square, below which a ring encloses nothing but rounding
 
 
 def ring_area(ring: Array) -> float:
@@ -55,7 +55,7 @@ def check_ring(label: str, given: Any, *, clockwise: bool) -> Array:
 def check_area(label: str, ring: Array) -> None:
     """Raise ValueError where what a ring encloses is rounding; one that crosses itself has more to mend."""
     area, extent = ring_area(ring), float(np.ptp(ring, axis=0).max())
-    if abs(area) <= LEAST * extent * extent:
+    if abs(area) <= MIN_RELATIVE_AREA * extent * extent:
         raise ValueError(f"{label} must enclose an area, got {area} of vertices {extent} apart")
 
 
@@ -104,7 +104,7 @@ def find_crossing(segments: Any, following: Any, order: Any) -> Any:
 
 
 VERTICES = 8192
-MOST_VERTICES = 2**24
+MAX_VERTICES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +225,7 @@ def curve(
 
     Raises ValueError where the curve does not close or has too few vertices for its area, or as ``polygon_of``.
     """
-    n_vertices = check_count("n_vertices", n_vertices, at_least=3, below=MOST_VERTICES)
+    n_vertices = check_count("n_vertices", n_vertices, at_least=3, below=MAX_VERTICES)
     t = np.arange(n_vertices + 1) / n_vertices
     if not callable(function):
         raise TypeError(f"function must be callable, got {function!r}")

@@ -23,7 +23,7 @@ def choices() -> tuple[Any, Any]:
     return made[0], made[1]
 
 
-def in_pairs(e: Any) -> Any:
+def pairwise_choices(e: Any) -> Any:
     """``e`` with every Max and Min of many as choices between two; its gradient then grows with their number only."""
     import sympy
 
@@ -132,7 +132,7 @@ class Lowering:
                 others.append(self.lower(e.func(*same)))
             elif same:
                 others = [self.lower(a) for a in same]
-            return gather(others) if e.is_Add else sympy.Mul(*others)
+            return factored_sum(others) if e.is_Add else sympy.Mul(*others)
         if e.is_Pow and not isinstance(e, sympy.exp):
             return self.rewrite_power(*e.args)
         if kind in ("sin", "cos", "tan"):
@@ -219,7 +219,7 @@ def call(name: str, *arguments: Any) -> Any:
     return sympy.Function(name, real=True)(*arguments)
 
 
-def gather(terms: list[Any]) -> Any:
+def factored_sum(terms: list[Any]) -> Any:
     """Sum of ``terms``, those with equal coefficients but for the sign in brackets of their own."""
     import sympy
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-LINE = 70  # characters of an expression that is given a name, so that source stays legible and nests little
+MAX_EXPRESSION = 70  # characters of an expression that is given a name, so that source stays legible and nests little
 
 COMPARISONS = {"less": "<", "at_most": "<=", "equal": "==", "unequal": "!="}
 
@@ -112,7 +112,7 @@ class Writer:
         if kind == "sqrt":
             return f"math.sqrt({arguments[0]})"
         text = f"{kind}({', '.join(arguments)})"
-        return self.name(text) if len(text) > LINE else text
+        return self.name(text) if len(text) > MAX_EXPRESSION else text
 
     def product(self, factors: list[Any]) -> str:
         """A product, with one division by all that is below the line."""
@@ -160,7 +160,7 @@ class Writer:
                 total = f"{total} + {self.factor(term)}"
             else:
                 total = f"fma({split[0]}, {split[1]}, {total})"
-            if len(total) > LINE:
+            if len(total) > MAX_EXPRESSION:
                 total = self.name(total)
         return total
 

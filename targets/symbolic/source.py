@@ -16,14 +16,12 @@ from typing import Any
 from toolkit.maths import elementary, special
 from toolkit.problem import lane_access
 
-from .lowering import Lowering, in_pairs
+from .lowering import Lowering, pairwise_choices
 from .printing import write_block
-
-# Functions of our own text, which tracebacks and ``inspect`` find.
 
 
 def compile_source(kind: str, name: str, source: str, namespace: dict[str, Any]) -> Any:
-    """The function ``name`` that ``source`` defines with the names of ``namespace``, in a file named by its contents."""
+    """The function ``name`` that ``source`` defines in ``namespace``, with a file name from a hash of the source."""
     file = f"<{kind} {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     exec(
@@ -67,7 +65,7 @@ def source_of(energy: Any, dim: int) -> str:
 
     coordinates = [sympy.Symbol(f"x{d}", real=True) for d in range(dim)]
     lowering = Lowering(coordinates)
-    stable = lowering.stabilise(in_pairs(energy))
+    stable = lowering.stabilise(pairwise_choices(energy))
     lowering.lower(stable)  # before its derivatives are asked for, so that a function not known is named as such
     slopes = [sympy.diff(stable, x).replace(sympy.DiracDelta, lambda *_: sympy.S.Zero) for x in coordinates]
     with distribute(False):

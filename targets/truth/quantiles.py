@@ -1,4 +1,4 @@
-"""Which of some places is nearest, and the memberships that come of it."""
+"""Checks of probabilities and edges, nearest mode centres, and one-hot memberships."""
 
 from typing import Any
 
@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.errors import check_array, check_edges
-
-# Checks of what a truth is asked: probabilities, and edges of cells.
 
 Array = NDArray[np.float64]
 
@@ -33,8 +31,8 @@ def checked_edges(x_edges: Any, y_edges: Any, dim: int) -> list[Array]:
     return [check_edges("x_edges", x_edges)] + ([] if dim == 1 else [check_edges("y_edges", y_edges)])
 
 
-def nearest_of(centres: Array, points: Array) -> NDArray[np.int64]:
-    """Which of ``centres`` (modes, dim) is nearest to each of ``points`` (n, dim), the first where some are equally."""
+def nearest_index(centres: Array, points: Array) -> NDArray[np.int64]:
+    """Which of ``centres`` (modes, dim) is nearest to each of ``points`` (n, dim), the first of equally near ones."""
     nearest = np.empty(len(points), np.int64)
     find = compile_part(find_nearest, types.void(MATRIX, MATRIX, INTEGERS))
     find(np.ascontiguousarray(points), np.ascontiguousarray(centres), nearest)

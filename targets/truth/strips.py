@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cells import refined
+from .cells import split_edges
 from .quantiles import checked_edges
 
 Array = NDArray[np.float64]
@@ -23,7 +23,7 @@ def panels(lows: Array, highs: Array) -> tuple[Array, Array]:
     return lows[:, None] + half * (nodes + 1.0), half * weights
 
 
-def resolved(edges: Array, integrand: Callable[[Array], Array], tolerance: float) -> Array:
+def refine_edges(edges: Array, integrand: Callable[[Array], Array], tolerance: float) -> Array:
     """``edges`` with more between them, so that over each panel the rule of order 12 agrees with those over its halves.
 
     integrand: (n,) → (n, m). tolerance: of each of the m integrals over a panel. Raises ValueError where 131,072 panels
@@ -65,7 +65,7 @@ def strip_masses(
 
     density: of x, (n,) → (n,), nothing of it outside ``window``. below: P(Y ≤ y | x), ((n, 1), (m,)) → (n, m).
     breaks: where density or below change faster than elsewhere. Raises ValueError for edges that do not increase, or
-    where the panels of ``resolved`` do not get there.
+    where the panels of ``refine_edges`` do not get there.
     """
     x_edges, y_edges = checked_edges(x_edges, y_edges, 2)
     masses = np.zeros((x_edges.size - 1, y_edges.size - 1))
@@ -78,7 +78,7 @@ def strip_masses(
 
     inner = np.asarray(breaks, np.float64).ravel()
     start = np.union1d(x_edges, inner[(inner > x_edges[0]) & (inner < x_edges[-1])])
-    fine = resolved(refined(start, *window, (window[1] - window[0]) / PANELS), parts, TOLERANCE)
+    fine = refine_edges(split_edges(start, *window, (window[1] - window[0]) / PANELS), parts, TOLERANCE)
     x, weights = panels(fine[:-1], fine[1:])
     shares = np.diff(below(x.reshape(-1, 1), y_edges), axis=1)
     strips = ((weights * density(x.ravel()).reshape(x.shape)).reshape(-1, 1) * shares).reshape(len(x), ORDER, -1)

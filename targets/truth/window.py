@@ -11,19 +11,24 @@ from numpy.typing import NDArray
 from toolkit.errors import check_array, check_count, check_numbers
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
-from .cells import closed_lattice, refined_axis, with_middles
+from .cells import axis_edges, closed_lattice, with_midpoints
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
-from .panels import BATCH, Label, Panels, energies_of, panels_of
-from .quantiles import checked_edges, nearest_of, one_hot
+from .panels import BATCH, Label, Panels, adaptive_panels, energies_of
+from .quantiles import checked_edges, nearest_index, one_hot
 from .rejection import accepted, check_draws, generator
 
 Array = NDArray[np.float64]
 Draw = Callable[[int, int], Array]
 
-ACROSS = {1: 1024, 2: 64}  # panels across the window to begin with; away from the centres a mode must be 1/500 wide
-LARGEST = 1e-4  # share of the mass that a panel may hold, so that nodes in the order of their energy give quantiles
-RIM = 1e-9  # density at the window's rim, as a share of the highest, above which the mass is not inside
-SAFETY = 1.1  # by which the envelope of the draws lies above what its lattice shows
+PANELS_ACROSS = {
+    1: 1024,
+    2: 64,
+}  # panels across the window to begin with; away from the centres a mode must be 1/500 wide
+MAX_PANEL_MASS = (
+    1e-4  # share of the mass that a panel may hold, so that nodes in the order of their energy give quantiles
+)
+MAX_RIM_DENSITY = 1e-9  # density at the window's rim, as a share of the highest, above which the mass is not inside
+ENVELOPE_MARGIN = 1.1  # by which the envelope of the draws lies above what its lattice shows
 LATTICE = 8
 
 
@@ -49,7 +54,7 @@ def window_truth(
 
 @dataclass(frozen=True, eq=False)
 class WindowTruth(WithEnergyLaw):
-    """Truth by quadrature over panels (``panels.panels_of``), computed when first asked for.
+    """Truth by quadrature over panels (``panels.adaptive_panels``), computed when first asked for.
 
     accuracy holds for cells, mode weights and moments. Energy quantiles and tails are by ``energy_levels``, to 1e-6 of
     the smaller tail, the mass beyond the window included; where a target of two dimensions is walled, or ``label`` says
@@ -70,14 +75,14 @@ class WindowTruth(WithEnergyLaw):
     @cached_property
     def _panels(self) -> Panels:
         """Panels over the window, whatever the modes."""
-        return self._inside(self._cut(self.centres.T, self._outside, largest=LARGEST))
+        return self._inside(self._cut(self.centres.T, self._outside, largest=MAX_PANEL_MASS))
 
     @cached_property
     def _by_mode(self) -> Panels:
         """Panels over the window that know their mode, small about the borders between modes."""
         if len(self.centres) == 1:
             return self._panels
-        return self._inside(self._cut([with_middles(places) for places in self.centres.T], self._labels))
+        return self._inside(self._cut([with_midpoints(places) for places in self.centres.T], self._labels))
 
     def _inside(self, panels: Panels) -> Panels:
         """``panels``, of which the rim must be empty. Raises ValueError otherwise."""
@@ -86,18 +91,18 @@ class WindowTruth(WithEnergyLaw):
             lines = np.eye(self.target.dim, dtype=np.bool_)
             rim = [np.where(line, end, along) for line, ends in zip(lines, self.window, strict=True) for end in ends]
             share = float(np.exp(panels.energies.min() - energies_of(self.target, np.concatenate(rim)).min()))
-            if share > RIM:
+            if share > MAX_RIM_DENSITY:
                 raise ValueError(
                     f"the window must hold the mass of {self.target.name!r}, but at the rim of {self.window.tolist()} "
-                    f"the density is {share:.1e} of the highest, and it must be < {RIM:g}"
+                    f"the density is {share:.1e} of the highest, and it must be < {MAX_RIM_DENSITY:g}"
                 )
         return panels
 
     def _cut(self, breaks: Any, label: Label, *, largest: float = 1.0) -> Panels:
         """Panels over the window with edges at ``breaks`` of each coordinate."""
-        across = ACROSS[self.target.dim]
-        axes = [refined_axis(low, high, across, inner) for (low, high), inner in zip(self.window, breaks, strict=True)]
-        return panels_of(self.target, axes, label, largest=largest, peaks=self.centres)
+        across = PANELS_ACROSS[self.target.dim]
+        axes = [axis_edges(low, high, across, inner) for (low, high), inner in zip(self.window, breaks, strict=True)]
+        return adaptive_panels(self.target, axes, label, largest=largest, peaks=self.centres)
 
     def _labels(self, points: Array) -> NDArray[np.int64]:
         """The mode of each of ``points``: by ``label``, or of the nearest centre."""
@@ -108,10 +113,10 @@ class WindowTruth(WithEnergyLaw):
                     f"label must give one of {len(self.centres)} modes for each of {len(points)} points, or −1 outside"
                 )
             return labels
-        return nearest_of(self.centres, points)
+        return nearest_index(self.centres, points)
 
     def _outside(self, points: Array) -> NDArray[np.int64]:
-        """−1 for points outside, else 0: all that cells need to know of the labels."""
+        """−1 for points outside, else 0: labels for cells, which need no modes."""
         return np.minimum(self._labels(points), 0) if self.label is not None else np.zeros(len(points), np.int64)
 
     @property
@@ -209,12 +214,9 @@ class WindowTruth(WithEnergyLaw):
             rise = (np.abs(gradient).reshape(points.shape) * widths[:, None]).sum(axis=2) / (2 * LATTICE)
             level = (np.minimum(rise, 2.0) - energy.reshape(rise.shape)).max(axis=1)
             heights[start : start + BATCH] = np.exp(level - self.log_normaliser)
-        heights = SAFETY * heights + 0.01 / volume
+        heights = ENVELOPE_MARGIN * heights + 0.01 / volume
         shares = np.cumsum(heights * panels.widths.prod(axis=1))
         return panels.lows, panels.widths, heights, shares / shares[-1]
-
-
-# ``line_truth``: the truth of a target of one dimension, by quadrature.
 
 
 def line_truth(
@@ -238,9 +240,6 @@ def line_truth(
     """
     places = check_array("centres", centres).reshape(-1, 1)
     return window_truth(target, 1, (low, high), places, label=label, draw=draw, walled=walled)
-
-
-# ``plane_truth``: the truth of a target of two dimensions, by quadrature.
 
 
 def plane_truth(

@@ -13,14 +13,14 @@ MUTANTS = [
     Mutant(
         "energy levels: an edge in a corner of a panel is lost",
         "targets/truth/energy_levels.py",
-        "seen & (change <= 0.25",
+        "both_present & (change <= 0.25",
         "(change <= 0.25",
         "tests/test_energy_levels.py -k hessians",
     ),
     Mutant(
         "energy levels: Simpson's rule where energies bend",
         "targets/truth/energy_levels.py",
-        " | (bends(lattice[aside]) > STRAIGHT)",
+        " | (second_differences(lattice[uncut]) > SIMPSON_BEND)",
         "",
         "tests/test_energy_levels.py -k heavy",
     ),
@@ -97,8 +97,8 @@ MUTANTS = [
     Mutant(
         "product energies: of two coordinates only",
         "targets/truth/products.py",
-        ") ** self.dim, BINS)",
-        ") ** 2, BINS)",
+        ") ** self.dim, N_BINS)",
+        ") ** 2, N_BINS)",
         "tests/test_wells.py -k double_well",
     ),
     Mutant(
@@ -167,7 +167,7 @@ MUTANTS = [
     Mutant(
         "projection: all walls hold",
         "targets/domains/interiors.py",
-        "np.linalg.lstsq(holding, excess[multipliers > 0.0], rcond=None)",
+        "np.linalg.lstsq(active, excess[multipliers > 0.0], rcond=None)",
         "np.linalg.lstsq(normals, excess, rcond=None)",
         "tests/test_domains.py -k nearest",
     ),
