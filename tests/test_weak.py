@@ -247,5 +247,5 @@ def test_too_many_rows_are_refused_before_any_work():
 def test_a_path_that_tells_nothing_of_the_data_is_warned_of():
     noise = np.random.default_rng(0).standard_normal(CLEAN.shape)
     decay = model_of(polynomial(NAMES, 1), free=["du:u", "dv:v"])
-    with pytest.warns(UserWarning, match="noise of 'u' is estimated as .* or noise drowns them"):
+    with pytest.warns(UserWarning, match="noise of 'u' is estimated as .* or there is too much noise"):
         weak().prepare(Series(TIMES, noise, NAMES), decay)

@@ -138,9 +138,9 @@ def project_to_part(point: Array, project: Callable[[Array], Array], centres: Ar
     """The point of a convex set and of balls nearest to ``point``; ``project``: nearest point of the set alone.
 
     With multipliers μ of the balls it is the set's point nearest to (x + Σ μ c) / (1 + Σ μ), and a ball's multiplier
-    is the root of |y − c| = r, which falls as μ grows. One ball is solved after the other until none changes; where that
-    converges slowly, as for balls that almost touch, the roots are nested. Raises ValueError where four or more balls
-    converge slowly.
+    is the root of |y − c| = r, which falls as μ grows. One ball is solved after the other until none changes. Where
+    that converges slowly, as for balls that almost touch, the roots are nested. Raises ValueError where four or more
+    balls converge slowly.
     """
     multipliers = np.zeros(len(radii))
     scale = float(np.abs(point).max() + np.abs(centres).max(initial=0.0) + radii.max(initial=0.0))

@@ -23,8 +23,8 @@ def energy_law(
 ) -> EnergyTable:
     """The law of the energy at x = placement(offset), with probability ``weights`` for each of ``placements``.
 
-    Offsets (n, dim) have a random direction, and the length ``radius``(u) with u (n,) uniform on (0, 1). By eight shifts
-    of a Sobol' sequence of 32,768 points for each component, fewer where there are more than eight. In probability to
+    Offsets (n, dim) have a random direction, and the length ``radius``(u), u (n,) uniform on (0, 1). By eight shifts of
+    a Sobol' sequence of 32,768 points for each component, fewer where there are more than eight. In probability to
     1e-4 where components do not overlap, as the length alone then gives the energy; to 1e-3 where they overlap in many
     dimensions.
     """

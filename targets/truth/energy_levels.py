@@ -236,7 +236,7 @@ class EnergyLaw:
     def quantiles(self, probabilities: Array) -> Array:
         """Energies u with P(U ≤ u) = p, of any shape."""
         highest = float(self._panels[3][1].max())  # above which there is no mass but for rounding
-        return quantiles_from_tails(self.tails, probabilities, self.lowest, highest, agree=ROUGH_TOLERANCE)
+        return quantiles_from_tails(self.tails, probabilities, self.lowest, highest, tolerance=ROUGH_TOLERANCE)
 
     def tails_at(self, levels: Array) -> tuple[Array, Array]:
         """P(U ≤ u) and P(U > u) for each u of ``levels``, of its shape."""

@@ -4,7 +4,7 @@ The paper prints none of these settings for its synthetic targets but that noise
 are those of its networks, η_ξ a tenth of η_θ so that one excursion of ξ lasts while θ crosses to another mode.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ from targets.mixtures.truth import MixtureTruth
 from toolkit import Run, dynamics, samplers, tempering
 from toolkit.problem import Target
 from toolkit.samplers import Sampler
+
+from ...scripts.study import Study
 
 Array = NDArray[np.float64]
 
@@ -83,6 +85,17 @@ def equal_cost(sampler: Sampler, n_steps: int, burn_in: int, keep_every: int) ->
     """Settings of ``sample`` with n_steps gradient evaluations per chain after burn_in of them."""
     replicas = sampler.n_replicas
     return {"n_steps": (burn_in + n_steps) // replicas, "burn_in": burn_in // replicas, "thin": keep_every}
+
+
+def runs_at_equal_cost(
+    study: Study, target: Target, settings: Settings, *, n_chains: int, n_steps: int, burn_in: int, start: Any,
+    suffix: str = "",
+) -> Iterator[tuple[Run, Array]]:  # fmt: skip
+    """A run of each of the four, and the draws (n, dim) of all its chains that count."""
+    for label, sampler in all_samplers(settings).items():
+        plan = equal_cost(sampler, n_steps, burn_in, settings.keep_every)
+        run = study.sample(label + suffix, target, sampler, n_chains=n_chains, init=start, **plan)
+        yield run, run.draws[run.weights > 0.0]
 
 
 def kept(run: Run) -> Array:

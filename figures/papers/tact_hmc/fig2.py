@@ -22,11 +22,10 @@ from figures import Claim, Data, Study, density, run_script
 from figures.papers.tact_hmc.ablations import (
     LABELS,
     Settings,
-    all_samplers,
-    equal_cost,
     in_errors,
     mode_rows,
     modes,
+    runs_at_equal_cost,
     truth_of,
 )
 from figures.plots import style
@@ -50,10 +49,10 @@ def measure(study: Study) -> dict[str, Any]:
     for name, (make, start) in TARGETS.items():
         target, masses, tables, numbers = make(), [], [], []
         truth = truth_of(target)
-        for label, sampler in all_samplers(SETTINGS).items():
-            plan = equal_cost(sampler, n_steps, burn_in, SETTINGS.keep_every)
-            run = study.sample(f"{label}, {name}", target, sampler, n_chains=n_chains, init=start, **plan)
-            draws = run.draws[run.weights > 0.0]
+        for run, draws in runs_at_equal_cost(
+            study, target, SETTINGS, n_chains=n_chains, n_steps=n_steps, burn_in=burn_in, start=start,
+            suffix=f", {name}",
+        ):  # fmt: skip
             masses.append(cell_counts(draws, EDGES[name], EDGES[name]) / len(draws))
             tables.append(modes(run, truth))
             numbers.append(len(draws))
