@@ -49,17 +49,17 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> list[str]:
             bar.set_description_str(name)
             started = time.perf_counter()
             try:
-                said = line_of(one(name, options), time.perf_counter() - started)
+                message = summary_line(produce_one(name, options), time.perf_counter() - started)
             except Exception:
                 failed.append(name)
-                said = f"{name} failed\n{traceback.format_exc()}"
-            bar.write(said, file=sys.stdout)
+                message = f"{name} failed\n{traceback.format_exc()}"
+            bar.write(message, file=sys.stdout)
             sys.stdout.flush()
             bar.update(expected[name])
     return failed
 
 
-def one(name: str, options: argparse.Namespace) -> Product:
+def produce_one(name: str, options: argparse.Namespace) -> Product:
     """Produce one figure, and see that its numbers can be compared."""
     product = produce(script(name), out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
                       fresh=options.fresh)  # fmt: skip
@@ -67,7 +67,7 @@ def one(name: str, options: argparse.Namespace) -> Product:
     return product
 
 
-def line_of(product: Product, seconds: float) -> str:
+def summary_line(product: Product, seconds: float) -> str:
     """What came of a script, in a line."""
     how = "read back and drawn" if product.reused else "measured and drawn"
     kinds = ",".join(path.suffix[1:] for path in product.paths)
@@ -92,7 +92,7 @@ def seconds_before(name: str, options: argparse.Namespace) -> float:
     return found[1].seconds if found else EXPECTED
 
 
-def why_no_gpu() -> str | None:
+def gpu_refusal() -> str | None:
     """Why no figure can be measured on a GPU; None where they can be."""
     try:
         stream(
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         unknown = sorted(set(options.names) - set(names()))
         if unknown:
             whole.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
-        if options.backend == "cuda" and (refusal := why_no_gpu()):
+        if options.backend == "cuda" and (refusal := gpu_refusal()):
             whole.error(refusal)
         failed = run_all(options.names or names(), options)
     if options.command in ("report", "all"):

@@ -263,7 +263,8 @@ def test_bad_questions_to_the_truth_are_refused():
 def test_a_posterior_is_known_by_its_data_and_prior():
     name = reference_key(FEATURES, PRIOR)
     assert name == reference_key(FEATURES + 1e-13, PRIOR)
-    assert len({name, reference_key(FEATURES[::-1], PRIOR), reference_key(FEATURES, 2.0), reference_key(FEATURES[:, :4], PRIOR)}) == 4
+    others = ((FEATURES[::-1], PRIOR), (FEATURES, 2.0), (FEATURES[:, :4], PRIOR))
+    assert len({name, *(reference_key(*other) for other in others)}) == 4
     assert stored_reference(FEATURES, PRIOR) is None
     assert STEPS == 8000  # what the stored references were made with
 

@@ -50,11 +50,11 @@ def theta_spectrum(source: Any, axes: Any, *, edges: Any = None, truth: Any = No
     shares = normalised("source", theta)
     true = None if truth is None else true_shares(truth, bounds)
     mean, middles = shares.mean(axis=0), 0.5 * (bounds[1:] + bounds[:-1])
-    foot = 0.3 * min(row[row > 0.0].min() for row in (mean, mean if true is None else true))
+    lower_limit = 0.3 * min(row[row > 0.0].min() for row in (mean, mean if true is None else true))
     (drawn,) = axes.plot(middles, np.where(mean > 0.0, mean, np.nan), **({"linestyle": "-"} | line))
     band = None
     if len(shares) > 1:
-        low, high = (np.maximum(mean + side * shares.std(axis=0, ddof=1), foot) for side in (-2.0, 2.0))
+        low, high = (np.maximum(mean + side * shares.std(axis=0, ddof=1), lower_limit) for side in (-2.0, 2.0))
         band = axes.fill_between(middles, low, high, color=drawn.get_color(), alpha=0.18, linewidth=0.0)
     curve = None
     if true is not None:

@@ -18,7 +18,7 @@ from toolkit.errors import package_root
 from .study import Study
 
 HERE = package_root(__name__)
-BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "sysid": ("toolkit", "targets", "sysid")}
+PACKAGES_BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "sysid": ("toolkit", "targets", "sysid")}
 
 
 def digest(module: str, name: str) -> str:
@@ -69,15 +69,15 @@ def follow_import(module: str, name: str, node: ast.Import | ast.ImportFrom, par
     else:
         source = alias.name
     package = source.partition(".")[0]
-    for below in BELOW.get(package, ()):
+    for below in PACKAGES_BELOW.get(package, ()):
         parts[below] = stamp(below)
     if package == "figures":
-        whole = source if isinstance(node, ast.Import) else f"{source}.{alias.name}"
-        if file_of(whole) is None:
+        full_name = source if isinstance(node, ast.Import) else f"{source}.{alias.name}"
+        if file_of(full_name) is None:
             follow(source, alias.name, parts)
         else:
-            for inner in top_level(whole):
-                follow(whole, inner, parts)
+            for inner in top_level(full_name):
+                follow(full_name, inner, parts)
 
 
 def package_of(module: str) -> str:

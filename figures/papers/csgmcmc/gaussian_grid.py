@@ -30,7 +30,7 @@ RADIUS, THRESHOLD = 0.25, 100
 HALF_WIDTH = 10.0  # of the square that chains start in, uniformly, and that the composition is reflected in
 LABELS = ("SGLD", "cSGLD", "SGLD, released", "cSGLD, released", "r2SGLD", "cyclical r2SGLD")
 SHOWN = LABELS[:5]  # in the pictures of densities
-LOOKS = {
+LINE_STYLES = {
     "SGLD": (style.LIGHT, "-"),
     "cSGLD": (style.MEDIUM, "-"),
     "SGLD, released": (style.LIGHT, (0, (2, 1.2))),
@@ -121,7 +121,7 @@ def draw_group(data: Data) -> Figure:
     figure.colorbar(image, ax=panels, label="density", shrink=0.85, pad=0.01, extend="max")
     curves = figure.add_subplot(grid[1, :])
     for label, path in zip(SHOWN, data["kl"], strict=True):
-        colour, dashes = LOOKS[label]
+        colour, dashes = LINE_STYLES[label]
         kl_curve(data["evaluations"], path, curves, label=label, color=colour, linestyle=dashes)
     label = "independent draws, one per gradient evaluation"
     curves.plot(data["evaluations"], data["floor"], label=label, **style.TRUTH)

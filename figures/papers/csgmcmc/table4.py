@@ -25,7 +25,7 @@ from figures import Claim, Data, Study, run_script
 from figures.papers.csgmcmc.gaussian_grid import (
     EVALUATIONS,
     LABELS,
-    LOOKS,
+    LINE_STYLES,
     THRESHOLD,
     TOGETHER,
     methods,
@@ -74,7 +74,7 @@ def draw(data: Data) -> Figure:
     for panel, title, group, modes in zip(axes, titles, (1, TOGETHER), (data["single"], data["parallel"]), strict=True):
         for row, (label, values) in enumerate(zip(LABELS, modes, strict=True)):
             numbers, times = np.unique(values, return_counts=True)
-            colour = LOOKS[label][0]
+            colour = LINE_STYLES[label][0]
             panel.scatter(numbers, np.full(numbers.size, row), 90.0 * times / times.sum(), color=colour, linewidths=0)
             panel.plot([values.mean()] * 2, [row - 0.32, row + 0.32], color=colour, linewidth=1.6)
         for marker, name, printed, offset in (("x", "as printed", PRINTED, -0.27), ("^", "exchanged", EXCHANGED, 0.27)):

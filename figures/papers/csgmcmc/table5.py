@@ -28,6 +28,7 @@ from scipy.special import ndtr
 
 from figures import Claim, Data, Study, run_script
 from figures.plots import style
+from figures.scripts.statistics import means_and_errors
 from targets import datasets, posteriors
 from toolkit import samplers, schedules
 from toolkit.diagnostics import ess_by_cutoff
@@ -106,15 +107,10 @@ def bound(largest: float, n_draws: int) -> float:
     return n_draws / (8.0 / largest - 1.0)
 
 
-def moments(values: Array) -> tuple[Array, Array]:
-    """Mean and standard error over the last axis."""
-    return values.mean(axis=-1), values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])
-
-
 def draw(data: Data) -> Figure:
     """A panel per data set: ESS by sampler, by batch size, and as printed."""
     figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 3.4), sharey=True)
-    mean, error = moments(data["ess"])
+    mean, error = means_and_errors(data["ess"])
     for i, (panel, (name, _, overdamped, _)) in enumerate(zip(axes, DATA, strict=True)):
         for j, (label, colour, mark) in enumerate(MARKS):
             places = np.arange(4) + 0.17 * (j - 1)
@@ -136,7 +132,7 @@ def draw(data: Data) -> Figure:
 
 def table(data: Data) -> list[dict[str, Any]]:
     """One row per data set, batch size and sampler."""
-    mean, error = moments(data["ess"])
+    mean, error = means_and_errors(data["ess"])
     return [
         {
             "data": f"{name} (stand-in)",
@@ -166,7 +162,7 @@ def in_order(printed: NDArray[np.int64], mean: Array, error: Array) -> tuple[int
 
 def compare(data: Data) -> list[Claim]:
     """Which of two samplers is above the other, by data set; and the sizes themselves, with all data."""
-    mean, error = moments(data["ess"][:, 0])
+    mean, error = means_and_errors(data["ess"][:, 0])
     claims = []
     for decay, places in (("k from 1 after burn-in", [0, 1, 2, 3]), ("steps without a jump", WITHOUT_JUMP)):
         for i, (name, *_) in enumerate(DATA):

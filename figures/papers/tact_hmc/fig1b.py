@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script
-from figures.papers.tact_hmc.ablations import TACT, Settings, kept, tact, truth_of
+from figures.papers.tact_hmc.ablations import TACT, Settings, counted_draws, tact_sampler, truth_of
 from figures.plots import style
 from figures.scripts.statistics import mean_and_error
 from targets import mixtures
@@ -53,14 +53,14 @@ def time_steps(settings: Settings) -> tuple[float, float]:
 
 def laws(settings: Settings) -> NDArray[np.float64]:
     """Mean and standard deviation of s_θ and s_ξ by theorem 1, (2, 2)."""
-    both = thermostat_law(tact(settings), 1), coupling_thermostat_law(tact(settings))
+    both = thermostat_law(tact_sampler(settings), 1), coupling_thermostat_law(tact_sampler(settings))
     return np.array([(mean / dt, sd / dt) for (mean, sd), dt in zip(both, time_steps(settings), strict=True)])
 
 
 def thermostats(study: Study, settings: Settings, slower: int) -> tuple[Run, NDArray[np.float64]]:
     """A traced run, ``slower`` times as long, and its thermostats s of θ and ξ, (2, chain, time)."""
     run = study.sample(
-        f"{TACT}, traced, η = {settings.step_size}", mixtures.three_on_a_line(), tact(settings),
+        f"{TACT}, traced, η = {settings.step_size}", mixtures.three_on_a_line(), tact_sampler(settings),
         n_chains=32, init=[0.0],
         n_steps=slower * study.size(100_000, 20_000), trace_every=slower * EVERY, keep_draws=False,
     )  # fmt: skip
@@ -75,10 +75,10 @@ def measure(study: Study) -> dict[str, Any]:
     (run, s), (_, finer) = thermostats(study, SETTINGS, 1), thermostats(study, FINER, SLOWER)
     late = np.stack([s, finer])[..., first:]
     long = study.sample(
-        TACT, target, tact(SETTINGS), n_chains=study.size(32, 16), init=[0.0], n_steps=n_steps + 20_000, burn_in=20_000,
-        thin=SETTINGS.keep_every,
+        TACT, target, tact_sampler(SETTINGS), n_chains=study.size(32, 16), init=[0.0], n_steps=n_steps + 20_000,
+        burn_in=20_000, thin=SETTINGS.keep_every,
     )  # fmt: skip
-    draws = kept(long)[..., 0]
+    draws = counted_draws(long)[..., 0]
     truth = truth_of(target)
     away = (draws - truth.mean[0]) / truth.covariance[0, 0] ** 0.5
     return {

@@ -22,9 +22,9 @@ from figures import Claim, Data, Study, density, run_script
 from figures.papers.tact_hmc.ablations import (
     LABELS,
     Settings,
-    in_errors,
+    in_standard_errors,
+    mode_errors,
     mode_rows,
-    modes,
     runs_at_equal_cost,
     truth_of,
 )
@@ -54,7 +54,7 @@ def measure(study: Study) -> dict[str, Any]:
             suffix=f", {name}",
         ):  # fmt: skip
             masses.append(cell_counts(draws, EDGES[name], EDGES[name]) / len(draws))
-            tables.append(modes(run, truth))
+            tables.append(mode_errors(run, truth))
             numbers.append(len(draws))
         data |= {f"{name}.masses": masses, f"{name}.modes": tables, f"{name}.draws": numbers}
         data[f"{name}.truth"] = truth.cell_masses(EDGES[name], EDGES[name])
@@ -103,7 +103,7 @@ def compare(data: Data) -> list[Claim]:
     claims = []
     for name in TARGETS:
         for label, errors in zip(LABELS, data[f"{name}.modes"], strict=True):
-            for quantity, z in zip(("weight", "variance"), in_errors(errors), strict=True):
+            for quantity, z in zip(("weight", "variance"), in_standard_errors(errors), strict=True):
                 what = f"{name}, {label}: largest error of a mode's {quantity}, in standard errors"
                 claims.append(Claim(what, np.nan, float(np.nanmax(np.abs(z))), 1.0, "lower"))
             _, mean, error = summary(errors, data[f"{name}.weights"])
