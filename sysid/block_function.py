@@ -14,8 +14,8 @@ from toolkit.maths.elementary import exp, fma, log, select
 from .likelihoods.velocity import batch_energy
 from .priors import add_priors
 
-# The parameters begin with: where the table of priors and where the likelihood's numbers begin, whether positions are
-# scaled; then, each (q,), which parameters are sampled as logarithms, and shift; then root (q, q).
+# The target's parameters: index of the table of priors, index of the likelihood's numbers, whether positions are
+# scaled; then (q,) which parameters are sampled as logarithms, shift (q,) and root (q, q); then table and numbers.
 PRIORS, LIKELIHOOD, SCALED, N_HEADER = range(4)
 MAX_LOGARITHM = 700.0  # exp overflows beyond it
 

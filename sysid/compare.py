@@ -18,19 +18,17 @@ from .sparsity import natural_scales, sparse_posterior, sparse_prior
 
 __all__ = ["Comparison", "Row", "compare_pysindy"]
 
-# PySINDy's methods, each with the threshold that serves it best.
-
 Array = NDArray[np.float64]
 Found = tuple[Array, Array | None]  # coefficients (terms, states) and 90 % intervals (2, terms, states)
-RIDGE = 0.05  # PySINDy's own
-DOMAINS = 200  # of the weak form: more than its usual 100, as its examples take
-N_MODELS = 20  # PySINDy's own
-HELD_OUT = 0.2  # of the data, the last, by which a threshold is chosen where the truth is not known
-TIE_FACTOR = 1.02  # held-out errors this near the least count as it: the largest threshold of them is taken
+RIDGE = 0.05  # PySINDy's default
+DOMAINS = 200  # of the weak form; the default is 100, PySINDy's examples take more
+N_MODELS = 20  # PySINDy's default
+HELD_OUT = 0.2  # the last part of the data, which chooses a threshold where the truth is not known
+TIE_FACTOR = 1.02  # held-out errors up to this factor of the least are ties: the largest threshold is taken
 
 
 class Trial(NamedTuple):
-    """What PySINDy's methods are tried on."""
+    """The data and settings with which PySINDy's methods run."""
 
     data: Series
     library: Library
@@ -62,7 +60,7 @@ def degree_of(library: Library) -> int:
 
 
 def best_threshold(trial: Trial, attempt: Callable[[tuple[Array, Array], float], Found]) -> Found:
-    """What an attempt finds with the threshold that is chosen for it."""
+    """The result of ``attempt`` with the best threshold: by the truth, or else by held-out data."""
     times, values = trial.data.times, trial.data.values
     whole = (times, values)
     if trial.truth is not None:
@@ -79,7 +77,7 @@ def best_threshold(trial: Trial, attempt: Callable[[tuple[Array, Array], float],
 
 
 def attempts(trial: Trial, attempt: Callable[..., Found], data: tuple[Array, Array]) -> Iterator[Found]:
-    """One for each threshold, in rising order."""
+    """The result of every threshold, in rising order."""
     for threshold in sorted(trial.thresholds):
         yield attempt(data, threshold)
 
@@ -95,7 +93,7 @@ def stlsq(trial: Trial) -> Found:
 
 
 def ensemble(trial: Trial) -> Found:
-    """The median of such fits to resampled rows, and their spread."""
+    """The median of STLSQ fits to resampled rows, and their 90 % intervals."""
 
     def attempt(data: tuple[Array, Array], threshold: float) -> Found:
         ps = trial.pysindy
@@ -249,7 +247,7 @@ def weak_posterior_row(data: Series, library: Library, seed: int) -> Row:
 
 
 def pysindy_row(name: str, trial: Trial, runner: Callable[[Trial], Found]) -> Row:
-    """A method's row, without its warnings and with NumPy's own random state as it was."""
+    """The row of a PySINDy method; its warnings are silenced, and NumPy's global random state is restored."""
     state = np.random.get_state()
     start = time.perf_counter()
     try:

@@ -159,7 +159,7 @@ def simulate(
 
 
 def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
-    """System, its parameters (n, n_parameters), the draws (n, q), shares (n,) or None of all, and whose they are."""
+    """System, its parameters (n, n_parameters), draws (n, q), their shares (n,) or None, and the problem or system."""
     weights = None
     if isinstance(draws, Run):
         problem = draws.problem if problem is None else problem
@@ -186,7 +186,7 @@ def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array 
 
 
 def choose_draws(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> NDArray[np.int64]:
-    """Which draws are taken: each at most once where all weigh alike and there are enough."""
+    """Indices of the draws taken by weight; without replacement where weights are equal and draws are enough."""
     if weights is None:
         return np.sort(generator.choice(n, n_draws, replace=n_draws > n))
     return np.sort(generator.choice(n, n_draws, p=weights / weights.sum()))
@@ -202,9 +202,7 @@ def deviations_of(noise: Any, n: int, dim: int) -> Array:
     return np.broadcast_to(given, (n, dim))
 
 
-# What a system does in the long run: its largest Lyapunov exponent, and where its states are how often.
-
-COMPLEX_STEP = 1e-40  # of a tangent beside its state, as their imaginary part
+COMPLEX_STEP = 1e-40  # of the tangent as an imaginary part of the state
 
 
 class Exponent(NamedTuple):

@@ -21,10 +21,8 @@ from toolkit.maths.elementary import exp_share, fma, log, select
 
 __all__ = ["Prior", "flat", "gaussian", "horseshoe", "laplace", "lognormal", "spike_and_slab"]
 
-# Priors of single parameters as kernels: one row of numbers per parameter says which and with what numbers.
-
-# The table has a row per parameter: which of these laws, its location, 1/scale², and where its mixture begins and how
-# many parts it has. After the rows come the mixtures' parts: log of weight / scale, and 1/scale².
+# The table of ``add_priors`` has a row per parameter: the kind of law, location, 1/scale², index of the first part of
+# its mixture, and number of parts. After the rows come the mixtures' parts: log(weight / scale) and 1/scale².
 N_KINDS = 5
 FLAT, GAUSSIAN, LOG_NORMAL, LAPLACE, MIXTURE = range(N_KINDS)
 KIND, LOCATION, PRECISION, FIRST, PARTS, WIDTH = range(6)
@@ -148,7 +146,7 @@ class Prior:
 
     @property
     def is_flat(self) -> bool:
-        """Whether it says nothing."""
+        """Whether it is flat."""
         return self.kind == FLAT
 
     @property
@@ -185,7 +183,7 @@ class Prior:
 
 
 def flat() -> Prior:
-    """All values alike: improper, so that the data must say enough."""
+    """A flat, improper prior: the data must determine the parameter."""
     return Prior(FLAT)
 
 
@@ -195,7 +193,7 @@ def gaussian(mean: float = 0.0, sd: float = 1.0) -> Prior:
 
 
 def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Prior:
-    """exp N(mu, sigma²): of a positive parameter, sampled as its logarithm unless ``identify`` is told else."""
+    """exp N(mu, sigma²): of a positive parameter, sampled as its logarithm by ``identify``'s default."""
     return Prior(LOG_NORMAL, check_number("mu", mu, above=-600.0, below=600.0), check_scale("sigma", sigma))
 
 
@@ -255,7 +253,7 @@ def check_priors(prior: Any, names: tuple[str, ...]) -> tuple[Prior, ...]:
 
 
 def prior_table(priors: tuple[Prior, ...]) -> Array:
-    """The numbers of ``priors.add_priors``."""
+    """The table of ``add_priors``."""
     rows, parts = np.zeros((len(priors), WIDTH)), []
     first = rows.size
     for row, law in zip(rows, priors, strict=True):

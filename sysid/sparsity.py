@@ -1,4 +1,4 @@
-"""Which terms are there: supports under mixtures of normals, exactly sampled where the likelihood is quadratic."""
+"""Sparse posteriors: a Gibbs sampler over the parts of mixtures of normals, for quadratic likelihoods."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,10 +19,8 @@ from .priors import FLAT, GAUSSIAN, MIXTURE, Prior, check_priors, spike_and_slab
 
 __all__ = ["Sparse", "inclusion_probabilities", "natural_scales", "sparse_posterior", "sparse_prior"]
 
-# Moves of a Gibbs sampler over the parts of mixtures of normals, the coefficients integrated out.
-
 Array = NDArray[np.float64]
-MIN_FACTOR = 1e-14  # of 1 + x where rounding can make it 0
+MIN_FACTOR = 1e-14  # lower limit of 1 + x, which rounding can make 0
 
 
 class NormalLikelihood(NamedTuple):
@@ -33,7 +31,7 @@ class NormalLikelihood(NamedTuple):
 
 
 class GibbsState(NamedTuple):
-    """The parts that coefficients are in, and the normal law of the coefficients given their parts."""
+    """The mixture part of every coefficient, and the normal law of the coefficients given these parts."""
 
     component: NDArray[np.int64]  # (q,)
     present: NDArray[np.bool_]  # (q,), whether a coefficient's part means presence
@@ -58,7 +56,7 @@ class Mixtures(NamedTuple):
 
 @kernel
 def log_evidence_change(change, variance, own_variance, mean):
-    """Log evidence, up to a constant, of a variance: ``change`` in 1/variance, from a coefficient's law as it is."""
+    """Change of the log evidence, up to a constant, by ``change`` in a coefficient's prior 1/variance."""
     factor = max(1.0 + change * own_variance, MIN_FACTOR)
     return -0.5 * log(variance * factor) - 0.5 * change * mean * mean / factor
 
@@ -80,10 +78,10 @@ def rank_one_update(cov, mean, j, change, column):
 
 @kernel
 def update_coefficients(likelihood, variances, state):
-    """Write the law of the coefficients given their parts, whose variances are (q, parts).
+    """Recompute mean and covariance of the coefficients given their parts, whose variances are (q, parts).
 
-    The factor is that of s (Λ + D⁻¹) s with scales s (q,) that make its diagonal 1. Loops of our own, as the threads
-    of a BLAS take longer to wake than matrices of this size take to invert.
+    By the Cholesky factor of s (Λ + D⁻¹) s, with scales s (q,) that make its diagonal 1. In loops, as starting the
+    threads of a BLAS takes longer than inverting matrices of this size.
     """
     precision, weighted_mean, component = likelihood.precision, likelihood.weighted_mean, state.component
     mean, cov, root, scale = state.mean, state.cov, state.root, state.scale
@@ -119,9 +117,9 @@ def update_coefficients(likelihood, variances, state):
 
 @kernel
 def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
-    """Draw the parts of the coefficients in ``order``, each given the others', and settle.
+    """Draw the parts of the coefficients in ``order``, each given the others', then recompute mean and covariance.
 
-    logs (parts,) and column (q,): to work in.
+    logs (parts,) and column (q,): scratch.
     """
     component, cov, mean = state.component, state.cov, state.mean
     log_weights, variances = mixtures.log_weights, mixtures.variances
@@ -155,13 +153,13 @@ def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
 
 @kernel
 def precision_change(variances, component, k, proposed):
-    """Change in 1/variance of coefficient k that a part would bring."""
+    """Change in 1/variance of coefficient k by the proposed part."""
     return 1.0 / variances[k, proposed] - 1.0 / variances[k, component[k]]
 
 
 @kernel
 def exchange_components(likelihood, mixtures, state, i, j, uniform, column):
-    """A Metropolis move that gives coefficients i and j each other's parts, and settles; column (q,): to work in."""
+    """A Metropolis move that exchanges the parts of coefficients i and j; column (q,): scratch."""
     component, cov, mean = state.component, state.cov, state.mean
     log_weights, variances, counts = mixtures.log_weights, mixtures.variances, mixtures.counts
     a, b = component[i], component[j]
@@ -203,7 +201,7 @@ def compiled_moves() -> tuple[Any, Any, Any]:
 Quadratic = tuple[Array, Array, float]
 
 FLAT_SCALE = 1e6  # of a flat prior, in standard deviations that the likelihood leaves
-N_SPLIT_SWEEPS = 10  # first sweeps, in which parts change by so much that rank-one changes must not pile up
+N_SPLIT_SWEEPS = 10  # first sweeps, recomputed after every part: rank-one updates would add up rounding
 CHAINS = 4
 
 
@@ -239,7 +237,7 @@ def natural_scales(data: Any, model: Any) -> Array:
     """Size (q,) of each parameter at which its terms alone have the RMS of the velocities, those of smoothed data.
 
     data: a Series or several. model: a System, Library or Model. Infinite for terms that are 0 throughout, which
-    ``sparse_prior`` refuses by name: no data speak of them.
+    ``sparse_prior`` refuses by name: data cannot determine them.
     Raises TypeError or ValueError where data are no Series of the model's states, or the model is none.
     """
     model = as_model(model)
@@ -259,7 +257,7 @@ def natural_scales(data: Any, model: Any) -> Array:
 def sparse_prior(
     prepared: Any, scales: Any, *, inclusion: float = 0.5, slab: float = 3.0, spike: float = 0.1
 ) -> dict[str, Prior]:
-    """Spike and slab for each parameter of a quadratic likelihood, in units that data and likelihood give.
+    """Spike and slab for each parameter of a quadratic likelihood, scaled to data and likelihood.
 
     prepared: what ``weak().prepare`` gives. scales: (q,), see ``natural_scales``. inclusion: prior probability of a
     term. slab: in scales, 3: a term may move the states 3 times as fast as they do. spike: in standard deviations that

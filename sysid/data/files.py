@@ -1,4 +1,4 @@
-"""Tables of text between separators, in pieces; what is off in one is named by file, line and column."""
+"""Time series from delimited text and from Parquet files; errors name file, line and column."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ CHUNK = 2**24  # characters read at a time
 
 
 class Header(NamedTuple):
-    """The first lines of a CSV file: names of its columns, what is between them, and how many lines they take."""
+    """The first lines of a CSV file: names of its columns, their separator, and the number of lines."""
 
     columns: tuple[str, ...]
     separator: str
@@ -68,12 +68,14 @@ def read_header(file: Path, text: Any) -> Header:
 
 
 def read_chunks(text: Any) -> Iterator[str]:
-    """Whole lines, some 16 MiB at a time, without blank ones at the end."""
+    """Chunks of whole lines, some 16 MiB each, without blank lines at the end of the text."""
     rest = ""
     while piece := text.read(CHUNK):
         whole, newline, rest = (rest + piece).rpartition("\n")
         stripped = whole.rstrip("\n")
-        rest = whole[len(stripped) :] + newline + rest  # blank lines wait for what comes after them
+        rest = (
+            whole[len(stripped) :] + newline + rest
+        )  # blank lines are kept for the next chunk, as they are errors only before data
         if stripped and rest.startswith("\n"):
             rest = rest[1:]
         elif not stripped:
@@ -84,7 +86,7 @@ def read_chunks(text: Any) -> Iterator[str]:
 
 
 def parse_chunk(file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int) -> Array:
-    """The numbers of whole lines, of which the first has number ``first``."""
+    """The numbers in a chunk of whole lines; first: the number of its first line."""
     reason: Any = "lines do not all have the columns of the header"
     may_be_nan = "nan" in {word.lower() for word in missing} or not re.search("nan", chunk, re.IGNORECASE)
     if is_rectangular(chunk, header):
@@ -98,7 +100,7 @@ def parse_chunk(file: Path, chunk: str, header: Header, places: list[int], missi
         else:
             if may_be_nan:
                 return np.asarray(numbers, np.float64)
-            reason = None  # unless it stands in a column that is not read
+            reason = None  # unless the error is in a column that is read
     found = first_error(file, chunk, header, places, missing, first)
     if found or reason:
         raise found or ValueError(f"{file}: cannot be read: {reason}")
@@ -139,7 +141,7 @@ def replace_missing(chunk: str, separator: str, missing: Sequence[str]) -> str:
 def first_error(
     file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int
 ) -> ValueError | None:
-    """What is wrong with the first of some lines that is."""
+    """The error of the first bad line; None where no line is bad."""
     wanted = len(header.columns)
     for number, row in enumerate(csv.reader(io.StringIO(chunk), delimiter=header.separator), first):
         if len(row) != wanted:
@@ -162,9 +164,6 @@ def is_number(word: str) -> bool:
     except ValueError:
         return False
     return "_" not in word
-
-
-# Time series from files of text and of Parquet, with a check of what they hold.
 
 
 def load(

@@ -74,8 +74,6 @@ class SearchProgress:
             )
 
 
-# Start values for trajectories: states by smoothing, parameters by matching the right-hand side to them.
-
 N_SUBINTERVALS = 4  # of each interval between data, for its integral by Simpson's rule
 SIMPSON = np.array([1.0, 4.0, 2.0, 4.0, 1.0]) / 12.0
 MIN_SPLINE_DATA, MAX_SMOOTHED_DATA = (

@@ -20,6 +20,7 @@ from ..data.series import Series
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
 from ..solvers.adjoint import backward_step, pullback_of_model, pullback_of_system
+from ..solvers.integrate import equal_steps
 from ..solvers.lane_access import row_access
 from ..solvers.runge_kutta import built, step_of
 from ..systems.system import System
@@ -323,8 +324,7 @@ def values_in_order(data: Series, states: tuple[str, ...]) -> Array:
 
 def steps_between(times: Array, step: float) -> NDArray[np.int64]:
     """Number of steps from each time to the next, none longer than ``step``, and 0 after the last."""
-    counts = np.ceil(np.diff(times) / step * (1.0 - 1e-12)).astype(np.int64)
-    return np.append(np.maximum(counts, 1), 0)
+    return np.append(equal_steps(np.diff(times), step).astype(np.int64), 0)
 
 
 def trajectory_energy(

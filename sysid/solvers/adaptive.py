@@ -1,7 +1,7 @@
 """The adaptive Dormand–Prince pair 5(4) for lanes of one system, each with its own time and step.
 
-A block of lanes takes its steps together, stage by stage, in loops that vectorise; a lane that is done makes room for
-the next. What happens in one lane depends on no other, bit for bit.
+A block of lanes steps together, stage by stage, in loops that vectorise; the slot of a finished lane is filled with the
+next lane. What happens in one lane depends on no other, bit for bit.
 Source: Dormand & Prince (1980); step control and dense output as in Hairer, Nørsett & Wanner (1993), II.4–6.
 """
 
@@ -17,9 +17,8 @@ from toolkit.maths.elementary import exp, fma, log
 
 from .right_hand_side import SLOPE
 
-# The coefficients of the Dormand–Prince pair 5(4) of seven stages, with its continuous extension of order 4.
-#
-# Source: Dormand & Prince (1980), J. Comput. Appl. Math. 6, 19; dense output: Hairer, Nørsett & Wanner (1993), II.6.
+# Coefficients of the pair and of its continuous extension of order 4. Source: Dormand & Prince (1980), J. Comput. Appl.
+# Math. 6, 19; dense output: Hairer, Nørsett & Wanner (1993), II.6.
 
 STAGES = 7
 NODES = np.array([0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0])
@@ -53,10 +52,10 @@ Integers = NDArray[np.int64]
 
 DONE, BLEW_UP, STEP_LIMIT, STEP_TOO_SMALL = range(4)
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.1, 5.0
-PI_EXPONENT = 0.04  # of the last error, in the exponent of the new step
+PI_EXPONENT = 0.04  # exponent of the last error in the PI step control
 MIN_ERROR = 1e-4
 
-# Rows of (lane) in ``Block.clock``, and of whole numbers in ``Block.counters``.
+# Rows of (lane) in ``Block.clock``, and in ``Block.counters``, of integers.
 TIME, STEP, OLD_ERROR, STAGE_TIME, SCRATCH, N_CLOCK = range(6)
 LANE, NEXT, STEPS, REJECTED, N_COUNTERS = range(5)
 
@@ -195,7 +194,7 @@ def write_states(times, block, slot, step, limit, states):
 
 @inlined
 def control_step(times, controls, block, slot, states):
-    """Accept or reject a lane's step and choose the next; the lane's status, or −1 where it goes on."""
+    """Accept or reject a lane's step and choose the next; the lane's status, or −1 while it is active."""
     x, trial, k, error, clock, counters = block.x, block.trial, block.k, block.error, block.clock, block.counters
     dim = x.shape[0]
     step = clock[STEP, slot]
@@ -239,7 +238,7 @@ def control_step(times, controls, block, slot, states):
 
 @inlined
 def start_lane(slope, initial, controls, lane, states, block, slot, one):
-    """Put a lane's start into a slot; its status where that is the end already, else −1."""
+    """Start a lane in a slot; its status where it ends at once, else −1."""
     times, start, clock, counters = initial.times, initial.start, block.clock, block.counters
     dim = block.x.shape[0]
     counters[LANE, slot], counters[NEXT, slot], counters[STEPS, slot], counters[REJECTED, slot] = lane, 1, 0, 0
@@ -265,7 +264,7 @@ def start_lane(slope, initial, controls, lane, states, block, slot, one):
 def solve_lanes(slope, initial, controls, results, block, one):
     """Solve all lanes of ``initial`` by steps of ``block``; states (lane, n, dim) of the results nan where not reached.
 
-    slope: behind ``right_hand_side.SLOPE``. one: to work in.
+    slope: function pointer of type ``right_hand_side.SLOPE``. one: scratch.
     """
     x, p, k, trial, error, dense = block.x, block.p, block.k, block.trial, block.error, block.dense
     clock, counters = block.clock, block.counters
@@ -302,7 +301,7 @@ def solve_lanes(slope, initial, controls, results, block, one):
             lane = counters[LANE, slot]
             results.status[lane], results.steps[lane] = outcome, counters[STEPS, slot]
             results.reached[lane] = counters[NEXT, slot] - 1
-            active -= 1  # the last lane takes the place, and is judged there
+            active -= 1  # the last active lane moves to this slot, and is controlled there
             for d in range(dim):
                 x[d, slot], k[0, d, slot] = x[d, active], k[0, d, active]
                 k[6, d, slot], trial[d, slot] = k[6, d, active], trial[d, active]

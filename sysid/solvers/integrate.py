@@ -34,23 +34,21 @@ from .solution import STATUS_WORDS, Solution
 
 __all__ = ["BLEW_UP", "DONE", "STATUS_WORDS", "STEP_LIMIT", "STEP_TOO_SMALL", "Solution", "solve"]
 
-# Steps of fixed length for lanes of one system, of floats or of complex numbers.
-
 
 class FixedBlock(NamedTuple):
-    """Room for the lanes that step together."""
+    """Work arrays of the lanes that step together."""
 
     x: NDArray[Any]  # (dim, lane), states
     next_x: NDArray[Any]  # (dim, lane), states after the step
     p: NDArray[Any]  # (n_parameters, lane)
-    clock: NDArray[np.float64]  # (3, lane): time, step, and room for the step
+    clock: NDArray[np.float64]  # (3, lane): time, step, scratch
 
 
 def solve_block(advance, initial, n_steps, limit, results, block):
     """Solve a block of lanes: states (lane, n, dim) of ``results``, left alone where not reached.
 
-    advance: behind ``right_hand_side.ADVANCE`` or ``COMPLEX_ADVANCE``. initial: InitialValues. n_steps: of each
-    interval of its times, all of one length. results: Results. block: FixedBlock, to work in.
+    advance: function pointer of type ``right_hand_side.ADVANCE`` or ``COMPLEX_ADVANCE``. n_steps: number of equal steps
+    in each interval of the times. block: a FixedBlock, as scratch.
     """
     times, start, x, next_x, p = initial.times, initial.start, block.x, block.next_x, block.p
     states, status, steps = results.states, results.status, results.steps
@@ -177,7 +175,7 @@ def solve(
 
 
 def adaptive_solver(system: System, controls: Controls) -> Callable[[InitialValues, Results], None]:
-    """What solves some lanes by Dormand–Prince steps."""
+    """The function that solves a slice of lanes by Dormand–Prince steps."""
     kernel = compile_part(solve_lanes, ADAPTIVE)
     slope = slope_pointer(system.rhs, system.dim, system.n_parameters)
     dim, q = system.dim, system.n_parameters
@@ -202,9 +200,9 @@ def adaptive_solver(system: System, controls: Controls) -> Callable[[InitialValu
 def fixed_step_solver(
     system: System, method: str, times: Array, step: float | None, controls: Controls, is_complex: bool
 ) -> Callable[[InitialValues, Results], None]:
-    """What solves some lanes by steps of fixed length, as far as the controls' ``max_steps`` go."""
+    """The function that solves a slice of lanes by fixed steps, up to ``max_steps`` of the controls."""
     intervals = np.diff(times)
-    n_steps = np.ones(intervals.size) if step is None else np.maximum(np.ceil(intervals / step * (1.0 - 1e-12)), 1.0)
+    n_steps = np.ones(intervals.size) if step is None else equal_steps(intervals, step)
     n_reached = int(np.searchsorted(np.cumsum(n_steps), controls.max_steps, side="right"))
     counts = n_steps[:n_reached].astype(np.int64)
     kernel = compile_part(solve_block, fixed_signature(is_complex))
@@ -236,6 +234,11 @@ def fixed_signature(is_complex: bool) -> Any:
     results = types.BaseTuple.from_types((cube, INTEGERS, INTEGERS, INTEGERS), Results)
     block = types.BaseTuple.from_types((matrix, matrix, matrix, MATRIX), FixedBlock)
     return types.void(pointer, initial, INTEGERS, types.float64, results, block)
+
+
+def equal_steps(intervals: Array, step: float) -> Array:
+    """Number of equal steps in each interval, at least one, none longer than ``step`` but for rounding."""
+    return np.asarray(np.maximum(np.ceil(intervals / step * (1.0 - 1e-12)), 1.0))
 
 
 def check_times(times: Any) -> Array:

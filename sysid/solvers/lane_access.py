@@ -1,7 +1,7 @@
-"""Rows of matrices as tuples, lane by lane, with a promise of which rows never meet, so that loops vectorise.
+"""Rows of matrices as tuples, lane by lane, with alias metadata that tells LLVM which rows do not overlap.
 
-As ``toolkit.problem.point_function``, for functions that read and write many rows: each role has rows of its own, and a
-row meets itself alone, so a role may be read and written in turn.
+So that loops vectorise; as ``toolkit.problem.point_function``, for functions that read and write many rows. Each role
+has rows of its own, which overlap with no other; a role may be read and written.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]
     every = [(role, d) for role, rows in roles.items() for d in range(rows)]
 
     def promise(module: Any, instruction: Any, row: tuple[str, int]) -> None:
-        """Mark an access of ``row`` as meeting none of the others."""
+        """Mark an access of ``row`` as not aliasing any other row."""
         domain = module.add_metadata([purpose])
         scopes = {other: module.add_metadata([f"{other[0]} {other[1]}", domain]) for other in every}
         instruction.set_metadata("alias.scope", module.add_metadata([scopes[row]]))
@@ -107,7 +107,7 @@ def lane_number_pointer(context: Any, builder: Any, kind: Any, arguments: Any) -
 def lane_number(typing_context, work, first, width, lane, i):
     """Number ``i`` of the ``width`` that a lane has in the rows of ``work`` from ``first`` on.
 
-    A lane's are neighbours in memory where the rows are; where these lie apart, as on a device, they are its column.
+    Contiguous in memory where the rows are; in strided rows, as on a device, a column.
     """
     kind = matrix_like(work)
 

@@ -21,8 +21,8 @@ from .runge_kutta import rk4_step, rk5_step, slope_of
 FIXED = {"rk4": rk4_step, "rk5": rk5_step}
 COMPLEX_MATRIX = types.Array(types.complex128, 2, "C")
 
-# (t (lane), x (dim, lane), p (n_parameters, lane), slope (dim, lane), spare (lane)), and for a step of each lane
-# (t (lane), h (lane), x, p, moved, spare). Lanes beyond those of t are left alone.
+# The slope: (t (lane), x (dim, lane), p (n_parameters, lane), slope (dim, lane), scratch (lane)); a step of each lane:
+# (t (lane), h (lane), x, p, next x, scratch). Lanes beyond those of t are not written.
 SLOPE = types.void(FLOATS, MATRIX, MATRIX, MATRIX, FLOATS)
 ADVANCE = types.void(FLOATS, FLOATS, MATRIX, MATRIX, MATRIX, FLOATS)
 COMPLEX_ADVANCE = types.void(FLOATS, FLOATS, COMPLEX_MATRIX, COMPLEX_MATRIX, COMPLEX_MATRIX, FLOATS)

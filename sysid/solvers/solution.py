@@ -1,4 +1,4 @@
-"""What a solver gives back: states, and how every lane ended."""
+"""The result of a solver: states, and the status of every lane."""
 
 from dataclasses import dataclass
 from typing import Any

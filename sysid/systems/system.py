@@ -15,17 +15,15 @@ from toolkit._compiler import HoldsFunctions, bound, inlined
 from toolkit.errors import check_number, check_row, check_text, is_sequence
 from toolkit.problem import reason, rebind
 
-# The terms of a system that is linear in its parameters: what they may be, and whether they are its function's.
-
 Array = NDArray[np.float64]
 Terms = Mapping[str, Mapping[str, float | str | Mapping[str, float]]]
-POINT_SPREAD = 0.1  # of the points compared, about a start and usual parameters
+POINT_SPREAD = 0.1  # of the points at which terms and function are compared
 N_POINTS = 4
-AGREEMENT = 1e-4  # of the terms' sizes: names of waves have six digits of their frequency
+AGREEMENT = 1e-4  # of the terms' sizes; names of waves have six digits of their frequency
 
 
 def check_terms(terms: Any, states: tuple[str, ...], parameters: tuple[str, ...]) -> None:
-    """Raise TypeError or ValueError where ``terms`` are no mapping as ``System`` has it, of these names."""
+    """Raise TypeError or ValueError unless ``terms`` is a mapping of these names as in ``System``."""
     for state, row in mapping("terms", terms).items():
         if state not in states:
             raise ValueError(f"terms must name states ({', '.join(states)}), got {state!r}")
@@ -185,7 +183,7 @@ def check_units(units: Any, n: int) -> tuple[str, ...]:
 
 
 def analytic(function: Callable[..., Any]) -> Any:
-    """A user's function as it is compiled for complex steps: integer powers, also in what it calls, are products."""
+    """A user's function for complex steps: integer powers, also in functions it calls, become products."""
     return rebind(function, allocates=True, ours=False, products=True)
 
 
@@ -212,7 +210,7 @@ def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: An
 
 
 def rhs_error(rhs: Callable[..., Any], dim: int, kind: str, why: str) -> TypeError:
-    """What is wrong with a right-hand side."""
+    """The error of a right-hand side that does not compile or returns other things."""
     why = "it makes arrays or lists; let it return a tuple" if why.startswith("NRT") else why
     return TypeError(
         f"rhs must be a function (t, x, p) of tuples that Numba can compile{kind and ' for ' + kind} and that returns "

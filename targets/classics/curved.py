@@ -1,4 +1,4 @@
-"""Targets whose mass bends or narrows: ring, banana and funnel, each with its truth."""
+"""Targets with curved or narrow mass: ring, banana, funnel and pinched, each with its truth."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -234,9 +234,6 @@ def funnel(*, dim: int = 10, scale: float = 3.0) -> Target:
     reach[0] = min(scale, 3.0)  # far out in the neck a usual step overshoots
     name = f"funnel({scale:g}) in {dim}-D"
     return Target(name, dim, funnel_block, np.array([scale**-2]), 1, truth, spread=Spread(reach))
-
-
-# Two bulbs of unequal width joined by a thin neck, with its truth.
 
 
 def pinched_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:

@@ -1,4 +1,4 @@
-"""Targets in the plane with several wells: egg box, Müller–Brown and Himmelblau, each with its truth by quadrature."""
+"""Targets with several wells: egg box, Müller–Brown, Himmelblau and double well, with their truths by quadrature."""
 
 from dataclasses import replace
 from typing import Any
@@ -161,8 +161,6 @@ def with_truth(target: Target, centres: Array) -> Target:
         spread=Spread.around(centres, START_DISTANCE),
     )
 
-
-# A double well in every coordinate, with its truth.
 
 MAX_RELATIVE_TILT = 8.0 / np.sqrt(27.0)  # of the barrier; beyond, one well is left
 

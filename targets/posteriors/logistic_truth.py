@@ -1,4 +1,4 @@
-"""What is known of a logistic regression's posterior: mode and Hessian exactly, the rest by HMC and exact rejection."""
+"""The truth of a logistic regression's posterior: exact mode and Hessian, the rest by a long HMC run and rejection."""
 
 import hashlib
 import math
@@ -17,8 +17,6 @@ from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from ..truth.quantiles import check_probabilities, checked_edges
 from ..truth.rejection import accepted, check_draws, generator
-
-# Reference numbers of a logistic regression's posterior, by a long exact HMC run, and where they are stored.
 
 Array = NDArray[np.float64]
 

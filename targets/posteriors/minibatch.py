@@ -21,8 +21,8 @@ from toolkit.errors import check_array, check_count
 from toolkit.maths.elementary import fma
 from toolkit.maths.philox import BATCH, WORD, uniform_pair
 
-# With these numbers the parameters of every family begin: how many data there are, how many a minibatch draws (0: all
-# are used), how often the anchor moves (0: there is none), 1/σ² of a normal prior, and what is added to the energy.
+# The parameters of every family begin with: number of data, number drawn for a minibatch (0: all data), steps from one
+# anchor to the next (0: no anchor), 1/σ² of a normal prior, and a constant that is added to the energy.
 N_DATA, N_DRAWN, REFRESH_EVERY, PRIOR_PRECISION, CONSTANT, N_SHARED = range(6)
 
 Array = NDArray[np.float64]

@@ -21,8 +21,6 @@ from toolkit.problem import Domain, check_points, is_inside
 
 from ..truth.rejection import accepted, generator
 
-# Rings of vertices: their area, and whether they are simple closed polygons.
-
 Array = NDArray[np.float64]
 
 MIN_RELATIVE_AREA = 1e-14  # area, as a share of its extent's square, below which a ring encloses nothing but rounding

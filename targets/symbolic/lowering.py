@@ -4,14 +4,15 @@ import functools
 import math
 from typing import Any
 
-# Max and Min of many as choices between two, with derivatives of the same kind.
-
 CHOICES = ("Larger", "Smaller")
 
 
 @functools.cache
 def choices() -> tuple[Any, Any]:
-    """Functions for the larger and the smaller of two; the derivative of SymPy's own has a Max of the rest per term."""
+    """SymPy functions for the larger and the smaller of two arguments.
+
+    The derivative of SymPy's Max of n arguments has a Max of n − 1 in every term; theirs has not.
+    """
     import sympy
 
     def slope(self: Any, argindex: int = 1) -> Any:
@@ -24,7 +25,7 @@ def choices() -> tuple[Any, Any]:
 
 
 def pairwise_choices(e: Any) -> Any:
-    """``e`` with every Max and Min of many as choices between two; its gradient then grows with their number only."""
+    """``e`` with every Max and Min as nested ``choices``, so that its gradient grows linearly with their arguments."""
     import sympy
 
     for whole, pair in zip((sympy.Max, sympy.Min), choices(), strict=True):
@@ -42,12 +43,12 @@ RECIPROCALS = {"sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch":
 
 
 class Lowering:
-    """Rewrites expressions to what the kernels have; gathers what is to be computed once and under a name."""
+    """Rewrites expressions to functions that the kernels have, and collects subexpressions that are computed once."""
 
     def __init__(self, coordinates: list[Any]) -> None:
         self.varying = set(coordinates)  # symbols that differ from lane to lane
         self.peaks: list[tuple[Any, Any]] = []  # (symbol, largest exponent of a sum of exponentials)
-        self.shares: set[Any] = set()  # exponentials of what is left of the others
+        self.shares: set[Any] = set()  # exponentials relative to a peak
         self.fixed: list[tuple[Any, Any]] = []  # (symbol, expression without coordinates), in order
         self.pairs: list[tuple[tuple[Any, Any], str, Any]] = []  # ((sine, cosine), call, argument)
         self.known: dict[Any, Any] = {}
@@ -213,14 +214,14 @@ class Lowering:
 
 
 def call(name: str, *arguments: Any) -> Any:
-    """An application of a function that SymPy knows nothing about, so leaves alone."""
+    """An application of a function that SymPy does not know and does not change."""
     import sympy
 
     return sympy.Function(name, real=True)(*arguments)
 
 
 def factored_sum(terms: list[Any]) -> Any:
-    """Sum of ``terms``, those with equal coefficients but for the sign in brackets of their own."""
+    """Sum of ``terms``, with terms of equal absolute coefficient factored."""
     import sympy
 
     groups: dict[Any, list[Any]] = {}

@@ -22,14 +22,14 @@ Tails = Callable[..., tuple[float, float]]
 BOTH_TAILS = EnergyAccuracy(1e-6, 0.0)  # of quantiles solved from tails with a small relative error
 
 ORDER, LOWER_ORDER, ORDER_WITHIN = 8, 5, 5
-# Difference of the two orders on a panel, as a share of its mass, or of the smaller tail at its energy by the number of
-# panels; the higher one's own error is far smaller.
+# Largest difference of the two orders on a panel, as a share of its mass, or of the smaller tail at its energy over the
+# number of panels. The error of the higher order is far smaller.
 PANEL_TOLERANCE = 1e-6
 NEGLIGIBLE_MASS = 1e-20  # share of the whole below which a panel is left as it is
-# Change of a tail, of itself and of all cells without regard to sign, when those cut by the edge of {U ≤ u} are split
-# once more: what is left is a tenth of it, of which most cancels. Rough: to begin the search for a quantile.
+# Largest relative change of a tail, and sum of the absolute changes of all cells, when the cells that the edge of
+# {U ≤ u} cuts are split once more; the remaining error is a tenth of it. Rough: for the start of a quantile's search.
 TAIL_TOLERANCE, ROUGH_TOLERANCE = {1: 1e-9, 2: 1e-6}, 1e-2
-# Rounding of energies that a small tail may show; splits without a smaller change, and how large it may then be.
+# Rounding of energies in a small tail; number of splits without progress, and the change that is then accepted.
 TAIL_ROUNDING, MAX_STALLED_SPLITS, STALLED_TOLERANCE = 1e-14, 3, 1e-4
 MAX_PANELS, MAX_CUT_PANELS, MAX_DEPTH = 1 << 18, 1 << 19, 60
 ENERGY_ROUNDING = {1: 4e-16, 2: 1e-14}  # range of energies in a panel, as a share of their size, that is rounding

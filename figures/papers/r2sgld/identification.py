@@ -149,7 +149,7 @@ def run_once(name: str, method: str, *, quick: bool, seed: int, backend: str) ->
 
 
 def reflected_origin(problem: Identification) -> Array:
-    """Zero mirrored into the domain, and off its walls by a hair."""
+    """The origin reflected into the domain, a little inside of its walls."""
     assert problem.truth is not None
     region: Any = problem.truth.region  # type: ignore[attr-defined]
     normals, offsets = region.walls
@@ -268,7 +268,7 @@ def portrait(axes: Any, states: Array, title: str) -> None:
 
 
 def prediction_time(times: Array, states: Array, truth: Array, share: float = 0.4) -> float:
-    """How long ``states`` stay within ``share`` of the truth's RMS; the last time where they never part."""
+    """The first time at which ``states`` differ from the truth by ``share`` of its RMS, or else the last time."""
     size = np.sqrt((truth**2).sum(axis=1).mean())
     diverged = ~(np.sqrt(((states - truth) ** 2).sum(axis=1)) <= share * size)
     return float(times[np.argmax(diverged)] if diverged.any() else times[-1])
