@@ -62,9 +62,9 @@ def degree_of(library: Library) -> int:
 def best_threshold(trial: Trial, attempt: Callable[[tuple[Array, Array], float], Found]) -> Found:
     """The result of ``attempt`` with the best threshold: by the truth, or else by held-out data."""
     times, values = trial.data.times, trial.data.values
-    whole = (times, values)
+    all_data = (times, values)
     if trial.truth is not None:
-        found = list(attempts(trial, attempt, whole))
+        found = list(attempts(trial, attempt, all_data))
         return found[int(np.argmin([np.linalg.norm(c - trial.truth) for c, _ in found]))]
     n_train = int((1.0 - HELD_OUT) * len(times))
     candidates = [c for c, _ in attempts(trial, attempt, (times[:n_train], values[:n_train]))]
@@ -73,7 +73,7 @@ def best_threshold(trial: Trial, attempt: Callable[[tuple[Array, Array], float],
     terms = trial.library.evaluate(values[n_train:])
     misfits = np.array([np.mean(((terms @ c - velocities) / speed) ** 2) for c in candidates])
     chosen = trial.thresholds[int(np.flatnonzero(misfits <= TIE_FACTOR * misfits.min())[-1])]
-    return attempt(whole, chosen)
+    return attempt(all_data, chosen)
 
 
 def attempts(trial: Trial, attempt: Callable[..., Found], data: tuple[Array, Array]) -> Iterator[Found]:

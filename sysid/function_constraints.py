@@ -159,14 +159,14 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
                 steepness += n[k] * n[k]
             for k in range(q):
                 gap += (y[k] - x[k]) * n[k]
-            reach = (gap - g) / steepness
-            moved = 0.0
+            multiplier = (gap - g) / steepness
+            change = 0.0
             for k in range(q):
-                new = x[k] + reach * n[k]
-                moved = larger(moved, abs(new - y[k]) / (1.0 + abs(new)))
+                new = x[k] + multiplier * n[k]
+                change = larger(change, abs(new - y[k]) / (1.0 + abs(new)))
                 y = with_item(y, k, new)
-            distance = abs(reach) * math.sqrt(steepness)
-            if not moved > TOLERANCE:
+            distance = abs(multiplier) * math.sqrt(steepness)
+            if not change > TOLERANCE:
                 break
         return y, distance
 

@@ -426,11 +426,11 @@ def spread_of(draft: Identification) -> Spread:
         return truth.spread
     usual = draft.usual_start()
     center = coordinates.positions(usual)
-    reach = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
+    half_widths = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
     for k, law in enumerate(draft.priors):
         if law.kind in ((LOG_NORMAL,) if coordinates.log[k] else (GAUSSIAN, LAPLACE)):
-            reach[k] = min(reach[k], 2.0 * law.scale)
-    return Spread(reach, center)
+            half_widths[k] = min(half_widths[k], 2.0 * law.scale)
+    return Spread(half_widths, center)
 
 
 def truth_of(draft: Identification) -> GaussianTruth | None:

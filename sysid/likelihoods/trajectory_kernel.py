@@ -60,9 +60,9 @@ def add_kick(end, start, energy, sd, logarithmic):
     """Add the energy of a kick from the end of one segment to the start of the next, up to constants."""
     if logarithmic:
         for lane in range(energy.size):
-            begun = log(start[lane])
-            r = (begun - log(end[lane])) / sd
-            energy[lane] += fma(0.5 * r, r, begun)
+            log_start = log(start[lane])
+            r = (log_start - log(end[lane])) / sd
+            energy[lane] += fma(0.5 * r, r, log_start)
     else:
         for lane in range(energy.size):
             r = (start[lane] - end[lane]) / sd

@@ -199,11 +199,11 @@ def batch_numbers(
     for first in range(0, n, CHUNK_ROWS):
         chosen = order[first : first + CHUNK_ROWS]
         design, target = weighted_design(model, states[chosen], velocities[chosen], weights)
-        rest = target - design @ mean
+        residual = target - design @ mean
         rows = table[first + 1 : first + 1 + len(chosen)]
         rows[:, : len(lower[0])] = np.einsum("nek,nel->nkl", design, design)[:, lower[0], lower[1]]
-        rows[:, len(lower[0]) : -1] = np.einsum("nek,ne->nk", design, rest)
-        rows[:, -1] = (rest**2).sum(axis=1) + 2.0 * constant / n
+        rows[:, len(lower[0]) : -1] = np.einsum("nek,ne->nk", design, residual)
+        rows[:, -1] = (residual**2).sum(axis=1) + 2.0 * constant / n
     rows = np.cumsum(table, axis=0) if windows else table[1:]
     return np.concatenate([[n, batch_size, float(windows)], rows.ravel()])
 

@@ -136,24 +136,24 @@ def check_term_derivatives(library: Library, states: Array) -> None:
     """Raise ValueError where a user's own term is not analytic at some of ``states`` (n, dim): by differences."""
     if all(term.own is None for term in library.terms):
         return
-    some = states[np.unique(np.linspace(0.0, len(states) - 1, N_CHECKED).round().astype(np.int64))]
-    exact, sizes = term_jacobian(library, some), np.maximum(np.abs(some), 1e-3)
+    checked = states[np.unique(np.linspace(0.0, len(states) - 1, N_CHECKED).round().astype(np.int64))]
+    exact, sizes = term_jacobian(library, checked), np.maximum(np.abs(checked), 1e-3)
     for d, state in enumerate(library.states):
-        moves, size = np.where(np.arange(some.shape[1]) == d, 6e-6 * sizes, 0.0), sizes[:, d, None]
+        moves, size = np.where(np.arange(checked.shape[1]) == d, 6e-6 * sizes, 0.0), sizes[:, d, None]
         with np.errstate(all="ignore"):
-            short, long = (
-                (library.evaluate(some + f * moves) - library.evaluate(some - f * moves)) / (1.2e-5 * f * size)
+            difference, longer_difference = (
+                (library.evaluate(checked + f * moves) - library.evaluate(checked - f * moves)) / (1.2e-5 * f * size)
                 for f in (1.0, 2.0)
             )
-            rounding = 1e-6 * np.abs(library.evaluate(some)) / size + 1e-9 * (1.0 + np.abs(some).max())
-            doubt = 20.0 * np.abs(long - short) + rounding
-            wrong = ~(np.abs(exact[:, :, d] - short) <= 1e-4 * np.abs(short) + doubt) & np.isfinite(doubt)
+            rounding = 1e-6 * np.abs(library.evaluate(checked)) / size + 1e-9 * (1.0 + np.abs(checked).max())
+            doubt = 20.0 * np.abs(longer_difference - difference) + rounding
+            wrong = ~(np.abs(exact[:, :, d] - difference) <= 1e-4 * np.abs(difference) + doubt) & np.isfinite(doubt)
         if wrong.any():
             row, k = np.argwhere(wrong)[0]
             raise ValueError(
-                f"functions must be analytic, but at {library.states} = {some[row].tolist()} the derivative of "
+                f"functions must be analytic, but at {library.states} = {checked[row].tolist()} the derivative of "
                 f"{library.names[k]!r} with respect to {state} is {exact[row, k, d]:.6g} by a complex step and "
-                f"{short[row, k]:.6g} by differences: write abs(x) as np.sqrt(x*x), and use no sign, min or max"
+                f"{difference[row, k]:.6g} by differences: write abs(x) as np.sqrt(x*x), and use no sign, min or max"
             )
 
 

@@ -13,7 +13,7 @@ from toolkit.maths.special import cos, sin
 from ..libraries import Term, monomial_text
 from ..model import Model, compile_term
 from ..systems.system import System, analytic
-from .runge_kutta import TABLEAUS, built, moved, slope_of, tuple_text, weighted
+from .runge_kutta import TABLEAUS, built, slope_of, step_text, tuple_text, weighted
 
 TINY, HUGE = 1e-40, 1e40  # of complex steps: far below rounding, far above the smallest number
 
@@ -95,7 +95,7 @@ def backward_step(rhs: Callable[..., Any], pull: Any, method: str, dim: int) -> 
     stages, weights = TABLEAUS[method]
     lines = ["def back(t, h, x, p, w, s):", "    k0 = slope(t, x, p)", "    x0 = x"]
     for i, (node, row) in enumerate(stages, 1):
-        lines.append(f"    x{i} = {moved(row)}")
+        lines.append(f"    x{i} = {step_text(row)}")
         if i < len(stages):
             lines.append(f"    k{i} = slope(t + {node!r}*h, x{i}, p)")
     zeros = tuple_text(["0.0"] * dim)

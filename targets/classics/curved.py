@@ -32,10 +32,10 @@ def ring_block(position: Any, energy: Any, gradient: Any, parameters: Any, scrat
     row_x, row_y, slope_x, slope_y = position[0], position[1], gradient[0], gradient[1]
     for lane in range(energy.size):
         x, y = row_x[lane], row_y[lane]
-        away = fma(x, x, fma(y, y, -squared_radius))
-        energy[lane] = stiffness * away * away
-        pull = 4.0 * stiffness * away
-        slope_x[lane], slope_y[lane] = pull * x, pull * y
+        excess = fma(x, x, fma(y, y, -squared_radius))
+        energy[lane] = stiffness * excess * excess
+        factor = 4.0 * stiffness * excess
+        slope_x[lane], slope_y[lane] = factor * x, factor * y
 
 
 def ring(*, radius: float = 3.0, width: float = 0.3) -> Target:
@@ -111,10 +111,10 @@ class RingTruth:
     def energy_tails(self, energies: Any) -> tuple[Array, Array]:
         """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
         root = np.sqrt(2.0 * np.maximum(check_array("energies", energies), 0.0))
-        inner, whole = np.minimum(root, self.cut), scipy.special.ndtr(self.cut)
-        below = 0.5 * (scipy.special.erf(root / np.sqrt(2.0)) + scipy.special.erf(inner / np.sqrt(2.0)))
-        above = scipy.special.ndtr(-root) + (scipy.special.ndtr(-inner) - scipy.special.ndtr(-self.cut))
-        return np.asarray(below / whole), np.asarray(above / whole)
+        inner_root, mass = np.minimum(root, self.cut), scipy.special.ndtr(self.cut)
+        below = 0.5 * (scipy.special.erf(root / np.sqrt(2.0)) + scipy.special.erf(inner_root / np.sqrt(2.0)))
+        above = scipy.special.ndtr(-root) + (scipy.special.ndtr(-inner_root) - scipy.special.ndtr(-self.cut))
+        return np.asarray(below / mass), np.asarray(above / mass)
 
     @property
     def energy_accuracy(self) -> EnergyAccuracy:

@@ -25,11 +25,11 @@ def correlated_gaussian_block(position: Any, energy: Any, gradient: Any, paramet
     for d in range(1, position.shape[0]):
         before, row, slope_before, slope = position[d - 1], position[d], gradient[d - 1], gradient[d]
         for lane in range(energy.size):
-            away = fma(-correlation, before[lane], row[lane])
-            pull = precision * away
-            energy[lane] = fma(0.5 * pull, away, energy[lane])
-            slope[lane] = pull
-            slope_before[lane] = fma(-correlation, pull, slope_before[lane])
+            residual = fma(-correlation, before[lane], row[lane])
+            scaled_residual = precision * residual
+            energy[lane] = fma(0.5 * scaled_residual, residual, energy[lane])
+            slope[lane] = scaled_residual
+            slope_before[lane] = fma(-correlation, scaled_residual, slope_before[lane])
 
 
 def correlated_gaussian(*, dim: int = 2, correlation: float = 0.95) -> Target:

@@ -134,9 +134,9 @@ class StudentTruth(WithEnergyLaw):
         dim = self.means.shape[1]
         if self.degrees <= 2.0:
             return np.full((dim, dim), np.inf)
-        away = self.means - self.mean
+        centred = self.means - self.mean
         within = self.scale**2 * self.degrees / (self.degrees - 2.0)
-        return np.asarray(np.eye(dim) * within + (self.weights * away.T) @ away)
+        return np.asarray(np.eye(dim) * within + (self.weights * centred.T) @ centred)
 
     @property
     def modes(self) -> Modes:
@@ -162,8 +162,8 @@ class StudentTruth(WithEnergyLaw):
         if dim <= 2 and self.degrees >= 2.0 and len(self.weights) <= MAX_COMPONENTS_BY_QUADRATURE:
             reach = 10.0 ** (17.0 / self.degrees) * np.sqrt(max(1.0, self.degrees))
             far = self.scale * np.exp2(np.arange(-1.0, np.log2(reach) + 1.0))
-            about = np.concatenate([-far, [0.0], far])
-            breaks = [np.unique((column[:, None] + about).round(12)) for column in self.means.T]
+            distances = np.concatenate([-far, [0.0], far])
+            breaks = [np.unique((column[:, None] + distances).round(12)) for column in self.means.T]
             low, high = self.means.min(axis=0) - far[-1], self.means.max(axis=0) + far[-1]
             return EnergyLaw.within(partial(energies_of, target), low, high, breaks)
 
@@ -195,8 +195,8 @@ class StudentTruth(WithEnergyLaw):
 
         total = np.zeros((x.size - 1, y.size - 1))
         for mean, weight in zip(self.means, self.weights, strict=True):
-            r, away = np.arcsinh((x - mean[0]) / self.scale), (y - mean[1]) / self.scale
-            total += weight * strip_masses(r, away, density=density, below=below, window=(r[0], r[-1]))
+            r, scaled_y = np.arcsinh((x - mean[0]) / self.scale), (y - mean[1]) / self.scale
+            total += weight * strip_masses(r, scaled_y, density=density, below=below, window=(r[0], r[-1]))
         return total
 
     def independent_draws(self, n: int, *, seed: int) -> Array:

@@ -49,7 +49,7 @@ MUSHROOM_CODES: dict[str, str] = {
 }  # fmt: skip
 
 
-def lines_of(path: Any, expected: str) -> Iterator[tuple[str, str]]:
+def read_lines(path: Any, expected: str) -> Iterator[tuple[str, str]]:
     """(place, line) of every line up to the blank ones at the end; ``place`` names file and line.
 
     Raises TypeError for what is no path, FileNotFoundError, and ValueError for a folder, a file that is empty or no
@@ -79,12 +79,12 @@ def lines_of(path: Any, expected: str) -> Iterator[tuple[str, str]]:
 def read_numbers(path: Any, layout: Layout) -> tuple[Array, NDArray[np.int64]]:
     """Attributes (rows, columns − 1) and labels (rows,), 0 or 1, of a file of numbers between runs of blanks.
 
-    Raises as ``lines_of`` does, and ValueError naming file, line and column for a wrong number of columns or rows,
+    Raises as ``read_lines`` does, and ValueError naming file, line and column for a wrong number of columns or rows,
     for what is no finite number and for a class that is none.
     """
     expected = f"{layout.file} of {layout.title}, {layout.rows} rows of {layout.columns} numbers between spaces"
     table, labels = [], []
-    for place, line in lines_of(path, expected):
+    for place, line in read_lines(path, expected):
         words = line.split()
         if len(words) != layout.columns:
             by_commas = len(line.split(","))
@@ -129,7 +129,7 @@ def read_mushroom(path: Any) -> tuple[list[str], NDArray[np.int64]]:
         f"{MUSHROOM_FILE} of Mushroom, {MUSHROOM_ROWS} rows of {len(codes) + 1} letters between commas, no header"
     )
     rows, labels = [], []
-    for place, line in lines_of(path, expected):
+    for place, line in read_lines(path, expected):
         words = [word.strip() for word in line.split(",")]
         if len(words) != len(codes) + 1:
             raise ValueError(f"{place}: {len(words)} columns between commas; expected {expected}")

@@ -49,8 +49,8 @@ def mushroom() -> tuple[list[str], Labels]:
 def correlated(rng: np.random.Generator, rows: int, columns: int) -> Array:
     """Standard normals (rows, columns) that share three factors."""
     loadings = rng.normal(0.0, 0.35, (3, columns))
-    own = np.sqrt(np.maximum(1.0 - (loadings**2).sum(axis=0), 0.2))
-    return np.asarray(rng.standard_normal((rows, 3)) @ loadings + own * rng.standard_normal((rows, columns)))
+    unique_sd = np.sqrt(np.maximum(1.0 - (loadings**2).sum(axis=0), 0.2))
+    return np.asarray(rng.standard_normal((rows, 3)) @ loadings + unique_sd * rng.standard_normal((rows, columns)))
 
 
 def levels_by_rank(values: Array, shares: Array) -> Labels:

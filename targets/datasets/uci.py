@@ -49,7 +49,7 @@ def australian(path: PathLike | None = None) -> DataSet:
     continuous ones. Raises FileNotFoundError, TypeError or ValueError naming file, line and column.
     """
     levels = (2, 0, 0, 3, 14, 9, 0, 2, 2, 0, 2, 3, 0, 0)
-    return with_numbers("Australian", path, AUSTRALIAN, levels, 307, strength=3.5, seed=1)
+    return numeric_data_set("Australian", path, AUSTRALIAN, levels, 307, strength=3.5, seed=1)
 
 
 def german(path: PathLike | None = None) -> DataSet:
@@ -58,7 +58,7 @@ def german(path: PathLike | None = None) -> DataSet:
     path: of ``german.data-numeric`` (Statlog); None: a stand-in of the same shape. Raises as ``australian`` does.
     """
     levels = (4, 0, 5, 0, 5, 5, 4, 4, 0, 3, 4, 2, 2, 2, *(2,) * 10)
-    return with_numbers("German", path, GERMAN, levels, 300, strength=1.5, seed=2)
+    return numeric_data_set("German", path, GERMAN, levels, 300, strength=1.5, seed=2)
 
 
 def heart(path: PathLike | None = None) -> DataSet:
@@ -67,10 +67,10 @@ def heart(path: PathLike | None = None) -> DataSet:
     path: of ``heart.dat`` (Statlog); None: a stand-in of the same shape. Raises as ``australian`` does.
     """
     levels = (0, 2, 4, 0, 0, 2, 3, 0, 2, 0, 3, 4, 3)
-    return with_numbers("Heart", path, HEART, levels, 120, strength=2.5, seed=3)
+    return numeric_data_set("Heart", path, HEART, levels, 120, strength=2.5, seed=3)
 
 
-def with_numbers(
+def numeric_data_set(
     name: str, path: PathLike | None, layout: Layout, levels: tuple[int, ...], n_positive: int, *, strength: float,
     seed: int,
 ) -> DataSet:  # fmt: skip

@@ -149,9 +149,9 @@ class ConstrainedTruth:
         """The truth by panels."""
         lower, upper = self._limits
         if self.target.dim == 1:
-            return line_truth(self.target, lower[0], upper[0], self._centres, draw=self._draw, walled=True)
+            return line_truth(self.target, lower[0], upper[0], self._centres, draw=self._draw, has_walls=True)
         window = lower[0], upper[0], lower[1], upper[1]
-        return plane_truth(self.target, window, self._centres, label=self._label, draw=self._draw, walled=True)
+        return plane_truth(self.target, window, self._centres, label=self._label, draw=self._draw, has_walls=True)
 
     def _draw(self, n: int, seed: int) -> Array:
         """Exact draws."""
@@ -167,8 +167,8 @@ class ConstrainedTruth:
         if self.target.dim == 1:
             return self._panels.log_normaliser
         (x_min, y_min), (x_max, y_max) = self._limits
-        whole = cell_integrals(self.target, self._rings, [x_min, x_max], [y_min, y_max], self._offset)
-        return float(np.log(whole[0, 0]) - self._offset)
+        integral = cell_integrals(self.target, self._rings, [x_min, x_max], [y_min, y_max], self._offset)
+        return float(np.log(integral[0, 0]) - self._offset)
 
     @cached_property
     def _offset(self) -> float:

@@ -25,8 +25,8 @@ def inner_point(name: str, walls: tuple[Array, Array], ends: Array, centres: Arr
     sizes: list[float] = []
     while len(sizes) < 2 or sizes[-1] < 0.1 * sizes[-2]:
         shifted, shifted_centres = offsets - normals @ origin, centres - origin
-        reach = float(np.abs(np.concatenate([shifted, shifted_centres.ravel(), radii])).max())
-        size = float(min(np.append(ends[1] - ends[0], radii).min(), reach)) or 1.0
+        extent = float(np.abs(np.concatenate([shifted, shifted_centres.ravel(), radii])).max())
+        size = float(min(np.append(ends[1] - ends[0], radii).min(), extent)) or 1.0
         sizes.append(max(size, MIN_RELATIVE_SIZE * max([*sizes[:1], float(np.abs(origin).max())])))
         point, depth, bound = interior_point(
             normals, shifted / sizes[-1], shifted_centres / sizes[-1], radii / sizes[-1]
@@ -51,10 +51,10 @@ def outer_bounds(walls: tuple[Array, Array], ends: Array, centres: Array, radii:
     normals, offsets = walls
     if ((normals != 0.0).sum(axis=1) < 2).all():
         return np.stack([lower, upper])
-    room = offsets - normals @ interior
-    size = float(room.min())
+    distances = offsets - normals @ interior
+    size = float(distances.min())
     for d, sign in itertools.product(range(len(interior)), (1.0, -1.0)):
-        found = scipy.optimize.linprog(sign * np.eye(len(interior))[d], normals, room / size, bounds=(None, None))
+        found = scipy.optimize.linprog(sign * np.eye(len(interior))[d], normals, distances / size, bounds=(None, None))
         if found.status == 0:
             end = interior[d] + sign * size * found.fun
             if sign > 0.0:

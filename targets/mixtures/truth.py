@@ -67,8 +67,8 @@ class MixtureTruth(WithEnergyLaw):
     @cached_property
     def covariance(self) -> Array:
         """Σ w_k (Σ_k + (μ_k − μ)(μ_k − μ)ᵀ)."""
-        away = self.means - self.mean
-        return np.asarray(np.tensordot(self.weights, self.covariances, axes=1) + (self.weights * away.T) @ away)
+        centred = self.means - self.mean
+        return np.asarray(np.tensordot(self.weights, self.covariances, axes=1) + (self.weights * centred.T) @ centred)
 
     @property
     def modes(self) -> Modes:
@@ -117,11 +117,11 @@ class MixtureTruth(WithEnergyLaw):
         def radius(shares: Array) -> Array:
             return np.asarray(np.sqrt(2.0 * scipy.special.gammaincinv(0.5 * dim, shares)))
 
-        def place(mean: Array, root: Array, away: Array) -> Array:
-            return np.asarray(mean + away @ root.T)
+        def placement(mean: Array, root: Array, offset: Array) -> Array:
+            return np.asarray(mean + offset @ root.T)
 
-        places = [partial(place, mean, root) for mean, root in zip(self.means, self._roots, strict=True)]
-        return energy_law(self.target, self.weights, radius, places)
+        placements = [partial(placement, mean, root) for mean, root in zip(self.means, self._roots, strict=True)]
+        return energy_law(self.target, self.weights, radius, placements)
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell in the first two coordinates, shape (nx, ny); in one dimension (nx,)."""

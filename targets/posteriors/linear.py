@@ -50,19 +50,19 @@ def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
         i = int(pick[lane])
         first = features + i * dim
         residual = parameters[features + n_data * dim + i]
-        moved = 0.0
+        change = 0.0
         for d in range(dim):
             residual = fma(-parameters[first + d], position[d, lane], residual)
         if subtracts:  # the residual at the anchor is residual + moved, without cancellation
             for d in range(dim):
-                moved = fma(parameters[first + d], position[d, lane] - anchor[d, lane], moved)
-            energy[lane] = fma(-0.5 * scale * moved, 2.0 * residual + moved, energy[lane])
-            pull = -moved
+                change = fma(parameters[first + d], position[d, lane] - anchor[d, lane], change)
+            energy[lane] = fma(-0.5 * scale * change, 2.0 * residual + change, energy[lane])
+            residual_change = -change
         else:
             energy[lane] = fma(0.5 * scale * residual, residual, energy[lane])
-            pull = residual
+            residual_change = residual
         for d in range(dim):
-            gradient[d, lane] = fma(-scale * pull, parameters[first + d], gradient[d, lane])
+            gradient[d, lane] = fma(-scale * residual_change, parameters[first + d], gradient[d, lane])
 
 
 evaluate_regression = evaluator(use_all_data, use_normal_prior, move_normal_prior, add_data)

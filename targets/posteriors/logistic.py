@@ -46,8 +46,8 @@ def use_all_data(position, energy, gradient, parameters, work):
         rows = parameters[N_SHARED + first * dim : N_SHARED + (first + count) * dim]
         for k in range(count):
             set_margins(position, rows[k * dim : (k + 1) * dim], work[k])
-            set_pulls(work[k], energy, product)
-        add_pulls(gradient, rows, work, count)
+            add_losses(work[k], energy, product)
+        add_gradients(gradient, rows, work, count)
         waiting += count
         if waiting > FACTORS - TILE or first + count == n_data:
             for lane in range(energy.size):
@@ -74,7 +74,7 @@ def set_margins(position, row, margin):
 
 
 @kernel
-def set_pulls(margin, energy, product):
+def add_losses(margin, energy, product):
     """margin ← d/dm log(1 + e⁻ᵐ); energy takes max(−m, 0) and product the factor 1 + e^−|m| that makes up the rest."""
     for lane in range(margin.size):
         m = margin[lane]
@@ -86,7 +86,7 @@ def set_pulls(margin, energy, product):
 
 
 @kernel
-def add_pulls(gradient, rows, work, count):
+def add_gradients(gradient, rows, work, count):
     """gradient += pull · row for each of ``count`` data."""
     dim = gradient.shape[0]
     if count == TILE:
@@ -128,8 +128,8 @@ def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
             margin = 0.0
             for d in range(dim):
                 margin = fma(row[d], anchor[d, lane], margin)
-            value_there, pull_there = loss(margin)
-            value, pull = value - value_there, pull - pull_there
+            value_at_anchor, pull_at_anchor = loss(margin)
+            value, pull = value - value_at_anchor, pull - pull_at_anchor
         energy[lane] = fma(scale, value, energy[lane])
         for d in range(dim):
             gradient[d, lane] = fma(scale * pull, row[d], gradient[d, lane])

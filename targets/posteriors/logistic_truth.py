@@ -170,21 +170,20 @@ def bridge(target: Target, envelope: Envelope, draws: Array, energies: Array) ->
     Source: Meng & Wong (1996), "Simulating ratios of normalizing constants", the optimal bridge by iteration.
     """
     proposals = envelope.draw(2 * PROPOSALS, np.random.default_rng(2))
-    there = -target.evaluate(proposals)[0] - envelope.log_density(proposals)
-    here = -energies - envelope.log_density(draws.reshape(-1, target.dim)).reshape(energies.shape)
-    parts = np.array([
-        solve_bridge(a.ravel(), b) for a, b in zip(np.split(here, 16), np.split(there, 16), strict=True)
-    ])  # fmt: skip
+    envelope_ratios = -target.evaluate(proposals)[0] - envelope.log_density(proposals)
+    target_ratios = -energies - envelope.log_density(draws.reshape(-1, target.dim)).reshape(energies.shape)
+    pairs = zip(np.split(target_ratios, 16), np.split(envelope_ratios, 16), strict=True)
+    parts = np.array([solve_bridge(a.ravel(), b) for a, b in pairs])
     return float(parts.mean()), float(standard_error(parts))
 
 
-def solve_bridge(here: Array, there: Array) -> float:
+def solve_bridge(target_ratios: Array, envelope_ratios: Array) -> float:
     """log Z from the log ratios of exp(−U) and the envelope at draws of the one and of the other."""
-    shift, share = float(np.median(here)), here.size / (here.size + there.size)
+    shift, share = float(np.median(target_ratios)), target_ratios.size / (target_ratios.size + envelope_ratios.size)
     log_ratio = 0.0
     for _ in range(200):
         r = np.exp(log_ratio)
-        a, b = np.exp(here - shift), np.exp(there - shift)
+        a, b = np.exp(target_ratios - shift), np.exp(envelope_ratios - shift)
         new = np.log((b / (share * b + (1.0 - share) * r)).mean() / (1.0 / (share * a + (1.0 - share) * r)).mean())
         if abs(new - log_ratio) < 1e-10:
             break

@@ -44,9 +44,9 @@ def use_quadratic_at_one(theta, energy, slope, numbers):
     for k in range(q):
         slope[k] = 0.0
     for j in range(q):
-        row, away = numbers[N_NUMBERS + q * (j + 1) : N_NUMBERS + q * (j + 2)], theta[j] - numbers[N_NUMBERS + j]
+        row, difference = numbers[N_NUMBERS + q * (j + 1) : N_NUMBERS + q * (j + 2)], theta[j] - numbers[N_NUMBERS + j]
         for k in range(q):
-            slope[k] = select(row[k] != 0.0, fma(row[k], away, slope[k]), slope[k])
+            slope[k] = select(row[k] != 0.0, fma(row[k], difference, slope[k]), slope[k])
     for k in range(q):
         energy[0] = fma(0.5 * slope[k], theta[k] - numbers[N_NUMBERS + k], energy[0])
 

@@ -77,8 +77,8 @@ def star(*, points: int = 5, radius: float = 2.0, depth: float = 0.6) -> Shape:
     radius = check_scale("radius", radius)
     notch = radius * (1.0 - check_number("depth", depth, above=0.0, below=1.0))
     angle = np.pi * np.arange(2 * points) / points
-    away = np.where(np.arange(2 * points) % 2 == 0, radius, notch)
-    shape = polygon_of("star", away[:, None] * np.stack([np.sin(angle), np.cos(angle)], axis=1))
+    radii = np.where(np.arange(2 * points) % 2 == 0, radius, notch)
+    shape = polygon_of("star", radii[:, None] * np.stack([np.sin(angle), np.cos(angle)], axis=1))
     return Shape("star", shape.rings, points * radius * notch * np.sin(np.pi / points))
 
 

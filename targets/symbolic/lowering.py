@@ -28,8 +28,8 @@ def pairwise_choices(e: Any) -> Any:
     """``e`` with every Max and Min as nested ``choices``, so that its gradient grows linearly with their arguments."""
     import sympy
 
-    for whole, pair in zip((sympy.Max, sympy.Min), choices(), strict=True):
-        e = e.replace(whole, lambda *args, p=pair: functools.reduce(p, sorted(args, key=sympy.default_sort_key)))
+    for function, pair in zip((sympy.Max, sympy.Min), choices(), strict=True):
+        e = e.replace(function, lambda *args, p=pair: functools.reduce(p, sorted(args, key=sympy.default_sort_key)))
     return e
 
 

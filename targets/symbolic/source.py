@@ -73,9 +73,9 @@ def source_of(energy: Any, dim: int) -> str:
         outputs = [lowering.lower(e) for e in (stable, *slopes)]
         inner = [value for _, value in peaks] + [argument for _, _, argument in lowering.pairs]
         shared, reduced = sympy.cse([*inner, *outputs], symbols=sympy.numbered_symbols("t", real=True), list=False)
-    made = dict(shared)
-    made |= {peak: reduced[i] for i, (peak, _) in enumerate(peaks)}
+    expressions = dict(shared)
+    expressions |= {peak: reduced[i] for i, (peak, _) in enumerate(peaks)}
     arguments = reduced[len(peaks) : len(inner)]
     pairs = [(names, call, a) for (names, call, _), a in zip(lowering.pairs, arguments, strict=True)]
     used = sorted((s for s in energy.free_symbols if s not in coordinates), key=lambda s: int(s.name[1:]))
-    return write_block(f"U = {energy}", coordinates, used, lowering.fixed, made, pairs, reduced[len(inner) :])
+    return write_block(f"U = {energy}", coordinates, used, lowering.fixed, expressions, pairs, reduced[len(inner) :])

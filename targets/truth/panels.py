@@ -83,31 +83,35 @@ def adaptive_panels(
                 f"the window must resolve the target: {n_done + len(lows)} panels do not integrate "
                 f"{target.name!r} to {TOLERANCE:g}; give a window closer about its mass"
             )
-        looks = [estimate_panels(target, lows[i : i + BATCH], widths[i : i + BATCH], label, offset)
+        all_estimates = [estimate_panels(target, lows[i : i + BATCH], widths[i : i + BATCH], label, offset)
                  for i in range(0, len(lows), BATCH)]  # fmt: skip
-        whole = done_mass + sum(look.integrals.sum() for look in looks)
+        whole = done_mass + sum(estimates.integrals.sum() for estimates in all_estimates)
         again = []
-        for start, look in zip(range(0, len(lows), BATCH), looks, strict=True):
-            some = slice(start, start + BATCH)
+        for start, estimates in zip(range(0, len(lows), BATCH), all_estimates, strict=True):
+            batch_slice = slice(start, start + BATCH)
             allowed = TOLERANCE * whole / (n_done + len(lows))
-            splits = np.where(look.mixed, look.integrals > MAX_MIXED_MASS * whole, look.errors > allowed)
-            splits |= look.integrals > largest * whole
+            splits = np.where(estimates.mixed, estimates.integrals > MAX_MIXED_MASS * whole, estimates.errors > allowed)
+            splits |= estimates.integrals > largest * whole
             level = offset - float(np.log(NEGLIGIBLE * max(whole, MIN_DENSITY)))
-            splits |= misses_peak(lows[some], widths[some], look, peak_points, peak_energies, level, scale)
+            splits |= misses_peak(
+                lows[batch_slice], widths[batch_slice], estimates, peak_points, peak_energies, level, scale
+            )
             again.append(splits)
             done = ~splits
-            kept.append((lows[some][done], widths[some][done], look.integrals[done], look.errors[done]))
-            counts = done & (look.integrals > NEGLIGIBLE * whole)
+            kept.append(
+                (lows[batch_slice][done], widths[batch_slice][done], estimates.integrals[done], estimates.errors[done])
+            )
+            counts = done & (estimates.integrals > NEGLIGIBLE * whole)
             places, weights = tensor_rule(ORDER, dim)
-            points = lows[some][counts][:, None] + widths[some][counts][:, None] * places
-            density = np.where(look.labels[counts] < 0, 0.0, np.exp(offset - look.energies[counts]))
-            volumes = widths[some][counts].prod(axis=1)
+            points = lows[batch_slice][counts][:, None] + widths[batch_slice][counts][:, None] * places
+            density = np.where(estimates.labels[counts] < 0, 0.0, np.exp(offset - estimates.energies[counts]))
+            volumes = widths[batch_slice][counts].prod(axis=1)
             nodes.append((
                 points.reshape(-1, dim), (volumes[:, None] * weights * density).ravel(),
-                look.energies[counts].ravel(), look.labels[counts].ravel(),
+                estimates.energies[counts].ravel(), estimates.labels[counts].ravel(),
             ))  # fmt: skip
         splits = np.concatenate(again)
-        done_mass += float(sum(part[2].sum() for part in kept[-len(looks) :]))
+        done_mass += float(sum(part[2].sum() for part in kept[-len(all_estimates) :]))
         n_done += int((~splits).sum())
         lows, widths = halve_panels(lows[splits], widths[splits], scale)
     all_lows, all_widths, integrals = (np.concatenate([part[i] for part in kept]) for i in range(3))
@@ -139,13 +143,13 @@ def estimate_panels(target: Target, lows: Array, widths: Array, label: Label, of
 
 
 def misses_peak(
-    lows: Array, widths: Array, look: PanelEstimates, tops: Array, tips: Array, level: float, scale: Array
+    lows: Array, widths: Array, estimates: PanelEstimates, tops: Array, tips: Array, level: float, scale: Array
 ) -> NDArray[np.bool_]:
     """Whether all nodes lie 1 nat above one of ``tops``, of energies ``tips``, no further off than the panel is long.
 
     level: energy at which a unit of volume has so little mass that it does not matter. scale: of lengths, (dim,).
     """
-    lowest, volumes = look.energies.min(axis=1), widths.prod(axis=1)
+    lowest, volumes = estimates.energies.min(axis=1), widths.prod(axis=1)
     reach = (widths / scale).max(axis=1, keepdims=True) * scale
     found = np.zeros(len(lows), np.bool_)
     for top, tip in zip(tops, tips, strict=True):

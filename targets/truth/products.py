@@ -100,8 +100,8 @@ class ProductTruth(WithEnergyLaw):
         """Energies, and the probability up to each; from the table of one coordinate's, for its quantiles are many."""
         atoms = self.line.energy_table.quantiles((np.arange(N_ATOMS) + 0.5) / N_ATOMS)
         lowest, spread = atoms[0], float(np.std(atoms))
-        top = self.dim * (atoms.mean() - lowest) + 12.0 * np.sqrt(self.dim) * spread + 1.5 * (atoms[-1] - lowest)
-        width = top / N_BINS
+        highest = self.dim * (atoms.mean() - lowest) + 12.0 * np.sqrt(self.dim) * spread + 1.5 * (atoms[-1] - lowest)
+        width = highest / N_BINS
         places = (atoms - lowest) / width
         left = np.floor(places).astype(np.int64)
         share = places - left

@@ -90,10 +90,10 @@ class RidgeTruth:
         """Covariance (dim, dim)."""
         x, share, _ = self.nodes
         covariance = np.eye(self.dim) * (share @ self.width(x) ** 2)
-        away, off = x - self.mean[0], self.centre(x) - self.mean[1]
-        covariance[0, 0] = share @ away**2
-        covariance[0, 1] = covariance[1, 0] = share @ (away * off)
-        covariance[1, 1] += share @ off**2
+        first_centred, ridge_centred = x - self.mean[0], self.centre(x) - self.mean[1]
+        covariance[0, 0] = share @ first_centred**2
+        covariance[0, 1] = covariance[1, 0] = share @ (first_centred * ridge_centred)
+        covariance[1, 1] += share @ ridge_centred**2
         return covariance
 
     @cached_property
@@ -159,18 +159,18 @@ class RidgeTruth:
             angle, length = np.pi * (place - i), cuts[i + 1] - cuts[i]
             z = cuts[i] + 0.5 * length * (1.0 - np.cos(angle))
             share = np.exp(self.log_density(z) - constant) * 0.5 * np.pi * length * np.sin(angle)
-            left = np.maximum(u - self.level(z), 0.0)
-            both = scipy.special.gammainc(half, left), scipy.special.gammaincc(half, left)
+            remaining = np.maximum(u - self.level(z), 0.0)
+            both = scipy.special.gammainc(half, remaining), scipy.special.gammaincc(half, remaining)
             return np.asarray(share[:, None] * np.column_stack(both))
 
-        def whole(edges: Array) -> Array:
+        def integrate(edges: Array) -> Array:
             place, weights = panels(edges[:-1], edges[1:])
             return np.asarray(weights.ravel() @ parts(place.ravel()))
 
         edges = np.linspace(0.0, len(cuts) - 1.0, PANELS_PER_INTERVAL * (len(cuts) - 1) + 1)
-        rough = np.maximum(whole(edges), MIN_TAIL)
+        rough = np.maximum(integrate(edges), MIN_TAIL)
         noise = TAIL_ROUNDING * max(1.0, abs(u)) / max(u - float(self.level(x).min()), TAIL_ROUNDING)
-        below, above = whole(refine_edges(edges, lambda place: parts(place) / rough, max(TOLERANCE, noise)))
+        below, above = integrate(refine_edges(edges, lambda place: parts(place) / rough, max(TOLERANCE, noise)))
         return float(below), float(above)
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:

@@ -33,7 +33,7 @@ LATTICE = 8
 
 
 def window_truth(
-    target: Target, dim: int, window: Any, centres: Any, *, label: Label | None, draw: Draw | None, walled: bool
+    target: Target, dim: int, window: Any, centres: Any, *, label: Label | None, draw: Draw | None, has_walls: bool
 ) -> "WindowTruth":
     """The truth of ``target`` in ``window`` (2 · dim,): low and high of each coordinate in turn; all checked."""
     if not isinstance(target, Target):
@@ -49,7 +49,7 @@ def window_truth(
     for name, function in (("label", label), ("draw", draw)):
         if function is not None and not callable(function):
             raise TypeError(f"{name} must be None or a function, got {function!r}")
-    return WindowTruth(target, np.reshape(edges, (dim, 2)), places, label, draw, walled)
+    return WindowTruth(target, np.reshape(edges, (dim, 2)), places, label, draw, has_walls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class WindowTruth(WithEnergyLaw):
     """Truth by quadrature over panels (``panels.adaptive_panels``), computed when first asked for.
 
     accuracy holds for cells, mode weights and moments. Energy quantiles and tails are by ``energy_levels``, to 1e-6 of
-    the smaller tail, the mass beyond the window included; where a target of two dimensions is walled, or ``label`` says
+    the smaller tail, the mass beyond the window included; where a target of two dimensions has walls, or ``label`` says
     that there is an outside, from the nodes in the order of their energy, to 1e-4 in probability. Draws are by
     rejection under an envelope constant on each panel, or the target's own.
     """
@@ -67,7 +67,7 @@ class WindowTruth(WithEnergyLaw):
     centres: Array
     label: Label | None = None
     draw: Draw | None = None
-    walled: bool = False
+    has_walls: bool = False
     accuracy: float = 1e-6
 
     at_hand: ClassVar[tuple[str, ...]] = ("memberships",)  # ``toolkit._output.report.warnings``
@@ -86,7 +86,7 @@ class WindowTruth(WithEnergyLaw):
 
     def _inside(self, panels: Panels) -> Panels:
         """``panels``, of which the rim must be empty. Raises ValueError otherwise."""
-        if not self.walled:
+        if not self.has_walls:
             along = np.linspace(self.window[:, 0], self.window[:, 1], 1025)
             lines = np.eye(self.target.dim, dtype=np.bool_)
             rim = [np.where(line, end, along) for line, ends in zip(lines, self.window, strict=True) for end in ends]
@@ -101,7 +101,10 @@ class WindowTruth(WithEnergyLaw):
     def _cut(self, breaks: Any, label: Label, *, largest: float = 1.0) -> Panels:
         """Panels over the window with edges at ``breaks`` of each coordinate."""
         across = PANELS_ACROSS[self.target.dim]
-        axes = [axis_edges(low, high, across, inner) for (low, high), inner in zip(self.window, breaks, strict=True)]
+        axes = [
+            axis_edges(low, high, across, breaks_inside)
+            for (low, high), breaks_inside in zip(self.window, breaks, strict=True)
+        ]
         return adaptive_panels(self.target, axes, label, largest=largest, peaks=self.centres)
 
     def _labels(self, points: Array) -> NDArray[np.int64]:
@@ -132,8 +135,8 @@ class WindowTruth(WithEnergyLaw):
     @cached_property
     def covariance(self) -> Array:
         """Covariance (dim, dim)."""
-        away = self._panels.points - self.mean
-        return np.asarray((self._panels.weights * away.T) @ away)
+        centred = self._panels.points - self.mean
+        return np.asarray((self._panels.weights * centred.T) @ centred)
 
     @cached_property
     def modes(self) -> Modes:
@@ -149,9 +152,9 @@ class WindowTruth(WithEnergyLaw):
     @cached_property
     def law_of_energy(self) -> EnergyLaw | EnergyTable:
         """By quadrature over level sets, with panels as small about the centres as theirs here; or ``energy_table``."""
-        if (self.walled and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
+        if (self.has_walls and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
             return self.energy_table
-        law = EnergyLaw.within if self.walled else EnergyLaw.about
+        law = EnergyLaw.within if self.has_walls else EnergyLaw.about
         return law(partial(energies_of, self.target), self.window[:, 0], self.window[:, 1], self.breaks)
 
     @cached_property
@@ -227,19 +230,19 @@ def line_truth(
     *,
     label: Label | None = None,
     draw: Draw | None = None,
-    walled: bool = False,
+    has_walls: bool = False,
 ) -> WindowTruth:
     """Truth of a target of one dimension whose mass lies in [low, high].
 
     centres: of its modes, (modes,) or (modes, 1). label: points (n, 1) → mode (n,); None: the nearest centre. draw:
-    (n, seed) → exact draws (n, 1); None: rejection. walled: the target ends at low and high, and its density need not
-    vanish there.
+    (n, seed) → exact draws (n, 1); None: rejection. has_walls: the target ends at low and high, where its density
+    need not vanish.
     Accuracy 1e-6, of energy quantiles 1e-6 of the smaller tail; exp(−U) may have any scale. Raises ValueError or
     TypeError naming the argument; and when the truth is asked for, where the density at the ends is above 1e-9 of the
     highest.
     """
     places = check_array("centres", centres).reshape(-1, 1)
-    return window_truth(target, 1, (low, high), places, label=label, draw=draw, walled=walled)
+    return window_truth(target, 1, (low, high), places, label=label, draw=draw, has_walls=has_walls)
 
 
 def plane_truth(
@@ -249,15 +252,15 @@ def plane_truth(
     *,
     label: Label | None = None,
     draw: Draw | None = None,
-    walled: bool = False,
+    has_walls: bool = False,
 ) -> WindowTruth:
     """Truth of a target of two dimensions whose mass lies in ``window`` = (x_low, x_high, y_low, y_high).
 
     centres: of its modes, (modes, 2). label: points (n, 2) → mode (n,), −1 for points outside, where the density is
-    taken as 0; None: the nearest centre. draw: (n, seed) → exact draws (n, 2); None: rejection. walled: the target
-    ends at the window, and its density need not vanish there.
-    Accuracy 1e-6; of energy quantiles 1e-6 of the smaller tail, or where the target is walled or has an outside 1e-4 in
+    taken as 0; None: the nearest centre. draw: (n, seed) → exact draws (n, 2); None: rejection. has_walls: the target
+    ends at the window, where its density need not vanish.
+    Accuracy 1e-6; of energy quantiles 1e-6 of the smaller tail, or where the target has walls or has an outside 1e-4 in
     probability (``energy_accuracy``); exp(−U) may have any scale. Raises ValueError or TypeError naming the
     argument; and when the truth is asked for, where the density at the window's rim is above 1e-9 of the highest.
     """
-    return window_truth(target, 2, window, centres, label=label, draw=draw, walled=walled)
+    return window_truth(target, 2, window, centres, label=label, draw=draw, has_walls=has_walls)

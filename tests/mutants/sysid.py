@@ -125,7 +125,7 @@ MUTANTS = [
     Mutant(
         "shooting: a kick of logarithms without the Jacobian of the start",
         "sysid/likelihoods/trajectory_kernel.py",
-        "fma(0.5 * r, r, begun)",
+        "fma(0.5 * r, r, log_start)",
         "0.5 * r * r",
         "tests/test_trajectory.py -k small_kicks",
     ),

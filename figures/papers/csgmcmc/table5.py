@@ -97,8 +97,8 @@ def measure(study: Study) -> dict[str, Any]:
 
 def ess_over_all_lags(draws: Array, mean: Array, variance: Array) -> Array:
     """n / (1 + 2 Σ (1 − s/n) ρ_s) with s from 1 to n − 1, (chain, dim), at most n, and n where it is negative."""
-    n, away = draws.shape[1], draws - mean
-    below = 1.0 + (n * away.mean(axis=1) ** 2 - (away**2).mean(axis=1)) / variance
+    n, centred = draws.shape[1], draws - mean
+    below = 1.0 + (n * centred.mean(axis=1) ** 2 - (centred**2).mean(axis=1)) / variance
     return np.asarray(n / np.where(below > 1.0, below, 1.0))
 
 
