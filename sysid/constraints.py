@@ -1,4 +1,4 @@
-"""What parameters must obey: linear inequalities in words, convex regions, or a function of the user's."""
+"""Constraints of parameters: linear inequalities as text, convex regions, or a user's function."""
 
 import ast
 import itertools

@@ -1,4 +1,4 @@
-"""Numbers of every parameter from draws, as a table."""
+"""Estimates of every parameter from draws: moments, intervals, modes and inclusion probabilities."""
 
 from typing import Any, NamedTuple
 
@@ -13,12 +13,12 @@ Array = NDArray[np.float64]
 
 N_GRID_POINTS = 200  # points at which a density is evaluated for its mode
 GRID_MARGIN = 3.0  # bandwidths beyond the outermost draws
-MAX_DENSITY_DRAWS = 20_000  # draws a density is made of
-MIN_OTHER_WEIGHT = 1e-12  # of the largest weight: what all others must have together for a density that is not rounding
+MAX_DENSITY_DRAWS = 20_000  # draws from which a density is computed
+MIN_OTHER_WEIGHT = 1e-12  # of the largest weight; if all others have less together, the density is rounding
 
 
 class Estimates(NamedTuple):
-    """What draws say of each parameter, arrays (q,).
+    """Estimates of each parameter, arrays (q,).
 
     lower, upper: ends of the central interval. mode: of the marginal density.
     """
@@ -58,7 +58,7 @@ def estimate(
 
 
 def check_shares(draws: Array, shares: Array | None) -> Array:
-    """How much each draw counts (n,), in all 1: ``shares``, or alike. Raises ValueError for no draws."""
+    """Weights of the draws (n,), with sum 1: ``shares``, or equal ones. Raises ValueError for no draws."""
     if not len(draws):
         raise ValueError("estimates need draws, and the run kept none")
     return np.full(len(draws), 1.0 / len(draws)) if shares is None else shares
@@ -73,7 +73,7 @@ def inclusion_of(draws: Array, shares: Array | None, priors: tuple[Prior, ...]) 
 def marginal_modes(draws: Any, weights: Any = None) -> Array:
     """Where the Gaussian kernel density of each column of ``draws`` (n, q) is largest, on 200 points; shape (q,).
 
-    weights: (n,) ≥ 0, up to a factor; None: all alike. Scott's bandwidth, the grid to 3 bandwidths beyond the draws, of
+    weights: (n,) ≥ 0, up to a factor; None: equal. Scott's bandwidth, the grid to 3 bandwidths beyond the draws, of
     at most 20,000 draws that have weight, evenly taken: as the r2SGLD paper has them. A column that does not vary gives
     its value.
     Raises TypeError or ValueError where shapes do not fit, a number is not finite, or one of several draws has all the

@@ -1,4 +1,4 @@
-"""Constraints that are a function of the user's, such as stability, as a domain: g(θ) ≥ 0 inside."""
+"""Constraints g(θ) ≥ 0 by a user's function, such as stability, as a domain."""
 
 import cmath
 import math
@@ -21,9 +21,9 @@ from .systems.user_systems import derivatives_differ
 Array = NDArray[np.float64]
 
 COMPLEX_STEP = 1e-30  # of a complex step: its square is nothing beside 1
-MAX_PROJECTIONS = 30  # of the search for the nearest point of a curved wall
-N_CHECKED = 24  # positions at which slopes by complex steps are compared with differences
-TOLERANCE = 1e-12  # the search ends where the foot moves by less, beside 1
+MAX_PROJECTIONS = 30  # projections onto the tangent of a curved wall
+N_CHECKED = 24  # positions at which derivatives by complex steps are compared with differences
+TOLERANCE = 1e-12  # relative change of the mirror point at which the search ends
 
 
 def implicit_domain(
@@ -53,7 +53,9 @@ def implicit_domain(
         beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
     look = look_of(beyond)
     compiled = compile_part(look, DOMAIN, allocates=True, handed=True)
-    is_single = len(functions) + len(offsets) == 1  # where walls meet, a foot on one of them is not the nearest point
+    is_single = (
+        len(functions) + len(offsets) == 1
+    )  # near a corner, the nearest point of one wall is not that of the domain
     return Domain(label, q, compiled, float_table, np.zeros(0, np.int32), look if is_single else None)
 
 
@@ -106,7 +108,7 @@ def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinat
 
 
 def look_of(beyond: Any) -> Any:
-    """The look of a domain, of how far a lane is beyond its farthest wall."""
+    """The domain's function ``look``: which lanes are outside, and their mirror points, from ``beyond``."""
 
     def look(position, foot, outside, real, whole):
         for lane in range(outside.size):
@@ -177,7 +179,7 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
         if before is not None and before(position, foot, lane, real) != 0.0:
             for k in range(q):
                 difference = position[k, lane] - foot[k, lane]
-                farthest += difference * difference  # a power of a float is CUDA's own function
+                farthest += difference * difference  # not difference**2, which calls another function on CUDA
             farthest = math.sqrt(farthest)
         for w in range(n_walls):
             excess = -real[table + w]

@@ -1,4 +1,4 @@
-"""Time series of what a sampler knows of itself, one line per chain."""
+"""Time series of a run's coordinates and traced fields, one line per chain."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Measured data on disk, one file per script, valid as long as what made them is the same."""
+"""Measured data on disk, one file per script, valid while the sources and settings behind them are unchanged."""
 
 import json
 import os
@@ -22,13 +22,13 @@ class Measured(NamedTuple):
 
 
 def load(path: Path, key: str) -> Measured | None:
-    """What ``path`` holds, if it was made by what ``key`` stands for; None where not, or where it is damaged."""
+    """The data of ``path`` if its key is ``key``; None otherwise, and where the file is damaged."""
     found = read(path)
     return found[1] if found and found[0] == key else None
 
 
 def read(path: Path) -> tuple[str, Measured] | None:
-    """The key of ``path`` and what it holds; None where it is not there, or damaged."""
+    """The key and the data of ``path``; None where the file does not exist or is damaged."""
     try:
         # np.load of a path would leave a damaged file open.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
@@ -40,7 +40,7 @@ def read(path: Path) -> tuple[str, Measured] | None:
 
 
 def store(path: Path, key: str, measured: Measured) -> None:
-    """Write ``measured`` to ``path``, whole or not at all."""
+    """Write ``measured`` to ``path``, by an atomic replacement."""
     path.parent.mkdir(parents=True, exist_ok=True)
     header = json.dumps({"key": key, "records": measured.records, "seconds": measured.seconds})
     arrays: dict[str, Any] = {f"data.{name}": array for name, array in measured.data.items()}

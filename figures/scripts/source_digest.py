@@ -1,4 +1,4 @@
-"""What a function's numbers are made of, as a digest of source: edits of a colour elsewhere leave it as it is.
+"""A digest of all source on which a function's numbers depend, which edits of other functions leave unchanged.
 
 Of this package, the function's own text counts and that of every function, class and constant it names, at any depth,
 without docstrings, comments and layout; of toolkit, targets and sysid every line and table does, of other packages the
@@ -22,7 +22,7 @@ PACKAGES_BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "s
 
 
 def digest(module: str, name: str) -> str:
-    """Digest of what the function ``name`` of ``module``, one of this package, is made of."""
+    """Digest of all source that the function ``name`` of ``module``, a module of this package, depends on."""
     parts: dict[str, str] = {package: version(package) for package in ("numba", "numpy", "scipy")}
     follow(Study.__module__, "Study", parts)  # by which it runs everything
     follow(module, name, parts)

@@ -1,4 +1,4 @@
-"""Derivatives of right-hand sides and Runge–Kutta steps, backwards: from slopes at a step's end to those before."""
+"""Vector–Jacobian products of right-hand sides and of Runge–Kutta steps, for gradients through solutions."""
 
 import functools
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def pullback_of_system(system: System) -> Any:
 
 
 def pullback_of_model(model: Model) -> Any:
-    """The same of a model linear in its parameters, written out: no more than the right-hand side's own terms twice."""
+    """The same for a model linear in its parameters, as generated code; it costs about two right-hand sides."""
     dim, n = len(model.states), len(model.parameters)
     space: dict[str, Any] = {"sin": sin, "cos": cos, "fma": fma}
     used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))

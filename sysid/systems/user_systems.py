@@ -1,4 +1,4 @@
-"""A user's own system, from a function or from SymPy expressions, checked before anything is solved with it."""
+"""Systems from a user's function or SymPy expressions, checked when they are made."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from .system import System, check_equations, checked_rhs
 Array = NDArray[np.float64]
 COMPLEX_STEP = 1e-40
 AGREEMENT = 1e-4  # of the derivative by a complex step with central differences, which are right to some 1e-9
-MAX_SIGN_FLIPS = 16  # states whose sign is changed by itself
+MAX_SIGN_FLIPS = 16  # states whose sign is changed one at a time
 NOT_ANALYTIC = {"abs", "absolute", "sign", "real", "imag", "conj", "conjugate", "angle", "maximum", "minimum"}
 FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh"}
 
@@ -112,7 +112,7 @@ def points_about(system: System) -> Array:
 
 
 def disagreement(system: System, point: Array, *, time: float = 0.0, must_be_smooth: bool = False) -> str:
-    """In which slope the derivatives by a complex step and by differences differ at ``point``; "" where in none.
+    """A message of the first slope whose derivatives by a complex step and by differences differ at ``point``; or "".
 
     Differences are trusted where they are finite and change little with their length; must_be_smooth: always.
     """
@@ -158,7 +158,7 @@ def central_difference(system: System, point: Array, move: Array, time: float) -
 
 
 def likely_cause(function: Callable[..., Any], difference: float) -> str:
-    """What is likely to be wrong where derivatives differ, and what to write in its place."""
+    """The likely cause of differing derivatives, and what to write instead; the end of a message."""
     if not np.isfinite(difference):
         return ": it is not finite right beside this point, as roots, logarithms and powers at 0 are not"
     called = sorted(names_called(function) & NOT_ANALYTIC)

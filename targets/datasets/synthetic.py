@@ -1,6 +1,6 @@
-"""Synthetic tables of the shapes of the UCI data sets, made from a seed: correlated, partly coded, classes in balance.
+"""Synthetic tables of the shapes of the UCI data sets, made from a seed, with correlated columns.
 
-They are no copies: nothing but shape, number of levels and class counts agrees with the files they stand in for.
+They are no copies: only shape, number of levels and class counts agree with the files.
 """
 
 import numpy as np

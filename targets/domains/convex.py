@@ -28,7 +28,7 @@ class Convex:
     """{x: lower ≤ x ≤ upper, normals · x ≤ offsets, |x − centres| ≤ radii}; normals of length 1, (walls, dim).
 
     lower, upper: (dim,), infinite where there is no side. offsets: (walls,). centres: (balls, dim). radii: (balls,).
-    closed: volume and uniform draws where known in closed form. part_of: a region with such, which holds this one.
+    closed: volume and uniform draws where known in closed form. part_of: a region that contains this one and has them.
     """
 
     name: str

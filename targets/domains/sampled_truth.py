@@ -20,12 +20,12 @@ Array = NDArray[np.float64]
 MAX_NUMBERS = 1 << 23  # coordinates of the target's draws, all together
 MAX_TRIALS = 400_000  # draws of the target
 MIN_DRAWS_INSIDE = 1_000  # draws that must fall inside
-SEED = derived_seed(0, TRUTH)  # the truth's own, so that exact draws of a user's seed are independent of it
+SEED = derived_seed(0, TRUTH)  # reserved, so that exact draws by a user's seed are independent of the truth
 
 
 @dataclass(frozen=True, eq=False)
 class SampledTruth:
-    """Truth of a target inside a region, from the share of its exact draws that fall inside, and from these.
+    """Truth of a target inside a region, from exact draws of the target that fall inside.
 
     draws: (target, region, n, seed) → exact draws inside. Raises ValueError, when asked, where the target has no
     truth of its own, or fewer than 1,000 of some 400,000 draws fall inside.

@@ -26,9 +26,9 @@ def cosine25_block(position: Any, energy: Any, gradient: Any, parameters: Any, s
         squared = fma(x, x, y * y)
         beyond = squared > 20.0
         energy[lane] = fma(0.2, squared, fma(-2.0, cos_x + cos_y, select(beyond, squared - 20.0, 0.0)))
-        pull = select(beyond, 2.4, 0.4)
-        gradient[0, lane] = fma(pull, x, 12.566370614359172 * sin_x)  # 4π sin 2πx
-        gradient[1, lane] = fma(pull, y, 12.566370614359172 * sin_y)
+        factor = select(beyond, 2.4, 0.4)
+        gradient[0, lane] = fma(factor, x, 12.566370614359172 * sin_x)  # 4π sin 2πx
+        gradient[1, lane] = fma(factor, y, 12.566370614359172 * sin_y)
 
 
 def cosine9_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -41,9 +41,9 @@ def cosine9_block(position: Any, energy: Any, gradient: Any, parameters: Any, sc
         beyond = squared > 7.0
         ripple = 3.3333333333333335 * (cos_x + cos_y)
         energy[lane] = fma(0.3333333333333333, squared, select(beyond, squared - 7.0, 0.0) - ripple)
-        pull = select(beyond, 2.6666666666666665, 0.6666666666666666)
-        gradient[0, lane] = fma(pull, x, 12.566370614359172 * sin_x)  # 1.2π / 0.3 = 4π
-        gradient[1, lane] = fma(pull, y, 12.566370614359172 * sin_y)
+        factor = select(beyond, 2.6666666666666665, 0.6666666666666666)
+        gradient[0, lane] = fma(factor, x, 12.566370614359172 * sin_x)  # 1.2π / 0.3 = 4π
+        gradient[1, lane] = fma(factor, y, 12.566370614359172 * sin_y)
 
 
 def cosine25() -> Target:

@@ -40,7 +40,7 @@ def use_all_data(position, energy, gradient, parameters, work):
     use_normal_prior(position, energy, gradient, parameters)
     for lane in range(energy.size):
         product[lane] = 1.0
-    waiting = 0
+    n_factors = 0
     for first in range(0, n_data, TILE):
         count = min(TILE, n_data - first)
         rows = parameters[N_SHARED + first * dim : N_SHARED + (first + count) * dim]
@@ -48,12 +48,12 @@ def use_all_data(position, energy, gradient, parameters, work):
             set_margins(position, rows[k * dim : (k + 1) * dim], work[k])
             add_losses(work[k], energy, product)
         add_gradients(gradient, rows, work, count)
-        waiting += count
-        if waiting > FACTORS - TILE or first + count == n_data:
+        n_factors += count
+        if n_factors > FACTORS - TILE or first + count == n_data:
             for lane in range(energy.size):
                 energy[lane] += log(product[lane])
                 product[lane] = 1.0
-            waiting = 0
+            n_factors = 0
 
 
 @kernel
@@ -75,19 +75,19 @@ def set_margins(position, row, margin):
 
 @kernel
 def add_losses(margin, energy, product):
-    """margin ← d/dm log(1 + e⁻ᵐ); energy takes max(−m, 0) and product the factor 1 + e^−|m| that makes up the rest."""
+    """margin ← d/dm log(1 + e⁻ᵐ); energy += max(−m, 0) and product *= 1 + e^−|m|, which are its two parts."""
     for lane in range(margin.size):
         m = margin[lane]
-        small = exp(-abs(m))
-        factor = 1.0 + small
+        exponential = exp(-abs(m))
+        factor = 1.0 + exponential
         energy[lane] -= select(m < 0.0, m, 0.0)
         product[lane] *= factor
-        margin[lane] = -select(m < 0.0, 1.0, small) / factor
+        margin[lane] = -select(m < 0.0, 1.0, exponential) / factor
 
 
 @kernel
 def add_gradients(gradient, rows, work, count):
-    """gradient += pull · row for each of ``count`` data."""
+    """gradient += derivative · row for each of ``count`` data."""
     dim = gradient.shape[0]
     if count == TILE:
         p0, p1, p2, p3 = work[0], work[1], work[2], work[3]
@@ -98,11 +98,11 @@ def add_gradients(gradient, rows, work, count):
                 slope[lane] = fma(r0, p0[lane], fma(r1, p1[lane], fma(r2, p2[lane], fma(r3, p3[lane], slope[lane]))))
         return
     for k in range(count):
-        pull = work[k]
+        derivative = work[k]
         for d in range(dim):
             factor, slope = rows[k * dim + d], gradient[d]
             for lane in range(slope.size):
-                slope[lane] = fma(factor, pull[lane], slope[lane])
+                slope[lane] = fma(factor, derivative[lane], slope[lane])
 
 
 @inlined
@@ -123,16 +123,16 @@ def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
         margin = 0.0
         for d in range(dim):
             margin = fma(row[d], position[d, lane], margin)
-        value, pull = loss(margin)
+        value, derivative = loss(margin)
         if subtracts:
             margin = 0.0
             for d in range(dim):
                 margin = fma(row[d], anchor[d, lane], margin)
-            value_at_anchor, pull_at_anchor = loss(margin)
-            value, pull = value - value_at_anchor, pull - pull_at_anchor
+            value_at_anchor, derivative_at_anchor = loss(margin)
+            value, derivative = value - value_at_anchor, derivative - derivative_at_anchor
         energy[lane] = fma(scale, value, energy[lane])
         for d in range(dim):
-            gradient[d, lane] = fma(scale * pull, row[d], gradient[d, lane])
+            gradient[d, lane] = fma(scale * derivative, row[d], gradient[d, lane])
 
 
 evaluate_logistic = evaluator(use_all_data, use_normal_prior, move_normal_prior, add_data)

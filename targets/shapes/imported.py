@@ -1,4 +1,4 @@
-"""Shapes drawn elsewhere: polygons from Shapely, GeoJSON and SVG; and what several shapes have in common.
+"""Imported shapes: polygons from Shapely, GeoJSON and SVG; and intersections of shapes.
 
 Coordinates are taken as they are: degrees of GeoJSON as numbers in the plane, and SVG's with y pointing down.
 """
@@ -162,7 +162,7 @@ def parse_svg_path(svg: Any, data: str) -> Any:
     """svgpathtools' path of path data. Raises ValueError where there is none, or it cannot be read."""
     try:
         path = svg.parse_path(data)
-    except Exception as error:  # whatever the parser trips over
+    except Exception as error:  # the parser raises errors of many classes
         raise ValueError(f"source must be SVG path data, got {data!r}: {error}") from error
     if len(path) == 0:
         raise ValueError(f"source must be SVG path data with at least 3 points, got {data!r}")

@@ -18,8 +18,8 @@ def write_block(
 ) -> str:
     """Source of the function that writes ``outputs``, energy and then gradient, of every lane.
 
-    fixed: (symbol, expression) set before the loop. expressions: symbol → expression in the loop. pairs: symbols of sines
-    and cosines, with the call and its argument.
+    fixed: (symbol, expression) set before the loop. expressions: symbol → expression in it. pairs: symbols of sines and
+    cosines, with the call and its argument.
     """
     before, within = Writer(), Writer()
     dim = len(coordinates)

@@ -86,7 +86,7 @@ def adaptive_panels(
         all_estimates = [estimate_panels(target, lows[i : i + BATCH], widths[i : i + BATCH], label, offset)
                  for i in range(0, len(lows), BATCH)]  # fmt: skip
         whole = done_mass + sum(estimates.integrals.sum() for estimates in all_estimates)
-        again = []
+        all_splits = []
         for start, estimates in zip(range(0, len(lows), BATCH), all_estimates, strict=True):
             batch_slice = slice(start, start + BATCH)
             allowed = TOLERANCE * whole / (n_done + len(lows))
@@ -96,7 +96,7 @@ def adaptive_panels(
             splits |= misses_peak(
                 lows[batch_slice], widths[batch_slice], estimates, peak_points, peak_energies, level, scale
             )
-            again.append(splits)
+            all_splits.append(splits)
             done = ~splits
             kept.append(
                 (lows[batch_slice][done], widths[batch_slice][done], estimates.integrals[done], estimates.errors[done])
@@ -110,7 +110,7 @@ def adaptive_panels(
                 points.reshape(-1, dim), (volumes[:, None] * weights * density).ravel(),
                 estimates.energies[counts].ravel(), estimates.labels[counts].ravel(),
             ))  # fmt: skip
-        splits = np.concatenate(again)
+        splits = np.concatenate(all_splits)
         done_mass += float(sum(part[2].sum() for part in kept[-len(all_estimates) :]))
         n_done += int((~splits).sum())
         lows, widths = halve_panels(lows[splits], widths[splits], scale)
@@ -125,7 +125,7 @@ def adaptive_panels(
 
 
 def estimate_panels(target: Target, lows: Array, widths: Array, label: Label, offset: float) -> PanelEstimates:
-    """One look at the panels from ``lows`` of ``widths``, each (panels, dim)."""
+    """Estimates of the panels from ``lows`` of ``widths``, each (panels, dim)."""
     dim, volumes = lows.shape[1], widths.prod(axis=1)
     totals = []
     for order in (LOWER_ORDER, ORDER):
@@ -136,26 +136,32 @@ def estimate_panels(target: Target, lows: Array, widths: Array, label: Label, of
         totals.append(volumes * (density @ weights))
     labels = label(points).reshape(len(lows), -1)
     at_corners = label((lows[:, None] + widths[:, None] * inner_corners(dim)).reshape(-1, dim))
-    seen = np.hstack([labels, at_corners.reshape(len(lows), -1)])
-    mixed = seen.min(axis=1) != seen.max(axis=1)
+    all_labels = np.hstack([labels, at_corners.reshape(len(lows), -1)])
+    mixed = all_labels.min(axis=1) != all_labels.max(axis=1)
     inside = volumes * (np.where(labels < 0, 0.0, density) @ weights)
     return PanelEstimates(inside, np.abs(totals[1] - totals[0]) * (inside > 0.0), mixed, energies, labels)
 
 
 def misses_peak(
-    lows: Array, widths: Array, estimates: PanelEstimates, tops: Array, tips: Array, level: float, scale: Array
+    lows: Array,
+    widths: Array,
+    estimates: PanelEstimates,
+    peak_points: Array,
+    peak_energies: Array,
+    level: float,
+    scale: Array,
 ) -> NDArray[np.bool_]:
-    """Whether all nodes lie 1 nat above one of ``tops``, of energies ``tips``, no further off than the panel is long.
+    """Whether all nodes lie 1 nat above a peak that is in the panel, or no farther from it than the panel is long.
 
     level: energy at which a unit of volume has so little mass that it does not matter. scale: of lengths, (dim,).
     """
     lowest, volumes = estimates.energies.min(axis=1), widths.prod(axis=1)
-    reach = (widths / scale).max(axis=1, keepdims=True) * scale
+    longest = (widths / scale).max(axis=1, keepdims=True) * scale
     found = np.zeros(len(lows), np.bool_)
-    for top, tip in zip(tops, tips, strict=True):
-        high = (lowest > tip + 1.0) & (np.log(volumes) > tip - level)
+    for peak, peak_energy in zip(peak_points, peak_energies, strict=True):
+        high = (lowest > peak_energy + 1.0) & (np.log(volumes) > peak_energy - level)
         if high.any():
-            found |= high & ((lows - reach <= top) & (top <= lows + widths + reach)).all(axis=1)
+            found |= high & ((lows - longest <= peak) & (peak <= lows + widths + longest)).all(axis=1)
     return found
 
 

@@ -16,7 +16,7 @@ from .window import WindowTruth
 
 Array = NDArray[np.float64]
 
-N_ATOMS = 1 << 17  # of equal probability, by which the law of one coordinate's energy is told
+N_ATOMS = 1 << 17  # of equal probability, in place of the law of one coordinate's energy
 N_BINS = 1 << 20  # of the sum's energies
 MAX_MODES = 1 << 12
 
@@ -25,7 +25,7 @@ MAX_MODES = 1 << 12
 class ProductTruth(WithEnergyLaw):
     """Truth of ``dim`` ≥ 2 independent coordinates that each have the one-dimensional truth ``line``.
 
-    The energy's law is the convolution of the coordinates': atoms shared between the two bins about each, so that
+    The energy's law is the convolution of the coordinates': each atom divided between the two nearest bins, so that
     means are kept, and a power of their Fourier transform; to 1e-4 in probability. In two dimensions it is by
     ``energy_levels``, to 1e-6 of the smaller tail. accuracy: of the rest.
     """

@@ -15,12 +15,12 @@ from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 from .energy_levels import BOTH_TAILS, TAIL_ROUNDING, quantiles_from_tails, tails_at
 from .quantiles import check_probabilities, one_hot
 from .rejection import check_draws, generator
-from .strips import panels, refine_edges, strip_masses
+from .strips import gauss_legendre, refine_edges, strip_masses
 
 Array = NDArray[np.float64]
 
 N_PANELS = 400
-PANELS_PER_INTERVAL, TOLERANCE = 8, 1e-9  # panels to begin with, and how far they may be off, as a share of a tail
+PANELS_PER_INTERVAL, TOLERANCE = 8, 1e-9  # panels at first, and their largest error, as a share of a tail
 MIN_TAIL, MAX_ENERGY_ABOVE = 1e-290, 750.0
 
 
@@ -55,15 +55,15 @@ class RidgeTruth:
         edges = np.unique(
             np.clip([*np.linspace(*self.window, N_PANELS + 1), *self.borders, *self.breaks], *self.window)
         )
-        highest = self.log_density(np.append(edges, panels(edges[:-1], edges[1:])[0])).max()
+        highest = self.log_density(np.append(edges, gauss_legendre(edges[:-1], edges[1:])[0])).max()
 
         def density(x: Array) -> Array:
             return np.asarray(np.exp(self.log_density(x) - highest)[:, None])
 
-        x, weights = panels(edges[:-1], edges[1:])
+        x, weights = gauss_legendre(edges[:-1], edges[1:])
         whole = float(weights.ravel() @ density(x.ravel())[:, 0])
         edges = refine_edges(edges, density, 1e-13 * whole)
-        x, weights = panels(edges[:-1], edges[1:])
+        x, weights = gauss_legendre(edges[:-1], edges[1:])
         log_share = np.log(weights.ravel()) + self.log_density(x.ravel())
         log_total = float(np.logaddexp.reduce(log_share))
         return x.ravel(), np.exp(log_share - log_total), log_total + 0.5 * (self.dim - 1) * np.log(2.0 * np.pi)
@@ -125,7 +125,7 @@ class RidgeTruth:
 
     @cached_property
     def _level_nodes(self) -> tuple[Array, Array]:
-        """Places in x₁ in order, by which h is followed; and those of them where it turns, or the law may change."""
+        """Sorted points in x₁ at which h is known; and those of them where h turns or the law may change."""
         x = np.unique(np.clip([*self.window, *self.nodes[0], *self.borders, *self.breaks], *self.window))
         rises = np.sign(np.diff(self.level(x)))
         turns = []
@@ -164,7 +164,7 @@ class RidgeTruth:
             return np.asarray(share[:, None] * np.column_stack(both))
 
         def integrate(edges: Array) -> Array:
-            place, weights = panels(edges[:-1], edges[1:])
+            place, weights = gauss_legendre(edges[:-1], edges[1:])
             return np.asarray(weights.ravel() @ parts(place.ravel()))
 
         edges = np.linspace(0.0, len(cuts) - 1.0, PANELS_PER_INTERVAL * (len(cuts) - 1) + 1)

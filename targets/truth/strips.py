@@ -12,11 +12,11 @@ from .quantiles import checked_edges
 Array = NDArray[np.float64]
 
 ORDER = 12
-PANELS, MOST_PANELS = 128, 1 << 17  # across the window of x to begin with, and at most
+N_PANELS, MAX_PANELS = 128, 1 << 17  # across the window of x to begin with, and at most
 TOLERANCE = 1e-12  # by which a panel's integrals may differ from its halves'
 
 
-def panels(lows: Array, highs: Array) -> tuple[Array, Array]:
+def gauss_legendre(lows: Array, highs: Array) -> tuple[Array, Array]:
     """Nodes and weights of Gauss–Legendre rules of order 12 from each of ``lows`` to ``highs``, each (panel, 12)."""
     nodes, weights = np.polynomial.legendre.leggauss(ORDER)
     half = 0.5 * (highs - lows)[:, None]
@@ -31,7 +31,7 @@ def refine_edges(edges: Array, integrand: Callable[[Array], Array], tolerance: f
     """
 
     def integrals(lows: Array, highs: Array) -> Array:
-        x, weights = panels(lows, highs)
+        x, weights = gauss_legendre(lows, highs)
         values = integrand(x.ravel()).reshape(len(lows), ORDER, -1)
         return np.asarray((weights[:, None] @ values)[:, 0])
 
@@ -40,15 +40,18 @@ def refine_edges(edges: Array, integrand: Callable[[Array], Array], tolerance: f
     while len(lows):
         middles = 0.5 * (lows + highs)
         halves = integrals(lows, middles), integrals(middles, highs)
-        off = np.abs(halves[0] + halves[1] - wholes).max(axis=1) > tolerance
-        found.append(middles[off])
-        if sum(map(len, found)) > MOST_PANELS:
+        unresolved = np.abs(halves[0] + halves[1] - wholes).max(axis=1) > tolerance
+        found.append(middles[unresolved])
+        if sum(map(len, found)) > MAX_PANELS:
             raise ValueError(
-                f"{MOST_PANELS} panels across [{edges[0]:g}, {edges[-1]:g}] do not give the integrals to "
+                f"{MAX_PANELS} panels across [{edges[0]:g}, {edges[-1]:g}] do not give the integrals to "
                 f"{tolerance:g}: the law turns or narrows too fast for its width; take less extreme numbers"
             )
-        lows, highs = np.append(lows[off], middles[off]), np.append(middles[off], highs[off])
-        wholes = np.concatenate([half[off] for half in halves])
+        lows, highs = (
+            np.append(lows[unresolved], middles[unresolved]),
+            np.append(middles[unresolved], highs[unresolved]),
+        )
+        wholes = np.concatenate([half[unresolved] for half in halves])
     return np.sort(np.concatenate(found))
 
 
@@ -78,8 +81,8 @@ def strip_masses(
 
     inner = np.asarray(breaks, np.float64).ravel()
     start = np.union1d(x_edges, inner[(inner > x_edges[0]) & (inner < x_edges[-1])])
-    fine = refine_edges(split_edges(start, *window, (window[1] - window[0]) / PANELS), parts, TOLERANCE)
-    x, weights = panels(fine[:-1], fine[1:])
+    fine = refine_edges(split_edges(start, *window, (window[1] - window[0]) / N_PANELS), parts, TOLERANCE)
+    x, weights = gauss_legendre(fine[:-1], fine[1:])
     shares = np.diff(below(x.reshape(-1, 1), y_edges), axis=1)
     strips = ((weights * density(x.ravel()).reshape(x.shape)).reshape(-1, 1) * shares).reshape(len(x), ORDER, -1)
     np.add.at(masses, np.searchsorted(x_edges, 0.5 * (fine[1:] + fine[:-1]), side="right") - 1, strips.sum(axis=1))

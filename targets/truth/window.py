@@ -20,15 +20,10 @@ from .rejection import accepted, check_draws, generator
 Array = NDArray[np.float64]
 Draw = Callable[[int, int], Array]
 
-PANELS_ACROSS = {
-    1: 1024,
-    2: 64,
-}  # panels across the window to begin with; away from the centres a mode must be 1/500 wide
-MAX_PANEL_MASS = (
-    1e-4  # share of the mass that a panel may hold, so that nodes in the order of their energy give quantiles
-)
-MAX_RIM_DENSITY = 1e-9  # density at the window's rim, as a share of the highest, above which the mass is not inside
-ENVELOPE_MARGIN = 1.1  # by which the envelope of the draws lies above what its lattice shows
+PANELS_ACROSS = {1: 1024, 2: 64}  # at first; a mode that is not at a centre must be 1/500 of the window wide
+MAX_PANEL_MASS = 1e-4  # share of the mass in a panel, so that the nodes' energies give quantiles
+MAX_RIM_DENSITY = 1e-9  # largest density at the window's rim, as a share of the highest
+ENVELOPE_MARGIN = 1.1  # factor of the envelope over the density on its lattice
 LATTICE = 8
 
 
@@ -57,9 +52,9 @@ class WindowTruth(WithEnergyLaw):
     """Truth by quadrature over panels (``panels.adaptive_panels``), computed when first asked for.
 
     accuracy holds for cells, mode weights and moments. Energy quantiles and tails are by ``energy_levels``, to 1e-6 of
-    the smaller tail, the mass beyond the window included; where a target of two dimensions has walls, or ``label`` says
-    that there is an outside, from the nodes in the order of their energy, to 1e-4 in probability. Draws are by
-    rejection under an envelope constant on each panel, or the target's own.
+    the smaller tail, the mass beyond the window included. Where a target of two dimensions has walls, or ``label``
+    gives points outside, they are from the sorted energies of the nodes, to 1e-4 in probability. Draws are by rejection
+    under an envelope that is constant on each panel, or the target's own.
     """
 
     target: Target
@@ -74,18 +69,18 @@ class WindowTruth(WithEnergyLaw):
 
     @cached_property
     def _panels(self) -> Panels:
-        """Panels over the window, whatever the modes."""
+        """Panels over the window, without regard to modes."""
         return self._inside(self._cut(self.centres.T, self._outside, largest=MAX_PANEL_MASS))
 
     @cached_property
     def _by_mode(self) -> Panels:
-        """Panels over the window that know their mode, small about the borders between modes."""
+        """Panels over the window with labels of modes, small about the borders between modes."""
         if len(self.centres) == 1:
             return self._panels
         return self._inside(self._cut([with_midpoints(places) for places in self.centres.T], self._labels))
 
     def _inside(self, panels: Panels) -> Panels:
-        """``panels``, of which the rim must be empty. Raises ValueError otherwise."""
+        """``panels``. Raises ValueError where the density at the window's rim is not negligible."""
         if not self.has_walls:
             along = np.linspace(self.window[:, 0], self.window[:, 1], 1025)
             lines = np.eye(self.target.dim, dtype=np.bool_)

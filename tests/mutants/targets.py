@@ -69,8 +69,8 @@ MUTANTS = [
     Mutant(
         "cosine9: pull beyond the circle",
         "targets/mixtures/cosines.py",
-        "pull = select(beyond, 2.6666666666666665",
-        "pull = select(beyond, 2.4",
+        "factor = select(beyond, 2.6666666666666665",
+        "factor = select(beyond, 2.4",
         "tests/test_catalogue.py -k cosine9",
     ),
     Mutant(
@@ -125,7 +125,7 @@ MUTANTS = [
     Mutant(
         "logistic: product overflows",
         "targets/posteriors/logistic.py",
-        "if waiting > FACTORS - TILE or first + count == n_data:",
+        "if n_factors > FACTORS - TILE or first + count == n_data:",
         "if first + count == n_data:",
         "tests/test_logistic.py -k formula",
     ),
@@ -174,22 +174,22 @@ MUTANTS = [
     Mutant(
         "window: narrow mode missed",
         "targets/truth/panels.py",
-        "high = (lowest > tip + 1.0)",
-        "high = (lowest > tip + 1e9)",
+        "high = (lowest > peak_energy + 1.0)",
+        "high = (lowest > peak_energy + 1e9)",
         "tests/test_plane.py tests/test_line.py -k narrow",
     ),
     Mutant(
         "window: corners not looked at",
         "targets/truth/panels.py",
-        "seen = np.hstack([labels, at_corners.reshape(len(lows), -1)])",
-        "seen = labels",
+        "all_labels = np.hstack([labels, at_corners.reshape(len(lows), -1)])",
+        "all_labels = labels",
         "tests/test_plane.py -k slanted",
     ),
     Mutant(
         "strips not refined",
         "targets/truth/strips.py",
-        "off = np.abs(halves[0] + halves[1] - wholes).max(axis=1) > tolerance",
-        "off = np.zeros(len(lows), np.bool_)",
+        "unresolved = np.abs(halves[0] + halves[1] - wholes).max(axis=1) > tolerance",
+        "unresolved = np.zeros(len(lows), np.bool_)",
         "tests/test_curved.py -k banana",
     ),
     Mutant(

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 EVALUATIONS = 50_000  # of the gradient, per chain
 CYCLES = 30
-TOGETHER = 4  # chains of the parallel setting
+CHAINS_PER_GROUP = 4  # chains of the parallel setting
 RADIUS, THRESHOLD = 0.25, 100
 HALF_WIDTH = 10.0  # of the square that chains start in, uniformly, and that the composition is reflected in
 LABELS = ("SGLD", "cSGLD", "SGLD, released", "cSGLD, released", "r2SGLD", "cyclical r2SGLD")

@@ -1,4 +1,4 @@
-"""Whole figures of the identification experiments that differ in their samplers alone."""
+"""The figures of Lorenz' system, two of each kind, which differ in their samplers."""
 
 from collections.abc import Sequence
 from typing import Any

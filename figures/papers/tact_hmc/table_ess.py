@@ -79,13 +79,13 @@ def baselines() -> dict[str, Sampler]:
     }
 
 
-def of_groups(draws: NDArray[np.float64], piece: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ess_of_groups(draws: NDArray[np.float64], piece: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """ESS per 10⁵ draws of each group of chains: across its chains, and of pieces about their own mean; (group,)."""
     groups = np.split(draws, GROUPS)
-    own = [group[:, : group.shape[1] // piece * piece].reshape(-1, piece, 1) for group in groups]
+    pieces_of_groups = [group[:, : group.shape[1] // piece * piece].reshape(-1, piece, 1) for group in groups]
     return (
         np.array([1e5 * ess(group, method="mean")[0] / group.size for group in groups]),
-        np.array([1e5 * ess_by_cutoff(pieces).mean() / piece for pieces in own]),
+        np.array([1e5 * ess_by_cutoff(pieces).mean() / piece for pieces in pieces_of_groups]),
     )
 
 
@@ -99,7 +99,7 @@ def measure(study: Study) -> dict[str, Any]:
         plan = equal_cost(sampler, n_steps, burn_in, SETTINGS.keep_every)
         run = study.sample(label, target, sampler, n_chains=n_chains, init=init, **plan)
         draws = counted_draws(run)
-        numbers.append(of_groups(draws, min(PIECE, draws.shape[1])))
+        numbers.append(ess_of_groups(draws, min(PIECE, draws.shape[1])))
         costs.append(n_steps * n_chains / (run.weights > 0.0).sum())
         hats.append(r_hat(draws)[0])
         tables.append(mode_errors(run, truth_of(target)))
@@ -111,7 +111,7 @@ def measure(study: Study) -> dict[str, Any]:
         run = study.sample(
             f"{TACT}, {label}", target, tact_sampler(settings), n_chains=n_chains, init=init[:n_chains], **plan
         )
-        swept.append(of_groups(counted_draws(run), 2)[0])
+        swept.append(ess_of_groups(counted_draws(run), 2)[0])
         swept_costs.append(n_steps * n_chains / (run.weights > 0.0).sum())
     return {
         "ess": numbers, "evaluations": costs, "r_hat": hats, "modes": tables, "swept": swept,
@@ -119,9 +119,9 @@ def measure(study: Study) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> tuple[float, float]:
+def ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> tuple[float, float]:
     """Ratio of the means of two sets of groups, with its standard error to first order."""
-    return ratio_and_error(mean_and_error(above), mean_and_error(below))
+    return ratio_and_error(mean_and_error(numerator), mean_and_error(denominator))
 
 
 def draw(data: Data) -> Figure:
