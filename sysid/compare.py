@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_choice, check_count, is_sequence, optional
 
+from .arrays import Array, Bools
 from .data.series import Series, check_series
 from .libraries import Library, polynomial
 from .likelihoods.weak_form import weak
@@ -18,7 +18,6 @@ from .sparsity import natural_scales, sparse_posterior, sparse_prior
 
 __all__ = ["Comparison", "Row", "compare_pysindy"]
 
-Array = NDArray[np.float64]
 Found = tuple[Array, Array | None]  # coefficients (terms, states) and 90 % intervals (2, terms, states)
 RIDGE = 0.05  # PySINDy's default
 DOMAINS = 200  # of the weak form; the default is 100, PySINDy's examples take more
@@ -141,7 +140,7 @@ class Row(NamedTuple):
 
     method: str
     coefficients: Array
-    present: NDArray[np.bool_]
+    present: Bools
     intervals: Array | None
     seconds: float
 

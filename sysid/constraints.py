@@ -8,19 +8,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets import domains
 from targets.domains.convex import Convex
 from toolkit.errors import check_number
 
-Array = NDArray[np.float64]
+from .arrays import Array, Bools
 
 
 class Coordinates(NamedTuple):
     """How positions u become parameters: v = shift + root u, θ_k = exp(v_k) where log[k], else v_k."""
 
-    log: NDArray[np.bool_]  # (q,)
+    log: Bools  # (q,)
     shift: Array  # (q,)
     root: Array  # (q, q)
 
@@ -48,9 +47,7 @@ class Linear(NamedTuple):
     offset: float
 
 
-def region_of(
-    constraints: Any, names: tuple[str, ...], coordinates: Coordinates, positive: NDArray[np.bool_]
-) -> Convex | None:
+def region_of(constraints: Any, names: tuple[str, ...], coordinates: Coordinates, positive: Bools) -> Convex | None:
     """The region of positions in which all constraints hold that are no functions; None where there are none.
 
     constraints: "sigma > 1 + beta" and the like, linear in the parameters named; several; or a convex region of the
@@ -120,7 +117,7 @@ def box_or_half_spaces(normals: Array, offsets: Array) -> Convex:
     return domains.box(lower, upper)
 
 
-def to_logarithms(wall: Linear, names: tuple[str, ...], log: NDArray[np.bool_]) -> list[Linear]:
+def to_logarithms(wall: Linear, names: tuple[str, ...], log: Bools) -> list[Linear]:
     """The wall in v: as it is, or of the logarithm; none where it always holds."""
     used = np.flatnonzero(wall.normal)
     if not log[used].any():

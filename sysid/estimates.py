@@ -3,13 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_number
 
+from .arrays import Array
 from .priors import Prior
-
-Array = NDArray[np.float64]
 
 N_GRID_POINTS = 200  # points at which a density is evaluated for its mode
 GRID_MARGIN = 3.0  # bandwidths beyond the outermost draws

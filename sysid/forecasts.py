@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_real_array
 from toolkit.weighting import shares_of
 
+from .arrays import Array, Integers
 from .data.series import Series
 from .identification import Identification, start_and_lead_times
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
@@ -17,7 +17,6 @@ from .systems.system import System
 
 __all__ = ["NOT_FINITE", "Ensemble", "Exponent", "Histograms", "histograms", "largest_lyapunov", "simulate"]
 
-Array = NDArray[np.float64]
 NOT_FINITE = len(STATUS_WORDS)
 WORDS = (*STATUS_WORDS, "parameters or start not finite")
 
@@ -35,7 +34,7 @@ class Ensemble:
     system: System
     times: Array
     states: Array
-    status: NDArray[np.int64]
+    status: Integers
     reached: Array
     parameters: Array
     start: Array
@@ -185,7 +184,7 @@ def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array 
     return problem.system, problem.system_parameters_of(theta), theta, weights, problem
 
 
-def choose_draws(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> NDArray[np.int64]:
+def choose_draws(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> Integers:
     """Indices of the draws taken by weight; without replacement where weights are equal and draws are enough."""
     if weights is None:
         return np.sort(generator.choice(n, n_draws, replace=n_draws > n))

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
-from numpy.typing import NDArray
 
 from toolkit._compiler import DOMAIN, bound, compile_part, inlined
 from toolkit.maths.elementary import exp, larger, smaller
 from toolkit.problem import Domain, with_item
 
+from .arrays import Array
 from .constraints import Coordinates
 from .systems.system import analytic
 from .systems.user_systems import derivatives_differ
-
-Array = NDArray[np.float64]
 
 COMPLEX_STEP = 1e-30  # of a complex step: its square is nothing beside 1
 MAX_PROJECTIONS = 30  # projections onto the tangent of a curved wall

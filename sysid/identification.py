@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets import constrained
 from targets.domains.convex import Convex
@@ -26,6 +25,7 @@ from toolkit.problem import Problem, Spread, Target
 from toolkit.weighting import shares_of
 
 from . import likelihoods
+from .arrays import Array, Bools
 from .block_function import N_HEADER, SCALED, block_of, quadratic_block
 from .constraints import Coordinates, as_list, region_of
 from .estimates import Estimates, estimate, inclusion_of
@@ -38,7 +38,6 @@ from .model import Model, as_model
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .systems.system import System, check_names
 
-Array = NDArray[np.float64]
 TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than this are equal
 
 
@@ -337,12 +336,12 @@ def placeholder(q: int, name: str) -> Target:
     return Target(name, q, quadratic_block)
 
 
-def must_be_positive(prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
+def must_be_positive(prepared: Prepared, priors: tuple[Prior, ...]) -> Bools:
     """Which parameters (q,) are > 0, for the likelihood or for their prior."""
     return np.array([p or law.is_positive for p, law in zip(prepared.positive, priors, strict=True)])
 
 
-def check_log(log: Any, prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
+def check_log(log: Any, prepared: Prepared, priors: tuple[Prior, ...]) -> Bools:
     """Which parameters are sampled as logarithms (q,). Raises ValueError for names that are none."""
     if log is None:
         return must_be_positive(prepared, priors)
@@ -472,7 +471,7 @@ def scaled_coordinates(problem: Identification, mode: Any, root: Any) -> Coordin
     return Coordinates(plain.log, *laplace(unscaled.target, plain.positions(problem.usual_start())))
 
 
-def checked_mode(mode: Any, log: NDArray[np.bool_]) -> NDArray[np.float64]:
+def checked_mode(mode: Any, log: Bools) -> Array:
     """``mode`` as parameters (q,), > 0 where ``log``."""
     values = check_array("mode", mode)
     if values.shape != log.shape or (values[log] <= 0.0).any():
@@ -480,7 +479,7 @@ def checked_mode(mode: Any, log: NDArray[np.bool_]) -> NDArray[np.float64]:
     return values
 
 
-def checked_root(root: Any, q: int) -> NDArray[np.float64]:
+def checked_root(root: Any, q: int) -> Array:
     """``root`` as an invertible matrix (q, q)."""
     factor = check_array("root", root)
     if factor.shape != (q, q) or np.linalg.matrix_rank(factor) < q:

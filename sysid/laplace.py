@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_instance
 from toolkit.problem import Target
 
-Array = NDArray[np.float64]
+from .arrays import Array, Bools
+
 Evaluate = Callable[[Array], tuple[Array, Array]]
-Contains = Callable[[Array], NDArray[np.bool_]]
+Contains = Callable[[Array], Bools]
 DAMPINGS = np.concatenate([[0.0], np.logspace(-6.0, 9.0, 31)])  # of Newton steps; all are tried at once, one per lane
 MIN_CURVATURE = 1e-9  # relative to the diagonal; below it a direction is flat to rounding
 LANES = 64

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import HoldsFunctions, bound
 from toolkit.errors import (
@@ -20,11 +19,11 @@ from toolkit.errors import (
     is_sequence,
 )
 
+from .arrays import Array
 from .systems.system import check_names
 
 __all__ = ["Library", "Term", "fourier", "functions", "polynomial"]
 
-Array = NDArray[np.float64]
 MAX_TERMS = 2000
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets.symbolic.source import compile_source
 from toolkit.errors import check_array, check_instance, check_number, check_real_array
 
+from .arrays import Array
 from .libraries import Library, polynomial
 from .systems.system import System, check_names, factors_of
 
@@ -53,7 +53,6 @@ def compile_term(function: Any) -> Any:
     return function if isinstance(function, Dispatcher) else njit(error_model="numpy")(function)
 
 
-Array = NDArray[np.float64]
 MAX_DEGREE = 6
 
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit._compiler import kernel
 from toolkit.errors import check_array, check_count, check_number, check_numbers, check_scale
 from toolkit.maths.elementary import exp_share, fma, log, select
+
+from .arrays import Array
 
 __all__ = ["Prior", "flat", "gaussian", "horseshoe", "laplace", "lognormal", "spike_and_slab"]
 
@@ -94,8 +95,6 @@ def add_mixture(x, energy, slope, parts):
         energy[lane] -= largest + log(total)
         slope[lane] = fma(weighted_precision / total, x[lane], slope[lane])
 
-
-Array = NDArray[np.float64]
 
 HORSESHOE_PARTS = 40
 MIN_HORSESHOE_SCALE = 1e-4  # of the scale: the narrowest part of the mixture

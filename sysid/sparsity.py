@@ -12,6 +12,7 @@ from toolkit.errors import check_count, check_number, check_real_array, check_sc
 from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed
 
+from .arrays import Array, Bools, Integers
 from .likelihoods.velocity import check_data
 from .likelihoods.weak_form import smooth
 from .model import as_model
@@ -19,7 +20,6 @@ from .priors import FLAT, GAUSSIAN, MIXTURE, Prior, check_priors, spike_and_slab
 
 __all__ = ["Sparse", "inclusion_probabilities", "natural_scales", "sparse_posterior", "sparse_prior"]
 
-Array = NDArray[np.float64]
 MIN_FACTOR = 1e-14  # lower limit of 1 + x, which rounding can make 0
 
 
@@ -33,8 +33,8 @@ class NormalLikelihood(NamedTuple):
 class GibbsState(NamedTuple):
     """The mixture part of every coefficient, and the normal law of the coefficients given these parts."""
 
-    component: NDArray[np.int64]  # (q,)
-    present: NDArray[np.bool_]  # (q,), whether a coefficient's part means presence
+    component: Integers  # (q,)
+    present: Bools  # (q,), whether a coefficient's part means presence
     presence: Array  # (q,), the probability of that when the part was last drawn
     mean: Array  # (q,)
     cov: Array  # (q, q)
@@ -50,8 +50,8 @@ class Mixtures(NamedTuple):
 
     log_weights: Array
     variances: Array
-    present: NDArray[np.bool_]
-    counts: NDArray[np.int64]  # (q,)
+    present: Bools
+    counts: Integers  # (q,)
 
 
 @kernel
@@ -215,7 +215,7 @@ class Sparse(NamedTuple):
     names: tuple[str, ...]
     inclusion: Array
     draws: Array
-    present: NDArray[np.bool_]
+    present: Bools
 
     @property
     def median(self) -> Array:

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.streamplot import StreamplotSet
-from numpy.typing import NDArray
 
 from sysid import System
 from sysid.solvers.solution import Solution
 from toolkit.errors import check_array, check_count, check_instance, check_measured, check_numbers, is_sequence
 
-Array = NDArray[np.float64]
+from ..arrays import Array
+
 N_ARROWS = 30  # points of the field's grid along each axis
 
 

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.diagnostics import weighted_ess
@@ -20,9 +19,9 @@ from toolkit.errors import (
 )
 from toolkit.weighting import check_weights
 
+from ..arrays import Array
 from .style import TRUTH
 
-Array = NDArray[np.float64]
 N_POINTS = 400  # of a curve, whose kernel is no narrower than their distance
 N_CELLS = 1 << 14  # of the grid that a kernel is summed on: at least 39 within a bandwidth
 MAX_VALUE = 1e100  # of draws and limits

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.errors import check_array, check_count, check_instance
 
+from ..arrays import Array, Integers
 from .style import LIGHT, MEDIUM
 
-Array = NDArray[np.float64]
 GREY = "0.75"  # grey: a walker that has been at neither end, or is not the one to look at
 
 
@@ -79,14 +78,14 @@ def walkers_of(run: Run, chain: int) -> tuple[Array, Array]:
     return steps.astype(np.float64), walkers.astype(np.float64)
 
 
-def directions(rungs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def directions(rungs: Integers, n: int) -> Integers:
     """Of a walker, at each time: 1 since it was at rung 0, −1 since it was at rung n − 1, 0 before either (time,)."""
     end = np.where(rungs == 0, 1, np.where(rungs == n - 1, -1, 0))
     last = np.maximum.accumulate(np.where(end != 0, np.arange(end.size), 0))
     return end[last]
 
 
-def segments_of(steps: Array, rungs: NDArray[np.int64], direction: NDArray[np.int64]) -> tuple[list[Array], list[str]]:
+def segments_of(steps: Array, rungs: Integers, direction: Integers) -> tuple[list[Array], list[str]]:
     """Lines of one direction each, which end where the next begins, and their colours."""
     points = np.stack([steps, rungs.astype(np.float64)], axis=1)
     starts = np.concatenate([[0], np.flatnonzero(np.diff(direction)) + 1])

@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.diagnostics import energy_probabilities
@@ -14,9 +13,8 @@ from toolkit.diagnostics.energies import theta_masses
 from toolkit.errors import check_array, check_edges, check_instance
 from toolkit.tempering import Contour
 
+from ..arrays import Array
 from .style import TRUTH
-
-Array = NDArray[np.float64]
 
 
 class SpectrumArtists(NamedTuple):

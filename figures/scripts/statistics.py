@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.problem import Truth
+
+from ..arrays import Array
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:
@@ -32,7 +33,7 @@ def ratio_and_error(numerator: tuple[float, float], denominator: tuple[float, fl
     return float(value), float(abs(value) * np.hypot(numerator[1] / numerator[0], denominator[1] / denominator[0]))
 
 
-def mode_weight_errors(truth: Truth, draws: Any, weights: Any = None) -> NDArray[np.float64]:
+def mode_weight_errors(truth: Truth, draws: Any, weights: Any = None) -> Array:
     """Σ |weight − truth| over the modes of ``truth``, (chain,); draws (chain, draw, dim), weights (chain, draw)."""
     true = truth.modes.weights
     shares = np.ones(draws.shape[:2]) if weights is None else weights

@@ -3,15 +3,14 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_instance, check_row
 
+from ..arrays import Array
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System
 from .series import Series, check_series
 
-Array = NDArray[np.float64]
 MIN_CORRELATED_VALUES = 100  # fewer values give no warning of correlations
 GAP_FACTOR = 20.0  # times the median step
 FAR_FROM_ZERO = 1e6  # spans from time 0

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_text, is_sequence, optional
 
+from ..arrays import Array
 from ..systems.system import check_names
 from .series import Series
 
-Array = NDArray[np.float64]
 SEPARATORS = (",", ";", "\t")
 CHUNK = 2**24  # characters read at a time
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import scipy
 from numba import types
-from numpy.typing import NDArray
 
 from toolkit.errors import (
     check_choice,
@@ -21,13 +20,13 @@ from toolkit.errors import (
     package_root,
 )
 
+from ..arrays import Array
 from ..solvers.integrate import check_times, solve
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System, checked_rhs
 from .files import load
 from .series import Series
 
-Array = NDArray[np.float64]
 ERRORS = ("gaussian", "lognormal")
 SCIPY = ("DOP853", "LSODA")
 RTOL, ATOL = 1e-10, 1e-12

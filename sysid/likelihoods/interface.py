@@ -2,10 +2,7 @@
 
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 
 class Prepared(NamedTuple):

@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from ..arrays import Array, Bools, Integers
 from ..data.series import Series
 from ..laplace import descend
 from ..model import Model
 from ..systems.user_systems import check_analytic
 from .trajectory_kernel import Equations, ErrorModel, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 
-Array = NDArray[np.float64]
 TIME_LIMIT = 600.0  # s
 
 
@@ -197,7 +196,7 @@ class StartSearch:
         self.progress = progress
         self.settings, self.equations, self.times = settings, equations, data.times
         self.system = equations.system
-        self.observed: NDArray[np.bool_] = np.asarray(~np.isnan(values).all(axis=0))
+        self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
         self.logarithmic = settings.errors == "lognormal"
         self.initial = self._first_state(values)
         self.values = np.array(values)
@@ -267,7 +266,7 @@ class StartSearch:
             stages += [(few, width) for width in narrower]
         return [*stages, (few, gap)]
 
-    def _energy_of_segments(self, segments: int, gap: float | None) -> tuple[TrajectoryEnergy, NDArray[np.int64]]:
+    def _energy_of_segments(self, segments: int, gap: float | None) -> tuple[TrajectoryEnergy, Integers]:
         """The energy with that number of segments, and the rows at which they begin."""
         rows = np.linspace(0.0, len(self.times) - 1, segments + 1)[:-1].round().astype(np.int64)
         kicks = np.full(len(self.spread), gap or self.settings.gap) * (1.0 if self.logarithmic else self.spread)
@@ -277,7 +276,7 @@ class StartSearch:
         return self._energy_from_rows(rows, kicks, errors, self.step, self.initial), rows
 
     def _energy_from_rows(
-        self, rows: NDArray[np.int64], kicks: Array, errors: ErrorModel, step: float, initial: Array | None
+        self, rows: Integers, kicks: Array, errors: ErrorModel, step: float, initial: Array | None
     ) -> TrajectoryEnergy:
         """The energy with segments that begin at ``rows``."""
         segments = Segments(rows, kicks, initial)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_choice, check_count, check_number
 
+from ..arrays import Array
 from ..data.series import Series, check_series
 from ..libraries import Library
 from ..model import Model
@@ -16,8 +16,6 @@ from ..systems.system import System
 from .interface import Prepared
 from .start_search import SearchProgress, StartSearch, TrajectorySettings
 from .trajectory_kernel import TrajectoryEnergy, equations_of, values_in_order
-
-Array = NDArray[np.float64]
 
 CHOICES = {"noise": ("free", "known"), "start": ("free", "fixed")}
 

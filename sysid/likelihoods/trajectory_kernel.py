@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import inlined, kernel
 from toolkit.maths.elementary import fma, log, select
 
+from ..arrays import Array, Bools, Integers
 from ..data.series import Series
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
@@ -83,8 +83,6 @@ def set_kick_slope(end, start, pull, slope, sd, logarithmic):
             pull[lane] = -r
             slope[lane] += r
 
-
-Array = NDArray[np.float64]
 
 # Numbers: this header; then, each (dim,): standard deviation of kicks; that of errors where known; the row of θ with it
 # where free (else −1); number of data; initial state where fixed. Then for each time: time, step, steps to the next,
@@ -269,7 +267,7 @@ class ErrorModel(NamedTuple):
     logarithmic: bool
     sd: Array
     free: bool
-    observed: NDArray[np.bool_]
+    observed: Bools
 
 
 class Segments(NamedTuple):
@@ -279,7 +277,7 @@ class Segments(NamedTuple):
     initial: the initial state (dim,) where it is fixed.
     """
 
-    first_rows: NDArray[np.int64]
+    first_rows: Integers
     kick_sds: Array
     initial: Array | None
 
@@ -322,7 +320,7 @@ def values_in_order(data: Series, states: tuple[str, ...]) -> Array:
     return values
 
 
-def steps_between(times: Array, step: float) -> NDArray[np.int64]:
+def steps_between(times: Array, step: float) -> Integers:
     """Number of steps from each time to the next, none longer than ``step``, and 0 after the last."""
     return np.append(equal_steps(np.diff(times), step).astype(np.int64), 0)
 

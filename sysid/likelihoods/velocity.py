@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from targets.posteriors.minibatch import draw_pair
 from targets.posteriors.quadratic import N_NUMBERS, quadratic_numbers, use_quadratic
@@ -14,6 +13,7 @@ from toolkit._compiler import COUNTER_ROWS, MODE, kernel
 from toolkit.errors import check_array, check_choice, check_count
 from toolkit.maths.elementary import fma
 
+from ..arrays import Array
 from ..data.series import Series, check_series
 from ..model import Model, as_model
 from ..solvers.lane_access import lane_number, set_lane_number
@@ -112,8 +112,6 @@ def write_batch_energy(theta, energy, slope, numbers, work, width, scale, lane):
         entry += 1
     energy[lane] = scale * value
 
-
-Array = NDArray[np.float64]
 
 CHUNK_ROWS = 100_000  # of states whose terms are evaluated at a time
 MAX_NUMBERS = 2**27  # of the rows that minibatches are summed from, 1 GiB

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 from numba.core.dispatcher import Dispatcher
-from numpy.typing import NDArray
 
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
 from toolkit.errors import check_array, check_count
 
+from ..arrays import Array, Integers
 from ..data.series import Series
 from ..libraries import Library, column_of
 from ..model import Model, as_model
@@ -29,7 +29,6 @@ __all__ = ["Weak", "weak"]
 #     x_c − x_a = h/3 (f_a + 4 f_b + f_c)     and     x_b − ½ (x_a + x_c) = h/4 (f_a − f_c),
 # of order 4 in h (the three-stage Lobatto IIIA method; Hairer, Nørsett & Wanner 1993, II.7).
 
-Array = NDArray[np.float64]
 COMPLEX_STEP = 1e-40  # of complex steps: its square is 0 beside any state
 CHANGE = np.array([[-1.0, 0.0, 1.0], [-0.5, 1.0, -0.5]])  # of x, by the box and by the Haar step
 INTEGRAL = np.array([[1.0, 4.0, 1.0], [0.75, 0.0, -0.75]]) / 3.0  # of f, in half widths
@@ -45,7 +44,7 @@ class Grid(NamedTuple):
     """
 
     times: Array
-    samples: NDArray[np.int64]
+    samples: Integers
 
     @property
     def half_widths(self) -> Array:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from toolkit._compiler import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX, inlined
 from toolkit.maths.elementary import exp, fma, log
 
+from ..arrays import Array, Integers
 from .right_hand_side import SLOPE
 
 # Coefficients of the pair and of its continuous extension of order 4. Source: Dormand & Prince (1980), J. Comput. Appl.
@@ -46,9 +47,6 @@ DENSE = np.array(
     ]
 )
 
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 DONE, BLEW_UP, STEP_LIMIT, STEP_TOO_SMALL = range(4)
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.1, 5.0

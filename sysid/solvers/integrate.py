@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from toolkit._compiler import CUBE, FLOATS, INTEGERS, MATRIX, available_threads, compile_part
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, plain_array
 
+from ..arrays import Array
 from ..systems.system import System
 from .adaptive import (
     ADAPTIVE,
@@ -41,7 +42,7 @@ class FixedBlock(NamedTuple):
     x: NDArray[Any]  # (dim, lane), states
     next_x: NDArray[Any]  # (dim, lane), states after the step
     p: NDArray[Any]  # (n_parameters, lane)
-    clock: NDArray[np.float64]  # (3, lane): time, step, scratch
+    clock: Array  # (3, lane): time, step, scratch
 
 
 def solve_block(advance, initial, n_steps, limit, results, block):
@@ -88,7 +89,6 @@ def solve_block(advance, initial, n_steps, limit, results, block):
                     states[lane, i + 1, d] = x[d, lane]
 
 
-Array = NDArray[np.float64]
 METHODS = ("dopri5", *FIXED)
 LANES_PER_BLOCK = 32  # lanes that step together
 LANES_PER_TASK = 256  # lanes that one thread takes at a time

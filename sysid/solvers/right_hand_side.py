@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numpy.typing import NDArray
 
 from toolkit._compiler import FLOATS, MATRIX, FunctionPointer, WideCompiler
 from toolkit.problem import lane_access, reason
 
+from ..arrays import Array
 from ..systems.system import System, checked_rhs, rhs_error
 from .runge_kutta import rk4_step, rk5_step, slope_of
 
@@ -82,7 +82,7 @@ def advance_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int, method
     return pointer(block, ADVANCE, rhs, dim)
 
 
-def slopes_along(system: System, times: Any, states: Any, parameters: Any) -> NDArray[np.float64]:
+def slopes_along(system: System, times: Any, states: Any, parameters: Any) -> Array:
     """The right-hand side (n, dim) at ``times`` (n,) and ``states`` (n, dim), nan where a state is, of one lane."""
     n, dim, q = len(times), system.dim, system.n_parameters
     slope = np.empty((dim, n))

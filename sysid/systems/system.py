@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
-from numpy.typing import NDArray
 
 from toolkit._compiler import HoldsFunctions, bound, inlined
 from toolkit.errors import check_number, check_row, check_text, is_sequence
 from toolkit.problem import reason, rebind
 
-Array = NDArray[np.float64]
+from ..arrays import Array
+
 Terms = Mapping[str, Mapping[str, float | str | Mapping[str, float]]]
 POINT_SPREAD = 0.1  # of the points at which terms and function are compared
 N_POINTS = 4

@@ -12,9 +12,9 @@ from toolkit._compiler import names_in
 from toolkit.errors import optional
 from toolkit.problem import raises
 
+from ..arrays import Array
 from .system import System, check_equations, checked_rhs
 
-Array = NDArray[np.float64]
 COMPLEX_STEP = 1e-40
 AGREEMENT = 1e-4  # of the derivative by a complex step with central differences, which are right to some 1e-9
 MAX_SIGN_FLIPS = 16  # states whose sign is changed one at a time

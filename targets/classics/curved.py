@@ -6,20 +6,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_number, check_scale
 from toolkit.maths.elementary import exp, fma, select
 from toolkit.maths.philox import MAX_DIM
 from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points
 
+from ..arrays import Array
 from ..truth.energy_levels import BOTH_TAILS, quantiles_from_tails
 from ..truth.quantiles import check_probabilities
 from ..truth.rejection import accepted, check_draws, generator
 from ..truth.ridges import RidgeTruth
 from ..truth.window import WindowTruth, plane_truth
-
-Array = NDArray[np.float64]
 
 WINDOW_SDS = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
 MAX_ENERGY = 700.0  # nats above which a normal law has nothing in float64

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_number, check_room
 from toolkit.maths.elementary import fma
@@ -11,8 +10,6 @@ from toolkit.maths.philox import MAX_DIM
 from toolkit.problem import Target
 
 from ..truth.gaussian import GaussianTruth
-
-Array = NDArray[np.float64]
 
 
 def correlated_gaussian_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_number, check_scale, check_text
 from toolkit.maths.elementary import exp_share, fma, log, select
 from toolkit.problem import Modes, Spread, Target, check_finite_points
 
+from ..arrays import Array
 from ..mixtures.gaussian import square_distances
 from ..mixtures.truth import MAX_COMPONENTS_BY_QUADRATURE, check_components
 from ..truth.energy_law import energy_law
@@ -22,8 +22,6 @@ from ..truth.panels import energies_of
 from ..truth.quantiles import checked_edges
 from ..truth.rejection import check_draws, generator
 from ..truth.strips import strip_masses
-
-Array = NDArray[np.float64]
 
 MIN_DEGREES, MAX_DEGREES = 0.1, 1e6  # radii leave float64 below; the law is normal above, and its peak loses digits
 

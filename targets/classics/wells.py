@@ -4,17 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_number, check_scale
 from toolkit.maths.elementary import exp, fma, select, sincos_turns
 from toolkit.maths.philox import MAX_DIM
 from toolkit.problem import Spread, Target
 
+from ..arrays import Array
 from ..truth.products import ProductTruth
 from ..truth.window import line_truth, plane_truth
-
-Array = NDArray[np.float64]
 
 WINDOW_DEPTH = 50.0  # nats above the lowest energy at which a window ends
 START_DISTANCE = 0.1  # how far beyond the wells chains start

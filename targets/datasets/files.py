@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ..arrays import Array, Integers
 
 
 class Layout(NamedTuple):
@@ -76,7 +75,7 @@ def read_lines(path: Any, expected: str) -> Iterator[tuple[str, str]]:
         yield f"{file}, line {number}", line
 
 
-def read_numbers(path: Any, layout: Layout) -> tuple[Array, NDArray[np.int64]]:
+def read_numbers(path: Any, layout: Layout) -> tuple[Array, Integers]:
     """Attributes (rows, columns − 1) and labels (rows,), 0 or 1, of a file of numbers between runs of blanks.
 
     Raises as ``read_lines`` does, and ValueError naming file, line and column for a wrong number of columns or rows,
@@ -119,7 +118,7 @@ def check_rows(path: Any, found: int, rows: int, expected: str) -> None:
         raise ValueError(f"{Path(path)}: {found} rows; expected {expected}")
 
 
-def read_mushroom(path: Any) -> tuple[list[str], NDArray[np.int64]]:
+def read_mushroom(path: Any) -> tuple[list[str], Integers]:
     """The 22 codes of every row, as one string, and labels, 1 for poisonous, of agaricus-lepiota.data.
 
     Raises as ``read_numbers`` does, and ValueError naming file, line and column for an unknown code.

@@ -4,12 +4,11 @@ They are no copies: only shape, number of levels and class counts agree with the
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
 from .files import MUSHROOM_CODES, MUSHROOM_ROWS
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
+Labels = Integers
 
 SEED = 2026
 

@@ -4,14 +4,13 @@ import os
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import optional
 
+from ..arrays import Array, Integers
 from . import synthetic
 from .files import AUSTRALIAN, GERMAN, HEART, MUSHROOM_CODES, Layout, read_mushroom, read_numbers
 
-Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 
 
@@ -24,7 +23,7 @@ class DataSet(NamedTuple):
 
     name: str
     features: Array
-    labels: NDArray[np.int64]
+    labels: Integers
     names: tuple[str, ...]
     source: str
     is_stand_in: bool

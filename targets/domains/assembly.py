@@ -4,14 +4,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_number, plain_array
 from toolkit.maths.philox import MAX_DIM
 
+from ..arrays import Array
 from .convex import Convex, Draw
-
-Array = NDArray[np.float64]
 
 
 class Walls(NamedTuple):

@@ -6,12 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count
 from toolkit.maths.seeds import EXACT_DRAWS, derived_seed
 from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
 
+from ..arrays import Array, Integers
 from ..shapes import Shape
 from ..truth.cells import cell_integrals
 from ..truth.quantiles import nearest_index, one_hot
@@ -19,8 +19,6 @@ from ..truth.rejection import accepted
 from ..truth.window import WindowTruth, line_truth, plane_truth
 from .convex import Convex
 from .sampled_truth import SampledTruth
-
-Array = NDArray[np.float64]
 
 CIRCLE_VERTICES = 8192  # of a circle; the polygon's area is smaller by a share of 1e-7
 
@@ -157,7 +155,7 @@ class ConstrainedTruth:
         """Exact draws."""
         return inner_draws(self.target, self.region, n, seed)
 
-    def _label(self, points: Array) -> NDArray[np.int64]:
+    def _label(self, points: Array) -> Integers:
         """The nearest centre to each point; −1 outside."""
         return np.where(self.region.contains(points), nearest_index(self._centres, points), -1)
 

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.boundaries.convex import convex_domain
 from toolkit.errors import check_array
 from toolkit.problem import Domain, check_points, is_inside
 
+from ..arrays import Array, Bools
 from ..truth.rejection import accepted, check_draws, generator
 from .interiors import inner_point, outer_bounds, project_to_part, project_to_polytope
 
-Array = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Array]
 
 HULL_DIM = 6  # up to which a polytope's volume is that of the hull of its vertices
@@ -79,7 +78,7 @@ class Convex:
             ends = outer_bounds(self.walls, ends, self.centres, self.radii, self.interior)
         return ends[0], ends[1]
 
-    def contains(self, points: Any) -> NDArray[np.bool_]:
+    def contains(self, points: Any) -> Bools:
         """Whether each of ``points`` (n, dim) is finite and inside or on the boundary; shape (n,)."""
         return is_inside(self.domain, check_points(points, self.dim))
 

@@ -8,16 +8,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_scale
 from toolkit.maths.philox import MAX_DIM
 
 from .. import shapes
+from ..arrays import Array
 from .assembly import Walls, check_end, check_ends, convex_region, exponential
 from .convex import Convex
-
-Array = NDArray[np.float64]
 
 
 def box(lower: Any, upper: Any) -> Convex:

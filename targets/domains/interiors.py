@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 MIN_DEPTH = 1e-7  # distance from all walls, in units of the region's size, below which there is no interior
 MIN_RELATIVE_SIZE = 1e-9  # of a region, as a share of its distance from 0 or from its walls

@@ -6,16 +6,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.maths.seeds import TRUTH, derived_seed
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
+from ..arrays import Array
 from ..shapes.planar import Shape
 from ..truth.quantiles import check_probabilities, checked_edges, nearest_index, one_hot
 from .convex import Convex
-
-Array = NDArray[np.float64]
 
 MAX_NUMBERS = 1 << 23  # coordinates of the target's draws, all together
 MAX_TRIALS = 400_000  # draws of the target

@@ -6,15 +6,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.maths.elementary import fma, select, sincos_turns
 from toolkit.problem import Spread, Target
 
+from ..arrays import Array
 from ..truth.rejection import accepted, generator
 from ..truth.window import plane_truth
-
-Array = NDArray[np.float64]
 
 
 def cosine25_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:

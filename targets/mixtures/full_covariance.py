@@ -4,12 +4,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import kernel
 from toolkit.maths.elementary import exp_share, fma, log, select
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 
 def correlated_mixture_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:

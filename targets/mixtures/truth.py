@@ -6,19 +6,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array
 from toolkit.problem import Modes, Spread, Target, check_finite_points, check_points
 
+from ..arrays import Array
 from ..truth.energy_law import energy_law
 from ..truth.energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from ..truth.gaussian import HalfChi2, gaussian_cells
 from ..truth.panels import energies_of
 from ..truth.quantiles import checked_edges
 from ..truth.rejection import check_draws, generator
-
-Array = NDArray[np.float64]
 
 MAX_COMPONENTS_BY_QUADRATURE = 64  # components
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import kernel
 from toolkit.errors import check_scale, check_text
@@ -24,8 +23,6 @@ from .minibatch import (
     use_normal_prior,
 )
 from .quadratic import quadratic_numbers, use_quadratic
-
-Array = NDArray[np.float64]
 
 # After the numbers that all families share: 1/noise², then those of ``use_quadratic``, which are U at the posterior's
 # mean, that mean (p) and precision (p, p); then the features (data, p) and the response (data).

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import inlined, kernel
 from toolkit.errors import check_scale, check_text
@@ -23,8 +22,6 @@ from .minibatch import (
     shared_numbers,
     use_normal_prior,
 )
-
-Array = NDArray[np.float64]
 
 # After the numbers that all families share come the features times the labels' signs (data, dim), row by row.
 TILE = 4  # data handled together, so that a row of the gradient is read and written once for four

@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit import sample, samplers, schedules
 from toolkit.errors import package_root
 from toolkit.maths.seeds import TRUTH, derived_seed
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
+from ..arrays import Array
 from ..truth.quantiles import check_probabilities, checked_edges
 from ..truth.rejection import accepted, check_draws, generator
-
-Array = NDArray[np.float64]
 
 STORE = package_root(__name__) / "posteriors" / "logistic_references.npz"
 CHAINS, BURN_IN, STEPS = 64, 300, 8000

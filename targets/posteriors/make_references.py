@@ -1,13 +1,11 @@
 """Make the references of the default data sets: ``python -m targets.posteriors.make_references``, three minutes."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import datasets
+from ..arrays import Array
 from .logistic import logistic_regression
 from .logistic_truth import STORE, LogisticTruth, measure_reference, reference_key
-
-Array = NDArray[np.float64]
 
 
 def main() -> None:

@@ -12,20 +12,18 @@ A family of targets gives four kernels, ``evaluator`` makes one of them, and the
 import math
 from typing import Any
 
-import numpy as np
 from numba import uint64
-from numpy.typing import NDArray
 
 from toolkit._compiler import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP, kernel
 from toolkit.errors import check_array, check_count
 from toolkit.maths.elementary import fma
 from toolkit.maths.philox import BATCH, WORD, uniform_pair
 
+from ..arrays import Array
+
 # The parameters of every family begin with: number of data, number drawn for a minibatch (0: all data), steps from one
 # anchor to the next (0: no anchor), 1/σ² of a normal prior, and a constant that is added to the energy.
 N_DATA, N_DRAWN, REFRESH_EVERY, PRIOR_PRECISION, CONSTANT, N_SHARED = range(6)
-
-Array = NDArray[np.float64]
 
 
 def check_table(features: Any, name: str, values: Any) -> tuple[Array, Array]:

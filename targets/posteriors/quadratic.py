@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import kernel
 from toolkit.maths.elementary import fma, select
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 LOWEST, N_NUMBERS = 0, 1  # then the mean (q,) and the precision (q, q)
 

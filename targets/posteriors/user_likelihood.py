@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
-from numpy.typing import NDArray
 
 from toolkit._compiler import WideCompiler, bound, inlined
 from toolkit.errors import check_array, check_count, check_scale, check_text
@@ -25,7 +24,6 @@ from .minibatch import (
     use_normal_prior,
 )
 
-Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
 ROW = types.Array(types.float64, 1, "C")

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_text, optional
 
+from ..arrays import Array
 from .planar import MAX_VERTICES, Shape, polygon_of, ring_area
-
-Array = NDArray[np.float64]
 
 MAX_COORDINATE = 1e100  # coordinate of GeoJSON, whose integers may have any number of digits
 

@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.boundaries.polygon import nearest_points, polygon_domain, signed_distance
 from toolkit.errors import check_array, check_count, check_number, check_text, is_sequence
 from toolkit.problem import Domain, check_points, is_inside
 
+from ..arrays import Array, Bools
 from ..truth.rejection import accepted, generator
-
-Array = NDArray[np.float64]
 
 MIN_RELATIVE_AREA = 1e-14  # area, as a share of its extent's square, below which a ring encloses nothing but rounding
 
@@ -161,7 +159,7 @@ class Shape:
         """Distance of ``points`` (n, 2) to the boundary, positive inside, negative outside; shape (n,)."""
         return signed_distance(self.domain, check_array("points", check_points(points, 2)))
 
-    def contains(self, points: Any) -> NDArray[np.bool_]:
+    def contains(self, points: Any) -> Bools:
         """Whether each of ``points`` (n, 2) is finite and inside or on the boundary; shape (n,)."""
         return is_inside(self.domain, check_points(points, 2))
 

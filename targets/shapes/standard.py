@@ -1,13 +1,11 @@
 """Shapes in the plane: those of the papers, and other usual ones."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_number, check_scale
 
+from ..arrays import Array
 from .planar import MAX_VERTICES, VERTICES, Shape, curve, polygon_of
-
-Array = NDArray[np.float64]
 
 
 def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_vertices: int = VERTICES) -> Shape:

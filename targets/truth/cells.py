@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numpy.typing import NDArray
 
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.errors import check_edges
 from toolkit.problem import Target
 
-Array = NDArray[np.float64]
+from ..arrays import Array, Integers
 
 ORDER, LOWER_ORDER = 10, 6
 TOLERANCE = 1e-6  # largest difference between the two orders, summed over cells, as a share of the whole
@@ -103,7 +102,7 @@ def fine_integrals(
     return results[0], results[1]
 
 
-def cut_rings(rings: Sequence[Array], x_edges: Array, y_edges: Array) -> list[tuple[Array, NDArray[np.int64]]]:
+def cut_rings(rings: Sequence[Array], x_edges: Array, y_edges: Array) -> list[tuple[Array, Integers]]:
     """For each ring, the triangles (n, 6) of its parts in the cells of a grid, and the cell of each (n,)."""
     cut = compile_part(cut_triangles, types.Tuple((MATRIX, INTEGERS))(MATRIX, MATRIX, MATRIX), allocates=True)
     return [cut(np.array(ring, order="C"), x_edges[:, None].copy(), y_edges[:, None].copy()) for ring in rings]

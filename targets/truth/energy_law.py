@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.problem import EnergyAccuracy, Target
 
+from ..arrays import Array
 from .energy_levels import EnergyTable
 from .rejection import generator
-
-Array = NDArray[np.float64]
 
 N_SHIFTS = 8
 LOG2_POINTS, LOG2_ALL_POINTS = 15, 21  # points of one component, and of all

@@ -7,15 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array
 from toolkit.problem import EnergyAccuracy
 
+from ..arrays import Array
 from .cells import axis_edges, halve_panels, tensor_rule
 from .quantiles import check_probabilities
 
-Array = NDArray[np.float64]
 Energies = Callable[[Array], Array]  # (n, dim) → (n,)
 Tails = Callable[..., tuple[float, float]]
 

@@ -6,16 +6,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.problem import EnergyAccuracy, Modes, Spread, check_finite_points
 
+from ..arrays import Array
 from .energy_levels import BOTH_TAILS, WithEnergyLaw
 from .quantiles import checked_edges
 from .rejection import check_draws, generator
 from .strips import strip_masses
-
-Array = NDArray[np.float64]
 
 WINDOW_SDS = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
 

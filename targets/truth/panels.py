@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.problem import Target
 
+from ..arrays import Array, Bools, Integers
 from .cells import halve_panels, inner_corners, tensor_rule
 
-Array = NDArray[np.float64]
-Label = Callable[[Array], NDArray[np.int64]]
+Label = Callable[[Array], Integers]
 
 ORDER, LOWER_ORDER = 8, 5
 TOLERANCE = 1e-8  # difference between the two orders, summed over panels, as a share of the whole
@@ -31,7 +30,7 @@ class Panels(NamedTuple):
     points: Array  # (nodes, dim)
     weights: Array  # (nodes,), the probability that each node stands for
     energies: Array  # (nodes,)
-    labels: NDArray[np.int64]  # (nodes,)
+    labels: Integers  # (nodes,)
     log_normaliser: float
 
 
@@ -40,9 +39,9 @@ class PanelEstimates(NamedTuple):
 
     integrals: Array  # (panels,)
     errors: Array  # (panels,), difference of the two orders
-    mixed: NDArray[np.bool_]  # (panels,), whether the labels of nodes and corners differ
+    mixed: Bools  # (panels,), whether the labels of nodes and corners differ
     energies: Array  # (panels, nodes)
-    labels: NDArray[np.int64]  # (panels, nodes)
+    labels: Integers  # (panels, nodes)
 
 
 def adaptive_panels(
@@ -75,7 +74,7 @@ def adaptive_panels(
     if not np.isfinite(offset):
         raise ValueError(f"the energy of {target.name!r} must be finite somewhere in the window, got {offset}")
     kept: list[tuple[Array, Array, Array, Array]] = []
-    nodes: list[tuple[Array, Array, Array, NDArray[np.int64]]] = []
+    nodes: list[tuple[Array, Array, Array, Integers]] = []
     done_mass, n_done = 0.0, 0
     while len(lows):
         if n_done + len(lows) > MAX_PANELS:
@@ -150,7 +149,7 @@ def misses_peak(
     peak_energies: Array,
     level: float,
     scale: Array,
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Whether all nodes lie 1 nat above a peak that is in the panel, or no farther from it than the panel is long.
 
     level: energy at which a unit of volume has so little mass that it does not matter. scale: of lengths, (dim,).

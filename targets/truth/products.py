@@ -5,16 +5,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
+from ..arrays import Array
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from .quantiles import checked_edges
 from .rejection import check_draws
 from .window import WindowTruth
-
-Array = NDArray[np.float64]
 
 N_ATOMS = 1 << 17  # of equal probability, in place of the law of one coordinate's energy
 N_BINS = 1 << 20  # of the sum's energies

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_room
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 MIN_ACCEPTANCE = 1e-5
 

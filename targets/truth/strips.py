@@ -4,12 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from .cells import split_edges
 from .quantiles import checked_edges
-
-Array = NDArray[np.float64]
 
 ORDER = 12
 N_PANELS, MAX_PANELS = 128, 1 << 17  # across the window of x to begin with, and at most

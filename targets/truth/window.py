@@ -6,18 +6,17 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_numbers
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
+from ..arrays import Array, Integers
 from .cells import axis_edges, closed_lattice, with_midpoints
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from .panels import BATCH, Label, Panels, adaptive_panels, energies_of
 from .quantiles import checked_edges, nearest_index, one_hot
 from .rejection import accepted, check_draws, generator
 
-Array = NDArray[np.float64]
 Draw = Callable[[int, int], Array]
 
 PANELS_ACROSS = {1: 1024, 2: 64}  # at first; a mode that is not at a centre must be 1/500 of the window wide
@@ -102,7 +101,7 @@ class WindowTruth(WithEnergyLaw):
         ]
         return adaptive_panels(self.target, axes, label, largest=largest, peaks=self.centres)
 
-    def _labels(self, points: Array) -> NDArray[np.int64]:
+    def _labels(self, points: Array) -> Integers:
         """The mode of each of ``points``: by ``label``, or of the nearest centre."""
         if self.label is not None:
             labels = np.asarray(self.label(points), np.int64)
@@ -113,7 +112,7 @@ class WindowTruth(WithEnergyLaw):
             return labels
         return nearest_index(self.centres, points)
 
-    def _outside(self, points: Array) -> NDArray[np.int64]:
+    def _outside(self, points: Array) -> Integers:
         """−1 for points outside, else 0: labels for cells, which need no modes."""
         return np.minimum(self._labels(points), 0) if self.label is not None else np.zeros(len(points), np.int64)
 

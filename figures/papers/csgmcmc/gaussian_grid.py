@@ -9,9 +9,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Data, Study, density, kl_curve
+from figures.arrays import Array, Integers
 from figures.plots import style
 from figures.plots.kl_curves import interval
 from figures.scripts.statistics import mean_and_error
@@ -20,8 +20,6 @@ from toolkit import samplers, schedules
 from toolkit.diagnostics import cell_counts, expected_kl, kl_path
 from toolkit.samplers import Sampler
 from toolkit.schedules import Schedule
-
-Array = NDArray[np.float64]
 
 EVALUATIONS = 50_000  # of the gradient, per chain
 CYCLES = 30
@@ -72,7 +70,7 @@ def starts(study: Study, n_chains: int) -> Array:
     return np.random.default_rng([study.seed, 25]).uniform(-HALF_WIDTH, HALF_WIDTH, (n_chains, 2))
 
 
-def mode_counts(draws: Array) -> NDArray[np.int64]:
+def mode_counts(draws: Array) -> Integers:
     """Draws (chain, draw, 2) within RADIUS of each centre, (chain, 25), as ``mode_coverage`` counts them.
 
     The centres are the even integers from −4 to 4 in each coordinate, so that the nearest is found by rounding.

@@ -23,18 +23,16 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from figures import Claim, Data, Study, run_script
+from figures.arrays import Array, Integers
 from figures.plots import style
 from figures.scripts.statistics import means_and_errors
 from targets import datasets, posteriors
 from toolkit import samplers, schedules
 from toolkit.diagnostics import ess_by_cutoff
 from toolkit.samplers import Sampler
-
-Array = NDArray[np.float64]
 
 SEED = 5
 DIFFERS = (
@@ -152,7 +150,7 @@ def table(data: Data) -> list[dict[str, Any]]:
     ]
 
 
-def in_order(printed: NDArray[np.int64], mean: Array, error: Array) -> tuple[int, int, float]:
+def in_order(printed: Integers, mean: Array, error: Array) -> tuple[int, int, float]:
     """Pairs of samplers that differ in print, those of them in the same order here, and the standard error of these."""
     apart = [(i, j) for i, j in PAIRS if printed[i] != printed[j]]
     gaps = [np.sign(printed[i] - printed[j]) * (mean[i] - mean[j]) / np.hypot(error[i], error[j]) for i, j in apart]

@@ -17,9 +17,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
-from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, kl_curve, run_script
+from figures.arrays import Array, Integers
 from figures.plots import style
 from figures.scripts.flat_target import FLAT
 from figures.scripts.statistics import means_and_errors
@@ -84,13 +84,13 @@ def measure_modes(study: Study, radius: float, checkpoints: Any, n_chains: int) 
     return kl, worth, np.array([expected_kl(masses, int(n)) for n in checkpoints])
 
 
-def draws_to_level(checkpoints: NDArray[np.int64], kl: NDArray[np.float64]) -> NDArray[np.float64]:
+def draws_to_level(checkpoints: Integers, kl: Array) -> Array:
     """Number of draws at which each path (path, checkpoint) comes to LEVEL."""
     lowest = np.minimum.accumulate(kl, axis=1)
     return np.exp([np.interp(-np.log(LEVEL), -np.log(path), np.log(checkpoints)) for path in lowest])
 
 
-def measure_flat(study: Study, radius: float) -> NDArray[np.float64]:
+def measure_flat(study: Study, radius: float) -> Array:
     """Decay rates (group of chains,) of the position's autocorrelation."""
     n_draws, n_chains = study.size((2_000, 64), (300, 64))
     shape = octagon(radius)
@@ -102,7 +102,7 @@ def measure_flat(study: Study, radius: float) -> NDArray[np.float64]:
     return relaxation(run.draws.reshape(8, n_chains // 8, n_draws, 2), thin * STEP)
 
 
-def relaxation(draws: NDArray[np.float64], interval: float) -> NDArray[np.float64]:
+def relaxation(draws: Array, interval: float) -> Array:
     """Slope (group,) of the logarithm of the autocovariance about 0, the mean by symmetry, between lags 2 and 8."""
     near, far = ((draws[:, :, :-lag] * draws[:, :, lag:]).mean(axis=(1, 2, 3)) for lag in (2, 8))
     return np.asarray(np.log(near / far) / (6.0 * interval))

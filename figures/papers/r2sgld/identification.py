@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from sysid import Identification, identify, likelihoods, marginal_modes, model_of, systems
@@ -19,6 +18,7 @@ from sysid.systems.system import System
 from toolkit import Run, boundaries, samplers, schedules
 from toolkit.samplers import Sampler
 
+from ...arrays import Array
 from ...plots import style
 from ...scripts.study import Data, Study
 
@@ -35,7 +35,6 @@ from ...scripts.study import Data, Study
 # every other coefficient of its equations at its true value; where it is "all" every coefficient of the library's terms
 # in every equation is free, as in the released scripts.
 
-Array = NDArray[np.float64]
 
 N_STEPS, BURN_IN, N_SEEDS, BATCH = 60_000, 20_000, 10, 4096
 SEED = 3407

@@ -9,16 +9,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets.mixtures.truth import MixtureTruth
 from toolkit import Run, dynamics, samplers, tempering
 from toolkit.problem import Target
 from toolkit.samplers import Sampler
 
+from ...arrays import Array
 from ...scripts.study import Study
-
-Array = NDArray[np.float64]
 
 TACT, NO_THERMOSTATS, NO_TEMPERING, EXCHANGE = "TACT-HMC", "no thermostats", "no tempering", "replica exchange"
 LABELS = (TACT, NO_THERMOSTATS, NO_TEMPERING, EXCHANGE)

@@ -17,9 +17,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script
+from figures.arrays import Array
 from figures.papers.tact_hmc.ablations import TACT, Settings, counted_draws, tact_sampler, truth_of
 from figures.plots import style
 from figures.scripts.statistics import mean_and_error
@@ -51,13 +51,13 @@ def time_steps(settings: Settings) -> tuple[float, float]:
     return settings.step_size**0.5, (settings.coupling_share * settings.step_size) ** 0.5
 
 
-def laws(settings: Settings) -> NDArray[np.float64]:
+def laws(settings: Settings) -> Array:
     """Mean and standard deviation of s_θ and s_ξ by theorem 1, (2, 2)."""
     both = thermostat_law(tact_sampler(settings), 1), coupling_thermostat_law(tact_sampler(settings))
     return np.array([(mean / dt, sd / dt) for (mean, sd), dt in zip(both, time_steps(settings), strict=True)])
 
 
-def thermostats(study: Study, settings: Settings, slower: int) -> tuple[Run, NDArray[np.float64]]:
+def thermostats(study: Study, settings: Settings, slower: int) -> tuple[Run, Array]:
     """A traced run, ``slower`` times as long, and its thermostats s of θ and ξ, (2, chain, time)."""
     run = study.sample(
         f"{TACT}, traced, η = {settings.step_size}", mixtures.three_on_a_line(), tact_sampler(settings),
@@ -126,7 +126,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def draw_path(path: NDArray[np.float64], panel: Any, histogram_axes: Any) -> None:
+def draw_path(path: Array, panel: Any, histogram_axes: Any) -> None:
     """The draws one after the other, and their histogram beside the truth."""
     panel.plot(path, ".", color=style.MEDIUM, markersize=2)
     panel.set(

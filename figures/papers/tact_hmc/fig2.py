@@ -16,9 +16,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, density, run_script
+from figures.arrays import Array
 from figures.papers.tact_hmc.ablations import (
     LABELS,
     Settings,
@@ -63,7 +63,7 @@ def measure(study: Study) -> dict[str, Any]:
     return data
 
 
-def summary(errors: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float, float]:
+def summary(errors: Array, weights: Array) -> tuple[float, float, float]:
     """Σ |weight − true|; mean of the variances over the true ones, over the modes that were found, and its error."""
     distance = float((weights * np.abs(errors[0, :, 0] - 1.0)).sum())
     found = errors[1][np.isfinite(errors[1, :, 0])]

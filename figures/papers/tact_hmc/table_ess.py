@@ -20,9 +20,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script
+from figures.arrays import Array
 from figures.papers.tact_hmc.ablations import (
     EXCHANGE,
     TACT,
@@ -79,7 +79,7 @@ def baselines() -> dict[str, Sampler]:
     }
 
 
-def ess_of_groups(draws: NDArray[np.float64], piece: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ess_of_groups(draws: Array, piece: int) -> tuple[Array, Array]:
     """ESS per 10⁵ draws of each group of chains: across its chains, and of pieces about their own mean; (group,)."""
     groups = np.split(draws, GROUPS)
     pieces_of_groups = [group[:, : group.shape[1] // piece * piece].reshape(-1, piece, 1) for group in groups]
@@ -119,7 +119,7 @@ def measure(study: Study) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> tuple[float, float]:
+def ratio(numerator: Array, denominator: Array) -> tuple[float, float]:
     """Ratio of the means of two sets of groups, with its standard error to first order."""
     return ratio_and_error(mean_and_error(numerator), mean_and_error(denominator))
 
