@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, kl_curve, run_script
+from figures.arrays import Array
 from figures.papers.icsgld.rugged_box import (
     BOXED,
     BURN_IN,
@@ -29,7 +30,6 @@ from figures.papers.icsgld.rugged_box import (
     FREE,
     PER_DRAW,
     WIDE_CELLS,
-    Array,
     box_masses,
     methods,
     run_method,
