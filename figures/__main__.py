@@ -60,7 +60,7 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> list[str]:
 
 
 def produce_one(name: str, options: argparse.Namespace) -> Product:
-    """Produce one figure, and see that its numbers can be compared."""
+    """Produce one figure, and check that its comparison with the paper runs."""
     product = produce(script(name), out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
                       fresh=options.fresh)  # fmt: skip
     product.script.compare(product.measured.data)
@@ -68,7 +68,7 @@ def produce_one(name: str, options: argparse.Namespace) -> Product:
 
 
 def summary_line(product: Product, seconds: float) -> str:
-    """What came of a script, in a line."""
+    """The result of a script, in a line."""
     action = "read back and drawn" if product.reused else "measured and drawn"
     kinds = ",".join(path.suffix[1:] for path in product.paths)
     return f"{product.script.name}: {action} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
@@ -104,7 +104,7 @@ def gpu_refusal() -> str | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; the exit status."""
+    """Run a command line; returns the exit status."""
     cli = parser()
     options = cli.parse_args(arguments)
     if options.command is None:

@@ -118,7 +118,7 @@ def box_or_half_spaces(normals: Array, offsets: Array) -> Convex:
 
 
 def to_logarithms(wall: Linear, names: tuple[str, ...], log: Bools) -> list[Linear]:
-    """The wall in v: as it is, or of the logarithm; none where it always holds."""
+    """The wall in v: unchanged, or as a bound of the logarithm; none where it always holds."""
     used = np.flatnonzero(wall.normal)
     if not log[used].any():
         return [wall]
@@ -140,7 +140,7 @@ def to_logarithms(wall: Linear, names: tuple[str, ...], log: Bools) -> list[Line
 
 
 def parse_inequalities(text: str, names: tuple[str, ...]) -> list[Linear]:
-    """The walls of "a < b", "a < b < c" and so on; < and <= are alike. Raises ValueError otherwise."""
+    """The walls of "a < b", "a < b < c" and so on; < and <= mean the same. Raises ValueError otherwise."""
     longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     prefix = "parameter_"
     while prefix in unicodedata.normalize("NFKC", text):  # as Python reads names; none of the user's may stand for one

@@ -68,10 +68,10 @@ class Ensemble:
         return np.asarray(np.quantile(done, p, axis=0))
 
     def valid_time(self, truth: Any, *, threshold: float = 0.4, lyapunov: float | None = None) -> Array:
-        """Time (draws,) until each trajectory is off the ``truth`` by ``threshold``, in Lyapunov times 1/λ.
+        """Time (draws,) until each trajectory's error is above ``threshold``, in Lyapunov times 1/λ.
 
-        truth: a ``Series`` at the same times, or states (n, dim). Off is |x − truth| over the root mean square of
-        |truth| over all times, which are counted from the first; the span of the times where it never is. lyapunov: λ;
+        truth: a ``Series`` at the same times, or states (n, dim). The error is |x − truth| over the root mean
+        square of |truth| at all times. Times count from the first; their span where the error stays below. lyapunov: λ;
         None: that of the system. Source: Pathak et al. (2018), Phys. Rev. Lett. 120, 024102.
         Raises ValueError for another shape, other times, or without a λ > 0.
         """
@@ -272,7 +272,7 @@ def largest_lyapunov(
 
 
 class Histograms(NamedTuple):
-    """How often each state is where. edges: (dim, bins + 1). shares: (dim, bins + 2), outermost what is beyond."""
+    """Histograms of each state. edges: (dim, bins + 1). shares: (dim, bins + 2), the outermost beyond the edges."""
 
     edges: Array
     shares: Array

@@ -1,4 +1,4 @@
-"""A problem of identification: what ``sample`` draws from, and the way back from its draws to named parameters."""
+"""``identify``, and the ``Identification`` it makes: a problem for ``sample``, and named parameters of its draws."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -155,7 +155,7 @@ class Identification(Problem):
             )
 
     def positions(self, parameters: Any) -> Array:
-        """Positions (…, q) of parameters (…, q). Raises ValueError for another last axis, or log of what is not > 0."""
+        """Positions (…, q) of parameters (…, q). Raises ValueError for another last axis, or a log of a number ≤ 0."""
         theta = check_array("parameters", parameters)
         if theta.ndim == 0 or theta.shape[-1] != self.dim:
             raise ValueError(f"parameters must have shape (…, {self.dim}), got {theta.shape}")

@@ -23,5 +23,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What tab completion shows: what is public."""
+    """The public names, for tab completion."""
     return sorted(__all__)

@@ -21,7 +21,7 @@ ABOUT = (
 
 
 class Entry(NamedTuple):
-    """A figure that has been produced. current: by the sources as they are. small: in its quick version."""
+    """A figure that has been produced. current: by the present sources. small: in its quick version."""
 
     script: Script
     measured: Measured
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What a report says. missing: names of scripts that have not been run. machine: where the report was written."""
+    """The contents of a report. missing: scripts that have not been run. machine: where the report was written."""
 
     entries: list[Entry]
     missing: list[str]
@@ -142,7 +142,7 @@ def comparison(
 
 
 def notes(contents: Contents) -> list[str]:
-    """What a reader must know of the report itself."""
+    """Notes on figures that are stale, small or missing."""
     found = []
     stale = [entry.script.name for entry in contents.entries if not entry.current]
     if stale:

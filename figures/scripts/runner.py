@@ -38,7 +38,7 @@ PATTERNS = ("*.py", "papers/*/*.py", "galleries/*.py")  # of scripts, below HERE
 
 
 class Script(NamedTuple):
-    """A figure's module, with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``; name: as ``name_of`` has it.
+    """A figure's module, with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``; name: by ``name_of``.
 
     Optional: ``compare(data)``, the paper's numbers beside ours, and DIFFERS, one sentence on where we differ and why.
     """
@@ -74,11 +74,11 @@ class Script(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Digest of what its data are made of, but for the study's settings."""
+        """Digest of the source that its data depend on."""
         return digest(self.module.__name__, "measure")
 
     def key(self, study: Study) -> str:
-        """What its data are made of: a digest of sources, and settings."""
+        """The key of its data: a digest of sources, and settings."""
         return f"{self.digest} quick={study.quick} seed={study.seed} backend={study.backend} python={PYTHON}"
 
 
@@ -135,7 +135,7 @@ def produce(
     backend: str = "cpu",
     fresh: bool = False,
 ) -> Product:
-    """Measure ``found``, or read back what is still valid, draw it and write its files.
+    """Measure ``found``, or read its data where they are still valid, then draw it and write its files.
 
     out: a folder, or None as in ``folder_of``. A quick version has no PDF. seed: None for the script's own. fresh:
     measure in any case.

@@ -30,7 +30,7 @@ def digest(module: str, name: str) -> str:
 
 
 def follow(module: str, name: str, parts: dict[str, str]) -> None:
-    """Add the text of ``name`` in ``module``, and of what it names there, to ``parts``."""
+    """Add the text of ``name`` in ``module``, and of all that it refers to, to ``parts``."""
     key = f"{module}.{name}"
     if key in parts:
         return
@@ -62,7 +62,7 @@ def alias_of(node: ast.Import | ast.ImportFrom, name: str) -> ast.alias:
 
 
 def follow_import(module: str, name: str, node: ast.Import | ast.ImportFrom, parts: dict[str, str]) -> None:
-    """Add what the import of ``name`` brings: text of this package, a stamp of the others of this distribution."""
+    """Add what an import of ``name`` refers to: text of this package, or a stamp of another of this distribution."""
     alias = alias_of(node, name)
     if isinstance(node, ast.ImportFrom):
         source = importlib.util.resolve_name("." * node.level + (node.module or ""), package_of(module))

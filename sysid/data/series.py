@@ -1,4 +1,4 @@
-"""Measured or simulated time series: what a system is identified from."""
+"""Measured or simulated time series of a system's states."""
 
 from dataclasses import dataclass, field
 from typing import Any

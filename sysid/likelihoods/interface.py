@@ -6,7 +6,7 @@ from ..arrays import Array
 
 
 class Prepared(NamedTuple):
-    """An energy −log likelihood in nats, as a kernel, and what is known of it.
+    """The energy −log likelihood in nats as a kernel, with its numbers and properties.
 
     names: of the parameters θ (q,). kernel: (theta (q, lane), energy (lane), slope (q, lane), numbers, work (work_rows,
     lane)) writes energy and dU/dθ of every lane. numbers: its data. positive: which θ must be > 0. start: a θ (q,) of

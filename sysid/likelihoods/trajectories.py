@@ -81,7 +81,7 @@ def trajectory(
     gap: float = 1e-2,
     limit: float = 1e6,
 ) -> Trajectory:
-    """The likelihood of data whose states are those of a solution at their times, each with an error of its own.
+    """The likelihood of data that are states of a solution at their times, with independent errors.
 
     errors: "gaussian", y ~ N(x, sd²), or "lognormal", log y ~ N(log x, sd²); y is left out where missing (nan).
     noise: the standard deviations of y or of log y: "free", one parameter a state; "known", those of the data; or

@@ -1,4 +1,4 @@
-"""Solve a system for many parameters and starts at once: fixed steps, or steps that keep an error below a tolerance."""
+"""Solve a system for many parameters and starts at once, by fixed or by adaptive steps."""
 
 import concurrent.futures
 import functools

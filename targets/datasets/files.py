@@ -1,4 +1,4 @@
-"""Files of the UCI data sets in their documented formats; what is off in one is named by file, line and column."""
+"""Files of the UCI data sets in their documented formats; errors name file, line and column."""
 
 import math
 import os
@@ -12,7 +12,7 @@ from ..arrays import Array, Integers
 
 
 class Layout(NamedTuple):
-    """What a file of numbers must look like: the class is its last column."""
+    """The layout of a file of numbers, whose last column is the class."""
 
     title: str
     file: str

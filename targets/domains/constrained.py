@@ -185,7 +185,7 @@ class ConstrainedTruth:
 
     @property
     def modes(self) -> Modes:
-        """The target's mode centres inside, and the probability of what is nearest to each."""
+        """The target's mode centres inside, and the probability of all points nearest to each."""
         return self._panels.modes
 
     def memberships(self, points: Any) -> Array:

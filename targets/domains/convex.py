@@ -173,7 +173,7 @@ class Convex:
         return self._volume_and_error[1]
 
     def _proposals(self) -> tuple[Draw, float]:
-        """Uniform draws from something larger with a known volume, the smallest at hand; and that volume."""
+        """Uniform draws from a region that contains this one, the smallest of known volume; and that volume."""
         lower, upper = self.bounds
         volume = float(np.prod(upper - lower))
         if self.part_of is not None and self.part_of.closed is not None and self.part_of.closed[0] < volume:

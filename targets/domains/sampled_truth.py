@@ -86,7 +86,7 @@ class SampledTruth:
 
     @cached_property
     def modes(self) -> Modes:
-        """The target's mode centres inside, and the probability of what is nearest to each."""
+        """The target's mode centres inside, and the probability of all points nearest to each."""
         return Modes(self._centres, self.memberships(self._sample[0]).mean(axis=0))
 
     def memberships(self, points: Any) -> Array:

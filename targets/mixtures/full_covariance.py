@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians with covariances of their own: the block function and its numbers."""
+"""Mixtures of Gaussians with any covariances: the block function and its numbers."""
 
 import math
 from typing import Any

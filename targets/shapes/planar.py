@@ -49,7 +49,7 @@ def check_ring(label: str, given: Any, *, clockwise: bool) -> Array:
 
 
 def check_area(label: str, ring: Array) -> None:
-    """Raise ValueError where what a ring encloses is rounding; one that crosses itself has more to mend."""
+    """Raise ValueError where a ring's area is rounding; called after the check of crossings."""
     area, extent = ring_area(ring), float(np.ptp(ring, axis=0).max())
     if abs(area) <= MIN_RELATIVE_AREA * extent * extent:
         raise ValueError(f"{label} must enclose an area, got {area} of vertices {extent} apart")

@@ -1,4 +1,4 @@
-"""SymPy expressions rewritten to what the kernels have: sums, products, integer powers and calls by name."""
+"""SymPy expressions lowered to sums, products, integer powers and calls of the kernels' functions."""
 
 import functools
 import math
@@ -94,7 +94,7 @@ class Lowering:
         return self.known[e]
 
     def hoist(self, e: Any) -> Any:
-        """A number as it is or to full precision; anything else of parameters as a symbol set before the loop."""
+        """A number to full precision; an expression of parameters as a symbol that is set before the loop."""
         import sympy
 
         if e.is_Symbol or (e.is_Rational and math.isfinite(self.number(e))):

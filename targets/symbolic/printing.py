@@ -133,7 +133,7 @@ class Writer:
         return self.power(self.base(e.base), int(e.exp))
 
     def base(self, e: Any) -> str:
-        """A name for what is multiplied by itself."""
+        """A name for the base of a power."""
         text = self.text(e)
         if (text, 1) not in self.powers:
             self.powers[text, 1] = text if text.isidentifier() else self.name(text)

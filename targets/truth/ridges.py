@@ -96,7 +96,7 @@ class RidgeTruth:
 
     @cached_property
     def modes(self) -> Modes:
-        """Modes, told apart by x₁ alone."""
+        """Modes, which are intervals of x₁ between the borders."""
         x, share, _ = self.nodes
         which = np.searchsorted(np.array(self.borders), x)
         return Modes(self.centres, np.bincount(which, share, len(self.centres)).astype(np.float64))

@@ -88,7 +88,7 @@ def draw(data: Data) -> Figure:
 
 
 def draw_energies(axes: Axes, data: Data) -> None:
-    """U, and what is left of it for every ζ."""
+    """U, and the flattened energy for every ζ."""
     x = np.linspace(-10.5, 8.5, 600)
     energy = PROBLEM.evaluate(x[:, None])[0]
     axes.plot(x, energy, color=style.DARK, label="$U$")

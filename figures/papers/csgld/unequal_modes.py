@@ -1,4 +1,4 @@
-"""The two modes of CSGLD (2020), figures 1 and 2: 0.4 N(−6, 1) + 0.6 N(4, 1), its partition, and what is counted there.
+"""The target of CSGLD (2020), figures 1 and 2: 0.4 N(−6, 1) + 0.6 N(4, 1), its partition, and statistics of its draws.
 
 The poster prints no numbers; target and Δu = 1 are those of ICSGLD (2022), D.5, which refers to the same experiment.
 """

@@ -1,4 +1,4 @@
-"""The identification figures: what is measured of the methods, panels of posteriors and simulations, and the table."""
+"""The identification figures' runs, panels of posteriors and simulations, and tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
