@@ -1,4 +1,8 @@
-"""The plotting layer, and one script per figure and table of the papers: `python -m figures list | run | report`."""
+"""Plots of runs, and one script per figure and table of the papers: `python -m figures list | run | report`.
+
+``density`` … ``trajectory`` draw a run or arrays into axes; a script measures with a ``Study``, draws, and compares the
+paper's numbers with ``Claim``; ``produce`` runs a script and writes its files.
+"""
 
 from .plots import style as style
 from .plots.densities import density
@@ -38,5 +42,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What tab completion shows: what is public."""
+    """The public names, for tab completion."""
     return sorted(__all__)

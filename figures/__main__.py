@@ -25,8 +25,8 @@ EXPECTED = 20.0  # seconds of a script that has not been run here
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    whole = argparse.ArgumentParser(prog="python -m figures", description=__doc__.partition("\n")[0])
-    commands = whole.add_subparsers(dest="command")
+    cli = argparse.ArgumentParser(prog="python -m figures", description=__doc__.partition("\n")[0])
+    commands = cli.add_subparsers(dest="command")
     commands.add_parser("list", help="every script and what it shows")
     run = commands.add_parser("run", help="produce figures, all where no name is given, without a report")
     run.add_argument("names", nargs="*", metavar="NAME", help="as `list` gives them")
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     for command in (run, commands.add_parser("report", help="one page of all figures that have been produced")):
         command.add_argument("--out", type=Path, help="folder for the files; default figures/out")
         command.add_argument("--quick", action="store_true", default=QUICK, help="small versions, in a folder quick")
-    return whole
+    return cli
 
 
 def run_all(chosen: Sequence[str], options: argparse.Namespace) -> list[str]:
@@ -49,29 +49,29 @@ def run_all(chosen: Sequence[str], options: argparse.Namespace) -> list[str]:
             bar.set_description_str(name)
             started = time.perf_counter()
             try:
-                said = line_of(one(name, options), time.perf_counter() - started)
+                message = summary_line(produce_one(name, options), time.perf_counter() - started)
             except Exception:
                 failed.append(name)
-                said = f"{name} failed\n{traceback.format_exc()}"
-            bar.write(said, file=sys.stdout)
+                message = f"{name} failed\n{traceback.format_exc()}"
+            bar.write(message, file=sys.stdout)
             sys.stdout.flush()
             bar.update(expected[name])
     return failed
 
 
-def one(name: str, options: argparse.Namespace) -> Product:
-    """Produce one figure, and see that its numbers can be compared."""
+def produce_one(name: str, options: argparse.Namespace) -> Product:
+    """Produce one figure, and check that its comparison with the paper runs."""
     product = produce(script(name), out=options.out, quick=options.quick, seed=options.seed, backend=options.backend,
                       fresh=options.fresh)  # fmt: skip
     product.script.compare(product.measured.data)
     return product
 
 
-def line_of(product: Product, seconds: float) -> str:
-    """What came of a script, in a line."""
-    how = "read back and drawn" if product.reused else "measured and drawn"
+def summary_line(product: Product, seconds: float) -> str:
+    """The result of a script, in a line."""
+    action = "read back and drawn" if product.reused else "measured and drawn"
     kinds = ",".join(path.suffix[1:] for path in product.paths)
-    return f"{product.script.name}: {how} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
+    return f"{product.script.name}: {action} in {seconds:.1f} s → {product.paths[0].with_suffix('')}.{{{kinds}}}"
 
 
 def report_on(folder: Path) -> list[str]:
@@ -92,7 +92,7 @@ def seconds_before(name: str, options: argparse.Namespace) -> float:
     return found[1].seconds if found else EXPECTED
 
 
-def why_no_gpu() -> str | None:
+def gpu_refusal() -> str | None:
     """Why no figure can be measured on a GPU; None where they can be."""
     try:
         stream(
@@ -104,11 +104,11 @@ def why_no_gpu() -> str | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; the exit status."""
-    whole = parser()
-    options = whole.parse_args(arguments)
+    """Run a command line; returns the exit status."""
+    cli = parser()
+    options = cli.parse_args(arguments)
     if options.command is None:
-        options = whole.parse_args(["run"])
+        options = cli.parse_args(["run"])
         options.command = "all"
     if options.command == "list":
         width = max(map(len, names()))
@@ -118,9 +118,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command in ("run", "all"):
         unknown = sorted(set(options.names) - set(names()))
         if unknown:
-            whole.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
-        if options.backend == "cuda" and (refusal := why_no_gpu()):
-            whole.error(refusal)
+            cli.error(f"there is no figure {', '.join(unknown)}; `python -m figures list` names those there are")
+        if options.backend == "cuda" and (refusal := gpu_refusal()):
+            cli.error(refusal)
         failed = run_all(options.names or names(), options)
     if options.command in ("report", "all"):
         failed += report_on(folder_of(options.out, options.quick))

@@ -1,4 +1,9 @@
-"""Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample."""
+"""Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample.
+
+``identify`` makes the problem from a ``Series`` (``data``), a ``System``, ``Library`` or ``Model`` (``systems``,
+``libraries``), a likelihood (``likelihoods``) and ``priors``. ``simulate`` solves the system for posterior draws;
+``sparsity`` finds which terms are present; ``compare_pysindy`` runs PySINDy's methods on the same data.
+"""
 
 from . import data, libraries, likelihoods, priors, sparsity, systems
 from .compare import compare_pysindy
@@ -37,5 +42,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What tab completion shows: what is public."""
+    """The public names, for tab completion."""
     return sorted(__all__)

@@ -1,7 +1,7 @@
 """Likelihood, priors and coordinates put together as one block function of the engine.
 
-From a position u to the parameters: v = shift + root u, and θ_k = exp(v_k) for those sampled as logarithms, else v_k.
-The energy is −log of the density of u: that of θ, less Σ v_k over the logarithms, whose Jacobian it is.
+A position u gives the parameters: v = shift + root u, and θ_k = exp(v_k) for those sampled as logarithms, else v_k.
+The energy is −log of the density of u: that of θ, less Σ v_k over the logarithms, which is the log of the Jacobian.
 """
 
 import functools
@@ -11,18 +11,18 @@ from targets.posteriors.quadratic import use_quadratic
 from toolkit._compiler import kernel
 from toolkit.maths.elementary import exp, fma, log, select
 
-from .likelihoods.velocity import use_batch
+from .likelihoods.velocity import batch_energy
 from .priors import add_priors
 
-# The parameters begin with: where the table of priors and where the likelihood's numbers begin, whether positions are
-# scaled; then, each (q,), which parameters are sampled as logarithms, and shift; then root (q, q).
+# The target's parameters: index of the table of priors, index of the likelihood's numbers, whether positions are
+# scaled; then (q,) which parameters are sampled as logarithms, shift (q,) and root (q, q); then table and numbers.
 PRIORS, LIKELIHOOD, SCALED, N_HEADER = range(4)
-LARGEST = 700.0  # of a logarithm: beyond it exp overflows
+MAX_LOGARITHM = 700.0  # exp overflows beyond it
 
 
 @kernel
-def enter(position, parameters, scratch):
-    """θ of every lane from its position, room for dU/dθ, and the likelihood's numbers and room."""
+def unpack_position(position, parameters, scratch):
+    """θ (q, lane) from the position; rows for dU/dθ; the likelihood's numbers and work rows."""
     q, lanes = position.shape
     rows = scratch.shape[0] - 2 * q
     theta = scratch[rows : rows + q]
@@ -45,18 +45,18 @@ def enter(position, parameters, scratch):
         if parameters[N_HEADER + k] != 0.0:
             out = theta[k]
             for lane in range(lanes):
-                out[lane] = exp(select(out[lane] > LARGEST, LARGEST, out[lane]))
+                out[lane] = exp(select(out[lane] > MAX_LOGARITHM, MAX_LOGARITHM, out[lane]))
     return theta, scratch[rows + q :], parameters[int(parameters[LIKELIHOOD]) :], scratch[:rows]
 
 
 @kernel
-def leave(energy, gradient, theta, slope, parameters):
-    """The energy with the priors as that of positions, and its gradient in them, from dU/dθ in ``slope``."""
+def finish_energy(energy, gradient, theta, slope, parameters):
+    """Add the priors, then transform the energy and its gradient ``slope`` in θ to those of positions."""
     q, lanes = theta.shape
     add_priors(theta, energy, slope, parameters[int(parameters[PRIORS]) :])
     for k in range(q):
         if parameters[N_HEADER + k] != 0.0:
-            chain_logarithm(theta[k], energy, slope[k])
+            log_chain_rule(theta[k], energy, slope[k])
     for k in range(q):
         out = gradient[k]
         if parameters[SCALED] == 0.0:
@@ -66,44 +66,44 @@ def leave(energy, gradient, theta, slope, parameters):
             for lane in range(lanes):
                 out[lane] = 0.0
             for j in range(q):
-                factor, pull = parameters[N_HEADER + (2 + j) * q + k], slope[j]
+                factor, theta_slope = parameters[N_HEADER + (2 + j) * q + k], slope[j]
                 if factor != 0.0:
                     for lane in range(lanes):
-                        out[lane] = fma(factor, pull[lane], out[lane])
+                        out[lane] = fma(factor, theta_slope[lane], out[lane])
 
 
 @kernel
-def chain_logarithm(theta, energy, slope):
+def log_chain_rule(theta, energy, slope):
     """From θ to v = log θ: dU/dv = θ dU/dθ − 1, and U less v."""
     for lane in range(theta.size):
         slope[lane] = fma(theta[lane], slope[lane], -1.0)
         energy[lane] -= log(theta[lane])
 
 
-# These two stand at the top of a module: of a function inside another, machine code is not kept on disk.
+# These two are not made by ``block_of``, because the machine code of nested functions is not cached on disk.
 def quadratic_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
     """Energy and gradient where the likelihood is quadratic in θ."""
-    theta, slope, numbers, work = enter(position, parameters, scratch)
+    theta, slope, numbers, work = unpack_position(position, parameters, scratch)
     use_quadratic(theta, energy, slope, numbers, work)
-    leave(energy, gradient, theta, slope, parameters)
+    finish_energy(energy, gradient, theta, slope, parameters)
 
 
 def batch_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
-    """Energy and gradient of minibatches of such a likelihood."""
-    theta, slope, numbers, work = enter(position, parameters, scratch)
-    use_batch(theta, energy, slope, numbers, work)
-    leave(energy, gradient, theta, slope, parameters)
+    """Energy and gradient from minibatches, where the likelihood is quadratic in θ."""
+    theta, slope, numbers, work = unpack_position(position, parameters, scratch)
+    batch_energy(theta, energy, slope, numbers, work)
+    finish_energy(energy, gradient, theta, slope, parameters)
 
 
 @functools.cache
 def block_of(likelihood: Any) -> Any:
-    """The block function with the kernel ``likelihood`` of a ``Prepared``; one and the same for the same kernel."""
-    if likelihood in (use_quadratic, use_batch):
+    """The block function with the kernel ``likelihood`` of a ``Prepared``; the same object for the same kernel."""
+    if likelihood in (use_quadratic, batch_energy):
         return quadratic_block if likelihood is use_quadratic else batch_block
 
     def block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
-        theta, slope, numbers, work = enter(position, parameters, scratch)
+        theta, slope, numbers, work = unpack_position(position, parameters, scratch)
         likelihood(theta, energy, slope, numbers, work)
-        leave(energy, gradient, theta, slope, parameters)
+        finish_energy(energy, gradient, theta, slope, parameters)
 
     return block

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_choice, check_count, is_sequence, optional
 
+from .arrays import Array, Bools
 from .data.series import Series, check_series
 from .libraries import Library, polynomial
 from .likelihoods.weak_form import weak
@@ -18,19 +18,16 @@ from .sparsity import natural_scales, sparse_posterior, sparse_prior
 
 __all__ = ["Comparison", "Row", "compare_pysindy"]
 
-# PySINDy's methods, each with the threshold that serves it best.
-
-Array = NDArray[np.float64]
 Found = tuple[Array, Array | None]  # coefficients (terms, states) and 90 % intervals (2, terms, states)
-RIDGE = 0.05  # PySINDy's own
-DOMAINS = 200  # of the weak form: more than its usual 100, as its examples take
-N_MODELS = 20  # PySINDy's own
-HELD_OUT = 0.2  # of the data, the last, by which a threshold is chosen where the truth is not known
-AS_GOOD = 1.02  # held-out errors this near the least count as it: the largest threshold of them is taken
+RIDGE = 0.05  # PySINDy's default
+DOMAINS = 200  # of the weak form; the default is 100, PySINDy's examples take more
+N_MODELS = 20  # PySINDy's default
+HELD_OUT = 0.2  # the last part of the data, which chooses a threshold where the truth is not known
+TIE_FACTOR = 1.02  # held-out errors up to this factor of the least are ties: the largest threshold is taken
 
 
 class Trial(NamedTuple):
-    """What PySINDy's methods are tried on."""
+    """The data and settings with which PySINDy's methods run."""
 
     data: Series
     library: Library
@@ -61,25 +58,25 @@ def degree_of(library: Library) -> int:
     return max(sum(term.powers or ()) for term in library.terms)
 
 
-def best(trial: Trial, attempt: Callable[[tuple[Array, Array], float], Found]) -> Found:
-    """What an attempt finds with the threshold that is chosen for it."""
+def best_threshold(trial: Trial, attempt: Callable[[tuple[Array, Array], float], Found]) -> Found:
+    """The result of ``attempt`` with the best threshold: by the truth, or else by held-out data."""
     times, values = trial.data.times, trial.data.values
-    whole = (times, values)
+    all_data = (times, values)
     if trial.truth is not None:
-        found = list(attempts(trial, attempt, whole))
+        found = list(attempts(trial, attempt, all_data))
         return found[int(np.argmin([np.linalg.norm(c - trial.truth) for c, _ in found]))]
-    cut = int((1.0 - HELD_OUT) * len(times))
-    tried = [c for c, _ in attempts(trial, attempt, (times[:cut], values[:cut]))]
-    velocities = trial.pysindy.SmoothedFiniteDifference()._differentiate(values, times)[cut:]
+    n_train = int((1.0 - HELD_OUT) * len(times))
+    candidates = [c for c, _ in attempts(trial, attempt, (times[:n_train], values[:n_train]))]
+    velocities = trial.pysindy.SmoothedFiniteDifference()._differentiate(values, times)[n_train:]
     speed = np.sqrt(np.mean(velocities**2, axis=0))
-    terms = trial.library.evaluate(values[cut:])
-    misfits = np.array([np.mean(((terms @ c - velocities) / speed) ** 2) for c in tried])
-    chosen = trial.thresholds[int(np.flatnonzero(misfits <= AS_GOOD * misfits.min())[-1])]
-    return attempt(whole, chosen)
+    terms = trial.library.evaluate(values[n_train:])
+    misfits = np.array([np.mean(((terms @ c - velocities) / speed) ** 2) for c in candidates])
+    chosen = trial.thresholds[int(np.flatnonzero(misfits <= TIE_FACTOR * misfits.min())[-1])]
+    return attempt(all_data, chosen)
 
 
 def attempts(trial: Trial, attempt: Callable[..., Found], data: tuple[Array, Array]) -> Iterator[Found]:
-    """One for each threshold, in rising order."""
+    """The result of every threshold, in rising order."""
     for threshold in sorted(trial.thresholds):
         yield attempt(data, threshold)
 
@@ -91,11 +88,11 @@ def stlsq(trial: Trial) -> Found:
         model = fitted(trial, data, trial.pysindy.STLSQ(threshold=threshold, alpha=RIDGE))
         return np.asarray(model.coefficients(), np.float64).T, None
 
-    return best(trial, attempt)
+    return best_threshold(trial, attempt)
 
 
 def ensemble(trial: Trial) -> Found:
-    """The median of such fits to resampled rows, and their spread."""
+    """The median of STLSQ fits to resampled rows, and their 90 % intervals."""
 
     def attempt(data: tuple[Array, Array], threshold: float) -> Found:
         ps = trial.pysindy
@@ -104,7 +101,7 @@ def ensemble(trial: Trial) -> Found:
         drawn = np.array(optimizer.coef_list).transpose(0, 2, 1)
         return np.median(drawn, axis=0), np.quantile(drawn, [0.05, 0.95], axis=0)
 
-    return best(trial, attempt)
+    return best_threshold(trial, attempt)
 
 
 def weak_form(trial: Trial) -> Found:
@@ -118,7 +115,7 @@ def weak_form(trial: Trial) -> Found:
         model = fitted(trial, data, ps.STLSQ(threshold=threshold, alpha=1e-5), terms)
         return np.asarray(model.coefficients(), np.float64).T, None
 
-    return best(trial, attempt)
+    return best_threshold(trial, attempt)
 
 
 def sbr(trial: Trial) -> Found:
@@ -143,7 +140,7 @@ class Row(NamedTuple):
 
     method: str
     coefficients: Array
-    present: NDArray[np.bool_]
+    present: Bools
     intervals: Array | None
     seconds: float
 
@@ -228,15 +225,15 @@ def compare_pysindy(
         gaps = np.diff(data.times)
         if not data.is_complete or np.ptp(gaps) > 1e-6 * gaps.min():
             raise ValueError("data must be complete and at even times: PySINDy takes no others")
-    rows = [ours(data, library, seed)]
+    rows = [weak_posterior_row(data, library, seed)]
     trial = Trial(
         data, library, truth, tuple(grid.tolist()), samples, seed, optional("pysindy", "compare") if methods else None
     )
-    rows += [timed(f"PySINDy {method}", trial, RUNNERS[method]) for method in methods]
+    rows += [pysindy_row(f"PySINDy {method}", trial, RUNNERS[method]) for method in methods]
     return Comparison(library, tuple(rows), truth)
 
 
-def ours(data: Series, library: Library, seed: int) -> Row:
+def weak_posterior_row(data: Series, library: Library, seed: int) -> Row:
     """The sparse posterior of the weak likelihood."""
     start = time.perf_counter()
     prepared = weak().prepare(data, library)
@@ -248,8 +245,8 @@ def ours(data: Series, library: Library, seed: int) -> Row:
     return Row("weak posterior (ours)", sparse.median.reshape(shape).T, present, np.stack([low, high]), seconds)
 
 
-def timed(name: str, trial: Trial, runner: Callable[[Trial], Found]) -> Row:
-    """A method's row, without its warnings and with NumPy's own random state as it was."""
+def pysindy_row(name: str, trial: Trial, runner: Callable[[Trial], Found]) -> Row:
+    """The row of a PySINDy method; its warnings are silenced, and NumPy's global random state is restored."""
     state = np.random.get_state()
     start = time.perf_counter()
     try:

@@ -1,4 +1,4 @@
-"""What parameters must obey: linear inequalities in words, convex regions, or a function of the user's."""
+"""Constraints of parameters: linear inequalities as text, convex regions, or a user's function."""
 
 import ast
 import itertools
@@ -8,19 +8,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets import domains
 from targets.domains.convex import Convex
 from toolkit.errors import check_number
 
-Array = NDArray[np.float64]
+from .arrays import Array, Bools
 
 
 class Coordinates(NamedTuple):
     """How positions u become parameters: v = shift + root u, θ_k = exp(v_k) where log[k], else v_k."""
 
-    log: NDArray[np.bool_]  # (q,)
+    log: Bools  # (q,)
     shift: Array  # (q,)
     root: Array  # (q, q)
 
@@ -48,9 +47,7 @@ class Linear(NamedTuple):
     offset: float
 
 
-def region_of(
-    constraints: Any, names: tuple[str, ...], coordinates: Coordinates, positive: NDArray[np.bool_]
-) -> Convex | None:
+def region_of(constraints: Any, names: tuple[str, ...], coordinates: Coordinates, positive: Bools) -> Convex | None:
     """The region of positions in which all constraints hold that are no functions; None where there are none.
 
     constraints: "sigma > 1 + beta" and the like, linear in the parameters named; several; or a convex region of the
@@ -61,7 +58,7 @@ def region_of(
     walls = [Linear(-row, 0.0) for row in np.eye(len(names))[positive & ~coordinates.log]]
     for constraint in as_list(constraints):
         if isinstance(constraint, str):
-            walls += read(constraint, names)
+            walls += parse_inequalities(constraint, names)
         elif isinstance(constraint, Convex):
             if constraint.dim != len(names):
                 raise ValueError(
@@ -75,7 +72,7 @@ def region_of(
                 f"constraints must be texts such as 'sigma > 1 + beta', regions or functions, got {constraint!r:.200}"
             )
     check_bounds(walls, names)
-    walls = [moved for wall in walls for moved in in_logarithms(wall, names, coordinates.log)]
+    walls = [moved for wall in walls for moved in to_logarithms(wall, names, coordinates.log)]
     if not walls:
         return None
     normals = np.array([wall.normal for wall in walls])
@@ -95,9 +92,9 @@ def as_list(constraints: Any) -> list[Any]:
 def check_bounds(walls: list[Linear], names: tuple[str, ...]) -> None:
     """Raise ValueError naming a parameter whose own bounds, also that of a prior > 0, leave no interval."""
     for k, name in enumerate(names):
-        own = [wall for wall in walls if np.flatnonzero(wall.normal).tolist() == [k]]
-        lower = max((wall.offset / wall.normal[k] for wall in own if wall.normal[k] < 0.0), default=-np.inf)
-        upper = min((wall.offset / wall.normal[k] for wall in own if wall.normal[k] > 0.0), default=np.inf)
+        single = [wall for wall in walls if np.flatnonzero(wall.normal).tolist() == [k]]
+        lower = max((wall.offset / wall.normal[k] for wall in single if wall.normal[k] < 0.0), default=-np.inf)
+        upper = min((wall.offset / wall.normal[k] for wall in single if wall.normal[k] > 0.0), default=np.inf)
         if not lower < upper:
             raise ValueError(
                 f"constraints must leave {name} an interval with an interior, got {name} > {lower + 0.0:g} and "
@@ -120,8 +117,8 @@ def box_or_half_spaces(normals: Array, offsets: Array) -> Convex:
     return domains.box(lower, upper)
 
 
-def in_logarithms(wall: Linear, names: tuple[str, ...], log: NDArray[np.bool_]) -> list[Linear]:
-    """The wall in v: as it is, or of the logarithm; none where it always holds."""
+def to_logarithms(wall: Linear, names: tuple[str, ...], log: Bools) -> list[Linear]:
+    """The wall in v: unchanged, or as a bound of the logarithm; none where it always holds."""
     used = np.flatnonzero(wall.normal)
     if not log[used].any():
         return [wall]
@@ -133,36 +130,36 @@ def in_logarithms(wall: Linear, names: tuple[str, ...], log: NDArray[np.bool_]) 
         )
     k = int(used[0])
     bound = wall.offset / wall.normal[k]
-    above = bool(wall.normal[k] < 0.0)  # θ ≥ bound
+    is_lower_bound = bool(wall.normal[k] < 0.0)  # θ ≥ bound
     if bound <= 0.0:
-        if above:
+        if is_lower_bound:
             return []
         raise ValueError(f"constraints must leave positive values of {names[k]}, got {names[k]} <= {bound:g}")
-    sign = -1.0 if above else 1.0
+    sign = -1.0 if is_lower_bound else 1.0
     return [Linear(sign * np.eye(len(names))[k], sign * float(np.log(bound)))]
 
 
-def read(text: str, names: tuple[str, ...]) -> list[Linear]:
-    """The walls of "a < b", "a < b < c" and so on; < and <= are alike. Raises ValueError otherwise."""
+def parse_inequalities(text: str, names: tuple[str, ...]) -> list[Linear]:
+    """The walls of "a < b", "a < b < c" and so on; < and <= mean the same. Raises ValueError otherwise."""
     longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     prefix = "parameter_"
     while prefix in unicodedata.normalize("NFKC", text):  # as Python reads names; none of the user's may stand for one
         prefix += "_"
-    places = {f"{prefix}{k}": k for k in range(len(names))}
-    plain = re.sub(  # "dx:xy" is no name to Python
+    index_of = {f"{prefix}{k}": k for k in range(len(names))}
+    renamed = re.sub(  # "dx:xy" is no name to Python
         rf"(?<!\w)(?:{longest_first})(?!\w)", lambda found: f" {prefix}{names.index(found[0])} ", text
     )
-    if "#" in plain:
+    if "#" in renamed:
         raise ValueError(f"constraints must not hold '#', after which nothing would be read, got {text!r}")
     try:
-        tree = ast.parse(plain.strip(), mode="eval").body
+        tree = ast.parse(renamed.strip(), mode="eval").body
     except SyntaxError as error:
         raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}") from error
     if not isinstance(tree, ast.Compare) or not all(
         isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in tree.ops
     ):
         raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}")
-    sides = [linear(node, places, names, text) for node in (tree.left, *tree.comparators)]
+    sides = [linear_form(node, index_of, names, text) for node in (tree.left, *tree.comparators)]
     walls = []
     for (left, right), op in zip(itertools.pairwise(sides), tree.ops, strict=True):
         low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)
@@ -173,22 +170,22 @@ def read(text: str, names: tuple[str, ...]) -> list[Linear]:
     return walls
 
 
-def linear(node: Any, places: dict[str, int], names: tuple[str, ...], text: str) -> Array:
-    """An expression of the identifiers ``places`` (→ 0 … q − 1) as its coefficients (q + 1,), the constant last."""
+def linear_form(node: Any, index_of: dict[str, int], names: tuple[str, ...], text: str) -> Array:
+    """An expression of the identifiers ``index_of`` (→ 0 … q − 1) as its coefficients (q + 1,), the constant last."""
     constant = np.zeros(len(names) + 1)
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         constant[-1] = check_number(f"a number of the constraint {text!r}", node.value)
         return constant
     if isinstance(node, ast.Name):
-        if node.id not in places:
+        if node.id not in index_of:
             raise ValueError(f"constraints must name parameters ({', '.join(names)}), got {node.id!r} in {text!r}")
-        constant[places[node.id]] = 1.0
+        constant[index_of[node.id]] = 1.0
         return constant
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = linear(node.operand, places, names, text)
+        value = linear_form(node.operand, index_of, names, text)
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.BinOp):
-        left, right = linear(node.left, places, names, text), linear(node.right, places, names, text)
+        left, right = linear_form(node.left, index_of, names, text), linear_form(node.right, index_of, names, text)
         if isinstance(node.op, ast.Add | ast.Sub):
             return left + right if isinstance(node.op, ast.Add) else left - right
         if isinstance(node.op, ast.Mult) and not (left[:-1].any() and right[:-1].any()):

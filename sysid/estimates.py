@@ -1,24 +1,22 @@
-"""Numbers of every parameter from draws, as a table."""
+"""Estimates of every parameter from draws: moments, intervals, modes and inclusion probabilities."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_number
 
+from .arrays import Array
 from .priors import Prior
 
-Array = NDArray[np.float64]
-
-GRID = 200  # points at which a density is evaluated for its mode
-CUT = 3.0  # bandwidths beyond the outermost draws
-MOST = 20_000  # draws a density is made of
-LEAST_REST = 1e-12  # of the largest weight: what all others must have together for a density that is not rounding
+N_GRID_POINTS = 200  # points at which a density is evaluated for its mode
+GRID_MARGIN = 3.0  # bandwidths beyond the outermost draws
+MAX_DENSITY_DRAWS = 20_000  # draws from which a density is computed
+MIN_OTHER_WEIGHT = 1e-12  # of the largest weight; if all others have less together, the density is rounding
 
 
 class Estimates(NamedTuple):
-    """What draws say of each parameter, arrays (q,).
+    """Estimates of each parameter, arrays (q,).
 
     lower, upper: ends of the central interval. mode: of the marginal density.
     """
@@ -58,7 +56,7 @@ def estimate(
 
 
 def check_shares(draws: Array, shares: Array | None) -> Array:
-    """How much each draw counts (n,), in all 1: ``shares``, or alike. Raises ValueError for no draws."""
+    """Weights of the draws (n,), with sum 1: ``shares``, or equal ones. Raises ValueError for no draws."""
     if not len(draws):
         raise ValueError("estimates need draws, and the run kept none")
     return np.full(len(draws), 1.0 / len(draws)) if shares is None else shares
@@ -73,7 +71,7 @@ def inclusion_of(draws: Array, shares: Array | None, priors: tuple[Prior, ...]) 
 def marginal_modes(draws: Any, weights: Any = None) -> Array:
     """Where the Gaussian kernel density of each column of ``draws`` (n, q) is largest, on 200 points; shape (q,).
 
-    weights: (n,) ≥ 0, up to a factor; None: all alike. Scott's bandwidth, the grid to 3 bandwidths beyond the draws, of
+    weights: (n,) ≥ 0, up to a factor; None: equal. Scott's bandwidth, the grid to 3 bandwidths beyond the draws, of
     at most 20,000 draws that have weight, evenly taken: as the r2SGLD paper has them. A column that does not vary gives
     its value.
     Raises TypeError or ValueError where shapes do not fit, a number is not finite, or one of several draws has all the
@@ -88,17 +86,17 @@ def marginal_modes(draws: Any, weights: Any = None) -> Array:
         weights = check_array("weights", weights)
         if weights.shape != points.shape[:1] or weights.min() < 0.0 or weights.max() == 0.0:
             raise ValueError(f"weights must be ≥ 0, not all 0, and of shape {points.shape[:1]}, got {weights!r:.200}")
-        heavy = int(np.argmax(weights))
-        if len(points) > 1 and weights.sum() - weights[heavy] <= LEAST_REST * weights[heavy]:
-            raise ValueError(f"weights must not lie on one draw, which has no density, but do on that at [{heavy}]")
+        heaviest = int(np.argmax(weights))
+        if len(points) > 1 and weights.sum() - weights[heaviest] <= MIN_OTHER_WEIGHT * weights[heaviest]:
+            raise ValueError(f"weights must not lie on one draw, which has no density, but do on that at [{heaviest}]")
         points, weights = points[weights > 0.0], weights[weights > 0.0]
-    every = -(-len(points) // MOST)
-    points, share = points[::every], None if weights is None else weights[::every]
+    stride = -(-len(points) // MAX_DENSITY_DRAWS)
+    points, share = points[::stride], None if weights is None else weights[::stride]
     modes = points[0].copy()
     for k, column in enumerate(points.T):
         if np.ptp(column) > 1e-12 * np.abs(column).max():
             density = gaussian_kde(column, weights=share)
-            reach = CUT * float(np.sqrt(density.covariance[0, 0]))
-            grid = np.linspace(column.min() - reach, column.max() + reach, GRID)
+            margin = GRID_MARGIN * float(np.sqrt(density.covariance[0, 0]))
+            grid = np.linspace(column.min() - margin, column.max() + margin, N_GRID_POINTS)
             modes[k] = grid[np.argmax(density(grid))]
     return np.asarray(modes)

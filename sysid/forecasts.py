@@ -4,20 +4,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_real_array
 from toolkit.weighting import shares_of
 
+from .arrays import Array, Integers
 from .data.series import Series
-from .identification import Identification, begin
+from .identification import Identification, start_and_lead_times
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
 from .systems.system import System
 
 __all__ = ["NOT_FINITE", "Ensemble", "Exponent", "Histograms", "histograms", "largest_lyapunov", "simulate"]
 
-Array = NDArray[np.float64]
 NOT_FINITE = len(STATUS_WORDS)
 WORDS = (*STATUS_WORDS, "parameters or start not finite")
 
@@ -35,7 +34,7 @@ class Ensemble:
     system: System
     times: Array
     states: Array
-    status: NDArray[np.int64]
+    status: Integers
     reached: Array
     parameters: Array
     start: Array
@@ -69,10 +68,10 @@ class Ensemble:
         return np.asarray(np.quantile(done, p, axis=0))
 
     def valid_time(self, truth: Any, *, threshold: float = 0.4, lyapunov: float | None = None) -> Array:
-        """Time (draws,) until each trajectory is off the ``truth`` by ``threshold``, in Lyapunov times 1/λ.
+        """Time (draws,) until each trajectory's error is above ``threshold``, in Lyapunov times 1/λ.
 
-        truth: a ``Series`` at the same times, or states (n, dim). Off is |x − truth| over the root mean square of
-        |truth| over all times, which are counted from the first; the span of the times where it never is. lyapunov: λ;
+        truth: a ``Series`` at the same times, or states (n, dim). The error is |x − truth| over the root mean
+        square of |truth| at all times. Times count from the first; their span where the error stays below. lyapunov: λ;
         None: that of the system. Source: Pathak et al. (2018), Phys. Rev. Lett. 120, 024102.
         Raises ValueError for another shape, other times, or without a λ > 0.
         """
@@ -91,9 +90,9 @@ class Ensemble:
         size = np.sqrt(np.nanmean((exact**2).sum(axis=1)))
         if not size > 0.0:
             raise ValueError("truth must not be 0 at all times, which leaves no size to compare with")
-        off = np.sqrt(((self.states - exact) ** 2).sum(axis=2)) / size
-        bad = (off > threshold) | np.isnan(self.states).any(axis=2)
-        first = np.where(bad.any(axis=1), bad.argmax(axis=1), self.times.size - 1)
+        error = np.sqrt(((self.states - exact) ** 2).sum(axis=2)) / size
+        invalid = (error > threshold) | np.isnan(self.states).any(axis=2)
+        first = np.where(invalid.any(axis=1), invalid.argmax(axis=1), self.times.size - 1)
         return np.asarray((self.times[first] - self.times[0]) * rate)
 
 
@@ -130,16 +129,19 @@ def simulate(
     times = check_times(times)
     generator = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
     check_choice("errors", errors, ("gaussian", "lognormal"))
-    system, rows, theta, weights, source = of_draws(draws, problem)
-    given, lead = begin(source, theta, times) if start is None else (check_real_array("start", start), times[:0])
-    if given.shape not in ((system.dim,), (len(rows), system.dim)):
-        raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {given.shape}")
-    starts = np.broadcast_to(given, (len(rows), system.dim))
+    system, rows, theta, weights, source = unpack_draws(draws, problem)
+    if start is None:
+        initial, lead = start_and_lead_times(source, theta, times)
+    else:
+        initial, lead = check_real_array("start", start), times[:0]
+    if initial.shape not in ((system.dim,), (len(rows), system.dim)):
+        raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {initial.shape}")
+    starts = np.broadcast_to(initial, (len(rows), system.dim))
     deviations = deviations_of(noise, len(rows), system.dim)
-    picked = np.arange(len(rows))
+    chosen = np.arange(len(rows))
     if n_draws is not None:
-        picked = pick(generator, weights, len(rows), check_count("n_draws", n_draws, at_least=1, below=2**31))
-    p, x = rows[picked], starts[picked]
+        chosen = choose_draws(generator, weights, len(rows), check_count("n_draws", n_draws, at_least=1, below=2**31))
+    p, x = rows[chosen], starts[chosen]
     is_finite = np.isfinite(p).all(axis=1) & np.isfinite(x).all(axis=1)
     states = np.full((len(p), times.size, system.dim), np.nan)
     status, reached = np.full(len(p), NOT_FINITE), np.full(len(p), np.nan)
@@ -150,13 +152,13 @@ def simulate(
     states[is_finite], status[is_finite], reached[is_finite] = found.states[:, lead.size :], found.status, found.reached
     observed = states
     if noise is not None:
-        error = deviations[picked][:, None, :] * generator.standard_normal(states.shape)
+        error = deviations[chosen][:, None, :] * generator.standard_normal(states.shape)
         observed = states * np.exp(error) if errors == "lognormal" else states + error
     return Ensemble(system, times, states, status, reached, p, x, observed)
 
 
-def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
-    """System, its parameters (n, n_parameters), the draws (n, q), shares (n,) or None of all, and whose they are."""
+def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
+    """System, its parameters (n, n_parameters), draws (n, q), their shares (n,) or None, and the problem or system."""
     weights = None
     if isinstance(draws, Run):
         problem = draws.problem if problem is None else problem
@@ -182,8 +184,8 @@ def of_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | No
     return problem.system, problem.system_parameters_of(theta), theta, weights, problem
 
 
-def pick(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> NDArray[np.int64]:
-    """Which draws are taken: each at most once where all weigh alike and there are enough."""
+def choose_draws(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> Integers:
+    """Indices of the draws taken by weight; without replacement where weights are equal and draws are enough."""
     if weights is None:
         return np.sort(generator.choice(n, n_draws, replace=n_draws > n))
     return np.sort(generator.choice(n, n_draws, p=weights / weights.sum()))
@@ -199,9 +201,7 @@ def deviations_of(noise: Any, n: int, dim: int) -> Array:
     return np.broadcast_to(given, (n, dim))
 
 
-# What a system does in the long run: its largest Lyapunov exponent, and where its states are how often.
-
-TINY = 1e-40  # of a tangent beside its state, as their imaginary part
+COMPLEX_STEP = 1e-40  # of the tangent as an imaginary part of the state
 
 
 class Exponent(NamedTuple):
@@ -248,31 +248,31 @@ def largest_lyapunov(
     states = x * (1.0 + 0.01 * draws.standard_normal((n_paths, system.dim)))
     tangents = draws.standard_normal(states.shape)
     tangents /= np.linalg.norm(tangents, axis=1, keepdims=True)
-    n_burnt, n_kept = int(np.ceil(burn_in / interval)), int(np.ceil(time / interval))
-    grown = np.zeros(n_paths)
-    for k in range(n_burnt + n_kept):
+    n_burn_in, n_kept = int(np.ceil(burn_in / interval)), int(np.ceil(time / interval))
+    log_growth = np.zeros(n_paths)
+    for k in range(n_burn_in + n_kept):
         times = [k * interval, (k + 1) * interval]
-        found = solve(system, times, p[0], states + 1j * TINY * tangents, method=method, step=step)
+        found = solve(system, times, p[0], states + 1j * COMPLEX_STEP * tangents, method=method, step=step)
         if (found.status != DONE).any():
             lost = int(np.flatnonzero(found.status != DONE)[0])
             raise ArithmeticError(
                 f"{system.name} has no exponent: path {lost} {STATUS_WORDS[found.status[lost]]} near t = {times[0]:g}"
             )
-        states, tangents = found.states[:, 1].real, found.states[:, 1].imag / TINY
+        states, tangents = found.states[:, 1].real, found.states[:, 1].imag / COMPLEX_STEP
         growth = np.linalg.norm(tangents, axis=1)
         if not (np.isfinite(growth) & (growth > 0.0)).all():
             raise ArithmeticError(
                 f"{system.name}: tangents grow by {growth.max():g} in interval = {interval:g}: shorten it"
             )
         tangents /= growth[:, None]
-        if k >= n_burnt:
-            grown += np.log(growth)
-    paths = grown / (n_kept * interval)
+        if k >= n_burn_in:
+            log_growth += np.log(growth)
+    paths = log_growth / (n_kept * interval)
     return Exponent(float(paths.mean()), float(paths.std(ddof=1) / np.sqrt(n_paths)), paths)
 
 
 class Histograms(NamedTuple):
-    """How often each state is where. edges: (dim, bins + 1). shares: (dim, bins + 2), outermost what is beyond."""
+    """Histograms of each state. edges: (dim, bins + 1). shares: (dim, bins + 2), the outermost beyond the edges."""
 
     edges: Array
     shares: Array
@@ -312,7 +312,7 @@ def histograms(states: Any, *, edges: Any = None, bins: int = 40) -> Histograms:
             raise ValueError(f"edges must increase and have shape ({points.shape[1]}, bins + 1), got {table.shape}")
     shares = np.empty((len(table), table.shape[1] + 1))
     for d, (row, column) in enumerate(zip(table, points.T, strict=True)):
-        inside = np.searchsorted(row, column, side="right")
-        inside[column == row[-1]] = row.size - 1  # the last bin has its right edge
-        shares[d] = np.bincount(inside, minlength=row.size + 1) / len(points)
+        bin_number = np.searchsorted(row, column, side="right")
+        bin_number[column == row[-1]] = row.size - 1  # the last bin has its right edge
+        shares[d] = np.bincount(bin_number, minlength=row.size + 1) / len(points)
     return Histograms(table, shares)

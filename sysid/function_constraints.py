@@ -1,4 +1,4 @@
-"""Constraints that are a function of the user's, such as stability, as a domain: g(θ) ≥ 0 inside."""
+"""Constraints g(θ) ≥ 0 by a user's function, such as stability, as a domain."""
 
 import cmath
 import math
@@ -8,22 +8,20 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
-from numpy.typing import NDArray
 
 from toolkit._compiler import DOMAIN, bound, compile_part, inlined
 from toolkit.maths.elementary import exp, larger, smaller
 from toolkit.problem import Domain, with_item
 
+from .arrays import Array
 from .constraints import Coordinates
 from .systems.system import analytic
-from .systems.user_systems import differs
+from .systems.user_systems import derivatives_differ
 
-Array = NDArray[np.float64]
-
-TINY = 1e-30  # of a complex step: its square is nothing beside 1
-ROUNDS = 30  # of the search for the nearest point of a curved wall
-LOOKS = 24  # positions at which slopes by complex steps are compared with differences
-CLOSE = 1e-12  # the search ends where the foot moves by less, beside 1
+COMPLEX_STEP = 1e-30  # of a complex step: its square is nothing beside 1
+MAX_PROJECTIONS = 30  # projections onto the tangent of a curved wall
+N_CHECKED = 24  # positions at which derivatives by complex steps are compared with differences
+TOLERANCE = 1e-12  # relative change of the mirror point at which the search ends
 
 
 def implicit_domain(
@@ -45,16 +43,17 @@ def implicit_domain(
         check_compiles(function, q)
         check_analytic(function, names, coordinates)
     normals, offsets = walls
-    real = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
-    real = np.concatenate([real, offsets, normals.ravel()])
+    float_table = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
+    float_table = np.concatenate([float_table, offsets, normals.ravel()])
     label = "constraints of " + ", ".join(getattr(f, "__name__", "a function") for f in functions)
     beyond: Any = None
     for function in functions:
         beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
     look = look_of(beyond)
     compiled = compile_part(look, DOMAIN, allocates=True, packed=True)
-    is_single = len(functions) + len(offsets) == 1  # where walls meet, a foot on one of them is not the nearest point
-    return Domain(label, q, compiled, real, np.zeros(0, np.int32), look if is_single else None)
+    # Near a corner the nearest point of one wall is not that of the domain.
+    is_single = len(functions) + len(offsets) == 1
+    return Domain(label, q, compiled, float_table, np.zeros(0, np.int32), look if is_single else None)
 
 
 def check_compiles(function: Any, q: int) -> None:
@@ -82,30 +81,31 @@ def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinat
     """
     plain, differentiable = njit(error_model="numpy")(function), analytic(function)
     positions = (
-        np.random.default_rng(0).standard_normal((LOOKS, len(names))) * np.repeat([0.3, 1.0, 3.0], LOOKS // 3)[:, None]
+        np.random.default_rng(0).standard_normal((N_CHECKED, len(names)))
+        * np.repeat([0.3, 1.0, 3.0], N_CHECKED // 3)[:, None]
     )
     for theta in coordinates.parameters(positions):
         sizes = np.maximum(np.abs(theta), 1e-3)
         with np.errstate(all="ignore"):
-            here = float(plain(tuple(theta)))
+            value_at = float(plain(tuple(theta)))
             for k, name in enumerate(names):
-                one = np.arange(len(names)) == k
+                unit = np.arange(len(names)) == k
                 near, far = (
-                    (plain(tuple(theta + step * one)) - plain(tuple(theta - step * one))) / (2.0 * step)
+                    (plain(tuple(theta + step * unit)) - plain(tuple(theta - step * unit))) / (2.0 * step)
                     for step in (6e-6 * sizes[k], 1.2e-5 * sizes[k])
                 )
-                exact = complex(differentiable(tuple(theta + 1j * TINY * one))).imag / TINY
-                if differs(exact, near, far, theta, abs(here) / sizes[k]):
-                    called = getattr(function, "__name__", "one")
+                exact = complex(differentiable(tuple(theta + 1j * COMPLEX_STEP * unit))).imag / COMPLEX_STEP
+                if derivatives_differ(exact, near, far, theta, abs(value_at) / sizes[k]):
+                    name_of = getattr(function, "__name__", "one")
                     raise ValueError(
-                        f"constraints must be analytic functions, and the slope of {called} with respect to {name} at "
+                        f"constraints must be analytic functions, and the slope of {name_of} with respect to {name} at "
                         f"{theta.tolist()} is {exact:.6g} by a complex step and {near:.6g} by differences; in place of "
                         "abs(x) give two constraints, one for each sign"
                     )
 
 
 def look_of(beyond: Any) -> Any:
-    """The look of a domain, of how far a lane is beyond its farthest wall."""
+    """The domain's function ``look``: which lanes are outside, and their mirror points, from ``beyond``."""
 
     def look(position, foot, outside, real, whole):
         for lane in range(outside.size):
@@ -142,15 +142,15 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
             v = real[q + k] + 0j
             for j in range(q):
                 v += real[(2 + k) * q + j] * u[j]
-            v += 1j * (TINY * real[(2 + k) * q + along])
+            v += 1j * (COMPLEX_STEP * real[(2 + k) * q + along])
             theta = with_item(theta, k, cmath.exp(v) if real[k] != 0.0 else v)
-        return differentiable(theta).imag / TINY
+        return differentiable(theta).imag / COMPLEX_STEP
 
     @inlined
     def nearest(x, real):
         """The wall's nearest point to positions x, and how far it is."""
         y, distance = x, 0.0
-        for _ in range(ROUNDS):
+        for _ in range(MAX_PROJECTIONS):
             g, steepness, gap = value(y, real), 0.0, 0.0
             n = floats
             for k in range(q):
@@ -158,14 +158,14 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
                 steepness += n[k] * n[k]
             for k in range(q):
                 gap += (y[k] - x[k]) * n[k]
-            reach = (gap - g) / steepness
-            moved = 0.0
+            multiplier = (gap - g) / steepness
+            change = 0.0
             for k in range(q):
-                new = x[k] + reach * n[k]
-                moved = larger(moved, abs(new - y[k]) / (1.0 + abs(new)))
+                new = x[k] + multiplier * n[k]
+                change = larger(change, abs(new - y[k]) / (1.0 + abs(new)))
                 y = with_item(y, k, new)
-            distance = abs(reach) * math.sqrt(steepness)
-            if not moved > CLOSE:
+            distance = abs(multiplier) * math.sqrt(steepness)
+            if not change > TOLERANCE:
                 break
         return y, distance
 
@@ -175,8 +175,8 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
         farthest = 0.0
         if before is not None and before(position, foot, lane, real) != 0.0:
             for k in range(q):
-                apart = position[k, lane] - foot[k, lane]
-                farthest += apart * apart  # a power of a float is CUDA's own function
+                difference = position[k, lane] - foot[k, lane]
+                farthest += difference * difference  # not difference**2, which calls another function on CUDA
             farthest = math.sqrt(farthest)
         for w in range(n_walls):
             excess = -real[table + w]

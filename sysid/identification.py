@@ -1,4 +1,4 @@
-"""A problem of identification: what ``sample`` draws from, and the way back from its draws to named parameters."""
+"""``identify``, and the ``Identification`` it makes: a problem for ``sample``, and named parameters of its draws."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets import constrained
 from targets.domains.convex import Convex
@@ -26,21 +25,20 @@ from toolkit.problem import Problem, Spread, Target
 from toolkit.weighting import shares_of
 
 from . import likelihoods
+from .arrays import Array, Bools
 from .block_function import N_HEADER, SCALED, block_of, quadratic_block
 from .constraints import Coordinates, as_list, region_of
 from .estimates import Estimates, estimate, inclusion_of
 from .function_constraints import implicit_domain
 from .laplace import laplace
 from .likelihoods.interface import Prepared
-from .likelihoods.trajectories import TIME_LIMIT, SearchProgress, Trajectory
+from .likelihoods.start_search import TIME_LIMIT, SearchProgress
+from .likelihoods.trajectories import Trajectory
 from .model import Model, as_model
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .systems.system import System, check_names
 
-# Where and when the trajectories of a problem of identification begin, as its parameters and data have it.
-
-Array = NDArray[np.float64]
-NEAR = 1e-9  # of the span of the data: times closer than that are one
+TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than this are equal
 
 
 class Initial(NamedTuple):
@@ -50,7 +48,7 @@ class Initial(NamedTuple):
     states: Array
 
 
-def initial_of(problem: "Identification", parameters: Any) -> Initial:
+def initial_states(problem: "Identification", parameters: Any) -> Initial:
     """Initial states of parameters (n, q): those sampled, else as fixed, both at the data's first time.
 
     Of likelihoods without initial states: the first row of the data, or of the first of several series, in which no
@@ -58,37 +56,37 @@ def initial_of(problem: "Identification", parameters: Any) -> Initial:
     """
     theta = np.atleast_2d(check_real_array("parameters", parameters))
     series = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
-    places = {
+    columns_of = {
         state: problem.names.index(f"{state}(0)") for state in problem.system.states if f"{state}(0)" in problem.names
     }
     row, known = 0, {}
-    if problem.prepared.first is not None:
-        known = dict(zip(problem.system.states, problem.prepared.first, strict=True))
-    elif len(places) < problem.system.dim:
-        whole = np.flatnonzero(np.isfinite(series.values).all(axis=1))
-        if not whole.size:
+    if problem.prepared.initial is not None:
+        known = dict(zip(problem.system.states, problem.prepared.initial, strict=True))
+    elif len(columns_of) < problem.system.dim:
+        complete = np.flatnonzero(np.isfinite(series.values).all(axis=1))
+        if not complete.size:
             raise ValueError(
                 f"start must be given, as no row of {series.name!r} has all states, from which trajectories could begin"
             )
-        row = int(whole[0])
+        row = int(complete[0])
         known = dict(zip(series.states, series.values[row], strict=True))
     columns = [
-        theta[:, places[state]] if state in places else np.full(len(theta), known[state])
+        theta[:, columns_of[state]] if state in columns_of else np.full(len(theta), known[state])
         for state in problem.system.states
     ]
     return Initial(float(series.times[row]), np.stack(columns, axis=1))
 
 
-def begin(problem: "Identification | System", theta: Array, times: Array) -> tuple[Array, Array]:
-    """States (dim,) or (n, dim) to solve from, and the times before ``times`` to solve over, that of the states first.
+def start_and_lead_times(problem: "Identification | System", theta: Array, times: Array) -> tuple[Array, Array]:
+    """States (dim,) or (n, dim) to solve from, and the data's times from that of the states up to ``times``.
 
-    These are the data's, so that steps of fixed length are no longer than the data's.
+    With the data's times between, steps of fixed length are no longer than in the likelihood.
     """
     if isinstance(problem, System):
         return problem.start, times[:0]
-    when, states = initial_of(problem, theta)
+    when, states = initial_states(problem, theta)
     data = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
-    slack = NEAR * (data.times[-1] - data.times[0])
+    slack = TIME_TOLERANCE * (data.times[-1] - data.times[0])
     if times[0] < when - slack:
         raise ValueError(
             f"start must be given where times begin before {when:.10g}, the time of the data's first state that is "
@@ -140,16 +138,16 @@ class Identification(Problem):
     def parameters(self, draws: Any) -> Array:
         """Parameters (…, q) of a run's draws (chain, draw, q), or of positions (…, q).
 
-        Raises ValueError for another last axis, or a run whose positions are others, as of a problem scaled or not.
+        Raises ValueError for another last axis, or for a run of other coordinates, such as those before ``scaled``.
         """
         self._check_run(draws)
         return self.coordinates.parameters(positions_of(draws, self.dim))
 
     def _check_run(self, run: Any) -> None:
-        """Raise ValueError where ``run`` is one of other positions."""
-        chart = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
+        """Raise ValueError where ``run`` was sampled in other coordinates."""
+        coordinate_numbers = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
         if isinstance(run, Run) and not np.array_equal(
-            run.problem.target.parameters[chart], self.target.parameters[chart]
+            run.problem.target.parameters[coordinate_numbers], self.target.parameters[coordinate_numbers]
         ):
             raise ValueError(
                 f"run must be one of this problem, {self.name!r}, but is of {run.problem.name!r} in other positions: "
@@ -157,7 +155,7 @@ class Identification(Problem):
             )
 
     def positions(self, parameters: Any) -> Array:
-        """Positions (…, q) of parameters (…, q). Raises ValueError for another last axis, or log of what is not > 0."""
+        """Positions (…, q) of parameters (…, q). Raises ValueError for another last axis, or a log of a number ≤ 0."""
         theta = check_array("parameters", parameters)
         if theta.ndim == 0 or theta.shape[-1] != self.dim:
             raise ValueError(f"parameters must have shape (…, {self.dim}), got {theta.shape}")
@@ -186,7 +184,7 @@ class Identification(Problem):
 
         Raises ValueError where no row of the data is whole.
         """
-        return initial_of(self, parameters).states
+        return initial_states(self, parameters).states
 
     def scaled(self, mode: Any = None, root: Any = None) -> "Identification":
         """The same posterior in other positions: parameters at ``mode`` for u = 0, with unit covariance, about, there.
@@ -197,13 +195,10 @@ class Identification(Problem):
         Raises TypeError or ValueError where one is given alone, has another shape or is not finite, a mode is not > 0
         whose logarithm is sampled, a root is singular, or the energy is infinite where Laplace's approximation starts.
         """
-        pass
-        pass
-
         return assembled(replace(self, coordinates=scaled_coordinates(self, mode, root)))
 
     def usual_start(self) -> Array:
-        """The likelihood's start (q,), but where that is not > 0 and must be: the prior's median, or its size."""
+        """The likelihood's start (q,); where it must be > 0 and is not, the prior's median or the absolute value."""
         theta = np.array(self.prepared.start)
         for k, law in enumerate(self.priors):
             if theta[k] <= 0.0 and (self.coordinates.log[k] or law.is_positive):
@@ -280,9 +275,7 @@ def positions_of(draws: Any, q: int) -> Array:
     return positions
 
 
-# ``identify``: data, a model, a likelihood, priors and constraints become a problem for ``sample``.
-
-FLATTEST = 1e-13  # smallest eigenvalue of the posterior's precision, scaled to a unit diagonal
+MIN_EIGENVALUE = 1e-13  # smallest eigenvalue of the posterior's precision, scaled to a unit diagonal
 
 
 def identify(
@@ -323,7 +316,7 @@ def identify(
     check_names("parameters", prepared.names)
     priors = check_priors(prior, prepared.names)
     logs = check_log(log, prepared, priors)
-    label = check_text("name", name) or f"{model.name} by {chosen_name(likelihood)}"
+    label = check_text("name", name) or f"{model.name} by {likelihood_name(likelihood)}"
     q = len(prepared.names)
     coordinates = Coordinates(logs, np.zeros(q), np.eye(q))
     draft = Identification(
@@ -333,8 +326,8 @@ def identify(
     return assembled(draft)
 
 
-def chosen_name(likelihood: Any) -> str:
-    """A likelihood in a word."""
+def likelihood_name(likelihood: Any) -> str:
+    """The name of a likelihood."""
     return likelihood if isinstance(likelihood, str) else type(likelihood).__name__.lower()
 
 
@@ -343,12 +336,12 @@ def placeholder(q: int, name: str) -> Target:
     return Target(name, q, quadratic_block)
 
 
-def must_be_positive(prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
+def must_be_positive(prepared: Prepared, priors: tuple[Prior, ...]) -> Bools:
     """Which parameters (q,) are > 0, for the likelihood or for their prior."""
     return np.array([p or law.is_positive for p, law in zip(prepared.positive, priors, strict=True)])
 
 
-def check_log(log: Any, prepared: Prepared, priors: tuple[Prior, ...]) -> NDArray[np.bool_]:
+def check_log(log: Any, prepared: Prepared, priors: tuple[Prior, ...]) -> Bools:
     """Which parameters are sampled as logarithms (q,). Raises ValueError for names that are none."""
     if log is None:
         return must_be_positive(prepared, priors)
@@ -365,25 +358,27 @@ def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | Non
     if prepared.quadratic is None:
         return None
     mean, precision, _ = prepared.quadratic
-    own = np.array([law.scale**-2 if law.kind == GAUSSIAN else 0.0 for law in priors])
+    prior_precision = np.array([law.scale**-2 if law.kind == GAUSSIAN else 0.0 for law in priors])
     proper = np.array([not law.is_flat for law in priors])
-    total = precision + np.diag(np.where(proper & (own == 0.0), np.diag(precision).max() * 1e-6 + 1e-300, own))
+    total = precision + np.diag(
+        np.where(proper & (prior_precision == 0.0), np.diag(precision).max() * 1e-6 + 1e-300, prior_precision)
+    )
     scale = np.sqrt(np.where(np.diag(total) > 0.0, np.diag(total), 1.0))
     values, vectors = np.linalg.eigh(total / np.outer(scale, scale))
-    if values[0] < FLATTEST:
-        strong = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
-        joined = ", ".join(prepared.names[k] for k in strong[:8])
+    if values[0] < MIN_EIGENVALUE:
+        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
+        joined = ", ".join(prepared.names[k] for k in involved[:8])
         raise ValueError(
             f"data and prior must determine all parameters, but leave a direction of {joined} free (eigenvalue "
-            f"{values[0]:.1e} of the scaled precision, which must be > {FLATTEST:g}): leave out terms that are alike "
-            f"or constant, or give them a proper prior"
+            f"{values[0]:.1e} of the scaled precision, which must be > {MIN_EIGENVALUE:g}): leave out terms that are "
+            f"alike or constant, or give them a proper prior"
         )
     if not all(law.is_quadratic for law in priors):
         return None
-    total = precision + np.diag(own)
+    total = precision + np.diag(prior_precision)
     covariance = np.linalg.inv(total / np.outer(scale, scale)) / np.outer(scale, scale)
     location = np.array([law.location for law in priors])
-    centre = mean + covariance @ (own * (location - mean))
+    centre = mean + covariance @ (prior_precision * (location - mean))
     return Gaussian(centre, 0.5 * (covariance + covariance.T))
 
 
@@ -418,9 +413,9 @@ def assembled(draft: Identification) -> Identification:
 
 
 def spread_of(draft: Identification) -> Spread:
-    """Where chains start in its positions: two standard deviations about the mode, as far as these are known.
+    """Where chains start, in positions: within two standard deviations of the mode, where these are known.
 
-    Scaled: ±2, for the covariance is the identity, about. Else about the Gaussian posterior's mean; or about the
+    Scaled: ±2, as the covariance is about the identity. Else about the Gaussian posterior's mean; or about the
     likelihood's start, half as far as a parameter is large (a logarithm: ½), and at most two of its prior's sds.
     """
     coordinates, truth = draft.coordinates, truth_of(draft)
@@ -430,11 +425,11 @@ def spread_of(draft: Identification) -> Spread:
         return truth.spread
     usual = draft.usual_start()
     center = coordinates.positions(usual)
-    reach = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
+    half_widths = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
     for k, law in enumerate(draft.priors):
         if law.kind in ((LOG_NORMAL,) if coordinates.log[k] else (GAUSSIAN, LAPLACE)):
-            reach[k] = min(reach[k], 2.0 * law.scale)
-    return Spread(reach, center)
+            half_widths[k] = min(half_widths[k], 2.0 * law.scale)
+    return Spread(half_widths, center)
 
 
 def truth_of(draft: Identification) -> GaussianTruth | None:
@@ -457,9 +452,6 @@ def truth_of(draft: Identification) -> GaussianTruth | None:
     return GaussianTruth(coordinates.positions(posterior.mean), covariance, 0.5 * log_determinant - lowest, lowest)
 
 
-# Coordinates in which the parameters of a problem have about unit covariance, so that one step size suits all.
-
-
 def scaled_coordinates(problem: Identification, mode: Any, root: Any) -> Coordinates:
     """Coordinates about ``mode`` with the square root ``root``, as ``Identification.scaled`` has them.
 
@@ -479,7 +471,7 @@ def scaled_coordinates(problem: Identification, mode: Any, root: Any) -> Coordin
     return Coordinates(plain.log, *laplace(unscaled.target, plain.positions(problem.usual_start())))
 
 
-def checked_mode(mode: Any, log: NDArray[np.bool_]) -> NDArray[np.float64]:
+def checked_mode(mode: Any, log: Bools) -> Array:
     """``mode`` as parameters (q,), > 0 where ``log``."""
     values = check_array("mode", mode)
     if values.shape != log.shape or (values[log] <= 0.0).any():
@@ -487,7 +479,7 @@ def checked_mode(mode: Any, log: NDArray[np.bool_]) -> NDArray[np.float64]:
     return values
 
 
-def checked_root(root: Any, q: int) -> NDArray[np.float64]:
+def checked_root(root: Any, q: int) -> Array:
     """``root`` as an invertible matrix (q, q)."""
     factor = check_array("root", root)
     if factor.shape != (q, q) or np.linalg.matrix_rank(factor) < q:

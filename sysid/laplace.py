@@ -6,43 +6,43 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_instance
 from toolkit.problem import Target
 
-Array = NDArray[np.float64]
+from .arrays import Array, Bools
+
 Evaluate = Callable[[Array], tuple[Array, Array]]
-Contains = Callable[[Array], NDArray[np.bool_]]
-DAMPINGS = np.concatenate([[0.0], np.logspace(-6.0, 9.0, 31)])  # of Newton steps, all tried at once, in lanes
-LEAST_CURVATURE = 1e-9  # relative to the diagonal: less is flat to rounding
+Contains = Callable[[Array], Bools]
+DAMPINGS = np.concatenate([[0.0], np.logspace(-6.0, 9.0, 31)])  # of Newton steps; all are tried at once, one per lane
+MIN_CURVATURE = 1e-9  # relative to the diagonal; below it a direction is flat to rounding
 LANES = 64
-MOST_GAIN = 1e6  # nats, expected of one step along a coordinate
+MAX_GAIN = 1e6  # nats, expected of one step along a coordinate
 CONVERGED = 1e-8  # nats that another step would gain
 
 
 class Laplace(NamedTuple):
-    """A Gaussian in place of a posterior: its mode (q,), and a root (q, q) of its covariance, root rootᵀ."""
+    """A Gaussian approximation of a posterior: its mode (q,), and a root (q, q) of its covariance, root rootᵀ."""
 
     position: Array
     root: Array
 
 
 class Curvature(NamedTuple):
-    """A Hessian as scale and spectrum: H = S⁻¹ V diag(values) Vᵀ S⁻¹, S diagonal."""
+    """A Hessian as a scale and an eigendecomposition: H = S⁻¹ V diag(values) Vᵀ S⁻¹, S diagonal."""
 
     scale: Array
     values: Array
     vectors: Array
 
     def newton_steps(self, gradient: Array) -> Array:
-        """Steps (dampings, q) against ``gradient``, with curvatures taken by their size (Dauphin et al. 2014)."""
-        along = self.vectors.T @ (self.scale * gradient)
-        sizes = np.maximum(np.abs(self.values), LEAST_CURVATURE) + DAMPINGS[:, None]
-        return np.asarray(-(along / sizes) @ self.vectors.T * self.scale)
+        """Damped Newton steps (dampings, q) by absolute values of the curvatures (Dauphin et al. 2014)."""
+        coordinates = self.vectors.T @ (self.scale * gradient)
+        sizes = np.maximum(np.abs(self.values), MIN_CURVATURE) + DAMPINGS[:, None]
+        return np.asarray(-(coordinates / sizes) @ self.vectors.T * self.scale)
 
 
-def by_blocks(evaluate: Evaluate) -> Evaluate:
+def in_batches(evaluate: Evaluate) -> Evaluate:
     """``evaluate`` for any number of points, a block of lanes at a time."""
 
     def evaluated(points: Array) -> tuple[Array, Array]:
@@ -53,7 +53,7 @@ def by_blocks(evaluate: Evaluate) -> Evaluate:
 
 
 def curvature_at(evaluate: Evaluate, position: Array, lengths: Array) -> Curvature | None:
-    """The Hessian from central differences of gradients over ±lengths; None where no finite point lies so near."""
+    """The Hessian from central differences of gradients over ±lengths; None where no energy around is finite."""
     q = position.size
     lengths = np.maximum(lengths, 1e-14 * np.maximum(np.abs(position), 1e-280))
     offsets = np.diag(lengths)
@@ -66,9 +66,9 @@ def curvature_at(evaluate: Evaluate, position: Array, lengths: Array) -> Curvatu
         return None
     hessian = (slope[:q] - slope[q:]) / (2.0 * np.diag(offsets)[:, None])
     hessian = 0.5 * (hessian + hessian.T)
-    # Where the energy is straight, the unit is the length over which it changes by MOST_GAIN.
-    straight = (0.5 * (slope[:q] + slope[q:])).diagonal() ** 2 / MOST_GAIN
-    diagonal = np.maximum(np.abs(np.diag(hessian)), straight)
+    # Where the energy is linear, the unit is the length over which it changes by MAX_GAIN.
+    linear_scale = (0.5 * (slope[:q] + slope[q:])).diagonal() ** 2 / MAX_GAIN
+    diagonal = np.maximum(np.abs(np.diag(hessian)), linear_scale)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(hessian * scale * scale[:, None])
     return Curvature(scale, values, vectors)
@@ -77,20 +77,20 @@ def curvature_at(evaluate: Evaluate, position: Array, lengths: Array) -> Curvatu
 def descend(
     evaluate: Evaluate, start: Array, *, contains: Contains | None = None, n_iterations: int = 100
 ) -> tuple[Array, float, Curvature | None]:
-    """The lowest point found from ``start``, its energy and curvature, by Newton steps that are damped as they must be.
+    """The lowest point found from ``start``, its energy and curvature, by damped Newton steps.
 
-    All dampings are tried at once, one a lane, and the lowest is taken: so no point of infinite energy, or outside of
-    where ``contains`` says, is gone to.
+    All dampings are tried at once, one per lane, and the step to the lowest energy is taken. Points of infinite energy
+    and points that ``contains`` refuses are never taken.
     """
-    evaluate, position = by_blocks(evaluate), np.array(start, np.float64)
+    evaluate, position = in_batches(evaluate), np.array(start, np.float64)
     (lowest,), (slope,) = evaluate(position[None])
     lengths = 1e-6 * np.maximum(np.abs(position), 1e-2)
     curvature = None
     for _ in range(n_iterations):
-        found = curvature_at(evaluate, position, lengths)
-        if found is None:
+        local = curvature_at(evaluate, position, lengths)
+        if local is None:
             break
-        curvature = found
+        curvature = local
         lengths = np.minimum(1e-3 * curvature.scale, 1e-2 * np.maximum(np.abs(position), 1e-2))
         steps = curvature.newton_steps(slope)
         trials = position + steps
@@ -101,9 +101,9 @@ def descend(
         best = int(np.argmin(energy))
         if not energy[best] < lowest:
             break
-        gained = lowest - energy[best]
+        decrease = lowest - energy[best]
         position, slope, lowest = trials[best], slopes[best], energy[best]
-        if gained < CONVERGED:
+        if decrease < CONVERGED:
             break
     final = curvature_at(evaluate, position, lengths)
     return position, float(lowest), curvature if final is None else final
@@ -114,8 +114,8 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
 
     contains: function of points (n, q) to whether each is allowed; None: all are. The Hessian is from central
     differences of the exact gradient. Law: exact for a Gaussian; else the curvature of U at the mode.
-    Warns where curvatures at the mode are not positive, or not above rounding; they are then taken by their size, at
-    least a 1e-9 of the diagonal's. Raises ValueError where U is not finite at ``start``, or ``contains`` forbids it.
+    Warns where curvatures at the mode are not positive, or not above rounding; their absolute values are then used,
+    at least 1e-9 of the diagonal's. Raises ValueError where U is not finite at ``start``, or ``contains`` forbids it.
     """
     check_instance("target", target, Target)
     point = check_array("start", start)
@@ -130,7 +130,7 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
     position, _, curvature = descend(target.evaluate, point, contains=contains, n_iterations=n_iterations)
     if curvature is None:
         raise ValueError(f"target {target.name!r} must be finite around its mode, but is not around {position}")
-    flat = np.flatnonzero(curvature.values < LEAST_CURVATURE)
+    flat = np.flatnonzero(curvature.values < MIN_CURVATURE)
     if flat.size:
         worst = np.argmax(np.abs(curvature.vectors[:, flat[0]]))
         warnings.warn(
@@ -139,7 +139,7 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
             "and priors leave it open there, and scaled coordinates are a guess",
             stacklevel=2,
         )
-    sizes = np.maximum(np.abs(curvature.values), LEAST_CURVATURE)
+    sizes = np.maximum(np.abs(curvature.values), MIN_CURVATURE)
     spread = curvature.scale[:, None] * curvature.vectors / np.sqrt(sizes)
     # R of QR, transposed, is the Cholesky root without squaring the condition.
     root = np.asarray(np.linalg.qr(spread.T, mode="r")).T

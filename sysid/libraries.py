@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import HoldsFunctions, bound
 from toolkit.errors import (
@@ -20,12 +19,12 @@ from toolkit.errors import (
     is_sequence,
 )
 
+from .arrays import Array
 from .systems.system import check_names
 
 __all__ = ["Library", "Term", "fourier", "functions", "polynomial"]
 
-Array = NDArray[np.float64]
-MOST_TERMS = 2000
+MAX_TERMS = 2000
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,8 @@ class Library:
         object.__setattr__(self, "states", check_names("states", self.states))
         if not is_sequence(self.terms):
             raise TypeError(f"terms must be a sequence of terms, got {self.terms!r:.200}")
-        if not self.terms or len(self.terms) > MOST_TERMS:
-            raise ValueError(f"a library must have 1 to {MOST_TERMS} terms, got {len(self.terms)}")
+        if not self.terms or len(self.terms) > MAX_TERMS:
+            raise ValueError(f"a library must have 1 to {MAX_TERMS} terms, got {len(self.terms)}")
         for k, term in enumerate(self.terms):
             check_instance(f"terms[{k}]", term, Term)
             if term.powers is not None and len(term.powers) != len(self.states):
@@ -128,7 +127,7 @@ def column_of(term: Term, columns: tuple[Array, ...]) -> Array:
             if power:
                 value = value * column**power
         return value
-    space = {"sin": np.sin, "cos": np.cos, "x": columns}
+    namespace = {"sin": np.sin, "cos": np.cos, "x": columns}
     if term.own is not None:
         points = zip(*columns, strict=True)
         values = np.array([complex(term.own(point)) for point in points])
@@ -136,7 +135,7 @@ def column_of(term: Term, columns: tuple[Array, ...]) -> Array:
             first = values[np.abs(values.imag) > 0.0][0]
             raise ValueError(f"term {term.name!r} must give real numbers at real states, got {first}")
         return values.real
-    return np.asarray(eval(term.text, {"__builtins__": {}}, space))  # our own text, of ``fourier``
+    return np.asarray(eval(term.text, {"__builtins__": {}}, namespace))  # our own text, of ``fourier``
 
 
 def polynomial(states: Any, degree: int, *, constant: bool = True) -> Library:
@@ -153,8 +152,8 @@ def polynomial(states: Any, degree: int, *, constant: bool = True) -> Library:
         for factors in itertools.combinations_with_replacement(range(len(names)), total):
             powers = tuple(factors.count(d) for d in range(len(names)))
             terms.append(Term(monomial_name(names, powers), monomial_text(powers), powers))
-            if len(terms) > MOST_TERMS:
-                raise ValueError(f"degree must leave at most {MOST_TERMS} terms, got {degree} for {len(names)} states")
+            if len(terms) > MAX_TERMS:
+                raise ValueError(f"degree must leave at most {MAX_TERMS} terms, got {degree} for {len(names)} states")
     return Library(names, tuple(terms))
 
 

@@ -6,31 +6,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from targets.symbolic.source import written
+from targets.symbolic.source import compile_source
 from toolkit.errors import check_array, check_instance, check_number, check_real_array
 
+from .arrays import Array
 from .libraries import Library, polynomial
 from .systems.system import System, check_names, factors_of
 
 if TYPE_CHECKING:
     from .libraries import Term
 
-# A model's right-hand side, written out as Python that Numba compiles.
-
 SIGNS = {1.0: "", -1.0: "-"}  # factors that are written as a sign
 
 
 def right_hand_side(model: "Model") -> Any:
-    """The function (t, x, p) of a model, written out without terms that cannot occur."""
-    space: dict[str, Any] = {"sin": np.sin, "cos": np.cos, "__name__": "generated"}
+    """The function (t, x, p) of a model as generated Python, without terms whose coefficient is always 0."""
+    namespace: dict[str, Any] = {"sin": np.sin, "cos": np.cos, "__name__": "generated"}
     used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))
     lines = ["def rhs(t, x, p):"]
     for k in used:
         term: Term = model.library.terms[k]
         if term.own is not None:
-            space[f"own{k}"] = compiled(term.own)
+            namespace[f"own{k}"] = compile_term(term.own)
         lines.append(f"    v{k} = {term.text.replace('own(', f'own{k}(')}")
     sums = []
     for e in range(len(model.states)):
@@ -44,10 +42,10 @@ def right_hand_side(model: "Model") -> Any:
                 parts.append(f"({' + '.join(factors)})*v{k}")
         sums.append(" + ".join(parts) or "0.0*x[0]")
     source = "\n".join([*lines, f"    return ({', '.join(sums)},)", ""])
-    return written("model", "rhs", source, space)
+    return compile_source("model", "rhs", source, namespace)
 
 
-def compiled(function: Any) -> Any:
+def compile_term(function: Any) -> Any:
     """A user's own term as Numba calls it."""
     from numba import njit
     from numba.core.dispatcher import Dispatcher
@@ -55,8 +53,7 @@ def compiled(function: Any) -> Any:
     return function if isinstance(function, Dispatcher) else njit(error_model="numpy")(function)
 
 
-Array = NDArray[np.float64]
-MOST_DEGREE = 6
+MAX_DEGREE = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +79,12 @@ class Model:
                 raise ValueError(f"{label} must have shape {wanted}, got {array.shape}")
             object.__setattr__(self, label, array)
         object.__setattr__(self, "parameters", names)
-        idle = np.flatnonzero(~self.directions.any(axis=(1, 2)))
-        if idle.size:
-            raise ValueError(f"parameters must each stand at a term, but {names[idle[0]]!r} stands at none")
+        unused = np.flatnonzero(~self.directions.any(axis=(1, 2)))
+        if unused.size:
+            raise ValueError(f"parameters must each stand at a term, but {names[unused[0]]!r} stands at none")
 
     def __repr__(self) -> str:
-        """Its library and parameters."""
+        """Its name and parameters."""
         shown = ", ".join(self.parameters[:8]) + (", …" if len(self.parameters) > 8 else "")
         return f"<Model {self.name!r}: {len(self.parameters)} free of {self.constant.size} coefficients: {shown}>"
 
@@ -116,7 +113,7 @@ class Model:
 
     @functools.cached_property
     def system(self) -> System:
-        """The same as a system to solve: its right-hand side written out, and compiled where it is used."""
+        """The model as a system to solve, with generated code for its right-hand side."""
         n = len(self.parameters)
         return System(
             self.name, self.states, self.parameters, right_hand_side(self), np.zeros(n), np.zeros(len(self.states))
@@ -149,40 +146,42 @@ def model_of(
     Raises TypeError or ValueError naming a coefficient that the library does not have, or that is free and fixed.
     """
     check_instance("library", library, Library)
-    whole = all_free(library)
-    place = {label: (k % len(library), k // len(library)) for k, label in enumerate(whole.parameters)}
+    full = all_free(library)
+    index_of = {label: (k % len(library), k // len(library)) for k, label in enumerate(full.parameters)}
 
-    def where(argument: str, label: Any) -> tuple[int, int]:
-        if label not in place:
-            known = ", ".join(list(place)[:12]) + (", …" if len(place) > 12 else "")
+    def check_index(argument: str, label: Any) -> tuple[int, int]:
+        if label not in index_of:
+            known = ", ".join(list(index_of)[:12]) + (", …" if len(index_of) > 12 else "")
             raise ValueError(f"{argument} must name coefficients ({known}), got {label!r}")
-        return place[label]
+        return index_of[label]
 
     fixed = check_mapping("fixed", fixed)
     tied = check_mapping("tied", tied)
-    constant = np.zeros(whole.constant.shape)
+    constant = np.zeros(full.constant.shape)
     for label, value in fixed.items():
-        constant[where("fixed", label)] = check_number(f"fixed[{label!r}]", value)
+        constant[check_index("fixed", label)] = check_number(f"fixed[{label!r}]", value)
     names, directions = [], []
-    bound = set(fixed)
+    assigned = set(fixed)
     for parameter, factors in tied.items():
         direction = np.zeros(constant.shape)
         for label, factor in check_mapping(f"tied[{parameter!r}]", factors).items():
-            direction[where(f"tied[{parameter!r}]", label)] = check_number(f"tied[{parameter!r}][{label!r}]", factor)
-            bound.add(label)
+            direction[check_index(f"tied[{parameter!r}]", label)] = check_number(
+                f"tied[{parameter!r}][{label!r}]", factor
+            )
+            assigned.add(label)
         names.append(parameter)
         directions.append(direction)
     chosen = (
-        [label for label in place if label not in bound]
+        [label for label in index_of if label not in assigned]
         if free is None
         else list(check_names("free", free, at_least=0))
     )
     for label in chosen:
-        where("free", label)
-        if label in bound:
+        check_index("free", label)
+        if label in assigned:
             raise ValueError(f"free must not hold what is fixed or tied, got {label!r}")
         names.append(label)
-        directions.append(whole.directions[whole.parameters.index(label)])
+        directions.append(full.directions[full.parameters.index(label)])
     if not names:
         raise ValueError("a model must have a free or tied parameter, got none")
     return Model(library, tuple(names), constant, np.array(directions), name)
@@ -207,7 +206,7 @@ def model_of_system(system: System, library: Library | None = None) -> Model:
         raise ValueError(f"system must be linear in its parameters, and {system.name!r} is not known to be")
     if library is None:
         needed = {label for row in system.terms.values() for label in row}
-        for degree in range(1, MOST_DEGREE + 1):
+        for degree in range(1, MAX_DEGREE + 1):
             library = polynomial(system.states, degree)
             if needed <= set(library.names):
                 break

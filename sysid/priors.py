@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit._compiler import kernel
 from toolkit.errors import check_array, check_count, check_number, check_numbers, check_scale
 from toolkit.maths.elementary import exp_share, fma, log, select
 
+from .arrays import Array
+
 __all__ = ["Prior", "flat", "gaussian", "horseshoe", "laplace", "lognormal", "spike_and_slab"]
 
-# Priors of single parameters as kernels: one row of numbers per parameter says which and with what numbers.
-
-# The table has a row per parameter: which of these laws, its location, 1/scale², and where its mixture begins and how
-# many parts it has. After the rows come the mixtures' parts: log of weight / scale, and 1/scale².
+# The table of ``add_priors`` has a row per parameter: the kind of law, location, 1/scale², index of the first part of
+# its mixture, and number of parts. After the rows come the mixtures' parts: log(weight / scale) and 1/scale².
 N_KINDS = 5
 FLAT, GAUSSIAN, LOG_NORMAL, LAPLACE, MIXTURE = range(N_KINDS)
 KIND, LOCATION, PRECISION, FIRST, PARTS, WIDTH = range(6)
@@ -62,10 +61,10 @@ def add_log_normal(x, energy, slope, mu, precision):
         inside = x[lane] > 0.0
         value = select(inside, x[lane], 1.0)
         logarithm = log(value)
-        pull = fma(precision, logarithm - mu, 1.0) / value
-        slope[lane] = select(inside, slope[lane] + pull, 0.0)
-        gain = fma(0.5 * precision * (logarithm - mu), logarithm - mu, logarithm)
-        energy[lane] = select(inside, energy[lane] + gain, math.inf)
+        derivative = fma(precision, logarithm - mu, 1.0) / value
+        slope[lane] = select(inside, slope[lane] + derivative, 0.0)
+        increase = fma(0.5 * precision * (logarithm - mu), logarithm - mu, logarithm)
+        energy[lane] = select(inside, energy[lane] + increase, math.inf)
 
 
 @kernel
@@ -84,23 +83,21 @@ def add_mixture(x, energy, slope, parts):
     n = parts.size // 2
     for lane in range(x.size):
         square = x[lane] * x[lane]
-        peak = -math.inf
+        largest = -math.inf
         for j in range(n):
             exponent = fma(-0.5 * parts[2 * j + 1], square, parts[2 * j])
-            peak = select(exponent > peak, exponent, peak)
-        total, pull = 0.0, 0.0
+            largest = select(exponent > largest, exponent, largest)
+        total, weighted_precision = 0.0, 0.0
         for j in range(n):
-            share = exp_share(fma(-0.5 * parts[2 * j + 1], square, parts[2 * j]) - peak)
+            share = exp_share(fma(-0.5 * parts[2 * j + 1], square, parts[2 * j]) - largest)
             total += share
-            pull = fma(share, parts[2 * j + 1], pull)
-        energy[lane] -= peak + log(total)
-        slope[lane] = fma(pull / total, x[lane], slope[lane])
+            weighted_precision = fma(share, parts[2 * j + 1], weighted_precision)
+        energy[lane] -= largest + log(total)
+        slope[lane] = fma(weighted_precision / total, x[lane], slope[lane])
 
-
-Array = NDArray[np.float64]
 
 HORSESHOE_PARTS = 40
-HORSESHOE_REACH = 1e-4  # of the scale: the narrowest part of the mixture
+MIN_HORSESHOE_SCALE = 1e-4  # of the scale: the narrowest part of the mixture
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,7 @@ class Prior:
 
     @property
     def is_flat(self) -> bool:
-        """Whether it says nothing."""
+        """Whether it is flat."""
         return self.kind == FLAT
 
     @property
@@ -185,7 +182,7 @@ class Prior:
 
 
 def flat() -> Prior:
-    """All values alike: improper, so that the data must say enough."""
+    """A flat, improper prior: the data must determine the parameter."""
     return Prior(FLAT)
 
 
@@ -195,7 +192,7 @@ def gaussian(mean: float = 0.0, sd: float = 1.0) -> Prior:
 
 
 def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Prior:
-    """exp N(mu, sigma²): of a positive parameter, sampled as its logarithm unless ``identify`` is told else."""
+    """exp N(mu, sigma²): of a positive parameter, sampled as its logarithm by ``identify``'s default."""
     return Prior(LOG_NORMAL, check_number("mu", mu, above=-600.0, below=600.0), check_scale("sigma", sigma))
 
 
@@ -229,7 +226,7 @@ def horseshoe(scale: float, *, slab: float = math.inf) -> Prior:
     width = check_scale("scale", scale)
     if slab != math.inf:
         slab = check_number("slab", check_scale("slab", slab), above=width)
-    edges = np.geomspace(HORSESHOE_REACH, 1.0 / HORSESHOE_REACH, HORSESHOE_PARTS + 1)
+    edges = np.geomspace(MIN_HORSESHOE_SCALE, 1.0 / MIN_HORSESHOE_SCALE, HORSESHOE_PARTS + 1)
     below = np.arctan(edges) * 2.0 / np.pi
     below[0], below[-1] = 0.0, 1.0
     local = np.sqrt(edges[1:] * edges[:-1])
@@ -255,7 +252,7 @@ def check_priors(prior: Any, names: tuple[str, ...]) -> tuple[Prior, ...]:
 
 
 def prior_table(priors: tuple[Prior, ...]) -> Array:
-    """The numbers of ``priors.add_priors``."""
+    """The table of ``add_priors``."""
     rows, parts = np.zeros((len(priors), WIDTH)), []
     first = rows.size
     for row, law in zip(rows, priors, strict=True):

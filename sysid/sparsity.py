@@ -1,4 +1,4 @@
-"""Which terms are there: supports under mixtures of normals, exactly sampled where the likelihood is quadratic."""
+"""Sparse posteriors: a Gibbs sampler over the parts of mixtures of normals, for quadratic likelihoods."""
 
 import math
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from toolkit.errors import check_count, check_number, check_real_array, check_sc
 from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed
 
+from .arrays import Array, Bools, Integers
 from .likelihoods.velocity import check_data
 from .likelihoods.weak_form import smooth
 from .model import as_model
@@ -19,24 +20,21 @@ from .priors import FLAT, GAUSSIAN, MIXTURE, Prior, check_priors, spike_and_slab
 
 __all__ = ["Sparse", "inclusion_probabilities", "natural_scales", "sparse_posterior", "sparse_prior"]
 
-# Moves of a Gibbs sampler over the parts of mixtures of normals, the coefficients integrated out.
-
-Array = NDArray[np.float64]
-LEAST = 1e-14  # of 1 + x where rounding can make it 0
+MIN_FACTOR = 1e-14  # lower limit of 1 + x, which rounding can make 0
 
 
 class NormalLikelihood(NamedTuple):
     """A likelihood that is normal in the coefficients."""
 
     precision: Array  # (q, q)
-    pull: Array  # (q,), precision · mean
+    weighted_mean: Array  # (q,), precision · mean
 
 
 class GibbsState(NamedTuple):
-    """The parts that coefficients are in, and the normal law of the coefficients given their parts."""
+    """The mixture part of every coefficient, and the normal law of the coefficients given these parts."""
 
-    which: NDArray[np.int64]  # (q,)
-    present: NDArray[np.bool_]  # (q,), whether a coefficient's part means presence
+    component: Integers  # (q,)
+    present: Bools  # (q,), whether a coefficient's part means presence
     presence: Array  # (q,), the probability of that when the part was last drawn
     mean: Array  # (q,)
     cov: Array  # (q, q)
@@ -52,22 +50,22 @@ class Mixtures(NamedTuple):
 
     log_weights: Array
     variances: Array
-    present: NDArray[np.bool_]
-    counts: NDArray[np.int64]  # (q,)
+    present: Bools
+    counts: Integers  # (q,)
 
 
 @kernel
-def gain(change, variance, own_variance, mean):
-    """Log evidence, up to a constant, of a variance: ``change`` in 1/variance, from a coefficient's law as it is."""
-    factor = max(1.0 + change * own_variance, LEAST)
+def log_evidence_change(change, variance, own_variance, mean):
+    """Change of the log evidence, up to a constant, by ``change`` in a coefficient's prior 1/variance."""
+    factor = max(1.0 + change * own_variance, MIN_FACTOR)
     return -0.5 * log(variance * factor) - 0.5 * change * mean * mean / factor
 
 
 @kernel
-def shift(cov, mean, j, change, column):
+def rank_one_update(cov, mean, j, change, column):
     """Add ``change`` to 1/variance j: cov (q, q) and mean (q,) of the coefficients, in place."""
     q = mean.shape[0]
-    factor = change / max(1.0 + change * cov[j, j], LEAST)
+    factor = change / max(1.0 + change * cov[j, j], MIN_FACTOR)
     mean_before = mean[j]
     for k in range(q):
         column[k] = cov[k, j]
@@ -79,23 +77,23 @@ def shift(cov, mean, j, change, column):
 
 
 @kernel
-def settle(likelihood, variances, state):
-    """Write the law of the coefficients given their parts, whose variances are (q, parts).
+def update_coefficients(likelihood, variances, state):
+    """Recompute mean and covariance of the coefficients given their parts, whose variances are (q, parts).
 
-    The factor is that of s (Λ + D⁻¹) s with scales s (q,) that make its diagonal 1. Loops of our own, as the threads
-    of a BLAS take longer to wake than matrices of this size take to invert.
+    By the Cholesky factor of s (Λ + D⁻¹) s, with scales s (q,) that make its diagonal 1. In loops, as starting the
+    threads of a BLAS takes longer than inverting matrices of this size.
     """
-    precision, pull, which = likelihood.precision, likelihood.pull, state.which
+    precision, weighted_mean, component = likelihood.precision, likelihood.weighted_mean, state.component
     mean, cov, root, scale = state.mean, state.cov, state.root, state.scale
     q = mean.shape[0]
     for k in range(q):
-        scale[k] = 1.0 / math.sqrt(precision[k, k] + 1.0 / variances[k, which[k]])
+        scale[k] = 1.0 / math.sqrt(precision[k, k] + 1.0 / variances[k, component[k]])
     for i in range(q):  # the Cholesky factor in cov
         for j in range(i + 1):
             total = 1.0 if i == j else precision[i, j] * scale[i] * scale[j]
             for k in range(j):
                 total -= cov[i, k] * cov[j, k]
-            cov[i, j] = math.sqrt(max(total, LEAST)) if i == j else total / cov[j, j]
+            cov[i, j] = math.sqrt(max(total, MIN_FACTOR)) if i == j else total / cov[j, j]
     for j in range(q):
         for i in range(j):
             root[i, j] = 0.0
@@ -114,23 +112,23 @@ def settle(likelihood, variances, state):
     for i in range(q):
         mean[i] = 0.0
         for j in range(q):
-            mean[i] += cov[i, j] * pull[j]
+            mean[i] += cov[i, j] * weighted_mean[j]
 
 
 @kernel
 def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
-    """Draw the parts of the coefficients in ``order``, each given the others', and settle.
+    """Draw the parts of the coefficients in ``order``, each given the others', then recompute mean and covariance.
 
-    logs (parts,) and column (q,): to work in.
+    logs (parts,) and column (q,): scratch.
     """
-    which, cov, mean = state.which, state.cov, state.mean
+    component, cov, mean = state.component, state.cov, state.mean
     log_weights, variances = mixtures.log_weights, mixtures.variances
     for j in order:
         n = mixtures.counts[j]
         highest = -1e300
         for k in range(n):
-            change = 1.0 / variances[j, k] - 1.0 / variances[j, which[j]]
-            logs[k] = log_weights[j, k] + gain(change, variances[j, k], cov[j, j], mean[j])
+            change = 1.0 / variances[j, k] - 1.0 / variances[j, component[j]]
+            logs[k] = log_weights[j, k] + log_evidence_change(change, variances[j, k], cov[j, j], mean[j])
             highest = max(highest, logs[k])
         total, presence = 0.0, 0.0
         for k in range(n):
@@ -139,71 +137,71 @@ def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
             if mixtures.present[j, k]:
                 presence += logs[k]
         state.presence[j] = presence / total
-        left = uniforms[j] * total
-        pick = n - 1
+        remainder = uniforms[j] * total
+        drawn = n - 1
         for k in range(n - 1):
-            left -= logs[k]
-            if left < 0.0:
-                pick = k
+            remainder -= logs[k]
+            if remainder < 0.0:
+                drawn = k
                 break
-        if pick != which[j]:
-            shift(cov, mean, j, 1.0 / variances[j, pick] - 1.0 / variances[j, which[j]], column)
-            which[j] = pick
-        state.present[j] = mixtures.present[j, pick]
-    settle(likelihood, variances, state)
+        if drawn != component[j]:
+            rank_one_update(cov, mean, j, 1.0 / variances[j, drawn] - 1.0 / variances[j, component[j]], column)
+            component[j] = drawn
+        state.present[j] = mixtures.present[j, drawn]
+    update_coefficients(likelihood, variances, state)
 
 
 @kernel
-def change_of(variances, which, k, part):
-    """Change in 1/variance of coefficient k that a part would bring."""
-    return 1.0 / variances[k, part] - 1.0 / variances[k, which[k]]
+def precision_change(variances, component, k, proposed):
+    """Change in 1/variance of coefficient k by the proposed part."""
+    return 1.0 / variances[k, proposed] - 1.0 / variances[k, component[k]]
 
 
 @kernel
-def exchange(likelihood, mixtures, state, i, j, uniform, column):
-    """A Metropolis move that gives coefficients i and j each other's parts, and settles; column (q,): to work in."""
-    which, cov, mean = state.which, state.cov, state.mean
+def exchange_components(likelihood, mixtures, state, i, j, uniform, column):
+    """A Metropolis move that exchanges the parts of coefficients i and j; column (q,): scratch."""
+    component, cov, mean = state.component, state.cov, state.mean
     log_weights, variances, counts = mixtures.log_weights, mixtures.variances, mixtures.counts
-    a, b = which[i], which[j]
+    a, b = component[i], component[j]
     if a == b or a >= counts[j] or b >= counts[i]:
         return
     ratio = log_weights[i, b] + log_weights[j, a] - log_weights[i, a] - log_weights[j, b]
     ratio += 0.5 * log(variances[i, a] * variances[j, b])
-    first, second = change_of(variances, which, j, a), change_of(variances, which, i, b)
-    ratio += gain(first, variances[j, a], cov[j, j], mean[j])
-    shift(cov, mean, j, first, column)
-    ratio += gain(second, variances[i, b], cov[i, i], mean[i])
-    shift(cov, mean, i, second, column)
+    first, second = precision_change(variances, component, j, a), precision_change(variances, component, i, b)
+    ratio += log_evidence_change(first, variances[j, a], cov[j, j], mean[j])
+    rank_one_update(cov, mean, j, first, column)
+    ratio += log_evidence_change(second, variances[i, b], cov[i, i], mean[i])
+    rank_one_update(cov, mean, i, second, column)
     if log(uniform) < ratio:
-        which[i], which[j] = b, a
+        component[i], component[j] = b, a
         state.present[i], state.present[j] = mixtures.present[i, b], mixtures.present[j, a]
     else:
-        shift(cov, mean, i, -second, column)
-        shift(cov, mean, j, -first, column)
-    settle(likelihood, variances, state)
+        rank_one_update(cov, mean, i, -second, column)
+        rank_one_update(cov, mean, j, -first, column)
+    update_coefficients(likelihood, variances, state)
 
 
 VECTOR, MATRIX = types.float64[::1], types.float64[:, ::1]
-WHOLE = types.int64[::1]
+INTEGERS = types.int64[::1]
 LIKELIHOOD = types.BaseTuple.from_types((MATRIX, VECTOR), NormalLikelihood)
-MIXTURES = types.BaseTuple.from_types((MATRIX, MATRIX, types.boolean[:, ::1], WHOLE), Mixtures)
-STATE = types.BaseTuple.from_types((WHOLE, types.boolean[::1], VECTOR, VECTOR, MATRIX, MATRIX, VECTOR), GibbsState)
+MIXTURES = types.BaseTuple.from_types((MATRIX, MATRIX, types.boolean[:, ::1], INTEGERS), Mixtures)
+STATE = types.BaseTuple.from_types((INTEGERS, types.boolean[::1], VECTOR, VECTOR, MATRIX, MATRIX, VECTOR), GibbsState)
 
 
 def compiled_moves() -> tuple[Any, Any, Any]:
-    """``settle``, ``sweep`` and ``exchange`` as machine code."""
+    """``update_coefficients``, ``sweep`` and ``exchange_components`` as machine code."""
     given = (LIKELIHOOD, MIXTURES, STATE)
     return (
-        compile_part(settle.py_func, types.void(LIKELIHOOD, MATRIX, STATE)),
-        compile_part(sweep.py_func, types.void(*given, WHOLE, VECTOR, VECTOR, VECTOR)),
-        compile_part(exchange.py_func, types.void(*given, types.int64, types.int64, types.float64, VECTOR)),
+        compile_part(update_coefficients.py_func, types.void(LIKELIHOOD, MATRIX, STATE)),
+        compile_part(sweep.py_func, types.void(*given, INTEGERS, VECTOR, VECTOR, VECTOR)),
+        compile_part(exchange_components.py_func, types.void(*given, types.int64, types.int64, types.float64, VECTOR)),
     )
 
 
 Quadratic = tuple[Array, Array, float]
 
-FLAT_WIDTH = 1e6  # of a flat prior, in standard deviations that the likelihood leaves
-SETTLING = 10  # first sweeps, in which parts change by so much that rank-one changes must not pile up
+FLAT_SCALE = 1e6  # of a flat prior, in standard deviations that the likelihood leaves
+N_SPLIT_SWEEPS = 10  # first sweeps, recomputed after every part: rank-one updates would add up rounding
 CHAINS = 4
 
 
@@ -217,7 +215,7 @@ class Sparse(NamedTuple):
     names: tuple[str, ...]
     inclusion: Array
     draws: Array
-    present: NDArray[np.bool_]
+    present: Bools
 
     @property
     def median(self) -> Array:
@@ -239,7 +237,7 @@ def natural_scales(data: Any, model: Any) -> Array:
     """Size (q,) of each parameter at which its terms alone have the RMS of the velocities, those of smoothed data.
 
     data: a Series or several. model: a System, Library or Model. Infinite for terms that are 0 throughout, which
-    ``sparse_prior`` refuses by name: no data speak of them.
+    ``sparse_prior`` refuses by name: data cannot determine them.
     Raises TypeError or ValueError where data are no Series of the model's states, or the model is none.
     """
     model = as_model(model)
@@ -259,7 +257,7 @@ def natural_scales(data: Any, model: Any) -> Array:
 def sparse_prior(
     prepared: Any, scales: Any, *, inclusion: float = 0.5, slab: float = 3.0, spike: float = 0.1
 ) -> dict[str, Prior]:
-    """Spike and slab for each parameter of a quadratic likelihood, in units that data and likelihood give.
+    """Spike and slab for each parameter of a quadratic likelihood, scaled to data and likelihood.
 
     prepared: what ``weak().prepare`` gives. scales: (q,), see ``natural_scales``. inclusion: prior probability of a
     term. slab: in scales, 3: a term may move the states 3 times as fast as they do. spike: in standard deviations that
@@ -314,15 +312,17 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     laws = check_priors(prior, prepared.names)
-    mixtures = parts_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
+    mixtures = mixtures_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
     centre = np.array([law.location if law.kind == GAUSSIAN else 0.0 for law in laws])
     streams = np.random.default_rng(derived_seed(seed, GIBBS)).spawn(CHAINS)  # the seed's own are of data.simulate
-    runs = [chain(mean - centre, precision, mixtures, sweeps, k % 2 == 0, stream) for k, stream in enumerate(streams)]
-    draws, present, chances = (np.concatenate([run[i] for run in runs]) for i in range(3))
-    return Sparse(prepared.names, chances.mean(axis=0), centre + draws, present.astype(bool))
+    runs = [
+        run_chain(mean - centre, precision, mixtures, sweeps, k % 2 == 0, stream) for k, stream in enumerate(streams)
+    ]
+    draws, present, presence = (np.concatenate([run[i] for run in runs]) for i in range(3))
+    return Sparse(prepared.names, presence.mean(axis=0), centre + draws, present.astype(bool))
 
 
-def parts_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) -> Mixtures:
+def mixtures_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) -> Mixtures:
     """Priors as mixtures; a flat one is a normal far wider than ``spread`` (q,)."""
     most = max(max(len(law.weights) for law in laws), 1)
     log_weights, variances = np.full((len(laws), most), -math.inf), np.ones((len(laws), most))
@@ -334,24 +334,24 @@ def parts_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) -> 
             present[k, : law.spikes] = False
         elif law.kind in (FLAT, GAUSSIAN):
             log_weights[k, 0] = 0.0
-            variances[k, 0] = law.scale**2 if law.kind == GAUSSIAN else (FLAT_WIDTH * spread[k]) ** 2
+            variances[k, 0] = law.scale**2 if law.kind == GAUSSIAN else (FLAT_SCALE * spread[k]) ** 2
         else:
             raise ValueError(f"prior[{names[k]!r}] must be flat, Gaussian or a mixture of normals, got {law}")
     return Mixtures(log_weights, variances, present, np.isfinite(log_weights).sum(axis=1))
 
 
-def chain(
+def run_chain(
     mean: Array, precision: Array, mixtures: Mixtures, sweeps: int, wide: bool, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
     """Draws, supports and probabilities of presence (n, q) of one chain."""
-    settle, sweep, exchange = compiled_moves()
+    update_coefficients, sweep, exchange_components = compiled_moves()
     q, present = len(mean), mixtures.present
     allowed = np.isfinite(mixtures.log_weights)
     widths = np.where(allowed, mixtures.variances, -1.0 if wide else math.inf)
-    which = widths.argmax(axis=1) if wide else widths.argmin(axis=1)
+    component = widths.argmax(axis=1) if wide else widths.argmin(axis=1)
     state = GibbsState(
-        which=which,
-        present=present[np.arange(q), which],
+        component=component,
+        present=present[np.arange(q), component],
         presence=np.ones(q),
         mean=np.empty(q),
         cov=np.empty((q, q)),
@@ -361,16 +361,16 @@ def chain(
     likelihood = NormalLikelihood(np.ascontiguousarray(precision), precision @ mean)
     logs, column = np.empty(allowed.shape[1]), np.empty(q)
     kept: tuple[list[NDArray[Any]], ...] = ([], [], [])
-    settle(likelihood, mixtures.variances, state)
+    update_coefficients(likelihood, mixtures.variances, state)
     for number in range(sweeps):
         order = rng.permutation(q)
-        for some in np.split(order, q) if number < SETTLING else [order]:
-            sweep(likelihood, mixtures, state, some, rng.random(q), logs, column)
+        for coordinates in np.split(order, q) if number < N_SPLIT_SWEEPS else [order]:
+            sweep(likelihood, mixtures, state, coordinates, rng.random(q), logs, column)
         if state.present.any() and not state.present.all():
             inside, outside = np.flatnonzero(state.present), np.flatnonzero(~state.present)
             i, j = inside[rng.integers(inside.size)], outside[rng.integers(outside.size)]
-            if present[j, which[i]] and not present[i, which[j]]:
-                exchange(likelihood, mixtures, state, i, j, rng.random(), column)
+            if present[j, component[i]] and not present[i, component[j]]:
+                exchange_components(likelihood, mixtures, state, i, j, rng.random(), column)
         if number >= sweeps // 5:
             kept[0].append(state.mean + state.scale * (rng.standard_normal(q) @ state.root))
             kept[1].append(state.present.copy())

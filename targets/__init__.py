@@ -1,4 +1,8 @@
-"""Targets and domains, each with its truth."""
+"""Target distributions and domains, each with its truth: moments, mode weights, cell masses, energies, exact draws.
+
+``mixtures``, ``classics`` and ``posteriors`` are targets; ``shapes`` and ``domains`` are regions; ``constrained`` puts
+a target into a region; ``from_sympy`` makes a target of an expression; ``datasets`` has data for posteriors.
+"""
 
 from . import classics, datasets, domains, mixtures, posteriors, shapes
 from .catalogue_entries import catalogue
@@ -19,5 +23,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What tab completion shows: what is public."""
+    """The public names, for tab completion."""
     return sorted(__all__)

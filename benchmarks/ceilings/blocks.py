@@ -9,7 +9,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from benchmarks.speed.chain_cases import H
-from targets.mixtures.gaussian_grid import comb
+from targets.mixtures.gaussian_grid import axis_mixture
 from toolkit._compiler.decorators import inlined
 from toolkit._compiler.lowering import WideCompiler
 from toolkit.maths.elementary import fma, select, sincos_turns
@@ -38,8 +38,8 @@ def cosine25(x, y):
 @inlined
 def gaussian_grid25(x, y):
     """Energy and gradient of ``mixtures.gaussian_grid25``."""
-    energy_x, slope_x = comb(x)
-    energy_y, slope_y = comb(y)
+    energy_x, slope_x = axis_mixture(x)
+    energy_y, slope_y = axis_mixture(y)
     return energy_x + energy_y, slope_x, slope_y
 
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy
 
-from benchmarks.walks import flat_block
 from sysid import Series, identify, likelihoods, priors, systems
 from sysid.likelihoods.velocity import METHODS
 from sysid.solvers.integrate import solve

@@ -1,1 +1,1 @@
-"""Scripts of pictures of what the toolkit has, outside the papers."""
+"""Scripts that show what the toolkit has, outside the papers: all targets, all domains, all plots."""

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures import Data, Study, run_script
+from figures.arrays import Array
 from figures.plots import style
 from figures.scripts.flat_target import FLAT
 from targets import domains
@@ -23,13 +24,13 @@ def regions_drawn() -> list[Any]:
     return [region for region in domains.catalogue() if region.dim == 2 and np.isfinite(region.volume)]
 
 
-def frame(region: Any) -> tuple[NDArray[np.float64], float]:
+def frame(region: Any) -> tuple[Array, float]:
     """Centre (2,) and half the side of a panel."""
     corners = np.reshape(region.bounds, (2, 2))
     return corners.mean(axis=0), 0.56 * float(np.ptp(corners, axis=0).max())
 
 
-def billiard(study: Study, region: Any, start: NDArray[np.float64]) -> NDArray[np.float64]:
+def billiard(study: Study, region: Any, start: Array) -> Array:
     """A straight flight from ``start`` that walls mirror, without friction, energy or noise: places (step, 2)."""
     length = 0.02 * np.ptp(np.reshape(region.bounds, (2, 2)), axis=0).max()
     sampler = Sampler(
@@ -68,7 +69,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def draw_domain(region: Any, axes: Any, distance: NDArray[np.float32], path: NDArray[np.float64]) -> None:
+def draw_domain(region: Any, axes: Any, distance: NDArray[np.float32], path: Array) -> None:
     """One panel."""
     centre, half = frame(region)
     x, y = (np.linspace(c - half, c + half, len(distance)) for c in centre)

@@ -31,6 +31,7 @@ from figures import (
     trajectory,
 )
 from figures.plots import style
+from figures.scripts.statistics import mean_and_error
 from sysid import systems
 from sysid.solvers import integrate
 from targets import constrained, domains, mixtures, shapes
@@ -157,7 +158,7 @@ def table(data: Data) -> list[dict[str, Any]]:
         "h: thermostat over the last half, 0.23 in theory": np.split(data["thermostats"], 2, axis=1)[1].mean(axis=1),
     }
     return [
-        {"panel and number": name, "ours": float(row.mean()), "error": float(row.std(ddof=1) / np.sqrt(row.size))}
+        dict(zip(("panel and number", "ours", "error"), (name, *mean_and_error(row)), strict=True))
         for name, row in rows.items()
     ]
 

@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Data, Study, run_script
+from figures.arrays import Array
 from figures.plots import style
 from targets import catalogue
 from toolkit import Target
@@ -27,7 +27,7 @@ def targets_drawn(*, quick: bool) -> list[Target]:
     return [target for target in catalogue() if not (quick and target.name.startswith(SLOW))]
 
 
-def limits(values: NDArray[np.float64]) -> tuple[float, float]:
+def limits(values: Array) -> tuple[float, float]:
     """Where all but a thousandth of a coordinate's draws lie, with a margin."""
     low, high = np.quantile(values, [0.0005, 0.9995])
     margin = 0.06 * (high - low)
@@ -75,7 +75,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def draw_target(target: Target, axes: Any, edges: NDArray[np.float64], masses: NDArray[np.float64]) -> None:
+def draw_target(target: Target, axes: Any, edges: Array, masses: Array) -> None:
     """One panel."""
     if target.dim == 1:
         axes.stairs(masses / np.diff(edges[0]), edges[0], color=style.DARK, linewidth=0.9)

@@ -1,1 +1,1 @@
-"""The figures and tables of the papers: a folder for each paper, a script for each figure."""
+"""One folder per paper: a script for each figure and table, and the modules that these share."""

@@ -1,1 +1,1 @@
-"""One function for each kind of plot, and the style they share. A user calls them as ``figures.density`` and so on."""
+"""One function for each kind of plot, and the style they share; exported by the package as ``figures.density`` etc."""

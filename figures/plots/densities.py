@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
 from targets.shapes import Shape
 from toolkit import Run
@@ -12,13 +11,15 @@ from toolkit.diagnostics import cell_counts
 from toolkit.errors import check_array, check_edges, check_instance, check_number
 from toolkit.weighting import shares_of
 
+from ..arrays import Array
+
 
 def density(
     source: Any,
     axes: Any,
     *,
-    x_edges: NDArray[np.float64],
-    y_edges: NDArray[np.float64],
+    x_edges: Array,
+    y_edges: Array,
     shape: Shape | None = None,
     highest: float | None = None,
 ) -> Any:

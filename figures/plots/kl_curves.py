@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from scipy.stats import t
 
 from toolkit.errors import check_array, check_instance, check_number, check_text
 
+from ..arrays import Array
 
-def interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+
+def interval(values: Array, level: float = 0.95) -> tuple[Array, Array]:
     """Mean over the first axis, and the half-width of its Student-t interval, each of the remaining shape."""
     n = len(values)
     half_width = t.ppf(0.5 + 0.5 * level, n - 1) * values.std(axis=0, ddof=1) / np.sqrt(n)

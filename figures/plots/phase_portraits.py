@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.streamplot import StreamplotSet
-from numpy.typing import NDArray
 
 from sysid import System
 from sysid.solvers.solution import Solution
 from toolkit.errors import check_array, check_count, check_instance, check_measured, check_numbers, is_sequence
 
-Array = NDArray[np.float64]
+from ..arrays import Array
+
 N_ARROWS = 30  # points of the field's grid along each axis
 
 
@@ -57,7 +57,7 @@ def phase_portrait(
         if n_axes == 3:
             raise ValueError(f"field must be None in axes of three dimensions, got {field!r:.200}")
         velocities = field_of(field, parameters)
-        streams = stream(axes, velocities, ends_of(limits, states))
+        streams = draw_streams(axes, velocities, ends_of(limits, states))
     paths: list[Any] = []
     if states is not None:
         settings = {"linestyle": "-", "zorder": 2.5} | line
@@ -116,7 +116,7 @@ def ends_of(limits: Any, states: Array | None) -> Array:
     return np.stack([low - margin, high + margin], axis=1)
 
 
-def stream(axes: Axes, velocities: Callable[[Array], Any], ends: Array) -> StreamplotSet:
+def draw_streams(axes: Axes, velocities: Callable[[Array], Any], ends: Array) -> StreamplotSet:
     """Streamlines of the field over a rectangle; none where it is not finite."""
     x, y = (np.linspace(low, high, N_ARROWS) for low, high in ends)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.diagnostics import weighted_ess
@@ -20,12 +19,12 @@ from toolkit.errors import (
 )
 from toolkit.weighting import check_weights
 
+from ..arrays import Array
 from .style import TRUTH
 
-Array = NDArray[np.float64]
 N_POINTS = 400  # of a curve, whose kernel is no narrower than their distance
 N_CELLS = 1 << 14  # of the grid that a kernel is summed on: at least 39 within a bandwidth
-LARGEST = 1e100  # of draws and limits
+MAX_VALUE = 1e100  # of draws and limits
 
 
 class PosteriorArtists(NamedTuple):
@@ -80,15 +79,15 @@ def posterior(
         check_number("true_value", true_value)
     edges = np.linspace(low, high, bins + 1)
 
-    def curve(some: Array, loads: Array) -> tuple[Array, Array]:
+    def curve(part: Array, part_shares: Array) -> tuple[Array, Array]:
         if method == "histogram":
-            return steps(edges, binned(some, loads, edges) / np.diff(edges))
-        return kernel_density(some, loads, low, high, bandwidth)
+            return steps(edges, binned(part, part_shares, edges) / np.diff(edges))
+        return kernel_density(part, part_shares, low, high, bandwidth)
 
     (pooled,) = axes.plot(*curve(values, shares), **({"linestyle": "-"} | line))
     thin = {"color": pooled.get_color(), "linewidth": 0.4 * pooled.get_linewidth(), "alpha": 0.45, "linestyle": "-"}
-    several = range(len(values)) if each_chain and len(values) > 1 else range(0)
-    chains = [axes.plot(*curve(values[i : i + 1], shares[i : i + 1]), **thin)[0] for i in several]
+    chain_numbers = range(len(values)) if each_chain and len(values) > 1 else range(0)
+    chains = [axes.plot(*curve(values[i : i + 1], shares[i : i + 1]), **thin)[0] for i in chain_numbers]
     exact = axes.plot(points, heights, **TRUTH)[0] if truth is not None else None
     mark = axes.axvline(true_value, color="0.3", linestyle=(0, (1, 1.5)), zorder=1) if true_value is not None else None
     return PosteriorArtists(pooled, chains, exact, mark)
@@ -115,14 +114,14 @@ def shares_of_draws(source: Any, weights: Any, values: Array) -> Array:
 def limits_of(limits: Any, values: Array) -> tuple[float, float]:
     """The ends of the picture; by the draws, a tenth beyond, where they are None."""
     if limits is not None:
-        ends = check_numbers("limits", limits, above=-LARGEST, below=LARGEST)
+        ends = check_numbers("limits", limits, above=-MAX_VALUE, below=MAX_VALUE)
         if len(ends) != 2 or not ends[1] - ends[0] > 1e-9 * max(map(abs, ends)):
             raise ValueError(f"limits must be two increasing numbers, got {limits!r:.200}")
         return ends[0], ends[1]
     low, high = float(values.min()), float(values.max())
     size = max(-low, high)
-    if size >= LARGEST:
-        raise ValueError(f"source must be within ±{LARGEST:g}, got {low} to {high}")
+    if size >= MAX_VALUE:
+        raise ValueError(f"source must be within ±{MAX_VALUE:g}, got {low} to {high}")
     varies = high - low > 1e-6 * size
     margin = 0.1 * (high - low) if varies else max(1e-3 * size, 1e-100) if size else 0.5
     return low - margin, high + margin
@@ -165,14 +164,14 @@ def kernel_density(
     values: Array, shares: Array, low: float, high: float, bandwidth: float | None
 ) -> tuple[Array, Array]:
     """Points and Gaussian kernel density: draws in fine cells, smoothed by a product of Fourier transforms."""
-    whole = high - low
-    least = silverman(values, shares) if bandwidth is None else float(bandwidth)
-    h = max(least / whole, 1.0 / N_POINTS)  # in units of the whole, from 0 to 1, as all that follows
-    reach = 1.0 + 12.0 * h  # 6 h on either side, so that nothing comes round
-    edges: Array = -6.0 * h + reach / N_CELLS * np.arange(N_CELLS + 1.0)
-    waves = np.fft.rfft(binned((values - low) / whole, shares, edges) * (N_CELLS / reach))
-    damping = np.exp(-0.5 * (2.0 * np.pi * h / reach * np.arange(waves.size)) ** 2)
-    smooth = np.fft.irfft(waves * damping, N_CELLS)
+    width = high - low
+    wanted = silverman(values, shares) if bandwidth is None else float(bandwidth)
+    h = max(wanted / width, 1.0 / N_POINTS)  # in units of the whole, from 0 to 1, as all that follows
+    padded_width = 1.0 + 12.0 * h  # 6 h on either side, so that nothing comes round
+    edges: Array = -6.0 * h + padded_width / N_CELLS * np.arange(N_CELLS + 1.0)
+    transform = np.fft.rfft(binned((values - low) / width, shares, edges) * (N_CELLS / padded_width))
+    damping = np.exp(-0.5 * (2.0 * np.pi * h / padded_width * np.arange(transform.size)) ** 2)
+    smooth = np.fft.irfft(transform * damping, N_CELLS)
     points = np.linspace(0.0, 1.0, N_POINTS)
     heights = np.interp(points, 0.5 * (edges[1:] + edges[:-1]), smooth)
-    return low + whole * points, np.maximum(heights, 0.0) / whole
+    return low + width * points, np.maximum(heights, 0.0) / width

@@ -5,15 +5,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.errors import check_array, check_count, check_instance
 
+from ..arrays import Array, Integers
 from .style import LIGHT, MEDIUM
 
-Array = NDArray[np.float64]
-NEITHER = "0.75"  # grey: a walker that has been at neither end, or is not the one to look at
+GREY = "0.75"  # grey: a walker that has been at neither end, or is not the one to look at
 
 
 def swaps(
@@ -52,9 +51,9 @@ def swaps(
     rungs = np.argsort(walkers, axis=0)  # the inverse permutation: (walker, time)
     artists = []
     for walker in range(n) if highlight is None else [*(w for w in range(n) if w != highlight), highlight]:
-        pieces, colours = stretches(steps, rungs[walker], directions(rungs[walker], n))
+        pieces, colours = segments_of(steps, rungs[walker], directions(rungs[walker], n))
         if highlight is not None:
-            colours = [MEDIUM if walker == highlight else NEITHER] * len(pieces)
+            colours = [MEDIUM if walker == highlight else GREY] * len(pieces)
         settings = {"linewidths": 0.8, "zorder": 2.0 + 0.5 * (walker == highlight)} | line
         artists.append(axes.add_collection(LineCollection(pieces, colors=colours, **settings)))
     axes.autoscale_view()
@@ -79,17 +78,17 @@ def walkers_of(run: Run, chain: int) -> tuple[Array, Array]:
     return steps.astype(np.float64), walkers.astype(np.float64)
 
 
-def directions(rungs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def directions(rungs: Integers, n: int) -> Integers:
     """Of a walker, at each time: 1 since it was at rung 0, −1 since it was at rung n − 1, 0 before either (time,)."""
     end = np.where(rungs == 0, 1, np.where(rungs == n - 1, -1, 0))
     last = np.maximum.accumulate(np.where(end != 0, np.arange(end.size), 0))
     return end[last]
 
 
-def stretches(steps: Array, rungs: NDArray[np.int64], way: NDArray[np.int64]) -> tuple[list[Array], list[str]]:
+def segments_of(steps: Array, rungs: Integers, direction: Integers) -> tuple[list[Array], list[str]]:
     """Lines of one direction each, which end where the next begins, and their colours."""
     points = np.stack([steps, rungs.astype(np.float64)], axis=1)
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(way)) + 1])
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(direction)) + 1])
     ends = np.append(starts[1:], len(points) - 1)
     pieces = [points[first : last + 1] for first, last in zip(starts, ends, strict=True)]
-    return pieces, [{1: MEDIUM, -1: LIGHT, 0: NEITHER}[int(way[first])] for first in starts]
+    return pieces, [{1: MEDIUM, -1: LIGHT, 0: GREY}[int(direction[first])] for first in starts]

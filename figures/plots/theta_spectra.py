@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.diagnostics import energy_probabilities
@@ -14,9 +13,8 @@ from toolkit.diagnostics.energies import theta_masses
 from toolkit.errors import check_array, check_edges, check_instance
 from toolkit.tempering import Contour
 
+from ..arrays import Array
 from .style import TRUTH
-
-Array = NDArray[np.float64]
 
 
 class SpectrumArtists(NamedTuple):
@@ -50,11 +48,11 @@ def theta_spectrum(source: Any, axes: Any, *, edges: Any = None, truth: Any = No
     shares = normalised("source", theta)
     true = None if truth is None else true_shares(truth, bounds)
     mean, middles = shares.mean(axis=0), 0.5 * (bounds[1:] + bounds[:-1])
-    foot = 0.3 * min(row[row > 0.0].min() for row in (mean, mean if true is None else true))
+    lower_limit = 0.3 * min(row[row > 0.0].min() for row in (mean, mean if true is None else true))
     (drawn,) = axes.plot(middles, np.where(mean > 0.0, mean, np.nan), **({"linestyle": "-"} | line))
     band = None
     if len(shares) > 1:
-        low, high = (np.maximum(mean + side * shares.std(axis=0, ddof=1), foot) for side in (-2.0, 2.0))
+        low, high = (np.maximum(mean + side * shares.std(axis=0, ddof=1), lower_limit) for side in (-2.0, 2.0))
         band = axes.fill_between(middles, low, high, color=drawn.get_color(), alpha=0.18, linewidth=0.0)
     curve = None
     if true is not None:

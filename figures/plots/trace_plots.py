@@ -1,16 +1,15 @@
-"""Time series of what a sampler knows of itself, one line per chain."""
+"""Time series of a run's coordinates and traced fields, one line per chain."""
 
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.errors import check_array, check_count, check_instance, check_text, is_sequence
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 
 def traces(

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from numpy.typing import NDArray
 
 from toolkit import Run
 from toolkit.errors import check_array, check_count, check_instance
+
+from ..arrays import Bools
 
 
 def trajectory(
@@ -16,7 +17,7 @@ def trajectory(
     axes: Any,
     *,
     chain: int = 0,
-    breaks: NDArray[np.bool_] | None = None,
+    breaks: Bools | None = None,
     colours: Any = None,
     **line: Any,
 ) -> list[Any]:
@@ -60,7 +61,7 @@ def points_of(path: Any, chain: Any) -> Any:
     return path.replica_draws[number, 0] if isinstance(path, Run) else path
 
 
-def swapped(run: Run, chain: int) -> NDArray[np.bool_]:
+def swapped(run: Run, chain: int) -> Bools:
     """Draws (draw,) of the first replica of a chain that a swap came before."""
     if run.statistics is None:
         return np.zeros(run.steps.size, bool)

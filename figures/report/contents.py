@@ -1,4 +1,4 @@
-"""What the report says, whatever its form: the figures that have been produced, and the texts and tables of them."""
+"""The contents of the report, in HTML and in Markdown: the figures that have been produced, their texts and tables."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ ABOUT = (
 
 
 class Entry(NamedTuple):
-    """A figure that has been produced. current: by the sources as they are. small: in its quick version."""
+    """A figure that has been produced. current: by the present sources. small: in its quick version."""
 
     script: Script
     measured: Measured
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What a report says. missing: names of scripts that have not been run. machine: where the report was written."""
+    """The contents of a report. missing: scripts that have not been run. machine: where the report was written."""
 
     entries: list[Entry]
     missing: list[str]
@@ -57,12 +57,14 @@ def gather(folder: Path) -> Contents:
         if found is None or not picture.is_file():
             missing.append(name)
             continue
-        known = script(name)
+        found_script = script(name)
         key, measured = found
-        current, small = key.split()[0] == known.digest, " quick=True " in key
-        entries.append(Entry(known, measured, claims_of(known, measured, current), picture, current, small))
-    about = environment()
-    machine = f"Python {about['python']}, NumPy {about['numpy']}, Numba {about['numba']}; {about['machine']}"
+        current, small = key.split()[0] == found_script.digest, " quick=True " in key
+        entries.append(
+            Entry(found_script, measured, claims_of(found_script, measured, current), picture, current, small)
+        )
+    machine_facts = environment()
+    machine = "Python {python}, NumPy {numpy}, Numba {numba}; {machine}".format_map(machine_facts)
     return Contents(entries, missing, machine)
 
 
@@ -107,10 +109,10 @@ def cost(entry: Entry) -> str:
     records = entry.measured.records
     seeds = sorted({record.seed for record in records})
     evaluations = sum(record.gradient_evaluations for record in records)
-    many = "run" if len(records) == 1 else "runs"
-    runs = f", {len(records)} {many}, {evaluations:,} gradient evaluations" if records else ""
-    said = f", seed {seeds[0]}" if len(seeds) == 1 else (f", seeds from {seeds[0]}" if seeds else "")
-    return f"Measured in {entry.measured.seconds:.1f} s{runs}{said}."
+    noun = "run" if len(records) == 1 else "runs"
+    runs = f", {len(records)} {noun}, {evaluations:,} gradient evaluations" if records else ""
+    seed_text = f", seed {seeds[0]}" if len(seeds) == 1 else (f", seeds from {seeds[0]}" if seeds else "")
+    return f"Measured in {entry.measured.seconds:.1f} s{runs}{seed_text}."
 
 
 def settings(entry: Entry) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -140,7 +142,7 @@ def comparison(
 
 
 def notes(contents: Contents) -> list[str]:
-    """What a reader must know of the report itself."""
+    """Notes on figures that are stale, small or missing."""
     found = []
     stale = [entry.script.name for entry in contents.entries if not entry.current]
     if stale:

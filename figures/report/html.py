@@ -36,12 +36,12 @@ def page(contents: Contents) -> str:
     """The whole page."""
     parts = [paper_section(paper, contents) for paper in PAPERS if contents.of_paper(paper)]
     counts = ", ".join(f"{count} {verdict}" for verdict, count in contents.verdicts.items() if count)
-    said = "".join(f"<p class='differs'>{escape(note)}</p>" for note in notes(contents))
+    note_texts = "".join(f"<p class='differs'>{escape(note)}</p>" for note in notes(contents))
     return (
         "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
         f"<title>Five papers, printed and computed</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>Five papers, printed and computed</h1>\n<p>{escape(ABOUT)}</p>\n{said}"
+        f"<h1>Five papers, printed and computed</h1>\n<p>{escape(ABOUT)}</p>\n{note_texts}"
         f"<p class='cost'>{escape(contents.machine)}.</p>\n{navigation(contents)}\n"
         f"<h2 id='numbers'>All numbers</h2>\n<p>Of {sum(contents.verdicts.values())}: {escape(counts)}.</p>\n"
         f"{table(*comparison(contents.entries, named=True, verdicts=VERDICTS[:-1]))}\n"
@@ -76,19 +76,19 @@ def paper_section(paper: str, contents: Contents) -> str:
 
 def figure(entry: Entry) -> str:
     """One figure: picture, caption, where we differ, numbers, settings."""
-    known = entry.script
+    found = entry.script
     source = base64.b64encode(entry.picture.read_bytes()).decode()
-    caption = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in known.caption.split("\n\n") if paragraph)
-    differs = f"<p class='differs'>{escape(known.differs)}</p>" if known.differs else ""
+    caption = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in found.caption.split("\n\n") if paragraph)
+    differs = f"<p class='differs'>{escape(found.differs)}</p>" if found.differs else ""
     head, rows = settings(entry)
     runs = f"<details><summary>The runs</summary>{table(head, rows)}</details>" if rows else ""
     numbers = table(*comparison([entry])) if entry.claims else ""
     kinds = "" if entry.small else ".pdf, "
     return (
-        f"<section id='{known.name}'>\n<h3>{escape(known.title)}</h3>\n"
-        f"<figure><img alt='{escape(known.title, quote=True)}' src='data:image/png;base64,{source}'>"
+        f"<section id='{found.name}'>\n<h3>{escape(found.title)}</h3>\n"
+        f"<figure><img alt='{escape(found.title, quote=True)}' src='data:image/png;base64,{source}'>"
         f"<figcaption>{caption}</figcaption></figure>\n{differs}{numbers}"
-        f"<p class='cost'>{escape(cost(entry))} Files: {known.name}.png, {kinds}.csv.</p>{runs}\n</section>"
+        f"<p class='cost'>{escape(cost(entry))} Files: {found.name}.png, {kinds}.csv.</p>{runs}\n</section>"
     )
 
 

@@ -1,1 +1,1 @@
-"""What all figure scripts share: finding and running them, measured data on disk, claims, statistics, output."""
+"""What all figure scripts share: finding and running scripts, cached data, claims, statistics, output."""

@@ -1,4 +1,4 @@
-"""Measured data on disk, one file per script, valid as long as what made them is the same."""
+"""Measured data on disk, one file per script, valid while the sources and settings behind them are unchanged."""
 
 import json
 import os
@@ -22,34 +22,35 @@ class Measured(NamedTuple):
 
 
 def load(path: Path, key: str) -> Measured | None:
-    """What ``path`` holds, if it was made by what ``key`` stands for; None where not, or where it is damaged."""
+    """The data of ``path`` if its key is ``key``; None otherwise, and where the file is damaged."""
     found = read(path)
     return found[1] if found and found[0] == key else None
 
 
 def read(path: Path) -> tuple[str, Measured] | None:
-    """The key of ``path`` and what it holds; None where it is not there, or damaged."""
+    """The key and the data of ``path``; None where the file does not exist or is damaged."""
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:  # which would leave a damaged one open
-            about = json.loads(str(file["about"]))
+        # np.load of a path would leave a damaged file open.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            header = json.loads(str(file["about"]))
             data = {name.removeprefix("data."): file[name] for name in file.files if name != "about"}
-        return about["key"], Measured(data, [Record(*record) for record in about["records"]], about["seconds"])
+        return header["key"], Measured(data, [Record(*record) for record in header["records"]], header["seconds"])
     except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, BadZipFile, zlib.error):
         return None
 
 
-def keep(path: Path, key: str, measured: Measured) -> None:
-    """Write ``measured`` to ``path``, whole or not at all."""
+def store(path: Path, key: str, measured: Measured) -> None:
+    """Write ``measured`` to ``path``, by an atomic replacement."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = json.dumps({"key": key, "records": measured.records, "seconds": measured.seconds})
+    header = json.dumps({"key": key, "records": measured.records, "seconds": measured.seconds})
     arrays: dict[str, Any] = {f"data.{name}": array for name, array in measured.data.items()}
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    partial_file = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with part.open("wb") as file:
-            np.savez_compressed(file, about=np.array(about), **arrays)
-        part.replace(path)
+        with partial_file.open("wb") as file:
+            np.savez_compressed(file, about=np.array(header), **arrays)
+        partial_file.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        partial_file.unlink(missing_ok=True)
 
 
 def as_data(values: Mapping[str, Any]) -> Data:

@@ -49,7 +49,7 @@ class Claim(NamedTuple):
 
 
 def check_claim(claim: Claim) -> Claim:
-    """``claim`` as it is; ValueError where it says nothing or states no error."""
+    """``claim`` unchanged. Raises ValueError where it has no text, aim or finite error."""
     known = claim.aim in ("higher", "lower") if isinstance(claim.aim, str) else math.isfinite(claim.aim)
     if not claim.what or not known:
         raise ValueError(f"aim must be 'higher', 'lower' or the true value, got {claim.aim!r} for {claim.what!r}")

@@ -1,4 +1,4 @@
-"""Where figures go, and how they are written."""
+"""The output folder, and how figures and tables are written."""
 
 import csv
 import os
@@ -40,7 +40,7 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str, *, 
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"{name}.{kind}" for kind in (("png", "pdf", "csv") if pdf else ("png", "csv"))]
     figure.savefig(paths[0], metadata={"Software": None})
-    figure.set_layout_engine("none")  # laid out by now, and as slow as drawing
+    figure.set_layout_engine("none")  # the layout is final, and computing it again is as slow as drawing
     if pdf:
         figure.savefig(paths[1], metadata={"CreationDate": None, "Creator": None, "Producer": None})
     plt.close(figure)

@@ -34,11 +34,11 @@ PAPERS = {
 }
 
 KINDS = ("fig", "table")
-PLACES = ("*.py", "papers/*/*.py", "galleries/*.py")  # of scripts, below HERE
+PATTERNS = ("*.py", "papers/*/*.py", "galleries/*.py")  # of scripts, below HERE
 
 
 class Script(NamedTuple):
-    """A figure's module, with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``; name: as ``name_of`` has it.
+    """A figure's module, with SEED, ``measure(study)``, ``draw(data)``, ``table(data)``; name: by ``name_of``.
 
     Optional: ``compare(data)``, the paper's numbers beside ours, and DIFFERS, one sentence on where we differ and why.
     """
@@ -74,11 +74,11 @@ class Script(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Digest of what its data are made of, but for the study's settings."""
+        """Digest of the source that its data depend on."""
         return digest(self.module.__name__, "measure")
 
     def key(self, study: Study) -> str:
-        """What its data are made of: a digest of sources, and settings."""
+        """The key of its data: a digest of sources, and settings."""
         return f"{self.digest} quick={study.quick} seed={study.seed} backend={study.backend} python={PYTHON}"
 
 
@@ -98,31 +98,31 @@ def name_of(path: Path) -> str:
     return f"{folders[1]}_{file}" if folders[:1] == ["papers"] else file
 
 
-def files() -> dict[str, Path]:
+def script_files() -> dict[str, Path]:
     """The files of all scripts, by their names, in the papers' order."""
-    found = {name_of(path): path for place in PLACES for path in HERE.glob(place)}
+    found = {name_of(path): path for place in PATTERNS for path in HERE.glob(place)}
     beginnings = [f"{paper}_{kind}" for paper in PAPERS for kind in (("",) if paper == "gallery" else KINDS)]
-    order = sorted(found, key=in_order)
+    order = sorted(found, key=natural_key)
     return {name: found[name] for beginning in beginnings for name in order if name.startswith(beginning)}
 
 
 def names() -> list[str]:
     """The names of all scripts, by paper, in the papers' order."""
-    return list(files())
+    return list(script_files())
 
 
-def in_order(name: str) -> list[int | str]:
+def natural_key(name: str) -> list[int | str]:
     """A key that sorts fig2 before fig10."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def script(name: str) -> Script:
     """The script ``name``. Raises ValueError where there is none."""
-    there = files()
-    if name not in there:
-        raise ValueError(f"there is no figure {name!r}; there are: {', '.join(there)}")
+    files = script_files()
+    if name not in files:
+        raise ValueError(f"there is no figure {name!r}; there are: {', '.join(files)}")
     return Script(
-        name, importlib.import_module(".".join(["figures", *there[name].relative_to(HERE).with_suffix("").parts]))
+        name, importlib.import_module(".".join(["figures", *files[name].relative_to(HERE).with_suffix("").parts]))
     )
 
 
@@ -135,7 +135,7 @@ def produce(
     backend: str = "cpu",
     fresh: bool = False,
 ) -> Product:
-    """Measure ``found``, or read back what is still valid, draw it and write its files.
+    """Measure ``found``, or read its data where they are still valid, then draw it and write its files.
 
     out: a folder, or None as in ``folder_of``. A quick version has no PDF. seed: None for the script's own. fresh:
     measure in any case.
@@ -149,11 +149,11 @@ def produce(
         started = time.perf_counter()
         data = as_data(found.module.measure(study))
         measured = Measured(data, study.records, time.perf_counter() - started)
-        cached_data.keep(path, key, measured)
-    return Product(found, measured, write(found, measured.data, out, pdf=not quick), reused)
+        cached_data.store(path, key, measured)
+    return Product(found, measured, draw_and_save(found, measured.data, out, pdf=not quick), reused)
 
 
-def write(found: Script, data: Data, out: Path, *, pdf: bool = True) -> list[Path]:
+def draw_and_save(found: Script, data: Data, out: Path, *, pdf: bool = True) -> list[Path]:
     """Draw without a screen, in the project's style; the paths of the picture and the table."""
     matplotlib.use("Agg")
     with paper_style():

@@ -1,4 +1,4 @@
-"""What a function's numbers are made of, as a digest of source: edits of a colour elsewhere leave it as it is.
+"""A digest of all source on which a function's numbers depend, which edits of other functions leave unchanged.
 
 Of this package, the function's own text counts and that of every function, class and constant it names, at any depth,
 without docstrings, comments and layout; of toolkit, targets and sysid every line and table does, of other packages the
@@ -18,11 +18,11 @@ from toolkit.errors import package_root
 from .study import Study
 
 HERE = package_root(__name__)
-BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "sysid": ("toolkit", "targets", "sysid")}
+PACKAGES_BELOW = {"toolkit": ("toolkit",), "targets": ("toolkit", "targets"), "sysid": ("toolkit", "targets", "sysid")}
 
 
 def digest(module: str, name: str) -> str:
-    """Digest of what the function ``name`` of ``module``, one of this package, is made of."""
+    """Digest of all source that the function ``name`` of ``module``, a module of this package, depends on."""
     parts: dict[str, str] = {package: version(package) for package in ("numba", "numpy", "scipy")}
     follow(Study.__module__, "Study", parts)  # by which it runs everything
     follow(module, name, parts)
@@ -30,7 +30,7 @@ def digest(module: str, name: str) -> str:
 
 
 def follow(module: str, name: str, parts: dict[str, str]) -> None:
-    """Add the text of ``name`` in ``module``, and of what it names there, to ``parts``."""
+    """Add the text of ``name`` in ``module``, and of all that it refers to, to ``parts``."""
     key = f"{module}.{name}"
     if key in parts:
         return
@@ -62,22 +62,22 @@ def alias_of(node: ast.Import | ast.ImportFrom, name: str) -> ast.alias:
 
 
 def follow_import(module: str, name: str, node: ast.Import | ast.ImportFrom, parts: dict[str, str]) -> None:
-    """Add what the import of ``name`` brings: text of this package, a stamp of the others of this distribution."""
+    """Add what an import of ``name`` refers to: text of this package, or a stamp of another of this distribution."""
     alias = alias_of(node, name)
     if isinstance(node, ast.ImportFrom):
         source = importlib.util.resolve_name("." * node.level + (node.module or ""), package_of(module))
     else:
         source = alias.name
     package = source.partition(".")[0]
-    for below in BELOW.get(package, ()):
+    for below in PACKAGES_BELOW.get(package, ()):
         parts[below] = stamp(below)
     if package == "figures":
-        whole = source if isinstance(node, ast.Import) else f"{source}.{alias.name}"
-        if file_of(whole) is None:
+        full_name = source if isinstance(node, ast.Import) else f"{source}.{alias.name}"
+        if file_of(full_name) is None:
             follow(source, alias.name, parts)
         else:
-            for inner in top_level(whole):
-                follow(whole, inner, parts)
+            for inner in top_level(full_name):
+                follow(full_name, inner, parts)
 
 
 def package_of(module: str) -> str:

@@ -3,14 +3,20 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.problem import Truth
+
+from ..arrays import Array
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:
     """Mean over the chains, (chain,), and its standard error."""
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def means_and_errors(values: Any) -> tuple[Any, Any]:
+    """Means over the last axis, that of the chains, and their standard errors; (…, chain) → (…)."""
+    return values.mean(axis=-1), values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])
 
 
 def root_mean_square(errors: Any) -> tuple[Any, Any]:
@@ -21,20 +27,15 @@ def root_mean_square(errors: Any) -> tuple[Any, Any]:
         return root, squares.std(axis=0, ddof=1) / np.sqrt(len(squares)) / (2.0 * root)
 
 
-def ratio_and_error(above: tuple[float, float], below: tuple[float, float]) -> tuple[float, float]:
+def ratio_and_error(numerator: tuple[float, float], denominator: tuple[float, float]) -> tuple[float, float]:
     """Ratio of two independent numbers given with errors, and its error to first order."""
-    value = above[0] / below[0]
-    return float(value), float(abs(value) * np.hypot(above[1] / above[0], below[1] / below[0]))
+    value = numerator[0] / denominator[0]
+    return float(value), float(abs(value) * np.hypot(numerator[1] / numerator[0], denominator[1] / denominator[0]))
 
 
-# How far the modes' weights are off, chain by chain.
-
-
-def mode_weight_errors(truth: Truth, draws: Any, weights: Any = None) -> NDArray[np.float64]:
+def mode_weight_errors(truth: Truth, draws: Any, weights: Any = None) -> Array:
     """Σ |weight − truth| over the modes of ``truth``, (chain,); draws (chain, draw, dim), weights (chain, draw)."""
     true = truth.modes.weights
-    loads = np.ones(draws.shape[:2]) if weights is None else weights
-    estimated = []
-    for points, load in zip(draws, loads, strict=True):
-        estimated.append(load @ truth.memberships(points) / load.sum())
+    shares = np.ones(draws.shape[:2]) if weights is None else weights
+    estimated = [share @ truth.memberships(points) / share.sum() for points, share in zip(draws, shares, strict=True)]
     return np.asarray(np.abs(np.array(estimated) - true).sum(axis=1))

@@ -1,4 +1,4 @@
-"""What a script measures with: its sizes, seed and backend, and a note of every run it makes."""
+"""The settings with which a script measures, and a record of every run it makes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,7 @@
-"""Data to identify a system from, and checks of them; the public face of the modules that hold them."""
+"""Time series to identify a system from: ``Series``, simulated data, arrays and files, and checks of them.
+
+Solvers lie below this room; likelihoods and ``identify`` use ``Series`` and ``check_series``.
+"""
 
 from .checks import check
 from .files import load

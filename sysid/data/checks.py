@@ -1,21 +1,20 @@
-"""What in a series looks wrong without being impossible: warnings in words."""
+"""Warnings about series that look wrong without being impossible."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_instance, check_row
 
+from ..arrays import Array
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System
 from .series import Series, check_series
 
-Array = NDArray[np.float64]
-FEW = 100  # values below which nothing is said of correlations
-GAP = 20.0  # steps of the usual length
-FAR = 1e6  # spans from time 0
-OTHER_UNIT = 1.5  # ratio of speeds from which on another unit of time is likelier than noise
+MIN_CORRELATED_VALUES = 100  # fewer values give no warning of correlations
+GAP_FACTOR = 20.0  # times the median step
+FAR_FROM_ZERO = 1e6  # spans from time 0
+UNIT_RATIO = 1.5  # ratio of speeds from which on another unit of time is likelier than noise
 
 
 def check(series: Series, system: System | None = None, parameters: Any = None) -> list[str]:
@@ -30,25 +29,25 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
     Raises TypeError or ValueError for what is no Series or System, other states, or parameters of another shape.
     """
     check_series("series", series)
-    found = [*of_times(series)]
+    found = [*time_warnings(series)]
     for d, state in enumerate(series.states):
-        found += of_state(state, series.times, series.values[:, d])
+        found += state_warnings(state, series.times, series.values[:, d])
         for e in range(d):
             if np.array_equal(series.values[:, d], series.values[:, e], equal_nan=True):
                 found.append(f"{state!r} is equal to {series.states[e]!r} at all times")
     if system is not None:
         check_instance("system", system, System)
         p = check_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
-        found += of_unit(series, system, p)
+        found += unit_warnings(series, system, p)
     return found
 
 
-def of_times(series: Series) -> list[str]:
-    """What the times show."""
+def time_warnings(series: Series) -> list[str]:
+    """Warnings about the times."""
     times, found = series.times, []
     steps = np.diff(times)
     usual, longest = float(np.median(steps)), int(steps.argmax())
-    if steps[longest] > GAP * usual:
+    if steps[longest] > GAP_FACTOR * usual:
         found.append(
             f"there is a gap from {times[longest]:.6g} to {times[longest + 1]:.6g}, {steps[longest] / usual:.3g} times "
             "the usual step"
@@ -59,23 +58,23 @@ def of_times(series: Series) -> list[str]:
             f"times near {largest:.6g} are rounded to {np.spacing(largest):.3g}, too much for their steps: count them "
             "from the first before they are floats"
         )
-    elif largest > FAR * span:
+    elif largest > FAR_FROM_ZERO * span:
         found.append(
             f"times are near {largest:.6g} but span {span:.6g}: count them from the first, if time is no input"
         )
     return found
 
 
-def of_state(state: str, times: Array, values: Array) -> list[str]:
-    """What one state shows."""
-    there = ~np.isnan(values)
-    known = values[there]
+def state_warnings(state: str, times: Array, values: Array) -> list[str]:
+    """Warnings about one state."""
+    measured = ~np.isnan(values)
+    known = values[measured]
     found = []
-    if there.mean() < 0.5:
-        found.append(f"{state!r} is missing at {1.0 - there.mean():.0%} of the times")
+    if measured.mean() < 0.5:
+        found.append(f"{state!r} is missing at {1.0 - measured.mean():.0%} of the times")
     if np.ptp(known) == 0.0:
         return [*found, f"{state!r} is constant, {known[0]:.6g}: nothing can be learnt from it"]
-    if known.size < FEW:
+    if known.size < MIN_CORRELATED_VALUES:
         return found
     changes = np.abs(np.diff(known))
     share = float((changes <= 4.0 * np.spacing(np.abs(known[1:]))).mean())
@@ -86,35 +85,35 @@ def of_state(state: str, times: Array, values: Array) -> list[str]:
             "sticks",
         ]
     centred = known - known.mean()
-    alike = float((centred[1:] * centred[:-1]).sum() / (centred**2).sum())
-    if alike < 3.1 / np.sqrt(known.size):  # standard errors of independent values
+    correlation = float((centred[1:] * centred[:-1]).sum() / (centred**2).sum())
+    if correlation < 3.1 / np.sqrt(known.size):  # standard errors of independent values
         found.append(
-            f"{state!r} at one time says nothing of the next (correlation {alike:.2f}): times too far apart, or in "
-            "another unit, or noise alone"
+            f"{state!r} at one time says nothing of the next (correlation {correlation:.2f}): times too far apart, or "
+            "in another unit, or noise alone"
         )
     return found
 
 
-def of_unit(series: Series, system: System, parameters: Array) -> list[str]:
-    """Whether speeds are those of the system but for a factor."""
+def unit_warnings(series: Series, system: System, parameters: Array) -> list[str]:
+    """A warning where velocities are those of the system times a factor, as by a wrong unit of time."""
     if series.states != system.states:
         raise ValueError(f"system must have the states of the series, {series.states}, got {system.states}")
-    whole = np.asarray(~np.isnan(series.values).any(axis=1))
-    both = np.asarray(whole[1:] & whole[:-1])
-    change = np.diff(series.values, axis=0)[both]
-    steps = np.diff(series.times)[both]
-    slopes = slopes_along(system, series.times, np.where(whole[:, None], series.values, 1.0), parameters)
-    expected = 0.5 * (slopes[1:] + slopes[:-1])[both]
+    complete = np.asarray(~np.isnan(series.values).any(axis=1))
+    pairs = np.asarray(complete[1:] & complete[:-1])
+    change = np.diff(series.values, axis=0)[pairs]
+    steps = np.diff(series.times)[pairs]
+    slopes = slopes_along(system, series.times, np.where(complete[:, None], series.values, 1.0), parameters)
+    expected = 0.5 * (slopes[1:] + slopes[:-1])[pairs]
     measured = change / steps[:, None]
     scale = np.abs(expected).mean(axis=0) + np.finfo(float).tiny
     a, b = (expected / scale).ravel(), (measured / scale).ravel()
-    if a.size < FEW or not np.isfinite(a).all() or not a.any() or not b.any():
+    if a.size < MIN_CORRELATED_VALUES or not np.isfinite(a).all() or not a.any() or not b.any():
         return []
-    alike = float(a @ b / np.sqrt((a @ a) * (b @ b)))
+    correlation = float(a @ b / np.sqrt((a @ a) * (b @ b)))
     ratio = float(a @ b / (a @ a))
-    if alike < 0.8 or 1.0 / OTHER_UNIT < ratio < OTHER_UNIT:
+    if correlation < 0.8 or 1.0 / UNIT_RATIO < ratio < UNIT_RATIO:
         return []
     return [
-        f"speeds are {ratio:.3g} times those of {system.name} (correlation {alike:.2f}): times look {ratio:.3g} times "
-        "too short, as in another unit"
+        f"speeds are {ratio:.3g} times those of {system.name} (correlation {correlation:.2f}): times look "
+        f"{ratio:.3g} times too short, as in another unit"
     ]

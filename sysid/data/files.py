@@ -1,4 +1,4 @@
-"""Tables of text between separators, in pieces; what is off in one is named by file, line and column."""
+"""Time series from delimited text and from Parquet files; errors name file, line and column."""
 
 import csv
 import io
@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_text, is_sequence, optional
 
+from ..arrays import Array
 from ..systems.system import check_names
 from .series import Series
 
-Array = NDArray[np.float64]
 SEPARATORS = (",", ";", "\t")
 CHUNK = 2**24  # characters read at a time
 
 
 class Header(NamedTuple):
-    """The first lines of a CSV file: names of its columns, what is between them, and how many lines they take."""
+    """The first lines of a CSV file: names of its columns, their separator, and the number of lines."""
 
     columns: tuple[str, ...]
     separator: str
@@ -43,8 +42,8 @@ def read_delimited(
             places = [header.columns.index(name) for name in names]
             table = np.empty((rows, len(names)))
             filled = 0
-            for chunk in chunks(text):
-                numbers = numbers_of(file, chunk, header, places, missing, filled + header.lines + 1)
+            for chunk in read_chunks(text):
+                numbers = parse_chunk(file, chunk, header, places, missing, filled + header.lines + 1)
                 table[filled : filled + len(numbers)] = numbers
                 filled += len(numbers)
     except UnicodeDecodeError as error:
@@ -67,13 +66,15 @@ def read_header(file: Path, text: Any) -> Header:
     raise ValueError(f"{file}: must begin with a line that names the columns, but is empty")
 
 
-def chunks(text: Any) -> Iterator[str]:
-    """Whole lines, some 16 MiB at a time, without blank ones at the end."""
+def read_chunks(text: Any) -> Iterator[str]:
+    """Chunks of whole lines, some 16 MiB each, without blank lines at the end of the text."""
     rest = ""
     while piece := text.read(CHUNK):
         whole, newline, rest = (rest + piece).rpartition("\n")
         stripped = whole.rstrip("\n")
-        rest = whole[len(stripped) :] + newline + rest  # blank lines wait for what comes after them
+        rest = (
+            whole[len(stripped) :] + newline + rest
+        )  # blank lines are kept for the next chunk, as they are errors only before data
         if stripped and rest.startswith("\n"):
             rest = rest[1:]
         elif not stripped:
@@ -83,25 +84,25 @@ def chunks(text: Any) -> Iterator[str]:
         yield rest.rstrip("\n")
 
 
-def numbers_of(file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int) -> Array:
-    """The numbers of whole lines, of which the first has number ``first``."""
-    why: Any = "lines do not all have the columns of the header"
+def parse_chunk(file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int) -> Array:
+    """The numbers in a chunk of whole lines; first: the number of its first line."""
+    reason: Any = "lines do not all have the columns of the header"
     may_be_nan = "nan" in {word.lower() for word in missing} or not re.search("nan", chunk, re.IGNORECASE)
     if is_rectangular(chunk, header):
-        text = io.StringIO(with_nan(chunk, header.separator, missing))
+        text = io.StringIO(replace_missing(chunk, header.separator, missing))
         try:
             numbers = np.loadtxt(
                 text, delimiter=header.separator, usecols=places, comments=None, quotechar='"', ndmin=2
             )  # fmt: skip
         except ValueError as error:
-            why = error
+            reason = error
         else:
             if may_be_nan:
                 return np.asarray(numbers, np.float64)
-            why = None  # unless it stands in a column that is not read
-    found = fault(file, chunk, header, places, missing, first)
-    if found or why:
-        raise found or ValueError(f"{file}: cannot be read: {why}")
+            reason = None  # unless the error is in a column that is read
+    found = first_error(file, chunk, header, places, missing, first)
+    if found or reason:
+        raise found or ValueError(f"{file}: cannot be read: {reason}")
     return np.asarray(numbers, np.float64)
 
 
@@ -116,25 +117,30 @@ def is_rectangular(chunk: str, header: Header) -> bool:
     return bool((np.diff(np.searchsorted(found, ends), prepend=0) == wanted).all())
 
 
-def with_nan(chunk: str, separator: str, missing: Sequence[str]) -> str:
+def replace_missing(chunk: str, separator: str, missing: Sequence[str]) -> str:
     """The text with nan where a value is missing."""
     words = [word for word in missing if word and word.lower() != "nan"]
-    around = f'{separator}\n "'
+    boundary = f'{separator}\n "'
     empty = "" in missing and (
-        chunk[:1] in around or chunk[-1:] in around
+        chunk[:1] in boundary or chunk[-1:] in boundary
         or any(pair in chunk for pair in (2 * separator, f"{separator}\n", f"\n{separator}", " ", '""'))
     )  # fmt: skip
     if not empty and not any(word in chunk for word in words):
         return chunk
     allowed = "|".join(map(re.escape, words + [""] * ("" in missing)))
-    apart = re.escape(separator)
-    return re.sub(rf'(?:(?<={apart})|^)[ ]*("?)(?:{allowed})\1[ ]*(?={apart}|$)', "nan", chunk, flags=re.MULTILINE)
+    separator_pattern = re.escape(separator)
+    return re.sub(
+        rf'(?:(?<={separator_pattern})|^)[ ]*("?)(?:{allowed})\1[ ]*(?={separator_pattern}|$)',
+        "nan",
+        chunk,
+        flags=re.MULTILINE,
+    )
 
 
-def fault(
+def first_error(
     file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int
 ) -> ValueError | None:
-    """What is wrong with the first of some lines that is."""
+    """The error of the first bad line; None where no line is bad."""
     wanted = len(header.columns)
     for number, row in enumerate(csv.reader(io.StringIO(chunk), delimiter=header.separator), first):
         if len(row) != wanted:
@@ -157,9 +163,6 @@ def is_number(word: str) -> bool:
     except ValueError:
         return False
     return "_" not in word
-
-
-# Time series from files of text and of Parquet, with a check of what they hold.
 
 
 def load(
@@ -196,11 +199,11 @@ def load(
     if file.suffix.lower() == ".parquet":
         names, table, first = *read_parquet(file, time, states), 0
     else:
-        names, table, first = read_delimited(file, lambda columns: chosen(file, columns, time, states), words)
-    gone = np.flatnonzero(~np.isfinite(table[:, 0]))
-    if gone.size:
-        where = f"line {gone[0] + first}" if first else f"row {gone[0]}"
-        raise ValueError(f"{file}, {where}, column {time!r}: a time must be finite, got {table[gone[0], 0]}")
+        names, table, first = read_delimited(file, lambda columns: choose_columns(file, columns, time, states), words)
+    not_finite = np.flatnonzero(~np.isfinite(table[:, 0]))
+    if not_finite.size:
+        where = f"line {not_finite[0] + first}" if first else f"row {not_finite[0]}"
+        raise ValueError(f"{file}, {where}, column {time!r}: a time must be finite, got {table[not_finite[0], 0]}")
     try:
         return Series(
             table[:, 0], table[:, 1:], names[1:], time_unit=time_unit, units=units, name=name or file.stem,
@@ -210,7 +213,7 @@ def load(
         raise ValueError(f"{file}: {error}; row 0 is line {first}" if first else f"{file}: {error}") from error
 
 
-def chosen(file: Path, columns: Sequence[str], time: str, states: Any) -> tuple[str, ...]:
+def choose_columns(file: Path, columns: Sequence[str], time: str, states: Any) -> tuple[str, ...]:
     """Time and states, among ``columns``. Raises ValueError where one is repeated or not there."""
     for k, column in enumerate(columns):
         if column in columns[:k]:
@@ -231,7 +234,7 @@ def read_parquet(file: Path, time: str, states: Any) -> tuple[tuple[str, ...], A
     pyarrow, parquet = optional("pyarrow", "data"), optional("pyarrow.parquet", "data")
     try:
         schema = parquet.read_schema(file)
-        names = chosen(file, schema.names, time, states)
+        names = choose_columns(file, schema.names, time, states)
         for column in names:
             kind = schema.field(column).type
             if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)):

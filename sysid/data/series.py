@@ -1,16 +1,14 @@
-"""Measured or simulated time series: what a system is identified from."""
+"""Measured or simulated time series of a system's states."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_measured, check_text
 
+from ..arrays import Array
 from ..systems.system import check_names, check_units
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

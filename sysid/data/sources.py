@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import scipy
 from numba import types
-from numpy.typing import NDArray
 
 from toolkit.errors import (
     check_choice,
@@ -21,18 +20,18 @@ from toolkit.errors import (
     package_root,
 )
 
+from ..arrays import Array
 from ..solvers.integrate import check_times, solve
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System, checked_rhs
 from .files import load
 from .series import Series
 
-Array = NDArray[np.float64]
 ERRORS = ("gaussian", "lognormal")
 SCIPY = ("DOP853", "LSODA")
 RTOL, ATOL = 1e-10, 1e-12
-MOST_EVALUATIONS = 2_000_000
-STALLED = 1000  # evaluations within which time must go on
+MAX_EVALUATIONS = 2_000_000
+PROGRESS_INTERVAL = 1000  # evaluations within which time must go on
 
 
 def simulate(
@@ -67,7 +66,7 @@ def simulate(
     check_flag("relative", relative)
     missing = check_number("missing", missing, at_least=0.0, below=1.0)
     seed = check_count("seed", seed, at_least=0, below=2**64)
-    generator, dropping = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+    generator, missing_generator = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     deviations = np.array([check_deviation("noise", float(v)) for v in np.ravel(check_real_array("noise", noise))])
     if deviations.size not in (1, system.dim):
         raise ValueError(f"noise must be one number, or one of each of {system.dim} states, got {deviations.size}")
@@ -79,9 +78,9 @@ def simulate(
     deviations = np.broadcast_to(deviations, (system.dim,)).copy()
     draws = generator.standard_normal(states.shape)
     if errors == "lognormal":
-        low = np.argwhere(states <= 0.0)
-        if low.size:
-            row, column = low[0]
+        not_positive = np.argwhere(states <= 0.0)
+        if not_positive.size:
+            row, column = not_positive[0]
             raise ValueError(
                 f"errors must be 'gaussian' unless all states are > 0, but {system.states[column]!r} is "
                 f"{states[row, column]:.6g} at time {times[row]:.6g}"
@@ -91,19 +90,19 @@ def simulate(
         if relative:
             deviations *= np.sqrt((states**2).mean(axis=0))
         values = states + deviations * draws
-    drop(values, missing, dropping)
+    drop_values(values, missing, missing_generator)
     return Series(
         times, values, system.states, slopes_along(system, times, states, p), deviations, system.time_unit,
         system.units, system.name, f"simulated: {method}, {errors} errors, seed {seed}",
     )  # fmt: skip
 
 
-def drop(values: Array, share: float, generator: np.random.Generator) -> None:
+def drop_values(values: Array, share: float, generator: np.random.Generator) -> None:
     """Make a share of ``values`` (n, dim) missing, but of each state at least two remain."""
     order = generator.random(values.shape).argsort(axis=0)
-    may_go = np.flatnonzero((order < len(values) - 2).ravel())
-    n = min(round(share * values.size), may_go.size)
-    values.ravel()[generator.permutation(may_go)[:n]] = np.nan
+    droppable = np.flatnonzero((order < len(values) - 2).ravel())
+    n = min(round(share * values.size), droppable.size)
+    values.ravel()[generator.permutation(droppable)[:n]] = np.nan
 
 
 def exact_states(system: System, times: Array, parameters: Array, start: Array, method: str) -> Array:
@@ -112,15 +111,15 @@ def exact_states(system: System, times: Array, parameters: Array, start: Array, 
         return np.asarray(solve(system, times, parameters, start, rtol=RTOL, atol=ATOL, max_steps=10**7).check().states)
     slope = checked_rhs(system.rhs, system.dim, system.n_parameters, types.float64)
     p = tuple(parameters.tolist())
-    evaluations, marked = 0, -np.inf
+    evaluations, last_time = 0, -np.inf
 
     def rhs(t: float, x: Array) -> Any:
-        nonlocal evaluations, marked
+        nonlocal evaluations, last_time
         evaluations += 1
-        if evaluations % STALLED == 0:
-            if evaluations > MOST_EVALUATIONS or abs(t - marked) <= 4.0 * np.spacing(abs(t)):
+        if evaluations % PROGRESS_INTERVAL == 0:
+            if evaluations > MAX_EVALUATIONS or abs(t - last_time) <= 4.0 * np.spacing(abs(t)):
                 raise ArithmeticError(f"{system.name} was not solved: {evaluations} evaluations, and only t = {t:.6g}")
-            marked = t
+            last_time = t
         return slope(t, tuple(x.tolist()), p)
 
     with np.errstate(all="ignore"), warnings.catch_warnings():

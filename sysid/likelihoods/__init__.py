@@ -1,4 +1,8 @@
-"""How data speak of parameters: by their velocities, by integrals over windows, or by whole trajectories."""
+"""Likelihoods of time series: of velocities, of integrals over windows (weak form), or of whole trajectories.
+
+``identify`` takes one by name or made here. Each has a method ``prepare``, which makes a ``Prepared`` from data and a
+model: a kernel with its numbers.
+"""
 
 from typing import Any
 
@@ -13,7 +17,7 @@ BY_NAME: dict[str, Any] = {"derivative": derivative, "weak": weak, "trajectory":
 
 
 def of(likelihood: Any) -> Likelihood:
-    """A likelihood from its name, with its defaults, or itself. Raises TypeError or ValueError for what is none."""
+    """The likelihood of that name, with its defaults; or one as it is. Raises TypeError or ValueError otherwise."""
     known = ", ".join(map(repr, BY_NAME))
     if isinstance(likelihood, str):
         if likelihood not in BY_NAME:

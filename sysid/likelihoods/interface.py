@@ -1,21 +1,18 @@
-"""What a likelihood makes of data and a model, for ``identify`` to complete with priors and coordinates."""
+"""The interface of likelihoods: what they prepare from data and a model for ``identify``."""
 
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 
 class Prepared(NamedTuple):
-    """An energy −log likelihood in nats, as a kernel, and what is known of it.
+    """The energy −log likelihood in nats as a kernel, with its numbers and properties.
 
     names: of the parameters θ (q,). kernel: (theta (q, lane), energy (lane), slope (q, lane), numbers, work (work_rows,
     lane)) writes energy and dU/dθ of every lane. numbers: its data. positive: which θ must be > 0. start: a θ (q,) of
-    finite energy. stochastic: it draws minibatches, with the engine's counters in the first rows of work.
+    finite energy. stochastic: it draws minibatches by the engine's counters, in the first rows of work.
     quadratic: (mean (q,), precision (q, q), lowest) where the energy is lowest + ½ (θ − mean)ᵀ precision (θ − mean).
-    first: the initial state (dim,) where the likelihood takes it for known.
+    initial: the initial state (dim,) where the likelihood takes it as known.
     """
 
     names: tuple[str, ...]
@@ -26,11 +23,11 @@ class Prepared(NamedTuple):
     start: Array
     stochastic: bool = False
     quadratic: tuple[Array, Array, float] | None = None
-    first: Array | None = None
+    initial: Array | None = None
 
 
 class Likelihood(Protocol):
-    """How data speak of parameters."""
+    """What ``identify`` needs of a likelihood."""
 
     def prepare(self, data: Any, model: Any) -> Prepared:
         """The energy of ``data`` (a Series, or some) under ``model`` (a System, Library or Model)."""

@@ -1,32 +1,36 @@
-"""The energy of measured states under solutions of a system, over lanes: shot forwards, its gradient backwards.
+"""The energy of measured states under solutions of a system, over lanes, and its gradient by the discrete adjoint.
 
-A solution may be shot in several segments, each from a state of its own; where one ends and the next begins, a kick
-ties them. Source of multiple shooting: Bock (1983).
+Multiple shooting: a solution may have several segments, each with an initial state of its own. A kick with a normal
+prior leads from the end of one segment to the start of the next. Source: Bock (1983).
 """
 
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import inlined, kernel
 from toolkit.maths.elementary import fma, log, select
 
-from ..solvers.adjoint import backward_step
+from ..arrays import Array, Bools, Integers
+from ..data.series import Series
+from ..libraries import Library
+from ..model import Model, all_free, model_of_system
+from ..solvers.adjoint import backward_step, pullback_of_model, pullback_of_system
+from ..solvers.integrate import equal_steps
 from ..solvers.lane_access import row_access
 from ..solvers.runge_kutta import built, step_of
+from ..systems.system import System
 
-# What data and kicks add to the energy of a solution over lanes, and the slopes of that in its states.
-#
-# A datum is a state measured with normal or lognormal error; a kick is the like between the end of one segment of the
-# solution and the start of the next.
+# A datum is a measured state with a normal or log-normal error. A kick is the difference, with the same kind of law,
+# between the end of one segment of the solution and the start of the next.
 
 
 @kernel
-def measure(path, energy_squares, inverse, value, logarithmic):
+def add_squared_residual(path, energy_squares, inverse, value, logarithmic):
     """Add the squared residual of one datum, in standard deviations."""
     if logarithmic:
         for lane in range(path.size):
@@ -39,8 +43,8 @@ def measure(path, energy_squares, inverse, value, logarithmic):
 
 
 @kernel
-def pull_datum(path, pull, inverse, value, logarithmic):
-    """Add the slope of half that square in the state."""
+def add_datum_slope(path, pull, inverse, value, logarithmic):
+    """Add the derivative in the state of half the squared residual."""
     if logarithmic:
         for lane in range(path.size):
             r = (log(path[lane]) - value) * inverse[lane]
@@ -52,13 +56,13 @@ def pull_datum(path, pull, inverse, value, logarithmic):
 
 
 @kernel
-def kick(end, start, energy, sd, logarithmic):
-    """Add the energy of a kick from the end of one segment to the start of the next, but for constants."""
+def add_kick(end, start, energy, sd, logarithmic):
+    """Add the energy of a kick from the end of one segment to the start of the next, up to constants."""
     if logarithmic:
         for lane in range(energy.size):
-            begun = log(start[lane])
-            r = (begun - log(end[lane])) / sd
-            energy[lane] += fma(0.5 * r, r, begun)
+            log_start = log(start[lane])
+            r = (log_start - log(end[lane])) / sd
+            energy[lane] += fma(0.5 * r, r, log_start)
     else:
         for lane in range(energy.size):
             r = (start[lane] - end[lane]) / sd
@@ -66,8 +70,8 @@ def kick(end, start, energy, sd, logarithmic):
 
 
 @kernel
-def pull_kick(end, start, pull, slope, sd, logarithmic):
-    """Set ``pull`` to the slope of a kick's energy at the end, and add that at the start to ``slope``."""
+def set_kick_slope(end, start, pull, slope, sd, logarithmic):
+    """Set ``pull`` to the derivative of a kick's energy at the end; add that at the start to ``slope``."""
     if logarithmic:
         for lane in range(pull.size):
             r = (log(start[lane]) - log(end[lane])) / (sd * sd)
@@ -80,16 +84,15 @@ def pull_kick(end, start, pull, slope, sd, logarithmic):
             slope[lane] += r
 
 
-Array = NDArray[np.float64]
-
-# Numbers: this head; then, each (dim,): standard deviation of kicks, of errors where known, row of θ that holds it
-# where free (else −1), number of data, first state where fixed; then the rows, each: time, step, steps to the next row,
-# whether a segment starts here, and for each state whether it was measured, and its value, or the logarithm of it.
+# Numbers: this header; then, each (dim,): standard deviation of kicks; that of errors where known; the row of θ with it
+# where free (else −1); number of data; initial state where fixed. Then for each time: time, step, steps to the next,
+# whether a segment starts here, and for each state whether it was measured, and its value or the logarithm of that.
 N_ROWS, N_PARAMETERS, LOGARITHMIC, START_FREE, LIMIT, CONSTANT, N_HEAD = range(7)
 TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)
 KICK, DEVIATION, FREE_ROW, N_DATA, FIRST = range(5)
 INVERSE, SQUARES, STATE, PULL, N_BANDS = range(5)  # bands of dim rows in the work rows, before the path
-LARGEST = 1e300
+MAX_FINITE = 1e300
+MAX_STEPS = 1_000_000
 
 
 def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int) -> tuple[Any, Any]:
@@ -164,9 +167,9 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
     def forbid(energy, slope):
         for k in range(slope.shape[0]):
             for lane in range(energy.size):
-                energy[lane] = select(abs(slope[k, lane]) <= LARGEST, energy[lane], math.inf)
+                energy[lane] = select(abs(slope[k, lane]) <= MAX_FINITE, energy[lane], math.inf)
         for lane in range(energy.size):
-            energy[lane] = select(abs(energy[lane]) <= LARGEST, energy[lane], math.inf)
+            energy[lane] = select(abs(energy[lane]) <= MAX_FINITE, energy[lane], math.inf)
         for k in range(slope.shape[0]):
             for lane in range(energy.size):
                 slope[k, lane] = select(energy[lane] < math.inf, slope[k, lane], 0.0)
@@ -190,12 +193,12 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
                     path += dim
                     for d in range(dim):
                         sd = numbers[N_HEAD + KICK * dim + d]
-                        kick(work[path - dim + d], work[path + d], energy, sd, logarithmic)
+                        add_kick(work[path - dim + d], work[path + d], energy, sd, logarithmic)
                 free += dim
             for d in range(dim):
                 if row[N_ROW + 2 * d] != 0.0:
                     squares, inverse = work[SQUARES * dim + d], work[INVERSE * dim + d]
-                    measure(work[path + d], squares, inverse, row[N_ROW + 2 * d + 1], logarithmic)
+                    add_squared_residual(work[path + d], squares, inverse, row[N_ROW + 2 * d + 1], logarithmic)
             h = row[STEP]
             for j in range(int(row[N_STEPS])):
                 path += dim
@@ -212,7 +215,7 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
             for d in range(dim):
                 if row[N_ROW + 2 * d] != 0.0:
                     value = row[N_ROW + 2 * d + 1]
-                    pull_datum(work[path + d], work[PULL * dim + d], work[INVERSE * dim + d], value, logarithmic)
+                    add_datum_slope(work[path + d], work[PULL * dim + d], work[INVERSE * dim + d], value, logarithmic)
             if row[STARTS] != 0.0:
                 free -= dim
                 if free >= n_parameters:
@@ -223,8 +226,148 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
                     path -= dim
                     for d in range(dim):
                         sd, pull = numbers[N_HEAD + KICK * dim + d], work[PULL * dim + d]
-                        pull_kick(work[path + d], work[path + dim + d], pull, slope[free + d], sd, logarithmic)
+                        set_kick_slope(work[path + d], work[path + dim + d], pull, slope[free + d], sd, logarithmic)
         finish(theta, energy, slope, numbers, work)
         forbid(energy, slope)
 
     return shoot
+
+
+class Equations(NamedTuple):
+    """A system with the pullback of its right-hand side, and the model where it is linear in its parameters."""
+
+    system: System
+    pullback: Any
+    model: Model | None
+
+
+@functools.cache
+def equations_of(model: System | Library | Model) -> Equations:
+    """The equations of a system, model or library: with generated derivatives where linear in the parameters."""
+    if isinstance(model, Library):
+        model = all_free(model)
+    if isinstance(model, Model):
+        return Equations(model.system, pullback_of_model(model), model)
+    if model.terms is not None:
+        try:
+            linear = model_of_system(model)
+            return Equations(model, pullback_of_model(linear), linear)
+        except ValueError:  # terms that are in no library, or a parameter without a term
+            pass
+    return Equations(model, pullback_of_system(model), None)
+
+
+class ErrorModel(NamedTuple):
+    """The law of the measurement errors.
+
+    logarithmic: errors are of logarithms. sd: standard deviations (dim,), where known; free: they are parameters.
+    observed: which states have data at all.
+    """
+
+    logarithmic: bool
+    sd: Array
+    free: bool
+    observed: Bools
+
+
+class Segments(NamedTuple):
+    """How a solution is cut into segments, and how large the kicks between them are.
+
+    first_rows: rows of the data at which segments begin. kick_sds: standard deviations of the kicks (dim,).
+    initial: the initial state (dim,) where it is fixed.
+    """
+
+    first_rows: Integers
+    kick_sds: Array
+    initial: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryEnergy:
+    """The energy of data as a function of θ = parameters, free initial states, free standard deviations."""
+
+    names: tuple[str, ...]
+    positive: tuple[bool, ...]
+    kernel: Any
+    numbers: Array
+    work_rows: int
+    dim: int
+    initial: Array | None  # (dim,), the initial state where it is fixed
+
+    def evaluate(self, theta: Array) -> tuple[Array, Array]:
+        """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
+        energy, slope, _ = self.evaluate_with_path(theta)
+        return energy, slope
+
+    def evaluate_with_path(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Energy, gradient, and the states at every start and after every step, (n, starts + steps, dim)."""
+        columns = np.array(np.atleast_2d(theta).T, order="C")
+        energy, slope = np.empty(columns.shape[1]), np.empty_like(columns)
+        work = np.zeros((self.work_rows, columns.shape[1]))
+        self.kernel(columns, energy, slope, self.numbers, work)
+        path = work.T.reshape(len(energy), -1, self.dim)[:, N_BANDS:]
+        return energy, np.ascontiguousarray(slope.T), path
+
+
+def values_in_order(data: Series, states: tuple[str, ...]) -> Array:
+    """The data (n, dim) with columns in the order of ``states``; nan for those that were not measured."""
+    unknown = [name for name in data.states if name not in states]
+    if unknown:
+        raise ValueError(f"data must have states of the model, {', '.join(states)}, got {unknown[0]!r}")
+    values = np.full((len(data), len(states)), np.nan)
+    for k, name in enumerate(data.states):
+        values[:, states.index(name)] = data.values[:, k]
+    return values
+
+
+def steps_between(times: Array, step: float) -> Integers:
+    """Number of steps from each time to the next, none longer than ``step``, and 0 after the last."""
+    return np.append(equal_steps(np.diff(times), step).astype(np.int64), 0)
+
+
+def trajectory_energy(
+    equations: Equations,
+    times: Array,
+    values: Array,
+    errors: ErrorModel,
+    segments: Segments,
+    *,
+    method: str,
+    step: float,
+    limit: float,
+) -> TrajectoryEnergy:
+    """The energy of ``values`` (n, dim), nan where missing, with ``segments``."""
+    first_rows, kick_sds, initial = segments
+    system = equations.system
+    dim, n_segments = system.dim, len(first_rows)
+    steps = steps_between(times, step)
+    if steps.sum() > MAX_STEPS:
+        raise ValueError(f"step must leave at most {MAX_STEPS} steps, got {step:g} and so {steps.sum()} steps")
+    measured = ~np.isnan(values)
+    data = np.where(measured, values, 1.0)
+    free = np.flatnonzero(errors.observed) if errors.free else np.zeros(0, np.int64)
+    names = list(system.parameters)
+    names += [f"{s}({k})" for k in range(initial is not None, n_segments) for s in system.states]
+    free_rows = np.full(dim, -1.0)
+    free_rows[free] = len(names) + np.arange(len(free))
+    names += [f"sd({system.states[d]})" for d in free]
+    counts = measured.sum(axis=0)
+    constant = 0.5 * np.log(2.0 * np.pi) * (counts.sum() + dim * (n_segments - 1))
+    constant += (n_segments - 1) * float(np.log(kick_sds).sum())
+    if errors.logarithmic:
+        data = np.log(data)
+        constant += float(data.sum())
+    header = [len(times), system.n_parameters, errors.logarithmic, initial is None, limit, constant]
+    start = np.zeros(dim) if initial is None else initial
+    sd = np.where(errors.observed & ~np.full(dim, errors.free), errors.sd, 1.0)
+    table = np.zeros((len(times), 4 + 2 * dim))
+    table[:, 0], table[:, 2] = times, steps
+    table[:-1, 1] = np.diff(times) / steps[:-1]
+    table[first_rows, 3] = 1.0
+    table[:, 4::2], table[:, 5::2] = measured, data
+    numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, table.ravel()]).astype(np.float64)
+    positive = [False] * system.n_parameters
+    positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
+    kernel = shooting_kernel(system.rhs, equations.pullback, method, dim, system.n_parameters)
+    rows = dim * (N_BANDS + int(steps.sum()) + n_segments)
+    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from targets.posteriors.minibatch import draw_pair
 from targets.posteriors.quadratic import N_NUMBERS, quadratic_numbers, use_quadratic
@@ -14,26 +13,25 @@ from toolkit._compiler import COUNTER_ROWS, MODE, kernel
 from toolkit.errors import check_array, check_choice, check_count
 from toolkit.maths.elementary import fma
 
+from ..arrays import Array
 from ..data.series import Series, check_series
 from ..model import Model, as_model
-from ..solvers.lane_access import own_number, set_own_number
+from ..solvers.lane_access import lane_number, set_lane_number
 from .interface import Prepared
 
-# Least squares of minibatches, drawn anew by every replica at every step, as one kernel.
-#
-# Each datum's part of the normal equations, about the least squares of all data, is a row of numbers; a batch's is the
-# sum of its rows. ``independent``: of rows drawn with replacement. ``windows``: of neighbours in a fixed random order,
-# begun anywhere, which is the difference of two running sums, whatever their number.
+# Minibatches: every replica draws new data at every step. Each datum's normal equations, about the least-squares
+# solution of all data, are a row of numbers; those of a batch are the sum of its rows. "independent": rows drawn with
+# replacement. "windows": neighbours in a fixed random order from a random row on, as a difference of two running sums.
 
 # After the numbers of ``use_quadratic``: data, data drawn, whether these are windows; then the rows, each A_kᵀ A_l
 # (l ≤ k), A_kᵀ r, rᵀ r of a datum's equations A β = r + A mean; for windows their sums up to each, from 0 on.
 N_DATA, N_DRAWN, IS_WINDOW, N_COUNTS = range(4)
-FIRST_SUMS = COUNTER_ROWS + 2  # rows of work that are counters, and two data drawn
+FIRST_SUMS = COUNTER_ROWS + 2  # of the work rows, after the engine's counters and two data drawn
 
 
 @kernel
-def use_batch(theta, energy, slope, numbers, work):
-    """Energy and gradient in every lane from a batch of its own, scaled to all data; or from all, where so asked."""
+def batch_energy(theta, energy, slope, numbers, work):
+    """Energy and gradient of every lane from its own batch, scaled to all data; or from all data, by ``MODE``."""
     if work[MODE, 0] == 0.0:
         use_quadratic(theta, energy, slope, numbers, work)
         return
@@ -41,25 +39,25 @@ def use_batch(theta, energy, slope, numbers, work):
     first = N_NUMBERS + q + q * q
     counts, rows = numbers[first : first + N_COUNTS], numbers[first + N_COUNTS :]
     width = row_width(q)
-    picks = work[COUNTER_ROWS:FIRST_SUMS]
+    drawn = work[COUNTER_ROWS:FIRST_SUMS]
     n_data, n_drawn = int(counts[N_DATA]), int(counts[N_DRAWN])
     if counts[IS_WINDOW] != 0.0:
-        draw_pair(picks, work, 0, n_data)
+        draw_pair(drawn, work, 0, n_data)
         for lane in range(lanes):
-            take_window(work, width, lane, rows, int(picks[0, lane]), n_drawn, n_data)
+            set_window_sums(work, width, lane, rows, int(drawn[0, lane]), n_drawn, n_data)
     else:
         for row in range(FIRST_SUMS, FIRST_SUMS + width):
             for lane in range(lanes):
                 work[row, lane] = 0.0
         for pair in range((n_drawn + 1) // 2):
-            draw_pair(picks, work, pair, n_data)
+            draw_pair(drawn, work, pair, n_data)
             for i in range(min(2, n_drawn - 2 * pair)):
                 for lane in range(lanes):
-                    begin = width * int(picks[i, lane])
+                    begin = width * int(drawn[i, lane])
                     add_row(work, width, lane, rows[begin : begin + width])
     scale = float(n_data) / float(n_drawn)
     for lane in range(lanes):
-        finish(theta, energy, slope, numbers, work, width, scale, lane)
+        write_batch_energy(theta, energy, slope, numbers, work, width, scale, lane)
 
 
 @kernel
@@ -72,26 +70,26 @@ def row_width(q):
 def add_row(work, width, lane, row):
     """Add a datum's row to a lane's sums."""
     for i in range(width):
-        set_own_number(work, FIRST_SUMS, width, lane, i, own_number(work, FIRST_SUMS, width, lane, i) + row[i])
+        set_lane_number(work, FIRST_SUMS, width, lane, i, lane_number(work, FIRST_SUMS, width, lane, i) + row[i])
 
 
 @kernel
-def take_window(work, width, lane, sums, begin, n_drawn, n_data):
-    """A lane's sums ← the sum of ``n_drawn`` rows from ``begin`` on, after the last of which comes the first."""
+def set_window_sums(work, width, lane, sums, begin, n_drawn, n_data):
+    """A lane's sums ← the sum of ``n_drawn`` rows from ``begin`` on, cyclically."""
     end = begin + n_drawn
     low = sums[width * begin : width * (begin + 1)]
     if end <= n_data:
         high = sums[width * end : width * (end + 1)]
         for i in range(width):
-            set_own_number(work, FIRST_SUMS, width, lane, i, high[i] - low[i])
+            set_lane_number(work, FIRST_SUMS, width, lane, i, high[i] - low[i])
     else:
         high, last = sums[width * (end - n_data) : width * (end - n_data + 1)], sums[width * n_data :]
         for i in range(width):
-            set_own_number(work, FIRST_SUMS, width, lane, i, (last[i] - low[i]) + high[i])
+            set_lane_number(work, FIRST_SUMS, width, lane, i, (last[i] - low[i]) + high[i])
 
 
 @kernel
-def finish(theta, energy, slope, numbers, work, width, scale, lane):
+def write_batch_energy(theta, energy, slope, numbers, work, width, scale, lane):
     """Energy and gradient of one lane from its batch's normal equations, about the mean in ``numbers``."""
     q = theta.shape[0]
     for k in range(q):
@@ -100,69 +98,65 @@ def finish(theta, energy, slope, numbers, work, width, scale, lane):
     for k in range(q):
         gap = theta[k, lane] - numbers[N_NUMBERS + k]
         for j in range(k + 1):
-            total = own_number(work, FIRST_SUMS, width, lane, entry)
+            total = lane_number(work, FIRST_SUMS, width, lane, entry)
             slope[k, lane] = fma(total, theta[j, lane] - numbers[N_NUMBERS + j], slope[k, lane])
             if j < k:
                 slope[j, lane] = fma(total, gap, slope[j, lane])
             entry += 1
-    value = 0.5 * own_number(work, FIRST_SUMS, width, lane, entry + q)
+    value = 0.5 * lane_number(work, FIRST_SUMS, width, lane, entry + q)
     for k in range(q):
         gap = theta[k, lane] - numbers[N_NUMBERS + k]
-        total = own_number(work, FIRST_SUMS, width, lane, entry)
+        total = lane_number(work, FIRST_SUMS, width, lane, entry)
         value = fma(gap, fma(0.5, slope[k, lane], -total), value)
         slope[k, lane] = scale * (slope[k, lane] - total)
         entry += 1
     energy[lane] = scale * value
 
 
-# Normal equations of velocities in a model's free parameters: sums over data, and rows for minibatches.
-
-Array = NDArray[np.float64]
-
-ROWS = 100_000  # whose terms are evaluated at a time
-MOST_NUMBERS = 2**27  # of the rows that minibatches are summed from, 1 GiB
+CHUNK_ROWS = 100_000  # of states whose terms are evaluated at a time
+MAX_NUMBERS = 2**27  # of the rows that minibatches are summed from, 1 GiB
 
 
-class Sums(NamedTuple):
-    """Normal equations of each state's velocities in the free parameters, from the rows where they are known."""
+class NormalEquations(NamedTuple):
+    """Normal equations of each state's velocities in the free parameters, over rows with a known velocity."""
 
     gram: Array  # (states, q, q)
-    pull: Array  # (states, q)
+    cross: Array  # (states, q)
     rows: Array  # (states,)
     speed: Array  # (states,) mean squares of the velocities
 
 
-def normal_equations(model: Model, states: Array, velocities: Array) -> Sums:
+def normal_equations(model: Model, states: Array, velocities: Array) -> NormalEquations:
     """Sums over all rows, some 10⁵ at a time."""
     q, dim = len(model.parameters), len(model.states)
-    sums = Sums(np.zeros((dim, q, q)), np.zeros((dim, q)), np.zeros(dim), np.zeros(dim))
-    for first in range(0, len(states), ROWS):
-        terms = check_array("the library's terms", model.library.evaluate(states[first : first + ROWS]))
+    equations = NormalEquations(np.zeros((dim, q, q)), np.zeros((dim, q)), np.zeros(dim), np.zeros(dim))
+    for first in range(0, len(states), CHUNK_ROWS):
+        terms = check_array("the library's terms", model.library.evaluate(states[first : first + CHUNK_ROWS]))
         for e in range(dim):
-            target = velocities[first : first + ROWS, e]
-            known = np.isfinite(target)
+            velocity = velocities[first : first + CHUNK_ROWS, e]
+            known = np.isfinite(velocity)
             design = terms[known] @ model.directions[:, :, e].T
-            rest = target[known] - terms[known] @ model.constant[:, e]
-            sums.gram[e] += design.T @ design
-            sums.pull[e] += design.T @ rest
-            sums.rows[e] += known.sum()
-            sums.speed[e] += target[known] @ target[known]
-    np.divide(sums.speed, sums.rows, out=sums.speed)
-    return sums
+            residual = velocity[known] - terms[known] @ model.constant[:, e]
+            equations.gram[e] += design.T @ design
+            equations.cross[e] += design.T @ residual
+            equations.rows[e] += known.sum()
+            equations.speed[e] += velocity[known] @ velocity[known]
+    np.divide(equations.speed, equations.rows, out=equations.speed)
+    return equations
 
 
-def misfits(model: Model, states: Array, velocities: Array, parameters: Array) -> Array:
+def squared_residuals(model: Model, states: Array, velocities: Array, parameters: Array) -> Array:
     """Sums of squared residuals (states,), each state's at its own row of ``parameters`` (states, q)."""
     total = np.zeros(len(parameters))
-    for first in range(0, len(states), ROWS):
-        terms = model.library.evaluate(states[first : first + ROWS])
+    for first in range(0, len(states), CHUNK_ROWS):
+        terms = model.library.evaluate(states[first : first + CHUNK_ROWS])
         for e, beta in enumerate(parameters):
-            rest = velocities[first : first + ROWS, e] - terms @ model.coefficients(beta)[:, e]
+            rest = velocities[first : first + CHUNK_ROWS, e] - terms @ model.coefficients(beta)[:, e]
             total[e] += np.nansum(rest**2)
     return total
 
 
-def minimiser(precision: Array, pull: Array) -> Array:
+def least_squares(precision: Array, pull: Array) -> Array:
     """A least-squares solution of precision · β = pull, the shortest in units of the columns where it is not unique."""
     scale = np.sqrt(np.diag(precision))
     scale[scale == 0.0] = 1.0
@@ -187,47 +181,45 @@ def batch_numbers(
     batch_size: int,
     windows: bool,
 ) -> Array:
-    """The numbers of ``velocity.use_batch`` that follow those of all data."""
+    """The numbers of ``batch_energy`` that follow those of ``use_quadratic``."""
     n, q = len(states), len(mean)
     width = row_width.py_func(q)
     if windows and batch_size > n:
         raise ValueError(f"batch_size must be ≤ {n}, the number of data, for batches='windows', got {batch_size}")
-    if (n + 1) * width > MOST_NUMBERS:
+    if (n + 1) * width > MAX_NUMBERS:
         raise ValueError(
             f"batch_size must be None for {n} data and {q} parameters, whose {n * width:.0e} numbers are more than "
-            f"{MOST_NUMBERS:.0e}: all data cost less, or take fewer"
+            f"{MAX_NUMBERS:.0e}: all data cost less, or take fewer"
         )
     order = np.random.default_rng(0).permutation(n) if windows else np.arange(n)
     lower = np.tril_indices(q)
     table = np.zeros((n + 1, width))
-    for first in range(0, n, ROWS):
-        chosen = order[first : first + ROWS]
+    for first in range(0, n, CHUNK_ROWS):
+        chosen = order[first : first + CHUNK_ROWS]
         design, target = weighted_design(model, states[chosen], velocities[chosen], weights)
-        rest = target - design @ mean
+        residual = target - design @ mean
         rows = table[first + 1 : first + 1 + len(chosen)]
         rows[:, : len(lower[0])] = np.einsum("nek,nel->nkl", design, design)[:, lower[0], lower[1]]
-        rows[:, len(lower[0]) : -1] = np.einsum("nek,ne->nk", design, rest)
-        rows[:, -1] = (rest**2).sum(axis=1) + 2.0 * constant / n
+        rows[:, len(lower[0]) : -1] = np.einsum("nek,ne->nk", design, residual)
+        rows[:, -1] = (residual**2).sum(axis=1) + 2.0 * constant / n
     rows = np.cumsum(table, axis=0) if windows else table[1:]
     return np.concatenate([[n, batch_size, float(windows)], rows.ravel()])
 
 
-# Velocities of measured states: exact, or by finite differences, Savitzky–Golay filters or smoothing splines.
-
 METHODS = ("exact", "finite_difference", "savitzky_golay", "spline")
-POLYNOMIAL = 3  # degree of the Savitzky–Golay filter
-USUAL = 11  # samples under it
-EVEN = 1e-6  # of the mean step: by how much the steps of evenly sampled times may differ
+FILTER_DEGREE = 3  # degree of the Savitzky–Golay filter
+DEFAULT_WINDOW = 11  # samples of the Savitzky–Golay filter
+EVEN_TOLERANCE = 1e-6  # of the mean step: largest difference of steps that count as even
 
 
-class Moving(NamedTuple):
+class StatesAndVelocities(NamedTuple):
     """States and their velocities, each (n, dim), at the times where both are known."""
 
     states: Array
     velocities: Array
 
 
-def velocities_of(series: Series, method: str, window: int | None = None) -> Moving:
+def velocities_of(series: Series, method: str, window: int | None = None) -> StatesAndVelocities:
     """States and velocities by ``method``, one of ``METHODS``; window: samples under a Savitzky–Golay filter, None: 11.
 
     finite_difference: second order, also between uneven times. savitzky_golay: cubic, and the smoothed states with it;
@@ -242,50 +234,50 @@ def velocities_of(series: Series, method: str, window: int | None = None) -> Mov
                 f"velocities='exact' needs a Series with velocities, which {series.name!r} has not: take "
                 f"'finite_difference', 'savitzky_golay' or 'spline', or the weak or trajectory likelihood"
             )
-        return present(values, series.velocities)
+        return complete_rows(values, series.velocities)
     if method == "finite_difference":
         if len(series) < 3:
             raise ValueError(f"velocities='finite_difference' needs at least 3 times, got {len(series)}")
-        return present(values, np.asarray(np.gradient(values, times, axis=0, edge_order=2)))
+        return complete_rows(values, np.asarray(np.gradient(values, times, axis=0, edge_order=2)))
     if not series.is_complete:
         raise ValueError(f"velocities={method!r} needs data without missing values: take 'finite_difference'")
     if method == "savitzky_golay":
-        width = check_window(USUAL if window is None else window)
+        width = check_window(DEFAULT_WINDOW if window is None else window)
         if width > len(series):
             raise ValueError(f"window must be odd and ≤ {len(series)}, the number of times, got {width}")
         steps = np.diff(times)
-        if np.ptp(steps) > EVEN * steps.mean():
+        if np.ptp(steps) > EVEN_TOLERANCE * steps.mean():
             raise ValueError(
                 f"velocities='savitzky_golay' needs even times, got steps from {steps.min():g} to {steps.max():g}: "
                 f"take 'spline' or 'finite_difference'"
             )
         from scipy.signal import savgol_filter  # which takes a second to import
 
-        smooth = savgol_filter(values, width, POLYNOMIAL, axis=0)
-        slope = savgol_filter(values, width, POLYNOMIAL, deriv=1, delta=float(steps.mean()), axis=0)
-        return Moving(np.asarray(smooth), np.asarray(slope))
+        smooth = savgol_filter(values, width, FILTER_DEGREE, axis=0)
+        slope = savgol_filter(values, width, FILTER_DEGREE, deriv=1, delta=float(steps.mean()), axis=0)
+        return StatesAndVelocities(np.asarray(smooth), np.asarray(slope))
     if len(series) < 5:
         raise ValueError(f"velocities='spline' needs at least 5 times, got {len(series)}")
     curves = [scipy.interpolate.make_smoothing_spline(times, column) for column in values.T]
-    both = [(curve(times), curve.derivative()(times)) for curve in curves]
-    return Moving(np.stack([b[0] for b in both], axis=1), np.stack([b[1] for b in both], axis=1))
+    columns = [(curve(times), curve.derivative()(times)) for curve in curves]
+    return StatesAndVelocities(np.stack([b[0] for b in columns], axis=1), np.stack([b[1] for b in columns], axis=1))
 
 
 def check_window(window: Any) -> int:
     """``window`` as the width of a Savitzky–Golay filter. Raises TypeError or ValueError where it is none."""
-    width = check_count("window", window, at_least=POLYNOMIAL + 2, below=2**31)
+    width = check_count("window", window, at_least=FILTER_DEGREE + 2, below=2**31)
     if width % 2 == 0:
         raise ValueError(f"window must be odd, got {width}")
     return width
 
 
-def present(states: Array, velocities: Any) -> Moving:
+def complete_rows(states: Array, velocities: Any) -> StatesAndVelocities:
     """The rows in which all states and a velocity are known; a velocity that is not stays nan."""
     known = np.isfinite(states).all(axis=1) & np.isfinite(velocities).any(axis=1)
-    return Moving(states[known], np.asarray(velocities)[known])
+    return StatesAndVelocities(states[known], np.asarray(velocities)[known])
 
 
-EXACT = 1e-9  # of a state's RMS velocity: residuals below it are taken for rounding
+MIN_NOISE_SHARE = 1e-9  # of a state's RMS velocity: residuals below it are taken for rounding
 
 
 @dataclass(frozen=True)
@@ -302,25 +294,27 @@ class Derivative:
         """The least squares of ``data``, a Series or several, under ``model``, a System, Library or Model."""
         model = as_model(model)
         moving = [velocities_of(series, self.velocities, self.window) for series in check_data(data, model)]
-        states, velocities = (np.concatenate([getattr(m, field) for m in moving]) for field in Moving._fields)
+        states, velocities = (
+            np.concatenate([getattr(m, field) for m in moving]) for field in StatesAndVelocities._fields
+        )
         if not len(states):
             raise ValueError("data must have rows without missing values, got none")
-        sums = normal_equations(model, states, velocities)
-        weights, constant = self._weights(sums, model, states, velocities)
-        precision = np.einsum("e,ekl->kl", weights, sums.gram)
-        mean = minimiser(precision, weights @ sums.pull)
-        misfit = misfits(model, states, velocities, np.tile(mean, (len(weights), 1)))
-        lowest = constant + 0.5 * float(weights @ misfit)
+        equations = normal_equations(model, states, velocities)
+        weights, constant = self._weights(equations, model, states, velocities)
+        precision = np.einsum("e,ekl->kl", weights, equations.gram)
+        mean = least_squares(precision, weights @ equations.cross)
+        residuals = squared_residuals(model, states, velocities, np.tile(mean, (len(weights), 1)))
+        lowest = constant + 0.5 * float(weights @ residuals)
         numbers = quadratic_numbers(mean, precision, lowest)
         names, kernel, rows = model.parameters, use_quadratic, 0
         if self.batch_size is not None:
             if not np.isfinite(velocities).all():
                 raise ValueError("batch_size needs data without missing values")
-            extra = batch_numbers(
+            batch_table = batch_numbers(
                 model, states, velocities, weights, mean, constant, self.batch_size, self.batches == "windows"
             )
-            kernel, rows = use_batch, FIRST_SUMS + row_width.py_func(len(mean))
-            numbers = np.concatenate([numbers, extra])
+            kernel, rows = batch_energy, FIRST_SUMS + row_width.py_func(len(mean))
+            numbers = np.concatenate([numbers, batch_table])
         return Prepared(
             names,
             kernel,
@@ -332,25 +326,29 @@ class Derivative:
             (mean, precision, lowest),
         )
 
-    def _weights(self, sums: Sums, model: Model, states: Array, velocities: Array) -> tuple[Array, float]:
-        """1/noise² of each state's velocities, and what normalises them, in nats."""
+    def _weights(
+        self, equations: NormalEquations, model: Model, states: Array, velocities: Array
+    ) -> tuple[Array, float]:
+        """1/noise² of each state's velocities, and the constant of their normal law, in nats."""
         if self.noise == "mean":
-            return np.ones(len(sums.rows)) / sums.rows.max(), 0.0
+            return np.ones(len(equations.rows)) / equations.rows.max(), 0.0
         if self.noise == "estimated":
-            best = np.array([minimiser(gram, pull) for gram, pull in zip(sums.gram, sums.pull, strict=True)])
-            free = sums.rows - [np.linalg.matrix_rank(gram) for gram in sums.gram]
-            sds = np.sqrt(misfits(model, states, velocities, best) / np.maximum(free, 1.0))
-            sds = np.maximum(sds, EXACT * np.sqrt(sums.speed))
-        else:
-            if len(self.noise) not in (1, len(sums.rows)):
-                raise ValueError(f"noise must be one or one per state, {len(sums.rows)}, got {len(self.noise)}")
-            sds = np.resize(np.array(self.noise, np.float64), len(sums.rows))
-        still = np.flatnonzero(sds <= 0.0)
-        if still.size:
-            raise ValueError(
-                f"velocities of {model.states[still[0]]!r} are all 0, so noise must be given, not estimated"
+            best = np.array(
+                [least_squares(gram, pull) for gram, pull in zip(equations.gram, equations.cross, strict=True)]
             )
-        return sds**-2.0, float(sums.rows @ np.log(np.sqrt(2.0 * np.pi) * sds))
+            free = equations.rows - [np.linalg.matrix_rank(gram) for gram in equations.gram]
+            sds = np.sqrt(squared_residuals(model, states, velocities, best) / np.maximum(free, 1.0))
+            sds = np.maximum(sds, MIN_NOISE_SHARE * np.sqrt(equations.speed))
+        else:
+            if len(self.noise) not in (1, len(equations.rows)):
+                raise ValueError(f"noise must be one or one per state, {len(equations.rows)}, got {len(self.noise)}")
+            sds = np.resize(np.array(self.noise, np.float64), len(equations.rows))
+        constant_states = np.flatnonzero(sds <= 0.0)
+        if constant_states.size:
+            raise ValueError(
+                f"velocities of {model.states[constant_states[0]]!r} are all 0, so noise must be given, not estimated"
+            )
+        return sds**-2.0, float(equations.rows @ np.log(np.sqrt(2.0 * np.pi) * sds))
 
 
 def derivative(

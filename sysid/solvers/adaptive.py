@@ -1,7 +1,7 @@
 """The adaptive Dormand–Prince pair 5(4) for lanes of one system, each with its own time and step.
 
-A block of lanes takes its steps together, stage by stage, in loops that vectorise; a lane that is done makes room for
-the next. What happens in one lane depends on no other, bit for bit.
+A block of lanes steps together, stage by stage, in loops that vectorise; the slot of a finished lane is filled with the
+next lane. What happens in one lane depends on no other, bit for bit.
 Source: Dormand & Prince (1980); step control and dense output as in Hairer, Nørsett & Wanner (1993), II.4–6.
 """
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from toolkit._compiler import COUNTS, CUBE, FLOATS, INTEGERS, MATRIX, inlined
 from toolkit.maths.elementary import exp, fma, log
 
+from ..arrays import Array, Integers
 from .right_hand_side import SLOPE
 
-# The coefficients of the Dormand–Prince pair 5(4) of seven stages, with its continuous extension of order 4.
-#
-# Source: Dormand & Prince (1980), J. Comput. Appl. Math. 6, 19; dense output: Hairer, Nørsett & Wanner (1993), II.6.
+# Coefficients of the pair and of its continuous extension of order 4. Source: Dormand & Prince (1980), J. Comput. Appl.
+# Math. 6, 19; dense output: Hairer, Nørsett & Wanner (1993), II.6.
 
 STAGES = 7
 NODES = np.array([0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0])
@@ -48,16 +48,13 @@ DENSE = np.array(
 )
 
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 DONE, BLEW_UP, STEP_LIMIT, STEP_TOO_SMALL = range(4)
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.1, 5.0
-MEMORY = 0.04  # of the last error, in the exponent of the new step
-LEAST_ERROR = 1e-4
+PI_EXPONENT = 0.04  # exponent of the last error in the PI step control
+MIN_ERROR = 1e-4
 
-# Rows of (lane) in ``Block.clock``, and of whole numbers in ``Block.counters``.
-TIME, STEP, OLD_ERROR, STAGE_TIME, SPARE, N_CLOCK = range(6)
+# Rows of (lane) in ``Block.clock``, and in ``Block.counters``, of integers.
+TIME, STEP, OLD_ERROR, STAGE_TIME, SCRATCH, N_CLOCK = range(6)
 LANE, NEXT, STEPS, REJECTED, N_COUNTERS = range(5)
 
 
@@ -117,22 +114,22 @@ ADAPTIVE = types.void(types.FunctionType(SLOPE), INITIAL_VALUES, CONTROLS, RESUL
 
 
 @inlined
-def weighted(k, weights, n_stages, d, lanes, out):
+def weighted_slopes(k, weights, n_stages, d, lanes, result):
     """Σ_j weights[j] k[j, d] of every lane."""
     for lane in range(lanes):
-        out[d, lane] = weights[0] * k[0, d, lane]
+        result[d, lane] = weights[0] * k[0, d, lane]
     for j in range(1, n_stages):
         weight = weights[j]
         if weight != 0.0:
             for lane in range(lanes):
-                out[d, lane] = fma(weight, k[j, d, lane], out[d, lane])
+                result[d, lane] = fma(weight, k[j, d, lane], result[d, lane])
 
 
 @inlined
 def norm(error, size, other, controls):
     """One state's error over its tolerance, squared."""
-    share = error / (controls.atol + controls.rtol * max(abs(size), abs(other)))
-    return share * share
+    ratio = error / (controls.atol + controls.rtol * max(abs(size), abs(other)))
+    return ratio * ratio
 
 
 @inlined
@@ -145,7 +142,7 @@ def first_step(slope, span, controls, block, slot, one):
     for d in range(dim):
         one.x[d, 0] = x[d, slot]
     one.time[0] = clock[TIME, slot]
-    slope(one.time, one.x, one.p, k[1], clock[SPARE])
+    slope(one.time, one.x, one.p, k[1], clock[SCRATCH])
     size, speed = 0.0, 0.0
     for d in range(dim):
         k[0, d, slot] = k[1, d, 0]
@@ -157,7 +154,7 @@ def first_step(slope, span, controls, block, slot, one):
     for d in range(dim):
         one.x[d, 0] = fma(euler_step, k[0, d, slot], one.x[d, 0])
     one.time[0] += euler_step
-    slope(one.time, one.x, one.p, k[1], clock[SPARE])
+    slope(one.time, one.x, one.p, k[1], clock[SCRATCH])
     change = 0.0
     for d in range(dim):
         change += norm(k[1, d, 0] - k[0, d, slot], x[d, slot], x[d, slot], controls)
@@ -168,7 +165,7 @@ def first_step(slope, span, controls, block, slot, one):
 
 
 @inlined
-def put_states(times, block, slot, step, limit, states):
+def write_states(times, block, slot, step, limit, states):
     """Write the states at all requested times up to the end of the step; False at the first beyond the limit."""
     x, trial, k, dense, counters = block.x, block.trial, block.k, block.dense, block.counters
     dim = x.shape[0]
@@ -194,8 +191,8 @@ def put_states(times, block, slot, step, limit, states):
 
 
 @inlined
-def judge(times, controls, block, slot, states):
-    """Accept or reject a lane's step and choose the next; the lane's status, or −1 where it goes on."""
+def control_step(times, controls, block, slot, states):
+    """Accept or reject a lane's step and choose the next; the lane's status, or −1 while it is active."""
     x, trial, k, error, clock, counters = block.x, block.trial, block.k, block.error, block.clock, block.counters
     dim = x.shape[0]
     step = clock[STEP, slot]
@@ -205,7 +202,7 @@ def judge(times, controls, block, slot, states):
     size = math.sqrt(total / dim)
     counters[STEPS, slot] += 1
     if size <= 1.0:
-        if not put_states(times, block, slot, step, controls.limit, states):
+        if not write_states(times, block, slot, step, controls.limit, states):
             return BLEW_UP
         if counters[NEXT, slot] == times.size:
             return DONE
@@ -215,11 +212,11 @@ def judge(times, controls, block, slot, states):
             x[d, slot] = trial[d, slot]
             k[0, d, slot] = k[6, d, slot]
         clock[TIME, slot] += step
-        growth = exp(MEMORY * log(clock[OLD_ERROR, slot]) - (0.2 - 0.75 * MEMORY) * log(max(size, 1e-12)))
+        growth = exp(PI_EXPONENT * log(clock[OLD_ERROR, slot]) - (0.2 - 0.75 * PI_EXPONENT) * log(max(size, 1e-12)))
         growth = min(max(SAFETY * growth, SMALLEST_FACTOR), LARGEST_FACTOR)
         if counters[REJECTED, slot] == 1:
             growth = min(growth, 1.0)
-        clock[OLD_ERROR, slot] = max(size, LEAST_ERROR)
+        clock[OLD_ERROR, slot] = max(size, MIN_ERROR)
         counters[REJECTED, slot] = 0
     else:
         growth = SMALLEST_FACTOR
@@ -232,28 +229,28 @@ def judge(times, controls, block, slot, states):
     if counters[STEPS, slot] >= controls.max_steps:
         return STEP_LIMIT
     step *= growth
-    left = times[-1] - clock[TIME, slot]
-    clock[STEP, slot] = left if 1.01 * step >= left else step
+    remaining = times[-1] - clock[TIME, slot]
+    clock[STEP, slot] = remaining if 1.01 * step >= remaining else step
     return -1
 
 
 @inlined
-def fill(slope, initial, controls, lane, states, block, slot, one):
-    """Put a lane's start into a slot; its status where that is the end already, else −1."""
+def start_lane(slope, initial, controls, lane, states, block, slot, one):
+    """Start a lane in a slot; its status where it ends at once, else −1."""
     times, start, clock, counters = initial.times, initial.start, block.clock, block.counters
     dim = block.x.shape[0]
     counters[LANE, slot], counters[NEXT, slot], counters[STEPS, slot], counters[REJECTED, slot] = lane, 1, 0, 0
-    clock[TIME, slot], clock[OLD_ERROR, slot] = times[0], LEAST_ERROR
-    beyond = False
+    clock[TIME, slot], clock[OLD_ERROR, slot] = times[0], MIN_ERROR
+    is_beyond = False
     for d in range(dim):
         block.x[d, slot] = start[lane, d]
         states[lane, 0, d] = start[lane, d]
-        beyond = beyond or not abs(start[lane, d]) <= controls.limit
+        is_beyond = is_beyond or not abs(start[lane, d]) <= controls.limit
     for j in range(block.p.shape[0]):
         block.p[j, slot] = initial.parameters[lane, j]
     if times.size == 1:
         return DONE
-    if beyond:
+    if is_beyond:
         return BLEW_UP
     first_step(slope, times[-1] - times[0], controls, block, slot, one)
     for d in range(dim):
@@ -265,20 +262,20 @@ def fill(slope, initial, controls, lane, states, block, slot, one):
 def solve_lanes(slope, initial, controls, results, block, one):
     """Solve all lanes of ``initial`` by steps of ``block``; states (lane, n, dim) of the results nan where not reached.
 
-    slope: behind ``right_hand_side.SLOPE``. one: to work in.
+    slope: function pointer of type ``right_hand_side.SLOPE``. one: scratch.
     """
     x, p, k, trial, error, dense = block.x, block.p, block.k, block.trial, block.error, block.dense
     clock, counters = block.clock, block.counters
     n_lanes, dim = initial.start.shape
-    active, waiting = 0, 0
+    active, next_lane = 0, 0
     while True:
-        while active < clock.shape[1] and waiting < n_lanes:
-            verdict = fill(slope, initial, controls, waiting, results.states, block, active, one)
-            if verdict >= 0:
-                results.status[waiting], results.reached[waiting], results.steps[waiting] = verdict, 0, 0
+        while active < clock.shape[1] and next_lane < n_lanes:
+            outcome = start_lane(slope, initial, controls, next_lane, results.states, block, active, one)
+            if outcome >= 0:
+                results.status[next_lane], results.reached[next_lane], results.steps[next_lane] = outcome, 0, 0
             else:
                 active += 1
-            waiting += 1
+            next_lane += 1
         if active == 0:
             return
         now, step, stage_time = clock[TIME], clock[STEP], clock[STAGE_TIME]
@@ -286,23 +283,23 @@ def solve_lanes(slope, initial, controls, results, block, one):
             for lane in range(active):
                 stage_time[lane] = fma(NODES[j], step[lane], now[lane])
             for d in range(dim):
-                weighted(k, STAGE[j], j, d, active, error)
+                weighted_slopes(k, STAGE[j], j, d, active, error)
                 for lane in range(active):
                     trial[d, lane] = fma(step[lane], error[d, lane], x[d, lane])
-            slope(stage_time[:active], trial, p, k[j], clock[SPARE])
+            slope(stage_time[:active], trial, p, k[j], clock[SCRATCH])
         for d in range(dim):
-            weighted(k, ERROR, STAGES, d, active, error)
-            weighted(k, DENSE, STAGES, d, active, dense)
+            weighted_slopes(k, ERROR, STAGES, d, active, error)
+            weighted_slopes(k, DENSE, STAGES, d, active, dense)
         slot = 0
         while slot < active:
-            verdict = judge(initial.times, controls, block, slot, results.states)
-            if verdict < 0:
+            outcome = control_step(initial.times, controls, block, slot, results.states)
+            if outcome < 0:
                 slot += 1
                 continue
             lane = counters[LANE, slot]
-            results.status[lane], results.steps[lane] = verdict, counters[STEPS, slot]
+            results.status[lane], results.steps[lane] = outcome, counters[STEPS, slot]
             results.reached[lane] = counters[NEXT, slot] - 1
-            active -= 1  # the last lane takes the place, and is judged there
+            active -= 1  # the last active lane moves to this slot, and is controlled there
             for d in range(dim):
                 x[d, slot], k[0, d, slot] = x[d, active], k[0, d, active]
                 k[6, d, slot], trial[d, slot] = k[6, d, active], trial[d, active]

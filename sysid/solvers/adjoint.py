@@ -1,4 +1,4 @@
-"""Derivatives of right-hand sides and Runge–Kutta steps, backwards: from slopes at a step's end to those before."""
+"""Vector–Jacobian products of right-hand sides and of Runge–Kutta steps, for gradients through solutions."""
 
 import functools
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from toolkit.maths.elementary import fma
 from toolkit.maths.special import cos, sin
 
 from ..libraries import Term, monomial_text
-from ..model import Model, compiled
+from ..model import Model, compile_term
 from ..systems.system import System, analytic
-from .runge_kutta import TABLEAUS, built, moved, slope_of, tuple_text, weighted
+from .runge_kutta import TABLEAUS, built, slope_of, step_text, tuple_text, weighted
 
 TINY, HUGE = 1e-40, 1e40  # of complex steps: far below rounding, far above the smallest number
 
@@ -32,7 +32,7 @@ def pullback_of_system(system: System) -> Any:
 
 
 def pullback_of_model(model: Model) -> Any:
-    """The same of a model linear in its parameters, written out: no more than the right-hand side's own terms twice."""
+    """The same for a model linear in its parameters, as generated code; it costs about two right-hand sides."""
     dim, n = len(model.states), len(model.parameters)
     space: dict[str, Any] = {"sin": sin, "cos": cos, "fma": fma}
     used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))
@@ -42,7 +42,7 @@ def pullback_of_model(model: Model) -> Any:
     for k in used.tolist():
         term = model.library.terms[k]
         if term.own is not None:
-            space |= {f"own{k}": compiled(term.own), f"analytic{k}": analytic(term.own)}
+            space |= {f"own{k}": compile_term(term.own), f"analytic{k}": analytic(term.own)}
         lines.append(f"    v{k} = {term.text.replace('own(', f'own{k}(')}")
         coefficients = []
         for e in range(dim):
@@ -95,7 +95,7 @@ def backward_step(rhs: Callable[..., Any], pull: Any, method: str, dim: int) -> 
     stages, weights = TABLEAUS[method]
     lines = ["def back(t, h, x, p, w, s):", "    k0 = slope(t, x, p)", "    x0 = x"]
     for i, (node, row) in enumerate(stages, 1):
-        lines.append(f"    x{i} = {moved(row)}")
+        lines.append(f"    x{i} = {step_text(row)}")
         if i < len(stages):
             lines.append(f"    k{i} = slope(t + {node!r}*h, x{i}, p)")
     zeros = tuple_text(["0.0"] * dim)

@@ -1,4 +1,4 @@
-"""Solve a system for many parameters and starts at once: fixed steps, or steps that keep an error below a tolerance."""
+"""Solve a system for many parameters and starts at once, by fixed or by adaptive steps."""
 
 import concurrent.futures
 import functools
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from toolkit._compiler import CUBE, FLOATS, INTEGERS, MATRIX, available_threads, compile_part
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, plain_array
 
+from ..arrays import Array
 from ..systems.system import System
 from .adaptive import (
     ADAPTIVE,
@@ -34,25 +35,23 @@ from .solution import STATUS_WORDS, Solution
 
 __all__ = ["BLEW_UP", "DONE", "STATUS_WORDS", "STEP_LIMIT", "STEP_TOO_SMALL", "Solution", "solve"]
 
-# Steps of fixed length for lanes of one system, of floats or of complex numbers.
-
 
 class FixedBlock(NamedTuple):
-    """Room for the lanes that step together."""
+    """Work arrays of the lanes that step together."""
 
     x: NDArray[Any]  # (dim, lane), states
-    moved: NDArray[Any]  # (dim, lane), states after the step
+    next_x: NDArray[Any]  # (dim, lane), states after the step
     p: NDArray[Any]  # (n_parameters, lane)
-    clock: NDArray[np.float64]  # (3, lane): time, step, and room for the step
+    clock: Array  # (3, lane): time, step, scratch
 
 
 def solve_block(advance, initial, n_steps, limit, results, block):
     """Solve a block of lanes: states (lane, n, dim) of ``results``, left alone where not reached.
 
-    advance: behind ``right_hand_side.ADVANCE`` or ``COMPLEX_ADVANCE``. initial: InitialValues. n_steps: of each
-    interval of its times, all of one length. results: Results. block: FixedBlock, to work in.
+    advance: function pointer of type ``right_hand_side.ADVANCE`` or ``COMPLEX_ADVANCE``. n_steps: number of equal steps
+    in each interval of the times. block: a FixedBlock, as scratch.
     """
-    times, start, x, moved, p = initial.times, initial.start, block.x, block.moved, block.p
+    times, start, x, next_x, p = initial.times, initial.start, block.x, block.next_x, block.p
     states, status, steps = results.states, results.status, results.steps
     lanes, dim = start.shape
     for lane in range(lanes):
@@ -67,21 +66,21 @@ def solve_block(advance, initial, n_steps, limit, results, block):
     now, step = block.clock[0], block.clock[1]
     for i in range(times.size - 1):
         h = (times[i + 1] - times[i]) / n_steps[i]
-        going = False
+        any_active = False
         for lane in range(lanes):
             step[lane] = h
-            going = going or status[lane] == DONE
-        if not going:
+            any_active = any_active or status[lane] == DONE
+        if not any_active:
             return
         for s in range(n_steps[i]):
             for lane in range(lanes):
                 now[lane] = times[i] + s * h
                 steps[lane] += status[lane] == DONE
-            advance(now, step, x, p, moved, block.clock[2])
+            advance(now, step, x, p, next_x, block.clock[2])
             for d in range(dim):
                 for lane in range(lanes):
-                    x[d, lane] = moved[d, lane]
-                    if not abs(moved[d, lane]) <= limit:
+                    x[d, lane] = next_x[d, lane]
+                    if not abs(next_x[d, lane]) <= limit:
                         status[lane] = BLEW_UP
         for lane in range(lanes):
             if status[lane] == DONE:
@@ -90,10 +89,9 @@ def solve_block(advance, initial, n_steps, limit, results, block):
                     states[lane, i + 1, d] = x[d, lane]
 
 
-Array = NDArray[np.float64]
 METHODS = ("dopri5", *FIXED)
-BLOCK = 32  # lanes that step together
-SLICE = 256  # lanes that one thread takes at a time
+LANES_PER_BLOCK = 32  # lanes that step together
+LANES_PER_TASK = 256  # lanes that one thread takes at a time
 COMPLEX_CUBE = types.Array(types.complex128, 3, "C")
 
 
@@ -150,41 +148,41 @@ def solve(
     except MemoryError as error:
         wanted = (lanes, times.size, system.dim)
         raise ValueError(f"times and lanes must fit into memory, got states of {wanted}") from error
-    status, index, steps = (np.zeros(lanes, np.int64) for _ in range(3))
+    status, reached, steps = (np.zeros(lanes, np.int64) for _ in range(3))
     if method in FIXED:
-        work = fixed_work(system, method, times, step, controls, is_complex)
-        size = BLOCK
+        solve_slice = fixed_step_solver(system, method, times, step, controls, is_complex)
+        size = LANES_PER_BLOCK
     else:
-        work = adaptive_work(system, controls)
-        size = SLICE
+        solve_slice = adaptive_solver(system, controls)
+        size = LANES_PER_TASK
     slices = [slice(k, k + size) for k in range(0, lanes, size)]
 
-    def run(part: slice) -> None:
+    def solve_task(part: slice) -> None:
         initial = InitialValues(times, x[part], p[part])
-        work(initial, Results(states[part], status[part], index[part], steps[part]))
+        solve_slice(initial, Results(states[part], status[part], reached[part], steps[part]))
 
     if min(threads, len(slices)) < 2:
         for part in slices:
-            run(part)
+            solve_task(part)
     else:
         with concurrent.futures.ThreadPoolExecutor(min(threads, len(slices))) as pool:
             try:
-                list(pool.map(run, slices))
+                list(pool.map(solve_task, slices))
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-    return Solution(system, times, states[0] if is_one else states, status, times[index], steps)
+    return Solution(system, times, states[0] if is_one else states, status, times[reached], steps)
 
 
-def adaptive_work(system: System, controls: Controls) -> Callable[[InitialValues, Results], None]:
-    """What solves some lanes by Dormand–Prince steps."""
+def adaptive_solver(system: System, controls: Controls) -> Callable[[InitialValues, Results], None]:
+    """The function that solves a slice of lanes by Dormand–Prince steps."""
     kernel = compile_part(solve_lanes, ADAPTIVE)
     slope = slope_pointer(system.rhs, system.dim, system.n_parameters)
     dim, q = system.dim, system.n_parameters
 
     def work(initial: InitialValues, results: Results) -> None:
-        slots = min(BLOCK, len(initial.start))
-        room = Block(
+        slots = min(LANES_PER_BLOCK, len(initial.start))
+        block = Block(
             x=np.zeros((dim, slots)),
             p=np.zeros((q, slots)),
             k=np.zeros((STAGES, dim, slots)),
@@ -194,17 +192,17 @@ def adaptive_work(system: System, controls: Controls) -> Callable[[InitialValues
             clock=np.zeros((N_CLOCK, slots)),
             counters=np.zeros((N_COUNTERS, slots), np.int64),
         )
-        kernel(slope, initial, controls, results, room, OneLane(np.zeros(1), np.zeros((dim, 1)), np.zeros((q, 1))))
+        kernel(slope, initial, controls, results, block, OneLane(np.zeros(1), np.zeros((dim, 1)), np.zeros((q, 1))))
 
     return work
 
 
-def fixed_work(
+def fixed_step_solver(
     system: System, method: str, times: Array, step: float | None, controls: Controls, is_complex: bool
 ) -> Callable[[InitialValues, Results], None]:
-    """What solves some lanes by steps of fixed length, as far as the controls' ``max_steps`` go."""
+    """The function that solves a slice of lanes by fixed steps, up to ``max_steps`` of the controls."""
     intervals = np.diff(times)
-    n_steps = np.ones(intervals.size) if step is None else np.maximum(np.ceil(intervals / step * (1.0 - 1e-12)), 1.0)
+    n_steps = np.ones(intervals.size) if step is None else equal_steps(intervals, step)
     n_reached = int(np.searchsorted(np.cumsum(n_steps), controls.max_steps, side="right"))
     counts = n_steps[:n_reached].astype(np.int64)
     kernel = compile_part(solve_block, fixed_signature(is_complex))
@@ -213,14 +211,14 @@ def fixed_work(
 
     def work(initial: InitialValues, results: Results) -> None:
         lanes, dim = initial.start.shape
-        room = FixedBlock(
+        block = FixedBlock(
             x=np.zeros((dim, lanes), kind),
-            moved=np.zeros((dim, lanes), kind),
+            next_x=np.zeros((dim, lanes), kind),
             p=np.zeros((system.n_parameters, lanes), kind),
             clock=np.zeros((3, lanes)),
         )
-        reachable = initial._replace(times=times[: n_reached + 1])
-        kernel(advance, reachable, counts, controls.limit, results, room)
+        reached_part = initial._replace(times=times[: n_reached + 1])
+        kernel(advance, reached_part, counts, controls.limit, results, block)
         if n_reached < intervals.size:
             results.status[results.status == DONE] = STEP_LIMIT
 
@@ -236,6 +234,11 @@ def fixed_signature(is_complex: bool) -> Any:
     results = types.BaseTuple.from_types((cube, INTEGERS, INTEGERS, INTEGERS), Results)
     block = types.BaseTuple.from_types((matrix, matrix, matrix, MATRIX), FixedBlock)
     return types.void(pointer, initial, INTEGERS, types.float64, results, block)
+
+
+def equal_steps(intervals: Array, step: float) -> Array:
+    """Number of equal steps in each interval, at least one, none longer than ``step`` but for rounding."""
+    return np.asarray(np.maximum(np.ceil(intervals / step * (1.0 - 1e-12)), 1.0))
 
 
 def check_times(times: Any) -> Array:

@@ -1,7 +1,7 @@
-"""Rows of matrices as tuples, lane by lane, with a promise of which rows never meet, so that loops vectorise.
+"""Rows of matrices as tuples, lane by lane, with alias metadata that tells LLVM which rows do not overlap.
 
-As ``toolkit.problem.point_function``, for functions that read and write many rows: each role has rows of its own, and a
-row meets itself alone, so a role may be read and written in turn.
+So that loops vectorise; as ``toolkit.problem.point_function``, for functions that read and write many rows. Each role
+has rows of its own, which overlap with no other; a role may be read and written.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]
     every = [(role, d) for role, rows in roles.items() for d in range(rows)]
 
     def promise(module: Any, instruction: Any, row: tuple[str, int]) -> None:
-        """Mark an access of ``row`` as meeting none of the others."""
+        """Mark an access of ``row`` as not aliasing any other row."""
         domain = module.add_metadata([purpose])
         scopes = {other: module.add_metadata([f"{other[0]} {other[1]}", domain]) for other in every}
         instruction.set_metadata("alias.scope", module.add_metadata([scopes[row]]))
@@ -68,8 +68,8 @@ def row_access(purpose: str, roles: dict[str, int]) -> dict[str, tuple[Any, Any]
 
 def matrix_like(matrix: Any) -> Any:
     """The type of ``matrix`` where it is one row, or its rows lie apart, as on a device, else of a contiguous one."""
-    is_own = isinstance(matrix, types.Array) and (matrix.ndim == 1 or matrix.layout == "A")
-    return matrix if is_own else array_like(matrix, 2)
+    keeps_type = isinstance(matrix, types.Array) and (matrix.ndim == 1 or matrix.layout == "A")
+    return matrix if keeps_type else array_like(matrix, 2)
 
 
 def pointers(context: Any, builder: Any, kind: Any, arguments: Any, rows: int) -> list[Any]:
@@ -91,7 +91,7 @@ def pointers(context: Any, builder: Any, kind: Any, arguments: Any, rows: int) -
     return out
 
 
-def own_place(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+def lane_number_pointer(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
     """A pointer to number ``i`` of a lane's own; arguments: work, first, width, lane, i."""
     work = context.make_array(kind)(context, builder, arguments[0])
     first, width, lane, i = arguments[1:5]
@@ -104,26 +104,26 @@ def own_place(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
 
 
 @intrinsic
-def own_number(typing_context, work, first, width, lane, i):
+def lane_number(typing_context, work, first, width, lane, i):
     """Number ``i`` of the ``width`` that a lane has in the rows of ``work`` from ``first`` on.
 
-    A lane's are neighbours in memory where the rows are; where these lie apart, as on a device, they are its column.
+    Contiguous in memory where the rows are; in strided rows, as on a device, a column.
     """
     kind = matrix_like(work)
 
     def generate(context, builder, signature, arguments):
-        return builder.load(own_place(context, builder, kind, arguments))
+        return builder.load(lane_number_pointer(context, builder, kind, arguments))
 
     return kind.dtype(kind, types.intp, types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
-def set_own_number(typing_context, work, first, width, lane, i, value):
-    """Write what ``own_number`` reads."""
+def set_lane_number(typing_context, work, first, width, lane, i, value):
+    """Write what ``lane_number`` reads."""
     kind = matrix_like(work)
 
     def generate(context, builder, signature, arguments):
-        builder.store(arguments[5], own_place(context, builder, kind, arguments))
+        builder.store(arguments[5], lane_number_pointer(context, builder, kind, arguments))
         return context.get_dummy_value()
 
     return types.void(kind, types.intp, types.intp, types.intp, types.intp, kind.dtype), generate

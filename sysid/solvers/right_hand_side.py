@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numpy.typing import NDArray
 
 from toolkit._compiler import FLOATS, MATRIX, FunctionPointer, WideCompiler
 from toolkit.problem import lane_access, reason
 
-from ..systems.system import System, checked_rhs, refused
+from ..arrays import Array
+from ..systems.system import System, checked_rhs, rhs_error
 from .runge_kutta import rk4_step, rk5_step, slope_of
 
 FIXED = {"rk4": rk4_step, "rk5": rk5_step}
 COMPLEX_MATRIX = types.Array(types.complex128, 2, "C")
 
-# (t (lane), x (dim, lane), p (n_parameters, lane), slope (dim, lane), spare (lane)), and for a step of each lane
-# (t (lane), h (lane), x, p, moved, spare). Lanes beyond those of t are left alone.
+# The slope: (t (lane), x (dim, lane), p (n_parameters, lane), slope (dim, lane), scratch (lane)); a step of each lane:
+# (t (lane), h (lane), x, p, next x, scratch). Lanes beyond those of t are not written.
 SLOPE = types.void(FLOATS, MATRIX, MATRIX, MATRIX, FLOATS)
 ADVANCE = types.void(FLOATS, FLOATS, MATRIX, MATRIX, MATRIX, FLOATS)
 COMPLEX_ADVANCE = types.void(FLOATS, FLOATS, COMPLEX_MATRIX, COMPLEX_MATRIX, COMPLEX_MATRIX, FLOATS)
@@ -82,7 +82,7 @@ def advance_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int, method
     return pointer(block, ADVANCE, rhs, dim)
 
 
-def slopes_along(system: System, times: Any, states: Any, parameters: Any) -> NDArray[np.float64]:
+def slopes_along(system: System, times: Any, states: Any, parameters: Any) -> Array:
     """The right-hand side (n, dim) at ``times`` (n,) and ``states`` (n, dim), nan where a state is, of one lane."""
     n, dim, q = len(times), system.dim, system.n_parameters
     slope = np.empty((dim, n))
@@ -97,4 +97,4 @@ def pointer(block: Callable[..., None], signature: Any, rhs: Callable[..., Any],
     try:
         return Pointer(njit(signature, nogil=True, error_model="numpy", _nrt=False, pipeline_class=WideCompiler)(block))
     except Exception as error:  # Numba refuses in many classes
-        raise refused(rhs, dim, "", reason(error)) from error
+        raise rhs_error(rhs, dim, "", reason(error)) from error

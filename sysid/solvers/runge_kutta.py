@@ -96,12 +96,12 @@ def step_of(rhs: Callable[..., Any], method: str) -> Any:
     stages, weights = TABLEAUS[method]
     lines = ["def step(t, h, x, p):", "    k0 = slope(t, x, p)"]
     for i, (node, row) in enumerate(stages, 1):
-        lines.append(f"    k{i} = slope(t + {node!r}*h, {moved(row)}, p)")
-    source = "\n".join([*lines, f"    return {moved(weights)}"])
+        lines.append(f"    k{i} = slope(t + {node!r}*h, {step_text(row)}, p)")
+    source = "\n".join([*lines, f"    return {step_text(weights)}"])
     return inlined(built("step", source, slope=slope_of(rhs), weighted=weighted))
 
 
-def moved(row: tuple[float, ...]) -> str:
+def step_text(row: tuple[float, ...]) -> str:
     """The text of x + h Σ_i row[i] k_i."""
     used = [i for i, weight in enumerate(row) if weight]
     weights, slopes = "".join(f"{row[i]!r}*h, " for i in used), "".join(f"k{i}, " for i in used)

@@ -1,4 +1,4 @@
-"""What a solver gives back: states, and how every lane ended."""
+"""The result of a solver: states, and the status of every lane."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
 from ..systems.system import System
 from .adaptive import DONE
 
-Array = NDArray[np.float64]
 STATUS_WORDS = ("done", "blew up", "step limit", "step too small (stiff or singular)")
 
 
@@ -25,9 +25,9 @@ class Solution:
     system: System
     times: Array
     states: NDArray[Any]
-    status: NDArray[np.int64]
+    status: Integers
     reached: Array
-    steps: NDArray[np.int64]
+    steps: Integers
 
     def __repr__(self) -> str:
         """Its size, and how many lanes are done."""

@@ -1,4 +1,4 @@
-"""Dynamical systems: those of the textbooks by name, and a user's own; the public face of their modules."""
+"""Dynamical systems: ``System``, textbook systems by name, and systems from a user's function or SymPy expressions."""
 
 from .textbook import catalogue, damped_pendulum, fitzhugh_nagumo, lorenz, lotka_volterra, rossler, sir, van_der_pol
 from .user_systems import from_sympy, own

@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
-from numpy.typing import NDArray
 
 from toolkit._compiler import HoldsFunctions, bound, inlined
 from toolkit.errors import check_number, check_row, check_text, is_sequence
 from toolkit.problem import reason, rebind
 
-# The terms of a system that is linear in its parameters: what they may be, and whether they are its function's.
+from ..arrays import Array
 
-Array = NDArray[np.float64]
 Terms = Mapping[str, Mapping[str, float | str | Mapping[str, float]]]
-SPREAD = 0.1  # of the points compared, about a start and usual parameters
+POINT_SPREAD = 0.1  # of the points at which terms and function are compared
 N_POINTS = 4
-AGREEMENT = 1e-4  # of the terms' sizes: names of waves have six digits of their frequency
+AGREEMENT = 1e-4  # of the terms' sizes; names of waves have six digits of their frequency
 
 
 def check_terms(terms: Any, states: tuple[str, ...], parameters: tuple[str, ...]) -> None:
-    """Raise TypeError or ValueError where ``terms`` are no mapping as ``System`` has it, of these names."""
+    """Raise TypeError or ValueError unless ``terms`` is a mapping of these names as in ``System``."""
     for state, row in mapping("terms", terms).items():
         if state not in states:
             raise ValueError(f"terms must name states ({', '.join(states)}), got {state!r}")
@@ -60,11 +58,13 @@ def check_equations(system: Any, slopes: Callable[..., Any]) -> None:
     draws = np.random.default_rng(0)
     usual = np.concatenate([system.start, system.usual])
     for k in range(N_POINTS):
-        point = usual + (SPREAD * np.maximum(np.abs(usual), 1.0) * draws.standard_normal(usual.size) if k else 0.0)
+        point = usual + (
+            POINT_SPREAD * np.maximum(np.abs(usual), 1.0) * draws.standard_normal(usual.size) if k else 0.0
+        )
         x, p = point[: system.dim], dict(zip(system.parameters, point[system.dim :], strict=True))
         found = slopes(system, point, float(k))
         for state, slope in zip(system.states, found, strict=True):
-            values = [value_of(label, system.states, x) for label in system.terms.get(state, {})]
+            values = [term_value(label, system.states, x) for label in system.terms.get(state, {})]
             if None in values or not np.isfinite(slope):
                 continue
             parts = [
@@ -78,7 +78,7 @@ def check_equations(system: Any, slopes: Callable[..., Any]) -> None:
                 )
 
 
-def value_of(label: str, states: tuple[str, ...], x: Array) -> float | None:
+def term_value(label: str, states: tuple[str, ...], x: Array) -> float | None:
     """A monomial or wave of ``libraries`` at a state (dim,), by its name; None for other names."""
     if label == "1":
         return 1.0
@@ -183,7 +183,7 @@ def check_units(units: Any, n: int) -> tuple[str, ...]:
 
 
 def analytic(function: Callable[..., Any]) -> Any:
-    """A user's function as it is compiled for complex steps: integer powers, also in what it calls, are products."""
+    """A user's function for complex steps: integer powers, also in functions it calls, become products."""
     return rebind(function, allocates=True, ours=False, products=True)
 
 
@@ -197,20 +197,20 @@ def checked_rhs(rhs: Callable[..., Any], dim: int, n_parameters: int, number: An
         compiled = analytic(rhs) if number is types.complex128 else compiled
         compiled.compile(given)
     except Exception as error:  # Numba refuses in many classes
-        raise refused(rhs, dim, kind, reason(error)) from error
+        raise rhs_error(rhs, dim, kind, reason(error)) from error
     returned = compiled.overloads[given].signature.return_type
     if not isinstance(returned, types.BaseTuple) or len(returned) != dim:
         found = f"a tuple of {len(returned)}" if isinstance(returned, types.BaseTuple) else str(returned)
-        raise refused(rhs, dim, kind, f"it returns {found}")
+        raise rhs_error(rhs, dim, kind, f"it returns {found}")
     allowed = (types.Integer, types.Float, types.Boolean, *((types.Complex,) if number is types.complex128 else ()))
     for d, entry in enumerate(returned):
         if not isinstance(types.unliteral(entry), allowed):
-            raise refused(rhs, dim, kind, f"its slope [{d}] is {entry}")
+            raise rhs_error(rhs, dim, kind, f"its slope [{d}] is {entry}")
     return compiled
 
 
-def refused(rhs: Callable[..., Any], dim: int, kind: str, why: str) -> TypeError:
-    """What is wrong with a right-hand side."""
+def rhs_error(rhs: Callable[..., Any], dim: int, kind: str, why: str) -> TypeError:
+    """The error of a right-hand side that does not compile or returns other things."""
     why = "it makes arrays or lists; let it return a tuple" if why.startswith("NRT") else why
     return TypeError(
         f"rhs must be a function (t, x, p) of tuples that Numba can compile{kind and ' for ' + kind} and that returns "

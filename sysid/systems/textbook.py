@@ -3,11 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from .system import System
-
-Array = NDArray[np.float64]
 
 
 def lorenz_rhs(t: Any, x: Any, p: Any) -> Any:

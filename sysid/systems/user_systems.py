@@ -1,4 +1,4 @@
-"""A user's own system, from a function or from SymPy expressions, checked before anything is solved with it."""
+"""Systems from a user's function or SymPy expressions, checked when they are made."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,17 +7,17 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from targets.symbolic.source import written
+from targets.symbolic.source import compile_source
 from toolkit._compiler import names_in
 from toolkit.errors import optional
 from toolkit.problem import raises
 
+from ..arrays import Array
 from .system import System, check_equations, checked_rhs
 
-Array = NDArray[np.float64]
-STEP = 1e-40
+COMPLEX_STEP = 1e-40
 AGREEMENT = 1e-4  # of the derivative by a complex step with central differences, which are right to some 1e-9
-FLIPPED = 16  # states whose sign is changed by itself
+MAX_SIGN_FLIPS = 16  # states whose sign is changed one at a time
 NOT_ANALYTIC = {"abs", "absolute", "sign", "real", "imag", "conj", "conjugate", "angle", "maximum", "minimum"}
 FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh"}
 
@@ -76,16 +76,16 @@ def check_derivatives(system: System) -> None:
     for number in (types.float64, types.complex128):
         checked_rhs(system.rhs, system.dim, system.n_parameters, number)
     point = np.concatenate([system.start, system.usual])
-    here = slopes_at(system, point)
-    bad = np.flatnonzero(~np.isfinite(here))
-    if bad.size:
+    slopes = slopes_at(system, point)
+    infinite = np.flatnonzero(~np.isfinite(slopes))
+    if infinite.size:
         raise ValueError(
             f"function must be finite at start = {system.start.tolist()} and usual = {system.usual.tolist()}, but "
-            f"d{system.states[bad[0]]}/dt is {here[bad[0]]}"
+            f"d{system.states[infinite[0]]}/dt is {slopes[infinite[0]]}"
         )
-    told = disagreement(system, point, must_be_smooth=True)
-    if told:
-        raise ValueError(f"function must be analytic at start and usual, but {told}")
+    message = disagreement(system, point, must_be_smooth=True)
+    if message:
+        raise ValueError(f"function must be analytic at start and usual, but {message}")
     check_analytic(system, points_about(system))
 
 
@@ -93,51 +93,55 @@ def check_analytic(system: System, points: Array) -> None:
     """Raise ValueError at the first of ``points`` (n, dim + n_parameters) where derivatives are not differences'."""
     for point in points:
         try:
-            told = disagreement(system, point, time=1.0)
+            message = disagreement(system, point, time=1.0)
         except ZeroDivisionError:  # by a complex 0, of Numba
             continue
-        if told:
+        if message:
             x, p = point[: system.dim].tolist(), point[system.dim :].tolist()
-            raise ValueError(f"function must be analytic, also at x = {x} and p = {p}, but {told}")
+            raise ValueError(f"function must be analytic, also at x = {x} and p = {p}, but {message}")
 
 
 def points_about(system: System) -> Array:
     """Points (n, dim + n_parameters) of states with either sign, and parameters of which none is 0."""
     size = float(np.abs(system.start).max()) or 1.0
     x = np.where(system.start == 0.0, size, system.start)
-    flips = 1.0 - 2.0 * np.eye(system.dim)[:FLIPPED]
+    flips = 1.0 - 2.0 * np.eye(system.dim)[:MAX_SIGN_FLIPS]
     p = np.where(system.usual == 0.0, 1.0, system.usual)
     states = np.concatenate([[x, -x, 0.7 * x, -0.7 * x], 0.9 * x * flips])
     return np.concatenate([states, np.tile(p, (len(states), 1))], axis=1)
 
 
 def disagreement(system: System, point: Array, *, time: float = 0.0, must_be_smooth: bool = False) -> str:
-    """In which slope the derivatives by a complex step and by differences differ at ``point``; "" where in none.
+    """A message of the first slope whose derivatives by a complex step and by differences differ at ``point``; or "".
 
     Differences are trusted where they are finite and change little with their length; must_be_smooth: always.
     """
-    here = slopes_at(system, point, time)
+    slopes = slopes_at(system, point, time)
     sizes = np.maximum(np.abs(point), 1e-3)
     for k, name in enumerate(system.states + system.parameters):
-        one = np.arange(point.size) == k
+        unit = np.arange(point.size) == k
         with np.errstate(all="ignore"):
-            differences, longer = (central(system, point, one * factor * sizes[k], time) for factor in (6e-6, 1.2e-5))
-            exact = slopes_at(system, point + STEP * 1j * one, time).imag / STEP
+            differences, longer = (
+                central_difference(system, point, unit * factor * sizes[k], time) for factor in (6e-6, 1.2e-5)
+            )
+            exact = slopes_at(system, point + COMPLEX_STEP * 1j * unit, time).imag / COMPLEX_STEP
             if must_be_smooth:
-                scale = np.abs(differences) + 1e-6 * (np.abs(here) / sizes[k] + 1.0)
+                scale = np.abs(differences) + 1e-6 * (np.abs(slopes) / sizes[k] + 1.0)
                 wrong = ~(np.abs(exact - differences) <= AGREEMENT * scale)
             else:
-                wrong = np.isfinite(here) & differs(exact, differences, longer, point, np.abs(here).max() / sizes[k])
+                wrong = np.isfinite(slopes) & derivatives_differ(
+                    exact, differences, longer, point, np.abs(slopes).max() / sizes[k]
+                )
         if wrong.any():
             e = int(np.flatnonzero(wrong)[0])
             return (
                 f"the derivative of d{system.states[e]}/dt with respect to {name} is {exact[e]:.6g} by a complex step "
-                f"and {differences[e]:.6g} by differences{cause(system.rhs, differences[e])}"
+                f"and {differences[e]:.6g} by differences{likely_cause(system.rhs, differences[e])}"
             )
     return ""
 
 
-def differs(exact: Any, near: Any, far: Any, point: Array, relative: float) -> Any:
+def derivatives_differ(exact: Any, near: Any, far: Any, point: Array, relative: float) -> Any:
     """Whether a slope at ``point`` by a complex step is not that of central differences, ``far`` over twice the length.
 
     relative: the function's size there over the point's, whose rounding differences show. Where they change with their
@@ -147,14 +151,14 @@ def differs(exact: Any, near: Any, far: Any, point: Array, relative: float) -> A
     return np.isfinite(doubt) & ~(np.abs(exact - near) <= AGREEMENT * np.abs(near) + doubt)
 
 
-def central(system: System, point: Array, move: Array, time: float) -> Array:
+def central_difference(system: System, point: Array, move: Array, time: float) -> Array:
     """The change of the slopes with a parameter or state, by a central difference over ±move, of one entry."""
     after, before = slopes_at(system, point + move, time), slopes_at(system, point - move, time)
     return np.asarray((after - before) / (2.0 * move.sum()))
 
 
-def cause(function: Callable[..., Any], difference: float) -> str:
-    """What is likely to be wrong where derivatives differ, and what to write in its place."""
+def likely_cause(function: Callable[..., Any], difference: float) -> str:
+    """The likely cause of differing derivatives, and what to write instead; the end of a message."""
     if not np.isfinite(difference):
         return ": it is not finite right beside this point, as roots, logarithms and powers at 0 are not"
     called = sorted(names_called(function) & NOT_ANALYTIC)
@@ -165,16 +169,16 @@ def cause(function: Callable[..., Any], difference: float) -> str:
     )
 
 
-def names_called(function: Any, done: frozenset[Any] = frozenset()) -> set[str]:
+def names_called(function: Any, seen: frozenset[Any] = frozenset()) -> set[str]:
     """The names that a function looks up, and the functions it calls."""
     plain = getattr(function, "py_func", function)
     code = getattr(plain, "__code__", None)
-    if code is None or code in done:
+    if code is None or code in seen:
         return set()
     found = set(names_in(code))
-    inner = [plain.__globals__[name] for name in found & plain.__globals__.keys()]
-    inner += [cell.cell_contents for cell in plain.__closure__ or ()]
-    return found.union(*(names_called(value, done | {code}) for value in inner))
+    values = [plain.__globals__[name] for name in found & plain.__globals__.keys()]
+    values += [cell.cell_contents for cell in plain.__closure__ or ()]
+    return found.union(*(names_called(value, seen | {code}) for value in values))
 
 
 def from_sympy(
@@ -228,7 +232,7 @@ def from_sympy(
         words[symbol] = f"v{k}"
     slopes = "".join(f"{text_of(sympy, formula, words)}, " for formula in reduced)
     text = "\n".join([*lines, f"    return ({slopes.strip()})", ""])
-    rhs = written("system", "rhs", text, {"np": np, "__name__": "generated"})
+    rhs = compile_source("system", "rhs", text, {"np": np, "__name__": "generated"})
     return own(
         rhs, states=[str(s) for s in expressions], parameters=[str(s) for s in given], usual=usual,
         start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,

@@ -1,4 +1,4 @@
-"""The hard classics, each with its truth; the public face of the modules that hold them."""
+"""Hard targets of the literature: curved, heavy-tailed, badly scaled and with several wells; each with its truth."""
 
 from .curved import banana, funnel, pinched, ring
 from .gaussians import badly_scaled_gaussian, correlated_gaussian

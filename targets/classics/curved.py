@@ -1,4 +1,4 @@
-"""Targets whose mass bends or narrows: ring, banana and funnel, each with its truth."""
+"""Targets with curved or narrow mass: ring, banana, funnel and pinched, each with its truth."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,24 +6,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_number, check_scale
 from toolkit.maths.elementary import exp, fma, select
 from toolkit.maths.philox import MAX_DIM
 from toolkit.problem import EnergyAccuracy, Modes, Spread, Target, check_finite_points
 
-from ..truth.energy_levels import BOTH_TAILS, quantiles_by
+from ..arrays import Array
+from ..truth.energy_levels import BOTH_TAILS, quantiles_from_tails
 from ..truth.quantiles import check_probabilities
 from ..truth.rejection import accepted, check_draws, generator
 from ..truth.ridges import RidgeTruth
 from ..truth.window import WindowTruth, plane_truth
 
-Array = NDArray[np.float64]
-
-REACH = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
-HIGHEST = 700.0  # nats above which a normal law has nothing in float64
-LEAST_LOG_VARIANCE = -700.0
+WINDOW_SDS = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
+MAX_ENERGY = 700.0  # nats above which a normal law has nothing in float64
+MIN_LOG_VARIANCE = -700.0
 
 
 def ring_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -32,10 +30,10 @@ def ring_block(position: Any, energy: Any, gradient: Any, parameters: Any, scrat
     row_x, row_y, slope_x, slope_y = position[0], position[1], gradient[0], gradient[1]
     for lane in range(energy.size):
         x, y = row_x[lane], row_y[lane]
-        away = fma(x, x, fma(y, y, -squared_radius))
-        energy[lane] = stiffness * away * away
-        pull = 4.0 * stiffness * away
-        slope_x[lane], slope_y[lane] = pull * x, pull * y
+        excess = fma(x, x, fma(y, y, -squared_radius))
+        energy[lane] = stiffness * excess * excess
+        factor = 4.0 * stiffness * excess
+        slope_x[lane], slope_y[lane] = factor * x, factor * y
 
 
 def ring(*, radius: float = 3.0, width: float = 0.3) -> Target:
@@ -106,15 +104,15 @@ class RingTruth:
             below, above = self.energy_tails(level)
             return float(below), float(above)
 
-        return quantiles_by(tails, check_probabilities(probabilities), 0.0, HIGHEST, nearest=1e-100)
+        return quantiles_from_tails(tails, check_probabilities(probabilities), 0.0, MAX_ENERGY, nearest=1e-100)
 
     def energy_tails(self, energies: Any) -> tuple[Array, Array]:
         """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
         root = np.sqrt(2.0 * np.maximum(check_array("energies", energies), 0.0))
-        inner, whole = np.minimum(root, self.cut), scipy.special.ndtr(self.cut)
-        below = 0.5 * (scipy.special.erf(root / np.sqrt(2.0)) + scipy.special.erf(inner / np.sqrt(2.0)))
-        above = scipy.special.ndtr(-root) + (scipy.special.ndtr(-inner) - scipy.special.ndtr(-self.cut))
-        return np.asarray(below / whole), np.asarray(above / whole)
+        inner_root, mass = np.minimum(root, self.cut), scipy.special.ndtr(self.cut)
+        below = 0.5 * (scipy.special.erf(root / np.sqrt(2.0)) + scipy.special.erf(inner_root / np.sqrt(2.0)))
+        above = scipy.special.ndtr(-root) + (scipy.special.ndtr(-inner_root) - scipy.special.ndtr(-self.cut))
+        return np.asarray(below / mass), np.asarray(above / mass)
 
     @property
     def energy_accuracy(self) -> EnergyAccuracy:
@@ -128,7 +126,7 @@ class RingTruth:
     @cached_property
     def _in_window(self) -> WindowTruth:
         """The truth by quadrature in a square."""
-        half = float(np.sqrt(self.radius**2 + 2.0 * REACH * self.radius * self.width))
+        half = float(np.sqrt(self.radius**2 + 2.0 * WINDOW_SDS * self.radius * self.width))
         target = ring(radius=self.radius, width=self.width)
         return plane_truth(target, (-half, half, -half, half), self.modes.centres)
 
@@ -176,7 +174,7 @@ def banana(*, curvature: float = 0.03, scale: float = 10.0, dim: int = 2) -> Tar
         level=lambda x: 0.5 * (x / scale) ** 2,
         centre=lambda x: bend * (scale**2 - x**2),
         width=np.ones_like,
-        window=(-REACH * scale, REACH * scale),
+        window=(-WINDOW_SDS * scale, WINDOW_SDS * scale),
         draw_first=lambda n, rng: scale * rng.standard_normal(n),
         centres=mode,
     )
@@ -199,7 +197,7 @@ def funnel_block(position: Any, energy: Any, gradient: Any, parameters: Any, scr
             energy[lane] = fma(row[lane], row[lane], energy[lane])
     for lane in range(energy.size):
         v = first[lane]
-        precision[lane] = exp(-select(v < LEAST_LOG_VARIANCE, LEAST_LOG_VARIANCE, v))
+        precision[lane] = exp(-select(v < MIN_LOG_VARIANCE, MIN_LOG_VARIANCE, v))
         spread = 0.5 * precision[lane] * energy[lane]
         energy[lane] = fma(v, fma(0.5 * inverse, v, half_rest), spread)
         slope_first[lane] = fma(inverse, v, half_rest - spread)
@@ -226,7 +224,7 @@ def funnel(*, dim: int = 10, scale: float = 3.0) -> Target:
         level=lambda v: 0.5 * (v / scale) ** 2 + 0.5 * (dim - 1) * v,
         centre=np.zeros_like,
         width=lambda v: np.exp(0.5 * v),
-        window=(-REACH * scale, (REACH + scale) * scale),  # the covariance's mass lies scale² higher
+        window=(-WINDOW_SDS * scale, (WINDOW_SDS + scale) * scale),  # the covariance's mass lies scale² higher
         draw_first=lambda n, rng: scale * rng.standard_normal(n),
         centres=mode,
     )
@@ -234,9 +232,6 @@ def funnel(*, dim: int = 10, scale: float = 3.0) -> Target:
     reach[0] = min(scale, 3.0)  # far out in the neck a usual step overshoots
     name = f"funnel({scale:g}) in {dim}-D"
     return Target(name, dim, funnel_block, np.array([scale**-2]), 1, truth, spread=Spread(reach))
-
-
-# Two bulbs of unequal width joined by a thin neck, with its truth.
 
 
 def pinched_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_number, check_room
 from toolkit.maths.elementary import fma
@@ -11,8 +10,6 @@ from toolkit.maths.philox import MAX_DIM
 from toolkit.problem import Target
 
 from ..truth.gaussian import GaussianTruth
-
-Array = NDArray[np.float64]
 
 
 def correlated_gaussian_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -25,11 +22,11 @@ def correlated_gaussian_block(position: Any, energy: Any, gradient: Any, paramet
     for d in range(1, position.shape[0]):
         before, row, slope_before, slope = position[d - 1], position[d], gradient[d - 1], gradient[d]
         for lane in range(energy.size):
-            away = fma(-correlation, before[lane], row[lane])
-            pull = precision * away
-            energy[lane] = fma(0.5 * pull, away, energy[lane])
-            slope[lane] = pull
-            slope_before[lane] = fma(-correlation, pull, slope_before[lane])
+            residual = fma(-correlation, before[lane], row[lane])
+            scaled_residual = precision * residual
+            energy[lane] = fma(0.5 * scaled_residual, residual, energy[lane])
+            slope[lane] = scaled_residual
+            slope_before[lane] = fma(-correlation, scaled_residual, slope_before[lane])
 
 
 def correlated_gaussian(*, dim: int = 2, correlation: float = 0.95) -> Target:

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_number, check_scale, check_text
 from toolkit.maths.elementary import exp_share, fma, log, select
 from toolkit.problem import Modes, Spread, Target, check_finite_points
 
+from ..arrays import Array
 from ..mixtures.gaussian import square_distances
-from ..mixtures.truth import MOST_BY_QUADRATURE, check_components
+from ..mixtures.truth import MAX_COMPONENTS_BY_QUADRATURE, check_components
 from ..truth.energy_law import energy_law
 from ..truth.energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from ..truth.panels import energies_of
@@ -23,9 +23,7 @@ from ..truth.quantiles import checked_edges
 from ..truth.rejection import check_draws, generator
 from ..truth.strips import strip_masses
 
-Array = NDArray[np.float64]
-
-LEAST_DEGREES, MOST_DEGREES = 0.1, 1e6  # radii leave float64 below; the law is normal above, and its peak loses digits
+MIN_DEGREES, MAX_DEGREES = 0.1, 1e6  # radii leave float64 below; the law is normal above, and its peak loses digits
 
 
 def student_mixture_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -85,7 +83,7 @@ def student_mixture(
     """
     centres, shares = check_components(means, weights)
     scale = check_scale("scale", scale)
-    degrees = check_number("degrees", degrees, at_least=LEAST_DEGREES, at_most=MOST_DEGREES)
+    degrees = check_number("degrees", degrees, at_least=MIN_DEGREES, at_most=MAX_DEGREES)
     components, dim = centres.shape
     log_peak = (
         scipy.special.gammaln(0.5 * (degrees + dim))
@@ -134,9 +132,9 @@ class StudentTruth(WithEnergyLaw):
         dim = self.means.shape[1]
         if self.degrees <= 2.0:
             return np.full((dim, dim), np.inf)
-        away = self.means - self.mean
+        centred = self.means - self.mean
         within = self.scale**2 * self.degrees / (self.degrees - 2.0)
-        return np.asarray(np.eye(dim) * within + (self.weights * away.T) @ away)
+        return np.asarray(np.eye(dim) * within + (self.weights * centred.T) @ centred)
 
     @property
     def modes(self) -> Modes:
@@ -159,11 +157,11 @@ class StudentTruth(WithEnergyLaw):
         """By quadrature, with panels that double in length away from the means; or by quasi-random points."""
         dim = self.means.shape[1]
         target = Target("", dim, student_mixture_block, self.parameters, 2 * len(self.means) + 2)
-        if dim <= 2 and self.degrees >= 2.0 and len(self.weights) <= MOST_BY_QUADRATURE:
+        if dim <= 2 and self.degrees >= 2.0 and len(self.weights) <= MAX_COMPONENTS_BY_QUADRATURE:
             reach = 10.0 ** (17.0 / self.degrees) * np.sqrt(max(1.0, self.degrees))
             far = self.scale * np.exp2(np.arange(-1.0, np.log2(reach) + 1.0))
-            about = np.concatenate([-far, [0.0], far])
-            breaks = [np.unique((column[:, None] + about).round(12)) for column in self.means.T]
+            distances = np.concatenate([-far, [0.0], far])
+            breaks = [np.unique((column[:, None] + distances).round(12)) for column in self.means.T]
             low, high = self.means.min(axis=0) - far[-1], self.means.max(axis=0) + far[-1]
             return EnergyLaw.within(partial(energies_of, target), low, high, breaks)
 
@@ -195,8 +193,8 @@ class StudentTruth(WithEnergyLaw):
 
         total = np.zeros((x.size - 1, y.size - 1))
         for mean, weight in zip(self.means, self.weights, strict=True):
-            r, away = np.arcsinh((x - mean[0]) / self.scale), (y - mean[1]) / self.scale
-            total += weight * strip_masses(r, away, density=density, below=below, window=(r[0], r[-1]))
+            r, scaled_y = np.arcsinh((x - mean[0]) / self.scale), (y - mean[1]) / self.scale
+            total += weight * strip_masses(r, scaled_y, density=density, below=below, window=(r[0], r[-1]))
         return total
 
     def independent_draws(self, n: int, *, seed: int) -> Array:

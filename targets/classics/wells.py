@@ -1,24 +1,22 @@
-"""Targets in the plane with several wells: egg box, Müller–Brown and Himmelblau, each with its truth by quadrature."""
+"""Targets with several wells: egg box, Müller–Brown, Himmelblau and double well, with their truths by quadrature."""
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_number, check_scale
 from toolkit.maths.elementary import exp, fma, select, sincos_turns
 from toolkit.maths.philox import MAX_DIM
 from toolkit.problem import Spread, Target
 
+from ..arrays import Array
 from ..truth.products import ProductTruth
 from ..truth.window import line_truth, plane_truth
 
-Array = NDArray[np.float64]
-
-DEEP = 50.0  # nats above the lowest energy at which a window ends
-NEAR_A_WELL = 0.1  # how far beyond the wells chains start
-STEEPEST = 30.0  # exponent beyond which a growing term of ``muller_brown`` goes on along its tangent
+WINDOW_DEPTH = 50.0  # nats above the lowest energy at which a window ends
+START_DISTANCE = 0.1  # how far beyond the wells chains start
+MAX_EXPONENT = 30.0  # exponent beyond which a growing term of ``muller_brown`` goes on along its tangent
 
 
 def egg_box_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -55,7 +53,7 @@ def egg_box(*, barrier: float = 4.0, spread: float = 1.0) -> Target:
     grid = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
     wells = grid[(grid.sum(axis=1) % 2 == 0) & ((grid**2).sum(axis=1) <= far**2)].astype(np.float64)
     target = Target(f"egg_box({barrier:g}, {spread:g})", 2, egg_box_block, np.array([barrier / 211.0, spread**-2]))
-    return with_truth(target, lowest_near(target, wells))
+    return with_truth(target, minima_near(target, wells))
 
 
 def muller_brown_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -70,7 +68,7 @@ def muller_brown_block(position: Any, energy: Any, gradient: Any, parameters: An
             x, y = row_x[lane] - x_centre, row_y[lane] - y_centre
             half_x, half_y = fma(a, x, b * y), fma(b, x, c * y)
             exponent = fma(x, half_x, y * half_y)
-            beyond = select(exponent > STEEPEST, exponent - STEEPEST, 0.0)
+            beyond = select(exponent > MAX_EXPONENT, exponent - MAX_EXPONENT, 0.0)
             term = height * exp(exponent - beyond)
             energy[lane] = fma(term, 1.0 + beyond, energy[lane])
             slope_x[lane] = fma(2.0 * term, half_x, slope_x[lane])
@@ -94,7 +92,7 @@ def muller_brown(*, scale: float = 0.05) -> Target:
     ])  # fmt: skip
     terms[:, 0] *= scale
     target = Target(f"muller_brown({scale:g})", 2, muller_brown_block, terms)
-    return with_truth(target, lowest_near(target, np.array([[-0.558, 1.442], [0.623, 0.028], [-0.050, 0.467]])))
+    return with_truth(target, minima_near(target, np.array([[-0.558, 1.442], [0.623, 0.028], [-0.050, 0.467]])))
 
 
 def himmelblau_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -118,10 +116,10 @@ def himmelblau(*, scale: float = 0.1) -> Target:
     scale = check_scale("scale", scale)
     wells = np.array([[3.0, 2.0], [-2.805, 3.131], [-3.779, -3.283], [3.584, -1.848]])
     target = Target(f"himmelblau({scale:g})", 2, himmelblau_block, np.array([scale]))
-    return with_truth(target, lowest_near(target, wells))
+    return with_truth(target, minima_near(target, wells))
 
 
-def lowest_near(target: Target, starts: Array) -> Array:
+def minima_near(target: Target, starts: Array) -> Array:
     """The minima within 0.5 of ``starts`` (n, 2) that are there, by Newton's method."""
     places = starts.copy()
     for _ in range(8):
@@ -141,11 +139,11 @@ def hessians(target: Target, points: Array) -> Array:
 def with_truth(target: Target, centres: Array) -> Target:
     """``target`` with its truth in a window that ends where the energy is 50 nats above its lowest."""
     sides = np.array([[centres[:, 0].min(), centres[:, 0].max()], [centres[:, 1].min(), centres[:, 1].max()]])
-    ceiling = target.evaluate(centres)[0].min() + DEEP
+    ceiling = target.evaluate(centres)[0].min() + WINDOW_DEPTH
     ticks = np.linspace(0.0, 1.0, 201)
-    moved = True
-    while moved:
-        moved = False
+    extended = True
+    while extended:
+        extended = False
         step = 0.05 * max(1.0, float(np.diff(sides).max()))
         for axis in (0, 1):
             for end, sign in ((0, -1.0), (1, 1.0)):
@@ -154,15 +152,15 @@ def with_truth(target: Target, centres: Array) -> Target:
                 rim[:, 1 - axis] = sides[1 - axis, 0] + ticks * np.diff(sides[1 - axis])
                 if target.evaluate(rim)[0].min() < ceiling:
                     sides[axis, end] += sign * step
-                    moved = True
+                    extended = True
     return replace(
-        target, truth=plane_truth(target, sides.ravel().tolist(), centres), spread=Spread.around(centres, NEAR_A_WELL)
+        target,
+        truth=plane_truth(target, sides.ravel().tolist(), centres),
+        spread=Spread.around(centres, START_DISTANCE),
     )
 
 
-# A double well in every coordinate, with its truth.
-
-MOST_TILT = 8.0 / np.sqrt(27.0)  # of the barrier; beyond, one well is left
+MAX_RELATIVE_TILT = 8.0 / np.sqrt(27.0)  # of the barrier; beyond, one well is left
 
 
 def double_well_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -189,12 +187,12 @@ def double_well(*, dim: int = 1, barrier: float = 4.0, tilt: float = 0.5) -> Tar
     Mechanics", chapter 8.
     """
     dim, barrier = check_count("dim", dim, at_least=1, below=MAX_DIM), check_scale("barrier", barrier)
-    most = MOST_TILT * barrier
+    most = MAX_RELATIVE_TILT * barrier
     tilt = check_number("tilt", tilt, above=-most, below=most)
     numbers = np.array([barrier, tilt])
     line = Target(f"double_well({barrier:g}, {tilt:g})", 1, double_well_block, numbers)
     left, middle, right = np.sort(np.roots([4.0 * barrier, 0.0, -4.0 * barrier, tilt]).real)
-    end = float(np.sqrt(1.0 + np.sqrt((DEEP + 4.0 * abs(tilt)) / barrier) + abs(tilt) / barrier))
+    end = float(np.sqrt(1.0 + np.sqrt((WINDOW_DEPTH + 4.0 * abs(tilt)) / barrier) + abs(tilt) / barrier))
     one = line_truth(
         line,
         -end,

@@ -1,4 +1,4 @@
-"""Data sets for classification; the public face of the module that reads or makes them."""
+"""Data sets for classification: UCI files where a path is given, else synthetic stand-ins of the same shape."""
 
 from .uci import DataSet, australian, breast_cancer, german, heart, mushroom
 

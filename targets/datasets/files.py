@@ -1,4 +1,4 @@
-"""Files of the UCI data sets in their documented formats; what is off in one is named by file, line and column."""
+"""Files of the UCI data sets in their documented formats; errors name file, line and column."""
 
 import math
 import os
@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ..arrays import Array, Integers
 
 
 class Layout(NamedTuple):
-    """What a file of numbers must look like: the class is its last column."""
+    """The layout of a file of numbers, whose last column is the class."""
 
     title: str
     file: str
@@ -21,7 +20,7 @@ class Layout(NamedTuple):
     columns: int
     classes: Mapping[float, int]  # class as written → label
     meaning: str
-    mistaken: Mapping[int, str]  # columns of another file it is taken for → that file
+    similar_files: Mapping[int, str]  # columns of another file it is taken for → that file
 
 
 AUSTRALIAN = Layout(
@@ -49,7 +48,7 @@ MUSHROOM_CODES: dict[str, str] = {
 }  # fmt: skip
 
 
-def lines_of(path: Any, expected: str) -> Iterator[tuple[str, str]]:
+def read_lines(path: Any, expected: str) -> Iterator[tuple[str, str]]:
     """(place, line) of every line up to the blank ones at the end; ``place`` names file and line.
 
     Raises TypeError for what is no path, FileNotFoundError, and ValueError for a folder, a file that is empty or no
@@ -76,19 +75,19 @@ def lines_of(path: Any, expected: str) -> Iterator[tuple[str, str]]:
         yield f"{file}, line {number}", line
 
 
-def read_numbers(path: Any, layout: Layout) -> tuple[Array, NDArray[np.int64]]:
+def read_numbers(path: Any, layout: Layout) -> tuple[Array, Integers]:
     """Attributes (rows, columns − 1) and labels (rows,), 0 or 1, of a file of numbers between runs of blanks.
 
-    Raises as ``lines_of`` does, and ValueError naming file, line and column for a wrong number of columns or rows,
+    Raises as ``read_lines`` does, and ValueError naming file, line and column for a wrong number of columns or rows,
     for what is no finite number and for a class that is none.
     """
     expected = f"{layout.file} of {layout.title}, {layout.rows} rows of {layout.columns} numbers between spaces"
     table, labels = [], []
-    for place, line in lines_of(path, expected):
+    for place, line in read_lines(path, expected):
         words = line.split()
         if len(words) != layout.columns:
             by_commas = len(line.split(","))
-            other = layout.mistaken.get(by_commas if by_commas > 1 else len(words))
+            other = layout.similar_files.get(by_commas if by_commas > 1 else len(words))
             hint = f"; is it {other}?" if other else ""
             found = f"{by_commas} columns between commas" if by_commas > 1 else f"{len(words)} columns"
             raise ValueError(f"{place}: {found}; expected {expected}{hint}")
@@ -119,7 +118,7 @@ def check_rows(path: Any, found: int, rows: int, expected: str) -> None:
         raise ValueError(f"{Path(path)}: {found} rows; expected {expected}")
 
 
-def read_mushroom(path: Any) -> tuple[list[str], NDArray[np.int64]]:
+def read_mushroom(path: Any) -> tuple[list[str], Integers]:
     """The 22 codes of every row, as one string, and labels, 1 for poisonous, of agaricus-lepiota.data.
 
     Raises as ``read_numbers`` does, and ValueError naming file, line and column for an unknown code.
@@ -129,7 +128,7 @@ def read_mushroom(path: Any) -> tuple[list[str], NDArray[np.int64]]:
         f"{MUSHROOM_FILE} of Mushroom, {MUSHROOM_ROWS} rows of {len(codes) + 1} letters between commas, no header"
     )
     rows, labels = [], []
-    for place, line in lines_of(path, expected):
+    for place, line in read_lines(path, expected):
         words = [word.strip() for word in line.split(",")]
         if len(words) != len(codes) + 1:
             raise ValueError(f"{place}: {len(words)} columns between commas; expected {expected}")

@@ -1,15 +1,14 @@
-"""Synthetic tables of the shapes of the UCI data sets, made from a seed: correlated, partly coded, classes in balance.
+"""Synthetic tables of the shapes of the UCI data sets, made from a seed, with correlated columns.
 
-They are no copies: nothing but shape, number of levels and class counts agrees with the files they stand in for.
+They are no copies: only shape, number of levels and class counts agree with the files.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
 from .files import MUSHROOM_CODES, MUSHROOM_ROWS
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
+Labels = Integers
 
 SEED = 2026
 
@@ -28,8 +27,8 @@ def numbers(rows: int, levels: tuple[int, ...], n_positive: int, *, strength: fl
         if level == 0:
             table[:, c] = np.round(np.exp(2.0 + 0.8 * latent[:, c]), 2)
         else:
-            table[:, c] = 1.0 + cut(latent[:, c], rng.dirichlet(np.full(level, 3.0)))
-    return table, label(rng, latent, n_positive, strength)
+            table[:, c] = 1.0 + levels_by_rank(latent[:, c], rng.dirichlet(np.full(level, 3.0)))
+    return table, make_labels(rng, latent, n_positive, strength)
 
 
 def mushroom() -> tuple[list[str], Labels]:
@@ -42,25 +41,25 @@ def mushroom() -> tuple[list[str], Labels]:
         if name == "stalk-root":  # '?' is its first code
             shares[1:] *= (1.0 - 2480 / MUSHROOM_ROWS) / shares[1:].sum()
             shares[0] = 2480 / MUSHROOM_ROWS
-        columns.append(np.array(list(codes))[cut(latent[:, c], shares)])
-    return ["".join(row) for row in np.array(columns).T], label(rng, latent, 3916, 8.0)
+        columns.append(np.array(list(codes))[levels_by_rank(latent[:, c], shares)])
+    return ["".join(row) for row in np.array(columns).T], make_labels(rng, latent, 3916, 8.0)
 
 
 def correlated(rng: np.random.Generator, rows: int, columns: int) -> Array:
     """Standard normals (rows, columns) that share three factors."""
     loadings = rng.normal(0.0, 0.35, (3, columns))
-    own = np.sqrt(np.maximum(1.0 - (loadings**2).sum(axis=0), 0.2))
-    return np.asarray(rng.standard_normal((rows, 3)) @ loadings + own * rng.standard_normal((rows, columns)))
+    unique_sd = np.sqrt(np.maximum(1.0 - (loadings**2).sum(axis=0), 0.2))
+    return np.asarray(rng.standard_normal((rows, 3)) @ loadings + unique_sd * rng.standard_normal((rows, columns)))
 
 
-def cut(values: Array, shares: Array) -> Labels:
+def levels_by_rank(values: Array, shares: Array) -> Labels:
     """Levels 0, 1, … of ``values`` by rank, with these shares of the rows."""
     ranks = np.argsort(np.argsort(values))
     ends = np.round(np.cumsum(shares) * len(values))
     return np.asarray(np.searchsorted(ends[:-1], ranks, side="right"), np.int64)
 
 
-def label(rng: np.random.Generator, latent: Array, n_positive: int, strength: float) -> Labels:
+def make_labels(rng: np.random.Generator, latent: Array, n_positive: int, strength: float) -> Labels:
     """1 for the ``n_positive`` rows of the largest score plus logistic noise, else 0."""
     direction = rng.standard_normal(latent.shape[1])
     score = latent @ direction

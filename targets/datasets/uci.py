@@ -4,14 +4,13 @@ import os
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import optional
 
+from ..arrays import Array, Integers
 from . import synthetic
 from .files import AUSTRALIAN, GERMAN, HEART, MUSHROOM_CODES, Layout, read_mushroom, read_numbers
 
-Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 
 
@@ -24,7 +23,7 @@ class DataSet(NamedTuple):
 
     name: str
     features: Array
-    labels: NDArray[np.int64]
+    labels: Integers
     names: tuple[str, ...]
     source: str
     is_stand_in: bool
@@ -49,7 +48,7 @@ def australian(path: PathLike | None = None) -> DataSet:
     continuous ones. Raises FileNotFoundError, TypeError or ValueError naming file, line and column.
     """
     levels = (2, 0, 0, 3, 14, 9, 0, 2, 2, 0, 2, 3, 0, 0)
-    return with_numbers("Australian", path, AUSTRALIAN, levels, 307, strength=3.5, seed=1)
+    return numeric_data_set("Australian", path, AUSTRALIAN, levels, 307, strength=3.5, seed=1)
 
 
 def german(path: PathLike | None = None) -> DataSet:
@@ -58,7 +57,7 @@ def german(path: PathLike | None = None) -> DataSet:
     path: of ``german.data-numeric`` (Statlog); None: a stand-in of the same shape. Raises as ``australian`` does.
     """
     levels = (4, 0, 5, 0, 5, 5, 4, 4, 0, 3, 4, 2, 2, 2, *(2,) * 10)
-    return with_numbers("German", path, GERMAN, levels, 300, strength=1.5, seed=2)
+    return numeric_data_set("German", path, GERMAN, levels, 300, strength=1.5, seed=2)
 
 
 def heart(path: PathLike | None = None) -> DataSet:
@@ -67,10 +66,10 @@ def heart(path: PathLike | None = None) -> DataSet:
     path: of ``heart.dat`` (Statlog); None: a stand-in of the same shape. Raises as ``australian`` does.
     """
     levels = (0, 2, 4, 0, 0, 2, 3, 0, 2, 0, 3, 4, 3)
-    return with_numbers("Heart", path, HEART, levels, 120, strength=2.5, seed=3)
+    return numeric_data_set("Heart", path, HEART, levels, 120, strength=2.5, seed=3)
 
 
-def with_numbers(
+def numeric_data_set(
     name: str, path: PathLike | None, layout: Layout, levels: tuple[int, ...], n_positive: int, *, strength: float,
     seed: int,
 ) -> DataSet:  # fmt: skip

@@ -1,44 +1,48 @@
-"""Convex regions put together from their walls, and the ends and volumes that go into them checked."""
+"""Convex regions from their walls, and checks of the ends of boxes."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_number, plain_array
 from toolkit.maths.philox import MAX_DIM
 
+from ..arrays import Array
 from .convex import Convex, Draw
 
-Array = NDArray[np.float64]
+
+class Walls(NamedTuple):
+    """The walls of a convex region as in ``Convex``; None: none of that kind."""
+
+    lower: Array | None = None
+    upper: Array | None = None
+    normals: Array | None = None
+    offsets: Array | None = None
+    centres: Array | None = None
+    radii: Array | None = None
 
 
-def assembled(
-    name: str,
-    dim: int,
-    *,
-    lower: Array | None = None,
-    upper: Array | None = None,
-    normals: Array | None = None,
-    offsets: Array | None = None,
-    centres: Array | None = None,
-    radii: Array | None = None,
-    closed: tuple[float, Draw] | None = None,
-    part_of: Convex | None = None,
+def convex_region(
+    name: str, dim: int, walls: Walls, *, closed: tuple[float, Draw] | None = None, part_of: Convex | None = None
 ) -> Convex:
-    """The convex region of these walls, what is left out being none; in one dimension all become an interval."""
-    lower = np.full(dim, -np.inf) if lower is None else lower
-    upper = np.full(dim, np.inf) if upper is None else upper
-    normals = np.empty((0, dim)) if normals is None else normals
-    offsets = np.empty(0) if offsets is None else offsets
-    centres = np.empty((0, dim)) if centres is None else centres
-    radii = np.empty(0) if radii is None else radii
+    """The convex region of ``walls``; in one dimension all walls become an interval."""
+    empty = (
+        np.full(dim, -np.inf),
+        np.full(dim, np.inf),
+        np.empty((0, dim)),
+        np.empty(0),
+        np.empty((0, dim)),
+        np.empty(0),
+    )
+    lower, upper, normals, offsets, centres, radii = (
+        default if given is None else given for given, default in zip(walls, empty, strict=True)
+    )
     if len(radii) and dim == 1:
         lower = np.maximum(lower, (centres[:, 0] - radii).max(keepdims=True))
         upper = np.minimum(upper, (centres[:, 0] + radii).min(keepdims=True))
         centres, radii = np.empty((0, 1)), np.empty(0)
-    along = (normals != 0.0).sum(axis=1) == 1  # walls across one axis are sides of the box
+    along = (normals != 0.0).sum(axis=1) == 1  # walls normal to an axis are sides of the box
     for row, offset in zip(normals[along], offsets[along], strict=True):
         (d,) = np.flatnonzero(row)
         if row[d] > 0.0:

@@ -6,47 +6,43 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count
 from toolkit.maths.seeds import EXACT_DRAWS, derived_seed
 from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
 
+from ..arrays import Array, Integers
 from ..shapes import Shape
 from ..truth.cells import cell_integrals
-from ..truth.quantiles import nearest_of, one_hot
+from ..truth.quantiles import nearest_index, one_hot
 from ..truth.rejection import accepted
 from ..truth.window import WindowTruth, line_truth, plane_truth
 from .convex import Convex
 from .sampled_truth import SampledTruth
 
-# The part of a convex region of the plane inside a window, as a polygon: for integrals by cells.
-
-Array = NDArray[np.float64]
-
-VERTICES = 8192  # of a circle, whose area is then short by a share of 1e-7
+CIRCLE_VERTICES = 8192  # of a circle; the polygon's area is smaller by a share of 1e-7
 
 
-def outline(region: Convex, lower: Array, upper: Array) -> Array:
-    """Its part between ``lower`` and ``upper``, each (2,), as a ring (vertices, 2), counter-clockwise."""
+def clipped_outline(region: Convex, lower: Array, upper: Array) -> Array:
+    """The part of a region between ``lower`` and ``upper``, each (2,), as a ring (vertices, 2), counter-clockwise."""
     ring = np.array([lower, [upper[0], lower[1]], upper, [lower[0], upper[1]]])
     normals, offsets = region.walls
-    angle = 2.0 * np.pi * np.arange(VERTICES) / VERTICES
+    angle = 2.0 * np.pi * np.arange(CIRCLE_VERTICES) / CIRCLE_VERTICES
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     if len(region.radii):
-        between = np.stack([np.cos(angle + np.pi / VERTICES), np.sin(angle + np.pi / VERTICES)], axis=1)
+        between = np.stack([np.cos(angle + np.pi / CIRCLE_VERTICES), np.sin(angle + np.pi / CIRCLE_VERTICES)], axis=1)
         ring = region.centres[0] + region.radii[0] * circle
         box = np.vstack([np.eye(2), -np.eye(2)])
         normals, offsets = np.vstack([normals, box]), np.concatenate([offsets, upper, -lower])
         for centre, radius in zip(region.centres[1:], region.radii[1:], strict=True):
             normals = np.vstack([normals, between])
-            offsets = np.append(offsets, between @ centre + radius * np.cos(np.pi / VERTICES))
+            offsets = np.append(offsets, between @ centre + radius * np.cos(np.pi / CIRCLE_VERTICES))
     for normal, offset in zip(normals, offsets, strict=True):
-        ring = clipped(ring, normal, offset)
+        ring = clip_half_plane(ring, normal, offset)
     return ring
 
 
-def clipped(ring: Array, normal: Array, offset: float) -> Array:
+def clip_half_plane(ring: Array, normal: Array, offset: float) -> Array:
     """The part of a convex ring where normal · x ≤ offset (Sutherland & Hodgman 1974)."""
     side = ring @ normal - offset
     inside = side <= 0.0
@@ -59,7 +55,7 @@ def clipped(ring: Array, normal: Array, offset: float) -> Array:
     return np.asarray(both[np.stack([inside, crosses], axis=1)])
 
 
-REACH = 100_000  # draws by whose range a region without an end is cut
+N_BOUND_DRAWS = 100_000  # draws whose range bounds an unbounded region
 
 
 def constrained(target: Target, region: Shape | Convex) -> Problem:
@@ -91,8 +87,8 @@ def inner_draws(target: Target, region: Shape | Convex, n: int, seed: int) -> Ar
 
     def propose(batch: int) -> Array:
         attempt = next(attempts)
-        own = first if attempt == 0 else derived_seed(first, EXACT_DRAWS, attempt)
-        points = truth.independent_draws(batch, seed=own)
+        draw_seed = first if attempt == 0 else derived_seed(first, EXACT_DRAWS, attempt)
+        points = truth.independent_draws(batch, seed=draw_seed)
         return np.asarray(points[region.contains(points)])
 
     return accepted(n, target.dim, propose, name=f"draws of {target.name!r} in {region.name!r}")
@@ -103,10 +99,10 @@ class ConstrainedTruth:
     """Truth of a target inside a region of one or two dimensions, by quadrature.
 
     In the plane, normaliser and cells are integrals over the region's own polygon (``cells.cell_integrals``),
-    a circle having 8,192 sides; the rest is by panels that are split along the edge (``window.WindowTruth``). A region
-    without an end is cut beyond 10⁵ draws of the target inside it, at as much again as they reach. A mode is what is
-    nearest to one of the target's mode centres inside; where there is none, all is one mode, its centre the lowest
-    energy of 10⁵ points.
+    a circle having 8,192 sides; the rest is by panels that are split along the edge (``window.WindowTruth``). An
+    unbounded region is cut at twice the range of 10⁵ draws of the target inside it. A mode is all that is nearest to
+    one of the target's mode centres inside; where there is none, all is one mode, with its centre at the lowest energy
+    of 10⁵ points.
     """
 
     target: Target
@@ -115,10 +111,10 @@ class ConstrainedTruth:
 
     @cached_property
     def _limits(self) -> tuple[Array, Array]:
-        """Lower and upper ends of the region, or where it is cut."""
+        """Lower and upper bounds of the region, or of the part that is used."""
         lower, upper = (np.array(ends) for ends in self.region.bounds)
         if not np.isfinite([lower, upper]).all():
-            draws = inner_draws(self.target, self.region, REACH, 0)
+            draws = inner_draws(self.target, self.region, N_BOUND_DRAWS, 0)
             low, high = draws.min(axis=0), draws.max(axis=0)
             lower = np.where(np.isfinite(lower), lower, 2.0 * low - high)
             upper = np.where(np.isfinite(upper), upper, 2.0 * high - low)
@@ -126,15 +122,15 @@ class ConstrainedTruth:
 
     @cached_property
     def _points(self) -> Array:
-        """Some points inside, everywhere or where the mass is."""
+        """Points inside: uniform, or exact draws where the region is unbounded."""
         if np.isfinite(self.region.volume):
-            return self.region.uniform_draws(REACH, seed=0)
-        return inner_draws(self.target, self.region, REACH, 0)
+            return self.region.uniform_draws(N_BOUND_DRAWS, seed=0)
+        return inner_draws(self.target, self.region, N_BOUND_DRAWS, 0)
 
     @cached_property
     def _rings(self) -> tuple[Array, ...]:
         """The region of the plane, as a polygon."""
-        return self.region.rings if isinstance(self.region, Shape) else (outline(self.region, *self._limits),)
+        return self.region.rings if isinstance(self.region, Shape) else (clipped_outline(self.region, *self._limits),)
 
     @cached_property
     def _centres(self) -> Array:
@@ -151,17 +147,17 @@ class ConstrainedTruth:
         """The truth by panels."""
         lower, upper = self._limits
         if self.target.dim == 1:
-            return line_truth(self.target, lower[0], upper[0], self._centres, draw=self._draw, walled=True)
+            return line_truth(self.target, lower[0], upper[0], self._centres, draw=self._draw, has_walls=True)
         window = lower[0], upper[0], lower[1], upper[1]
-        return plane_truth(self.target, window, self._centres, label=self._label, draw=self._draw, walled=True)
+        return plane_truth(self.target, window, self._centres, label=self._label, draw=self._draw, has_walls=True)
 
     def _draw(self, n: int, seed: int) -> Array:
         """Exact draws."""
         return inner_draws(self.target, self.region, n, seed)
 
-    def _label(self, points: Array) -> NDArray[np.int64]:
+    def _label(self, points: Array) -> Integers:
         """The nearest centre to each point; −1 outside."""
-        return np.where(self.region.contains(points), nearest_of(self._centres, points), -1)
+        return np.where(self.region.contains(points), nearest_index(self._centres, points), -1)
 
     @cached_property
     def log_normaliser(self) -> float:
@@ -169,8 +165,8 @@ class ConstrainedTruth:
         if self.target.dim == 1:
             return self._panels.log_normaliser
         (x_min, y_min), (x_max, y_max) = self._limits
-        whole = cell_integrals(self.target, self._rings, [x_min, x_max], [y_min, y_max], self._offset)
-        return float(np.log(whole[0, 0]) - self._offset)
+        integral = cell_integrals(self.target, self._rings, [x_min, x_max], [y_min, y_max], self._offset)
+        return float(np.log(integral[0, 0]) - self._offset)
 
     @cached_property
     def _offset(self) -> float:
@@ -189,12 +185,12 @@ class ConstrainedTruth:
 
     @property
     def modes(self) -> Modes:
-        """The target's mode centres inside, and the probability of what is nearest to each."""
+        """The target's mode centres inside, and the probability of all points nearest to each."""
         return self._panels.modes
 
     def memberships(self, points: Any) -> Array:
         """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
-        nearest = nearest_of(self._centres, check_finite_points(points, self.target.dim))
+        nearest = nearest_index(self._centres, check_finite_points(points, self.target.dim))
         return one_hot(nearest, len(self._centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:

@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.boundaries.convex import convex_domain
 from toolkit.errors import check_array
 from toolkit.problem import Domain, check_points, is_inside
 
+from ..arrays import Array, Bools
 from ..truth.rejection import accepted, check_draws, generator
-from .interiors import inner_point, onto_part, onto_polytope, outer_bounds
+from .interiors import inner_point, outer_bounds, project_to_part, project_to_polytope
 
-Array = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Array]
 
 HULL_DIM = 6  # up to which a polytope's volume is that of the hull of its vertices
-TRIALS = 1_000_000  # draws behind a volume without a closed form
+N_VOLUME_DRAWS = 1_000_000  # draws behind a volume without a closed form
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +27,7 @@ class Convex:
     """{x: lower ≤ x ≤ upper, normals · x ≤ offsets, |x − centres| ≤ radii}; normals of length 1, (walls, dim).
 
     lower, upper: (dim,), infinite where there is no side. offsets: (walls,). centres: (balls, dim). radii: (balls,).
-    closed: volume and uniform draws where known in closed form. part_of: a region with such, which holds this one.
+    closed: volume and uniform draws where known in closed form. part_of: a region that contains this one and has them.
     """
 
     name: str
@@ -79,28 +78,28 @@ class Convex:
             ends = outer_bounds(self.walls, ends, self.centres, self.radii, self.interior)
         return ends[0], ends[1]
 
-    def contains(self, points: Any) -> NDArray[np.bool_]:
+    def contains(self, points: Any) -> Bools:
         """Whether each of ``points`` (n, dim) is finite and inside or on the boundary; shape (n,)."""
         return is_inside(self.domain, check_points(points, self.dim))
 
     def _margins(self, points: Array) -> Array:
         """How far inside of each wall, then of each ball, points (n, dim) are; shape (n, walls + balls)."""
         normals, offsets = self.walls
-        away = np.linalg.norm(points[:, None] - self.centres, axis=2)
-        return np.hstack([offsets - points @ normals.T, self.radii - away])
+        distances = np.linalg.norm(points[:, None] - self.centres, axis=2)
+        return np.hstack([offsets - points @ normals.T, self.radii - distances])
 
     def nearest(self, points: Any) -> Array:
         """The boundary point nearest to each of ``points`` (n, dim), exact to some 1e-14; shape (n, dim)."""
         points = check_array("points", check_points(points, self.dim))
         margins = self._margins(points)
-        feet = points + margins.min(axis=1)[:, None] * self._outward(points, margins)
+        nearest_points = points + margins.min(axis=1)[:, None] * self._outward(points, margins)
         for n in np.flatnonzero((margins < 0.0).any(axis=1)):
-            feet[n] = onto_part(points[n], self._onto_walls, self.centres, self.radii)
-        return np.asarray(feet)
+            nearest_points[n] = project_to_part(points[n], self._project_to_walls, self.centres, self.radii)
+        return np.asarray(nearest_points)
 
-    def _onto_walls(self, point: Array) -> Array:
+    def _project_to_walls(self, point: Array) -> Array:
         """The point nearest to ``point`` of the polytope alone, the balls left out."""
-        return onto_polytope(point, *self.walls) if len(self.normals) else np.clip(point, self.lower, self.upper)
+        return project_to_polytope(point, *self.walls) if len(self.normals) else np.clip(point, self.lower, self.upper)
 
     def _outward(self, points: Array, margins: Array) -> Array:
         """The outward unit normal, at each point, of the wall or ball with the smallest margin."""
@@ -109,17 +108,17 @@ class Convex:
         ball = face >= len(normals)
         outward = np.empty_like(points)
         outward[~ball] = normals[face[~ball]]
-        away = points[ball] - self.centres[face[ball] - len(normals)]
-        length = np.linalg.norm(away, axis=1, keepdims=True)
-        outward[ball] = np.where(length > 0.0, away / np.where(length > 0.0, length, 1.0), np.eye(self.dim)[0])
+        offset = points[ball] - self.centres[face[ball] - len(normals)]
+        length = np.linalg.norm(offset, axis=1, keepdims=True)
+        outward[ball] = np.where(length > 0.0, offset / np.where(length > 0.0, length, 1.0), np.eye(self.dim)[0])
         return outward
 
     def distance(self, points: Any) -> Array:
         """Distance of ``points`` (n, dim) to the boundary, positive inside, negative outside; shape (n,)."""
         points = check_array("points", check_points(points, self.dim))
         margins = self._margins(points).min(axis=1)
-        lost = margins < 0.0
-        margins[lost] = -np.linalg.norm(points[lost] - self.nearest(points[lost]), axis=1)
+        outside = margins < 0.0
+        margins[outside] = -np.linalg.norm(points[outside] - self.nearest(points[outside]), axis=1)
         return np.asarray(margins)
 
     def normal(self, points: Any) -> Array:
@@ -128,12 +127,14 @@ class Convex:
         Where several walls meet it is, for points outside, along the shortest way out; else that of one of them.
         """
         points = check_array("points", check_points(points, self.dim))
-        feet, margins = self.nearest(points), self._margins(points)
-        outward = self._outward(feet, margins)
-        away = points - feet
-        length = np.linalg.norm(away, axis=1)
-        clear = (margins.min(axis=1) < 0.0) & (length > 1e-8 * np.maximum(np.abs(feet), np.abs(points)).max(axis=1))
-        outward[clear] = away[clear] / length[clear, None]
+        nearest_points, margins = self.nearest(points), self._margins(points)
+        outward = self._outward(nearest_points, margins)
+        offset = points - nearest_points
+        length = np.linalg.norm(offset, axis=1)
+        is_outside = (margins.min(axis=1) < 0.0) & (
+            length > 1e-8 * np.maximum(np.abs(nearest_points), np.abs(points)).max(axis=1)
+        )
+        outward[is_outside] = offset[is_outside] / length[is_outside, None]
         return outward
 
     @property
@@ -142,7 +143,7 @@ class Convex:
         return bool(np.isfinite(self.bounds).all())
 
     @cached_property
-    def _measured(self) -> tuple[float, float]:
+    def _volume_and_error(self) -> tuple[float, float]:
         """Volume and its standard error."""
         if self.closed is not None:
             return self.closed[0], 0.0
@@ -150,13 +151,13 @@ class Convex:
             return np.inf, 0.0
         if not len(self.radii) and self.dim <= HULL_DIM:
             normals, offsets = self.walls
-            corners = scipy.spatial.HalfspaceIntersection(
+            vertices = scipy.spatial.HalfspaceIntersection(
                 np.column_stack([normals, -offsets]), self.interior
             ).intersections
-            return float(scipy.spatial.ConvexHull(corners).volume), 0.0
-        held, volume = self._proposals()
-        share = float(self.contains(held(TRIALS, np.random.default_rng(0))).mean())
-        return volume * share, volume * float(np.sqrt(share * (1.0 - share) / TRIALS))
+            return float(scipy.spatial.ConvexHull(vertices).volume), 0.0
+        draw, volume = self._proposals()
+        share = float(self.contains(draw(N_VOLUME_DRAWS, np.random.default_rng(0))).mean())
+        return volume * share, volume * float(np.sqrt(share * (1.0 - share) / N_VOLUME_DRAWS))
 
     @property
     def volume(self) -> float:
@@ -164,15 +165,15 @@ class Convex:
 
         Exact are boxes, balls, simplices, ordered coordinates with ends, and polytopes of up to 6 dimensions.
         """
-        return self._measured[0]
+        return self._volume_and_error[0]
 
     @property
     def volume_error(self) -> float:
         """Standard error of ``volume``; 0 where that is exact, to rounding."""
-        return self._measured[1]
+        return self._volume_and_error[1]
 
     def _proposals(self) -> tuple[Draw, float]:
-        """Uniform draws from something larger with a known volume, the smallest at hand; and that volume."""
+        """Uniform draws from a region that contains this one, the smallest of known volume; and that volume."""
         lower, upper = self.bounds
         volume = float(np.prod(upper - lower))
         if self.part_of is not None and self.part_of.closed is not None and self.part_of.closed[0] < volume:

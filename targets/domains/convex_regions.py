@@ -8,16 +8,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_scale
 from toolkit.maths.philox import MAX_DIM
 
 from .. import shapes
-from .assembly import assembled, check_end, check_ends, exponential
+from ..arrays import Array
+from .assembly import Walls, check_end, check_ends, convex_region, exponential
 from .convex import Convex
-
-Array = NDArray[np.float64]
 
 
 def box(lower: Any, upper: Any) -> Convex:
@@ -34,7 +32,7 @@ def box(lower: Any, upper: Any) -> Convex:
         raise ValueError(f"lower must be < upper, got {lower[bad[0]]:g} and {upper[bad[0]]:g} in coordinate {bad[0]}")
     if not np.isfinite([lower, upper]).any():
         raise ValueError("box must have a finite side, got none: use the target without a domain")
-    return assembled("box", len(lower), lower=lower, upper=upper)
+    return convex_region("box", len(lower), Walls(lower, upper))
 
 
 def half_spaces(normals: Any, offsets: Any) -> Convex:
@@ -57,7 +55,7 @@ def half_spaces(normals: Any, offsets: Any) -> Convex:
     far = np.flatnonzero(~np.isfinite(values))
     if far.size:
         raise ValueError(f"offsets / |normals| must be finite, got {values[far[0]]} at [{far[0]}]")
-    return checked(assembled("half_spaces", rows.shape[1], normals=rows / length, offsets=values))
+    return check_interior(convex_region("half_spaces", rows.shape[1], Walls(normals=rows / length, offsets=values)))
 
 
 def ball(centre: Any, radius: float) -> Convex:
@@ -65,18 +63,18 @@ def ball(centre: Any, radius: float) -> Convex:
 
     Raises ValueError for another shape, or radius ≤ 0.
     """
-    middle = check_array("centre", centre)
-    if middle.ndim != 1 or not 0 < middle.size < MAX_DIM:
-        raise ValueError(f"centre must have shape (dim,) with dim ≥ 1, got {middle.shape}")
-    dim, radius = middle.size, check_scale("radius", radius)
+    point = check_array("centre", centre)
+    if point.ndim != 1 or not 0 < point.size < MAX_DIM:
+        raise ValueError(f"centre must have shape (dim,) with dim ≥ 1, got {point.shape}")
+    dim, radius = point.size, check_scale("radius", radius)
 
     def draw(n: int, rng: np.random.Generator) -> Array:
         direction = rng.standard_normal((n, dim))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        return np.asarray(middle + radius * rng.random((n, 1)) ** (1.0 / dim) * direction)
+        return np.asarray(point + radius * rng.random((n, 1)) ** (1.0 / dim) * direction)
 
     volume = exponential(0.5 * dim * math.log(math.pi) + dim * math.log(radius) - math.lgamma(0.5 * dim + 1.0))
-    return assembled("ball", dim, centres=middle[None], radii=np.array([radius]), closed=(volume, draw))
+    return convex_region("ball", dim, Walls(centres=point[None], radii=np.array([radius])), closed=(volume, draw))
 
 
 def simplex(dim: int) -> Convex:
@@ -84,12 +82,12 @@ def simplex(dim: int) -> Convex:
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
 
     def draw(n: int, rng: np.random.Generator) -> Array:
-        waits = rng.standard_exponential((n, dim + 1))
-        return np.asarray(waits[:, :dim] / waits.sum(axis=1, keepdims=True))
+        exponentials = rng.standard_exponential((n, dim + 1))
+        return np.asarray(exponentials[:, :dim] / exponentials.sum(axis=1, keepdims=True))
 
     normals, offsets = np.full((1, dim), dim**-0.5), np.array([dim**-0.5])
     closed = 1 / math.factorial(dim), draw
-    return assembled("simplex", dim, lower=np.zeros(dim), normals=normals, offsets=offsets, closed=closed)
+    return convex_region("simplex", dim, Walls(np.zeros(dim), normals=normals, offsets=offsets), closed=closed)
 
 
 def ordered(dim: int, *, lower: float = -math.inf, upper: float = math.inf) -> Convex:
@@ -110,7 +108,7 @@ def ordered(dim: int, *, lower: float = -math.inf, upper: float = math.inf) -> C
         volume = exponential(dim * math.log(ends[1] - ends[0]) - math.lgamma(dim + 1.0))
         closed = volume, lambda n, rng: np.sort(ends[0] + (ends[1] - ends[0]) * rng.random((n, dim)), axis=1)
     normals = (np.eye(dim) - np.eye(dim, k=1))[:-1] / math.sqrt(2.0)
-    return assembled("ordered", dim, lower=low, upper=high, normals=normals, offsets=np.zeros(dim - 1), closed=closed)
+    return convex_region("ordered", dim, Walls(low, high, normals, np.zeros(dim - 1)), closed=closed)
 
 
 def intersection(*regions: Convex) -> Convex:
@@ -127,21 +125,20 @@ def intersection(*regions: Convex) -> Convex:
         if region.dim != regions[0].dim:
             raise ValueError(f"regions must have one dimension, got {regions[0].dim} and {region.dim}")
     sources = [r for region in regions for r in (region, region.part_of) if r is not None and r.closed is not None]
-    joined = assembled(
-        " ∩ ".join(region.name for region in regions),
-        regions[0].dim,
+    walls = Walls(
         lower=np.max([region.lower for region in regions], axis=0),
         upper=np.min([region.upper for region in regions], axis=0),
         normals=np.concatenate([region.normals for region in regions]),
         offsets=np.concatenate([region.offsets for region in regions]),
         centres=np.concatenate([region.centres for region in regions]),
         radii=np.concatenate([region.radii for region in regions]),
-        part_of=min(sources, key=lambda r: r.closed[0] if r.closed else math.inf, default=None),
     )
-    return checked(joined)
+    part_of = min(sources, key=lambda r: r.closed[0] if r.closed else math.inf, default=None)
+    name = " ∩ ".join(region.name for region in regions)
+    return check_interior(convex_region(name, regions[0].dim, walls, part_of=part_of))
 
 
-def checked(region: Convex) -> Convex:
+def check_interior(region: Convex) -> Convex:
     """``region``, where it has an interior. Raises ValueError otherwise."""
     _ = region.interior
     return region

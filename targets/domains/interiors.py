@@ -1,22 +1,21 @@
-"""Where a convex region is: a point well inside it, or the reason why there is none; and its bounds."""
+"""Interior points, bounds and nearest points of convex regions, by linear and least-squares programming."""
 
 import itertools
 from collections.abc import Callable
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
-LEAST = 1e-7  # distance from all walls, in units of the region's size, below which there is no interior
-NEAREST = 1e-9  # size of a region, as a share of its distance from 0 or of that of its walls, that is still told
+MIN_DEPTH = 1e-7  # distance from all walls, in units of the region's size, below which there is no interior
+MIN_RELATIVE_SIZE = 1e-9  # of a region, as a share of its distance from 0 or from its walls
 
 
 def inner_point(name: str, walls: tuple[Array, Array], ends: Array, centres: Array, radii: Array) -> Array:
     """A point (dim,) inside, away from all walls; ends: (2, dim), of the box. Raises ValueError where there is none.
 
-    Looked for in units of the walls' distances; where they are far away, once more about the point found.
+    The search is in units of the walls' distances, and is repeated about the point found where these are large.
     """
     normals, offsets = walls
     finite = ends[np.isfinite(ends)]
@@ -24,20 +23,22 @@ def inner_point(name: str, walls: tuple[Array, Array], ends: Array, centres: Arr
     origin = centres[0] if len(centres) else np.where(np.isfinite(ends[0]), ends[0], middle)
     sizes: list[float] = []
     while len(sizes) < 2 or sizes[-1] < 0.1 * sizes[-2]:
-        shifted, about = offsets - normals @ origin, centres - origin
-        reach = float(np.abs(np.concatenate([shifted, about.ravel(), radii])).max())
-        size = float(min(np.append(ends[1] - ends[0], radii).min(), reach)) or 1.0
-        sizes.append(max(size, NEAREST * max([*sizes[:1], float(np.abs(origin).max())])))
-        point, depth, bound = innermost(normals, shifted / sizes[-1], about / sizes[-1], radii / sizes[-1])
+        shifted, shifted_centres = offsets - normals @ origin, centres - origin
+        extent = float(np.abs(np.concatenate([shifted, shifted_centres.ravel(), radii])).max())
+        size = float(min(np.append(ends[1] - ends[0], radii).min(), extent)) or 1.0
+        sizes.append(max(size, MIN_RELATIVE_SIZE * max([*sizes[:1], float(np.abs(origin).max())])))
+        point, depth, bound = interior_point(
+            normals, shifted / sizes[-1], shifted_centres / sizes[-1], radii / sizes[-1]
+        )
         origin = origin + sizes[-1] * point
-        if depth > LEAST:
+        if depth > MIN_DEPTH:
             return np.asarray(origin)
-        if bound < -LEAST:
+        if bound < -MIN_DEPTH:
             raise ValueError(
                 f"{name} must not be empty, but every point is {-bound * sizes[-1]:.2g} or more outside of some wall"
             )
     raise ValueError(
-        f"{name} must have an interior, but no point is more than {LEAST * sizes[-1]:.2g} inside all walls"
+        f"{name} must have an interior, but no point is more than {MIN_DEPTH * sizes[-1]:.2g} inside all walls"
     )
 
 
@@ -49,10 +50,10 @@ def outer_bounds(walls: tuple[Array, Array], ends: Array, centres: Array, radii:
     normals, offsets = walls
     if ((normals != 0.0).sum(axis=1) < 2).all():
         return np.stack([lower, upper])
-    room = offsets - normals @ interior
-    size = float(room.min())
+    distances = offsets - normals @ interior
+    size = float(distances.min())
     for d, sign in itertools.product(range(len(interior)), (1.0, -1.0)):
-        found = scipy.optimize.linprog(sign * np.eye(len(interior))[d], normals, room / size, bounds=(None, None))
+        found = scipy.optimize.linprog(sign * np.eye(len(interior))[d], normals, distances / size, bounds=(None, None))
         if found.status == 0:
             end = interior[d] + sign * size * found.fun
             if sign > 0.0:
@@ -62,62 +63,60 @@ def outer_bounds(walls: tuple[Array, Array], ends: Array, centres: Array, radii:
     return np.stack([lower, upper])
 
 
-def innermost(normals: Array, offsets: Array, centres: Array, radii: Array) -> tuple[Array, float, float]:
+def interior_point(normals: Array, offsets: Array, centres: Array, radii: Array) -> tuple[Array, float, float]:
     """A point of the polytope and balls far from every wall, its distance to them, and a bound on that of any point.
 
-    Distances above 1 need not be told from 1. Ends where the distance exceeds half the bound or all but meets it. By
-    linear programming, each ball replaced by its tangents at the points met (Kelley 1960); the first is the best one
-    of a general optimiser, at whose tangents the bound is already its distance, had it converged.
+    Distances above 1 count as 1. Ends where the distance exceeds half the bound, or is within a tolerance of it. By
+    linear programming, each ball replaced by its tangents at the trial points (Kelley 1960). The first trial point is
+    that of a general optimiser; if that has converged, the first bound is already its distance.
     """
     dim = normals.shape[1]
     units = np.vstack([np.eye(dim), -np.eye(dim)])
     rows = np.vstack([normals, *[units] * len(radii)])
     limits = np.concatenate([offsets, *[units @ c + r for c, r in zip(centres, radii, strict=True)]])
-    aim, free = np.append(np.zeros(dim), -1.0), [(None, None)] * dim + [(None, 1.0)]
+    objective, free = np.append(np.zeros(dim), -1.0), [(None, None)] * dim + [(None, 1.0)]
     point, depth, bound = np.zeros(dim), -np.inf, np.inf
-    trial = deepest(normals, offsets, centres, radii) if len(radii) else point
+    trial = slsqp_start(normals, offsets, centres, radii) if len(radii) else point
     for _ in range(200):
-        away = np.linalg.norm(trial - centres, axis=1)
-        least = float(np.concatenate([offsets - normals @ trial, radii - away]).min())
-        if least > depth:
-            point, depth = trial, least
-        if depth > 0.5 * bound or bound < -LEAST or bound - depth < 0.1 * LEAST:
+        distances = np.linalg.norm(trial - centres, axis=1)
+        margin = float(np.concatenate([offsets - normals @ trial, radii - distances]).min())
+        if margin > depth:
+            point, depth = trial, margin
+        if depth > 0.5 * bound or bound < -MIN_DEPTH or bound - depth < 0.1 * MIN_DEPTH:
             break
-        clear = away > 0.0
-        tangents = (trial - centres)[clear] / away[clear, None]
+        off_centre = distances > 0.0
+        tangents = (trial - centres)[off_centre] / distances[off_centre, None]
         rows = np.vstack([rows, tangents])
-        limits = np.append(limits, (tangents * centres[clear]).sum(axis=1) + radii[clear])
-        solution = scipy.optimize.linprog(aim, np.column_stack([rows, np.ones(len(rows))]), limits, bounds=free)
+        limits = np.append(limits, (tangents * centres[off_centre]).sum(axis=1) + radii[off_centre])
+        solution = scipy.optimize.linprog(objective, np.column_stack([rows, np.ones(len(rows))]), limits, bounds=free)
         trial, bound = solution.x[:dim], float(solution.x[dim])
     return point, depth, bound
 
 
-def deepest(normals: Array, offsets: Array, centres: Array, radii: Array) -> Array:
-    """The point with the largest distance to all walls, as far as sequential quadratic programming gets."""
+def slsqp_start(normals: Array, offsets: Array, centres: Array, radii: Array) -> Array:
+    """The point with the largest distance to all walls that sequential quadratic programming finds."""
     start = centres.mean(axis=0)
     depth = np.concatenate([offsets - normals @ start, radii - np.linalg.norm(start - centres, axis=1), [1.0]]).min()
-    slopes = np.column_stack([-normals, -np.ones(len(normals))])
-    walls = {"type": "ineq", "fun": lambda y: offsets + slopes @ y, "jac": lambda y: slopes}
+    jacobian = np.column_stack([-normals, -np.ones(len(normals))])
+    walls = {"type": "ineq", "fun": lambda y: offsets + jacobian @ y, "jac": lambda y: jacobian}
     balls = {
         "type": "ineq",
         "fun": lambda y: (radii - y[-1]) ** 2 - ((y[:-1] - centres) ** 2).sum(axis=1),
         "jac": lambda y: np.column_stack([2.0 * (centres - y[:-1]), 2.0 * (y[-1] - radii)]),
     }
-    aim = np.append(np.zeros(len(start)), -1.0)
+    objective = np.append(np.zeros(len(start)), -1.0)
     found = scipy.optimize.minimize(
-        lambda y: -y[-1], np.append(start, depth), jac=lambda y: aim, method="SLSQP",
+        lambda y: -y[-1], np.append(start, depth), jac=lambda y: objective, method="SLSQP",
         bounds=[(None, None)] * len(start) + [(None, min(1.0, float(radii.min())))],
         constraints=[walls, balls] if len(normals) else [balls], options={"ftol": 1e-14, "maxiter": 200},
     ).x  # fmt: skip
     return np.asarray(found[:-1] if np.isfinite(found).all() else start)
 
 
-# Nearest points of convex sets: of polytopes by non-negative least squares, of their parts in balls by multipliers.
-
-ROUNDS = 100  # over the balls, until no multiplier moves
+MAX_ROUNDS = 100  # over the balls
 
 
-def onto_polytope(point: Array, normals: Array, offsets: Array) -> Array:
+def project_to_polytope(point: Array, normals: Array, offsets: Array) -> Array:
     """The point of {x: normals · x ≤ offsets} nearest to ``point`` (dim,): least distance programming.
 
     The walls that hold it come from non-negative least squares, the point from these walls alone, to rounding.
@@ -127,19 +126,20 @@ def onto_polytope(point: Array, normals: Array, offsets: Array) -> Array:
     largest = excess.max(initial=0.0)
     if largest <= 0.0:
         return point
-    aim = np.zeros(len(point) + 1)
-    aim[-1] = 1.0
-    multipliers, _ = scipy.optimize.nnls(np.vstack([-normals.T, excess / largest]), aim)
-    holding = normals[multipliers > 0.0]
-    return np.asarray(point - np.linalg.lstsq(holding, excess[multipliers > 0.0], rcond=None)[0])
+    target = np.zeros(len(point) + 1)
+    target[-1] = 1.0
+    multipliers, _ = scipy.optimize.nnls(np.vstack([-normals.T, excess / largest]), target)
+    active = normals[multipliers > 0.0]
+    return np.asarray(point - np.linalg.lstsq(active, excess[multipliers > 0.0], rcond=None)[0])
 
 
-def onto_part(point: Array, project: Callable[[Array], Array], centres: Array, radii: Array) -> Array:
+def project_to_part(point: Array, project: Callable[[Array], Array], centres: Array, radii: Array) -> Array:
     """The point of a convex set and of balls nearest to ``point``; ``project``: nearest point of the set alone.
 
     With multipliers μ of the balls it is the set's point nearest to (x + Σ μ c) / (1 + Σ μ), and a ball's multiplier
-    is the root of |y − c| = r, which falls as μ grows; one ball after the other until none moves, or where they all
-    but touch, one root within the other. Raises ValueError where that takes too long, with four balls or more.
+    is the root of |y − c| = r, which falls as μ grows. One ball is solved after the other until none changes. Where
+    that converges slowly, as for balls that almost touch, the roots are nested. Raises ValueError where four or more
+    balls converge slowly.
     """
     multipliers = np.zeros(len(radii))
     scale = float(np.abs(point).max() + np.abs(centres).max(initial=0.0) + radii.max(initial=0.0))
@@ -150,10 +150,10 @@ def onto_part(point: Array, project: Callable[[Array], Array], centres: Array, r
     def beyond(multiplier: float, ball: int, nested: bool) -> float:
         multipliers[ball] = multiplier
         if nested and ball > 0:
-            settle(ball - 1, nested=True)
+            solve_multiplier(ball - 1, nested=True)
         return float(np.linalg.norm(nearest() - centres[ball]) - radii[ball])
 
-    def settle(ball: int, *, nested: bool = False) -> None:
+    def solve_multiplier(ball: int, *, nested: bool = False) -> None:
         if beyond(0.0, ball, nested) > 0.0:
             high = 1.0
             while beyond(high, ball, nested) > 0.0 and high < 1e18:
@@ -161,20 +161,22 @@ def onto_part(point: Array, project: Callable[[Array], Array], centres: Array, r
             root = scipy.optimize.brentq(beyond, 0.0, high, (ball, nested), xtol=1e-300, rtol=1e-15, maxiter=500)
             beyond(root, ball, nested)
 
-    for ball in range(len(radii)):  # where one ball alone decides, as where others touch it from outside
+    for ball in range(len(radii)):  # where a single ball is active
         multipliers[:] = 0.0
-        settle(ball)
+        solve_multiplier(ball)
         found = nearest()
         if (np.linalg.norm(found - centres, axis=1) - radii).max() <= 1e-14 * scale:
             return found
     found = nearest()
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         for ball in range(len(radii)):
-            settle(ball)
-        before, found = found, nearest()
-        if len(radii) < 2 or np.abs(found - before).max() <= 1e-14 * scale:
+            solve_multiplier(ball)
+        previous, found = found, nearest()
+        if len(radii) < 2 or np.abs(found - previous).max() <= 1e-14 * scale:
             return found
     if len(radii) < 4:
-        settle(len(radii) - 1, nested=True)
+        solve_multiplier(len(radii) - 1, nested=True)
         return nearest()
-    raise ValueError(f"the nearest point to {point.tolist()} was not found in {ROUNDS} rounds over {len(radii)} balls")
+    raise ValueError(
+        f"the nearest point to {point.tolist()} was not found in {MAX_ROUNDS} rounds over {len(radii)} balls"
+    )

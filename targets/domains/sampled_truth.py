@@ -6,26 +6,24 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.maths.seeds import TRUTH, derived_seed
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
+from ..arrays import Array
 from ..shapes.planar import Shape
-from ..truth.quantiles import check_probabilities, checked_edges, nearest_of, one_hot
+from ..truth.quantiles import check_probabilities, checked_edges, nearest_index, one_hot
 from .convex import Convex
 
-Array = NDArray[np.float64]
-
-NUMBERS = 1 << 23  # of the target's draws, all coordinates together, but at most so many draws:
-TRIALS = 400_000
-LEAST = 1_000  # draws that must fall inside
-SEED = derived_seed(0, TRUTH)  # the truth's own, so that exact draws of a user's seed are independent of it
+MAX_NUMBERS = 1 << 23  # coordinates of the target's draws, all together
+MAX_TRIALS = 400_000  # draws of the target
+MIN_DRAWS_INSIDE = 1_000  # draws that must fall inside
+SEED = derived_seed(0, TRUTH)  # reserved, so that exact draws by a user's seed are independent of the truth
 
 
 @dataclass(frozen=True, eq=False)
 class SampledTruth:
-    """Truth of a target inside a region, from the share of its exact draws that fall inside, and from these.
+    """Truth of a target inside a region, from exact draws of the target that fall inside.
 
     draws: (target, region, n, seed) → exact draws inside. Raises ValueError, when asked, where the target has no
     truth of its own, or fewer than 1,000 of some 400,000 draws fall inside.
@@ -40,13 +38,13 @@ class SampledTruth:
         """Exact draws inside, and how many were tried."""
         if self.target.truth is None:
             raise ValueError(f"the truth inside a region needs that of the target, and {self.target.name!r} has none")
-        tried = min(TRIALS, NUMBERS // self.target.dim)
+        tried = min(MAX_TRIALS, MAX_NUMBERS // self.target.dim)
         points = self.target.truth.independent_draws(tried, seed=SEED)
         inside = points[self.region.contains(points)]
-        if len(inside) < LEAST:
+        if len(inside) < MIN_DRAWS_INSIDE:
             raise ValueError(
-                f"the truth of {self.target.name!r} in {self.region.name!r} needs {LEAST} of its draws inside, got "
-                f"{len(inside)} of {tried}"
+                f"the truth of {self.target.name!r} in {self.region.name!r} needs {MIN_DRAWS_INSIDE} of its draws "
+                f"inside, got {len(inside)} of {tried}"
             )
         return inside, tried
 
@@ -88,12 +86,12 @@ class SampledTruth:
 
     @cached_property
     def modes(self) -> Modes:
-        """The target's mode centres inside, and the probability of what is nearest to each."""
+        """The target's mode centres inside, and the probability of all points nearest to each."""
         return Modes(self._centres, self.memberships(self._sample[0]).mean(axis=0))
 
     def memberships(self, points: Any) -> Array:
         """1 for the nearest mode centre inside, else 0; shape (n, modes)."""
-        nearest = nearest_of(self._centres, check_finite_points(points, self.target.dim))
+        nearest = nearest_index(self._centres, check_finite_points(points, self.target.dim))
         return one_hot(nearest, len(self._centres))
 
     def energy_quantiles(self, probabilities: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians, and the papers' own targets; the public face of the modules that hold them."""
+"""Mixtures of Gaussians of any covariances, and the multimodal targets of the papers; each with its truth."""
 
 from .cosines import cosine9, cosine9_block, cosine25, cosine25_block
 from .full_covariance import correlated_mixture_block

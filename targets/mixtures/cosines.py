@@ -6,15 +6,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.maths.elementary import fma, select, sincos_turns
 from toolkit.problem import Spread, Target
 
+from ..arrays import Array
 from ..truth.rejection import accepted, generator
 from ..truth.window import plane_truth
-
-Array = NDArray[np.float64]
 
 
 def cosine25_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -26,9 +24,9 @@ def cosine25_block(position: Any, energy: Any, gradient: Any, parameters: Any, s
         squared = fma(x, x, y * y)
         beyond = squared > 20.0
         energy[lane] = fma(0.2, squared, fma(-2.0, cos_x + cos_y, select(beyond, squared - 20.0, 0.0)))
-        pull = select(beyond, 2.4, 0.4)
-        gradient[0, lane] = fma(pull, x, 12.566370614359172 * sin_x)  # 4π sin 2πx
-        gradient[1, lane] = fma(pull, y, 12.566370614359172 * sin_y)
+        factor = select(beyond, 2.4, 0.4)
+        gradient[0, lane] = fma(factor, x, 12.566370614359172 * sin_x)  # 4π sin 2πx
+        gradient[1, lane] = fma(factor, y, 12.566370614359172 * sin_y)
 
 
 def cosine9_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
@@ -41,9 +39,9 @@ def cosine9_block(position: Any, energy: Any, gradient: Any, parameters: Any, sc
         beyond = squared > 7.0
         ripple = 3.3333333333333335 * (cos_x + cos_y)
         energy[lane] = fma(0.3333333333333333, squared, select(beyond, squared - 7.0, 0.0) - ripple)
-        pull = select(beyond, 2.6666666666666665, 0.6666666666666666)
-        gradient[0, lane] = fma(pull, x, 12.566370614359172 * sin_x)  # 1.2π / 0.3 = 4π
-        gradient[1, lane] = fma(pull, y, 12.566370614359172 * sin_y)
+        factor = select(beyond, 2.6666666666666665, 0.6666666666666666)
+        gradient[0, lane] = fma(factor, x, 12.566370614359172 * sin_x)  # 1.2π / 0.3 = 4π
+        gradient[1, lane] = fma(factor, y, 12.566370614359172 * sin_y)
 
 
 def cosine25() -> Target:
@@ -54,7 +52,7 @@ def cosine25() -> Target:
     the 69 integer points with ‖n‖² ≤ 20, whose region is where that mode's minimum is the nearest.
     Source: ICSGLD (2022), D.2; r2SGLD (2024), A.3. Truth: quadrature (``window.plane_truth``), exact rejection draws.
     """
-    return ripples("cosine25", cosine25_block, reach=12.0, bowl=0.2, height=2.0, turns=1.0, radius_squared=20.0)
+    return cosine_target("cosine25", cosine25_block, reach=12.0, bowl=0.2, height=2.0, turns=1.0, radius_squared=20.0)
 
 
 def cosine9() -> Target:
@@ -64,10 +62,10 @@ def cosine9() -> Target:
     [−2.5, 2.5]², outside which lies 0.15 % of the mass.
     Source: CSGLD (2020), the demonstration in its released code. Truth: as of ``cosine25``.
     """
-    return ripples("cosine9", cosine9_block, reach=8.0, bowl=1 / 3, height=1 / 0.3, turns=0.6, radius_squared=7.0)
+    return cosine_target("cosine9", cosine9_block, reach=8.0, bowl=1 / 3, height=1 / 0.3, turns=0.6, radius_squared=7.0)
 
 
-def ripples(
+def cosine_target(
     name: str,
     block: Callable[..., None],
     *,
@@ -78,16 +76,16 @@ def ripples(
     radius_squared: float,
 ) -> Target:
     """The target a ‖x‖² − h Σ cos 2πτx_i, plus ‖x‖² − R² beyond R, with its truth on [−reach, reach]²."""
-    most = int(np.sqrt(radius_squared) * turns)
-    places = np.arange(-most, most + 1) / turns
-    grid = np.stack(np.meshgrid(places, places, indexing="ij"), axis=-1).reshape(-1, 2)
+    n_turns = int(np.sqrt(radius_squared) * turns)
+    ticks = np.arange(-n_turns, n_turns + 1) / turns
+    grid = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
     centres = grid[(grid**2).sum(axis=1) <= radius_squared * (1.0 + 1e-12)]
-    pulse = 2.0 * np.pi * turns
+    frequency = 2.0 * np.pi * turns
     for _ in range(20):  # Newton's steps to the minima close by
-        slope = 2.0 * bowl * centres + height * pulse * np.sin(pulse * centres)
-        centres = centres - slope / (2.0 * bowl + height * pulse**2 * np.cos(pulse * centres))
+        slope = 2.0 * bowl * centres + height * frequency * np.sin(frequency * centres)
+        centres = centres - slope / (2.0 * bowl + height * frequency**2 * np.cos(frequency * centres))
     target = Target(name, 2, block)
-    draw = partial(draw_ripples, name, bowl, height, pulse, radius_squared)
+    draw = partial(draw_cosine_target, name, bowl, height, frequency, radius_squared)
     return replace(
         target,
         truth=plane_truth(target, (-reach, reach, -reach, reach), centres, draw=draw),
@@ -95,8 +93,8 @@ def ripples(
     )
 
 
-def draw_ripples(
-    name: str, bowl: float, height: float, pulse: float, radius_squared: float, n: int, seed: int
+def draw_cosine_target(
+    name: str, bowl: float, height: float, frequency: float, radius_squared: float, n: int, seed: int
 ) -> Array:
     """Exact draws (n, 2): the Gaussian exp(−bowl ‖x‖²), kept with probability exp of the rest of −U minus 2 height."""
     rng = generator(seed)
@@ -104,7 +102,7 @@ def draw_ripples(
     def propose(batch: int) -> Array:
         x = rng.standard_normal((batch, 2)) * np.sqrt(0.5 / bowl)
         beyond = np.maximum((x**2).sum(axis=1) - radius_squared, 0.0)
-        log_keep = height * np.cos(pulse * x).sum(axis=1) - 2.0 * height - beyond
-        return np.asarray(x[np.log(rng.random(batch)) < log_keep])
+        log_acceptance = height * np.cos(frequency * x).sum(axis=1) - 2.0 * height - beyond
+        return np.asarray(x[np.log(rng.random(batch)) < log_acceptance])
 
     return accepted(n, 2, propose, name=name)

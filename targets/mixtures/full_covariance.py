@@ -1,15 +1,14 @@
-"""Mixtures of Gaussians with covariances of their own: the block function and its numbers."""
+"""Mixtures of Gaussians with any covariances: the block function and its numbers."""
 
 import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import kernel
 from toolkit.maths.elementary import exp_share, fma, log, select
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 
 def correlated_mixture_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:

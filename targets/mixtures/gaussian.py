@@ -61,8 +61,8 @@ def square_distances(position, mean, squared):
     for d in range(position.shape[0]):
         centre = mean[d]
         for lane in range(squared.size):
-            away = position[d, lane] - centre
-            squared[lane] = fma(away, away, squared[lane])
+            difference = position[d, lane] - centre
+            squared[lane] = fma(difference, difference, squared[lane])
 
 
 def gaussian_mixture(means: Any, variance: Any, weights: Sequence[float] | None = None, *, name: str = "") -> Target:

@@ -27,24 +27,24 @@ def gaussian_grid25() -> Target:
 def gaussian_grid_block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
     """Energy and gradient of ``gaussian_grid25``."""
     for lane in range(position.shape[1]):
-        energy_x, gradient[0, lane] = comb(position[0, lane])
-        energy_y, gradient[1, lane] = comb(position[1, lane])
+        energy_x, gradient[0, lane] = axis_mixture(position[0, lane])
+        energy_y, gradient[1, lane] = axis_mixture(position[1, lane])
         energy[lane] = energy_x + energy_y
 
 
 @inlined
-def comb(x):
+def axis_mixture(x):
     """Energy and slope of Σ 0.2 N(c, 0.03) over c = −4, −2, 0, 2, 4, by log-sum-exp about the nearest centre."""
     inner = select(x > 4.0, 4.0, select(x < -4.0, -4.0, x))
     nearest = 2.0 * math.floor(0.5 * inner + 0.5)
-    away = x - nearest
+    offset = x - nearest
     total, moment = 0.0, 0.0
     for n in range(5):
         shift = (2.0 * n - 4.0) - nearest
         # ‖x − c‖² − ‖x − nearest‖² = shift (shift − 2 away), without the cancellation far out; 16.7 = 1 / (2 · 0.03)
-        share = exp_share(-16.666666666666668 * shift * (shift - 2.0 * away))
+        share = exp_share(-16.666666666666668 * shift * (shift - 2.0 * offset))
         total += share
-        moment = fma(share, away - shift, moment)
-    # log(0.2) − ½ log(2π 0.03) = −0.775097497; the total is at least 1, or nan as ``away`` is or infinite
-    energy = fma(16.666666666666668 * away, away, 0.7750974969787822 - log_of_normal(total))
+        moment = fma(share, offset - shift, moment)
+    # log(0.2) − ½ log(2π 0.03) = −0.775097497; the total is at least 1, or nan as ``offset`` is or infinite
+    energy = fma(16.666666666666668 * offset, offset, 0.7750974969787822 - log_of_normal(total))
     return energy, moment / total * 33.333333333333336

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array
 from toolkit.problem import Modes, Spread, Target, check_finite_points, check_points
 
+from ..arrays import Array
 from ..truth.energy_law import energy_law
 from ..truth.energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from ..truth.gaussian import HalfChi2, gaussian_cells
@@ -18,13 +18,11 @@ from ..truth.panels import energies_of
 from ..truth.quantiles import checked_edges
 from ..truth.rejection import check_draws, generator
 
-Array = NDArray[np.float64]
-
-MOST_BY_QUADRATURE = 64  # components
+MAX_COMPONENTS_BY_QUADRATURE = 64  # components
 
 
 def with_mixture_truth(target: Target, means: Array, covariances: Array, weights: Array) -> Target:
-    """``target`` with the truth of Σ w_k N(μ_k, Σ_k), which its normalised energy is that of."""
+    """``target`` with the truth of Σ w_k N(μ_k, Σ_k), whose normalised energy it has."""
     sds = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     return replace(
         target, truth=MixtureTruth(target, means, covariances, weights), spread=Spread.around(means, 2.0 * sds)
@@ -67,8 +65,8 @@ class MixtureTruth(WithEnergyLaw):
     @cached_property
     def covariance(self) -> Array:
         """Σ w_k (Σ_k + (μ_k − μ)(μ_k − μ)ᵀ)."""
-        away = self.means - self.mean
-        return np.asarray(np.tensordot(self.weights, self.covariances, axes=1) + (self.weights * away.T) @ away)
+        centred = self.means - self.mean
+        return np.asarray(np.tensordot(self.weights, self.covariances, axes=1) + (self.weights * centred.T) @ centred)
 
     @property
     def modes(self) -> Modes:
@@ -105,7 +103,7 @@ class MixtureTruth(WithEnergyLaw):
         dim = self.target.dim
         if len(self.weights) == 1:
             return HalfChi2(float(-self.log_density(self.means[:1])[0]), dim)
-        if dim <= 2 and len(self.weights) <= MOST_BY_QUADRATURE:
+        if dim <= 2 and len(self.weights) <= MAX_COMPONENTS_BY_QUADRATURE:
             spread = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
             breaks = [
                 np.unique(np.concatenate([mean + far * width for far in (-4.0, -1.0, 0.0, 1.0, 4.0)]).round(12))
@@ -117,11 +115,11 @@ class MixtureTruth(WithEnergyLaw):
         def radius(shares: Array) -> Array:
             return np.asarray(np.sqrt(2.0 * scipy.special.gammaincinv(0.5 * dim, shares)))
 
-        def place(mean: Array, root: Array, away: Array) -> Array:
-            return np.asarray(mean + away @ root.T)
+        def placement(mean: Array, root: Array, offset: Array) -> Array:
+            return np.asarray(mean + offset @ root.T)
 
-        places = [partial(place, mean, root) for mean, root in zip(self.means, self._roots, strict=True)]
-        return energy_law(self.target, self.weights, radius, places)
+        placements = [partial(placement, mean, root) for mean, root in zip(self.means, self._roots, strict=True)]
+        return energy_law(self.target, self.weights, radius, placements)
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell in the first two coordinates, shape (nx, ny); in one dimension (nx,)."""

@@ -1,4 +1,4 @@
-"""Posteriors of data, by all of them or by minibatches; the public face of the modules that hold them."""
+"""Posteriors of data: linear and logistic regression, and any likelihood of a user; from all data or minibatches."""
 
 from .linear import linear_regression
 from .logistic import logistic_regression

@@ -1,37 +1,33 @@
-"""Bayesian linear regression: a target with data, whose minibatches and whose exact posterior are both at hand."""
+"""Bayesian linear regression: minibatches of data, and the exact posterior."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import kernel
-from toolkit.errors import check_array, check_scale, check_text
+from toolkit.errors import check_scale, check_text
 from toolkit.maths.elementary import fma
 from toolkit.problem import Target
 
 from ..truth.gaussian import GaussianTruth
 from .minibatch import (
-    CONSTANT,
     N_DATA,
     N_DRAWN,
     N_SHARED,
-    PRIOR_PRECISION,
-    REFRESH_EVERY,
     batch_rows,
     check_batch,
+    check_table,
     evaluator,
     move_normal_prior,
+    shared_numbers,
     use_normal_prior,
 )
 from .quadratic import quadratic_numbers, use_quadratic
 
-Array = NDArray[np.float64]
-
 # After the numbers that all families share: 1/noise², then those of ``use_quadratic``, which are U at the posterior's
 # mean, that mean (p) and precision (p, p); then the features (data, p) and the response (data).
 NOISE_PRECISION, LOWEST, N_NUMBERS = range(N_SHARED, N_SHARED + 3)
-MOST_CONDITION = 1e14  # of the posterior's precision; from 1e16 on nothing of its inverse is right
+MAX_CONDITION = 1e14  # of the posterior's precision; from 1e16 on its inverse has no correct digit
 
 
 @kernel
@@ -42,7 +38,7 @@ def use_all_data(position, energy, gradient, parameters, work):
 
 @kernel
 def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
-    """Add one datum's part in every lane; lane by lane, for each has another datum."""
+    """Add one datum's part in every lane; each lane has its own datum."""
     dim = position.shape[0]
     features = N_NUMBERS + dim + dim * dim
     n_data = int(parameters[N_DATA])
@@ -51,19 +47,19 @@ def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
         i = int(pick[lane])
         first = features + i * dim
         residual = parameters[features + n_data * dim + i]
-        moved = 0.0
+        change = 0.0
         for d in range(dim):
             residual = fma(-parameters[first + d], position[d, lane], residual)
         if subtracts:  # the residual at the anchor is residual + moved, without cancellation
             for d in range(dim):
-                moved = fma(parameters[first + d], position[d, lane] - anchor[d, lane], moved)
-            energy[lane] = fma(-0.5 * scale * moved, 2.0 * residual + moved, energy[lane])
-            pull = -moved
+                change = fma(parameters[first + d], position[d, lane] - anchor[d, lane], change)
+            energy[lane] = fma(-0.5 * scale * change, 2.0 * residual + change, energy[lane])
+            residual_change = -change
         else:
             energy[lane] = fma(0.5 * scale * residual, residual, energy[lane])
-            pull = residual
+            residual_change = residual
         for d in range(dim):
-            gradient[d, lane] = fma(-scale * pull, parameters[first + d], gradient[d, lane])
+            gradient[d, lane] = fma(-scale * residual_change, parameters[first + d], gradient[d, lane])
 
 
 evaluate_regression = evaluator(use_all_data, use_normal_prior, move_normal_prior, add_data)
@@ -97,36 +93,29 @@ def linear_regression(
     Source: conjugate; the estimator of Deng et al. (2021), as used by ICSGLD (2022), D.4, with draws with replacement.
     Raises TypeError or ValueError naming the argument where something is off.
     """
-    matrix, values = check_array("features", features), check_array("response", response)
-    if matrix.ndim != 2 or matrix.size == 0:
-        raise ValueError(f"features must have shape (data, dim) and not be empty, got {matrix.shape}")
-    if values.shape != matrix.shape[:1]:
-        raise ValueError(f"response must have shape (data,) = {matrix.shape[:1]}, got {values.shape}")
+    matrix, values = check_table(features, "response", response)
     noise, prior = check_scale("noise", noise), check_scale("prior", prior)
     n_drawn, refresh = check_batch(batch_size, refresh_every)
     n_data, dim = matrix.shape
     precision = matrix.T @ matrix / noise**2 + np.eye(dim) / prior**2
     condition = float(np.linalg.cond(precision))
-    if not condition < MOST_CONDITION:
+    if not condition < MAX_CONDITION:
         raise ValueError(
             f"features, noise and prior must give a posterior that is not flat to rounding, but its precision "
-            f"has condition {condition:.1e}, which must be < {MOST_CONDITION:g}: scale or leave out columns, or take "
+            f"has condition {condition:.1e}, which must be < {MAX_CONDITION:g}: scale or leave out columns, or take "
             f"more noise or a smaller prior"
         )
     mean = np.asarray(np.linalg.solve(precision, matrix.T @ values / noise**2), np.float64)
     constant = n_data * np.log(noise) + dim * np.log(prior) + 0.5 * (n_data + dim) * np.log(2.0 * np.pi)
     misfit = ((values - matrix @ mean) ** 2).sum() / noise**2 + (mean**2).sum() / prior**2
-    numbers = np.zeros(N_NUMBERS)
-    numbers[N_DATA], numbers[N_DRAWN], numbers[REFRESH_EVERY] = n_data, n_drawn, refresh
-    numbers[NOISE_PRECISION], numbers[PRIOR_PRECISION] = noise**-2, prior**-2
-    numbers[LOWEST], numbers[CONSTANT] = constant + 0.5 * misfit, constant
-    quadratic = quadratic_numbers(mean, precision, numbers[LOWEST])
-    parameters = np.concatenate([numbers[:LOWEST], quadratic, matrix.ravel(), values])
+    lowest = float(constant + 0.5 * misfit)
+    numbers = [*shared_numbers(n_data, n_drawn, refresh, prior**-2, constant), noise**-2]
+    quadratic = quadratic_numbers(mean, precision, lowest)
+    parameters = np.concatenate([numbers, quadratic, matrix.ravel(), values])
     rows = batch_rows(dim, n_drawn, refresh)
     name = check_text("name", name) or f"linear_regression({n_data} data in {dim}-D)"
     covariance = np.asarray(np.linalg.inv(precision), np.float64)
     log_determinant = float(np.linalg.slogdet(precision / (2.0 * np.pi))[1])
-    lowest = float(numbers[LOWEST])
     truth = GaussianTruth(mean, 0.5 * (covariance + covariance.T), -lowest - 0.5 * log_determinant, lowest)
     return Target(
         name, dim, linear_regression_block, parameters, rows, truth, stochastic=n_drawn > 0, spread=truth.spread

@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import inlined, kernel
-from toolkit.errors import check_array, check_scale, check_text
+from toolkit.errors import check_scale, check_text
 from toolkit.maths.elementary import exp, fma, log, select
 from toolkit.problem import Spread, Target
 
@@ -15,19 +14,17 @@ from .minibatch import (
     N_DATA,
     N_DRAWN,
     N_SHARED,
-    PRIOR_PRECISION,
-    REFRESH_EVERY,
     batch_rows,
     check_batch,
+    check_table,
     evaluator,
     move_normal_prior,
+    shared_numbers,
     use_normal_prior,
 )
 
-Array = NDArray[np.float64]
-
 # After the numbers that all families share come the features times the labels' signs (data, dim), row by row.
-TILE = 4  # data whose margins are held at once: a gradient's row is then read and written once for four
+TILE = 4  # data handled together, so that a row of the gradient is read and written once for four
 WORK_ROWS = TILE + 1
 FACTORS = 1000  # of 1 + e⁻ᵐ ≤ 2, whose product stays below 2¹⁰²³ and needs one logarithm
 
@@ -40,20 +37,20 @@ def use_all_data(position, energy, gradient, parameters, work):
     use_normal_prior(position, energy, gradient, parameters)
     for lane in range(energy.size):
         product[lane] = 1.0
-    waiting = 0
+    n_factors = 0
     for first in range(0, n_data, TILE):
         count = min(TILE, n_data - first)
         rows = parameters[N_SHARED + first * dim : N_SHARED + (first + count) * dim]
         for k in range(count):
             set_margins(position, rows[k * dim : (k + 1) * dim], work[k])
-            set_pulls(work[k], energy, product)
-        add_pulls(gradient, rows, work, count)
-        waiting += count
-        if waiting > FACTORS - TILE or first + count == n_data:
+            add_losses(work[k], energy, product)
+        add_gradients(gradient, rows, work, count)
+        n_factors += count
+        if n_factors > FACTORS - TILE or first + count == n_data:
             for lane in range(energy.size):
                 energy[lane] += log(product[lane])
                 product[lane] = 1.0
-            waiting = 0
+            n_factors = 0
 
 
 @kernel
@@ -74,20 +71,20 @@ def set_margins(position, row, margin):
 
 
 @kernel
-def set_pulls(margin, energy, product):
-    """margin ← d/dm log(1 + e⁻ᵐ); energy takes max(−m, 0) and product the factor 1 + e^−|m| that makes up the rest."""
+def add_losses(margin, energy, product):
+    """margin ← d/dm log(1 + e⁻ᵐ); energy += max(−m, 0) and product *= 1 + e^−|m|, which are its two parts."""
     for lane in range(margin.size):
         m = margin[lane]
-        small = exp(-abs(m))
-        factor = 1.0 + small
+        exponential = exp(-abs(m))
+        factor = 1.0 + exponential
         energy[lane] -= select(m < 0.0, m, 0.0)
         product[lane] *= factor
-        margin[lane] = -select(m < 0.0, 1.0, small) / factor
+        margin[lane] = -select(m < 0.0, 1.0, exponential) / factor
 
 
 @kernel
-def add_pulls(gradient, rows, work, count):
-    """gradient += pull · row for each of ``count`` data."""
+def add_gradients(gradient, rows, work, count):
+    """gradient += derivative · row for each of ``count`` data."""
     dim = gradient.shape[0]
     if count == TILE:
         p0, p1, p2, p3 = work[0], work[1], work[2], work[3]
@@ -98,24 +95,24 @@ def add_pulls(gradient, rows, work, count):
                 slope[lane] = fma(r0, p0[lane], fma(r1, p1[lane], fma(r2, p2[lane], fma(r3, p3[lane], slope[lane]))))
         return
     for k in range(count):
-        pull = work[k]
+        derivative = work[k]
         for d in range(dim):
             factor, slope = rows[k * dim + d], gradient[d]
             for lane in range(slope.size):
-                slope[lane] = fma(factor, pull[lane], slope[lane])
+                slope[lane] = fma(factor, derivative[lane], slope[lane])
 
 
 @inlined
 def loss(margin):
     """log(1 + e⁻ᵐ) and its derivative; nothing overflows."""
-    small = exp(-abs(margin))
-    value = log(1.0 + small) - select(margin < 0.0, margin, 0.0)
-    return value, -select(margin < 0.0, 1.0, small) / (1.0 + small)
+    exponential = exp(-abs(margin))
+    value = log(1.0 + exponential) - select(margin < 0.0, margin, 0.0)
+    return value, -select(margin < 0.0, 1.0, exponential) / (1.0 + exponential)
 
 
 @kernel
 def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
-    """Add N/n times one datum's part in every lane; lane by lane, for each has another datum."""
+    """Add N/n times one datum's part in every lane; each lane has its own datum."""
     dim = position.shape[0]
     scale = parameters[N_DATA] / parameters[N_DRAWN]
     for lane in range(energy.size):
@@ -123,16 +120,16 @@ def add_data(position, anchor, energy, gradient, parameters, pick, subtracts):
         margin = 0.0
         for d in range(dim):
             margin = fma(row[d], position[d, lane], margin)
-        value, pull = loss(margin)
+        value, derivative = loss(margin)
         if subtracts:
             margin = 0.0
             for d in range(dim):
                 margin = fma(row[d], anchor[d, lane], margin)
-            value_there, pull_there = loss(margin)
-            value, pull = value - value_there, pull - pull_there
+            value_at_anchor, derivative_at_anchor = loss(margin)
+            value, derivative = value - value_at_anchor, derivative - derivative_at_anchor
         energy[lane] = fma(scale, value, energy[lane])
         for d in range(dim):
-            gradient[d, lane] = fma(scale * pull, row[d], gradient[d, lane])
+            gradient[d, lane] = fma(scale * derivative, row[d], gradient[d, lane])
 
 
 evaluate_logistic = evaluator(use_all_data, use_normal_prior, move_normal_prior, add_data)
@@ -163,11 +160,7 @@ def logistic_regression(
     Source: cSG-MCMC (2020), A.2, which does not say its prior; N(0, 10 I) is our choice.
     Raises TypeError or ValueError naming the argument where something is off.
     """
-    matrix, marks = check_array("features", features), check_array("labels", labels)
-    if matrix.ndim != 2 or matrix.size == 0:
-        raise ValueError(f"features must have shape (data, dim) and not be empty, got {matrix.shape}")
-    if marks.shape != matrix.shape[:1]:
-        raise ValueError(f"labels must have shape (data,) = {matrix.shape[:1]}, got {marks.shape}")
+    matrix, marks = check_table(features, "labels", labels)
     found = set(np.unique(marks).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
         raise ValueError(f"labels must be 0 and 1, or −1 and 1, got {sorted(found)[:6]}")
@@ -175,12 +168,10 @@ def logistic_regression(
     n_drawn, refresh = check_batch(batch_size, refresh_every)
     n_data, dim = matrix.shape
     signed = matrix * np.where(marks > 0.0, 1.0, -1.0)[:, None]
-    numbers = np.zeros(N_SHARED)
-    numbers[N_DATA], numbers[N_DRAWN], numbers[REFRESH_EVERY] = n_data, n_drawn, refresh
-    numbers[PRIOR_PRECISION] = deviation**-2
     name = check_text("name", name) or f"logistic_regression({n_data} data in {dim}-D)"
-    whole = Target(name, dim, logistic_block, np.concatenate([numbers * [1, 0, 0, 1, 1], signed.ravel()]), WORK_ROWS)
-    truth = LogisticTruth(whole, signed, deviation)
+    all_data, batches = (shared_numbers(n_data, *batch, deviation**-2) for batch in ((0, 0), (n_drawn, refresh)))
+    full = Target(name, dim, logistic_block, np.concatenate([all_data, signed.ravel()]), WORK_ROWS)
+    truth = LogisticTruth(full, signed, deviation)
     rows = batch_rows(dim, n_drawn, refresh) + WORK_ROWS
-    parameters = np.concatenate([numbers, signed.ravel()])
+    parameters = np.concatenate([batches, signed.ravel()])
     return Target(name, dim, logistic_block, parameters, rows, truth, stochastic=n_drawn > 0, spread=Spread(deviation))

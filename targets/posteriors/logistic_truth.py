@@ -1,4 +1,4 @@
-"""What is known of a logistic regression's posterior: mode and Hessian exactly, the rest by HMC and exact rejection."""
+"""The truth of a logistic regression's posterior: exact mode and Hessian, the rest by a long HMC run and rejection."""
 
 import hashlib
 import math
@@ -8,24 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit import sample, samplers, schedules
 from toolkit.errors import package_root
 from toolkit.maths.seeds import TRUTH, derived_seed
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
+from ..arrays import Array
 from ..truth.quantiles import check_probabilities, checked_edges
 from ..truth.rejection import accepted, check_draws, generator
-
-# Reference numbers of a logistic regression's posterior, by a long exact HMC run, and where they are stored.
-
-Array = NDArray[np.float64]
 
 STORE = package_root(__name__) / "posteriors" / "logistic_references.npz"
 CHAINS, BURN_IN, STEPS = 64, 300, 8000
 PROBABILITIES = np.concatenate([[0.001, 0.005], np.arange(0.01, 0.995, 0.01), [0.995, 0.999]])
-FREEDOM = 10.0  # degrees of freedom of the envelope: at 40 the bound on the log ratio lies far out and is hard to find
+ENVELOPE_DEGREES = (
+    10.0  # degrees of freedom of the envelope: at 40 the bound on the log ratio lies far out and is hard to find
+)
 PROPOSALS = 2**16
 
 
@@ -55,7 +53,7 @@ class Envelope(NamedTuple):
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Points (n, dim)."""
         normals = rng.standard_normal((n, self.centre.size))
-        radius = np.sqrt(rng.chisquare(FREEDOM, n) / FREEDOM)
+        radius = np.sqrt(rng.chisquare(ENVELOPE_DEGREES, n) / ENVELOPE_DEGREES)
         return np.asarray(self.centre + (normals / radius[:, None]) @ self.root.T)
 
     def log_density(self, points: Array) -> Array:
@@ -63,32 +61,34 @@ class Envelope(NamedTuple):
         dim = self.centre.size
         whitened = scipy.linalg.solve_triangular(self.root, (points - self.centre).T, lower=True)
         constant = (
-            scipy.special.gammaln((FREEDOM + dim) / 2.0)
-            - scipy.special.gammaln(FREEDOM / 2.0)
-            - 0.5 * dim * np.log(FREEDOM * np.pi)
+            scipy.special.gammaln((ENVELOPE_DEGREES + dim) / 2.0)
+            - scipy.special.gammaln(ENVELOPE_DEGREES / 2.0)
+            - 0.5 * dim * np.log(ENVELOPE_DEGREES * np.pi)
         )
         constant -= np.log(np.diag(self.root)).sum()
-        return np.asarray(constant - 0.5 * (FREEDOM + dim) * np.log1p((whitened**2).sum(axis=0) / FREEDOM))
+        return np.asarray(
+            constant - 0.5 * (ENVELOPE_DEGREES + dim) * np.log1p((whitened**2).sum(axis=0) / ENVELOPE_DEGREES)
+        )
 
     def log_density_gradient(self, point: Array) -> Array:
         """Gradient of the log density at one point."""
         whitened = scipy.linalg.solve_triangular(self.root, point - self.centre, lower=True)
         pull = scipy.linalg.solve_triangular(self.root, whitened, lower=True, trans="T")
-        return np.asarray(-(FREEDOM + point.size) / (FREEDOM + whitened @ whitened) * pull)
+        return np.asarray(-(ENVELOPE_DEGREES + point.size) / (ENVELOPE_DEGREES + whitened @ whitened) * pull)
 
 
-def key(signed: Array, prior: float) -> str:
+def reference_key(signed: Array, prior: float) -> str:
     """Name of a posterior: hash of its prior and data, these to 6 decimals so that other processors have the same."""
     digest = hashlib.sha256(f"{signed.shape} {prior:.9g} ".encode())
     digest.update((np.round(signed, 6) + 0.0).tobytes())
     return digest.hexdigest()[:16]
 
 
-def stored(signed: Array, prior: float) -> Reference | None:
+def stored_reference(signed: Array, prior: float) -> Reference | None:
     """The stored reference, or None where there is none."""
     if not STORE.exists():
         return None
-    name = key(signed, prior)
+    name = reference_key(signed, prior)
     with np.load(STORE) as archive:
         if f"{name}.mean" not in archive:
             return None
@@ -100,9 +100,9 @@ def find_mode(target: Target, signed: Array, prior: float) -> tuple[Array, Array
     x = np.zeros(target.dim)
     energy = target.evaluate(x[None])[0][0]
     for _ in range(100):
-        pull = 0.5 - 0.5 * np.tanh(0.5 * (signed @ x))  # 1/(1 + eᵐ)
-        hessian = (signed * (pull * (1.0 - pull))[:, None]).T @ signed + np.eye(target.dim) / prior**2
-        step = np.linalg.solve(hessian, x / prior**2 - signed.T @ pull)
+        probability = 0.5 - 0.5 * np.tanh(0.5 * (signed @ x))  # 1/(1 + eᵐ)
+        hessian = (signed * (probability * (1.0 - probability))[:, None]).T @ signed + np.eye(target.dim) / prior**2
+        step = np.linalg.solve(hessian, x / prior**2 - signed.T @ probability)
         while (trial := target.evaluate((x - step)[None])[0][0]) > energy + 1e-12 * abs(energy):
             step *= 0.5
         x, energy = x - step, trial
@@ -133,7 +133,7 @@ def run_chains(
     return run.draws, energies, float(np.mean(run.acceptance))
 
 
-def reference(target: Target, mode: Array, hessian: Array) -> Reference:
+def measure_reference(target: Target, mode: Array, hessian: Array) -> Reference:
     """Run HMC from ``mode`` and measure; raises ValueError where the chains do not agree (R-hat above 1.01)."""
     draws, energies, acceptance = run_chains(
         target, mode, hessian, n_chains=CHAINS, burn_in=BURN_IN, steps=STEPS, seed=1
@@ -168,21 +168,20 @@ def bridge(target: Target, envelope: Envelope, draws: Array, energies: Array) ->
     Source: Meng & Wong (1996), "Simulating ratios of normalizing constants", the optimal bridge by iteration.
     """
     proposals = envelope.draw(2 * PROPOSALS, np.random.default_rng(2))
-    there = -target.evaluate(proposals)[0] - envelope.log_density(proposals)
-    here = -energies - envelope.log_density(draws.reshape(-1, target.dim)).reshape(energies.shape)
-    parts = np.array([
-        solve_bridge(a.ravel(), b) for a, b in zip(np.split(here, 16), np.split(there, 16), strict=True)
-    ])  # fmt: skip
+    envelope_ratios = -target.evaluate(proposals)[0] - envelope.log_density(proposals)
+    target_ratios = -energies - envelope.log_density(draws.reshape(-1, target.dim)).reshape(energies.shape)
+    pairs = zip(np.split(target_ratios, 16), np.split(envelope_ratios, 16), strict=True)
+    parts = np.array([solve_bridge(a.ravel(), b) for a, b in pairs])
     return float(parts.mean()), float(standard_error(parts))
 
 
-def solve_bridge(here: Array, there: Array) -> float:
+def solve_bridge(target_ratios: Array, envelope_ratios: Array) -> float:
     """log Z from the log ratios of exp(−U) and the envelope at draws of the one and of the other."""
-    shift, share = float(np.median(here)), here.size / (here.size + there.size)
+    shift, share = float(np.median(target_ratios)), target_ratios.size / (target_ratios.size + envelope_ratios.size)
     log_ratio = 0.0
     for _ in range(200):
         r = np.exp(log_ratio)
-        a, b = np.exp(here - shift), np.exp(there - shift)
+        a, b = np.exp(target_ratios - shift), np.exp(envelope_ratios - shift)
         new = np.log((b / (share * b + (1.0 - share) * r)).mean() / (1.0 / (share * a + (1.0 - share) * r)).mean())
         if abs(new - log_ratio) < 1e-10:
             break
@@ -210,9 +209,9 @@ def log_bound(target: Target, envelope: Envelope) -> float:
     return 0.01 - float(min(found))
 
 
-LEAST_ACCEPTANCE = 1e-3
-LEAST_WEIGHTS = 0.3
-SETTLING = 60  # HMC steps before a draw: twenty autocorrelation times of the breast-cancer posterior
+MIN_ACCEPTANCE = 1e-3
+MIN_WEIGHT_SHARE = 0.3
+DRAW_STEPS = 60  # HMC steps before a draw: twenty autocorrelation times of the breast-cancer posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,8 +235,8 @@ class LogisticTruth:
     @cached_property
     def reference(self) -> Reference:
         """The numbers of the HMC run, stored or made now."""
-        found = stored(self.signed, self.prior)
-        return reference(self.target, *self.mode_and_hessian) if found is None else found
+        found = stored_reference(self.signed, self.prior)
+        return measure_reference(self.target, *self.mode_and_hessian) if found is None else found
 
     @cached_property
     def envelope(self) -> Envelope:
@@ -290,12 +289,12 @@ class LogisticTruth:
         """
         half, wanted = 0.5 * self.target.dim, check_probabilities(probabilities)
         lowest = self.target.evaluate(self.mode_and_hessian[0][None])[0][0]
-        across = np.concatenate([[0.0], scipy.special.gammaincinv(half, PROBABILITIES)])
+        gaussian_energies = np.concatenate([[0.0], scipy.special.gammaincinv(half, PROBABILITIES)])
         energies = np.concatenate([[lowest], self.reference.energies])
-        place = scipy.special.gammaincinv(half, wanted)
-        slope = (energies[-1] - energies[-2]) / (across[-1] - across[-2])
-        beyond = energies[-1] + slope * (place - across[-1])
-        return np.asarray(np.where(place > across[-1], beyond, np.interp(place, across, energies)))
+        at = scipy.special.gammaincinv(half, wanted)
+        slope = (energies[-1] - energies[-2]) / (gaussian_energies[-1] - gaussian_energies[-2])
+        beyond = energies[-1] + slope * (at - gaussian_energies[-1])
+        return np.asarray(np.where(at > gaussian_energies[-1], beyond, np.interp(at, gaussian_energies, energies)))
 
     @property
     def energy_accuracy(self) -> EnergyAccuracy:
@@ -305,7 +304,7 @@ class LogisticTruth:
     @property
     def draws_are_exact(self) -> bool:
         """Whether rejection accepts at least one proposal in 1000; else the draws are the ends of HMC chains."""
-        return float(self.reference.log_bound) - self.log_normaliser < -math.log(LEAST_ACCEPTANCE)
+        return float(self.reference.log_bound) - self.log_normaliser < -math.log(MIN_ACCEPTANCE)
 
     def independent_draws(self, n: int, *, seed: int) -> Array:
         """Independent draws (n, dim): exact by rejection under the envelope, as far as its bound is found.
@@ -318,7 +317,9 @@ class LogisticTruth:
             generator(seed)
             if n == 0:
                 return np.empty((0, self.target.dim))
-            ends = run_chains(self.target, *self.mode_and_hessian, n_chains=n, burn_in=SETTLING, steps=1, seed=seed)[0]
+            ends = run_chains(self.target, *self.mode_and_hessian, n_chains=n, burn_in=DRAW_STEPS, steps=1, seed=seed)[
+                0
+            ]
             return np.ascontiguousarray(ends[:, 0])
         rng, bound = generator(seed), float(self.reference.log_bound)
 
@@ -342,7 +343,7 @@ class LogisticTruth:
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
         size = 1.0 / (weights**2).sum()
-        if size < LEAST_WEIGHTS * len(points):
+        if size < MIN_WEIGHT_SHARE * len(points):
             draws = run_chains(
                 self.target, *self.mode_and_hessian, n_chains=CHAINS, burn_in=BURN_IN, steps=STEPS, seed=1
             )[0]

@@ -1,13 +1,11 @@
 """Make the references of the default data sets: ``python -m targets.posteriors.make_references``, three minutes."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import datasets
+from ..arrays import Array
 from .logistic import logistic_regression
-from .logistic_truth import STORE, LogisticTruth, key, reference
-
-Array = NDArray[np.float64]
+from .logistic_truth import STORE, LogisticTruth, measure_reference, reference_key
 
 
 def main() -> None:
@@ -17,8 +15,8 @@ def main() -> None:
         data = load()
         truth = logistic_regression(data.features, data.labels).truth
         assert isinstance(truth, LogisticTruth)
-        found = reference(truth.target, *truth.mode_and_hessian)
-        name = key(truth.signed, truth.prior)
+        found = measure_reference(truth.target, *truth.mode_and_hessian)
+        name = reference_key(truth.signed, truth.prior)
         arrays |= {f"{name}.{field}": np.asarray(value) for field, value in found._asdict().items()}
         print(
             f"{data.name}: log Z {found.log_normaliser:.4f} ± {found.log_normaliser_error:.4f}, "

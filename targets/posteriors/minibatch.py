@@ -15,17 +15,29 @@ from typing import Any
 from numba import uint64
 
 from toolkit._compiler import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP, kernel
-from toolkit.errors import check_count
+from toolkit.errors import check_array, check_count
 from toolkit.maths.elementary import fma
 from toolkit.maths.philox import BATCH, WORD, uniform_pair
 
-# With these numbers the parameters of every family begin: how many data there are, how many a minibatch draws (0: all
-# are used), how often the anchor moves (0: there is none), 1/σ² of a normal prior, and what is added to the energy.
+from ..arrays import Array
+
+# The parameters of every family begin with: number of data, number drawn for a minibatch (0: all data), steps from one
+# anchor to the next (0: no anchor), 1/σ² of a normal prior, and a constant that is added to the energy.
 N_DATA, N_DRAWN, REFRESH_EVERY, PRIOR_PRECISION, CONSTANT, N_SHARED = range(6)
 
 
+def check_table(features: Any, name: str, values: Any) -> tuple[Array, Array]:
+    """``features`` as (data, dim), not empty, and ``values``, called ``name``, as (data,). Raises otherwise."""
+    matrix, column = check_array("features", features), check_array(name, values)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise ValueError(f"features must have shape (data, dim) and not be empty, got {matrix.shape}")
+    if column.shape != matrix.shape[:1]:
+        raise ValueError(f"{name} must have shape (data,) = {matrix.shape[:1]}, got {column.shape}")
+    return matrix, column
+
+
 def check_batch(batch_size: Any, refresh_every: Any) -> tuple[int, int]:
-    """Data drawn at a step and steps from one anchor to the next, each 0 for None.
+    """The number of data drawn at a step, and of steps from one anchor to the next; 0 for None.
 
     Raises TypeError or ValueError naming the argument, also for an anchor without minibatches.
     """
@@ -34,6 +46,13 @@ def check_batch(batch_size: Any, refresh_every: Any) -> tuple[int, int]:
     if refresh and not n_drawn:
         raise ValueError(f"refresh_every needs a batch_size, got refresh_every={refresh} and batch_size=None")
     return n_drawn, refresh
+
+
+def shared_numbers(
+    n_data: int, n_drawn: int, refresh: int, prior_precision: float = 0.0, constant: float = 0.0
+) -> list[float]:
+    """The numbers with which the parameters of every family begin."""
+    return [float(n_data), float(n_drawn), float(refresh), prior_precision, constant]
 
 
 def batch_rows(dim: int, n_drawn: int, refresh: int) -> int:

@@ -1,14 +1,13 @@
-"""Energies that are quadratic in the position: what least squares leave of any number of data."""
+"""Energies that are quadratic in the position, such as those of least squares."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit._compiler import kernel
 from toolkit.maths.elementary import fma, select
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
 LOWEST, N_NUMBERS = 0, 1  # then the mean (q,) and the precision (q, q)
 
@@ -39,14 +38,14 @@ def use_quadratic(theta, energy, slope, numbers, work):
 
 @kernel
 def use_quadratic_at_one(theta, energy, slope, numbers):
-    """The same, to the bit, of one lane: its coordinates are done at once, as the precision is symmetric."""
+    """The same to the bit for one lane; vectorised over coordinates, as the precision is symmetric."""
     q = theta.size
     for k in range(q):
         slope[k] = 0.0
     for j in range(q):
-        row, away = numbers[N_NUMBERS + q * (j + 1) : N_NUMBERS + q * (j + 2)], theta[j] - numbers[N_NUMBERS + j]
+        row, difference = numbers[N_NUMBERS + q * (j + 1) : N_NUMBERS + q * (j + 2)], theta[j] - numbers[N_NUMBERS + j]
         for k in range(q):
-            slope[k] = select(row[k] != 0.0, fma(row[k], away, slope[k]), slope[k])
+            slope[k] = select(row[k] != 0.0, fma(row[k], difference, slope[k]), slope[k])
     for k in range(q):
         energy[0] = fma(0.5 * slope[k], theta[k] - numbers[N_NUMBERS + k], energy[0])
 

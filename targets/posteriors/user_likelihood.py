@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
-from numpy.typing import NDArray
 
 from toolkit._compiler import WideCompiler, bound, inlined
 from toolkit.errors import check_array, check_count, check_scale, check_text
@@ -17,16 +16,14 @@ from .minibatch import (
     N_DATA,
     N_DRAWN,
     N_SHARED,
-    PRIOR_PRECISION,
-    REFRESH_EVERY,
     batch_rows,
     check_batch,
     evaluator,
     move_normal_prior,
+    shared_numbers,
     use_normal_prior,
 )
 
-Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
 ROW = types.Array(types.float64, 1, "C")
@@ -61,15 +58,14 @@ def posterior(
     n_drawn, refresh = check_batch(batch_size, refresh_every)
     datum, prior = bound(datum), bound(prior)
     makes_arrays = check_function("datum", datum, dim, "(x, row)", (types.UniTuple(types.float64, dim), ROW))
-    numbers = np.zeros(N_SHARED)
-    numbers[N_DATA], numbers[N_DRAWN], numbers[REFRESH_EVERY] = len(rows), n_drawn, refresh
+    precision = 0.0
     if callable(prior):
         makes_arrays |= check_function("prior", prior, dim, "(x)", (types.UniTuple(types.float64, dim),))
     elif prior is not None:
-        numbers[PRIOR_PRECISION] = check_scale("prior", prior) ** -2
+        precision = check_scale("prior", prior) ** -2
     block = posterior_block(datum, prior if callable(prior) else None, dim, rows.shape[1], makes_arrays)
     name = check_text("name", name) or f"posterior({len(rows)} data in {dim}-D)"
-    parameters = np.concatenate([numbers, rows.ravel()])
+    parameters = np.concatenate([shared_numbers(len(rows), n_drawn, refresh, precision), rows.ravel()])
     return Target(name, dim, block, parameters, batch_rows(dim, n_drawn, refresh), truth, stochastic=n_drawn > 0)
 
 

@@ -1,4 +1,4 @@
-"""Shapes in the plane: usual ones, polygons and curves of one's own, and imported ones; the public face."""
+"""Shapes in the plane: standard shapes, polygons, curves, and imports from Shapely, GeoJSON and SVG."""
 
 from .imported import from_geojson, from_shapely, from_svg, intersection
 from .planar import Shape, curve, polygon_of

@@ -1,4 +1,4 @@
-"""Shapes drawn elsewhere: polygons from Shapely, GeoJSON and SVG; and what several shapes have in common.
+"""Imported shapes: polygons from Shapely, GeoJSON and SVG; and intersections of shapes.
 
 Coordinates are taken as they are: degrees of GeoJSON as numbers in the plane, and SVG's with y pointing down.
 """
@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_text, optional
 
-from .planar import MOST_VERTICES, Shape, polygon_of, ring_area
+from ..arrays import Array
+from .planar import MAX_VERTICES, Shape, polygon_of, ring_area
 
-Array = NDArray[np.float64]
-
-LARGEST = 1e100  # coordinate of GeoJSON, whose integers may have any number of digits
+MAX_COORDINATE = 1e100  # coordinate of GeoJSON, whose integers may have any number of digits
 
 
 def without_repeats(ring: Array) -> Array:
@@ -94,10 +92,10 @@ def from_geojson(source: Any, *, name: str = "polygon") -> Shape:
         raise ValueError(f"geometry must be one Polygon, got {kind!r}")
     if not isinstance(rings, list | tuple) or not rings:
         raise ValueError(f"coordinates must be a list of rings, got {rings!r}")
-    return polygon_of(name, *split(rings))
+    return polygon_of(name, *split_rings(rings))
 
 
-def split(rings: list[Any] | tuple[Any, ...]) -> tuple[Array, list[Array]]:
+def split_rings(rings: list[Any] | tuple[Any, ...]) -> tuple[Array, list[Array]]:
     """Outer ring and holes of GeoJSON's coordinates. Raises ValueError or TypeError naming the place at fault."""
     checked = []
     for place, ring in enumerate(rings):
@@ -109,8 +107,8 @@ def split(rings: list[Any] | tuple[Any, ...]) -> tuple[Array, list[Array]]:
                 raise ValueError(f"{label}[{n}] must be a position [x, y], got {position!r}")
             if any(isinstance(v, bool) or not isinstance(v, int | float) for v in position[:2]):
                 raise ValueError(f"{label}[{n}] must be numbers, got {position!r}")
-            if not all(abs(v) < LARGEST for v in position[:2]):
-                raise ValueError(f"{label}[{n}] must be finite and < {LARGEST:g}, got {position!s:.60}")
+            if not all(abs(v) < MAX_COORDINATE for v in position[:2]):
+                raise ValueError(f"{label}[{n}] must be finite and < {MAX_COORDINATE:g}, got {position!s:.60}")
         if len(ring) < 4:
             raise ValueError(f"{label} must have at least 4 positions, the last like the first, got {len(ring)}")
         if tuple(ring[0][:2]) != tuple(ring[-1][:2]):
@@ -128,11 +126,11 @@ def from_svg(source: Any, *, name: str = "polygon", n_vertices: int = 256) -> Sh
     without svgpathtools.
     """
     svg = optional("svgpathtools", "shapes")
-    n_vertices = check_count("n_vertices", n_vertices, at_least=2, below=MOST_VERTICES)
+    n_vertices = check_count("n_vertices", n_vertices, at_least=2, below=MAX_VERTICES)
     if not isinstance(source, str | Path):
         raise TypeError(f"source must be path data or a path, got {source!r} of type {type(source).__name__}")
     if isinstance(source, str) and source.strip()[:1] in ("M", "m", ""):
-        path = parsed(svg, source)
+        path = parse_svg_path(svg, source)
     else:
         if not Path(source).is_file():
             raise FileNotFoundError(f"source must be path data that begin with M, or a file, got {str(source)!r}")
@@ -158,11 +156,11 @@ def from_svg(source: Any, *, name: str = "polygon", n_vertices: int = 256) -> Sh
     return polygon_of(name, rings[0], rings[1:])
 
 
-def parsed(svg: Any, data: str) -> Any:
+def parse_svg_path(svg: Any, data: str) -> Any:
     """svgpathtools' path of path data. Raises ValueError where there is none, or it cannot be read."""
     try:
         path = svg.parse_path(data)
-    except Exception as error:  # whatever the parser trips over
+    except Exception as error:  # the parser raises errors of many classes
         raise ValueError(f"source must be SVG path data, got {data!r}: {error}") from error
     if len(path) == 0:
         raise ValueError(f"source must be SVG path data with at least 3 points, got {data!r}")

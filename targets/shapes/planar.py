@@ -12,20 +12,16 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.boundaries.polygon import nearest_points, polygon_domain, signed_distance
 from toolkit.errors import check_array, check_count, check_number, check_text, is_sequence
 from toolkit.problem import Domain, check_points, is_inside
 
+from ..arrays import Array, Bools
 from ..truth.rejection import accepted, generator
 
-# Rings of vertices: their area, and whether they are simple closed polygons.
-
-Array = NDArray[np.float64]
-
-LEAST = 1e-14  # area, as a share of its extent's square, below which a ring encloses nothing but rounding
+MIN_RELATIVE_AREA = 1e-14  # area, as a share of its extent's square, below which a ring encloses nothing but rounding
 
 
 def ring_area(ring: Array) -> float:
@@ -53,9 +49,9 @@ def check_ring(label: str, given: Any, *, clockwise: bool) -> Array:
 
 
 def check_area(label: str, ring: Array) -> None:
-    """Raise ValueError where what a ring encloses is rounding; one that crosses itself has more to mend."""
+    """Raise ValueError where a ring's area is rounding; called after the check of crossings."""
     area, extent = ring_area(ring), float(np.ptp(ring, axis=0).max())
-    if abs(area) <= LEAST * extent * extent:
+    if abs(area) <= MIN_RELATIVE_AREA * extent * extent:
         raise ValueError(f"{label} must enclose an area, got {area} of vertices {extent} apart")
 
 
@@ -104,7 +100,7 @@ def find_crossing(segments: Any, following: Any, order: Any) -> Any:
 
 
 VERTICES = 8192
-MOST_VERTICES = 2**24
+MAX_VERTICES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +159,7 @@ class Shape:
         """Distance of ``points`` (n, 2) to the boundary, positive inside, negative outside; shape (n,)."""
         return signed_distance(self.domain, check_array("points", check_points(points, 2)))
 
-    def contains(self, points: Any) -> NDArray[np.bool_]:
+    def contains(self, points: Any) -> Bools:
         """Whether each of ``points`` (n, 2) is finite and inside or on the boundary; shape (n,)."""
         return is_inside(self.domain, check_points(points, 2))
 
@@ -225,7 +221,7 @@ def curve(
 
     Raises ValueError where the curve does not close or has too few vertices for its area, or as ``polygon_of``.
     """
-    n_vertices = check_count("n_vertices", n_vertices, at_least=3, below=MOST_VERTICES)
+    n_vertices = check_count("n_vertices", n_vertices, at_least=3, below=MAX_VERTICES)
     t = np.arange(n_vertices + 1) / n_vertices
     if not callable(function):
         raise TypeError(f"function must be callable, got {function!r}")

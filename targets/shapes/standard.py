@@ -1,13 +1,11 @@
 """Shapes in the plane: those of the papers, and other usual ones."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_number, check_scale
 
-from .planar import MOST_VERTICES, VERTICES, Shape, curve, polygon_of
-
-Array = NDArray[np.float64]
+from ..arrays import Array
+from .planar import MAX_VERTICES, VERTICES, Shape, curve, polygon_of
 
 
 def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_vertices: int = VERTICES) -> Shape:
@@ -16,7 +14,7 @@ def flower(*, petals: int = 5, offset: float = 3.0, radius: float = 2.0, n_verti
     offset > 1, so that the curve does not pass through the origin. Area π (radius/3.5)² (offset² + ½).
     Source: r2SGLD (2024), section 4.2, with the scale of its released code, which the text omits.
     """
-    petals = check_count("petals", petals, at_least=1, below=MOST_VERTICES)
+    petals = check_count("petals", petals, at_least=1, below=MAX_VERTICES)
     offset = check_number("offset", offset, above=1.0, below=1e50)
     scale = check_scale("radius", radius) / 3.5
 
@@ -47,7 +45,7 @@ def polygon(*, sides: int = 8, radius: float = 2.0) -> Shape:
 
     Area ½ sides radius² sin(2π / sides). Source: r2SGLD (2024), A.3 (an octagon).
     """
-    sides = check_count("sides", sides, at_least=3, below=MOST_VERTICES)
+    sides = check_count("sides", sides, at_least=3, below=MAX_VERTICES)
     radius = check_scale("radius", radius)
     angle = 2.0 * np.pi * np.arange(sides) / sides
     shape = polygon_of("polygon", radius * np.stack([np.sin(angle), np.cos(angle)], axis=1))
@@ -73,12 +71,12 @@ def star(*, points: int = 5, radius: float = 2.0, depth: float = 0.6) -> Shape:
     depth in (0, 1); at 5 points and (√5 − 1)/2 it is a pentagram. Area points · radius² (1 − depth) sin(π / points).
     The released code of r2SGLD (2024) has a star, whose size the paper does not give. Raises ValueError out of range.
     """
-    points = check_count("points", points, at_least=3, below=MOST_VERTICES)
+    points = check_count("points", points, at_least=3, below=MAX_VERTICES)
     radius = check_scale("radius", radius)
     notch = radius * (1.0 - check_number("depth", depth, above=0.0, below=1.0))
     angle = np.pi * np.arange(2 * points) / points
-    away = np.where(np.arange(2 * points) % 2 == 0, radius, notch)
-    shape = polygon_of("star", away[:, None] * np.stack([np.sin(angle), np.cos(angle)], axis=1))
+    radii = np.where(np.arange(2 * points) % 2 == 0, radius, notch)
+    shape = polygon_of("star", radii[:, None] * np.stack([np.sin(angle), np.cos(angle)], axis=1))
     return Shape("star", shape.rings, points * radius * notch * np.sin(np.pi / points))
 
 
@@ -89,7 +87,7 @@ def annulus(*, radius: float = 2.0, inner: float = 1.0, n_vertices: int = VERTIC
     """
     radius = check_scale("radius", radius)
     inner = check_number("inner", check_scale("inner", inner), below=radius)
-    angle = 2.0 * np.pi * np.arange(check_count("n_vertices", n_vertices, at_least=3, below=MOST_VERTICES)) / n_vertices
+    angle = 2.0 * np.pi * np.arange(check_count("n_vertices", n_vertices, at_least=3, below=MAX_VERTICES)) / n_vertices
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     shape = polygon_of("annulus", radius * circle, holes=[inner * circle])
     return Shape("annulus", shape.rings, np.pi * (radius**2 - inner**2))

@@ -1,4 +1,7 @@
-"""Targets from SymPy expressions; the public face of the modules that write them out as block functions."""
+"""Targets from SymPy expressions: lowering, printing and compiling of their energy and gradient as block functions.
+
+``sysid`` uses ``source.compile_source`` for its own generated functions.
+"""
 
 from .sympy_targets import from_sympy
 

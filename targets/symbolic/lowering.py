@@ -1,17 +1,18 @@
-"""SymPy expressions rewritten to what the kernels have: sums, products, integer powers and calls by name."""
+"""SymPy expressions lowered to sums, products, integer powers and calls of the kernels' functions."""
 
 import functools
 import math
 from typing import Any
-
-# Max and Min of many as choices between two, with derivatives of the same kind.
 
 CHOICES = ("Larger", "Smaller")
 
 
 @functools.cache
 def choices() -> tuple[Any, Any]:
-    """Functions for the larger and the smaller of two; the derivative of SymPy's own has a Max of the rest per term."""
+    """SymPy functions for the larger and the smaller of two arguments.
+
+    The derivative of SymPy's Max of n arguments has a Max of n − 1 in every term; theirs has not.
+    """
     import sympy
 
     def slope(self: Any, argindex: int = 1) -> Any:
@@ -23,12 +24,12 @@ def choices() -> tuple[Any, Any]:
     return made[0], made[1]
 
 
-def in_pairs(e: Any) -> Any:
-    """``e`` with every Max and Min of many as choices between two; its gradient then grows with their number only."""
+def pairwise_choices(e: Any) -> Any:
+    """``e`` with every Max and Min as nested ``choices``, so that its gradient grows linearly with their arguments."""
     import sympy
 
-    for whole, pair in zip((sympy.Max, sympy.Min), choices(), strict=True):
-        e = e.replace(whole, lambda *args, p=pair: functools.reduce(p, sorted(args, key=sympy.default_sort_key)))
+    for function, pair in zip((sympy.Max, sympy.Min), choices(), strict=True):
+        e = e.replace(function, lambda *args, p=pair: functools.reduce(p, sorted(args, key=sympy.default_sort_key)))
     return e
 
 
@@ -42,12 +43,12 @@ RECIPROCALS = {"sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch":
 
 
 class Lowering:
-    """Rewrites expressions to what the kernels have; gathers what is to be computed once and under a name."""
+    """Rewrites expressions to functions that the kernels have, and collects subexpressions that are computed once."""
 
     def __init__(self, coordinates: list[Any]) -> None:
         self.varying = set(coordinates)  # symbols that differ from lane to lane
         self.peaks: list[tuple[Any, Any]] = []  # (symbol, largest exponent of a sum of exponentials)
-        self.shares: set[Any] = set()  # exponentials of what is left of the others
+        self.shares: set[Any] = set()  # exponentials relative to a peak
         self.fixed: list[tuple[Any, Any]] = []  # (symbol, expression without coordinates), in order
         self.pairs: list[tuple[tuple[Any, Any], str, Any]] = []  # ((sine, cosine), call, argument)
         self.known: dict[Any, Any] = {}
@@ -93,7 +94,7 @@ class Lowering:
         return self.known[e]
 
     def hoist(self, e: Any) -> Any:
-        """A number as it is or to full precision; anything else of parameters as a symbol set before the loop."""
+        """A number to full precision; an expression of parameters as a symbol that is set before the loop."""
         import sympy
 
         if e.is_Symbol or (e.is_Rational and math.isfinite(self.number(e))):
@@ -132,7 +133,7 @@ class Lowering:
                 others.append(self.lower(e.func(*same)))
             elif same:
                 others = [self.lower(a) for a in same]
-            return gather(others) if e.is_Add else sympy.Mul(*others)
+            return factored_sum(others) if e.is_Add else sympy.Mul(*others)
         if e.is_Pow and not isinstance(e, sympy.exp):
             return self.rewrite_power(*e.args)
         if kind in ("sin", "cos", "tan"):
@@ -213,14 +214,14 @@ class Lowering:
 
 
 def call(name: str, *arguments: Any) -> Any:
-    """An application of a function that SymPy knows nothing about, so leaves alone."""
+    """An application of a function that SymPy does not know and does not change."""
     import sympy
 
     return sympy.Function(name, real=True)(*arguments)
 
 
-def gather(terms: list[Any]) -> Any:
-    """Sum of ``terms``, those with equal coefficients but for the sign in brackets of their own."""
+def factored_sum(terms: list[Any]) -> Any:
+    """Sum of ``terms``, with terms of equal absolute coefficient factored."""
     import sympy
 
     groups: dict[Any, list[Any]] = {}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-LINE = 70  # characters of an expression that is given a name, so that source stays legible and nests little
+MAX_EXPRESSION = 70  # characters of an expression that is given a name, so that source stays legible and nests little
 
 COMPARISONS = {"less": "<", "at_most": "<=", "equal": "==", "unequal": "!="}
 
@@ -12,13 +12,13 @@ def write_block(
     coordinates: list[Any],
     parameters: list[Any],
     fixed: list[tuple[Any, Any]],
-    made: dict[Any, Any],
+    expressions: dict[Any, Any],
     pairs: list[tuple[tuple[Any, Any], str, Any]],
     outputs: list[Any],
 ) -> str:
     """Source of the function that writes ``outputs``, energy and then gradient, of every lane.
 
-    fixed: (symbol, expression) set before the loop. made: symbol → expression within it. pairs: symbols of sines and
+    fixed: (symbol, expression) set before the loop. expressions: symbol → expression in it. pairs: symbols of sines and
     cosines, with the call and its argument.
     """
     before, within = Writer(), Writer()
@@ -27,7 +27,7 @@ def write_block(
     for symbol, value in fixed:
         before.lines.append(f"{symbol} = {before.text(value)}")
     within.lines.append(f"{', '.join(f'x{d}' for d in range(dim))}, = load(position, lane)")
-    order_statements(within, made, pairs, outputs)
+    order_statements(within, expressions, pairs, outputs)
     value, *slopes = [within.text(e) for e in outputs]
     within.lines += [f"slope{d} = {text}" for d, text in enumerate(slopes)]
     names = "".join(f"slope{d}, " for d in range(dim)).rstrip()
@@ -37,16 +37,16 @@ def write_block(
     return "\n".join([head, f'    """{formula}"""', *[f"    {line}" for line in body], ""])
 
 
-def order_statements(writer: "Writer", made: dict[Any, Any], pairs: list[Any], outputs: list[Any]) -> None:
+def order_statements(writer: "Writer", expressions: dict[Any, Any], pairs: list[Any], outputs: list[Any]) -> None:
     """Write what ``outputs`` need, each symbol after those that it needs itself."""
     of_pair = {name: pair for pair in pairs for name in pair[0]}
     done: set[Any] = set()
-    waiting = [(s, False) for e in reversed(outputs) for s in sorted(e.free_symbols, key=str, reverse=True)]
-    while waiting:
-        symbol, ready = waiting.pop()
-        if symbol in done or (symbol not in of_pair and symbol not in made):
+    stack = [(s, False) for e in reversed(outputs) for s in sorted(e.free_symbols, key=str, reverse=True)]
+    while stack:
+        symbol, ready = stack.pop()
+        if symbol in done or (symbol not in of_pair and symbol not in expressions):
             continue
-        names, function, value = of_pair.get(symbol, ((symbol,), "", made.get(symbol)))
+        names, function, value = of_pair.get(symbol, ((symbol,), "", expressions.get(symbol)))
         if ready:
             text = writer.text(value)
             if function or not text.isidentifier():
@@ -56,8 +56,8 @@ def order_statements(writer: "Writer", made: dict[Any, Any], pairs: list[Any], o
                 writer.same[symbol] = text
             done.update(names)
         else:
-            waiting.append((symbol, True))
-            waiting += [(s, False) for s in sorted(value.free_symbols, key=str, reverse=True)]
+            stack.append((symbol, True))
+            stack += [(s, False) for s in sorted(value.free_symbols, key=str, reverse=True)]
 
 
 class Writer:
@@ -112,18 +112,18 @@ class Writer:
         if kind == "sqrt":
             return f"math.sqrt({arguments[0]})"
         text = f"{kind}({', '.join(arguments)})"
-        return self.name(text) if len(text) > LINE else text
+        return self.name(text) if len(text) > MAX_EXPRESSION else text
 
     def product(self, factors: list[Any]) -> str:
         """A product, with one division by all that is below the line."""
-        above = [f for f in factors if not (f.is_Pow and f.exp < 0)]
-        below = [1 / f for f in factors if f.is_Pow and f.exp < 0]
-        negative = bool(above) and above[0] == -1
-        texts = [self.powered(f) for f in (above[1:] if negative else above)]
+        numerator = [f for f in factors if not (f.is_Pow and f.exp < 0)]
+        denominator = [1 / f for f in factors if f.is_Pow and f.exp < 0]
+        negative = bool(numerator) and numerator[0] == -1
+        texts = [self.powered(f) for f in (numerator[1:] if negative else numerator)]
         text = " * ".join(texts) or "1.0"
-        if below:
-            bottom = " * ".join(self.powered(f) for f in below)
-            text += f" / ({bottom})" if len(below) > 1 else f" / {bottom}"
+        if denominator:
+            divisor = " * ".join(self.powered(f) for f in denominator)
+            text += f" / ({divisor})" if len(denominator) > 1 else f" / {divisor}"
         return f"-{text}" if negative else text
 
     def powered(self, e: Any) -> str:
@@ -133,7 +133,7 @@ class Writer:
         return self.power(self.base(e.base), int(e.exp))
 
     def base(self, e: Any) -> str:
-        """A name for what is multiplied by itself."""
+        """A name for the base of a power."""
         text = self.text(e)
         if (text, 1) not in self.powers:
             self.powers[text, 1] = text if text.isidentifier() else self.name(text)
@@ -160,7 +160,7 @@ class Writer:
                 total = f"{total} + {self.factor(term)}"
             else:
                 total = f"fma({split[0]}, {split[1]}, {total})"
-            if len(total) > LINE:
+            if len(total) > MAX_EXPRESSION:
                 total = self.name(total)
         return total
 

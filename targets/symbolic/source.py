@@ -16,18 +16,18 @@ from typing import Any
 from toolkit.maths import elementary, special
 from toolkit.problem import lane_access
 
-from .lowering import Lowering, in_pairs
+from .lowering import Lowering, pairwise_choices
 from .printing import write_block
 
-# Functions of our own text, which tracebacks and ``inspect`` find.
 
-
-def written(kind: str, name: str, source: str, space: dict[str, Any]) -> Any:
-    """The function ``name`` that ``source`` defines with the names of ``space``, in a file named by its contents."""
+def compile_source(kind: str, name: str, source: str, namespace: dict[str, Any]) -> Any:
+    """The function ``name`` that ``source`` defines in ``namespace``, with a file name from a hash of the source."""
     file = f"<{kind} {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    exec(compile(source, file, "exec"), space)  # our own text, of numbers, operators and the functions of ``space``
-    return space[name]
+    exec(
+        compile(source, file, "exec"), namespace
+    )  # our own text, of numbers, operators and the functions of ``namespace``
+    return namespace[name]
 
 
 NAMESPACE = {
@@ -53,7 +53,7 @@ def function_of(source: str, dim: int) -> Callable[..., None]:
     """The function that ``source`` defines; tracebacks and ``inspect`` find its lines."""
     load, store = lane_access(dim)
     space = {**NAMESPACE, "load": load, "store": store, "__name__": "generated"}
-    function = written("from_sympy", "energy_and_gradient", source, space)
+    function = compile_source("from_sympy", "energy_and_gradient", source, space)
     assert isinstance(function, FunctionType)
     return function
 
@@ -65,7 +65,7 @@ def source_of(energy: Any, dim: int) -> str:
 
     coordinates = [sympy.Symbol(f"x{d}", real=True) for d in range(dim)]
     lowering = Lowering(coordinates)
-    stable = lowering.stabilise(in_pairs(energy))
+    stable = lowering.stabilise(pairwise_choices(energy))
     lowering.lower(stable)  # before its derivatives are asked for, so that a function not known is named as such
     slopes = [sympy.diff(stable, x).replace(sympy.DiracDelta, lambda *_: sympy.S.Zero) for x in coordinates]
     with distribute(False):
@@ -73,9 +73,9 @@ def source_of(energy: Any, dim: int) -> str:
         outputs = [lowering.lower(e) for e in (stable, *slopes)]
         inner = [value for _, value in peaks] + [argument for _, _, argument in lowering.pairs]
         shared, reduced = sympy.cse([*inner, *outputs], symbols=sympy.numbered_symbols("t", real=True), list=False)
-    made = dict(shared)
-    made |= {peak: reduced[i] for i, (peak, _) in enumerate(peaks)}
+    expressions = dict(shared)
+    expressions |= {peak: reduced[i] for i, (peak, _) in enumerate(peaks)}
     arguments = reduced[len(peaks) : len(inner)]
     pairs = [(names, call, a) for (names, call, _), a in zip(lowering.pairs, arguments, strict=True)]
     used = sorted((s for s in energy.free_symbols if s not in coordinates), key=lambda s: int(s.name[1:]))
-    return write_block(f"U = {energy}", coordinates, used, lowering.fixed, made, pairs, reduced[len(inner) :])
+    return write_block(f"U = {energy}", coordinates, used, lowering.fixed, expressions, pairs, reduced[len(inner) :])

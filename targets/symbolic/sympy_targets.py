@@ -61,16 +61,16 @@ def from_sympy(
     for i, symbol in enumerate(coordinates):
         if real[symbol] not in formula.free_symbols:
             raise ValueError(f"energy does not depend on symbols[{i}] = {symbol}, so exp(−U) has no finite integral")
-    idle = [str(symbol) for symbol in numbers if real[symbol] not in formula.free_symbols]
-    if idle:
-        raise ValueError(f"parameters must be symbols of energy = {energy!s:.200}, got {', '.join(idle)} too")
+    unused = [str(symbol) for symbol in numbers if real[symbol] not in formula.free_symbols]
+    if unused:
+        raise ValueError(f"parameters must be symbols of energy = {energy!s:.200}, got {', '.join(unused)} too")
     values = np.array(list(numbers.values()), np.float64)
     try:
         block = block_of(formula, len(coordinates))
     except (TypeError, ValueError) as error:  # which speaks of x0 and p0
-        given = {str(inner): str(symbol) for symbol, inner in real.items()}
-        told = re.sub(r"\b[xp]\d+\b", lambda found: given.get(found[0], found[0]), str(error))
-        raise type(error)(told) from error
+        original_names = {str(inner): str(symbol) for symbol, inner in real.items()}
+        message = re.sub(r"\b[xp]\d+\b", lambda found: original_names.get(found[0], found[0]), str(error))
+        raise type(error)(message) from error
     return Target(name, len(coordinates), block, values, truth=truth)
 
 

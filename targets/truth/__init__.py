@@ -1,1 +1,6 @@
-"""What is known of a target exactly: moments, mode weights, cell masses, energies, and exact draws, by kind of law."""
+"""Exact knowledge of targets, by kind of law: moments, mode weights, cell masses, laws of the energy, exact draws.
+
+``gaussian``, ``products`` and ``ridges`` have closed forms or integrals over a line; ``window`` integrates any density
+in one or two dimensions by ``panels``; ``cells`` integrates over parts of polygons; ``energy_levels`` and
+``energy_law`` are laws of the energy; ``rejection`` makes exact draws. Other rooms import from these files.
+"""

@@ -5,21 +5,23 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numpy.typing import NDArray
 
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.errors import check_edges
 from toolkit.problem import Target
 
-Array = NDArray[np.float64]
+from ..arrays import Array, Integers
 
 ORDER, LOWER_ORDER = 10, 6
 TOLERANCE = 1e-6  # largest difference between the two orders, summed over cells, as a share of the whole
-CELLS_ACROSS, FINEST = 100, 400  # cells across what grid and rings have in common, doubled until the orders agree
+CELLS_ACROSS, MAX_CELLS_ACROSS = (
+    100,
+    400,
+)  # cells across the overlap of grid and rings, doubled until the orders agree
 BATCH = 10_000  # triangles evaluated at a time
 
 
-def refined(edges: Array, low: float, high: float, width: float) -> Array:
+def split_edges(edges: Array, low: float, high: float, width: float) -> Array:
     """The part of ``edges`` from ``low`` to ``high``, both included, intervals split evenly to at most ``width``."""
     inner = np.unique(np.clip(edges, low, high))
     parts = np.maximum(1, np.ceil(np.diff(inner) / width - 1e-9)).astype(int)
@@ -48,9 +50,9 @@ def cell_integrals(target: Target, rings: Sequence[Array], x_edges: Any, y_edges
         return integrals  # the grid lies beside the polygon, or in a hole
     extent = float(max(high - low))
     across = CELLS_ACROSS
-    while across <= FINEST:
-        fine_x = refined(x_edges, low[0], high[0], extent / across)
-        fine_y = refined(y_edges, low[1], high[1], extent / across)
+    while across <= MAX_CELLS_ACROSS:
+        fine_x = split_edges(x_edges, low[0], high[0], extent / across)
+        fine_y = split_edges(y_edges, low[1], high[1], extent / across)
         totals, rough = fine_integrals(target, rings, fine_x, fine_y, offset)
         if 0 < totals.sum() < np.inf and np.abs(totals - rough).sum() <= TOLERANCE * totals.sum():
             totals[totals <= 1e-18 * totals.sum()] = 0.0  # empty cells are 0 to rounding only
@@ -62,8 +64,8 @@ def cell_integrals(target: Target, rings: Sequence[Array], x_edges: Any, y_edges
             return integrals
         across *= 2
     raise ValueError(
-        f"the grid must resolve the target: {FINEST} cells across {extent:g} do not integrate {target.name!r} to "
-        f"{TOLERANCE:g}; give edges closer about where its mass is"
+        f"the grid must resolve the target: {MAX_CELLS_ACROSS} cells across {extent:g} do not integrate "
+        f"{target.name!r} to {TOLERANCE:g}; give edges closer about where its mass is"
     )
 
 
@@ -100,7 +102,7 @@ def fine_integrals(
     return results[0], results[1]
 
 
-def cut_rings(rings: Sequence[Array], x_edges: Array, y_edges: Array) -> list[tuple[Array, NDArray[np.int64]]]:
+def cut_rings(rings: Sequence[Array], x_edges: Array, y_edges: Array) -> list[tuple[Array, Integers]]:
     """For each ring, the triangles (n, 6) of its parts in the cells of a grid, and the cell of each (n,)."""
     cut = compile_part(cut_triangles, types.Tuple((MATRIX, INTEGERS))(MATRIX, MATRIX, MATRIX), allocates=True)
     return [cut(np.array(ring, order="C"), x_edges[:, None].copy(), y_edges[:, None].copy()) for ring in rings]
@@ -157,19 +159,19 @@ def cut_triangles(ring: Any, x_edges: Any, y_edges: Any) -> Any:
                 rows, cells = longer_rows, longer_cells
             centre_x, centre_y = 0.5 * (x_edges[i, 0] + x_edges[i + 1, 0]), 0.5 * (y_edges[j, 0] + y_edges[j + 1, 0])
             for k in range(m):
-                following = (k + 1) % m
+                next_vertex = (k + 1) % m
                 rows[used, 0], rows[used, 1] = centre_x, centre_y
                 rows[used, 2], rows[used, 3] = part[k, 0], part[k, 1]
-                rows[used, 4], rows[used, 5] = part[following, 0], part[following, 1]
+                rows[used, 4], rows[used, 5] = part[next_vertex, 0], part[next_vertex, 1]
                 cells[used] = i * n_y + j
                 used += 1
     return rows[:used].copy(), cells[:used].copy()
 
 
-# Boxes of any dimension: where rules have their nodes in them, how they are cut, and what lies between edges.
+# Panels: boxes of any dimension, on which the integrals of ``panels`` and ``energy_levels`` are computed.
 
 
-def rule(order: int, dim: int) -> tuple[Array, Array]:
+def tensor_rule(order: int, dim: int) -> tuple[Array, Array]:
     """Places (order^dim, dim) in the unit cube and weights of the tensor Gauss–Legendre rule."""
     nodes, weights = np.polynomial.legendre.leggauss(order)
     places = np.stack(np.meshgrid(*[0.5 * (nodes + 1.0)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
@@ -177,7 +179,7 @@ def rule(order: int, dim: int) -> tuple[Array, Array]:
     return places, products.prod(axis=1)
 
 
-def halved(lows: Array, widths: Array, scale: Array) -> tuple[Array, Array]:
+def halve_panels(lows: Array, widths: Array, scale: Array) -> tuple[Array, Array]:
     """The panels, each halved in every coordinate in which, in units of ``scale``, it is more than half its longest."""
     sides = widths / scale
     splits = sides > 0.5 * sides.max(axis=1, keepdims=True)
@@ -192,8 +194,8 @@ def halved(lows: Array, widths: Array, scale: Array) -> tuple[Array, Array]:
     return lows, widths
 
 
-def corners(dim: int) -> Array:
-    """The 2^dim corners of the unit cube, moved in a little, for a border may run along a side."""
+def inner_corners(dim: int) -> Array:
+    """The 2^dim corners of the unit cube, moved inwards by 1e-6, as a border between modes may run along a side."""
     ends = [1e-6, 1.0 - 1e-6]
     return np.stack(np.meshgrid(*[ends] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
 
@@ -206,7 +208,7 @@ def closed_lattice(lows: Array, widths: Array, steps: int) -> Array:
     return np.asarray(lows[:, None] + widths[:, None] * places)
 
 
-def refined_axis(low: float, high: float, across: int, breaks: Any) -> Array:
+def axis_edges(low: float, high: float, across: int, breaks: Any) -> Array:
     """Edges from ``low`` to ``high``, at every one of ``breaks`` between them and at ``across`` even intervals."""
     inner = np.asarray(breaks, np.float64).ravel()
     inner = inner[(inner > low) & (inner < high)]
@@ -215,8 +217,8 @@ def refined_axis(low: float, high: float, across: int, breaks: Any) -> Array:
     return np.asarray(edges[np.append(True, ~slivers)])
 
 
-def with_middles(places: Array) -> Array:
-    """``places`` in order, and the middles between them: where the borders are between modes on a grid."""
+def with_midpoints(places: Array) -> Array:
+    """``places`` in order, and the midpoints between them, which are the borders between modes on a grid."""
     ordered = np.sort(places)
-    apart = ordered[np.append(True, np.diff(ordered) > 1e-9 * np.abs(ordered).max())]
-    return np.concatenate([apart, 0.5 * (apart[1:] + apart[:-1])])
+    distinct = ordered[np.append(True, np.diff(ordered) > 1e-9 * np.abs(ordered).max())]
+    return np.concatenate([distinct, 0.5 * (distinct[1:] + distinct[:-1])])

@@ -7,41 +7,43 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array
 from toolkit.problem import EnergyAccuracy
 
-from .cells import halved, refined_axis, rule
+from ..arrays import Array
+from .cells import axis_edges, halve_panels, tensor_rule
 from .quantiles import check_probabilities
 
-Array = NDArray[np.float64]
 Energies = Callable[[Array], Array]  # (n, dim) → (n,)
 Tails = Callable[..., tuple[float, float]]
 
-BOTH_TAILS = EnergyAccuracy(1e-6, 0.0)  # of all that is solved by tails which are right relative to themselves
+BOTH_TAILS = EnergyAccuracy(1e-6, 0.0)  # of quantiles solved from tails with a small relative error
 
 ORDER, LOWER_ORDER, ORDER_WITHIN = 8, 5, 5
-# Difference of the two orders on a panel, as a share of its mass, or of the smaller tail at its energy by the number of
-# panels; the higher one's own error is far smaller.
-RESOLVED = 1e-6
-LIGHT = 1e-20  # share of the whole below which a panel is left as it is
-# Change of a tail, of itself and of all cells without regard to sign, when those cut by the edge of {U ≤ u} are split
-# once more: what is left is a tenth of it, of which most cancels. Rough: to begin the search for a quantile.
-AGREE, ROUGH = {1: 1e-9, 2: 1e-6}, 1e-2
-# Rounding of energies that a small tail may show; splits without a smaller change, and how large it may then be.
-NOISE, PATIENCE, STALLED = 1e-14, 3, 1e-4
-MOST_PANELS, MOST_CUT, DEEPEST = 1 << 18, 1 << 19, 60
-ROUNDING = {1: 4e-16, 2: 1e-14}  # range of energies in a panel, as a share of their size, that is rounding
-STEPS, MOST_SPLIT, SOLVED, SMALLEST, MOST_SOLVED = 60, 1 << 12, 1e-7, 1e-300, 200
-ACROSS, FAR, MOST_WIDER = {1: 256, 2: 32}, 60.0, 40
-SMALLEST_SLOPE, SPAN = 1e-9, 50.0
+# Largest difference of the two orders on a panel, as a share of its mass, or of the smaller tail at its energy over the
+# number of panels. The error of the higher order is far smaller.
+PANEL_TOLERANCE = 1e-6
+NEGLIGIBLE_MASS = 1e-20  # share of the whole below which a panel is left as it is
+# Largest relative change of a tail, and sum of the absolute changes of all cells, when the cells that the edge of
+# {U ≤ u} cuts are split once more; the remaining error is a tenth of it. Rough: for the start of a quantile's search.
+TAIL_TOLERANCE, ROUGH_TOLERANCE = {1: 1e-9, 2: 1e-6}, 1e-2
+# Rounding of energies in a small tail; number of splits without progress, and the change that is then accepted.
+TAIL_ROUNDING, MAX_STALLED_SPLITS, STALLED_TOLERANCE = 1e-14, 3, 1e-4
+MAX_PANELS, MAX_CUT_PANELS, MAX_DEPTH = 1 << 18, 1 << 19, 60
+ENERGY_ROUNDING = {1: 4e-16, 2: 1e-14}  # range of energies in a panel, as a share of their size, that is rounding
+MAX_STEPS, MAX_SPLIT, LOG_TAIL_TOLERANCE, MIN_TAIL, MAX_SOLVED = 60, 1 << 12, 1e-7, 1e-300, 200
+PANELS_ACROSS, WINDOW_DEPTH, MAX_WIDENINGS = {1: 256, 2: 32}, 60.0, 40
+MIN_SLOPE, MAX_EXPONENT = 1e-9, 50.0
 SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
-GENTLE, STRAIGHT = 0.08, 1e-3  # range of energies in a cell, and how they bend, where Simpson's rule is right to 1e-8
+SIMPSON_RANGE, SIMPSON_BEND = (
+    0.08,
+    1e-3,
+)  # range of energies in a cell, and how they bend, where Simpson's rule is right to 1e-8
 
 
 class WithEnergyLaw:
-    """What a truth says of energies, from its ``law_of_energy``: quantiles, both tails, and how well."""
+    """Quantiles and tails of the energy, and their accuracy, from a truth's ``law_of_energy``."""
 
     law_of_energy: Any
 
@@ -64,7 +66,7 @@ class WithEnergyLaw:
 
 @dataclass(frozen=True, eq=False)
 class EnergyTable:
-    """The law of the energy by a table: energies in order, the probability up to each, and how right it is."""
+    """The law of the energy by a table: sorted energies, the probability up to each, and the accuracy."""
 
     energies: Array
     below: Array
@@ -103,7 +105,7 @@ class EnergyLaw:
         them.
         """
         sides = zip(low, high, breaks, strict=True)
-        return cls(energies, tuple(refined_axis(a, b, ACROSS[len(breaks)], inner) for a, b, inner in sides))
+        return cls(energies, tuple(axis_edges(a, b, PANELS_ACROSS[len(breaks)], inner) for a, b, inner in sides))
 
     @classmethod
     def about(cls, energies: Energies, low: Any, high: Any, breaks: Sequence[Any]) -> "EnergyLaw":
@@ -112,17 +114,17 @@ class EnergyLaw:
         along = np.linspace(0.0, 1.0, 257)[:, None]
         places = np.stack(np.meshgrid(*breaks, indexing="ij"), axis=-1).reshape(-1, len(breaks))
         least = float(energies(places).min())
-        for _ in range(MOST_WIDER):
-            narrow = []
+        for _ in range(MAX_WIDENINGS):
+            sides = []
             for d in range(low.size):
-                for ends, end in ((low, 0), (high, 1)):
+                for corner, end in ((low, 0), (high, 1)):
                     rim = low + (high - low) * along
-                    rim[:, d] = ends[d]
-                    narrow.append((d, end, float(energies(rim).min()) < least + FAR))
-            if not any(is_narrow for *_, is_narrow in narrow):
+                    rim[:, d] = corner[d]
+                    sides.append((d, end, float(energies(rim).min()) < least + WINDOW_DEPTH))
+            if not any(is_narrow for *_, is_narrow in sides):
                 break
             step = 0.125 * (high - low)
-            for d, end, is_narrow in narrow:
+            for d, end, is_narrow in sides:
                 if is_narrow:
                     (high if end else low)[d] += step[d] if end else -step[d]
         return cls.within(energies, low, high, breaks)
@@ -145,29 +147,29 @@ class EnergyLaw:
         widths = np.stack(np.meshgrid(*map(np.diff, self.axes), indexing="ij"), axis=-1).reshape(-1, self.dim)
         offset = float(self.energies(lows + 0.5 * widths).min())
         kept: list[tuple[Array, Array, Array]] = []
-        settled, count = 0.0, 0
+        done_mass, count = 0.0, 0
         while len(lows):
             fine, coarse = (self._masses(lows, widths, offset, order) for order in (ORDER, LOWER_ORDER))
-            whole = settled + float(fine.sum())
+            whole = done_mass + float(fine.sum())
             _, sizes, masses = (np.concatenate(part) for part in zip(*kept, (lows, widths, fine), strict=True))
             tail = smaller_tails(masses, sizes.prod(axis=1))[-len(fine) :]
-            allowed = RESOLVED * np.maximum(fine, tail / len(masses))
-            splits = (np.abs(fine - coarse) > allowed) & (np.maximum(fine, coarse) > LIGHT * whole)
+            allowed = PANEL_TOLERANCE * np.maximum(fine, tail / len(masses))
+            splits = (np.abs(fine - coarse) > allowed) & (np.maximum(fine, coarse) > NEGLIGIBLE_MASS * whole)
             count += int((~splits).sum())
-            if count + 2**self.dim * int(splits.sum()) > MOST_PANELS:
-                raise ValueError(f"{MOST_PANELS} panels do not resolve the density over the window {scale.tolist()}")
+            if count + 2**self.dim * int(splits.sum()) > MAX_PANELS:
+                raise ValueError(f"{MAX_PANELS} panels do not resolve the density over the window {scale.tolist()}")
             kept.append((lows[~splits], widths[~splits], fine[~splits]))
-            settled += float(fine[~splits].sum())
-            lows, widths = halved(lows[splits], widths[splits], scale)
+            done_mass += float(fine[~splits].sum())
+            lows, widths = halve_panels(lows[splits], widths[splits], scale)
         all_lows, all_widths, masses = (np.concatenate(part) for part in zip(*kept, strict=True))
-        heavy = masses > LIGHT * settled
+        heavy = masses > NEGLIGIBLE_MASS * done_mass
         all_lows, all_widths, masses = all_lows[heavy], all_widths[heavy], masses[heavy]
         lattice = self._lattice(all_lows, all_widths)
-        return all_lows, all_widths, masses / settled, bounds(lattice), float(np.log(settled) - offset)
+        return all_lows, all_widths, masses / done_mass, bounds(lattice), float(np.log(done_mass) - offset)
 
     def _masses(self, lows: Array, widths: Array, offset: float, order: int) -> Array:
         """∫ exp(offset − U) over each panel."""
-        places, weights = rule(order, self.dim)
+        places, weights = tensor_rule(order, self.dim)
         points = (lows[:, None] + widths[:, None] * places).reshape(-1, self.dim)
         with np.errstate(under="ignore"):
             density = np.exp(offset - self.energies(points).reshape(len(lows), -1))
@@ -179,45 +181,53 @@ class EnergyLaw:
         points = (lows[:, None] + widths[:, None] * ticks).reshape(-1, self.dim)
         return self.energies(points).reshape(len(lows), *[3] * self.dim)
 
-    def tails(self, level: float, agree: float | None = None) -> tuple[float, float]:
-        """P(U ≤ level) and P(U > level); agree: when to stop, by the change of the smaller one."""
-        agree = AGREE[self.dim] if agree is None else agree
+    def tails(self, level: float, tolerance: float | None = None) -> tuple[float, float]:
+        """P(U ≤ level) and P(U > level); tolerance: when to stop, by the change of the smaller one."""
+        tolerance = TAIL_TOLERANCE[self.dim] if tolerance is None else tolerance
         lows, widths, masses, (lowest, highest), log_normaliser = self._panels
         below, above = float(masses[highest <= level].sum()), float(masses[lowest > level].sum())
         cut = (lowest <= level) & (level < highest)
         lows, widths = lows[cut], widths[cut]
-        guess = np.stack([masses[cut], masses[cut]])  # of both parts: no agreement is expected of whole panels
-        least, stalled, calm = np.inf, 0, 0
+        guess = np.stack([masses[cut], masses[cut]])  # for both parts: whole panels do not agree with their first split
+        smallest_change, stalled, agreements = np.inf, 0, 0
         size = max(1.0, abs(level))
-        noise, level = NOISE * size / max(level - self.lowest, NOISE), level + log_normaliser
-        for _ in range(DEEPEST):
+        noise, level = TAIL_ROUNDING * size / max(level - self.lowest, TAIL_ROUNDING), level + log_normaliser
+        for _ in range(MAX_DEPTH):
             if not len(lows):
                 break
-            lows, widths = quartered(lows, widths, self._scale)
+            lows, widths = split_in_four(lows, widths, self._scale)
             lattice = self._lattice(lows, widths) + log_normaliser
             low, high = bounds(lattice)
-            parts = cut_parts(lattice, level) * widths.prod(axis=1)
-            aside = (high <= level) | (low > level)
-            if aside.any():
-                whole = widths[aside].prod(axis=1) * averaged(np.exp(-lattice[aside]), None)
-                steep = ((high - low)[aside] > GENTLE) | (bends(lattice[aside]) > STRAIGHT)
-                some = np.flatnonzero(aside)[steep]
-                if some.size:
-                    whole[steep] = self._masses(lows[some], widths[some], -log_normaliser, ORDER_WITHIN)
-                parts[:, aside] = np.where(high[aside] <= level, [whole, 0.0 * whole], [0.0 * whole, whole])
-            families = parts.reshape(2, len(guess[0]), -1).sum(axis=2)
-            change = np.abs(families - guess).max(axis=0)
+            parts = cut_panel_masses(lattice, level) * widths.prod(axis=1)
+            uncut = (high <= level) | (low > level)
+            if uncut.any():
+                whole = widths[uncut].prod(axis=1) * simpson_mean(np.exp(-lattice[uncut]), None)
+                not_smooth = ((high - low)[uncut] > SIMPSON_RANGE) | (second_differences(lattice[uncut]) > SIMPSON_BEND)
+                to_integrate = np.flatnonzero(uncut)[not_smooth]
+                if to_integrate.size:
+                    whole[not_smooth] = self._masses(
+                        lows[to_integrate], widths[to_integrate], -log_normaliser, ORDER_WITHIN
+                    )
+                parts[:, uncut] = np.where(high[uncut] <= level, [whole, 0.0 * whole], [0.0 * whole, whole])
+            parent_parts = parts.reshape(2, len(guess[0]), -1).sum(axis=2)
+            change = np.abs(parent_parts - guess).max(axis=0)
             tail = min(below + float(parts[0].sum()), above + float(parts[1].sum()))
-            off = float(change.sum())
-            stalled = stalled + 1 if off > 0.7 * least else 0
-            least = min(off, least)
-            calm = calm + 1 if off <= max(agree, 0.3 * noise) * tail else 0
-            ends = calm > 1 or len(lows) > MOST_CUT or (stalled > PATIENCE and off < max(noise, STALLED) * tail)
-            tiny = high - low <= ROUNDING[self.dim] * size
-            done = aside | tiny | ends
-            if self.dim > 1 and off < 0.1 * tail:  # a tail is a measure once it is known
-                seen = (families > 0.0).all(axis=0)  # 0: the edge has not shown yet
-                done |= np.repeat(seen & (change <= 0.25 * agree * tail / len(change)), 2**self.dim)
+            total_change = float(change.sum())
+            stalled = stalled + 1 if total_change > 0.7 * smallest_change else 0
+            smallest_change = min(total_change, smallest_change)
+            agreements = agreements + 1 if total_change <= max(tolerance, 0.3 * noise) * tail else 0
+            ends = (
+                agreements > 1
+                or len(lows) > MAX_CUT_PANELS
+                or (stalled > MAX_STALLED_SPLITS and total_change < max(noise, STALLED_TOLERANCE) * tail)
+            )
+            is_rounding = high - low <= ENERGY_ROUNDING[self.dim] * size
+            done = uncut | is_rounding | ends
+            if self.dim > 1 and total_change < 0.1 * tail:  # only where the tail is known well enough to be a tolerance
+                both_present = (parent_parts > 0.0).all(
+                    axis=0
+                )  # a part of 0: the edge of {U ≤ u} has not been found in it yet
+                done |= np.repeat(both_present & (change <= 0.25 * tolerance * tail / len(change)), 2**self.dim)
             below, above = below + float(parts[0, done].sum()), above + float(parts[1, done].sum())
             lows, widths, guess = lows[~done], widths[~done], parts[:, ~done]
         return below + float(guess[0].sum() * len(lows[:1])), above + float(guess[1].sum() * len(lows[:1]))
@@ -225,7 +235,7 @@ class EnergyLaw:
     def quantiles(self, probabilities: Array) -> Array:
         """Energies u with P(U ≤ u) = p, of any shape."""
         highest = float(self._panels[3][1].max())  # above which there is no mass but for rounding
-        return quantiles_by(self.tails, probabilities, self.lowest, highest, agree=ROUGH)
+        return quantiles_from_tails(self.tails, probabilities, self.lowest, highest, tolerance=ROUGH_TOLERANCE)
 
     def tails_at(self, levels: Array) -> tuple[Array, Array]:
         """P(U ≤ u) and P(U > u) for each u of ``levels``, of its shape."""
@@ -233,15 +243,15 @@ class EnergyLaw:
 
     @cached_property
     def lowest(self) -> float:
-        """The lowest energy: panels that may hold a lower one than is known are split until none does."""
+        """The lowest energy: panels that may contain a lower one than the best are split until none does."""
         lows, widths, _, (low, _), _ = self._panels
         found = float(self._lattice(lows, widths).min())
-        for _ in range(STEPS):
-            best = np.flatnonzero(low < found - ROUNDING[1] * max(1.0, abs(found)))
+        for _ in range(MAX_STEPS):
+            best = np.flatnonzero(low < found - ENERGY_ROUNDING[1] * max(1.0, abs(found)))
             if not best.size:
                 break
-            best = best[np.argsort(low[best], kind="stable")[:MOST_SPLIT]]
-            lows, widths = quartered(lows[best], widths[best], self._scale)
+            best = best[np.argsort(low[best], kind="stable")[:MAX_SPLIT]]
+            lows, widths = split_in_four(lows[best], widths[best], self._scale)
             lattice = self._lattice(lows, widths)
             low, found = bounds(lattice)[0], min(found, float(lattice.min()))
         return found
@@ -263,7 +273,7 @@ def tails_at(tails: Tails, levels: Array) -> tuple[Array, Array]:
     return found[:, 0].reshape(levels.shape), found[:, 1].reshape(levels.shape)
 
 
-def quantiles_by(
+def quantiles_from_tails(
     tails: Tails, probabilities: Array, low: float, high: float, nearest: float | None = None, **rough: float
 ) -> Array:
     """Energies u with P(U ≤ u) = p, each found by the smaller of the two ``tails``, from ``low`` for 0 to inf for 1.
@@ -277,10 +287,10 @@ def quantiles_by(
     wanted = np.unique(probabilities)
     inner = wanted[(wanted > 0.0) & (wanted < 1.0)]
     knots = inner
-    if inner.size > MOST_SOLVED:
-        odds = np.linspace(scipy.special.logit(inner[0]), scipy.special.logit(inner[-1]), MOST_SOLVED)
+    if inner.size > MAX_SOLVED:
+        odds = np.linspace(scipy.special.logit(inner[0]), scipy.special.logit(inner[-1]), MAX_SOLVED)
         knots = scipy.special.expit(odds)
-    solved = np.array([quantile_by(tails, float(p), low, high, nearest, **rough) for p in knots])
+    solved = np.array([quantile_from_tails(tails, float(p), low, high, nearest, **rough) for p in knots])
     if knots is not inner:
         solved = scipy.interpolate.PchipInterpolator(scipy.special.logit(knots), solved)(
             np.clip(scipy.special.logit(inner), *scipy.special.logit(knots[[0, -1]]))
@@ -289,45 +299,45 @@ def quantiles_by(
     return np.asarray(levels[np.searchsorted(wanted, probabilities)])
 
 
-def quantile_by(
+def quantile_from_tails(
     tails: Tails, probability: float, low: float, high: float, nearest: float | None, **rough: float
 ) -> float:
-    """One of ``quantiles_by``: the root of the log of the tail over what is wanted, first in rough.
+    """One of ``quantiles_from_tails``: the root of log(tail / wanted tail), first by rough tails.
 
     The lower tail falls to 0 as a power of u − low, and is solved for in its logarithm, the upper one in u.
     """
     side = 1 if probability > 0.5 else 0
-    wanted = 1.0 - probability if side else probability
-    nearest = ROUNDING[1] * max(1.0, abs(low)) if nearest is None else nearest
+    target_tail = 1.0 - probability if side else probability
+    nearest = ENERGY_ROUNDING[1] * max(1.0, abs(low)) if nearest is None else nearest
     left, right = (low, high) if side else (float(np.log(nearest)), float(np.log(max(high - low, 2.0 * nearest))))
 
     def level_of(place: float) -> float:
         return place if side else low + float(np.exp(place))
 
-    def excess(place: float, **how: float) -> float:
-        return float(np.log(max(tails(level_of(place), **how)[side], SMALLEST) / wanted))
+    def excess(place: float, **options: float) -> float:
+        return float(np.log(max(tails(level_of(place), **options)[side], MIN_TAIL) / target_tail))
 
     if (excess(right, **rough) > 0.0) == (excess(left, **rough) > 0.0):
-        return high if side else low  # the tail wanted is all beyond, or less than rounding
-    begin = scipy.optimize.brentq(partial(excess, **rough), left, right, xtol=1e-4 * (right - left), rtol=1e-4)
-    here, step = excess(begin), 1e-3 * (right - left)
-    up = (here > 0.0) == bool(side)  # where the tail is too large: an upper one falls with the level
-    while abs(here) > SOLVED and step < 4.0 * (right - left):
-        other = min(begin + step, right) if up else max(begin - step, left)
-        there = excess(other)
-        if (there > 0.0) != (here > 0.0):
-            return level_of(between(excess, (begin, here), (other, there)))
-        begin, here, step = other, there, 4.0 * step
-    return level_of(begin)
+        return high if side else low  # the quantile is outside, or the tail is rounding
+    start = scipy.optimize.brentq(partial(excess, **rough), left, right, xtol=1e-4 * (right - left), rtol=1e-4)
+    excess_here, step = excess(start), 1e-3 * (right - left)
+    goes_right = (excess_here > 0.0) == bool(side)  # the upper tail falls with the level, the lower one rises
+    while abs(excess_here) > LOG_TAIL_TOLERANCE and step < 4.0 * (right - left):
+        trial = min(start + step, right) if goes_right else max(start - step, left)
+        excess_there = excess(trial)
+        if (excess_there > 0.0) != (excess_here > 0.0):
+            return level_of(illinois(excess, (start, excess_here), (trial, excess_there)))
+        start, excess_here, step = trial, excess_there, 4.0 * step
+    return level_of(start)
 
 
-def between(excess: Callable[[float], float], one: tuple[float, float], other: tuple[float, float]) -> float:
-    """The root of ``excess`` between two places with values of two signs, by the Illinois method, to ``SOLVED``."""
+def illinois(excess: Callable[[float], float], one: tuple[float, float], other: tuple[float, float]) -> float:
+    """The root of ``excess`` between two places with values of opposite signs, by the Illinois method."""
     (a, at_a), (b, at_b) = one, other
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         middle = b - at_b * (b - a) / (at_b - at_a)
         at_middle = excess(middle)
-        if abs(at_middle) < SOLVED or middle in (a, b):
+        if abs(at_middle) < LOG_TAIL_TOLERANCE or middle in (a, b):
             return middle
         if (at_middle > 0.0) == (at_b > 0.0):
             at_a *= 0.5
@@ -337,10 +347,10 @@ def between(excess: Callable[[float], float], one: tuple[float, float], other: t
     return b
 
 
-def quartered(lows: Array, widths: Array, scale: Array) -> tuple[Array, Array]:
-    """Every panel cut into 2^dim parts, which follow one another: in the middles, or a long one along its length.
+def split_in_four(lows: Array, widths: Array, scale: Array) -> tuple[Array, Array]:
+    """Every panel cut into 2^dim equal parts, in order: halved in each coordinate, or a long one along its length.
 
-    Long is more than twice as long as wide, in units of ``scale`` (dim,).
+    Long: more than twice as long as wide, in units of ``scale`` (dim,).
     """
     dim, sides = lows.shape[1], widths / scale
     pieces = np.full(widths.shape, 2)
@@ -361,12 +371,12 @@ def bounds(lattice: Array) -> tuple[Array, Array]:
     """
     flat = lattice.reshape(len(lattice), -1)
     low, high = flat.min(axis=1), flat.max(axis=1)
-    slack = 0.5 * bends(lattice)
+    slack = 0.5 * second_differences(lattice)
     with np.errstate(invalid="ignore"):
         return low - np.nan_to_num(slack, nan=np.inf), high + np.nan_to_num(slack, nan=np.inf)
 
 
-def bends(lattice: Array) -> Array:
+def second_differences(lattice: Array) -> Array:
     """Sum over the coordinates of the largest second difference of each panel's values, (panels,)."""
     total = np.zeros(len(lattice))
     for axis in range(1, lattice.ndim):
@@ -374,7 +384,7 @@ def bends(lattice: Array) -> Array:
     return total
 
 
-def cut_parts(lattice: Array, level: float) -> Array:
+def cut_panel_masses(lattice: Array, level: float) -> Array:
     """Mean of exp(−U) over the parts U ≤ level and U > level of panels with values ``lattice``, (2, panels).
 
     For U linear in a panel, of mean m and rises a_d across it, in closed form: with s_k = Σ ± a_d / 2 the part up to
@@ -382,11 +392,11 @@ def cut_parts(lattice: Array, level: float) -> Array:
     U bends moves the edge, by the integral of its second-order part along the straight edge, to first order.
     """
     dim = lattice.ndim - 1
-    mean = averaged(lattice, None)
-    rises = [averaged(np.diff(lattice[(slice(None), *ends(d, dim))], axis=d + 1), d) for d in range(dim)]
+    mean = simpson_mean(lattice, None)
+    rises = [simpson_mean(np.diff(lattice[(slice(None), *end_slices(d, dim))], axis=d + 1), d) for d in range(dim)]
     signs = [np.where(rise < 0.0, -1.0, 1.0) for rise in rises]
     rises = [np.abs(rise) for rise in rises]
-    largest = np.maximum(np.max(rises, axis=0), SMALLEST_SLOPE)
+    largest = np.maximum(np.max(rises, axis=0), MIN_SLOPE)
     rises = [np.maximum(rise, 1e-5 * largest) for rise in rises]
     reach = level - mean
     below, whole = np.zeros(len(lattice)), np.ones(len(lattice))
@@ -396,44 +406,46 @@ def cut_parts(lattice: Array, level: float) -> Array:
     for rise in rises:
         below /= rise
         whole *= np.sinh(0.5 * rise) / (0.5 * rise)
-    curves = [4.0 * averaged(np.diff(lattice, 2, axis=d + 1), d) for d in range(dim)]
+    curves = [4.0 * simpson_mean(np.diff(lattice, 2, axis=d + 1), d) for d in range(dim)]
     if dim == 1:
         place = reach / rises[0]
-        moved = np.where(np.abs(place) < 0.5, 0.5 * curves[0] * (place**2 - 1.0 / 12.0) / rises[0], 0.0)
+        edge_shift = np.where(np.abs(place) < 0.5, 0.5 * curves[0] * (place**2 - 1.0 / 12.0) / rises[0], 0.0)
     else:
-        twist = lattice[:, 2, 2] - lattice[:, 2, 0] - lattice[:, 0, 2] + lattice[:, 0, 0]
-        twist = twist * signs[0] * signs[1]
-        moved = along_edge(reach, rises[0], rises[1], curves[0], curves[1], twist)
-    below = np.clip(below - np.exp(-np.clip(reach, -SPAN, SPAN)) * moved, 0.0, whole)
+        mixed_difference = lattice[:, 2, 2] - lattice[:, 2, 0] - lattice[:, 0, 2] + lattice[:, 0, 0]
+        mixed_difference = mixed_difference * signs[0] * signs[1]
+        edge_shift = edge_correction(reach, rises[0], rises[1], curves[0], curves[1], mixed_difference)
+    below = np.clip(below - np.exp(-np.clip(reach, -MAX_EXPONENT, MAX_EXPONENT)) * edge_shift, 0.0, whole)
     below = np.where(reach >= 0.5 * sum(rises), whole, below)
     return np.exp(-mean) * np.stack([below, whole - below])
 
 
-def ends(d: int, dim: int) -> tuple[slice, ...]:
-    """What takes the two ends of a lattice in coordinate ``d``."""
+def end_slices(d: int, dim: int) -> tuple[slice, ...]:
+    """Slices that take the two ends of a lattice in coordinate ``d``."""
     return tuple(slice(None, None, 2) if other == d else slice(None) for other in range(dim))
 
 
-def averaged(lattice: Array, without: int | None) -> Array:
+def simpson_mean(lattice: Array, without: int | None) -> Array:
     """Means (panels,) by Simpson's rule, but in the coordinate ``without``, which has one value."""
     for d in reversed(range(lattice.ndim - 1)):
         lattice = lattice[..., 0] if d == without else lattice @ SIMPSON
     return lattice
 
 
-def along_edge(reach: Array, a: Array, b: Array, bend_a: Array, bend_b: Array, twist: Array) -> Array:
+def edge_correction(
+    reach: Array, a: Array, b: Array, second_a: Array, second_b: Array, mixed_difference: Array
+) -> Array:
     """∫ q δ(reach − a ξ − b η) over the unit square about 0.
 
     q = ½ bend_a (ξ² − 1/12) + ½ bend_b (η² − 1/12) + twist ξη. All (panels,), a and b > 0. Along the edge, by the
     coordinate in which U rises less, two nodes of Gauss are exact.
     """
-    swaps = a > b
-    a, b = np.where(swaps, b, a), np.where(swaps, a, b)
-    bend_a, bend_b = np.where(swaps, bend_b, bend_a), np.where(swaps, bend_a, bend_b)
+    swap_axes = a > b
+    a, b = np.where(swap_axes, b, a), np.where(swap_axes, a, b)
+    second_a, second_b = np.where(swap_axes, second_b, second_a), np.where(swap_axes, second_a, second_b)
     low, high = np.clip((reach - 0.5 * b) / a, -0.5, 0.5), np.clip((reach + 0.5 * b) / a, -0.5, 0.5)
     total = np.zeros(len(a))
     for node in (-1.0, 1.0):
         x = 0.5 * (low + high) + node / np.sqrt(12.0) * (high - low)
         y = (reach - a * x) / b
-        total += 0.5 * bend_a * (x**2 - 1.0 / 12.0) + 0.5 * bend_b * (y**2 - 1.0 / 12.0) + twist * x * y
+        total += 0.5 * second_a * (x**2 - 1.0 / 12.0) + 0.5 * second_b * (y**2 - 1.0 / 12.0) + mixed_difference * x * y
     return np.where(high > low, 0.5 * (high - low) * total / b, 0.0)

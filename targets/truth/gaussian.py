@@ -6,18 +6,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.problem import EnergyAccuracy, Modes, Spread, check_finite_points
 
+from ..arrays import Array
 from .energy_levels import BOTH_TAILS, WithEnergyLaw
 from .quantiles import checked_edges
 from .rejection import check_draws, generator
 from .strips import strip_masses
 
-Array = NDArray[np.float64]
-
-REACH = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
+WINDOW_SDS = 10.0  # standard deviations a quadrature goes to: all but e⁻⁵⁰
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,5 +97,5 @@ def gaussian_cells(mean: Array, covariance: Array, edges: list[Array]) -> Array:
         *edges,
         density=lambda x: np.exp(-0.5 * ((x - mean[0]) / scale[0]) ** 2) / (np.sqrt(2.0 * np.pi) * scale[0]),
         below=lambda x, y: scipy.special.ndtr((y - mean[1] - slope * (x - mean[0])) / rest),
-        window=(mean[0] - REACH * scale[0], mean[0] + REACH * scale[0]),
+        window=(mean[0] - WINDOW_SDS * scale[0], mean[0] + WINDOW_SDS * scale[0]),
     )

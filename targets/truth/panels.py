@@ -4,21 +4,20 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.problem import Target
 
-from .cells import corners, halved, rule
+from ..arrays import Array, Bools, Integers
+from .cells import halve_panels, inner_corners, tensor_rule
 
-Array = NDArray[np.float64]
-Label = Callable[[Array], NDArray[np.int64]]
+Label = Callable[[Array], Integers]
 
 ORDER, LOWER_ORDER = 8, 5
 TOLERANCE = 1e-8  # difference between the two orders, summed over panels, as a share of the whole
-MIXED = 2e-8  # share of the whole that a panel with points of two labels may hold
+MAX_MIXED_MASS = 2e-8  # share of the whole that a panel across two modes may have
 NEGLIGIBLE = 1e-14  # share of the whole below which a panel's points are left out
-MOST_PANELS = 1 << 19
-TINY = 1e-300
+MAX_PANELS = 1 << 19
+MIN_DENSITY = 1e-300
 BATCH = 4096  # panels evaluated at a time
 
 
@@ -31,21 +30,21 @@ class Panels(NamedTuple):
     points: Array  # (nodes, dim)
     weights: Array  # (nodes,), the probability that each node stands for
     energies: Array  # (nodes,)
-    labels: NDArray[np.int64]  # (nodes,)
+    labels: Integers  # (nodes,)
     log_normaliser: float
 
 
-class Rated(NamedTuple):
-    """What one look at some panels finds; integrals are of exp(offset − U)."""
+class PanelEstimates(NamedTuple):
+    """Estimates of some panels; integrals are of exp(offset − U)."""
 
     integrals: Array  # (panels,)
     errors: Array  # (panels,), difference of the two orders
-    mixed: NDArray[np.bool_]  # (panels,), whether the labels of nodes and corners differ
+    mixed: Bools  # (panels,), whether the labels of nodes and corners differ
     energies: Array  # (panels, nodes)
-    labels: NDArray[np.int64]  # (panels, nodes)
+    labels: Integers  # (panels, nodes)
 
 
-def panels_of(
+def adaptive_panels(
     target: Target, axes: Sequence[Array], label: Label, *, largest: float = 1.0, peaks: Array | None = None
 ) -> Panels:
     """The box with edges at ``axes`` (one increasing array per coordinate), its panels split until all is resolved.
@@ -61,53 +60,59 @@ def panels_of(
     widths = np.stack(np.meshgrid(*map(np.diff, axes), indexing="ij"), axis=-1).reshape(-1, dim)
     offset = np.inf
     for start in range(0, len(lows), BATCH):
-        middle = lows[start : start + BATCH, None] + widths[start : start + BATCH, None] * rule(LOWER_ORDER, dim)[0]
+        middle = (
+            lows[start : start + BATCH, None] + widths[start : start + BATCH, None] * tensor_rule(LOWER_ORDER, dim)[0]
+        )
         inside = label(middle.reshape(-1, dim)) >= 0
         lowest = np.where(inside, energies_of(target, middle.reshape(-1, dim)), np.inf).min()
         offset = min(offset, float(lowest))
-    tops, tips = np.zeros((0, dim)), np.zeros(0)
+    peak_points, peak_energies = np.zeros((0, dim)), np.zeros(0)
     if peaks is not None:
-        tops = peaks[label(peaks) >= 0]
-        tips = energies_of(target, tops)
-        offset = min(offset, float(tips.min(initial=np.inf)))
+        peak_points = peaks[label(peaks) >= 0]
+        peak_energies = energies_of(target, peak_points)
+        offset = min(offset, float(peak_energies.min(initial=np.inf)))
     if not np.isfinite(offset):
         raise ValueError(f"the energy of {target.name!r} must be finite somewhere in the window, got {offset}")
     kept: list[tuple[Array, Array, Array, Array]] = []
-    nodes: list[tuple[Array, Array, Array, NDArray[np.int64]]] = []
-    settled, n_settled = 0.0, 0
+    nodes: list[tuple[Array, Array, Array, Integers]] = []
+    done_mass, n_done = 0.0, 0
     while len(lows):
-        if n_settled + len(lows) > MOST_PANELS:
+        if n_done + len(lows) > MAX_PANELS:
             raise ValueError(
-                f"the window must resolve the target: {n_settled + len(lows)} panels do not integrate "
+                f"the window must resolve the target: {n_done + len(lows)} panels do not integrate "
                 f"{target.name!r} to {TOLERANCE:g}; give a window closer about its mass"
             )
-        looks = [rate(target, lows[i : i + BATCH], widths[i : i + BATCH], label, offset)
+        all_estimates = [estimate_panels(target, lows[i : i + BATCH], widths[i : i + BATCH], label, offset)
                  for i in range(0, len(lows), BATCH)]  # fmt: skip
-        whole = settled + sum(look.integrals.sum() for look in looks)
-        again = []
-        for start, look in zip(range(0, len(lows), BATCH), looks, strict=True):
-            some = slice(start, start + BATCH)
-            allowed = TOLERANCE * whole / (n_settled + len(lows))
-            splits = np.where(look.mixed, look.integrals > MIXED * whole, look.errors > allowed)
-            splits |= look.integrals > largest * whole
-            level = offset - float(np.log(NEGLIGIBLE * max(whole, TINY)))
-            splits |= missed(lows[some], widths[some], look, tops, tips, level, scale)
-            again.append(splits)
+        whole = done_mass + sum(estimates.integrals.sum() for estimates in all_estimates)
+        all_splits = []
+        for start, estimates in zip(range(0, len(lows), BATCH), all_estimates, strict=True):
+            batch_slice = slice(start, start + BATCH)
+            allowed = TOLERANCE * whole / (n_done + len(lows))
+            splits = np.where(estimates.mixed, estimates.integrals > MAX_MIXED_MASS * whole, estimates.errors > allowed)
+            splits |= estimates.integrals > largest * whole
+            level = offset - float(np.log(NEGLIGIBLE * max(whole, MIN_DENSITY)))
+            splits |= misses_peak(
+                lows[batch_slice], widths[batch_slice], estimates, peak_points, peak_energies, level, scale
+            )
+            all_splits.append(splits)
             done = ~splits
-            kept.append((lows[some][done], widths[some][done], look.integrals[done], look.errors[done]))
-            counts = done & (look.integrals > NEGLIGIBLE * whole)
-            places, weights = rule(ORDER, dim)
-            points = lows[some][counts][:, None] + widths[some][counts][:, None] * places
-            density = np.where(look.labels[counts] < 0, 0.0, np.exp(offset - look.energies[counts]))
-            volumes = widths[some][counts].prod(axis=1)
+            kept.append(
+                (lows[batch_slice][done], widths[batch_slice][done], estimates.integrals[done], estimates.errors[done])
+            )
+            counts = done & (estimates.integrals > NEGLIGIBLE * whole)
+            places, weights = tensor_rule(ORDER, dim)
+            points = lows[batch_slice][counts][:, None] + widths[batch_slice][counts][:, None] * places
+            density = np.where(estimates.labels[counts] < 0, 0.0, np.exp(offset - estimates.energies[counts]))
+            volumes = widths[batch_slice][counts].prod(axis=1)
             nodes.append((
                 points.reshape(-1, dim), (volumes[:, None] * weights * density).ravel(),
-                look.energies[counts].ravel(), look.labels[counts].ravel(),
+                estimates.energies[counts].ravel(), estimates.labels[counts].ravel(),
             ))  # fmt: skip
-        splits = np.concatenate(again)
-        settled += float(sum(part[2].sum() for part in kept[-len(looks) :]))
-        n_settled += int((~splits).sum())
-        lows, widths = halved(lows[splits], widths[splits], scale)
+        splits = np.concatenate(all_splits)
+        done_mass += float(sum(part[2].sum() for part in kept[-len(all_estimates) :]))
+        n_done += int((~splits).sum())
+        lows, widths = halve_panels(lows[splits], widths[splits], scale)
     all_lows, all_widths, integrals = (np.concatenate([part[i] for part in kept]) for i in range(3))
     points, weights, energies, labels = (np.concatenate([part[i] for part in nodes]) for i in range(4))
     inside = weights > 0.0
@@ -118,38 +123,44 @@ def panels_of(
     )  # fmt: skip
 
 
-def rate(target: Target, lows: Array, widths: Array, label: Label, offset: float) -> Rated:
-    """One look at the panels from ``lows`` of ``widths``, each (panels, dim)."""
+def estimate_panels(target: Target, lows: Array, widths: Array, label: Label, offset: float) -> PanelEstimates:
+    """Estimates of the panels from ``lows`` of ``widths``, each (panels, dim)."""
     dim, volumes = lows.shape[1], widths.prod(axis=1)
     totals = []
     for order in (LOWER_ORDER, ORDER):
-        places, weights = rule(order, dim)
+        places, weights = tensor_rule(order, dim)
         points = (lows[:, None] + widths[:, None] * places).reshape(-1, dim)
         energies = energies_of(target, points).reshape(len(lows), -1)
         density = np.exp(offset - energies)
         totals.append(volumes * (density @ weights))
     labels = label(points).reshape(len(lows), -1)
-    at_corners = label((lows[:, None] + widths[:, None] * corners(dim)).reshape(-1, dim))
-    seen = np.hstack([labels, at_corners.reshape(len(lows), -1)])
-    mixed = seen.min(axis=1) != seen.max(axis=1)
+    at_corners = label((lows[:, None] + widths[:, None] * inner_corners(dim)).reshape(-1, dim))
+    all_labels = np.hstack([labels, at_corners.reshape(len(lows), -1)])
+    mixed = all_labels.min(axis=1) != all_labels.max(axis=1)
     inside = volumes * (np.where(labels < 0, 0.0, density) @ weights)
-    return Rated(inside, np.abs(totals[1] - totals[0]) * (inside > 0.0), mixed, energies, labels)
+    return PanelEstimates(inside, np.abs(totals[1] - totals[0]) * (inside > 0.0), mixed, energies, labels)
 
 
-def missed(
-    lows: Array, widths: Array, look: Rated, tops: Array, tips: Array, level: float, scale: Array
-) -> NDArray[np.bool_]:
-    """Whether all nodes lie 1 nat above one of ``tops``, of energies ``tips``, no further off than the panel is long.
+def misses_peak(
+    lows: Array,
+    widths: Array,
+    estimates: PanelEstimates,
+    peak_points: Array,
+    peak_energies: Array,
+    level: float,
+    scale: Array,
+) -> Bools:
+    """Whether all nodes lie 1 nat above a peak that is in the panel, or no farther from it than the panel is long.
 
     level: energy at which a unit of volume has so little mass that it does not matter. scale: of lengths, (dim,).
     """
-    lowest, volumes = look.energies.min(axis=1), widths.prod(axis=1)
-    reach = (widths / scale).max(axis=1, keepdims=True) * scale
+    lowest, volumes = estimates.energies.min(axis=1), widths.prod(axis=1)
+    longest = (widths / scale).max(axis=1, keepdims=True) * scale
     found = np.zeros(len(lows), np.bool_)
-    for top, tip in zip(tops, tips, strict=True):
-        high = (lowest > tip + 1.0) & (np.log(volumes) > tip - level)
+    for peak, peak_energy in zip(peak_points, peak_energies, strict=True):
+        high = (lowest > peak_energy + 1.0) & (np.log(volumes) > peak_energy - level)
         if high.any():
-            found |= high & ((lows - reach <= top) & (top <= lows + widths + reach)).all(axis=1)
+            found |= high & ((lows - longest <= peak) & (peak <= lows + widths + longest)).all(axis=1)
     return found
 
 

@@ -5,27 +5,25 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
+from ..arrays import Array
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
 from .quantiles import checked_edges
 from .rejection import check_draws
 from .window import WindowTruth
 
-Array = NDArray[np.float64]
-
-ATOMS = 1 << 17  # of equal probability, by which the law of one coordinate's energy is told
-BINS = 1 << 20  # of the sum's energies
-MOST_MODES = 1 << 12
+N_ATOMS = 1 << 17  # of equal probability, in place of the law of one coordinate's energy
+N_BINS = 1 << 20  # of the sum's energies
+MAX_MODES = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
 class ProductTruth(WithEnergyLaw):
     """Truth of ``dim`` ≥ 2 independent coordinates that each have the one-dimensional truth ``line``.
 
-    The energy's law is the convolution of the coordinates': atoms shared between the two bins about each, so that
+    The energy's law is the convolution of the coordinates': each atom divided between the two nearest bins, so that
     means are kept, and a power of their Fourier transform; to 1e-4 in probability. In two dimensions it is by
     ``energy_levels``, to 1e-6 of the smaller tail. accuracy: of the rest.
     """
@@ -65,18 +63,20 @@ class ProductTruth(WithEnergyLaw):
         """Products of the coordinates' memberships, (n, modes). Raises ValueError above 4,096 modes."""
         points = check_finite_points(points, self.dim)
         self._check_modes()
-        rows = np.ones((len(points), 1))
+        products = np.ones((len(points), 1))
         for d in range(self.dim):
             shares = self.line.memberships(points[:, d : d + 1])
-            rows = (rows[:, :, None] * shares[:, None, :]).reshape(len(points), rows.shape[1] * shares.shape[1])
-        return rows
+            products = (products[:, :, None] * shares[:, None, :]).reshape(
+                len(points), products.shape[1] * shares.shape[1]
+            )
+        return products
 
     def _check_modes(self) -> None:
         """Raise ValueError where the modes are too many to be listed."""
         each = len(self.line.modes.weights)
-        if each**self.dim > MOST_MODES:
+        if each**self.dim > MAX_MODES:
             raise ValueError(
-                f"{each}^{self.dim} modes are too many to list, and at most {MOST_MODES} are: the coordinates are "
+                f"{each}^{self.dim} modes are too many to list, and at most {MAX_MODES} are: the coordinates are "
                 f"independent, so look at one with dim=1"
             )
 
@@ -96,17 +96,17 @@ class ProductTruth(WithEnergyLaw):
     @cached_property
     def _convolution(self) -> EnergyTable:
         """Energies, and the probability up to each; from the table of one coordinate's, for its quantiles are many."""
-        atoms = self.line.energy_table.quantiles((np.arange(ATOMS) + 0.5) / ATOMS)
+        atoms = self.line.energy_table.quantiles((np.arange(N_ATOMS) + 0.5) / N_ATOMS)
         lowest, spread = atoms[0], float(np.std(atoms))
-        top = self.dim * (atoms.mean() - lowest) + 12.0 * np.sqrt(self.dim) * spread + 1.5 * (atoms[-1] - lowest)
-        width = top / BINS
+        highest = self.dim * (atoms.mean() - lowest) + 12.0 * np.sqrt(self.dim) * spread + 1.5 * (atoms[-1] - lowest)
+        width = highest / N_BINS
         places = (atoms - lowest) / width
         left = np.floor(places).astype(np.int64)
         share = places - left
-        masses = np.bincount(left, 1.0 - share, BINS) + np.bincount(left + 1, share, BINS)
-        total = np.fft.irfft(np.fft.rfft(masses / ATOMS) ** self.dim, BINS)
+        masses = np.bincount(left, 1.0 - share, N_BINS) + np.bincount(left + 1, share, N_BINS)
+        total = np.fft.irfft(np.fft.rfft(masses / N_ATOMS) ** self.dim, N_BINS)
         below = np.maximum.accumulate(np.cumsum(total) - 0.5 * total)
-        return EnergyTable(self.dim * lowest + width * np.arange(BINS), below, EnergyAccuracy(0.0, 1e-4))
+        return EnergyTable(self.dim * lowest + width * np.arange(N_BINS), below, EnergyAccuracy(0.0, 1e-4))
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:
         """Probability of each cell in the first two coordinates, shape (nx, ny)."""

@@ -1,17 +1,14 @@
-"""Which of some places is nearest, and the memberships that come of it."""
+"""Checks of probabilities and edges, nearest mode centres, and one-hot memberships."""
 
 from typing import Any
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.errors import check_array, check_edges
 
-# Checks of what a truth is asked: probabilities, and edges of cells.
-
-Array = NDArray[np.float64]
+from ..arrays import Array, Integers
 
 
 def check_probabilities(probabilities: Any) -> Array:
@@ -33,15 +30,15 @@ def checked_edges(x_edges: Any, y_edges: Any, dim: int) -> list[Array]:
     return [check_edges("x_edges", x_edges)] + ([] if dim == 1 else [check_edges("y_edges", y_edges)])
 
 
-def nearest_of(centres: Array, points: Array) -> NDArray[np.int64]:
-    """Which of ``centres`` (modes, dim) is nearest to each of ``points`` (n, dim), the first where some are equally."""
+def nearest_index(centres: Array, points: Array) -> Integers:
+    """Which of ``centres`` (modes, dim) is nearest to each of ``points`` (n, dim), the first of equally near ones."""
     nearest = np.empty(len(points), np.int64)
     find = compile_part(find_nearest, types.void(MATRIX, MATRIX, INTEGERS))
     find(np.ascontiguousarray(points), np.ascontiguousarray(centres), nearest)
     return nearest
 
 
-def one_hot(labels: NDArray[np.int64], modes: int) -> Array:
+def one_hot(labels: Integers, modes: int) -> Array:
     """Memberships (n, modes): 1 for each point's mode in ``labels`` (n,), else 0; all 0 for the label −1."""
     return np.asarray(labels[:, None] == np.arange(modes), np.float64)
 

@@ -1,16 +1,15 @@
-"""Exact draws by rejection, which ends with an error where next to nothing is accepted."""
+"""Exact draws by rejection, with an error where the acceptance is below 1e-5."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_count, check_room
 
-Array = NDArray[np.float64]
+from ..arrays import Array
 
-LEAST_ACCEPTANCE = 1e-5
+MIN_ACCEPTANCE = 1e-5
 
 
 def accepted(n: int, dim: int, propose: Callable[[int], Array], *, name: str) -> Array:
@@ -25,7 +24,7 @@ def accepted(n: int, dim: int, propose: Callable[[int], Array], *, name: str) ->
         batch = max(1024, min(2 * n, 1 << 20))
         kept.append(propose(batch))
         found, tried = found + len(kept[-1]), tried + batch
-        if tried >= 1_000_000 and found < LEAST_ACCEPTANCE * tried:
+        if tried >= 1_000_000 and found < MIN_ACCEPTANCE * tried:
             raise ValueError(f"{name}: rejection accepts {found} of {tried} proposals, which is too few to go on")
     return np.concatenate(kept)[:n]
 

@@ -7,21 +7,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array
 from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
-from .energy_levels import BOTH_TAILS, NOISE, quantiles_by, tails_at
+from ..arrays import Array
+from .energy_levels import BOTH_TAILS, TAIL_ROUNDING, quantiles_from_tails, tails_at
 from .quantiles import check_probabilities, one_hot
 from .rejection import check_draws, generator
-from .strips import panels, resolved, strip_masses
+from .strips import gauss_legendre, refine_edges, strip_masses
 
-Array = NDArray[np.float64]
-
-PANELS = 400
-BETWEEN_CUTS, TOLERANCE = 8, 1e-9  # panels to begin with, and how far they may be off, as a share of a tail
-SMALLEST, HIGHEST = 1e-290, 750.0
+N_PANELS = 400
+PANELS_PER_INTERVAL, TOLERANCE = 8, 1e-9  # panels at first, and their largest error, as a share of a tail
+MIN_TAIL, MAX_ENERGY_ABOVE = 1e-290, 750.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +48,20 @@ class RidgeTruth:
     at_hand: ClassVar[tuple[str, ...]] = ("memberships", "moments")  # ``toolkit._output.report.warnings``
 
     @cached_property
-    def places(self) -> tuple[Array, Array, float]:
+    def nodes(self) -> tuple[Array, Array, float]:
         """Nodes in x₁, their probabilities, and log Z."""
-        edges = np.unique(np.clip([*np.linspace(*self.window, PANELS + 1), *self.borders, *self.breaks], *self.window))
-        highest = self.log_density(np.append(edges, panels(edges[:-1], edges[1:])[0])).max()
+        edges = np.unique(
+            np.clip([*np.linspace(*self.window, N_PANELS + 1), *self.borders, *self.breaks], *self.window)
+        )
+        highest = self.log_density(np.append(edges, gauss_legendre(edges[:-1], edges[1:])[0])).max()
 
         def density(x: Array) -> Array:
             return np.asarray(np.exp(self.log_density(x) - highest)[:, None])
 
-        x, weights = panels(edges[:-1], edges[1:])
+        x, weights = gauss_legendre(edges[:-1], edges[1:])
         whole = float(weights.ravel() @ density(x.ravel())[:, 0])
-        edges = resolved(edges, density, 1e-13 * whole)
-        x, weights = panels(edges[:-1], edges[1:])
+        edges = refine_edges(edges, density, 1e-13 * whole)
+        x, weights = gauss_legendre(edges[:-1], edges[1:])
         log_share = np.log(weights.ravel()) + self.log_density(x.ravel())
         log_total = float(np.logaddexp.reduce(log_share))
         return x.ravel(), np.exp(log_share - log_total), log_total + 0.5 * (self.dim - 1) * np.log(2.0 * np.pi)
@@ -73,12 +73,12 @@ class RidgeTruth:
     @property
     def log_normaliser(self) -> float:
         """log ∫ exp(−U)."""
-        return self.places[2]
+        return self.nodes[2]
 
     @cached_property
     def mean(self) -> Array:
         """Mean (dim,)."""
-        x, share, _ = self.places
+        x, share, _ = self.nodes
         mean = np.zeros(self.dim)
         mean[0], mean[1] = share @ x, share @ self.centre(x)
         return mean
@@ -86,18 +86,18 @@ class RidgeTruth:
     @cached_property
     def covariance(self) -> Array:
         """Covariance (dim, dim)."""
-        x, share, _ = self.places
+        x, share, _ = self.nodes
         covariance = np.eye(self.dim) * (share @ self.width(x) ** 2)
-        away, off = x - self.mean[0], self.centre(x) - self.mean[1]
-        covariance[0, 0] = share @ away**2
-        covariance[0, 1] = covariance[1, 0] = share @ (away * off)
-        covariance[1, 1] += share @ off**2
+        first_centred, ridge_centred = x - self.mean[0], self.centre(x) - self.mean[1]
+        covariance[0, 0] = share @ first_centred**2
+        covariance[0, 1] = covariance[1, 0] = share @ (first_centred * ridge_centred)
+        covariance[1, 1] += share @ ridge_centred**2
         return covariance
 
     @cached_property
     def modes(self) -> Modes:
-        """Modes, told apart by x₁ alone."""
-        x, share, _ = self.places
+        """Modes, which are intervals of x₁ between the borders."""
+        x, share, _ = self.nodes
         which = np.searchsorted(np.array(self.borders), x)
         return Modes(self.centres, np.bincount(which, share, len(self.centres)).astype(np.float64))
 
@@ -108,9 +108,9 @@ class RidgeTruth:
 
     def energy_quantiles(self, probabilities: Any) -> Array:
         """Quantiles of U."""
-        level = self.level(self._along[0])
-        highest = float(level.max()) + HIGHEST
-        return quantiles_by(self._tails, check_probabilities(probabilities), float(level.min()), highest)
+        level = self.level(self._level_nodes[0])
+        highest = float(level.max()) + MAX_ENERGY_ABOVE
+        return quantiles_from_tails(self._tails, check_probabilities(probabilities), float(level.min()), highest)
 
     def energy_tails(self, energies: Any) -> tuple[Array, Array]:
         """P(U ≤ u) and P(U > u) for each u of ``energies``, of its shape."""
@@ -122,9 +122,9 @@ class RidgeTruth:
         return BOTH_TAILS
 
     @cached_property
-    def _along(self) -> tuple[Array, Array]:
-        """Places in x₁ in order, by which h is followed; and those of them where it turns, or the law may change."""
-        x = np.unique(np.clip([*self.window, *self.places[0], *self.borders, *self.breaks], *self.window))
+    def _level_nodes(self) -> tuple[Array, Array]:
+        """Sorted points in x₁ at which h is known; and those of them where h turns or the law may change."""
+        x = np.unique(np.clip([*self.window, *self.nodes[0], *self.borders, *self.breaks], *self.window))
         rises = np.sign(np.diff(self.level(x)))
         turns = []
         for i in np.flatnonzero(rises[1:] != rises[:-1]):
@@ -141,7 +141,7 @@ class RidgeTruth:
 
         Between two places where h turns or is u, x₁ goes as a cosine, so that what ends like a root is smooth.
         """
-        x, cuts = self._along
+        x, cuts = self._level_nodes
         is_above = self.level(x) > u
         crossings = [
             scipy.optimize.brentq(lambda z: float(self.level(np.array([z]))[0]) - u, x[i], x[i + 1], xtol=1e-300)
@@ -157,18 +157,18 @@ class RidgeTruth:
             angle, length = np.pi * (place - i), cuts[i + 1] - cuts[i]
             z = cuts[i] + 0.5 * length * (1.0 - np.cos(angle))
             share = np.exp(self.log_density(z) - constant) * 0.5 * np.pi * length * np.sin(angle)
-            left = np.maximum(u - self.level(z), 0.0)
-            both = scipy.special.gammainc(half, left), scipy.special.gammaincc(half, left)
+            remaining = np.maximum(u - self.level(z), 0.0)
+            both = scipy.special.gammainc(half, remaining), scipy.special.gammaincc(half, remaining)
             return np.asarray(share[:, None] * np.column_stack(both))
 
-        def whole(edges: Array) -> Array:
-            place, weights = panels(edges[:-1], edges[1:])
+        def integrate(edges: Array) -> Array:
+            place, weights = gauss_legendre(edges[:-1], edges[1:])
             return np.asarray(weights.ravel() @ parts(place.ravel()))
 
-        edges = np.linspace(0.0, len(cuts) - 1.0, BETWEEN_CUTS * (len(cuts) - 1) + 1)
-        rough = np.maximum(whole(edges), SMALLEST)
-        noise = NOISE * max(1.0, abs(u)) / max(u - float(self.level(x).min()), NOISE)
-        below, above = whole(resolved(edges, lambda place: parts(place) / rough, max(TOLERANCE, noise)))
+        edges = np.linspace(0.0, len(cuts) - 1.0, PANELS_PER_INTERVAL * (len(cuts) - 1) + 1)
+        rough = np.maximum(integrate(edges), MIN_TAIL)
+        noise = TAIL_ROUNDING * max(1.0, abs(u)) / max(u - float(self.level(x).min()), TAIL_ROUNDING)
+        below, above = integrate(refine_edges(edges, lambda place: parts(place) / rough, max(TOLERANCE, noise)))
         return float(below), float(above)
 
     def cell_masses(self, x_edges: Any, y_edges: Any = None) -> Array:

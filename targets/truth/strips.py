@@ -4,26 +4,24 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .cells import refined
+from ..arrays import Array
+from .cells import split_edges
 from .quantiles import checked_edges
 
-Array = NDArray[np.float64]
-
 ORDER = 12
-PANELS, MOST_PANELS = 128, 1 << 17  # across the window of x to begin with, and at most
+N_PANELS, MAX_PANELS = 128, 1 << 17  # across the window of x to begin with, and at most
 TOLERANCE = 1e-12  # by which a panel's integrals may differ from its halves'
 
 
-def panels(lows: Array, highs: Array) -> tuple[Array, Array]:
+def gauss_legendre(lows: Array, highs: Array) -> tuple[Array, Array]:
     """Nodes and weights of Gauss–Legendre rules of order 12 from each of ``lows`` to ``highs``, each (panel, 12)."""
     nodes, weights = np.polynomial.legendre.leggauss(ORDER)
     half = 0.5 * (highs - lows)[:, None]
     return lows[:, None] + half * (nodes + 1.0), half * weights
 
 
-def resolved(edges: Array, integrand: Callable[[Array], Array], tolerance: float) -> Array:
+def refine_edges(edges: Array, integrand: Callable[[Array], Array], tolerance: float) -> Array:
     """``edges`` with more between them, so that over each panel the rule of order 12 agrees with those over its halves.
 
     integrand: (n,) → (n, m). tolerance: of each of the m integrals over a panel. Raises ValueError where 131,072 panels
@@ -31,7 +29,7 @@ def resolved(edges: Array, integrand: Callable[[Array], Array], tolerance: float
     """
 
     def integrals(lows: Array, highs: Array) -> Array:
-        x, weights = panels(lows, highs)
+        x, weights = gauss_legendre(lows, highs)
         values = integrand(x.ravel()).reshape(len(lows), ORDER, -1)
         return np.asarray((weights[:, None] @ values)[:, 0])
 
@@ -40,15 +38,18 @@ def resolved(edges: Array, integrand: Callable[[Array], Array], tolerance: float
     while len(lows):
         middles = 0.5 * (lows + highs)
         halves = integrals(lows, middles), integrals(middles, highs)
-        off = np.abs(halves[0] + halves[1] - wholes).max(axis=1) > tolerance
-        found.append(middles[off])
-        if sum(map(len, found)) > MOST_PANELS:
+        unresolved = np.abs(halves[0] + halves[1] - wholes).max(axis=1) > tolerance
+        found.append(middles[unresolved])
+        if sum(map(len, found)) > MAX_PANELS:
             raise ValueError(
-                f"{MOST_PANELS} panels across [{edges[0]:g}, {edges[-1]:g}] do not give the integrals to "
+                f"{MAX_PANELS} panels across [{edges[0]:g}, {edges[-1]:g}] do not give the integrals to "
                 f"{tolerance:g}: the law turns or narrows too fast for its width; take less extreme numbers"
             )
-        lows, highs = np.append(lows[off], middles[off]), np.append(middles[off], highs[off])
-        wholes = np.concatenate([half[off] for half in halves])
+        lows, highs = (
+            np.append(lows[unresolved], middles[unresolved]),
+            np.append(middles[unresolved], highs[unresolved]),
+        )
+        wholes = np.concatenate([half[unresolved] for half in halves])
     return np.sort(np.concatenate(found))
 
 
@@ -65,7 +66,7 @@ def strip_masses(
 
     density: of x, (n,) → (n,), nothing of it outside ``window``. below: P(Y ≤ y | x), ((n, 1), (m,)) → (n, m).
     breaks: where density or below change faster than elsewhere. Raises ValueError for edges that do not increase, or
-    where the panels of ``resolved`` do not get there.
+    where the panels of ``refine_edges`` do not get there.
     """
     x_edges, y_edges = checked_edges(x_edges, y_edges, 2)
     masses = np.zeros((x_edges.size - 1, y_edges.size - 1))
@@ -78,8 +79,8 @@ def strip_masses(
 
     inner = np.asarray(breaks, np.float64).ravel()
     start = np.union1d(x_edges, inner[(inner > x_edges[0]) & (inner < x_edges[-1])])
-    fine = resolved(refined(start, *window, (window[1] - window[0]) / PANELS), parts, TOLERANCE)
-    x, weights = panels(fine[:-1], fine[1:])
+    fine = refine_edges(split_edges(start, *window, (window[1] - window[0]) / N_PANELS), parts, TOLERANCE)
+    x, weights = gauss_legendre(fine[:-1], fine[1:])
     shares = np.diff(below(x.reshape(-1, 1), y_edges), axis=1)
     strips = ((weights * density(x.ravel()).reshape(x.shape)).reshape(-1, 1) * shares).reshape(len(x), ORDER, -1)
     np.add.at(masses, np.searchsorted(x_edges, 0.5 * (fine[1:] + fine[:-1]), side="right") - 1, strips.sum(axis=1))

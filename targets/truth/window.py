@@ -6,29 +6,28 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import check_array, check_count, check_numbers
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
-from .cells import closed_lattice, refined_axis, with_middles
+from ..arrays import Array, Integers
+from .cells import axis_edges, closed_lattice, with_midpoints
 from .energy_levels import EnergyLaw, EnergyTable, WithEnergyLaw
-from .panels import BATCH, Label, Panels, energies_of, panels_of
-from .quantiles import checked_edges, nearest_of, one_hot
+from .panels import BATCH, Label, Panels, adaptive_panels, energies_of
+from .quantiles import checked_edges, nearest_index, one_hot
 from .rejection import accepted, check_draws, generator
 
-Array = NDArray[np.float64]
 Draw = Callable[[int, int], Array]
 
-ACROSS = {1: 1024, 2: 64}  # panels across the window to begin with; away from the centres a mode must be 1/500 wide
-LARGEST = 1e-4  # share of the mass that a panel may hold, so that nodes in the order of their energy give quantiles
-RIM = 1e-9  # density at the window's rim, as a share of the highest, above which the mass is not inside
-SAFETY = 1.1  # by which the envelope of the draws lies above what its lattice shows
+PANELS_ACROSS = {1: 1024, 2: 64}  # at first; a mode that is not at a centre must be 1/500 of the window wide
+MAX_PANEL_MASS = 1e-4  # share of the mass in a panel, so that the nodes' energies give quantiles
+MAX_RIM_DENSITY = 1e-9  # largest density at the window's rim, as a share of the highest
+ENVELOPE_MARGIN = 1.1  # factor of the envelope over the density on its lattice
 LATTICE = 8
 
 
 def window_truth(
-    target: Target, dim: int, window: Any, centres: Any, *, label: Label | None, draw: Draw | None, walled: bool
+    target: Target, dim: int, window: Any, centres: Any, *, label: Label | None, draw: Draw | None, has_walls: bool
 ) -> "WindowTruth":
     """The truth of ``target`` in ``window`` (2 · dim,): low and high of each coordinate in turn; all checked."""
     if not isinstance(target, Target):
@@ -44,17 +43,17 @@ def window_truth(
     for name, function in (("label", label), ("draw", draw)):
         if function is not None and not callable(function):
             raise TypeError(f"{name} must be None or a function, got {function!r}")
-    return WindowTruth(target, np.reshape(edges, (dim, 2)), places, label, draw, walled)
+    return WindowTruth(target, np.reshape(edges, (dim, 2)), places, label, draw, has_walls)
 
 
 @dataclass(frozen=True, eq=False)
 class WindowTruth(WithEnergyLaw):
-    """Truth by quadrature over panels (``panels.panels_of``), computed when first asked for.
+    """Truth by quadrature over panels (``panels.adaptive_panels``), computed when first asked for.
 
     accuracy holds for cells, mode weights and moments. Energy quantiles and tails are by ``energy_levels``, to 1e-6 of
-    the smaller tail, the mass beyond the window included; where a target of two dimensions is walled, or ``label`` says
-    that there is an outside, from the nodes in the order of their energy, to 1e-4 in probability. Draws are by
-    rejection under an envelope constant on each panel, or the target's own.
+    the smaller tail, the mass beyond the window included. Where a target of two dimensions has walls, or ``label``
+    gives points outside, they are from the sorted energies of the nodes, to 1e-4 in probability. Draws are by rejection
+    under an envelope that is constant on each panel, or the target's own.
     """
 
     target: Target
@@ -62,44 +61,47 @@ class WindowTruth(WithEnergyLaw):
     centres: Array
     label: Label | None = None
     draw: Draw | None = None
-    walled: bool = False
+    has_walls: bool = False
     accuracy: float = 1e-6
 
     at_hand: ClassVar[tuple[str, ...]] = ("memberships",)  # ``toolkit._output.report.warnings``
 
     @cached_property
     def _panels(self) -> Panels:
-        """Panels over the window, whatever the modes."""
-        return self._inside(self._cut(self.centres.T, self._outside, largest=LARGEST))
+        """Panels over the window, without regard to modes."""
+        return self._inside(self._cut(self.centres.T, self._outside, largest=MAX_PANEL_MASS))
 
     @cached_property
     def _by_mode(self) -> Panels:
-        """Panels over the window that know their mode, small about the borders between modes."""
+        """Panels over the window with labels of modes, small about the borders between modes."""
         if len(self.centres) == 1:
             return self._panels
-        return self._inside(self._cut([with_middles(places) for places in self.centres.T], self._labels))
+        return self._inside(self._cut([with_midpoints(places) for places in self.centres.T], self._labels))
 
     def _inside(self, panels: Panels) -> Panels:
-        """``panels``, of which the rim must be empty. Raises ValueError otherwise."""
-        if not self.walled:
+        """``panels``. Raises ValueError where the density at the window's rim is not negligible."""
+        if not self.has_walls:
             along = np.linspace(self.window[:, 0], self.window[:, 1], 1025)
             lines = np.eye(self.target.dim, dtype=np.bool_)
             rim = [np.where(line, end, along) for line, ends in zip(lines, self.window, strict=True) for end in ends]
             share = float(np.exp(panels.energies.min() - energies_of(self.target, np.concatenate(rim)).min()))
-            if share > RIM:
+            if share > MAX_RIM_DENSITY:
                 raise ValueError(
                     f"the window must hold the mass of {self.target.name!r}, but at the rim of {self.window.tolist()} "
-                    f"the density is {share:.1e} of the highest, and it must be < {RIM:g}"
+                    f"the density is {share:.1e} of the highest, and it must be < {MAX_RIM_DENSITY:g}"
                 )
         return panels
 
     def _cut(self, breaks: Any, label: Label, *, largest: float = 1.0) -> Panels:
         """Panels over the window with edges at ``breaks`` of each coordinate."""
-        across = ACROSS[self.target.dim]
-        axes = [refined_axis(low, high, across, inner) for (low, high), inner in zip(self.window, breaks, strict=True)]
-        return panels_of(self.target, axes, label, largest=largest, peaks=self.centres)
+        across = PANELS_ACROSS[self.target.dim]
+        axes = [
+            axis_edges(low, high, across, breaks_inside)
+            for (low, high), breaks_inside in zip(self.window, breaks, strict=True)
+        ]
+        return adaptive_panels(self.target, axes, label, largest=largest, peaks=self.centres)
 
-    def _labels(self, points: Array) -> NDArray[np.int64]:
+    def _labels(self, points: Array) -> Integers:
         """The mode of each of ``points``: by ``label``, or of the nearest centre."""
         if self.label is not None:
             labels = np.asarray(self.label(points), np.int64)
@@ -108,10 +110,10 @@ class WindowTruth(WithEnergyLaw):
                     f"label must give one of {len(self.centres)} modes for each of {len(points)} points, or −1 outside"
                 )
             return labels
-        return nearest_of(self.centres, points)
+        return nearest_index(self.centres, points)
 
-    def _outside(self, points: Array) -> NDArray[np.int64]:
-        """−1 for points outside, else 0: all that cells need to know of the labels."""
+    def _outside(self, points: Array) -> Integers:
+        """−1 for points outside, else 0: labels for cells, which need no modes."""
         return np.minimum(self._labels(points), 0) if self.label is not None else np.zeros(len(points), np.int64)
 
     @property
@@ -127,8 +129,8 @@ class WindowTruth(WithEnergyLaw):
     @cached_property
     def covariance(self) -> Array:
         """Covariance (dim, dim)."""
-        away = self._panels.points - self.mean
-        return np.asarray((self._panels.weights * away.T) @ away)
+        centred = self._panels.points - self.mean
+        return np.asarray((self._panels.weights * centred.T) @ centred)
 
     @cached_property
     def modes(self) -> Modes:
@@ -144,9 +146,9 @@ class WindowTruth(WithEnergyLaw):
     @cached_property
     def law_of_energy(self) -> EnergyLaw | EnergyTable:
         """By quadrature over level sets, with panels as small about the centres as theirs here; or ``energy_table``."""
-        if (self.walled and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
+        if (self.has_walls and self.target.dim > 1) or (self._labels(self._panels.lows) < 0).any():
             return self.energy_table
-        law = EnergyLaw.within if self.walled else EnergyLaw.about
+        law = EnergyLaw.within if self.has_walls else EnergyLaw.about
         return law(partial(energies_of, self.target), self.window[:, 0], self.window[:, 1], self.breaks)
 
     @cached_property
@@ -209,12 +211,9 @@ class WindowTruth(WithEnergyLaw):
             rise = (np.abs(gradient).reshape(points.shape) * widths[:, None]).sum(axis=2) / (2 * LATTICE)
             level = (np.minimum(rise, 2.0) - energy.reshape(rise.shape)).max(axis=1)
             heights[start : start + BATCH] = np.exp(level - self.log_normaliser)
-        heights = SAFETY * heights + 0.01 / volume
+        heights = ENVELOPE_MARGIN * heights + 0.01 / volume
         shares = np.cumsum(heights * panels.widths.prod(axis=1))
         return panels.lows, panels.widths, heights, shares / shares[-1]
-
-
-# ``line_truth``: the truth of a target of one dimension, by quadrature.
 
 
 def line_truth(
@@ -225,22 +224,19 @@ def line_truth(
     *,
     label: Label | None = None,
     draw: Draw | None = None,
-    walled: bool = False,
+    has_walls: bool = False,
 ) -> WindowTruth:
     """Truth of a target of one dimension whose mass lies in [low, high].
 
     centres: of its modes, (modes,) or (modes, 1). label: points (n, 1) → mode (n,); None: the nearest centre. draw:
-    (n, seed) → exact draws (n, 1); None: rejection. walled: the target ends at low and high, and its density need not
-    vanish there.
+    (n, seed) → exact draws (n, 1); None: rejection. has_walls: the target ends at low and high, where its density
+    need not vanish.
     Accuracy 1e-6, of energy quantiles 1e-6 of the smaller tail; exp(−U) may have any scale. Raises ValueError or
     TypeError naming the argument; and when the truth is asked for, where the density at the ends is above 1e-9 of the
     highest.
     """
     places = check_array("centres", centres).reshape(-1, 1)
-    return window_truth(target, 1, (low, high), places, label=label, draw=draw, walled=walled)
-
-
-# ``plane_truth``: the truth of a target of two dimensions, by quadrature.
+    return window_truth(target, 1, (low, high), places, label=label, draw=draw, has_walls=has_walls)
 
 
 def plane_truth(
@@ -250,15 +246,15 @@ def plane_truth(
     *,
     label: Label | None = None,
     draw: Draw | None = None,
-    walled: bool = False,
+    has_walls: bool = False,
 ) -> WindowTruth:
     """Truth of a target of two dimensions whose mass lies in ``window`` = (x_low, x_high, y_low, y_high).
 
     centres: of its modes, (modes, 2). label: points (n, 2) → mode (n,), −1 for points outside, where the density is
-    taken as 0; None: the nearest centre. draw: (n, seed) → exact draws (n, 2); None: rejection. walled: the target
-    ends at the window, and its density need not vanish there.
-    Accuracy 1e-6; of energy quantiles 1e-6 of the smaller tail, or where the target is walled or has an outside 1e-4 in
+    taken as 0; None: the nearest centre. draw: (n, seed) → exact draws (n, 2); None: rejection. has_walls: the target
+    ends at the window, where its density need not vanish.
+    Accuracy 1e-6; of energy quantiles 1e-6 of the smaller tail, or where the target has walls or has an outside 1e-4 in
     probability (``energy_accuracy``); exp(−U) may have any scale. Raises ValueError or TypeError naming the
     argument; and when the truth is asked for, where the density at the window's rim is above 1e-9 of the highest.
     """
-    return window_truth(target, 2, window, centres, label=label, draw=draw, walled=walled)
+    return window_truth(target, 2, window, centres, label=label, draw=draw, has_walls=has_walls)

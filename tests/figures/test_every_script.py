@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import figures
-from figures.scripts.runner import names, script, write
+from figures.scripts.runner import draw_and_save, names, script
 from figures.scripts.study import Study
 from targets import mixtures, shapes
 from toolkit import sample, samplers
@@ -19,7 +19,8 @@ REPEATED = ("r2sgld_fig1_trajectory", "gallery_domains")  # the others are left 
 @pytest.mark.parametrize("name", names())
 def test_each_script_draws_the_same_bytes_again(produced, name, tmp_path):
     product = produced(name)
-    first, again = (write(product.script, product.measured.data, tmp_path / place) for place in ("first", "again"))
+    data, places = product.measured.data, ("first", "again")
+    first, again = (draw_and_save(product.script, data, tmp_path / place) for place in places)
     assert [path.suffix for path in first] == [".png", ".pdf", ".csv"]
     for a, b in zip(first, again, strict=True):
         assert a.stat().st_size > 100

@@ -24,14 +24,15 @@ ORDER = {
         "__init__", "__main__",
     ),
     "targets": (
-        "truth", "symbolic", "shapes", "domains", "mixtures", "classics", "datasets", "posteriors",
+        "arrays", "truth", "symbolic", "shapes", "domains", "mixtures", "classics", "datasets", "posteriors",
         "catalogue_entries", "__init__",
     ),
     "sysid": (
-        "systems", "libraries", "model", "solvers", "data", "priors", "constraints", "function_constraints", "laplace",
-        "likelihoods", "block_function", "estimates", "identification", "sparsity", "forecasts", "compare", "__init__",
+        "arrays", "systems", "libraries", "model", "solvers", "data", "priors", "constraints", "function_constraints",
+        "laplace", "likelihoods", "block_function", "estimates", "identification", "sparsity", "forecasts", "compare",
+        "__init__",
     ),
-    "figures": ("plots", "scripts", "report", "__init__", "papers", "galleries", "__main__"),
+    "figures": ("arrays", "plots", "scripts", "report", "__init__", "papers", "galleries", "__main__"),
 }  # fmt: skip
 MOST_ENTRIES, MOST_ARGUMENTS = 17, 8
 MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]

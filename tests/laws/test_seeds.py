@@ -88,13 +88,13 @@ def quadratic():
 def test_the_gibbs_sampler_does_not_draw_the_errors_of_the_data_again(monkeypatch):
     """Errors of unit deviation are the standard normals of the data's stream, to rounding."""
     noisy, exact = (sysid.data.simulate(SYSTEM, TIMES, noise=a, relative=False, seed=5) for a in (1.0, 0.0))
-    errors, firsts, chain = (noisy.values - exact.values).ravel(), [], sparsity.chain
+    errors, firsts, chain = (noisy.values - exact.values).ravel(), [], sparsity.run_chain
 
     def look(*given):
         firsts.append(given[-1].standard_normal(errors.size))
         return chain(*given)
 
-    monkeypatch.setattr(sparsity, "chain", look)
+    monkeypatch.setattr(sparsity, "run_chain", look)
     sparsity.sparse_posterior(*quadratic(), sweeps=10, seed=5)
     assert len(firsts) == sparsity.CHAINS
     assert not any(np.isclose(errors, normals, atol=1e-9).any() for normals in firsts)
@@ -327,7 +327,7 @@ def state_of_a_method(seed):
         found.append(np.random.get_state()[1].tobytes())
         return np.zeros(1), None
 
-    compare.timed("a method", SimpleNamespace(seed=seed), look)
+    compare.pysindy_row("a method", SimpleNamespace(seed=seed), look)
     return found[0]
 
 

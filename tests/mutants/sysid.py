@@ -83,7 +83,7 @@ MUTANTS = [
     Mutant(
         "constraints: comments are left out",
         "sysid/constraints.py",
-        'if "#" in plain:',
+        'if "#" in renamed:',
         "if False:",
         "tests/hostile/test_masked_input.py -k says_or",
     ),
@@ -125,7 +125,7 @@ MUTANTS = [
     Mutant(
         "shooting: a kick of logarithms without the Jacobian of the start",
         "sysid/likelihoods/trajectory_kernel.py",
-        "fma(0.5 * r, r, begun)",
+        "fma(0.5 * r, r, log_start)",
         "0.5 * r * r",
         "tests/sysid/likelihoods/test_trajectories.py -k small_kicks",
     ),
@@ -138,8 +138,8 @@ MUTANTS = [
     ),
     Mutant(
         "shots: log-normal errors without the density's 1/y",
-        "sysid/likelihoods/trajectories.py",
-        "        constant += float(kept.sum())\n",
+        "sysid/likelihoods/trajectory_kernel.py",
+        "        constant += float(data.sum())\n",
         "",
         "tests/sysid/likelihoods/test_trajectories.py -k linear_system",
     ),
@@ -209,8 +209,8 @@ MUTANTS = [
     Mutant(
         "lyapunov: growth counted from the start",
         "sysid/forecasts.py",
-        "grown += np.log(growth)",
-        "grown = np.log(growth)",
+        "log_growth += np.log(growth)",
+        "log_growth = np.log(growth)",
         "tests/sysid/test_forecasts.py",
     ),
     Mutant(
@@ -237,8 +237,8 @@ MUTANTS = [
     Mutant(
         "identification: a mixture's slope by weights",
         "sysid/priors.py",
-        "pull = fma(share, parts[2 * j + 1], pull)",
-        "pull = fma(share, parts[1], pull)",
+        "weighted_precision = fma(share, parts[2 * j + 1], weighted_precision)",
+        "weighted_precision = fma(share, parts[1], weighted_precision)",
         "tests/sysid/test_identification.py",
     ),
     Mutant(
@@ -272,8 +272,8 @@ MUTANTS = [
     Mutant(
         "powers: a wall's normal as Numba has it",
         "sysid/function_constraints.py",
-        "return differentiable(theta).imag / TINY",
-        "return compiled(theta).imag / TINY",
+        "return differentiable(theta).imag / COMPLEX_STEP",
+        "return compiled(theta).imag / COMPLEX_STEP",
         "tests/toolkit/maths/test_powers.py -k nearest_point",
     ),
     Mutant(
@@ -292,7 +292,7 @@ MUTANTS = [
     ),
     Mutant(
         "identification: the data are blamed for what is not analytic",
-        "sysid/likelihoods/trajectories.py",
+        "sysid/likelihoods/start_search.py",
         "        self._check_derivatives()\n",
         "",
         "tests/toolkit/maths/test_powers.py -k before_the_search",
@@ -300,29 +300,29 @@ MUTANTS = [
     Mutant(
         "identification: a weak term need not be analytic",
         "sysid/likelihoods/weak_form.py",
-        "        check_slopes(model.library, path)\n",
+        "        check_term_derivatives(model.library, path)\n",
         "",
         "tests/toolkit/maths/test_powers.py -k weak",
     ),
     Mutant(
         "identification: a search without an end",
-        "sysid/likelihoods/trajectories.py",
-        "if now - self._began > self._time_limit:",
-        "if now - self._began > math.inf:",
+        "sysid/likelihoods/start_search.py",
+        "if now - self._start_time > self._time_limit:",
+        "if now - self._start_time > math.inf:",
         "tests/toolkit/maths/test_powers.py -k search_shows",
     ),
     Mutant(
         "identification: a search in silence",
-        "sysid/likelihoods/trajectories.py",
-        "self._wanted = wanted is True or",
-        "self._wanted = wanted is False or",
+        "sysid/likelihoods/start_search.py",
+        "self._enabled = enabled is True or",
+        "self._enabled = enabled is False or",
         "tests/toolkit/maths/test_powers.py -k search_shows",
     ),
     Mutant(
         "identification: a Gaussian prior's mean is left out of the posterior",
         "sysid/identification.py",
-        "centre = mean + covariance @ (own * (location - mean))",
-        "centre = mean - covariance @ (own * mean)",
+        "centre = mean + covariance @ (prior_precision * (location - mean))",
+        "centre = mean - covariance @ (prior_precision * mean)",
         "tests/sysid/test_identification.py",
     ),
     Mutant(
@@ -335,21 +335,21 @@ MUTANTS = [
     Mutant(
         "weak: precision of half the data",
         "sysid/likelihoods/weak_form.py",
-        "precision, pull = response.T @ response, response.T",
-        "precision, pull = 0.5 * response.T @ response, 0.5 * response.T",
+        "precision, gradient = design.T @ design, design.T",
+        "precision, gradient = 0.5 * design.T @ design, 0.5 * design.T",
         "tests/sysid/likelihoods/test_weak_form.py",
     ),
     Mutant(
         "weak: terms that do not move with the path",
         "sysid/likelihoods/weak_form.py",
-        "            out[:, k, d] = np.imag(value) / STEP",
+        "            out[:, k, d] = np.imag(value) / COMPLEX_STEP",
         "            out[:, k, d] = 0.0",
         "tests/sysid/likelihoods/test_weak_form.py",
     ),
     Mutant(
         "weak: noise of the residuals without the parameters",
         "sysid/likelihoods/weak_form.py",
-        "np.sqrt(squares / (counts - spent))",
+        "np.sqrt(squares / (counts - freedom))",
         "np.sqrt(squares / counts) * 0.8",
         "tests/sysid/likelihoods/test_weak_form.py",
     ),
@@ -377,15 +377,15 @@ MUTANTS = [
     Mutant(
         "pysindy: thresholds that saw the data they are judged by",
         "sysid/compare.py",
-        "(times[:cut], values[:cut])",
+        "(times[:n_train], values[:n_train])",
         "whole",
         "tests/sysid/test_compare.py",
     ),
     Mutant(
         "simulations: begin at the first time asked for",
         "sysid/forecasts.py",
-        'else (check_real_array("start", start), times[:0])',
-        'else (check_real_array("start", start), times[:0])\n    lead = times[:0]',
+        "initial, lead = start_and_lead_times(source, theta, times)",
+        "initial, lead = start_and_lead_times(source, theta, times)[0], times[:0]",
         "tests/sysid/test_forecasts.py -k first_whole_row",
     ),
 ]

@@ -13,14 +13,14 @@ MUTANTS = [
     Mutant(
         "energy levels: an edge in a corner of a panel is lost",
         "targets/truth/energy_levels.py",
-        "seen & (change <= 0.25",
+        "both_present & (change <= 0.25",
         "(change <= 0.25",
         "tests/targets/truth/test_energy_levels.py -k hessians",
     ),
     Mutant(
         "energy levels: Simpson's rule where energies bend",
         "targets/truth/energy_levels.py",
-        " | (bends(lattice[aside]) > STRAIGHT)",
+        " | (second_differences(lattice[uncut]) > SIMPSON_BEND)",
         "",
         "tests/targets/truth/test_energy_levels.py -k heavy",
     ),
@@ -69,8 +69,8 @@ MUTANTS = [
     Mutant(
         "cosine9: pull beyond the circle",
         "targets/mixtures/cosines.py",
-        "pull = select(beyond, 2.6666666666666665",
-        "pull = select(beyond, 2.4",
+        "factor = select(beyond, 2.6666666666666665",
+        "factor = select(beyond, 2.4",
         "tests/targets/test_catalogue_entries.py -k cosine9",
     ),
     Mutant(
@@ -97,8 +97,8 @@ MUTANTS = [
     Mutant(
         "product energies: of two coordinates only",
         "targets/truth/products.py",
-        ") ** self.dim, BINS)",
-        ") ** 2, BINS)",
+        ") ** self.dim, N_BINS)",
+        ") ** 2, N_BINS)",
         "tests/targets/classics/test_wells.py -k double_well",
     ),
     Mutant(
@@ -125,7 +125,7 @@ MUTANTS = [
     Mutant(
         "logistic: product overflows",
         "targets/posteriors/logistic.py",
-        "if waiting > FACTORS - TILE or first + count == n_data:",
+        "if n_factors > FACTORS - TILE or first + count == n_data:",
         "if first + count == n_data:",
         "tests/targets/posteriors/test_logistic.py -k formula",
     ),
@@ -167,29 +167,29 @@ MUTANTS = [
     Mutant(
         "projection: all walls hold",
         "targets/domains/interiors.py",
-        "np.linalg.lstsq(holding, excess[multipliers > 0.0], rcond=None)",
+        "np.linalg.lstsq(active, excess[multipliers > 0.0], rcond=None)",
         "np.linalg.lstsq(normals, excess, rcond=None)",
         "tests/targets/domains/test_domains.py -k nearest",
     ),
     Mutant(
         "window: narrow mode missed",
         "targets/truth/panels.py",
-        "high = (lowest > tip + 1.0)",
-        "high = (lowest > tip + 1e9)",
+        "high = (lowest > peak_energy + 1.0)",
+        "high = (lowest > peak_energy + 1e9)",
         "tests/targets/truth/test_window_plane.py tests/targets/truth/test_window_line.py -k narrow",
     ),
     Mutant(
         "window: corners not looked at",
         "targets/truth/panels.py",
-        "seen = np.hstack([labels, at_corners.reshape(len(lows), -1)])",
-        "seen = labels",
+        "all_labels = np.hstack([labels, at_corners.reshape(len(lows), -1)])",
+        "all_labels = labels",
         "tests/targets/truth/test_window_plane.py -k slanted",
     ),
     Mutant(
         "strips not refined",
         "targets/truth/strips.py",
-        "off = np.abs(halves[0] + halves[1] - wholes).max(axis=1) > tolerance",
-        "off = np.zeros(len(lows), np.bool_)",
+        "unresolved = np.abs(halves[0] + halves[1] - wholes).max(axis=1) > tolerance",
+        "unresolved = np.zeros(len(lows), np.bool_)",
         "tests/targets/classics/test_curved.py -k banana",
     ),
     Mutant(

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sysid.compare import Comparison, Row, Trial, best, compare_pysindy
+from sysid.compare import Comparison, Row, Trial, best_threshold, compare_pysindy
 from sysid.data.series import Series
 from sysid.libraries import polynomial
 
@@ -71,14 +71,14 @@ def attempt(data, threshold):
 
 
 def test_thresholds_are_chosen_by_the_truth_or_by_held_out_data():
-    assert np.allclose(best(trial_of(SPIN), attempt)[0], SPIN + 1e-7, atol=1e-12)
+    assert np.allclose(best_threshold(trial_of(SPIN), attempt)[0], SPIN + 1e-7, atol=1e-12)
     seen = []
 
     def watched(data, threshold):
         seen.append(len(data[0]))
         return SPIN * (1.0 if threshold <= 0.2 else 1.5), None
 
-    chosen = best(trial_of(None), watched)[0]
+    chosen = best_threshold(trial_of(None), watched)[0]
     assert np.array_equal(chosen, SPIN)
     assert seen == [240, 240, 240, 301]  # the last fifth is not seen before the choice
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from figures.papers.r2sgld.identification import mirrored, named_parameters, problem_of, sampler_of
+from figures.papers.r2sgld.identification import named_parameters, problem_of, reflected_origin, sampler_of
 from sysid import identify, likelihoods, systems
 from sysid.data import simulate
 from toolkit import boundaries, sample, samplers
@@ -82,5 +82,5 @@ def test_all_coefficients_free_hold_the_named_ones():
     assert problem.dim == 15
     named = named_parameters(problem, problem.positions(problem.posterior.mean))
     np.testing.assert_allclose(named, [10.0, 28.0, 8 / 3], rtol=1e-4)
-    assert problem.contains(mirrored(problem)[None])[0]
+    assert problem.contains(reflected_origin(problem)[None])[0]
     assert not problem.contains(np.zeros((1, 15)))[0]

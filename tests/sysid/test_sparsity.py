@@ -187,7 +187,7 @@ def test_exchanges_alone_keep_the_odds_of_two_supports():
     expected = 1.0 / (1.0 + math.exp(odds[1] - odds[0]))
     assert 0.2 < expected < 0.8
     state = GibbsState(
-        which=np.array([1, 0]), present=np.array([True, False]), presence=np.ones(2), mean=np.empty(2),
+        component=np.array([1, 0]), present=np.array([True, False]), presence=np.ones(2), mean=np.empty(2),
         cov=np.empty((2, 2)), root=np.empty((2, 2)), scale=np.empty(2),
     )  # fmt: skip
     mixtures = Mixtures(log_weights, variances, np.array([[False, True]] * 2), np.array([2, 2]))
@@ -196,6 +196,6 @@ def test_exchanges_alone_keep_the_odds_of_two_supports():
     first, n, column = 0, 20_000, np.empty(2)
     for uniform in np.random.default_rng(0).random(n):
         exchange(likelihood, mixtures, state, 0, 1, uniform, column)
-        first += state.which[0]
-        assert state.present.tolist() == state.which.astype(bool).tolist()
+        first += state.component[0]
+        assert state.present.tolist() == state.component.astype(bool).tolist()
     assert abs(first / n - expected) < 4.5 / math.sqrt(n)

@@ -55,7 +55,7 @@ def seeds_of_pilot(seed: int) -> set[int]:
 def normals_of_gibbs(seed: int) -> Any:
     """The first normals (n,) of the stream that the first chain of ``sparse_posterior`` takes."""
     firsts: list[Any] = []
-    chain = sparsity.chain
+    chain = sparsity.run_chain
 
     def note(*given: Any) -> Any:
         firsts.append(given[-1].standard_normal(2 * TIMES.size))
@@ -65,11 +65,11 @@ def normals_of_gibbs(seed: int) -> Any:
     library = sysid.libraries.polynomial(data.states, 1)
     prepared = sysid.likelihoods.weak().prepare(data, library)
     prior = sparsity.sparse_prior(prepared, sparsity.natural_scales(data, library))
-    sparsity.chain = note
+    sparsity.run_chain = note
     try:
         sparsity.sparse_posterior(prepared, prior, sweeps=10, seed=seed)
     finally:
-        sparsity.chain = chain
+        sparsity.run_chain = chain
     return firsts[0]
 
 
@@ -87,7 +87,7 @@ def global_state(seed: int) -> bytes:
         found.append(np.random.get_state()[1].tobytes())
         return np.zeros(1), None
 
-    compare.timed("a method", SimpleNamespace(seed=seed), look)  # type: ignore[arg-type]
+    compare.pysindy_row("a method", SimpleNamespace(seed=seed), look)  # type: ignore[arg-type]
     return found[0]
 
 

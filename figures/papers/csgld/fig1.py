@@ -56,11 +56,11 @@ def measure(study: Study) -> dict[str, Any]:
     chains, steps = study.size((32, 1_000_000), (16, 100_000))
     checkpoints = np.unique(np.geomspace(steps // 1_000, steps, 25).astype(int))
     hot = samplers.resgld((STEP_SIZE, 0.5), temperatures=(1.0, 12.0), gradient_noise=NOISE)
-    jobs = {"SGLD": samplers.sgld(STEP_SIZE, gradient_noise=NOISE), "CSGLD": contour_sampler(0.75)}
-    jobs |= {"CSGLD, θ at rest": contour_sampler(0.75, freezes=True), "reSGLD (ours)": hot}
-    jobs |= {f"CSGLD, ζ = {zeta}": contour_sampler(zeta) for zeta in (0.5, 1.0)}
+    methods = {"SGLD": samplers.sgld(STEP_SIZE, gradient_noise=NOISE), "CSGLD": contour_sampler(0.75)}
+    methods |= {"CSGLD, θ at rest": contour_sampler(0.75, freezes=True), "reSGLD (ours)": hot}
+    methods |= {f"CSGLD, ζ = {zeta}": contour_sampler(zeta) for zeta in (0.5, 1.0)}
     theta, left, crossed = {}, [], []
-    for label, sampler in jobs.items():
+    for label, sampler in methods.items():
         n = steps // sampler.n_replicas
         burn_in = n // 10 if "rest" in label else 0
         run = study.sample(label, PROBLEM, sampler, n_steps=n, n_chains=chains, burn_in=burn_in, thin=10, init=[0.0])
@@ -88,7 +88,7 @@ def draw(data: Data) -> Figure:
 
 
 def draw_energies(axes: Axes, data: Data) -> None:
-    """U, and what is left of it for every ζ."""
+    """U, and the flattened energy for every ζ."""
     x = np.linspace(-10.5, 8.5, 600)
     energy = PROBLEM.evaluate(x[:, None])[0]
     axes.plot(x, energy, color=style.DARK, label="$U$")

@@ -44,21 +44,21 @@ def measure(study: Study) -> dict[str, Any]:
     shown, chains, steps = study.size((50_000, 32, 200_000), (10_000, 8, 100_000))
     sgld = samplers.sgld(STEP_SIZE, gradient_noise=NOISE)
     contour = contour_sampler(0.75)
-    still = {"n_steps": BURN_IN + shown, "burn_in": BURN_IN, "init": [0.0]}
-    plain = study.sample("SGLD, the path", PROBLEM, sgld, **still)
-    path = study.sample("CSGLD, the path", PROBLEM, contour, trace_every=1, **still)
+    path_settings = {"n_steps": BURN_IN + shown, "burn_in": BURN_IN, "init": [0.0]}
+    plain = study.sample("SGLD, the path", PROBLEM, sgld, **path_settings)
+    path = study.sample("CSGLD, the path", PROBLEM, contour, trace_every=1, **path_settings)
     assert path.trace is not None
     # The multiplier of a step is that where it begins, which is the draw before.
     multiplier = path.trace.fields["multiplier"][0, 0, BURN_IN + 1 :]
-    many = {"n_steps": BURN_IN + steps, "burn_in": BURN_IN, "init": [0.0], "n_chains": chains, "thin": 10}
-    free = study.sample("SGLD", PROBLEM, sgld, **many)
-    run = study.sample("CSGLD", PROBLEM, contour, trace_every=50, **many)
+    chain_settings = {"n_steps": BURN_IN + steps, "burn_in": BURN_IN, "init": [0.0], "n_chains": chains, "thin": 10}
+    free = study.sample("SGLD", PROBLEM, sgld, **chain_settings)
+    run = study.sample("CSGLD", PROBLEM, contour, trace_every=50, **chain_settings)
     assert run.trace is not None
-    late = run.trace.steps >= BURN_IN
-    energy, factor = (run.trace.fields[name][:, 0, late] for name in ("energy", "multiplier"))
-    inside = np.clip((energy - PARTITION.u_min) // PARTITION.width, 0, PARTITION.n_bins - 1).astype(int)
+    after_burn_in = run.trace.steps >= BURN_IN
+    energy, factor = (run.trace.fields[name][:, 0, after_burn_in] for name in ("energy", "multiplier"))
+    bin_number = np.clip((energy - PARTITION.u_min) // PARTITION.width, 0, PARTITION.n_bins - 1).astype(int)
     visits, sums = (
-        np.array([np.bincount(j, w, PARTITION.n_bins) for j, w in zip(inside, values, strict=True)])
+        np.array([np.bincount(j, w, PARTITION.n_bins) for j, w in zip(bin_number, values, strict=True)])
         for values in (np.ones_like(factor), factor)
     )
     return {
@@ -91,9 +91,9 @@ def draw_path(axes: Axes, steps: Any, x: Any, multiplier: Any) -> PathCollection
     """Positions against steps, coloured by the multiplier; triangles where it is negative."""
     axes.axhline(-1.042, color="0.6", linewidth=0.6, zorder=0)
     bounces = multiplier < 0.0
-    look: dict[str, Any] = {"cmap": SIGNED, "norm": LIMITS, "linewidths": 0, "rasterized": True}
-    points = axes.scatter(steps[~bounces] / 1e3, x[~bounces], 2.0, multiplier[~bounces], **look)
-    axes.scatter(steps[bounces] / 1e3, x[bounces], 6.0, multiplier[bounces], marker="^", **look)
+    settings: dict[str, Any] = {"cmap": SIGNED, "norm": LIMITS, "linewidths": 0, "rasterized": True}
+    points = axes.scatter(steps[~bounces] / 1e3, x[~bounces], 2.0, multiplier[~bounces], **settings)
+    axes.scatter(steps[bounces] / 1e3, x[bounces], 6.0, multiplier[bounces], marker="^", **settings)
     if bounces.any():
         axes.plot([], [], "^", color=style.LIGHT, markersize=3, label="negative: driven uphill")
         axes.legend(loc="upper left", handletextpad=0.1)

@@ -1,4 +1,4 @@
-"""The two modes of CSGLD (2020), figures 1 and 2: 0.4 N(−6, 1) + 0.6 N(4, 1), its partition, and what is counted there.
+"""The target of CSGLD (2020), figures 1 and 2: 0.4 N(−6, 1) + 0.6 N(4, 1), its partition, and statistics of its draws.
 
 The poster prints no numbers; target and Δu = 1 are those of ICSGLD (2022), D.5, which refers to the same experiment.
 """
@@ -6,13 +6,12 @@ The poster prints no numbers; target and Δu = 1 are those of ICSGLD (2022), D.5
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets import mixtures
 from toolkit import Run, Sampler, samplers
 from toolkit.tempering import Partition, step_decay
 
-Array = NDArray[np.float64]
+from ...arrays import Array, Integers
 
 PROBLEM = mixtures.unequal_pair()
 BARRIER = -1.042  # the highest energy between the modes
@@ -40,13 +39,13 @@ def bin_probabilities() -> Array:
     return np.asarray(masses / masses.sum())
 
 
-def crossings(x: Array) -> NDArray[np.int64]:
+def crossings(x: Array) -> Integers:
     """How often each path of ``x`` (chain, draw) came from one mode, x < −4 or x > 2, to the other; (chain,)."""
     sides = np.where(x < -4.0, -1, np.where(x > 2.0, 1, 0))
     return np.array([np.count_nonzero(np.diff(path[path != 0])) for path in sides])
 
 
-def left_weights(run: Run, ends: NDArray[np.int64]) -> Array:
+def left_weights(run: Run, ends: Integers) -> Array:
     """The left mode's weight by the draws of steps k/10 to k, for each k of ``ends``; (chain, end), nan without any."""
     weights = run.weights
     below, all_of_it = (

@@ -8,7 +8,7 @@ empty cell, which weighs less and less beside those in the modes it is in.
 from typing import Any
 
 from figures import Claim, Data, Study, run_script
-from figures.papers.csgmcmc.gaussian_grid import TOGETHER, draw_group, measure_group, table_group
+from figures.papers.csgmcmc.gaussian_grid import CHAINS_PER_GROUP, draw_group, measure_group, table_group
 from figures.scripts.statistics import mean_and_error
 
 SEED = 2
@@ -20,7 +20,7 @@ DIFFERS = (
 
 def measure(study: Study) -> dict[str, Any]:
     """Each repeat is four chains."""
-    return measure_group(study, TOGETHER)
+    return measure_group(study, CHAINS_PER_GROUP)
 
 
 draw, table = draw_group, table_group

@@ -9,9 +9,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Data, Study, density, kl_curve
+from figures.arrays import Array, Integers
 from figures.plots import style
 from figures.plots.kl_curves import interval
 from figures.scripts.statistics import mean_and_error
@@ -21,16 +21,14 @@ from toolkit.diagnostics import cell_counts, expected_kl, kl_path
 from toolkit.samplers import Sampler
 from toolkit.schedules import Schedule
 
-Array = NDArray[np.float64]
-
 EVALUATIONS = 50_000  # of the gradient, per chain
 CYCLES = 30
-TOGETHER = 4  # chains of the parallel setting
+CHAINS_PER_GROUP = 4  # chains of the parallel setting
 RADIUS, THRESHOLD = 0.25, 100
 HALF_WIDTH = 10.0  # of the square that chains start in, uniformly, and that the composition is reflected in
 LABELS = ("SGLD", "cSGLD", "SGLD, released", "cSGLD, released", "r2SGLD", "cyclical r2SGLD")
 SHOWN = LABELS[:5]  # in the pictures of densities
-LOOKS = {
+LINE_STYLES = {
     "SGLD": (style.LIGHT, "-"),
     "cSGLD": (style.MEDIUM, "-"),
     "SGLD, released": (style.LIGHT, (0, (2, 1.2))),
@@ -72,7 +70,7 @@ def starts(study: Study, n_chains: int) -> Array:
     return np.random.default_rng([study.seed, 25]).uniform(-HALF_WIDTH, HALF_WIDTH, (n_chains, 2))
 
 
-def mode_counts(draws: Array) -> NDArray[np.int64]:
+def mode_counts(draws: Array) -> Integers:
     """Draws (chain, draw, 2) within RADIUS of each centre, (chain, 25), as ``mode_coverage`` counts them.
 
     The centres are the even integers from −4 to 4 in each coordinate, so that the nearest is found by rounding.
@@ -121,7 +119,7 @@ def draw_group(data: Data) -> Figure:
     figure.colorbar(image, ax=panels, label="density", shrink=0.85, pad=0.01, extend="max")
     curves = figure.add_subplot(grid[1, :])
     for label, path in zip(SHOWN, data["kl"], strict=True):
-        colour, dashes = LOOKS[label]
+        colour, dashes = LINE_STYLES[label]
         kl_curve(data["evaluations"], path, curves, label=label, color=colour, linestyle=dashes)
     label = "independent draws, one per gradient evaluation"
     curves.plot(data["evaluations"], data["floor"], label=label, **style.TRUTH)

@@ -23,11 +23,11 @@ from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script
 from figures.papers.csgmcmc.gaussian_grid import (
+    CHAINS_PER_GROUP,
     EVALUATIONS,
     LABELS,
-    LOOKS,
+    LINE_STYLES,
     THRESHOLD,
-    TOGETHER,
     methods,
     mode_counts,
     problem,
@@ -53,7 +53,7 @@ REST = (
 def measure(study: Study) -> dict[str, Any]:
     """Modes covered (method, chain) by single chains and (method, repeat) by four together."""
     repeats = study.size(100, 5)
-    n_chains = repeats * TOGETHER
+    n_chains = repeats * CHAINS_PER_GROUP
     fewest, single, parallel = [], [], []
     for label, sampler in zip(LABELS, methods(), strict=True):
         counts = np.zeros((n_chains, 25), np.int64)
@@ -63,7 +63,7 @@ def measure(study: Study) -> dict[str, Any]:
         study.note(label, chunk)
         fewest.append(counts.min())
         single.append((counts > THRESHOLD).sum(axis=1))
-        parallel.append((counts.reshape(repeats, TOGETHER, 25).sum(axis=1) > THRESHOLD).sum(axis=1))
+        parallel.append((counts.reshape(repeats, CHAINS_PER_GROUP, 25).sum(axis=1) > THRESHOLD).sum(axis=1))
     return {"single": single, "parallel": parallel, "fewest_draws": fewest}
 
 
@@ -71,10 +71,12 @@ def draw(data: Data) -> Figure:
     """How many repeats cover how many modes: one chain left, four right."""
     figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.2), sharex=True, sharey=True)
     titles = ("(a) one chain", "(b) four chains together")
-    for panel, title, group, modes in zip(axes, titles, (1, TOGETHER), (data["single"], data["parallel"]), strict=True):
+    for panel, title, group, modes in zip(
+        axes, titles, (1, CHAINS_PER_GROUP), (data["single"], data["parallel"]), strict=True
+    ):
         for row, (label, values) in enumerate(zip(LABELS, modes, strict=True)):
             numbers, times = np.unique(values, return_counts=True)
-            colour = LOOKS[label][0]
+            colour = LINE_STYLES[label][0]
             panel.scatter(numbers, np.full(numbers.size, row), 90.0 * times / times.sum(), color=colour, linewidths=0)
             panel.plot([values.mean()] * 2, [row - 0.32, row + 0.32], color=colour, linewidth=1.6)
         for marker, name, printed, offset in (("x", "as printed", PRINTED, -0.27), ("^", "exchanged", EXCHANGED, 0.27)):
@@ -110,7 +112,7 @@ def table(data: Data) -> list[dict[str, Any]]:
             "fewest_draws_in_a_mode_of_a_chain": int(data["fewest_draws"][i]),
         }
         for i, label in enumerate(LABELS)
-        for group, modes in ((1, data["single"]), (TOGETHER, data["parallel"]))
+        for group, modes in ((1, data["single"]), (CHAINS_PER_GROUP, data["parallel"]))
     ]
 
 
@@ -128,7 +130,7 @@ def compare(data: Data) -> list[Claim]:
     exchanged = "Almost certainly printed in each other's row: see the caption."
     claims += [claim("table 4 as printed", found[key], PRINTED[key], exchanged) for key in (("cSGLD", 1), ("SGLD", 4))]
     claims += [claim("table 4, rows 2 and 3 exchanged", found["cSGLD, released", group], EXCHANGED["cSGLD", group], "")
-               for group in (1, TOGETHER)]  # fmt: skip
+               for group in (1, CHAINS_PER_GROUP)]  # fmt: skip
     nan = float("nan")
     return claims + [
         Claim(f"modes of 25, fewest in any of {found[label, 1]['repeats']} runs of {label} at the single chain's "

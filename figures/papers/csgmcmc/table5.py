@@ -23,17 +23,16 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from figures import Claim, Data, Study, run_script
+from figures.arrays import Array, Integers
 from figures.plots import style
+from figures.scripts.statistics import means_and_errors
 from targets import datasets, posteriors
 from toolkit import samplers, schedules
 from toolkit.diagnostics import ess_by_cutoff
 from toolkit.samplers import Sampler
-
-Array = NDArray[np.float64]
 
 SEED = 5
 DIFFERS = (
@@ -96,8 +95,8 @@ def measure(study: Study) -> dict[str, Any]:
 
 def ess_over_all_lags(draws: Array, mean: Array, variance: Array) -> Array:
     """n / (1 + 2 Σ (1 − s/n) ρ_s) with s from 1 to n − 1, (chain, dim), at most n, and n where it is negative."""
-    n, away = draws.shape[1], draws - mean
-    below = 1.0 + (n * away.mean(axis=1) ** 2 - (away**2).mean(axis=1)) / variance
+    n, centred = draws.shape[1], draws - mean
+    below = 1.0 + (n * centred.mean(axis=1) ** 2 - (centred**2).mean(axis=1)) / variance
     return np.asarray(n / np.where(below > 1.0, below, 1.0))
 
 
@@ -106,15 +105,10 @@ def bound(largest: float, n_draws: int) -> float:
     return n_draws / (8.0 / largest - 1.0)
 
 
-def moments(values: Array) -> tuple[Array, Array]:
-    """Mean and standard error over the last axis."""
-    return values.mean(axis=-1), values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])
-
-
 def draw(data: Data) -> Figure:
     """A panel per data set: ESS by sampler, by batch size, and as printed."""
     figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 3.4), sharey=True)
-    mean, error = moments(data["ess"])
+    mean, error = means_and_errors(data["ess"])
     for i, (panel, (name, _, overdamped, _)) in enumerate(zip(axes, DATA, strict=True)):
         for j, (label, colour, mark) in enumerate(MARKS):
             places = np.arange(4) + 0.17 * (j - 1)
@@ -136,7 +130,7 @@ def draw(data: Data) -> Figure:
 
 def table(data: Data) -> list[dict[str, Any]]:
     """One row per data set, batch size and sampler."""
-    mean, error = moments(data["ess"])
+    mean, error = means_and_errors(data["ess"])
     return [
         {
             "data": f"{name} (stand-in)",
@@ -156,7 +150,7 @@ def table(data: Data) -> list[dict[str, Any]]:
     ]
 
 
-def in_order(printed: NDArray[np.int64], mean: Array, error: Array) -> tuple[int, int, float]:
+def in_order(printed: Integers, mean: Array, error: Array) -> tuple[int, int, float]:
     """Pairs of samplers that differ in print, those of them in the same order here, and the standard error of these."""
     apart = [(i, j) for i, j in PAIRS if printed[i] != printed[j]]
     gaps = [np.sign(printed[i] - printed[j]) * (mean[i] - mean[j]) / np.hypot(error[i], error[j]) for i, j in apart]
@@ -166,7 +160,7 @@ def in_order(printed: NDArray[np.int64], mean: Array, error: Array) -> tuple[int
 
 def compare(data: Data) -> list[Claim]:
     """Which of two samplers is above the other, by data set; and the sizes themselves, with all data."""
-    mean, error = moments(data["ess"][:, 0])
+    mean, error = means_and_errors(data["ess"][:, 0])
     claims = []
     for decay, places in (("k from 1 after burn-in", [0, 1, 2, 3]), ("steps without a jump", WITHOUT_JUMP)):
         for i, (name, *_) in enumerate(DATA):

@@ -79,11 +79,11 @@ def draw(data: Data) -> Figure:
     """Eight panels."""
     figure, panels = plt.subplots(2, 4, figsize=(style.WIDTH, 4.3), sharex=True, sharey=True)
     highest = float(data["masses"].max() / (EDGES[1] - EDGES[0]) ** 2)
-    look: dict[str, Any] = {"x_edges": EDGES, "y_edges": EDGES, "highest": highest}
+    settings: dict[str, Any] = {"x_edges": EDGES, "y_edges": EDGES, "highest": highest}
     for i, (axes, label) in enumerate(zip(panels.flat, ("truth", *LABELS), strict=True)):
         cells = data["masses"] if i == 0 else data["cells"][i - 1] / data["cells"][i - 1].sum()
         dotted = label.startswith("SVGD")
-        image = density(np.zeros_like(cells) if dotted else cells, axes, **look)
+        image = density(np.zeros_like(cells) if dotted else cells, axes, **settings)
         if dotted:
             axes.plot(*data["particles"].T, ".", color="white", markersize=1.2)
         axes.set(title=f"({'abcdefgh'[i]}) {label}", xticks=[-2, 0, 2], yticks=[-2, 0, 2])

@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, kl_curve, run_script
+from figures.arrays import Array
 from figures.papers.icsgld.rugged_box import (
     BOXED,
     BURN_IN,
@@ -29,7 +30,6 @@ from figures.papers.icsgld.rugged_box import (
     FREE,
     PER_DRAW,
     WIDE_CELLS,
-    Array,
     box_masses,
     methods,
     run_method,
@@ -91,11 +91,11 @@ def draw(data: Data) -> Figure:
     figure, axes = plt.subplots(2, 2, figsize=(style.WIDTH, 6.0), sharey="row")
     at, least = data["evaluations"], -np.log(data["inside"])
     for i, (name, line) in enumerate(LINES.items()):
-        boxed, look = data["box"][i], {"label": name, "level": 0.683, **line}
-        kl_curve(at, boxed, axes[0, 0], **look)
-        kl_curve(at / at[-1] * data["seconds"][i], boxed, axes[0, 1], **look)
-        kl_curve(at, boxed if name in CONTOUR else data["mixed"][i], axes[1, 0], **look)
-        kl_curve(at, data["free"][i], axes[1, 1], **look)
+        boxed, settings = data["box"][i], {"label": name, "level": 0.683, **line}
+        kl_curve(at, boxed, axes[0, 0], **settings)
+        kl_curve(at / at[-1] * data["seconds"][i], boxed, axes[0, 1], **settings)
+        kl_curve(at, boxed if name in CONTOUR else data["mixed"][i], axes[1, 0], **settings)
+        kl_curve(at, data["free"][i], axes[1, 1], **settings)
     for panel, floor in ((axes[0, 0], "box"), (axes[1, 0], "box"), (axes[1, 1], "free")):
         panel.plot(at, data[f"floor_{floor}"], label="independent draws", **style.TRUTH)
     axes[1, 0].axhline(least, color="black", linewidth=0.8, linestyle=(0, (1, 2)))

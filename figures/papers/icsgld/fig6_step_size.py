@@ -29,7 +29,7 @@ from figures.papers.icsgld.rugged_box import (
     with_step_sizes,
 )
 from figures.plots import style
-from figures.scripts.statistics import mean_and_error, ratio_and_error
+from figures.scripts.statistics import mean_and_error, means_and_errors, ratio_and_error
 from toolkit import boundaries
 from toolkit.diagnostics import energy_histogram, expected_kl, kl_path
 from toolkit.tempering import Partition, contour
@@ -108,8 +108,8 @@ def multiplier(theta: Any, visits: Any) -> Any:
 def draw(data: Data) -> Figure:
     """Three panels."""
     figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 3.2), width_ratios=[1.3, 1.0, 1.0])
-    error = data["kl"].std(axis=2, ddof=1) / data["kl"].shape[2] ** 0.5
-    for name, line, mean, bar in zip(LINES, LINES.values(), data["kl"].mean(axis=2), error, strict=True):
+    means, errors = means_and_errors(data["kl"])
+    for name, line, mean, bar in zip(LINES, LINES.values(), means, errors, strict=True):
         axes[0].errorbar(FACTORS, mean, bar, label=name, marker=".", markersize=4, **line)
     axes[0].axhline(data["floor"], label="independent draws", **style.TRUTH)
     axes[0].set(xscale="log", yscale="log", xlabel="factor of the paper's step size", xticks=FACTORS)
@@ -118,9 +118,9 @@ def draw(data: Data) -> Figure:
     axes[0].set_ylabel("KL(truth ‖ draws) at full cost, nats")
     for factor, dashes in SHOWN.items():
         i = int(np.argmin(np.abs(FACTORS - factor)))
-        look: dict[str, Any] = {"color": style.FIFTH, "linestyle": dashes, "label": f"h = {3e-3 * factor:g}"}
-        axes[1].stairs(data["shares"][i] / data["true_shares"], ENERGIES, baseline=None, **look)
-        axes[2].plot(PARTITION.edges[:-1], data["multipliers"][i], drawstyle="steps-post", **look)
+        settings: dict[str, Any] = {"color": style.FIFTH, "linestyle": dashes, "label": f"h = {3e-3 * factor:g}"}
+        axes[1].stairs(data["shares"][i] / data["true_shares"], ENERGIES, baseline=None, **settings)
+        axes[2].plot(PARTITION.edges[:-1], data["multipliers"][i], drawstyle="steps-post", **settings)
     axes[1].axhline(1.0, **style.TRUTH)
     axes[2].axhline(1.0 / (3e-3 * 79.0), color="black", linewidth=0.6, linestyle=(0, (1, 2)))
     axes[1].set(xlabel="energy $U$, nats", ylabel="share over the truth's", ylim=(0.0, None))

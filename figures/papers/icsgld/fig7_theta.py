@@ -18,7 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script, theta_spectrum
-from figures.papers.icsgld.rugged_box import Array
+from figures.arrays import Array
 from figures.plots import style
 from figures.scripts.statistics import mean_and_error
 from targets import mixtures

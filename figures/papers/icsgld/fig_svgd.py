@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from figures import Claim, Data, Study, density, kl_curve, run_script
 from figures.papers.icsgld.rugged_box import EVALUATIONS, FREE, box_masses
 from figures.plots import style
+from figures.scripts.statistics import mean_and_error
 from toolkit import samplers
 from toolkit.diagnostics import equivalent_draws, expected_kl, kl_path
 
@@ -83,9 +84,9 @@ def draw(data: Data) -> Figure:
 def worth(data: Data, name: str) -> tuple[float, float]:
     """Independent draws with as large a KL over the modes as the particles at the end, and its standard error."""
     last = data[f"kl {name}"][:, -1]
-    error = last.std(ddof=1) / len(last) ** 0.5
-    value, beside = equivalent_draws([last.mean(), last.mean() + error], data["masses"])
-    return float(value), float(value - beside)
+    mean, error = mean_and_error(last)
+    value, lower = equivalent_draws([mean, mean + error], data["masses"])
+    return float(value), float(value - lower)
 
 
 def table(data: Data) -> list[dict[str, Any]]:
@@ -94,8 +95,7 @@ def table(data: Data) -> list[dict[str, Any]]:
         {
             "particles": name,
             "gradient_evaluations": int(at),
-            "kl_over_modes": float(kl.mean()),
-            "standard_error": float(kl.std(ddof=1) / len(kl) ** 0.5),
+            **dict(zip(("kl_over_modes", "standard_error"), mean_and_error(kl), strict=True)),
             "kl_of_500_independent_draws": expected_kl(data["masses"], 500),
         }
         for name in GROUPS

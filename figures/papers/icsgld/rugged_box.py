@@ -9,16 +9,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets import constrained, domains, mixtures
 from toolkit import ContourWarning, Run, Sampler, samplers
 from toolkit.boundaries import Boundary
 from toolkit.tempering import Partition
 
+from ...arrays import Array
 from ...scripts.study import Study
-
-Array = NDArray[np.float64]
 
 FREE = mixtures.cosine25()
 BOXED = constrained(FREE, domains.box([-2.5, -2.5], [2.5, 2.5]))

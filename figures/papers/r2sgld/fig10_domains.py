@@ -75,28 +75,30 @@ def draw(data: Data) -> Figure:
     figure, rows = plt.subplots(3, 5, figsize=(style.WIDTH, 5.4), width_ratios=[1, 1, 1, 1, 0.9])
     letters = iter("abcdefghijklmno")
     for row, (name, shape) in zip(rows, SHAPES.items(), strict=True):
-        own, (x, y) = of_shape(data, name), edges_of(shape)
-        highest = float(own["masses"].max()) / CELL**2
-        pictures = [own["masses"], *own["shares"]]
+        numbers, (x, y) = of_shape(data, name), edges_of(shape)
+        highest = float(numbers["masses"].max()) / CELL**2
+        pictures = [numbers["masses"], *numbers["shares"]]
         for panel, title, cells in zip(row, (f"{name}, truth", *SHOWN), pictures, strict=False):
             density(cells, panel, x_edges=x, y_edges=y, shape=shape, highest=highest)
             panel.set_title(f"({next(letters)}) {title}")
             panel.set(xticks=[-2, 0, 2], yticks=[-2, 0, 2])
             panel.tick_params(labelleft=panel is row[0])
         row[0].set_ylabel("$x_2$")
-        draw_numbers(row[4], own, next(letters))
+        draw_numbers(row[4], numbers, next(letters))
     for panel in rows[-1][:4]:
         panel.set_xlabel("$x_1$")
     return figure
 
 
-def draw_numbers(axes: Any, own: Data, letter: str) -> None:
+def draw_numbers(axes: Any, numbers: Data, letter: str) -> None:
     """Last KL of every method, our penalty below the paper's."""
-    means, half_widths = (dict(zip(own["methods"], row, strict=False)) for row in interval(own["kl"][:-1, :, -1].T))
+    means, half_widths = (
+        dict(zip(numbers["methods"], row, strict=False)) for row in interval(numbers["kl"][:-1, :, -1].T)
+    )
     methods = [*NINE[:6], *OWN_PENALTY, *NINE[6:], COMPOSITION]
     places = -np.arange(len(methods))
     blue, wine = (*SHOWN, COMPOSITION), OWN_PENALTY
-    axes.axvline(own["floor"][-1], **style.TRUTH)
+    axes.axvline(numbers["floor"][-1], **style.TRUTH)
     for method, y in zip(methods, places, strict=True):
         colour = style.MEDIUM if method in blue else style.FIFTH if method in wine else style.DARK
         axes.errorbar(means[method], y, xerr=half_widths[method], fmt="o", color=colour, markersize=2.5, linewidth=0.9)
@@ -111,15 +113,15 @@ def table(data: Data) -> list[dict[str, Any]]:
     """One row per domain, method and checkpoint."""
     rows = []
     for name in SHAPES:
-        own = of_shape(data, name)
-        for m, method in enumerate(own["methods"].tolist()):
-            means, half_widths = interval(own["kl"][m])
-            for i, draws in enumerate(own["checkpoints"]):
+        numbers = of_shape(data, name)
+        for m, method in enumerate(numbers["methods"].tolist()):
+            means, half_widths = interval(numbers["kl"][m])
+            for i, draws in enumerate(numbers["checkpoints"]):
                 rows.append({
                     "domain": name, "method": method, "draws": int(draws),
                     "gradient_evaluations": EVALUATIONS * int(draws), "kl_nats": float(means[i]),
-                    "kl_half_width_95": float(half_widths[i]), "kl_of_independent_draws": float(own["floor"][i]),
-                    "swap_rate": float(own["swap_rates"][m]), "share_outside": float(own["outside"][m]),
+                    "kl_half_width_95": float(half_widths[i]), "kl_of_independent_draws": float(numbers["floor"][i]),
+                    "swap_rate": float(numbers["swap_rates"][m]), "share_outside": float(numbers["outside"][m]),
                 })  # fmt: skip
     return rows
 

@@ -17,11 +17,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
-from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, kl_curve, run_script
+from figures.arrays import Array, Integers
 from figures.plots import style
 from figures.scripts.flat_target import FLAT
+from figures.scripts.statistics import means_and_errors
 from targets import constrained, mixtures, shapes
 from toolkit import Problem, samplers
 from toolkit.boundaries import reflect
@@ -83,13 +84,13 @@ def measure_modes(study: Study, radius: float, checkpoints: Any, n_chains: int) 
     return kl, worth, np.array([expected_kl(masses, int(n)) for n in checkpoints])
 
 
-def draws_to_level(checkpoints: NDArray[np.int64], kl: NDArray[np.float64]) -> NDArray[np.float64]:
+def draws_to_level(checkpoints: Integers, kl: Array) -> Array:
     """Number of draws at which each path (path, checkpoint) comes to LEVEL."""
     lowest = np.minimum.accumulate(kl, axis=1)
     return np.exp([np.interp(-np.log(LEVEL), -np.log(path), np.log(checkpoints)) for path in lowest])
 
 
-def measure_flat(study: Study, radius: float) -> NDArray[np.float64]:
+def measure_flat(study: Study, radius: float) -> Array:
     """Decay rates (group of chains,) of the position's autocorrelation."""
     n_draws, n_chains = study.size((2_000, 64), (300, 64))
     shape = octagon(radius)
@@ -101,7 +102,7 @@ def measure_flat(study: Study, radius: float) -> NDArray[np.float64]:
     return relaxation(run.draws.reshape(8, n_chains // 8, n_draws, 2), thin * STEP)
 
 
-def relaxation(draws: NDArray[np.float64], interval: float) -> NDArray[np.float64]:
+def relaxation(draws: Array, interval: float) -> Array:
     """Slope (group,) of the logarithm of the autocovariance about 0, the mean by symmetry, between lags 2 and 8."""
     near, far = ((draws[:, :, :-lag] * draws[:, :, lag:]).mean(axis=(1, 2, 3)) for lag in (2, 8))
     return np.asarray(np.log(near / far) / (6.0 * interval))
@@ -117,8 +118,7 @@ class PowerLaw(NamedTuple):
 
 def power_law(data: Data, key: str) -> PowerLaw:
     """Weighted least squares in logarithms of rates (radius, repeat); the error covers a law that does not fit."""
-    rates = data[key]
-    mean, error = rates.mean(axis=1), rates.std(axis=1, ddof=1) / np.sqrt(rates.shape[1])
+    mean, error = means_and_errors(data[key])
     x, y, weight = -2.0 * np.log(2.0 * data["radii"]), np.log(mean), (mean / error) ** 2
     centre = np.average(x, weights=weight)
     slope = (weight * (x - centre) * y).sum() / (weight * (x - centre) ** 2).sum()
@@ -144,15 +144,14 @@ def draw(data: Data) -> Figure:
     series = (("reach", "draws to 0.5 nats", style.MEDIUM, "^"), ("worth", "worth of a draw", style.DARK, "o"),
               ("flat", "flat target", style.LIGHT, "s"))  # fmt: skip
     for key, name, colour, marker in series:
-        rates, law = data[key], power_law(data, key)
+        (rates, errors), law = means_and_errors(data[key]), power_law(data, key)
         unit = law.scale * places[0] ** law.exponent
-        errors = 2.0 * rates.std(axis=1, ddof=1) / np.sqrt(rates.shape[1])
         label = f"{name}: power {law.exponent:.2f} ± {law.error:.2f}"
-        right.errorbar(places, rates.mean(axis=1) / unit, errors / unit, fmt=marker, color=colour, markersize=4)
+        right.errorbar(places, rates / unit, 2.0 * errors / unit, fmt=marker, color=colour, markersize=4)
         right.plot(places, (places / places[0]) ** law.exponent, color=colour)
         right.plot([], [], color=colour, marker=marker, markersize=4, label=label)
         if key == "worth":
-            for x, rate, modes in zip(places, rates.mean(axis=1) / unit, data["modes"], strict=True):
+            for x, rate, modes in zip(places, rates / unit, data["modes"], strict=True):
                 right.annotate(f"{modes}", (x, rate), xytext=(3, -10), textcoords="offset points", fontsize=6.5)
     floor = data["reach_floor"] / data["reach_floor"][0]
     right.plot(places, floor, **style.TRUTH, label=f"independent draws to 0.5 nats: {floor_power(data):.2f}")
@@ -168,7 +167,7 @@ def draw(data: Data) -> Figure:
 
 
 def floor_power(data: Data) -> float:
-    """Power of 1/diameter² in the rate at which independent draws come to LEVEL."""
+    """Power of 1/diameter² in the rate at which independent draws reach LEVEL."""
     return float(np.polyfit(-2.0 * np.log(data["radii"]), np.log(data["reach_floor"]), 1)[0])
 
 
@@ -176,13 +175,13 @@ def table(data: Data) -> list[dict[str, Any]]:
     """One row per size: the last KL and its floor, both rates with standard errors, and their power laws."""
     keys = ("reach", "worth", "flat")
     laws = {key: power_law(data, key) for key in keys}
-    errors = {key: data[key].std(axis=1, ddof=1) / np.sqrt(data[key].shape[1]) for key in keys}
-    kl = data["kl"][:, :, -1]
+    errors = {key: means_and_errors(data[key])[1] for key in keys}
+    kl, kl_error = means_and_errors(data["kl"][:, :, -1])
     return [
         {
             "circumradius": radius, "diameter": 2.0 * radius, "modes": int(data["modes"][i]),
-            "draws": int(data["checkpoints"][-1]), "kl_nats": float(kl[i].mean()),
-            "standard_error": float(kl[i].std(ddof=1) / np.sqrt(kl.shape[1])),
+            "draws": int(data["checkpoints"][-1]), "kl_nats": float(kl[i]),
+            "standard_error": float(kl_error[i]),
             "kl_of_independent_draws": float(data["floor"][i, -1]),
             "rate_to_level": float(data["reach"][i].mean()), "rate_to_level_error": float(errors["reach"][i]),
             "rate_of_independent_draws": float(data["reach_floor"][i]),

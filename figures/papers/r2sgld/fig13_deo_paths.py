@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script, swaps
 from figures.plots import style
+from figures.scripts.statistics import means_and_errors
 from targets import constrained, mixtures, shapes
 from toolkit import samplers
 from toolkit.diagnostics import exchange_summary
@@ -67,12 +68,6 @@ def measure(study: Study) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def mean_and_error(data: Data) -> tuple[Any, Any]:
-    """Round trips per attempt (scheme, ladder), and standard errors over chains."""
-    trips = data["round_trips"]
-    return trips.mean(axis=-1), trips.std(axis=-1, ddof=1) / np.sqrt(trips.shape[-1])
-
-
 def draw(data: Data) -> Figure:
     """Two index processes, and round trips over the number of replicas."""
     figure, panels = plt.subplot_mosaic([["a", "c"], ["b", "c"]], figsize=(style.WIDTH, 3.4), width_ratios=[1.7, 1.0])
@@ -82,7 +77,7 @@ def draw(data: Data) -> Figure:
         panels[letter].set_title(f"({letter}) {scheme.upper()}, 8 replicas, one walker in blue", loc="left")
     panels["a"].tick_params(labelbottom=False)
     panels["b"].set_xlabel("attempt to swap")
-    means, errors = mean_and_error(data)
+    means, errors = means_and_errors(data["round_trips"])
     for s, (scheme, colour, marker) in enumerate(zip(SCHEMES, (style.MEDIUM, style.LIGHT), "os", strict=True)):
         panels["c"].plot(REPLICAS, data["expected"][s], "--", color=colour, label=f"{scheme.upper()}, expected")
         panels["c"].errorbar(REPLICAS, means[s], 2.0 * errors[s], fmt=marker, color=colour, markersize=4,
@@ -98,7 +93,7 @@ def draw(data: Data) -> Figure:
 
 def table(data: Data) -> list[dict[str, Any]]:
     """One row per scheme and number of replicas."""
-    means, errors = mean_and_error(data)
+    means, errors = means_and_errors(data["round_trips"])
     return [
         {"scheme": scheme, "replicas": n, "swap_rate": float(data["swap_rates"][s, k]),
          "round_trips_per_attempt": float(means[s, k]), "standard_error": float(errors[s, k]),
@@ -110,7 +105,7 @@ def table(data: Data) -> list[dict[str, Any]]:
 
 def compare(data: Data) -> list[Claim]:
     """What the scheme gains, and how near it comes to the theory; the paper prints neither."""
-    means, errors = mean_and_error(data)
+    means, errors = means_and_errors(data["round_trips"])
     relative = errors / means
     claims = [
         Claim(f"round trips of DEO over SEO's, {n} replicas (target: > 1)", np.nan, float(means[0, k] / means[1, k]),

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from figures import Data, Study, run_script
-from figures.papers.r2sgld.identification import mirrored, portrait, problem_of
+from figures.papers.r2sgld.identification import portrait, problem_of, reflected_origin
 from figures.plots import style
 from sysid import systems
 from sysid.model import model_of_system
@@ -43,7 +43,7 @@ def measure(study: Study) -> dict[str, Any]:
     times = np.linspace(0.0, 25.0, 5001)
     problem = problem_of("lorenz", reflected=True)
     sampler = samplers.r2sgld((2e-5, 2e-4), temperatures=(1.0, 10.0), correction=0.0)
-    run = study.sample("r2SGLD", problem, sampler, n_steps=3000, keep_replicas=True, init=mirrored(problem))
+    run = study.sample("r2SGLD", problem, sampler, n_steps=3000, keep_replicas=True, init=reflected_origin(problem))
     mean = problem.parameters(run).reshape(-1, 3)[1500:].mean(axis=0)
     return {
         "states": solve(system, times).states,

@@ -5,11 +5,9 @@ error of the parameters grows as e^(0.906 t), so that paths part soon, however g
 where they are apart by 40 % of the states' RMS.
 """
 
-from typing import Any
+from functools import partial
 
-from matplotlib.figure import Figure
-
-from figures import Data, Study, run_script
+from figures import run_script
 from figures.papers.r2sgld.lorenz import draw_simulations, measure_simulations, simulation_rows
 
 SEED = 3407
@@ -19,20 +17,9 @@ DIFFERS = (
 )
 METHODS = ("reSGLD", "r2SGLD")
 
-
-def measure(study: Study) -> dict[str, Any]:
-    """Run the samplers, solve from their modes."""
-    return measure_simulations(study, METHODS)
-
-
-def draw(data: Data) -> Figure:
-    """Paths in space and in time."""
-    return draw_simulations(data)
-
-
-def table(data: Data) -> list[dict[str, Any]]:
-    """One row per method and parameter."""
-    return simulation_rows(data)
+measure = partial(measure_simulations, methods=METHODS)
+draw = draw_simulations
+table = simulation_rows
 
 
 if __name__ == "__main__":

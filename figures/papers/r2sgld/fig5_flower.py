@@ -65,7 +65,7 @@ def measure(study: Study) -> dict[str, Any]:
 
 
 def line_of(method: str) -> dict[str, Any]:
-    """A curve's look: the colour says how it explores, the dashes what it does at the wall."""
+    """The style of a curve: colours by exploration, dashes by boundary."""
     if method == "independent draws":
         return {"color": "0.6", "linewidth": 2.5, "zorder": 0}
     if method == COMPOSITION:

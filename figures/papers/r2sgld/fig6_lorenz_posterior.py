@@ -6,11 +6,9 @@ deviation of the seeds' modes. Reflection moves the start, from 0 to 2 and 2, an
 relaxes in 1/(5e-6 · 18.5) = 10,800 steps of SGLD, and the decay leaves it some 19,900 in all: it does not arrive.
 """
 
-from typing import Any
+from functools import partial
 
-from matplotlib.figure import Figure
-
-from figures import Claim, Data, Study, run_script
+from figures import run_script
 from figures.papers.r2sgld.identification import rows_of
 from figures.papers.r2sgld.lorenz import draw_posteriors, measure_posteriors, mode_claims
 
@@ -23,24 +21,10 @@ METHODS = ("SGLD", "R-SGLD", "cycSGLD", "R-cycSGLD")
 LIMITS = ((7.2, 11.2), (27.2, 28.8), (2.48, 2.86))
 
 
-def measure(study: Study) -> dict[str, Any]:
-    """Run the samplers; modes, moments, densities."""
-    return measure_posteriors(study, METHODS, LIMITS)
-
-
-def draw(data: Data) -> Figure:
-    """A row per method, a column per parameter."""
-    return draw_posteriors(data, height=6.6)
-
-
-def table(data: Data) -> list[dict[str, Any]]:
-    """One row per method and parameter."""
-    return rows_of(data)
-
-
-def compare(data: Data) -> list[Claim]:
-    """The printed modes."""
-    return mode_claims(data)
+measure = partial(measure_posteriors, methods=METHODS, limits=LIMITS)
+draw = partial(draw_posteriors, height=6.6)
+table = rows_of
+compare = mode_claims
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The identification figures: what is measured of the methods, panels of posteriors and simulations, and the table."""
+"""The identification figures' runs, panels of posteriors and simulations, and tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from sysid import Identification, identify, likelihoods, marginal_modes, model_of, systems
@@ -19,6 +18,7 @@ from sysid.systems.system import System
 from toolkit import Run, boundaries, samplers, schedules
 from toolkit.samplers import Sampler
 
+from ...arrays import Array
 from ...plots import style
 from ...scripts.study import Data, Study
 
@@ -35,7 +35,6 @@ from ...scripts.study import Data, Study
 # every other coefficient of its equations at its true value; where it is "all" every coefficient of the library's terms
 # in every equation is free, as in the released scripts.
 
-Array = NDArray[np.float64]
 
 N_STEPS, BURN_IN, N_SEEDS, BATCH = 60_000, 20_000, 10, 4096
 SEED = 3407
@@ -142,24 +141,24 @@ def run_once(name: str, method: str, *, quick: bool, seed: int, backend: str) ->
     share = study.size(1, 20)
     run = study.sample(
         method, problem, sampler_of(name, method), n_steps=N_STEPS // share, burn_in=BURN_IN // share, thin=10,
-        n_chains=study.size(N_SEEDS, 3), init=mirrored(problem) if reflected else np.zeros(problem.dim),
+        n_chains=study.size(N_SEEDS, 3), init=reflected_origin(problem) if reflected else np.zeros(problem.dim),
     )  # fmt: skip
     named = named_parameters(problem, run)
     return Result(method, system_of(name), problem, run, named, np.array([marginal_modes(chain) for chain in named]))
 
 
-def mirrored(problem: Identification) -> Array:
-    """Zero mirrored into the domain, and off its walls by a hair."""
+def reflected_origin(problem: Identification) -> Array:
+    """The origin reflected into the domain, a little inside of its walls."""
     assert problem.truth is not None
     region: Any = problem.truth.region  # type: ignore[attr-defined]
     normals, offsets = region.walls
     point = np.zeros(problem.dim)
     for _ in range(100):
         excess = normals @ point - offsets
-        worst = int(np.argmax(excess))
-        if excess[worst] < 0.0:
+        farthest = int(np.argmax(excess))
+        if excess[farthest] < 0.0:
             break
-        point -= (2.0 * excess[worst] + 1e-6) * normals[worst]
+        point -= (2.0 * excess[farthest] + 1e-6) * normals[farthest]
     return point
 
 
@@ -231,14 +230,14 @@ def posterior_panel(axes: Axes, data: Data, m: int, k: int) -> None:
     axes.axvline(system.usual[k], color="0.55", linewidth=1.0, zorder=1)
     modes = data["modes"][m, :, k]
     axes.plot(modes, np.full(len(modes), 0.03 * exact.max()), "|", color=style.MEDIUM, markersize=6)
-    said = f"mode {modes.mean():.4g} ± {modes.std(ddof=1):.2g}"
+    label = f"mode {modes.mean():.4g} ± {modes.std(ddof=1):.2g}"
     printed = PRINTED[method].get(parameter) if system.name == "lorenz" else None
     if printed is not None:
         axes.plot(printed, 0.0, "^", color=style.LIGHT, markersize=5, clip_on=False, zorder=4)
-        said += f"\nprinted {printed:g}"
+        label += f"\nprinted {printed:g}"
     axes.set(xlim=(grid[0], grid[-1]), ylim=(0.0, 2.2 * exact.max()), yticks=[], xlabel=LETTERS[parameter])
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
-    axes.text(0.02, 0.98, said, transform=axes.transAxes, va="top", fontsize=6.5, bbox=box, zorder=5)
+    axes.text(0.02, 0.98, label, transform=axes.transAxes, va="top", fontsize=6.5, bbox=box, zorder=5)
 
 
 def legend_of(axes: Axes, *, printed: bool) -> tuple[list[Any], list[str]]:
@@ -267,11 +266,11 @@ def portrait(axes: Any, states: Array, title: str) -> None:
     axes.set_box_aspect(None, zoom=0.88)
 
 
-def time_apart(times: Array, states: Array, truth: Array, share: float = 0.4) -> float:
-    """How long ``states`` stay within ``share`` of the truth's RMS; the last time where they never part."""
+def prediction_time(times: Array, states: Array, truth: Array, share: float = 0.4) -> float:
+    """The first time at which ``states`` differ from the truth by ``share`` of its RMS, or else the last time."""
     size = np.sqrt((truth**2).sum(axis=1).mean())
-    apart = ~(np.sqrt(((states - truth) ** 2).sum(axis=1)) <= share * size)
-    return float(times[np.argmax(apart)] if apart.any() else times[-1])
+    diverged = ~(np.sqrt(((states - truth) ** 2).sum(axis=1)) <= share * size)
+    return float(times[np.argmax(diverged)] if diverged.any() else times[-1])
 
 
 def rows_of(data: Data) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Whole figures of the identification experiments that differ in their samplers alone."""
+"""The figures of Lorenz' system, two of each kind, which differ in their samplers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,10 +17,10 @@ from .identification import (
     moments_of,
     portrait,
     posterior_panel,
+    prediction_time,
     result_of,
     rows_of,
     simulations,
-    time_apart,
 )
 
 EXPONENT = 0.9056  # Lorenz' largest Lyapunov exponent, per time unit
@@ -50,8 +50,8 @@ def measure_simulations(study: Study, methods: Sequence[str]) -> dict[str, Any]:
     results = [result_of(study, "lorenz", method) for method in methods]
     times = np.linspace(0.0, 40.0, 8001)
     states = simulations(results, times)
-    together = [time_apart(times, path, states[0]) for path in states[1:]]
-    return {**moments_of(results), "times": times, "states": states, "together": together}
+    prediction_times = [prediction_time(times, path, states[0]) for path in states[1:]]
+    return {**moments_of(results), "times": times, "states": states, "together": prediction_times}
 
 
 def draw_simulations(data: Data) -> Figure:

@@ -4,24 +4,24 @@ The paper prints none of these settings for its synthetic targets but that noise
 are those of its networks, η_ξ a tenth of η_θ so that one excursion of ξ lasts while θ crosses to another mode.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targets.mixtures.truth import MixtureTruth
 from toolkit import Run, dynamics, samplers, tempering
 from toolkit.problem import Target
 from toolkit.samplers import Sampler
 
-Array = NDArray[np.float64]
+from ...arrays import Array
+from ...scripts.study import Study
 
 TACT, NO_THERMOSTATS, NO_TEMPERING, EXCHANGE = "TACT-HMC", "no thermostats", "no tempering", "replica exchange"
 LABELS = (TACT, NO_THERMOSTATS, NO_TEMPERING, EXCHANGE)
 HOT, HOT_STEP, EXCHANGE_INERTIA = 12.0, 2.5, 20.0  # of replica exchange: hot temperature, its share of η, γ
-FEW = 8  # chains, below which their spread says little
+MIN_CHAINS = 8  # chains, below which their spread says little
 
 
 class Settings(NamedTuple):
@@ -36,7 +36,7 @@ class Settings(NamedTuple):
     noise: float = 3.0
 
 
-def tact(settings: Settings, *, thermostats: bool = True) -> Sampler:
+def tact_sampler(settings: Settings, *, thermostats: bool = True) -> Sampler:
     """TACT-HMC; thermostats=False: the ablation, tempered at constant friction."""
     named = samplers.tact_hmc(
         settings.step_size, friction=settings.friction, inertia=settings.inertia, thermostat=thermostats,
@@ -52,7 +52,7 @@ def tact(settings: Settings, *, thermostats: bool = True) -> Sampler:
     )  # fmt: skip
 
 
-def exchange(settings: Settings) -> Sampler:
+def exchange_sampler(settings: Settings) -> Sampler:
     """Two replicas at temperatures 1 and HOT, both thermostatted, that may swap at every step; F estimated as it runs.
 
     Its inertia is larger, as the thermostat's variance is h T/γ and T is 12.
@@ -74,9 +74,8 @@ def all_samplers(settings: Settings) -> dict[str, Sampler]:
     alone = samplers.sgnht(
         settings.step_size, friction=settings.friction, inertia=settings.inertia, gradient_noise=settings.noise
     )
-    return dict(
-        zip(LABELS, (tact(settings), tact(settings, thermostats=False), alone, exchange(settings)), strict=True)
-    )
+    four = tact_sampler(settings), tact_sampler(settings, thermostats=False), alone, exchange_sampler(settings)
+    return dict(zip(LABELS, four, strict=True))
 
 
 def equal_cost(sampler: Sampler, n_steps: int, burn_in: int, keep_every: int) -> Mapping[str, Any]:
@@ -85,7 +84,18 @@ def equal_cost(sampler: Sampler, n_steps: int, burn_in: int, keep_every: int) ->
     return {"n_steps": (burn_in + n_steps) // replicas, "burn_in": burn_in // replicas, "thin": keep_every}
 
 
-def kept(run: Run) -> Array:
+def runs_at_equal_cost(
+    study: Study, target: Target, settings: Settings, *, n_chains: int, n_steps: int, burn_in: int, start: Any,
+    suffix: str = "",
+) -> Iterator[tuple[Run, Array]]:  # fmt: skip
+    """A run of each of the four, and the draws (n, dim) of all its chains that count."""
+    for label, sampler in all_samplers(settings).items():
+        plan = equal_cost(sampler, n_steps, burn_in, settings.keep_every)
+        run = study.sample(label + suffix, target, sampler, n_chains=n_chains, init=start, **plan)
+        yield run, run.draws[run.weights > 0.0]
+
+
+def counted_draws(run: Run) -> Array:
     """The draws of each chain that count, cut to the number of the chain with the fewest: (chain, draw, dim)."""
     counts = run.weights > 0.0
     fewest = int(counts.sum(axis=1).min())
@@ -98,7 +108,7 @@ def truth_of(target: Target) -> MixtureTruth:
     return target.truth
 
 
-def modes(run: Run, truth: MixtureTruth) -> Array:
+def mode_errors(run: Run, truth: MixtureTruth) -> Array:
     """Weights and variances of the modes over the true ones, (2, mode, 2): each with its standard error over chains.
 
     A variance is the mean of (x − μ)ᵀ Σ⁻¹ (x − μ) / dim, weighted with the mode's membership. Where fewer than FEW
@@ -108,31 +118,31 @@ def modes(run: Run, truth: MixtureTruth) -> Array:
     counts = run.weights > 0.0
     points, chain = run.draws[counts], np.repeat(np.arange(run.n_chains), counts.sum(axis=1))
     shares = truth.memberships(points)
-    away = points[:, None] - truth.means
-    squares = np.einsum("nki,kij,nkj->nk", away, np.linalg.inv(truth.covariances), away, optimize=True)
+    offsets = points[:, None] - truth.means
+    squares = np.einsum("nki,kij,nkj->nk", offsets, np.linalg.inv(truth.covariances), offsets, optimize=True)
     found, spread = (
         np.stack([np.bincount(chain, column, run.n_chains) for column in columns.T], axis=1).astype(np.float64)
         for columns in (shares, shares * squares / points.shape[1])
     )
-    whole = found.sum(axis=1, keepdims=True)
-    weights = ratio(found, whole)
-    inside, outside = ((share > 1.0).sum(axis=0) for share in (found, whole - found))
-    least = np.where(np.minimum(inside, outside) < FEW, 1.0 / len(found), 0.0)
-    weights[:, 1] = np.maximum(weights[:, 1], least)
-    variances = np.where(inside[:, None] < FEW, np.nan, ratio(spread, found))
+    total = found.sum(axis=1, keepdims=True)
+    weights = ratio(found, total)
+    inside, outside = ((share > 1.0).sum(axis=0) for share in (found, total - found))
+    min_error = np.where(np.minimum(inside, outside) < MIN_CHAINS, 1.0 / len(found), 0.0)
+    weights[:, 1] = np.maximum(weights[:, 1], min_error)
+    variances = np.where(inside[:, None] < MIN_CHAINS, np.nan, ratio(spread, found))
     return np.stack([weights / truth.weights[:, None], variances])
 
 
-def ratio(above: Array, below: Array) -> Array:
+def ratio(numerator: Array, denominator: Array) -> Array:
     """Σ above / Σ below over chains (chain, mode), with its standard error, (mode, 2)."""
-    total = np.maximum(below.sum(axis=0), 1e-300)
-    value = above.sum(axis=0) / total
-    spread = ((above - value * below) ** 2).sum(axis=0) * len(above) / (len(above) - 1.0)
+    total = np.maximum(denominator.sum(axis=0), 1e-300)
+    value = numerator.sum(axis=0) / total
+    spread = ((numerator - value * denominator) ** 2).sum(axis=0) * len(numerator) / (len(numerator) - 1.0)
     return np.stack(np.broadcast_arrays(value, np.sqrt(spread) / total), axis=-1)
 
 
-def in_errors(table: Array) -> Array:
-    """How far each of ``modes`` is from 1, in its standard errors."""
+def in_standard_errors(table: Array) -> Array:
+    """How far each of ``mode_errors`` is from 1, in its standard errors."""
     return np.asarray((table[..., 0] - 1.0) / table[..., 1])
 
 
@@ -148,7 +158,7 @@ def mode_rows(target: str, label: str, table: Array, n_kept: int, per_draw: floa
             "mode": mode + 1,
             "over_truth": float(table[q, mode, 0]),
             "standard_error": float(table[q, mode, 1]),
-            "error_in_standard_errors": float(in_errors(table)[q, mode]),
+            "error_in_standard_errors": float(in_standard_errors(table)[q, mode]),
         }
         for q, quantity in enumerate(("weight", "variance"))
         for mode in range(table.shape[1])

@@ -22,11 +22,10 @@ from figures.papers.tact_hmc.ablations import (
     NO_TEMPERING,
     NO_THERMOSTATS,
     Settings,
-    all_samplers,
-    equal_cost,
-    in_errors,
+    in_standard_errors,
+    mode_errors,
     mode_rows,
-    modes,
+    runs_at_equal_cost,
     truth_of,
 )
 from figures.plots import style
@@ -51,12 +50,12 @@ def measure(study: Study) -> dict[str, Any]:
     """Histograms (sampler, bin), errors of the modes (sampler, 2, mode, 2), numbers of draws and their costs."""
     target, (n_steps, burn_in) = mixtures.three_on_a_line(), study.size((100_000, 20_000), (20_000, 10_000))
     heights, tables, numbers, costs = [], [], [], []
-    for label, sampler in all_samplers(SETTINGS).items():
-        plan = equal_cost(sampler, n_steps, burn_in, SETTINGS.keep_every)
-        run = study.sample(label, target, sampler, n_chains=study.size(512, 64), init=[0.0], **plan)
-        draws = run.draws[run.weights > 0.0][:, 0]
+    for run, points in runs_at_equal_cost(
+        study, target, SETTINGS, n_chains=study.size(512, 64), n_steps=n_steps, burn_in=burn_in, start=[0.0]
+    ):
+        draws = points[:, 0]
         heights.append(np.histogram(draws, EDGES)[0] / (len(draws) * np.diff(EDGES)))
-        tables.append(modes(run, truth_of(target)))
+        tables.append(mode_errors(run, truth_of(target)))
         numbers.append(len(draws))
         costs.append(n_steps * run.n_chains / len(draws))
     return {"heights": heights, "modes": tables, "draws": numbers, "evaluations_per_draw": costs}
@@ -78,9 +77,9 @@ def draw(data: Data) -> Figure:
     relative, standard = below.subplots(1, 2)
     for i, label in enumerate(LABELS):
         values, places = data["modes"][i].reshape(6, 2), np.arange(6) + 0.16 * (i - 1.5)
-        look = {"color": COLOURS[i], "marker": MARKS[i], "linestyle": "none", "markersize": 3.5}
-        relative.errorbar(places, values[:, 0], 2.0 * values[:, 1], label=label, linewidth=1.0, **look)
-        standard.plot(places, in_errors(data["modes"][i]).ravel(), label=label, **look)
+        style_of = {"color": COLOURS[i], "marker": MARKS[i], "linestyle": "none", "markersize": 3.5}
+        relative.errorbar(places, values[:, 0], 2.0 * values[:, 1], label=label, linewidth=1.0, **style_of)
+        standard.plot(places, in_standard_errors(data["modes"][i]).ravel(), label=label, **style_of)
     relative.axhline(1.0, color="black", linewidth=0.6)
     relative.set(ylim=(0.0, 2.6), ylabel="ratio to the truth", title="(e) weights and variances of the modes")
     standard.axhspan(-2.0, 2.0, color="0.88", linewidth=0)
@@ -105,7 +104,7 @@ def compare(data: Data) -> list[Claim]:
     """Whether modes' weights and widths are right, as the paper's figure says of TACT-HMC alone."""
     claims = []
     for i, label in enumerate(LABELS):
-        worst = np.nanmax(np.abs(in_errors(data["modes"][i])), axis=1)
+        worst = np.nanmax(np.abs(in_standard_errors(data["modes"][i])), axis=1)
         for quantity, value in zip(("weights", "variances within modes"), worst, strict=True):
             what = f"{label}: largest error of the three {quantity}, in standard errors (right: 1.3 ± 0.6, of three)"
             claims.append(Claim(what, np.nan, float(value), 1.0, "lower", why=WHY.get((label, quantity), "")))

@@ -17,10 +17,10 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script
-from figures.papers.tact_hmc.ablations import TACT, Settings, kept, tact, truth_of
+from figures.arrays import Array
+from figures.papers.tact_hmc.ablations import TACT, Settings, counted_draws, tact_sampler, truth_of
 from figures.plots import style
 from figures.scripts.statistics import mean_and_error
 from targets import mixtures
@@ -51,16 +51,16 @@ def time_steps(settings: Settings) -> tuple[float, float]:
     return settings.step_size**0.5, (settings.coupling_share * settings.step_size) ** 0.5
 
 
-def laws(settings: Settings) -> NDArray[np.float64]:
+def laws(settings: Settings) -> Array:
     """Mean and standard deviation of s_θ and s_ξ by theorem 1, (2, 2)."""
-    both = thermostat_law(tact(settings), 1), coupling_thermostat_law(tact(settings))
+    both = thermostat_law(tact_sampler(settings), 1), coupling_thermostat_law(tact_sampler(settings))
     return np.array([(mean / dt, sd / dt) for (mean, sd), dt in zip(both, time_steps(settings), strict=True)])
 
 
-def thermostats(study: Study, settings: Settings, slower: int) -> tuple[Run, NDArray[np.float64]]:
+def thermostats(study: Study, settings: Settings, slower: int) -> tuple[Run, Array]:
     """A traced run, ``slower`` times as long, and its thermostats s of θ and ξ, (2, chain, time)."""
     run = study.sample(
-        f"{TACT}, traced, η = {settings.step_size}", mixtures.three_on_a_line(), tact(settings),
+        f"{TACT}, traced, η = {settings.step_size}", mixtures.three_on_a_line(), tact_sampler(settings),
         n_chains=32, init=[0.0],
         n_steps=slower * study.size(100_000, 20_000), trace_every=slower * EVERY, keep_draws=False,
     )  # fmt: skip
@@ -74,20 +74,20 @@ def measure(study: Study) -> dict[str, Any]:
     target, first, n_steps = mixtures.three_on_a_line(), SETTLED // EVERY, study.size(1_000_000, 100_000)
     (run, s), (_, finer) = thermostats(study, SETTINGS, 1), thermostats(study, FINER, SLOWER)
     late = np.stack([s, finer])[..., first:]
-    long = study.sample(
-        TACT, target, tact(SETTINGS), n_chains=study.size(32, 16), init=[0.0], n_steps=n_steps + 20_000, burn_in=20_000,
-        thin=SETTINGS.keep_every,
+    long_run = study.sample(
+        TACT, target, tact_sampler(SETTINGS), n_chains=study.size(32, 16), init=[0.0], n_steps=n_steps + 20_000,
+        burn_in=20_000, thin=SETTINGS.keep_every,
     )  # fmt: skip
-    draws = kept(long)[..., 0]
+    draws = counted_draws(long_run)[..., 0]
     truth = truth_of(target)
-    away = (draws - truth.mean[0]) / truth.covariance[0, 0] ** 0.5
+    scaled = (draws - truth.mean[0]) / truth.covariance[0, 0] ** 0.5
     return {
         "path": draws[0, :1400],
         "averages": running_average(s)[:, :, 199::200],
         "heights": [np.histogram(values, EDGES, density=True)[0] for values in late[0]],
         "means": late.mean(axis=3),
         "deviations": late.std(axis=3),
-        "correlations": [(away[:, : away.shape[1] - k] * away[:, k:]).mean(axis=1) for k in range(LAGS + 1)],
+        "correlations": [(scaled[:, : scaled.shape[1] - k] * scaled[:, k:]).mean(axis=1) for k in range(LAGS + 1)],
         "temperatures": effective_temperature(run)[0, 0, first:][: int(300.0 / time_steps(SETTINGS)[0]) // EVERY],
     }
 
@@ -126,17 +126,17 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def draw_path(path: NDArray[np.float64], panel: Any, beside: Any) -> None:
+def draw_path(path: Array, panel: Any, histogram_axes: Any) -> None:
     """The draws one after the other, and their histogram beside the truth."""
     panel.plot(path, ".", color=style.MEDIUM, markersize=2)
     panel.set(
         xlabel="draw", ylabel=r"$\theta$", ylim=(-20, 20), title="(a) draws of one chain that count, in their order"
     )
     at = np.linspace(-20.0, 20.0, 401)
-    beside.hist(path, np.linspace(-20.0, 20.0, 81), density=True, orientation="horizontal", color="0.78")
+    histogram_axes.hist(path, np.linspace(-20.0, 20.0, 81), density=True, orientation="horizontal", color="0.78")
     truth = np.exp(truth_of(mixtures.three_on_a_line()).log_density(at[:, None]))
-    beside.plot(truth, at, color=style.MEDIUM, linewidth=1.0)
-    beside.set(xlabel="density")
+    histogram_axes.plot(truth, at, color=style.MEDIUM, linewidth=1.0)
+    histogram_axes.set(xlabel="density")
 
 
 def table(data: Data) -> list[dict[str, Any]]:

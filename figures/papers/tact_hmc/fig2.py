@@ -16,17 +16,16 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, density, run_script
+from figures.arrays import Array
 from figures.papers.tact_hmc.ablations import (
     LABELS,
     Settings,
-    all_samplers,
-    equal_cost,
-    in_errors,
+    in_standard_errors,
+    mode_errors,
     mode_rows,
-    modes,
+    runs_at_equal_cost,
     truth_of,
 )
 from figures.plots import style
@@ -50,12 +49,12 @@ def measure(study: Study) -> dict[str, Any]:
     for name, (make, start) in TARGETS.items():
         target, masses, tables, numbers = make(), [], [], []
         truth = truth_of(target)
-        for label, sampler in all_samplers(SETTINGS).items():
-            plan = equal_cost(sampler, n_steps, burn_in, SETTINGS.keep_every)
-            run = study.sample(f"{label}, {name}", target, sampler, n_chains=n_chains, init=start, **plan)
-            draws = run.draws[run.weights > 0.0]
+        for run, draws in runs_at_equal_cost(
+            study, target, SETTINGS, n_chains=n_chains, n_steps=n_steps, burn_in=burn_in, start=start,
+            suffix=f", {name}",
+        ):  # fmt: skip
             masses.append(cell_counts(draws, EDGES[name], EDGES[name]) / len(draws))
-            tables.append(modes(run, truth))
+            tables.append(mode_errors(run, truth))
             numbers.append(len(draws))
         data |= {f"{name}.masses": masses, f"{name}.modes": tables, f"{name}.draws": numbers}
         data[f"{name}.truth"] = truth.cell_masses(EDGES[name], EDGES[name])
@@ -64,7 +63,7 @@ def measure(study: Study) -> dict[str, Any]:
     return data
 
 
-def summary(errors: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float, float]:
+def summary(errors: Array, weights: Array) -> tuple[float, float, float]:
     """Σ |weight − true|; mean of the variances over the true ones, over the modes that were found, and its error."""
     distance = float((weights * np.abs(errors[0, :, 0] - 1.0)).sum())
     found = errors[1][np.isfinite(errors[1, :, 0])]
@@ -104,7 +103,7 @@ def compare(data: Data) -> list[Claim]:
     claims = []
     for name in TARGETS:
         for label, errors in zip(LABELS, data[f"{name}.modes"], strict=True):
-            for quantity, z in zip(("weight", "variance"), in_errors(errors), strict=True):
+            for quantity, z in zip(("weight", "variance"), in_standard_errors(errors), strict=True):
                 what = f"{name}, {label}: largest error of a mode's {quantity}, in standard errors"
                 claims.append(Claim(what, np.nan, float(np.nanmax(np.abs(z))), 1.0, "lower"))
             _, mean, error = summary(errors, data[f"{name}.weights"])

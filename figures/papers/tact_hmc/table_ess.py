@@ -20,18 +20,18 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures import Claim, Data, Study, run_script
+from figures.arrays import Array
 from figures.papers.tact_hmc.ablations import (
     EXCHANGE,
     TACT,
     Settings,
+    counted_draws,
     equal_cost,
-    exchange,
-    kept,
-    modes,
-    tact,
+    exchange_sampler,
+    mode_errors,
+    tact_sampler,
     truth_of,
 )
 from figures.plots import style
@@ -71,21 +71,21 @@ def baselines() -> dict[str, Sampler]:
     h, c, noise = SETTINGS.step_size, SETTINGS.friction, SETTINGS.noise
     known = c + 0.5 * h * noise**2
     return {
-        TACT: tact(SETTINGS),
+        TACT: tact_sampler(SETTINGS),
         "SGHMC": samplers.sghmc(h, friction=c, gradient_noise=noise),
         "SGHMC, noise known": samplers.sghmc(h, friction=known, noise_estimate=noise, gradient_noise=noise),
         "SGNHT": samplers.sgnht(h, friction=c, inertia=SETTINGS.inertia, gradient_noise=noise),
-        EXCHANGE: exchange(SETTINGS),
+        EXCHANGE: exchange_sampler(SETTINGS),
     }
 
 
-def of_groups(draws: NDArray[np.float64], piece: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ess_of_groups(draws: Array, piece: int) -> tuple[Array, Array]:
     """ESS per 10⁵ draws of each group of chains: across its chains, and of pieces about their own mean; (group,)."""
     groups = np.split(draws, GROUPS)
-    own = [group[:, : group.shape[1] // piece * piece].reshape(-1, piece, 1) for group in groups]
+    pieces_of_groups = [group[:, : group.shape[1] // piece * piece].reshape(-1, piece, 1) for group in groups]
     return (
         np.array([1e5 * ess(group, method="mean")[0] / group.size for group in groups]),
-        np.array([1e5 * ess_by_cutoff(pieces).mean() / piece for pieces in own]),
+        np.array([1e5 * ess_by_cutoff(pieces).mean() / piece for pieces in pieces_of_groups]),
     )
 
 
@@ -98,18 +98,20 @@ def measure(study: Study) -> dict[str, Any]:
     for label, sampler in baselines().items():
         plan = equal_cost(sampler, n_steps, burn_in, SETTINGS.keep_every)
         run = study.sample(label, target, sampler, n_chains=n_chains, init=init, **plan)
-        draws = kept(run)
-        numbers.append(of_groups(draws, min(PIECE, draws.shape[1])))
+        draws = counted_draws(run)
+        numbers.append(ess_of_groups(draws, min(PIECE, draws.shape[1])))
         costs.append(n_steps * n_chains / (run.weights > 0.0).sum())
         hats.append(r_hat(draws)[0])
-        tables.append(modes(run, truth_of(target)))
+        tables.append(mode_errors(run, truth_of(target)))
     changed = {f"K = {k}": Settings(keep_every=k) for k in STATES} | CHANGES
     swept, swept_costs, (n_steps, burn_in) = [], [], study.size((100_000, 20_000), (15_000, 5_000))
     n_chains = study.size(64, 16)
     for label, settings in changed.items():
-        plan = equal_cost(tact(settings), n_steps, burn_in, settings.keep_every)
-        run = study.sample(f"{TACT}, {label}", target, tact(settings), n_chains=n_chains, init=init[:n_chains], **plan)
-        swept.append(of_groups(kept(run), 2)[0])
+        plan = equal_cost(tact_sampler(settings), n_steps, burn_in, settings.keep_every)
+        run = study.sample(
+            f"{TACT}, {label}", target, tact_sampler(settings), n_chains=n_chains, init=init[:n_chains], **plan
+        )
+        swept.append(ess_of_groups(counted_draws(run), 2)[0])
         swept_costs.append(n_steps * n_chains / (run.weights > 0.0).sum())
     return {
         "ess": numbers, "evaluations": costs, "r_hat": hats, "modes": tables, "swept": swept,
@@ -117,9 +119,9 @@ def measure(study: Study) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> tuple[float, float]:
+def ratio(numerator: Array, denominator: Array) -> tuple[float, float]:
     """Ratio of the means of two sets of groups, with its standard error to first order."""
-    return ratio_and_error(mean_and_error(above), mean_and_error(below))
+    return ratio_and_error(mean_and_error(numerator), mean_and_error(denominator))
 
 
 def draw(data: Data) -> Figure:

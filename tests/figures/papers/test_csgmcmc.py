@@ -169,7 +169,7 @@ def test_bound_on_the_ess_of_table5():
 def test_table5_orders_and_stand_ins(produced):
     """Cyclical above plain with the paper's decay, and below without its jump; minibatches take from the cyclical."""
     product = produced("csgmcmc_table5")
-    mean, error = table5.moments(product.measured.data["ess"])
+    mean, error = table5.means_and_errors(product.measured.data["ess"])
     for i in range(3):
         for cyclical, plain in ((1, 0), (3, 2)):
             assert mean[i, 0, cyclical] - mean[i, 0, plain] > 3.0 * np.hypot(error[i, 0, cyclical], error[i, 0, plain])

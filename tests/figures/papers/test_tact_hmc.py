@@ -20,7 +20,7 @@ TARGETS = {"five_spots": mixtures.five_spots, "six_petals": mixtures.six_petals}
 def errors_of(data, target=None):
     """Label → errors of weights and variances in standard errors, (2, mode)."""
     tables = data[f"{target}.modes"] if target else data["modes"]
-    return dict(zip(LABELS, map(ablations.in_errors, tables), strict=True))
+    return dict(zip(LABELS, map(ablations.in_standard_errors, tables), strict=True))
 
 
 def check_modes(errors, moved):
@@ -131,7 +131,7 @@ def test_settings_are_those_they_state(produced):
 
 @pytest.mark.parametrize("change", [{"coupling_share": 0.3}, {"step_size": 0.08}])
 def test_chains_diverge_where_the_table_says_so(change):
-    sampler = ablations.tact(Settings(**change))
+    sampler = ablations.tact_sampler(Settings(**change))
     with pytest.raises(DivergenceError):
         sample(mixtures.three_on_a_line(), sampler, n_steps=5_000, n_chains=256, init=[0.0], seed=4)
 
@@ -153,11 +153,11 @@ def test_errors_of_modes_are_standard_errors(target):
         draws[:, ::3] = truth.means[0]
         return SimpleNamespace(draws=draws, weights=weights, n_chains=chains)
 
-    errors = np.stack([ablations.in_errors(ablations.modes(run_of(seed), truth)) for seed in range(15)])
+    errors = np.stack([ablations.in_standard_errors(ablations.mode_errors(run_of(seed), truth)) for seed in range(15)])
     assert np.abs(errors).max() < SIGMAS + 1.0  # Student's t of 39 degrees
     assert errors.var() == pytest.approx(1.0, abs=0.6)
     for scale in (0.9, 1.1):
-        assert (np.abs(ablations.in_errors(ablations.modes(run_of(1, scale), truth))[1]) > SIGMAS).all()
+        assert (np.abs(ablations.in_standard_errors(ablations.mode_errors(run_of(1, scale), truth))[1]) > SIGMAS).all()
 
 
 def test_modes_that_few_chains_found():
@@ -165,7 +165,7 @@ def test_modes_that_few_chains_found():
     truth = mixtures.five_spots().truth
     draws = np.zeros((20, 30, 2))
     draws[0] = truth.means[1]
-    table = ablations.modes(SimpleNamespace(draws=draws, weights=np.ones((20, 30)), n_chains=20), truth)
+    table = ablations.mode_errors(SimpleNamespace(draws=draws, weights=np.ones((20, 30)), n_chains=20), truth)
     assert np.isnan(table[1, 1:]).all()
     np.testing.assert_allclose(table[0, :, 0] * truth.weights, [0.95, 0.05, 0, 0, 0], atol=1e-6)
     np.testing.assert_allclose(table[0, :, 1] * truth.weights, 0.05, rtol=1e-6)

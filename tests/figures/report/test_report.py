@@ -13,7 +13,7 @@ from figures.report import write_report
 from figures.report.contents import Contents, Entry, gather, with_error
 from figures.report.html import page
 from figures.report.markdown import markdown
-from figures.scripts.cached_data import Measured, keep
+from figures.scripts.cached_data import Measured, store
 from figures.scripts.claims import Claim
 from figures.scripts.runner import Script, names, script
 from figures.scripts.study import Record, Study
@@ -139,7 +139,7 @@ def test_a_folder_is_read_back(tmp_path):
     for name, key in ((names()[0], "other quick=False seed=0 backend=cpu python=3.11"), (names()[1], None)):
         known = script(name)
         key = key or known.key(Study(quick=True))
-        keep(tmp_path / "data" / f"{name}.npz", key, Measured({"a": np.zeros(2)}, [], 1.0))
+        store(tmp_path / "data" / f"{name}.npz", key, Measured({"a": np.zeros(2)}, [], 1.0))
         if name == names()[0]:
             continue
         (tmp_path / f"{name}.png").write_bytes(PNG)

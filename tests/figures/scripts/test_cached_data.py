@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from figures.scripts import cached_data
-from figures.scripts.cached_data import Measured, as_data, keep, load
+from figures.scripts.cached_data import Measured, as_data, load, store
 from figures.scripts.study import Record
 
 RECORD = Record("a", "sgld", "pair", 4, 1, 1_000, 100, 10, 7, 4_000, 0.5)
@@ -23,7 +23,7 @@ def same(one, other):
 
 def test_data_come_back_as_they_were(tmp_path):
     path = tmp_path / "data" / "x.npz"
-    keep(path, "key", MEASURED)
+    store(path, "key", MEASURED)
     assert same(load(path, "key"), MEASURED)
     assert load(path, "other key") is None
     assert load(tmp_path / "nowhere.npz", "key") is None
@@ -63,7 +63,7 @@ def test_objects_are_not_unpickled(tmp_path):
 def test_a_damaged_file_is_no_data_or_whole(tmp_path):
     """Every tenth byte changed or the file cut there: never an error, and never other numbers."""
     path = tmp_path / "x.npz"
-    keep(path, "key", MEASURED)
+    store(path, "key", MEASURED)
     whole, rng, lost = path.read_bytes(), random.Random(0), 0
     for place in range(0, len(whole), 10):
         cut = whole[:place]
@@ -78,7 +78,7 @@ def test_a_damaged_file_is_no_data_or_whole(tmp_path):
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
 def test_what_fails_to_be_written_leaves_what_was_there(tmp_path, monkeypatch, error):
     path = tmp_path / "x.npz"
-    keep(path, "key", MEASURED)
+    store(path, "key", MEASURED)
     before = path.read_bytes()
 
     def half(file, **arrays):
@@ -87,7 +87,7 @@ def test_what_fails_to_be_written_leaves_what_was_there(tmp_path, monkeypatch, e
 
     monkeypatch.setattr(cached_data.np, "savez_compressed", half)
     with pytest.raises(type(error)):
-        keep(path, "new key", MEASURED)
+        store(path, "new key", MEASURED)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["x.npz"]
 

@@ -90,7 +90,7 @@ def test_a_system_that_blows_up_is_an_error_not_a_hang(method):
 
 
 def test_a_stiff_system_ends(monkeypatch):
-    monkeypatch.setattr(sources, "MOST_EVALUATIONS", 20_000)
+    monkeypatch.setattr(sources, "MAX_EVALUATIONS", 20_000)
     with pytest.raises(ArithmeticError, match="van_der_pol was not solved: 21000 evaluations, and only t = "):
         simulate(systems.van_der_pol(), [0.0, 1e6], parameters=[1e6], seed=0)
 

@@ -8,7 +8,9 @@ from scipy.integrate import solve_ivp
 
 from sysid.data.series import Series
 from sysid.libraries import fourier, functions, polynomial
-from sysid.likelihoods.trajectories import Search, equations_of, is_finite, trajectory
+from sysid.likelihoods.start_search import StartSearch, is_finite
+from sysid.likelihoods.trajectories import trajectory
+from sysid.likelihoods.trajectory_kernel import equations_of
 from sysid.model import model_of
 from sysid.solvers.adjoint import pullback_of_model, pullback_of_system
 from sysid.solvers.runge_kutta import ORDERS
@@ -95,7 +97,7 @@ def test_energy_is_the_log_density_under_the_solution_to_the_order_of_the_method
     exact = -log_density(solution(prey_and_predators, TIMES, THETA[4:6], THETA[:4]), sd, errors)
     off = []
     for step in (1 / 16, 1 / 32, 1 / 64):
-        shot, _ = trajectory(errors=errors, method=method, step=step).shot(DATA, LINEAR)
+        shot, _ = trajectory(errors=errors, method=method, step=step).energy_and_start(DATA, LINEAR)
         off.append(shot.evaluate(np.append(THETA[:6], sd))[0][0] - exact)
     assert abs(off[-1]) < 1e-5
     # Over a factor of four in the step; errors of several signs add up, so the order is never quite reached.
@@ -119,7 +121,7 @@ LAWS = [
     ("law", "system"), [*((law, LINEAR) for law in LAWS), (LAWS[0], UNKNOWN)], ids=lambda given: str(given)
 )
 def test_gradient_is_that_of_the_energy(law, system):
-    shot, start = trajectory(step=0.25, **law).shot(DATA, system)
+    shot, start = trajectory(step=0.25, **law).energy_and_start(DATA, system)
     assert shot.names[:4] == ("a", "b", "c", "d")
     theta = start * np.exp(0.05 * np.random.default_rng(1).standard_normal(start.size))
     (energy,), (slope,) = shot.evaluate(theta)
@@ -174,7 +176,7 @@ def decaying(errors, n=7, seed=2):
 @pytest.mark.parametrize("errors", ["gaussian", "lognormal"])
 def test_energy_of_a_linear_system_in_closed_form(errors):
     data, exact = decaying(errors)
-    shot, _ = trajectory(errors=errors, step=0.25).shot(data, DECAY)
+    shot, _ = trajectory(errors=errors, step=0.25).energy_and_start(data, DECAY)
     assert shot.names == ("k", "growth", "x(0)", "sd(x)")
     for theta in ([0.6, 0.0, 2.0, 0.1], [0.9, 0.0, 1.5, 0.3]):
         x, y = exact(theta[0], theta[2]), data.values[:, 0]
@@ -207,11 +209,11 @@ def marginal(shot, k, n_starts, logarithmic):
 def test_segments_with_small_kicks_are_one_solution_but_for_the_square_of_the_kicks(errors):
     data, _ = decaying(errors)
     logarithmic = errors == "lognormal"
-    single, _ = trajectory(errors=errors, noise=0.1, step=0.25).shot(data, DECAY)
+    single, _ = trajectory(errors=errors, noise=0.1, step=0.25).energy_and_start(data, DECAY)
     wanted = [marginal(single, k, 1, logarithmic) for k in (0.5, 0.7)]
     away = []
     for gap in (2e-2, 1e-2, 5e-3):
-        shot, _ = trajectory(errors=errors, noise=0.1, step=0.25, segments=3, gap=gap).shot(data, DECAY)
+        shot, _ = trajectory(errors=errors, noise=0.1, step=0.25, segments=3, gap=gap).energy_and_start(data, DECAY)
         assert shot.names == ("k", "growth", "x(0)", "x(1)", "x(2)")
         away.append([marginal(shot, k, 3, logarithmic) - w for k, w in zip((0.5, 0.7), wanted, strict=True)])
     assert np.abs(away[-1]).max() < 0.1
@@ -221,7 +223,7 @@ def test_segments_with_small_kicks_are_one_solution_but_for_the_square_of_the_ki
 def test_a_solution_that_blows_up_has_infinite_energy_and_no_slope_and_leaves_other_lanes_alone():
     times = np.linspace(0.0, 5.0, 11)
     data = Series(times, 1.0 / (1.0 - 0.1 * times)[:, None], ("x",))
-    shot, _ = trajectory(step=0.05).shot(data, DECAY)
+    shot, _ = trajectory(step=0.05).energy_and_start(data, DECAY)
     good = np.array([0.0, 0.1, 1.0, 0.2])
     bad = [[0.5, 1.0, 0.2], [3.0, 1e5, 0.1], [1e300, 1e300, 1.0], [-1e300, 5.0, 1.0], [0.1, 1.0, 0.0], [0.1, 1e7, 0.1]]
     bad = [[0.0, *numbers] for numbers in bad]
@@ -239,13 +241,13 @@ def test_a_solution_beyond_the_limit_has_infinite_energy_though_it_is_finite():
     times = np.linspace(0.0, 4.0, 5)
     data = Series(times, 1.5 * np.exp(0.5 * times)[:, None], ("x",))
     theta = np.array([-0.5, 0.0, 1.5, 0.2])
-    shots = {limit: trajectory(step=0.05, limit=limit).shot(data, DECAY)[0] for limit in (11.2, 12.0)}
+    shots = {limit: trajectory(step=0.05, limit=limit).energy_and_start(data, DECAY)[0] for limit in (11.2, 12.0)}
     assert np.isfinite(shots[12.0].evaluate(theta)[0])
     assert np.isinf(shots[11.2].evaluate(np.array([-0.51, 0.0, 1.5, 0.2]))[0])
 
 
 def test_no_point_gives_nan():
-    shot, start = trajectory(errors="lognormal", segments=2).shot(DATA, LINEAR)
+    shot, start = trajectory(errors="lognormal", segments=2).energy_and_start(DATA, LINEAR)
     rng = np.random.default_rng(4)
     points = start * rng.choice([0.0, 1.0, -1.0, 1e-310, 1e-20, 1e20, 1e305, 3.0], size=(4000, start.size))
     energy, slope = shot.evaluate(np.concatenate([points, start[None]]))
@@ -257,7 +259,7 @@ def test_no_point_gives_nan():
 
 @pytest.mark.parametrize("lanes", [1, 3, 8, 64])
 def test_bits_do_not_depend_on_the_number_of_lanes(lanes):
-    shot, start = trajectory(errors="lognormal", step=0.25).shot(DATA, LINEAR)
+    shot, start = trajectory(errors="lognormal", step=0.25).energy_and_start(DATA, LINEAR)
     points = start * np.exp(0.02 * np.random.default_rng(2).standard_normal((64, start.size)))
     energy, slope = shot.evaluate(points)
     for k in range(0, 64 - lanes + 1, lanes):
@@ -268,7 +270,7 @@ def test_bits_do_not_depend_on_the_number_of_lanes(lanes):
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_the_start_is_near_the_lowest_energy(law):
-    shot, start = trajectory(step=0.25, **law).shot(DATA, LINEAR)
+    shot, start = trajectory(step=0.25, **law).energy_and_start(DATA, LINEAR)
     near = start * np.exp(0.01 * np.random.default_rng(1).standard_normal((8, start.size)))
     sizes = [np.linalg.norm(slope * theta) for slope, theta in zip(shot.evaluate(near)[1], near, strict=True)]
     assert np.linalg.norm(shot.evaluate(start)[1][0] * start) < 0.02 * min(sizes)
@@ -287,7 +289,7 @@ HARD = {
 @pytest.mark.parametrize("case", HARD)
 def test_a_start_of_finite_energy_is_found_for_hard_data(case):
     data = Series(TIMES[: len(HARD[case])], HARD[case], ("prey", "predator"))
-    shot, start = trajectory(step=0.25).shot(data, LINEAR)
+    shot, start = trajectory(step=0.25).energy_and_start(data, LINEAR)
     assert np.isfinite(shot.evaluate(start)[0]).all()
     if case == "exact":
         assert np.abs(start[:6] / (*TRUE, *FIRST) - 1.0).max() < 1e-3
@@ -297,17 +299,17 @@ def test_many_data_are_smoothed_by_fewer_knots_and_found():
     times = np.linspace(0.0, 40.0, 2001)
     states = solution(prey_and_predators, times, FIRST, TRUE)
     noisy = states + 2.0 * np.random.default_rng(1).standard_normal(states.shape)
-    _, start = trajectory().shot(Series(times, noisy, ("prey", "predator")), LINEAR)
+    _, start = trajectory().energy_and_start(Series(times, noisy, ("prey", "predator")), LINEAR)
     assert np.abs(start / (*TRUE, *FIRST, 2.0, 2.0) - 1.0).max() < 0.1
 
 
 def test_the_step_is_found_so_that_half_of_it_changes_little():
     law = trajectory(errors="lognormal")
-    shot, start = law.shot(DATA, LINEAR)
+    shot, start = law.energy_and_start(DATA, LINEAR)
     step = shot.numbers[6 + 10 + 1]
-    finer, _ = trajectory(errors="lognormal", step=step / 4).shot(DATA, LINEAR)
+    finer, _ = trajectory(errors="lognormal", step=step / 4).energy_and_start(DATA, LINEAR)
     assert abs(shot.evaluate(start)[0][0] - finer.evaluate(start)[0][0]) < 1e-3
-    coarse, _ = trajectory(errors="lognormal", step=1.0).shot(DATA, LINEAR)
+    coarse, _ = trajectory(errors="lognormal", step=1.0).energy_and_start(DATA, LINEAR)
     assert abs(coarse.evaluate(start)[0][0] - finer.evaluate(start)[0][0]) > 1e-3
 
 
@@ -317,7 +319,7 @@ def test_a_chaotic_system_is_found_from_noisy_data_by_segments_and_not_without()
     states = solution(lorenz, times, [-8, 7, 27], [10, 28, 8 / 3])
     sd = 0.05 * np.sqrt((states**2).mean(axis=0))
     data = Series(times, states + sd * np.random.default_rng(3).standard_normal(states.shape), ("x", "y", "z"))
-    _, start = trajectory(segments=8).shot(data, LORENZ)
+    _, start = trajectory(segments=8).energy_and_start(data, LORENZ)
     assert len(start) == 3 + 24 + 3
     assert np.abs(start[:3] / (10, 28, 8 / 3) - 1.0).max() < 0.02
     assert np.abs(start[-3:] / sd - 1.0).max() < 0.25  # an sd of 251 data is right to 4.5 %
@@ -327,8 +329,8 @@ def test_a_fixed_start_is_the_first_row_and_no_datum():
     values = np.array(VALUES)
     values[0] = 33.0, 6.5
     data = Series(TIMES, values, ("prey", "predator"))
-    fixed, _ = trajectory(start="fixed", step=0.25).shot(data, LINEAR)
-    given, _ = trajectory(start=(33.0, 6.5), step=0.25).shot(data, LINEAR)
+    fixed, _ = trajectory(start="fixed", step=0.25).energy_and_start(data, LINEAR)
+    given, _ = trajectory(start=(33.0, 6.5), step=0.25).energy_and_start(data, LINEAR)
     assert fixed.names == given.names == ("a", "b", "c", "d", "sd(prey)", "sd(predator)")
     theta = np.array([*TRUE, 2.0, 3.0])
     first = np.log(np.sqrt(2.0 * np.pi) * theta[4:]).sum()
@@ -337,7 +339,7 @@ def test_a_fixed_start_is_the_first_row_and_no_datum():
 
 def test_a_state_that_is_not_measured_is_shot_all_the_same():
     data = Series(TIMES, STATES[:, :1] + 0.1 * RNG.standard_normal((len(TIMES), 1)), ("prey",))
-    shot, start = trajectory().shot(data, LINEAR)
+    shot, start = trajectory().energy_and_start(data, LINEAR)
     assert shot.names == ("a", "b", "c", "d", "prey(0)", "predator(0)", "sd(prey)")
     assert shot.positive == (False,) * 6 + (True,)
     assert np.abs(start[:1] / TRUE[:1] - 1.0).max() < 0.3
@@ -401,7 +403,7 @@ def test_a_system_that_divides_by_a_parameter_is_started_though_none_can_be_0():
     system = System("relaxing", ("x",), ("tau", "level"), relaxing, [2.0, 1.0], [5.0])
     times = np.linspace(0.0, 6.0, 13)
     data = Series(times, 1.0 + 4.0 * np.exp(-times / 2.0)[:, None], ("x",))
-    shot, start = trajectory(noise=0.1, step=0.25).shot(data, system)
+    shot, start = trajectory(noise=0.1, step=0.25).energy_and_start(data, system)
     np.testing.assert_allclose(start, [2.0, 1.0, 5.0], rtol=1e-4)
     assert is_finite(shot, start)
     assert not is_finite(shot, np.array([0.0, 1.0, 5.0]))
@@ -421,7 +423,7 @@ class Divides:
 def test_the_first_start_of_finite_energy_is_taken_and_one_that_divides_by_0_is_not_finite():
     at = [is_finite(Divides(), np.array([value])) for value in (0.0, 1.0, 3.0)]
     assert at == [False, False, True]
-    search = Search.__new__(Search)
+    search = StartSearch.__new__(StartSearch)
     search.system, search.parameters = System("one", ("x",), ("tau",), decay, [3.0], [1.0]), np.array([1.0])
     np.testing.assert_array_equal(search._first_finite(Divides(), np.zeros(1), np.array([7.0])), [3.0, 7.0])
     search.system = System("one", ("x",), ("tau",), decay, [1.5], [1.0])

@@ -95,7 +95,7 @@ def terms_at_noisy_states(series):
     """Least squares of the same integrals with the terms taken at the data: what errors in variables spoil."""
     grid = weak_form.grid_of(series.times, 1)
     terms = np.einsum("nt,kte->nek", PREY.library.evaluate(series.values), PREY.directions)
-    design = grid.halves[:, None, None, None] * weak_form.by_windows(terms, weak_form.INTEGRAL)
+    design = grid.half_widths[:, None, None, None] * weak_form.by_windows(terms, weak_form.INTEGRAL)
     change = weak_form.by_windows(series.values, weak_form.CHANGE)
     return np.linalg.lstsq(design[:, 0].reshape(-1, 4), change[:, 0].ravel(), rcond=None)[0]
 
@@ -130,7 +130,7 @@ def test_several_series_add_their_information_and_share_noise():
 
 def test_lowest_energy_is_that_of_normal_residuals():
     fit = weak(noise=NOISE).fit([noisy(3)], PREY)
-    tracked = fit.tracked[0]
+    tracked = fit.paths[0]
     density = stats.norm(tracked.path[tracked.grid.samples], NOISE).logpdf(tracked.series.values)
     assert fit.lowest == pytest.approx(-density.sum(), rel=1e-12)
 
@@ -163,22 +163,22 @@ def test_slopes_are_derivatives_of_every_kind_of_term():
         up[:, d] += step
         down[:, d] -= step
         expected = (library.evaluate(up) - library.evaluate(down)) / (2.0 * step)
-        assert np.allclose(weak_form.slopes(library, path)[:, :, d], expected, atol=1e-7)
+        assert np.allclose(weak_form.term_jacobian(library, path)[:, :, d], expected, atol=1e-7)
 
 
 def test_path_steps_are_least_under_their_conditions():
     rng = np.random.default_rng(0)
     grid = weak_form.grid_of(np.array([0.0, 0.1, 0.2, 0.5]), 1)
-    nodes, windows_, dim = len(grid.times), len(grid.halves), 2
+    nodes, windows_, dim = len(grid.times), len(grid.half_widths), 2
     assert nodes == 2 * windows_ + 1 == 5
     weights, jacobian = rng.uniform(1.0, 2.0, (nodes, dim)), rng.standard_normal((nodes, dim, dim))
     pull, targets = rng.standard_normal((nodes, dim, 3)), rng.standard_normal((windows_, 2, dim, 3))
-    step, multipliers = weak_form.solve(grid, weights, jacobian, pull, targets)
-    moved = weak_form.by_windows(step, weak_form.CHANGE) - grid.halves[:, None, None, None] * weak_form.by_windows(
+    step, multipliers = weak_form.solve_path_step(grid, weights, jacobian, pull, targets)
+    moved = weak_form.by_windows(step, weak_form.CHANGE) - grid.half_widths[:, None, None, None] * weak_form.by_windows(
         np.einsum("ned,ndm->nem", jacobian, step), weak_form.INTEGRAL
     )
     assert np.allclose(moved, targets, atol=1e-12)
-    other, _ = weak_form.solve(grid, weights, jacobian, 0.0 * pull, targets)
+    other, _ = weak_form.solve_path_step(grid, weights, jacobian, 0.0 * pull, targets)
     push = np.einsum("ndm,ndm->m", weights[..., None] * step - pull, step - other)
     assert np.allclose(push, 0.0, atol=1e-12)  # the gradient is at right angles to what the conditions leave free
     assert multipliers.shape == targets.shape
@@ -248,5 +248,5 @@ def test_too_many_rows_are_refused_before_any_work():
 def test_a_path_that_tells_nothing_of_the_data_is_warned_of():
     noise = np.random.default_rng(0).standard_normal(CLEAN.shape)
     decay = model_of(polynomial(NAMES, 1), free=["du:u", "dv:v"])
-    with pytest.warns(UserWarning, match="noise of 'u' is estimated as .* or noise drowns them"):
+    with pytest.warns(UserWarning, match="noise of 'u' is estimated as .* or there is too much noise"):
         weak().prepare(Series(TIMES, noise, NAMES), decay)

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 from targets import datasets
 from targets.posteriors.logistic import logistic_regression
-from targets.posteriors.logistic_truth import PROBABILITIES, STEPS, Envelope, key, stored
+from targets.posteriors.logistic_truth import PROBABILITIES, STEPS, Envelope, reference_key, stored_reference
 from tests.support.laws import SIGMAS, estimates, has_moments
 from toolkit import Layout, sample, samplers
 
@@ -167,7 +167,7 @@ def test_stored_references_agree_with_importance_sampling(load):
     data = load()
     target = logistic_regression(data.features, data.labels)
     truth, ref = target.truth, target.truth.reference
-    assert stored(truth.signed, truth.prior) is not None
+    assert stored_reference(truth.signed, truth.prior) is not None
     mode, hessian = truth.mode_and_hessian
     np.testing.assert_allclose(target.evaluate(mode[None])[1], 0.0, atol=1e-9)
     envelope = Envelope(mode, np.linalg.cholesky(1.2 * np.linalg.inv(hessian)))
@@ -264,10 +264,11 @@ def test_bad_questions_to_the_truth_are_refused():
 
 
 def test_a_posterior_is_known_by_its_data_and_prior():
-    name = key(FEATURES, PRIOR)
-    assert name == key(FEATURES + 1e-13, PRIOR)
-    assert len({name, key(FEATURES[::-1], PRIOR), key(FEATURES, 2.0), key(FEATURES[:, :4], PRIOR)}) == 4
-    assert stored(FEATURES, PRIOR) is None
+    name = reference_key(FEATURES, PRIOR)
+    assert name == reference_key(FEATURES + 1e-13, PRIOR)
+    others = ((FEATURES[::-1], PRIOR), (FEATURES, 2.0), (FEATURES[:, :4], PRIOR))
+    assert len({name, *(reference_key(*other) for other in others)}) == 4
+    assert stored_reference(FEATURES, PRIOR) is None
     assert STEPS == 8000  # what the stored references were made with
 
 

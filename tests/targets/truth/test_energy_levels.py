@@ -91,7 +91,7 @@ def test_a_normal_law_by_every_door():
     doubled = mixtures.gaussian_mixture([[0.0, 0.0]] * 4, 1.0)
     for dim, truth in (
         (1, line_truth(line, -7.0, 7.0, [0.0])),
-        (1, line_truth(line, -40.0, 40.0, [0.0], walled=True)),
+        (1, line_truth(line, -40.0, 40.0, [0.0], has_walls=True)),
         (2, plane.truth),
         (2, doubled.truth),
         (2, plane_truth(plane, (-7.0, 7.0, -7.0, 7.0), [[0.0, 0.0]])),

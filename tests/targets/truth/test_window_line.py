@@ -71,7 +71,7 @@ def test_draws_under_the_envelope_have_the_law():
 
 
 def test_a_walled_law_may_end_at_its_walls():
-    truth = line_truth(shifted(0.0), 0.0, 1.0, [0.0], walled=True)
+    truth = line_truth(shifted(0.0), 0.0, 1.0, [0.0], has_walls=True)
     assert truth.log_normaliser == pytest.approx(np.log(np.sqrt(2.0 * np.pi) * (norm.cdf(1.0) - 0.5)), abs=1e-10)
     assert (truth.independent_draws(1000, seed=1) >= 0.0).all()
 

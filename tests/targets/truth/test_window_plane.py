@@ -68,7 +68,7 @@ def test_what_lies_outside_counts_for_nothing():
     def label(points):
         return np.where((points**2).sum(axis=1) < 1.0, 0, -1)
 
-    truth = plane_truth(flat, (0.0, 1.0, 0.0, 1.0), [[0.5, 0.5]], label=label, walled=True)
+    truth = plane_truth(flat, (0.0, 1.0, 0.0, 1.0), [[0.5, 0.5]], label=label, has_walls=True)
     assert truth.log_normaliser == pytest.approx(2e4 + np.log(np.pi / 4.0), abs=1e-5)
     np.testing.assert_allclose(truth.mean, 4.0 / (3.0 * np.pi), atol=1e-5)
     assert truth.cell_masses([0.0, 0.6], [0.0, 0.6]).item() == pytest.approx(0.36 * 4.0 / np.pi, abs=1e-5)
@@ -117,4 +117,4 @@ def test_what_is_refused():
         plane_truth(mixtures.unequal_pair(), (0.0, 1.0, 0.0, 1.0), [[0.0, 0.0]])
     lost = Target("lost", 2, nan_block)
     with pytest.raises(ValueError, match="the energy of 'lost' must not be nan, got it at"):
-        plane_truth(lost, (0.0, 1.0, 0.0, 1.0), [[0.0, 0.0]], walled=True).mean  # noqa: B018
+        plane_truth(lost, (0.0, 1.0, 0.0, 1.0), [[0.0, 0.0]], has_walls=True).mean  # noqa: B018

@@ -8,7 +8,7 @@ from numba import njit
 
 from sysid import Series, identify, libraries, likelihoods, systems
 from sysid.likelihoods.trajectories import trajectory
-from sysid.likelihoods.weak_form import slopes
+from sysid.likelihoods.weak_form import term_jacobian
 from sysid.model import all_free
 from sysid.solvers.adjoint import pullback_of_model, pullback_of_system
 from sysid.solvers.integrate import solve
@@ -148,7 +148,7 @@ def test_the_energy_of_duffings_data_is_that_of_products_to_the_bit():
     assert states[:, 0].min() < -0.5
     data = Series(times, states + 0.02 * np.random.default_rng(1).standard_normal(states.shape), ("x", "v"))
     law = trajectory(step=0.1)
-    (shot, start), (other, expected) = law.shot(data, by_power), law.shot(data, by_product)
+    (shot, start), (other, expected) = law.energy_and_start(data, by_power), law.energy_and_start(data, by_product)
     np.testing.assert_array_equal(start, expected)
     np.testing.assert_allclose(start[:2], [1.0, 0.1], atol=0.1)  # sds 0.01 and 0.002
     theta = np.array([[1.0, 0.1, 1.0, 0.0, 0.02, 0.02], [1.3, 0.05, -0.8, 0.4, 0.1, 0.1]])
@@ -166,7 +166,8 @@ def cube_of_numba(x):
 def test_the_slopes_of_a_users_term_are_its_own(function):
     library = libraries.functions(("x", "y"), {"cube": function}) + libraries.polynomial(("x", "y"), 1)
     path = np.array([[-2.5, 1.0], [-1.0, 0.0], [2.0, 3.0]])
-    np.testing.assert_allclose(slopes(library, path)[:, 0], np.stack([3.0 * path[:, 0] ** 2, 0.0 * path[:, 0]], axis=1))
+    expected = np.stack([3.0 * path[:, 0] ** 2, 0.0 * path[:, 0]], axis=1)
+    np.testing.assert_allclose(term_jacobian(library, path)[:, 0], expected)
     pull = pullback_of_model(all_free(library))
     p = tuple(np.arange(1.0, 9.0))
     for x, y in path.tolist():

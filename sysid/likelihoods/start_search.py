@@ -1,0 +1,358 @@
+"""Start values of the trajectory likelihood: smoothed states, matched parameters, then energies of fewer segments."""
+
+import functools
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ..arrays import Array, Bools, Integers
+from ..data.series import Series
+from ..laplace import descend
+from ..model import Model
+from ..systems.user_systems import check_analytic
+from .trajectory_kernel import Equations, ErrorModel, Segments, TrajectoryEnergy, steps_between, trajectory_energy
+
+TIME_LIMIT = 600.0  # s
+
+
+class SearchProgress:
+    """Evaluations of a search, and the seconds since the first ended.
+
+    enabled: a line on stderr; None: only on a terminal. time_limit: seconds, > 0.
+    """
+
+    def __init__(self, enabled: bool | None = False, time_limit: float = TIME_LIMIT) -> None:
+        self._enabled = enabled is True or (enabled is None and sys.stderr is not None and sys.stderr.isatty())
+        self._time_limit, self._start_time = time_limit, math.inf
+        self._bar: Any = None
+        self._evaluations, self._lowest = 0, math.inf
+        self._stage = ""
+
+    @contextmanager
+    def display(self) -> Iterator[None]:
+        """Show the line, where it is wanted, and take it away at the end."""
+        if self._enabled:
+            from tqdm import tqdm
+
+            self._bar = tqdm(desc="start values", unit=" evaluations", leave=False)
+        try:
+            yield
+        finally:
+            if self._bar is not None:
+                self._bar.close()
+
+    def begin_stage(self, stage: str) -> None:
+        """Begin a stage of the search, in words; its lowest energy is not comparable with that of another."""
+        self._stage, self._lowest = stage, math.inf
+        if self._bar is not None:
+            self._bar.set_description_str(f"start values, {stage}")
+
+    def count(self, energies: Array) -> None:
+        """Count evaluations with ``energies`` (n,). Raises TimeoutError, with how far it has come, after the limit."""
+        now = time.perf_counter()
+        self._start_time = min(self._start_time, now)
+        self._evaluations += len(energies)
+        finite = energies[np.isfinite(energies)]
+        self._lowest = min(self._lowest, *finite.tolist(), math.inf)
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"lowest energy {self._lowest:.6g}", refresh=False)
+            self._bar.update(len(energies))
+        if now - self._start_time > self._time_limit:
+            found = f"the lowest energy is {self._lowest:.6g}" if self._lowest < math.inf else "no energy is finite yet"
+            raise TimeoutError(
+                f"the search for start values has not ended within time_limit = {self._time_limit:g} s, after "
+                f"{self._evaluations} evaluations: it is in {self._stage}, where {found}. Give a larger time_limit, "
+                "or a System with usual parameters nearer to the data's, or a longer step, segments, or fewer data"
+            )
+
+
+N_SUBINTERVALS = 4  # of each interval between data, for its integral by Simpson's rule
+SIMPSON = np.array([1.0, 4.0, 2.0, 4.0, 1.0]) / 12.0
+MIN_SPLINE_DATA, MAX_SMOOTHED_DATA = (
+    6,
+    200,
+)  # fewer data: linear interpolation; more: a least-squares spline
+KNOT_SPACINGS = (2, 3, 4, 6, 9, 13, 20, 30, 45)
+
+
+def smoothed_states(times: Array, values: Array, fallback: Array, *, logarithmic: bool) -> tuple[Array, Array]:
+    """States at ``times`` (n, dim) and at five points of every interval (n − 1, 5, dim), by smoothing splines.
+
+    The splines' roughness is that of generalised cross-validation; with few data they are straight lines. A state that
+    was never measured is taken to stay at ``fallback``.
+    """
+    fine = times[:-1, None] + np.diff(times)[:, None] * np.linspace(0.0, 1.0, N_SUBINTERVALS + 1)
+    at_times, between = np.empty(values.shape), np.empty((*fine.shape, values.shape[1]))
+    for d in range(values.shape[1]):
+        measured = ~np.isnan(values[:, d])
+        if not measured.any():
+            at_times[:, d], between[..., d] = fallback[d], fallback[d]
+            continue
+        t = (times - times[0]) / (times[-1] - times[0]) * len(times)
+        fine_times = (fine - times[0]) / (times[-1] - times[0]) * len(times)
+        data = np.log(values[measured, d]) if logarithmic else values[measured, d]
+        curve = smooth_curve(t[measured], data)
+        change = np.exp if logarithmic else np.asarray
+        at_times[:, d], between[..., d] = change(curve(t)), change(curve(fine_times))
+    return at_times, between
+
+
+def smooth_curve(t: Array, data: Array) -> Any:
+    """A curve near ``data`` (n,) at ``t`` (n,), as smooth as generalised cross-validation has it (Wahba 1990)."""
+    if t.size < MIN_SPLINE_DATA:
+        return functools.partial(np.interp, xp=t, fp=data)
+    if t.size <= MAX_SMOOTHED_DATA:
+        return scipy.interpolate.make_smoothing_spline(t, data)
+    curves: list[tuple[float, int, Any]] = []
+    # A wider spacing of the knots is a smoother curve. This costs O(n), less than a smoothing spline's own choice.
+    for spacing in KNOT_SPACINGS:
+        knots = np.concatenate([np.full(4, t[0]), t[spacing:-spacing:spacing], np.full(4, t[-1])])
+        curve = scipy.interpolate.make_lsq_spline(t, data, knots)
+        misfit = float(((curve(t) - data) ** 2).sum())
+        curves.append((misfit / (1.0 - (knots.size - 4) / t.size) ** 2, len(curves), curve))
+    return min(curves)[2]
+
+
+def matched_parameters(model: Model, times: Array, between: Array) -> Array:
+    """Parameters (n,) whose right-hand side, integrated over each interval, comes nearest to the states' increments."""
+    n_intervals, points, dim = between.shape
+    terms = model.library.evaluate(between.reshape(-1, dim)).reshape(n_intervals, points, -1)
+    integrals = np.einsum("ijk,j->ik", terms, SIMPSON) * np.diff(times)[:, None]
+    increments = between[:, -1] - between[:, 0] - integrals @ model.constant
+    design = np.einsum("ik,pke->iep", integrals, model.directions)
+    scale = 1.0 / np.maximum(np.abs(increments).mean(axis=0), 1e-300)
+    rows = (design * scale[:, None]).reshape(-1, len(model.parameters))
+    size = np.maximum(np.abs(rows).max(axis=0), 1e-300)
+    solution = np.linalg.lstsq(rows / size, (increments * scale).ravel(), rcond=1e-10)[0]
+    return np.asarray(solution / size)
+
+
+def minimised(
+    energy_function: TrajectoryEnergy,
+    theta: Array,
+    floor: Array,
+    *,
+    n_iterations: int,
+    progress: SearchProgress | None = None,
+) -> tuple[Array, float]:
+    """A θ of lower energy than ``theta`` where one is found, and its energy.
+
+    Parameters that must be positive are moved by logarithms.
+    floor: where > 0, a soft lower limit of that parameter, for energies without a lower bound.
+    progress: counts the evaluations, and raises TimeoutError after its limit.
+    """
+    positive = np.array(energy_function.positive)
+
+    def evaluate(points: Array) -> tuple[Array, Array]:
+        theta_at = np.where(positive, np.exp(np.clip(points, -300.0, 300.0)), points)
+        energy, slope = energy_function.evaluate(theta_at)
+        if progress is not None:
+            progress.count(energy)
+        barrier = (np.divide(floor, theta_at, out=np.zeros_like(theta_at), where=floor > 0.0)) ** 2
+        barrier = np.where(np.isfinite(energy)[:, None], barrier * len(energy_function.numbers), 0.0)
+        return energy + barrier.sum(axis=1), np.where(positive, theta_at * slope, slope) - 2.0 * barrier
+
+    start = np.where(positive, np.log(np.where(positive, theta, 1.0)), theta)
+    position, _, _ = descend(evaluate, start, n_iterations=n_iterations)
+    found = np.where(positive, np.exp(np.where(positive, position, 0.0)), position)
+    (energy_before, energy_after), _ = energy_function.evaluate(np.array([theta, found]))
+    return (found, float(energy_after)) if np.isfinite(energy_after) else (theta, float(energy_before))
+
+
+STEP_TOLERANCE = 1e-6  # of a step and half of it, over one interval, in units of the states' spread
+MIN_NOISE = 1e-6  # of a guess, in the same units
+FIRST_NOISE_FACTOR = 3e4  # in units of the least
+GUESSED_SEGMENTS = 10
+N_CHECKED = 24  # rows of the data at which derivatives are compared with differences
+
+
+@dataclass(frozen=True)
+class TrajectorySettings:
+    """How states become data, and how a solution is computed: the arguments of ``trajectory``, checked."""
+
+    errors: str
+    noise: str | tuple[float, ...]
+    start: str | tuple[float, ...]
+    method: str
+    step: float | None
+    segments: int
+    gap: float
+    limit: float
+
+
+class StartSearch:
+    """A search for start values: smoothed states, matched parameters, a step size, then fewer and fewer segments."""
+
+    def __init__(
+        self, settings: TrajectorySettings, equations: Equations, data: Series, values: Array, progress: SearchProgress
+    ) -> None:
+        self.progress = progress
+        self.settings, self.equations, self.times = settings, equations, data.times
+        self.system = equations.system
+        self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
+        self.logarithmic = settings.errors == "lognormal"
+        self.initial = self._first_state(values)
+        self.values = np.array(values)
+        if settings.start == "fixed":
+            self.values[0] = np.nan  # what is taken for exact is not data
+        self.states, between = smoothed_states(self.times, values, self.system.start, logarithmic=self.logarithmic)
+        self.spread = np.maximum(self.states.std(axis=0), 1e-3 * np.abs(self.states).max(axis=0))
+        self.spread = np.where(self.spread > 0.0, self.spread, 1.0)
+        self.sd = self._known_deviations(data)
+        if equations.model is not None and self.observed.all():
+            self.parameters = matched_parameters(equations.model, self.times, between)
+        else:
+            self.parameters = self.system.usual
+        self._check_derivatives()
+        self.step = self._converged_step() if settings.step is None else settings.step
+
+    def run(self) -> tuple[TrajectoryEnergy, Array]:
+        """The energy asked for, and the θ (q,) of lowest energy that was found."""
+        # Few data may lie on their smoothed curve; a search that starts from too small a noise takes many steps.
+        floor = self._noise_floor()
+        parameters = self.parameters
+        noise = np.maximum(self._guessed_noise(), FIRST_NOISE_FACTOR * floor)[self.observed]
+        free = self.settings.noise == "free"
+        n_segments, theta = 0, np.zeros(0)
+        stages = self._stages()
+        for k, (segments, gap) in enumerate(stages, 1):
+            self.progress.begin_stage(f"stage {k} of {len(stages)} ({segments} segment{'s' * (segments > 1)})")
+            energy_function, rows = self._energy_of_segments(segments, gap)
+            if segments != n_segments:
+                starts = self.states[rows[self.initial is not None :]].ravel()
+                theta = self._first_finite(energy_function, parameters, np.concatenate([starts, noise if free else []]))
+            n_segments = segments
+            lower_limits = np.zeros(theta.size)
+            if free:
+                lower_limits[-noise.size :] = floor[self.observed]
+            theta, energy = minimised(energy_function, theta, lower_limits, n_iterations=60, progress=self.progress)
+            if not np.isfinite(energy):
+                raise ValueError(
+                    "data must be near a solution from some parameters, but those found from the data's smoothed "
+                    f"slopes ({', '.join(f'{v:.3g}' for v in parameters)}) give none within ±{self.settings.limit:g}: "
+                    "take more segments, or a higher limit"
+                )
+            parameters = theta[: self.system.n_parameters]
+        return energy_function, theta
+
+    def _check_derivatives(self) -> None:
+        """Raise ValueError where a user's function is not analytic at the data, which would look like bad data."""
+        model = self.equations.model
+        if model is not None and all(term.own is None for term in model.library.terms):
+            return
+        rows = np.unique(np.linspace(0.0, len(self.times) - 1, N_CHECKED).round().astype(np.int64))
+        points = np.concatenate([self.states[rows], np.tile(self.parameters, (len(rows), 1))], axis=1)
+        check_analytic(self.system, points[np.isfinite(points).all(axis=1)])
+
+    def _first_finite(self, energy_function: TrajectoryEnergy, parameters: Array, other_parameters: Array) -> Array:
+        """A θ of finite energy with ``parameters`` or other guesses; the first guess where no energy is finite."""
+        guesses = (parameters, self.parameters, self.system.usual, np.zeros(parameters.size))
+        candidates = [np.concatenate([guess, other_parameters]) for guess in guesses]
+        return next((candidate for candidate in candidates if is_finite(energy_function, candidate)), candidates[0])
+
+    def _stages(self) -> list[tuple[int, float | None]]:
+        """Segments and gaps of each stage, from many and wide (None: the noise) to those asked for."""
+        few, gap = self.settings.segments, self.settings.gap
+        stages: list[tuple[int, float | None]] = [(min(max(few, GUESSED_SEGMENTS), len(self.times) - 1), None)]
+        if few > 1:
+            narrower = [10.0**-k for k in range(2, 12) if 10.0**-k > 1.5 * gap]
+            stages += [(few, width) for width in narrower]
+        return [*stages, (few, gap)]
+
+    def _energy_of_segments(self, segments: int, gap: float | None) -> tuple[TrajectoryEnergy, Integers]:
+        """The energy with that number of segments, and the rows at which they begin."""
+        rows = np.linspace(0.0, len(self.times) - 1, segments + 1)[:-1].round().astype(np.int64)
+        kicks = np.full(len(self.spread), gap or self.settings.gap) * (1.0 if self.logarithmic else self.spread)
+        errors = ErrorModel(self.logarithmic, self.sd, self.settings.noise == "free", self.observed)
+        if gap is None:
+            kicks = np.maximum(kicks, self._guessed_noise())
+        return self._energy_from_rows(rows, kicks, errors, self.step, self.initial), rows
+
+    def _energy_from_rows(
+        self, rows: Integers, kicks: Array, errors: ErrorModel, step: float, initial: Array | None
+    ) -> TrajectoryEnergy:
+        """The energy with segments that begin at ``rows``."""
+        segments = Segments(rows, kicks, initial)
+        return trajectory_energy(
+            self.equations, self.times, self.values, errors, segments, method=self.settings.method, step=step,
+            limit=self.settings.limit,
+        )  # fmt: skip
+
+    def _first_state(self, values: Array) -> Array | None:
+        """The initial state where it is fixed."""
+        if self.settings.start == "free":
+            return None
+        if self.settings.start == "fixed":
+            if np.isnan(values[0]).any():
+                raise ValueError("data must have all states in the first row for start='fixed', but one is missing")
+            return np.array(values[0])
+        initial = np.array(self.settings.start)
+        if initial.shape != (self.system.dim,):
+            raise ValueError(f"start must have {self.system.dim} states, got {initial.size}")
+        return initial
+
+    def _known_deviations(self, data: Series) -> Array:
+        """The errors' standard deviations where they are known, else ones."""
+        dim, noise = self.system.dim, self.settings.noise
+        if noise == "free":
+            return np.ones(dim)
+        if noise == "known":
+            if data.noise is None or not (data.noise > 0.0).all():
+                raise ValueError(f"noise='known' needs data with noise > 0, got {data.noise}")
+            sd = np.ones(dim)
+            sd[[self.system.states.index(name) for name in data.states]] = data.noise
+            return sd
+        given = np.array(noise)
+        if given.size not in (1, dim):
+            raise ValueError(f"noise must be one number or {dim}, one for each state, got {given.size}")
+        return np.broadcast_to(given, (dim,)).copy()
+
+    def _guessed_noise(self) -> Array:
+        """The data's deviations from the smoothed states, as standard deviations (dim,)."""
+        change = np.log if self.logarithmic else np.asarray
+        measured = ~np.isnan(self.values)
+        residual = np.where(measured, change(self.values) - change(self.states), 0.0)
+        return np.asarray(
+            np.maximum(np.sqrt((residual**2).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)), self._noise_floor())
+        )
+
+    def _noise_floor(self) -> Array:
+        """Lower limit (dim,) of guessed standard deviations, also for data that lie exactly on a solution."""
+        return np.full(len(self.spread), MIN_NOISE) * (1.0 if self.logarithmic else self.spread)
+
+    def _converged_step(self) -> float:
+        """A step of which half changes the solutions from one datum to the next by less than STEP_TOLERANCE."""
+        rows = np.arange(len(self.times) - 1)
+        errors = ErrorModel(self.logarithmic, np.ones(self.system.dim), False, self.observed)
+        theta = np.concatenate([self.parameters, self.states[:-1].ravel()])
+        step, ends = float(np.diff(self.times).max()), None
+        self.progress.begin_stage("the choice of a step")
+        for _ in range(14):
+            energy_function = self._energy_from_rows(rows, self.spread, errors, step, None)
+            energy, _, path = energy_function.evaluate_with_path(theta)
+            self.progress.count(energy)
+            last = np.cumsum(steps_between(self.times, step)[:-1] + 1) - 1
+            before, ends = ends, path[0, last]
+            if (
+                before is not None
+                and np.isfinite(energy[0])
+                and (abs(ends - before) < STEP_TOLERANCE * self.spread).all()
+            ):
+                return 2.0 * step
+            step *= 0.5
+        return float(np.diff(self.times).min()) / 10.0
+
+
+def is_finite(energy_function: TrajectoryEnergy, theta: Array) -> bool:
+    """Whether the energy is finite; not where the right-hand side divides by a complex 0, at which Numba raises."""
+    try:
+        return bool(np.isfinite(energy_function.evaluate(theta)[0][0]))
+    except ZeroDivisionError:
+        return False
