@@ -12,7 +12,7 @@ from targets import mixtures
 from tests.support.simple_targets import QUARTIC
 from toolkit import DivergenceError, InterruptedWarning, Layout, Target, sample, samplers, stream
 from toolkit._engine import driver
-from toolkit._engine.driver import held
+from toolkit._engine.driver import defer_interrupt
 
 
 def press():
@@ -22,7 +22,7 @@ def press():
 
 def work(done, presses):
     """Press Ctrl-C, so many times, each time noting that work goes on."""
-    with held():
+    with defer_interrupt():
         for i in range(presses):
             press()
             done.append(i)
@@ -58,14 +58,14 @@ def test_nothing_is_held_under_a_users_own_handler_or_in_another_thread():
     heard = []
     before = signal.signal(signal.SIGINT, lambda number, frame: heard.append("user's"))
     try:
-        with held():
+        with defer_interrupt():
             press()
             assert heard == ["user's"]
     finally:
         signal.signal(signal.SIGINT, before)
 
     def look():
-        with held():
+        with defer_interrupt():
             heard.append(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 
     thread = threading.Thread(target=look)
