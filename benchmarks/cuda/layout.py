@@ -61,7 +61,7 @@ def ways_home(plan: Plan) -> None:
     n_chains = 5 if plan.is_dry else 2**16
     moments = 3 if plan.is_dry else 2**7
     export = Export(2, 1, n_chains, np.float64)
-    export.make_room(moments, True)
+    export.allocate(moments, True)
     stream, target = device.stream(), np.empty((n_chains, 1, moments, 2))
     size = moments * export.moment_bytes
     table = Table(plan.folder, "way_home", "part", "GB/s", "spread", "ms")
@@ -73,9 +73,9 @@ def ways_home(plan: Plan) -> None:
         return time.perf_counter() - started
 
     parts = {
-        "transposition on the device": lambda: export.leave(0, moments, stream),
-        "copy into pinned memory": lambda: export.travel(0, moments, stream),
-        "placing by the host": lambda: export.arrive(0, moments, target),
+        "transposition on the device": lambda: export.transpose(0, moments, stream),
+        "copy into pinned memory": lambda: export.copy_to_host(0, moments, stream),
+        "placing by the host": lambda: export.store(0, moments, target),
     }
     for work in parts.values():
         timed(work)
