@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._engine.driver import Driver, execute
-from ._engine.job import Job, brings_draws, check_footprint, make_job
+from ._engine.job import Job, check_footprint, make_job, needs_host_draws
 from ._engine.state import Layout
 from ._output.report.warnings import warn_about
 from ._output.run import Run
@@ -75,7 +75,7 @@ def sample(
     )  # fmt: skip
     check_progress(progress)
     check_flag("keep_draws", keep_draws)
-    check_footprint(job, keep_draws=keep_draws, keep_trace=True, has_draws=brings_draws(job, keep_draws))
+    check_footprint(job, keep_draws=keep_draws, keep_trace=True, has_draws=needs_host_draws(job, keep_draws))
     next(job.kept_pieces())  # raises where there are none
     with Checkpoint(job, "sample" if keep_draws else "sample without draws") as saved:
         job = saved.complete(job)
@@ -130,14 +130,14 @@ def stream(
 
 def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
     """The chunks of a checked job."""
-    nothing = job.room(0, 0)
+    nothing = job.empty_outputs(0, 0)
     with Checkpoint(job, "stream") as saved, Driver(job, progress, Run) as driver:
         saved.restore(driver, nothing)
         if driver.done == job.n_steps:
             yield driver.result(nothing, np.zeros(0, np.int64), np.zeros(0, np.int64))
         for first, last in job.chunks(driver.done):
             steps, trace_steps = job.plan(first, last)[1], job.traced(first, last)
-            outputs = job.room(steps.size, trace_steps.size)
+            outputs = job.empty_outputs(steps.size, trace_steps.size)
             driver.advance(first, last, outputs, offset=0, trace_offset=0)
             driver.raise_divergence(outputs, steps, trace_steps)
             run = driver.result(outputs, steps, trace_steps)

@@ -136,7 +136,7 @@ def test_what_is_not_asked_for_takes_no_room(launches):
     from toolkit._engine.cuda.transfers import Export
 
     export = Export(0, 2, 3, np.float64)
-    export.make_room(1000, True)
+    export.allocate(1000, True)
     assert export.raw.shape == (1, 1, 2, 3)
 
 

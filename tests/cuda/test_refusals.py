@@ -56,7 +56,7 @@ def test_what_runs_is_what_was_read(monkeypatch):
     assert not compiling.contracts(read)
     assert "fma" not in read
     plain = device.cuda.jit(sums, lto=True)
-    with compiling.unfused():
+    with compiling.without_fusion():
         plain.compile(kinds)
     (linked,) = plain.overloads.values()
     assert "fma" in linked._codelibrary.get_lto_ptx()

@@ -13,7 +13,7 @@ MUTANTS = [
     Mutant(
         "cache: a file is believed by its name",
         "toolkit/_compiler/disk_cache.py",
-        "if (made_by, kept) == (MADE_BY, key) else None",
+        "if (made_by, stored_key) == (MADE_BY, key) else None",
         "",
         "tests/toolkit/compiler/test_disk_cache.py -k files_that",
     ),
@@ -27,14 +27,14 @@ MUTANTS = [
     Mutant(
         "cache: what is around a callee is not in the key",
         "toolkit/_compiler/function_digest.py",
-        "        reads |= around\n",
+        "        reads |= enclosed\n",
         "",
         "tests/toolkit/compiler/test_disk_cache.py -k around",
     ),
     Mutant(
         "cache: a damaged file is unpickled",
         "toolkit/_compiler/disk_cache.py",
-        "if not hmac.compare_digest(HASH(content).digest(), found[:SIZE]):",
+        "if not hmac.compare_digest(HASH(content).digest(), stored[:SIZE]):",
         "if False:",
         "tests/toolkit/compiler/test_disk_cache.py -k whichever_bit",
     ),
@@ -118,7 +118,7 @@ MUTANTS = [
     Mutant(
         "inner: Python is given the form for compiled code",
         "toolkit/_compiler/lowering.py",
-        "            form = self.overloads.pop(args)\n",
+        "            unwrapped = self.overloads.pop(args)\n",
         "            return self.overloads[args].entry_point\n",
         "tests/toolkit/compiler/test_decorators.py",
     ),
@@ -146,8 +146,8 @@ MUTANTS = [
     Mutant(
         "describing: closures forgotten",
         "toolkit/_compiler/function_digest.py",
-        "around = {key: cell.cell_contents for key, cell in cells if is_filled(cell)}",
-        "around = {}",
+        "enclosed = {key: cell.cell_contents for key, cell in cells if is_filled(cell)}",
+        "enclosed = {}",
         "tests/toolkit/storage/test_description.py -k closures",
     ),
 ]

@@ -48,7 +48,7 @@ MUTANTS = [
     Mutant(
         "accumulators on a device: looked at before they are home",
         "toolkit/_engine/cuda/accumulators.py",
-        "            if looks:\n                self.fetch(stream)\n",
+        "            if reads_state:\n                self.fetch(stream)\n",
         "",
         "tests/cuda/test_accumulators.py -k hosts",
     ),

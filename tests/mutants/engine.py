@@ -6,15 +6,15 @@ MUTANTS = [
     Mutant(
         "fused: what lies on the stack stays there",
         "toolkit/_engine/fused.py",
-        "                if is_local:\n                    here",
-        "                if False:\n                    here",
+        "                if is_local:\n                    from_data",
+        "                if False:\n                    from_data",
         "tests/toolkit/engine/test_fused.py -k bits",
     ),
     Mutant(
         "fused: the burn-in of another run",
         "toolkit/_engine/fused.py",
-        'WITH_THE_RUN = ("seed", "burn_in")',
-        'WITH_THE_RUN = ("seed",)',
+        'RUN_TIME = ("seed", "burn_in")',
+        'RUN_TIME = ("seed",)',
         "tests/toolkit/engine/test_fused.py -k tempered",
     ),
     Mutant(
@@ -55,7 +55,7 @@ MUTANTS = [
     Mutant(
         "fused: all of a wide block goes onto the stack",
         "toolkit/_engine/fused.py",
-        "0 < sizes[i] <= ARRAY and room >= 0",
+        "0 < sizes[i] <= ARRAY and free >= 0",
         "0 < sizes[i]",
         "tests/toolkit/engine/test_fused.py -k stack",
     ),
@@ -69,8 +69,8 @@ MUTANTS = [
     Mutant(
         "engine: a lane that diverges is noticed, and not put back",
         "toolkit/_engine/loop.py",
-        "    if held > 0:",
-        "    if held > alive.size:",
+        "    if n_frozen > 0:",
+        "    if n_frozen > alive.size:",
         "tests/toolkit/engine/test_driver.py",
     ),
     Mutant(
@@ -104,8 +104,8 @@ MUTANTS = [
     Mutant(
         "moves are not told that λ changes",
         "toolkit/_engine/loop.py",
-        "2 if moves_on else 1 if numbers.tempering == CONTINUOUS else 0",
-        "2 if moves_on else 0",
+        "2 if factors_change else 1 if numbers.tempering == CONTINUOUS else 0",
+        "2 if factors_change else 0",
         "tests/toolkit/samplers/test_continuous.py",
     ),
     Mutant(
@@ -188,7 +188,7 @@ MUTANTS = [
     Mutant(
         "starts: all chains at the origin",
         "toolkit/_engine/job.py",
-        "return drawn_starts(problem, init, seed, n_chains, sampler.n_replicas)",
+        "return draw_starts(problem, init, seed, n_chains, sampler.n_replicas)",
         "return np.zeros((n_chains, sampler.n_replicas, problem.target.dim))",
         "tests/toolkit/engine/test_starts.py -k function_of_seed",
     ),
@@ -244,8 +244,8 @@ MUTANTS = [
     Mutant(
         "hostile: looks in step with a schedule",
         "toolkit/_engine/job.py",
-        "np.arange(LOOKS) * GOLDEN % 1.0",
-        "np.arange(LOOKS) / LOOKS",
+        "np.arange(SAMPLED_STEPS) * GOLDEN % 1.0",
+        "np.arange(SAMPLED_STEPS) / SAMPLED_STEPS",
         "tests/toolkit/engine/test_job.py -k share",
     ),
     Mutant(

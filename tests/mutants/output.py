@@ -125,8 +125,8 @@ MUTANTS = [
     Mutant(
         "datatree: draws of a weighted run not resampled",
         "toolkit/_output/storage/datatree.py",
-        "taken = np.take_along_axis(run.draws, picked[:, :, None], axis=1)",
-        "taken = run.draws",
+        "resampled = np.take_along_axis(run.draws, picked[:, :, None], axis=1)",
+        "resampled = run.draws",
         "tests/toolkit/storage/test_datatree.py -k resampled",
     ),
     Mutant(
@@ -167,7 +167,7 @@ MUTANTS = [
     Mutant(
         "advice: chains from one point pass",
         "toolkit/_output/report/warnings.py",
-        "not all_found and share_one_place(run.init)",
+        "not all_found and all_start_alike(run.init)",
         "not all_found and False",
         "tests/toolkit/engine/test_starts.py -k one_point",
     ),

@@ -175,11 +175,11 @@ class Crowded(Case):
     def arrays(self, backend, folder):
         from toolkit._engine.cuda import engine
 
-        room, engine.ROOM = engine.ROOM, 1
+        room, engine.HOST_BYTES = engine.HOST_BYTES, 1
         try:
             return super().arrays(backend, folder)
         finally:
-            engine.ROOM = room
+            engine.HOST_BYTES = room
 
 
 class Diverging(Case):
@@ -384,7 +384,7 @@ def planted(fault):
     where, name = {
         "column": (kernel, "float_columns"),
         "replicas": (engine, "by_chain"),
-        "turn": (transfers.Export, "arrive"),
+        "turn": (transfers.Export, "store"),
     }[fault]
     right = getattr(where, name)
 

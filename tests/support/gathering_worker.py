@@ -148,17 +148,17 @@ def what_travels(name):
     """Bytes of draws that a run sends home, and the message where accumulators do not fit."""
     from toolkit._engine.cuda import device, transfers
 
-    sent, plain = [], transfers.Export.travel
+    sent, plain = [], transfers.Export.copy_to_host
 
     def travel(export, turn, n, stream):
         sent.append(n * export.moment_bytes)
         plain(export, turn, n, stream)
 
-    transfers.Export.travel = travel
+    transfers.Export.copy_to_host = travel
     try:
         sample(COSINE, SAMPLERS[name], keep_draws=False, backend="cuda", **asked())
     finally:
-        transfers.Export.travel = plain
+        transfers.Export.copy_to_host = plain
     device.free_memory = lambda: 5_000
     try:
         sample(COSINE, SAMPLERS[name], keep_draws=False, backend="cuda", **asked())

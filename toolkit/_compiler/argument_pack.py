@@ -21,20 +21,20 @@ POINTER = ir.IntType(8).as_pointer()
 
 def n_packed(arguments: tuple[Any, ...]) -> int:
     """How many arguments are packed: all up to the last one that is not a plain number."""
-    numbers = [isinstance(kind, types.Number | types.Boolean) for kind in arguments]
-    return len(numbers) - (numbers[::-1].index(False) if False in numbers else len(numbers))
+    is_number = [isinstance(kind, types.Number | types.Boolean) for kind in arguments]
+    return len(is_number) - (is_number[::-1].index(False) if False in is_number else len(is_number))
 
 
 def packed_name(described: Any) -> str:
-    """The linker's name of the form of a function that takes its arguments by a pointer."""
+    """The symbol of a function's entry point that takes a pointer to its packed arguments."""
     return f"packed.{described.llvm_func_name}"
 
 
 class PackedLower(WideLower):
-    """Lowers a part, and adds the form that the engine calls."""
+    """Lower a part, and add the entry point that the engine calls."""
 
     def create_cfunc_wrapper(self) -> None:
-        """Load the packed arguments and call the function, inlined, or they would be passed a second time."""
+        """Load the packed arguments and call the function, inlined so that they are not passed a second time."""
         context, described = self.context, self.fndesc
         module = context.create_module("packed")
         kinds = [context.get_value_type(kind) for kind in described.argtypes]
@@ -45,10 +45,10 @@ class PackedLower(WideLower):
         function = ir.Function(module, own_type, packed_name(described))
         set.add(function.attributes, WIDTH)
         builder = ir.IRBuilder(function.append_basic_block())
-        room = builder.bitcast(function.args[0], ir.LiteralStructType(kinds[:n_first]).as_pointer())
-        given = [builder.load(cgutils.gep_inbounds(builder, room, 0, i)) for i in range(n_first)]
+        struct = builder.bitcast(function.args[0], ir.LiteralStructType(kinds[:n_first]).as_pointer())
+        loaded = [builder.load(cgutils.gep_inbounds(builder, struct, 0, i)) for i in range(n_first)]
         status, _ = context.call_conv.call_function(
-            builder, callee, described.restype, described.argtypes, [*given, *function.args[1:]],
+            builder, callee, described.restype, described.argtypes, [*loaded, *function.args[1:]],
             attrs=("alwaysinline",),
         )  # fmt: skip
         report_error(context, builder, status, described.qualname)
@@ -72,13 +72,13 @@ PackedCompiler = compiler_with(PackedLower)
 
 
 def packed_address(compiled: Any) -> int:
-    """The address of that form of a function compiled by ``PackedCompiler`` for one signature."""
+    """The address of the packed entry point of a function that ``PackedCompiler`` compiled for one signature."""
     (result,) = compiled.overloads.values()
     return address_in(result, packed_name(result.fndesc))
 
 
 def address_in(result: Any, name: str) -> int:
-    """The address of a form of a compiled function. Raises TypeError where it was compiled without it."""
+    """The address of an entry point of a compiled function. Raises TypeError where it was compiled without it."""
     address = int(result.library.get_pointer_to_function(name))
     if address == 0:
         form = name.partition(".")[0]
@@ -93,17 +93,17 @@ def call_part(part, address, *numbers):
 
 @overload(call_part, jit_options=INLINE)
 def call_compiled(part, address, *numbers):
-    """A call by address, or on a device of a function."""
+    """``call_part`` when compiled: a call by address; on a device, a direct call."""
     if isinstance(part, types.FunctionType):
         return lambda part, address, *numbers: call_address(part, address, numbers)
     return lambda part, address, *numbers: part(*address, *numbers)
 
 
-def check_types(typing_context: Any, wanted: Any, given: Any, what: str) -> None:
-    """Raise TypingError where a part is not given what its signature says: the wrong bytes would be read."""
-    if len(wanted) != len(given):
-        raise TypingError(f"a part of {len(wanted)} {what} is given {len(given)}")
-    for kind, own in zip(wanted, given, strict=True):
+def check_types(typing_context: Any, expected: Any, received: Any, what: str) -> None:
+    """Raise TypingError where arguments do not match a part's signature: it would read the wrong bytes."""
+    if len(expected) != len(received):
+        raise TypingError(f"a part of {len(expected)} {what} is given {len(received)}")
+    for kind, own in zip(expected, received, strict=True):
         if typing_context.can_convert(own, kind) is None:
             raise TypingError(f"a part whose {what} include {kind} is given {own}")
 
@@ -112,20 +112,20 @@ def check_types(typing_context: Any, wanted: Any, given: Any, what: str) -> None
 def pack_arguments(typing_context, part, arguments):
     """Pack ``arguments``, a tuple, for ``part``: a pointer to a struct on the caller's stack, or the tuple itself.
 
-    An intrinsic, because the stack variables of an inlined function end with it.
+    It is an intrinsic because stack variables of an inlined function do not outlive that function.
     """
     if not isinstance(part, types.FunctionType):
-        return arguments(part, arguments), lambda context, builder, signature, given: given[1]
-    wanted = part.signature.args[: n_packed(part.signature.args)]
-    check_types(typing_context, wanted, arguments, "packed arguments")
+        return arguments(part, arguments), lambda context, builder, signature, args: args[1]
+    expected = part.signature.args[: n_packed(part.signature.args)]
+    check_types(typing_context, expected, arguments, "packed arguments")
 
-    def generate(context, builder, signature, given):
-        kinds = [context.get_value_type(kind) for kind in wanted]
-        room = cgutils.alloca_once(builder, ir.LiteralStructType(kinds))
-        for i, (kind, own) in enumerate(zip(wanted, signature.args[1], strict=True)):
-            value = context.cast(builder, builder.extract_value(given[1], i), own, kind)
-            builder.store(value, cgutils.gep_inbounds(builder, room, 0, i))
-        return builder.bitcast(room, POINTER)
+    def generate(context, builder, signature, args):
+        kinds = [context.get_value_type(kind) for kind in expected]
+        struct = cgutils.alloca_once(builder, ir.LiteralStructType(kinds))
+        for i, (kind, own) in enumerate(zip(expected, signature.args[1], strict=True)):
+            value = context.cast(builder, builder.extract_value(args[1], i), own, kind)
+            builder.store(value, cgutils.gep_inbounds(builder, struct, 0, i))
+        return builder.bitcast(struct, POINTER)
 
     return types.voidptr(part, arguments), generate
 
@@ -133,34 +133,34 @@ def pack_arguments(typing_context, part, arguments):
 @intrinsic
 def call_address(typing_context, part, address, numbers):
     """Call the function whose address ``part`` begins with."""
-    wanted = part.signature.args[n_packed(part.signature.args) :]
-    check_types(typing_context, wanted, numbers, "numbers")
+    expected = part.signature.args[n_packed(part.signature.args) :]
+    check_types(typing_context, expected, numbers, "numbers")
 
-    def generate(context, builder, signature, given):
-        kinds = [context.get_value_type(kind) for kind in wanted]
+    def generate(context, builder, signature, args):
+        kinds = [context.get_value_type(kind) for kind in expected]
         kind_of_call = ir.FunctionType(ir.VoidType(), [POINTER, *kinds]).as_pointer()
-        address = builder.bitcast(builder.extract_value(given[0], 0), kind_of_call)
+        address = builder.bitcast(builder.extract_value(args[0], 0), kind_of_call)
         values = [
-            context.cast(builder, builder.extract_value(given[2], i), own, kind)
-            for i, (kind, own) in enumerate(zip(wanted, signature.args[2], strict=True))
+            context.cast(builder, builder.extract_value(args[2], i), own, kind)
+            for i, (kind, own) in enumerate(zip(expected, signature.args[2], strict=True))
         ]
-        builder.call(address, [given[1], *values])
+        builder.call(address, [args[1], *values])
         return context.get_dummy_value()
 
     return types.void(part, address, numbers), generate
 
 
 def call_reporting(part: Any) -> Any:
-    """An intrinsic that calls ``part`` directly; as in a call by address, its exceptions are reported, not raised."""
+    """An intrinsic that calls ``part`` directly; as a call by address does, it reports exceptions without raising."""
 
     @intrinsic
     def call_and_report(typing_context, arguments):
         signature = typing_context.resolve_function_type(typeof(part), tuple(arguments), {})
 
-        def generate(context, builder, _, given):
+        def generate(context, builder, _, args):
             result = part.overloads[signature.args]
             context.active_code_library.add_linking_library(result.library)
-            values = [builder.extract_value(given[0], i) for i in range(len(arguments))]
+            values = [builder.extract_value(args[0], i) for i in range(len(arguments))]
             status, _ = context.call_internal_no_propagate(builder, result.fndesc, signature, values)
             report_error(context, builder, status, result.fndesc.qualname)
             return context.get_dummy_value()

@@ -1,7 +1,7 @@
-"""Functions bound to the values that they read now, so that what is compiled of them later is what they are now.
+"""Bind functions to the current values of what they read, so that later compilation uses these values.
 
-Numba freezes the global numbers that a function reads when it compiles it, which is when it is called first, by the
-function alone: what has changed since is not seen, nor what has changed between two calls.
+Numba freezes the globals that a function reads when it compiles it, at the first call, and caches the result by the
+function alone. So it uses the values at the first call, not those at the definition, and misses later changes.
 """
 
 import builtins
@@ -20,17 +20,19 @@ from .code_walk import is_filled, names_in
 from .disk_cache import Reads, is_overloaded, is_users
 from .lowering import UNWRAPPED, Inner
 
-BOUND: dict[str, tuple[Any, Reads]] = {}  # by a hash of all that is read; the latter holds what is told by identity
+BOUND: dict[
+    str, tuple[Any, Reads]
+] = {}  # by a hash of all that is read; ``Reads`` keeps objects alive whose id is in the hash
 COPIES: set[Any] = set()
 LOCK = threading.RLock()
 
 
 def bound(function: Any, *, waits: bool = False) -> Any:
-    """``function`` with the values that it reads now: globals, those of modules, of closures, defaults and arrays.
+    """A copy of ``function`` bound to the current values of globals, module members, closures, defaults and arrays.
 
-    Plain functions and compiled ones that it calls are bound too. One and the same function is returned for the same
-    code and values. What is no function, or of this distribution, is returned as it is. waits: also one that reads a
-    name which has no value yet.
+    Plain and compiled functions that it calls are bound too. Equal code and values give the same object. What is not a
+    function, or belongs to this distribution, is returned unchanged. waits: return unchanged also a function that reads
+    a name which has no value yet.
     """
     plain = function.py_func if isinstance(function, Dispatcher) else function
     if not is_bindable(function) or not isinstance(plain, FunctionType):
@@ -42,35 +44,35 @@ def bound(function: Any, *, waits: bool = False) -> Any:
         if waits and reads.missing:
             return function
         code = plain.__code__
-        told = [*reads.contents, code.co_filename, str(code.co_firstlineno), type(function).__name__]
-        key = hashlib.sha256("\0".join(told).encode(errors="surrogatepass")).hexdigest()
+        texts = [*reads.contents, code.co_filename, str(code.co_firstlineno), type(function).__name__]
+        key = hashlib.sha256("\0".join(texts).encode(errors="surrogatepass")).hexdigest()
         if key not in BOUND:
-            made = Copies().of(function, frozenset())
-            COPIES.add(made)
-            BOUND[key] = made, reads
+            copy = Copies().copy(function, frozenset())
+            COPIES.add(copy)
+            BOUND[key] = copy, reads
         return BOUND[key][0]
 
 
 def is_bindable(value: Any) -> bool:
-    """Whether ``value`` is a user's function, plain or compiled, that can be made anew."""
+    """Whether ``value`` is a user's function, plain or compiled, that can be copied."""
     kinds = (CPUDispatcher, Inner, FunctionType)
     return type(value) in kinds and is_users(value.__module__)
 
 
 class HoldsFunctions:
-    """A dataclass whose bound functions are pickled by what they are: by their names they would be others."""
+    """Base of dataclasses that pickle bound functions by value; by name, unpickling would find the unbound ones."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: Parcel(cloudpickle.dumps(v)) if is_copy(v) else v for name, v in vars(self).items()}
+        return {name: PickledFunction(cloudpickle.dumps(v)) if is_copy(v) else v for name, v in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            opened = bound(cloudpickle.loads(value.content)) if isinstance(value, Parcel) else value
-            object.__setattr__(self, name, opened)
+            loaded = bound(cloudpickle.loads(value.content)) if isinstance(value, PickledFunction) else value
+            object.__setattr__(self, name, loaded)
 
 
-class Parcel(NamedTuple):
-    """A bound function on its way."""
+class PickledFunction(NamedTuple):
+    """A bound function, pickled by value."""
 
     content: bytes
 
@@ -81,27 +83,27 @@ def is_copy(value: Any) -> bool:
 
 
 class ModuleCopy(ModuleType):
-    """What a function reads of a module, as it was."""
+    """The members of a module that a function reads, with their values when it was bound."""
 
     def __reduce__(self) -> Any:
-        return restored, (self.__name__, {name: item for name, item in vars(self).items() if name[:2] != "__"})
+        return make_module_copy, (self.__name__, {name: item for name, item in vars(self).items() if name[:2] != "__"})
 
 
-def restored(name: str, members: dict[str, Any]) -> ModuleCopy:
-    """A ``ModuleCopy`` of these members."""
-    made = ModuleCopy(name)
-    vars(made).update(members)
-    return made
+def make_module_copy(name: str, members: dict[str, Any]) -> ModuleCopy:
+    """A ``ModuleCopy`` with these members."""
+    copy = ModuleCopy(name)
+    vars(copy).update(members)
+    return copy
 
 
 class Copies:
-    """Copies of one function, and of all that it reads and that could change."""
+    """Copies one function, and everything mutable that it reads."""
 
     def __init__(self) -> None:
         self._done: dict[Any, Any] = {}
 
-    def of(self, value: Any, names: frozenset[str]) -> Any:
-        """What stands in for ``value``; names: of a module, those that are copied."""
+    def copy(self, value: Any, names: frozenset[str]) -> Any:
+        """The copy of ``value``, or ``value`` itself; names: the members of a module that are copied."""
         key = (id(value), names if isinstance(value, ModuleType) else None)
         if key in self._done:
             return self._done[key]
@@ -109,46 +111,46 @@ class Copies:
             plain = isinstance(value, FunctionType)
             return value if plain and is_overloaded(value) else self._function(value, key)
         if isinstance(value, ModuleType) and is_users(value.__name__):
-            made = self._done[key] = ModuleCopy(value.__name__)
-            there = names & vars(value).keys()
-            vars(made).update({name: self.of(vars(value)[name], names) for name in sorted(there)})
-            return made
+            copied = self._done[key] = ModuleCopy(value.__name__)
+            present = names & vars(value).keys()
+            vars(copied).update({name: self.copy(vars(value)[name], names) for name in sorted(present)})
+            return copied
         if isinstance(value, np.ndarray):
             array = self._done[key] = value.copy(order="K")
             array.flags.writeable = value.flags.writeable
             return array
         if isinstance(value, tuple):
-            items = [self.of(item, names) for item in value]
+            items = [self.copy(item, names) for item in value]
             same = all(a is b for a, b in zip(items, value, strict=True))
             return value if same else type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         return value
 
     def _function(self, function: Any, key: Any) -> Any:
-        """A function, plain or compiled, bound."""
+        """A bound copy of a function, plain or compiled."""
         plain: FunctionType = function.py_func if isinstance(function, Dispatcher) else function
         names = frozenset(names_in(plain.__code__))
         space: dict[str, Any] = {"__builtins__": builtins, "__name__": plain.__module__}
         cells = tuple(CellType() for _ in plain.__closure__ or ())
-        made = FunctionType(plain.__code__, space, plain.__name__, self.of(plain.__defaults__, names), cells)
-        made.__qualname__, made.__module__, made.__doc__ = plain.__qualname__, plain.__module__, plain.__doc__
-        made.__dict__.update(plain.__dict__)
-        made.__annotations__ = plain.__annotations__
+        copied = FunctionType(plain.__code__, space, plain.__name__, self.copy(plain.__defaults__, names), cells)
+        copied.__qualname__, copied.__module__, copied.__doc__ = plain.__qualname__, plain.__module__, plain.__doc__
+        copied.__dict__.update(plain.__dict__)
+        copied.__annotations__ = plain.__annotations__
         if plain.__kwdefaults__ is not None:
-            made.__kwdefaults__ = {name: self.of(value, names) for name, value in plain.__kwdefaults__.items()}
-        again = made if plain is function else like(function, made)
-        self._done[key] = again  # only now the rest, as a function may call itself
-        there = names & plain.__globals__.keys()
-        space |= {name: self.of(plain.__globals__[name], names) for name in sorted(there)}
-        for cell, given in zip(cells, plain.__closure__ or (), strict=True):
-            if is_filled(given):
-                cell.cell_contents = self.of(given.cell_contents, names)
+            copied.__kwdefaults__ = {name: self.copy(value, names) for name, value in plain.__kwdefaults__.items()}
+        result = copied if plain is function else recompilable(function, copied)
+        self._done[key] = result  # before its globals are copied, because a function may call itself
+        present = names & plain.__globals__.keys()
+        space |= {name: self.copy(plain.__globals__[name], names) for name in sorted(present)}
+        for cell, source in zip(cells, plain.__closure__ or (), strict=True):
+            if is_filled(source):
+                cell.cell_contents = self.copy(source.cell_contents, names)
         if plain is not function and not function._can_compile:
-            compile_for(again, [result.signature for result in function.overloads.values()])
-        return again
+            compile_for(result, [compiled.signature for compiled in function.overloads.values()])
+        return result
 
 
-def like(dispatcher: Any, function: FunctionType) -> Any:
-    """``function``, to be compiled as ``dispatcher`` is."""
+def recompilable(dispatcher: Any, function: FunctionType) -> Any:
+    """A dispatcher of ``function`` with the options of ``dispatcher``."""
     options = {name: value for name, value in dispatcher.targetoptions.items() if name not in UNWRAPPED}
     compiler = dispatcher._compiler
     return type(dispatcher)(
@@ -157,18 +159,18 @@ def like(dispatcher: Any, function: FunctionType) -> Any:
 
 
 def compile_for(dispatcher: Any, signatures: list[Any]) -> None:
-    """Compile ``dispatcher`` for ``signatures`` alone, which may have been declared or inferred.
+    """Compile ``dispatcher`` for ``signatures`` only, declared or inferred ones.
 
-    Raises TypeError where one would now return what does not fit into what it returned.
+    Raises TypeError where the type that one now returns cannot be converted to the type it returned before.
     """
     for signature in signatures:
         dispatcher.compile(signature.args)
-        found = dispatcher.overloads[tuple(signature.args)].signature.return_type
-        if found != signature.return_type:
-            if dispatcher.typingctx.can_convert(found, signature.return_type) in (None, Conversion.unsafe):
+        returned = dispatcher.overloads[tuple(signature.args)].signature.return_type
+        if returned != signature.return_type:
+            if dispatcher.typingctx.can_convert(returned, signature.return_type) in (None, Conversion.unsafe):
                 raise TypeError(
                     f"{dispatcher.__name__} was compiled for {signature} when it was defined, and with the values that "
-                    f"it reads now it returns {found}: define it again"
+                    f"it reads now it returns {returned}: define it again"
                 )
             dispatcher.overloads.clear()
             dispatcher.compile(signature)

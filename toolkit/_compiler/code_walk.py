@@ -1,4 +1,4 @@
-"""A function's code in memory: its digest, the globals it reads, and whose it is."""
+"""Read a function's code object in memory: its digest, the globals it reads, and the package it belongs to."""
 
 import builtins
 import dis
@@ -33,8 +33,8 @@ def is_foreign(module: str) -> bool:
 
 
 @functools.cache
-def is_compilers(module: str) -> bool:
-    """Whether ``module`` is of Python's library, NumPy or Numba, whose functions a compiler knows by their names."""
+def is_known_to_compiler(module: str) -> bool:
+    """Whether ``module`` is of Python's library, NumPy or Numba, whose functions Numba identifies by name."""
     package = module.partition(".")[0]
     if package in ("numpy", "numba", "llvmlite", "builtins", "math"):
         return True
@@ -45,7 +45,7 @@ def is_compilers(module: str) -> bool:
 
 
 def code_parts(code: CodeType, docstring: str | None = None) -> Iterator[str]:
-    """Texts that tell one code from another, with the codes inside it; without docstring, files, lines and locals."""
+    """Texts that identify ``code`` and the codes inside it; without docstring, file, lines and names of locals."""
     yield f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {code.co_names} {code.co_argcount}"
     for value in code.co_consts:
         if isinstance(value, CodeType):
@@ -55,14 +55,14 @@ def code_parts(code: CodeType, docstring: str | None = None) -> Iterator[str]:
 
 
 def interfaces(code: CodeType) -> Iterator[str]:
-    """What a compiler reads of ``code``, and of the codes inside it, beside ``code_parts``: names, counts and flags."""
-    for each in codes_in(code):
-        counts = (each.co_flags, each.co_posonlyargcount, each.co_kwonlyargcount)
-        yield f"{each.co_varnames} {each.co_freevars} {each.co_cellvars} {counts}"
+    """What a compiler reads of ``code`` and the codes inside it besides ``code_parts``: names, counts and flags."""
+    for nested in codes_in(code):
+        counts = (nested.co_flags, nested.co_posonlyargcount, nested.co_kwonlyargcount)
+        yield f"{nested.co_varnames} {nested.co_freevars} {nested.co_cellvars} {counts}"
 
 
 def literal(value: Any) -> str:
-    """A constant as text, that of a set in an order of its own."""
+    """A constant as text; sets are sorted."""
     if isinstance(value, frozenset):
         return f"{{{', '.join(sorted(map(literal, value)))}}}"
     return f"({', '.join(map(literal, value))})" if isinstance(value, tuple) else repr(value)
@@ -81,26 +81,26 @@ def names_read(code: CodeType) -> tuple[set[str], set[str]]:
 
 def names_in(code: CodeType) -> set[str]:
     """All names that ``code`` and the codes inside it look up, as globals or as attributes."""
-    return {name for inner in codes_in(code) for name in inner.co_names}
+    return {name for nested in codes_in(code) for name in nested.co_names}
 
 
 def instructions_in(code: CodeType) -> Iterator[dis.Instruction]:
     """The instructions of ``code`` and of the codes inside it."""
-    return (instruction for inner in codes_in(code) for instruction in dis.get_instructions(inner))
+    return (instruction for nested in codes_in(code) for instruction in dis.get_instructions(nested))
 
 
 def constants_in(code: CodeType) -> Iterator[Any]:
-    """The constants of ``code`` and of the codes inside it, and what their tuples hold; no codes and no tuples."""
-    waiting = [value for inner in codes_in(code) for value in inner.co_consts]
-    for value in waiting:
+    """The constants of ``code`` and of the codes inside it, tuples flattened; without code objects."""
+    pending = [value for nested in codes_in(code) for value in nested.co_consts]
+    for value in pending:
         if isinstance(value, tuple):
-            waiting.extend(value)
+            pending.extend(value)
         elif not isinstance(value, CodeType):
             yield value
 
 
 def transformed(code: CodeType, change: Callable[[CodeType], CodeType]) -> CodeType:
-    """``change`` of ``code``, in which the codes inside it have been changed likewise."""
+    """``code`` with ``change`` applied to it and to all codes inside it, innermost first."""
     constants = (transformed(value, change) if isinstance(value, CodeType) else value for value in code.co_consts)
     return change(code.replace(co_consts=tuple(constants)))
 
@@ -111,22 +111,22 @@ def names_missing(function: FunctionType) -> set[str]:
 
 
 def with_members(values: dict[str, Any], attributes: set[str], is_closed: Callable[[str], bool]) -> dict[str, Any]:
-    """``values``, and of each module among them that is not closed its members named ``attributes``, at any depth."""
-    found: dict[str, Any] = {}
-    waiting, seen = dict(values), set()
-    while waiting:
-        name, value = waiting.popitem()
-        found[name] = value
+    """``values``, plus the members named ``attributes`` of each module among them that is not closed, at any depth."""
+    collected: dict[str, Any] = {}
+    pending, seen = dict(values), set()
+    while pending:
+        name, value = pending.popitem()
+        collected[name] = value
         is_open = isinstance(value, ModuleType) and not is_closed(value.__name__)
         if is_open and (name.count(".") < 8 or value not in seen):
             seen.add(value)
             members = vars(value)
-            waiting |= {f"{name}.{inner}": members[inner] for inner in sorted(attributes & members.keys())}
-    return dict(sorted(found.items()))
+            pending |= {f"{name}.{inner}": members[inner] for inner in sorted(attributes & members.keys())}
+    return dict(sorted(collected.items()))
 
 
 def is_filled(cell: Any) -> bool:
-    """Whether a closure's cell holds something yet."""
+    """Whether a closure's cell has a value yet."""
     try:
         return cell.cell_contents is not cell
     except ValueError:
@@ -134,7 +134,7 @@ def is_filled(cell: Any) -> bool:
 
 
 def public_name(value: Any) -> str:
-    """The module and name under which a function of C, a ufunc or a class is found; empty where it is not."""
+    """The module and name under which a C function, a ufunc or a class can be imported; empty if it cannot."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     for module in (getattr(value, "__module__", None), "numpy"):
         found: Any = sys.modules.get(module) if isinstance(module, str) else None
@@ -146,7 +146,7 @@ def public_name(value: Any) -> str:
 
 
 def constant(value: Any) -> str:
-    """A text that tells one constant from another; empty for what is none."""
+    """A text that identifies a constant; empty for anything else."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, tuple):
@@ -155,7 +155,7 @@ def constant(value: Any) -> str:
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """``code`` and those of the functions inside it."""
+    """``code`` and the code objects inside it."""
     yield code
     for value in code.co_consts:
         if isinstance(value, CodeType):

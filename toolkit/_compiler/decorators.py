@@ -1,8 +1,7 @@
-"""Compile a part to machine code behind a fixed signature, once, and keep it on disk without ever serving it stale.
+"""Compile a part once to machine code for a fixed signature, and cache it on disk; stale code is never loaded.
 
-The key of every cached function holds a hash of all sources of this package, of the packages of the function and of all
-compiled functions it calls, their code, and the values they read (``disk_cache``), so any edit recompiles.
-``tests/toolkit/compiler/test_disk_cache.py`` edits sources in a copy and looks.
+The key of a cached function holds a hash of all sources of this package and of the packages of the function and all
+compiled functions it calls, their code, and the values they read (``disk_cache``), so any edit causes recompilation.
 """
 
 import contextlib
@@ -20,16 +19,16 @@ from .argument_pack import PackedCompiler, address_in, packed_address
 from .disk_cache import CodeFile, cache_stamp
 from .lowering import NoInlineLower, WideCompiler, compiler_with, inner
 
-# Decorators of the functions that parts call. Without reference counts on arrays, whose atomic increments would cost
-# more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
+# Decorators of the functions that parts call. They do not count references to arrays, because the atomic increments
+# would cost more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
 kernel = inner(WideCompiler, error_model="numpy", _nrt=False)
 inlined = inner(WideCompiler, forceinline=True, error_model="numpy", _nrt=False)
-# Long, and called in many places. Numba would hand it its caller's wish to be inlined.
+# For long functions that are called in many places. Without it, Numba would apply the caller's ``forceinline`` to them.
 noinline = inner(compiler_with(NoInlineLower), forceinline=False, error_model="numpy", _nrt=False)
 
 
 class StampedCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function, with the sources it may depend on in the key."""
+    """Numba's disk cache of one function, with a hash of all that its code depends on (``stamp``) in the key."""
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)
@@ -49,13 +48,14 @@ def compile_part(
     packed: bool = False,
     from_python: bool = True,
 ) -> Any:
-    """``function`` compiled for ``signature``, to run without the GIL; only one that ``allocates`` may make arrays.
+    """``function`` compiled for ``signature``, to run without the GIL; allocates: it may create arrays.
 
-    packed: also in the form that the engine calls, with packed arguments (``argument_pack``).
-    from_python: whether Python calls it too. It is known by the function alone, which is to be ``binding.bound``.
-    Functions whose sources, and those of all they call, lie in packages are cached on disk; those of a script or a
-    notebook are compiled anew in each process. Raises UnavailableError for what a loaded run only names, ValueError for
-    what nobody could call, RuntimeError where Numba is told not to compile.
+    packed: add the entry point that the engine calls, with packed arguments (``argument_pack``).
+    from_python: whether Python calls it too. The cache key in memory is the function itself, so ``function`` must be
+    ``binding.bound``.
+    Functions are cached on disk if their sources, and those of all they call, belong to packages; those of a script or
+    notebook are compiled again in each process. Raises UnavailableError for a function that a loaded run only names,
+    ValueError where the result would have no entry point, RuntimeError where NUMBA_DISABLE_JIT is set.
     """
     if isinstance(function, Unavailable):
         function()
@@ -70,7 +70,7 @@ def compile_part(
     )(function)  # fmt: skip
     stamp = cache_stamp(function)
     if stamp is not None:
-        with contextlib.suppress(RuntimeError):  # no folder to keep it in
+        with contextlib.suppress(RuntimeError):  # no folder to write the cache to
             dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {packed} {from_python}")
     dispatcher.compile(signature)
     dispatcher.disable_compile()
@@ -78,7 +78,7 @@ def compile_part(
 
 
 class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
-    """A compiled function as a function-pointer argument; Numba would look its address up anew at every call."""
+    """A compiled function as a function-pointer argument; its address is looked up once, not at every call."""
 
     def __init__(self, compiled: Any) -> None:
         (result,) = compiled.overloads.values()
@@ -89,7 +89,7 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 
     @staticmethod
     def address_of(compiled: Any) -> int:
-        """Where the form of the function is that takes its arguments by value."""
+        """The address of the entry point that takes its arguments by value."""
         (result,) = compiled.overloads.values()
         return address_in(result, result.fndesc.llvm_cfunc_wrapper_name)
 
@@ -102,12 +102,12 @@ class FunctionPointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 
 
 class PartPointer(FunctionPointer):
-    """A part, compiled to be handed its arguments, as an argument of the engine."""
+    """A part with its packed entry point, as an argument of the engine."""
 
     address_of = staticmethod(packed_address)
 
 
 @typeof_impl.register(FunctionPointer)
 def type_of_pointer(pointer: FunctionPointer, context: Any) -> types.FunctionType:
-    """The pointer's type, which Numba would make anew for every block that is advanced."""
+    """The pointer's type, made once, not for every block that is advanced."""
     return pointer.type

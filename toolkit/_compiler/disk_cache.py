@@ -1,7 +1,7 @@
-"""What a function's machine code is made of: the code and values of all that a compiler reads of it, and sources.
+"""Disk cache of machine code. Its keys hash all code, values and sources that a function's machine code depends on.
 
-Numba's disk cache knows a function's own file only: after an edit of a function it calls in another file, it returns
-the old machine code without a word.
+Numba's own disk cache checks a function's own file only: after an edit of a function that it calls in another file,
+Numba silently loads the old machine code.
 """
 
 import contextlib
@@ -29,15 +29,24 @@ from numba.core.extending import _Intrinsic
 from numba.core.registry import cpu_target
 
 from ..errors import package_root
-from .code_walk import constant, interfaces, is_compilers, is_filled, is_ours, names_in, names_missing, public_name
+from .code_walk import (
+    constant,
+    interfaces,
+    is_filled,
+    is_known_to_compiler,
+    is_ours,
+    names_in,
+    names_missing,
+    public_name,
+)
 from .function_digest import SCALARS, Walk, qualified_name
 
-# Machine code on disk, each in a file of its own, which says what it is and holds a hash of all its bytes.
+# Files. Each compiled function has a file of its own, which holds its key and a hash of all its bytes.
 #
-# Numba numbers a function's files and keeps a list of them. Of two processes that add to the list at once one may write
-# over the other's file, and a process that ends between the list and the file leaves what was there before; a later one
-# then runs code of other types, or of another target, without a word. Nor does Numba look whether a disk gave back what
-# was written: one bit of machine code that is another ends the process, or changes its numbers.
+# Numba numbers a function's files and keeps an index of them. Two processes that add to the index at once can overwrite
+# each other's file, and a process that dies between writing index and file leaves an old file; a later process then
+# silently runs code of other types or of another target. Numba also does not check that the disk returns what was
+# written: one wrong bit of machine code crashes the process or changes its numbers.
 
 MADE_BY = (
     numba.__version__, llvmlite.__version__, np.__version__, config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE,
@@ -48,34 +57,34 @@ SIZE = HASH().digest_size  # bytes, with which a file begins
 
 
 class CodeFile:
-    """What Numba's ``Cache`` keeps its code with: in files named by their key, which they hold too."""
+    """Replaces the store of Numba's ``Cache``: one file per key, which contains the key and is named by its hash."""
 
     def __init__(self, files: Any) -> None:
-        self._files = files  # Numba's, which knows the folder
+        self._files = files  # Numba's file store, which knows the folder
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep ``data``, where there is room for it: what is compiled serves this process all the same."""
+        """Write ``data``; a failure, as on a full disk, is ignored, because this process has the code in memory."""
         content = self._files._dump((MADE_BY, key, data))
         with contextlib.suppress(OSError), self._files._open_for_write(str(self._path(key))) as file:
             file.write(HASH(content).digest() + content)
 
     def load(self, key: Any) -> Any:
-        """What was kept under ``key``; None where there is nothing, or what is there is something else, or damaged."""
+        """The data stored under ``key``; None where there are none, or the file is damaged or has another key."""
         try:
-            found = self._path(key).read_bytes()
+            stored = self._path(key).read_bytes()
         except OSError:
             return None
-        content = found[SIZE:]
-        if not hmac.compare_digest(HASH(content).digest(), found[:SIZE]):
+        content = stored[SIZE:]
+        if not hmac.compare_digest(HASH(content).digest(), stored[:SIZE]):
             return None
         try:
-            made_by, kept, data = pickle.loads(content)  # of this user's own folder, as Numba's
-        except Exception:  # pickle raises nearly anything, as where a module is gone
+            made_by, stored_key, data = pickle.loads(content)  # from the user's own cache folder, as Numba does
+        except Exception:  # pickle can raise nearly any exception, for example where a module no longer exists
             return None
-        return data if (made_by, kept) == (MADE_BY, key) else None
+        return data if (made_by, stored_key) == (MADE_BY, key) else None
 
     def flush(self) -> None:
-        """Nothing is listed, so nothing is to be forgotten."""
+        """Does nothing: there is no index to clear."""
 
     def _path(self, key: Any) -> Path:
         digest = HASH(repr((MADE_BY, key)).encode()).digest()
@@ -96,12 +105,12 @@ def source_stamp(folder: Path) -> str:
     return digest.hexdigest()
 
 
-OWN_STAMP = source_stamp(package_root(__name__))  # at import: what is in memory, not what is edited later
+OWN_STAMP = source_stamp(package_root(__name__))  # at import: of the code in memory, not of later edits
 
 
 @functools.cache
 def is_edited(folder: Path) -> bool:
-    """Whether a Python source below ``folder`` changed after this process began, so that memory may hold another."""
+    """Whether a Python source below ``folder`` changed after this process began, so that memory may hold older code."""
     return any(path.stat().st_ctime > START for path in folder.rglob("*.py"))
 
 
@@ -114,30 +123,30 @@ def package_folder(module: str) -> Path | None:
 
 
 def is_users(module: str | None) -> bool:
-    """Whether a function of ``module`` is neither of this distribution nor known to the compiler by its name."""
-    return not is_ours(str(module)) and not is_compilers(str(module))
+    """Whether ``module`` belongs neither to this distribution nor to what Numba identifies by name."""
+    return not is_ours(str(module)) and not is_known_to_compiler(str(module))
 
 
 def is_overloaded(function: Any) -> bool:
-    """Whether Numba has an implementation of a plain function, by ``numba.extending.overload``: known by identity."""
+    """Whether ``numba.extending.overload`` has registered an implementation of a plain function, by its identity."""
     context = cpu_target.typing_context
     context.refresh()
     return context._lookup_global(function) is not None
 
 
 class Reads(Walk):
-    """All that a compiler reads of a function, which is more than the function's values depend on.
+    """All that the compiler reads of a function, which is more than the function's results depend on.
 
-    The code is that in memory, which an edit after the import has not reached, with the names it looks up and what
-    these stand for: numbers, arrays, functions and how they are to be compiled. modules: where its functions are from.
-    objects: what can be told by its identity alone. missing: global names that have no value yet.
+    It reads the code in memory, not later edits, with the names that the code looks up and their values: numbers,
+    arrays, functions and their compile options. modules: those of all functions reached. objects: values that have no
+    other description than their identity. missing: global names that have no value yet.
     """
 
-    is_closed = staticmethod(is_compilers)
+    is_closed = staticmethod(is_known_to_compiler)
 
     @staticmethod
     def named(value: Any) -> str:
-        """With its module: machine code is that of one file."""
+        """The name with its module, because machine code belongs to one file."""
         return qualified_name(value)
 
     def __init__(self, function: Any) -> None:
@@ -150,12 +159,12 @@ class Reads(Walk):
 
     @property
     def contents(self) -> list[str]:
-        """Texts that tell what a compiler reads from what it would read of another function."""
-        found = {**self.values, **{f"{name}()": codes for name, codes in self.code.items()}, **self.references}
-        return sorted(f"{name}={type(value).__name__} {value!r}" for name, value in found.items())
+        """Texts that are equal for two functions only if the compiler reads the same of both."""
+        items = {**self.values, **{f"{name}()": codes for name, codes in self.code.items()}, **self.references}
+        return sorted(f"{name}={type(value).__name__} {value!r}" for name, value in items.items())
 
     def follow(self, path: str, value: Any) -> None:
-        """Note ``value``, also where it has been met by another name: which of two alike it is."""
+        """Record ``value``; for an object met before, under another name, also which one it is."""
         if isinstance(value, FunctionType) and is_users(value.__module__) and path and is_overloaded(value):
             self._note_object(path, value)
             return
@@ -181,7 +190,7 @@ class Reads(Walk):
             super()._follow_object(path, value)
         elif isinstance(value, types.Type | np.dtype):
             self.values[path] = f"{type(value).__name__} {value}"
-        elif public_name(value) and (isinstance(value, type) or is_compilers(str(type(value).__module__))):
+        elif public_name(value) and (isinstance(value, type) or is_known_to_compiler(str(type(value).__module__))):
             self.values[path] = public_name(value)
             if isinstance(value, type) and is_users(value.__module__):
                 self._follow_class(path, value)
@@ -189,7 +198,7 @@ class Reads(Walk):
             self._note_object(path, value)
 
     def _follow_class(self, path: str, value: type) -> None:
-        """Note what a compiler reads of a user's class: the fields of a named tuple, or an enumeration's members."""
+        """Record what the compiler reads of a user's class: a named tuple's fields, or an enumeration's members."""
         if issubclass(value, enum.Enum):
             self.values[f"{path} members"] = {name: repr(member.value) for name, member in value.__members__.items()}
         elif issubclass(value, tuple) and hasattr(value, "_fields"):
@@ -199,13 +208,13 @@ class Reads(Walk):
             self._note_object(path, value)
 
     def _note_object(self, path: str, value: Any) -> None:
-        """Note what can be told by its identity alone."""
+        """Record a value that has no other description than its identity."""
         self.objects.append(value)
         self.values[path] = f"object {id(value)}"
         self.unknown.append(f"{path}: an object of type {qualified_name(type(value))}")
 
     def _names_read(self, code: CodeType) -> tuple[set[str], set[str]]:
-        names = names_in(code)  # a name too many does no harm, and instructions take long to read
+        names = names_in(code)  # extra names do no harm, and reading instructions is slow
         return names, names
 
     def _further_parts(self, function: FunctionType) -> list[str]:
@@ -222,7 +231,7 @@ class Reads(Walk):
 
 
 def options_of(dispatcher: Any) -> str:
-    """How a function is to be compiled: options, types of locals, and signatures where these are all it has."""
+    """A function's compile options: target options, types of locals, and its signatures if they are fixed."""
     compiler = dispatcher._compiler.pipeline_class
     signatures = [] if dispatcher._can_compile else sorted(map(str, dispatcher.overloads))
     options = sorted((name, repr(value)) for name, value in dispatcher.targetoptions.items())
@@ -232,7 +241,7 @@ def options_of(dispatcher: Any) -> str:
 
 
 def cache_stamp(function: Callable[..., Any]) -> str | None:
-    """Hash of everything the machine code of ``function`` is made from; None where that cannot be known."""
+    """Hash of everything that the machine code of ``function`` depends on; None where that cannot be known."""
     if "<locals>" in getattr(function, "__qualname__", "<locals>"):
         return None
     reads = Reads(function)
@@ -241,7 +250,7 @@ def cache_stamp(function: Callable[..., Any]) -> str | None:
     stamps = {OWN_STAMP}
     for module in reads.modules:
         folder = package_folder(module)
-        if is_compilers(module):
+        if is_known_to_compiler(module):
             continue
         if folder is None or is_edited(folder):
             return None
@@ -250,14 +259,14 @@ def cache_stamp(function: Callable[..., Any]) -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """Versions of what computes, a digest of the toolkit's sources (``sources``), and the machine."""
-    found = {"python": platform.python_version(), "sources": OWN_STAMP[:32]}
+    """Versions of Python and numerical packages, a digest of the toolkit's sources (``sources``), and the machine."""
+    versions = {"python": platform.python_version(), "sources": OWN_STAMP[:32]}
     for package in ("manymodes", "numpy", "numba", "llvmlite", "scipy"):
         try:
-            found[package] = installed_version(package)
+            versions[package] = installed_version(package)
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return {**found, "machine": machine(), "byte_order": sys.byteorder}
+            versions[package] = "unknown"
+    return {**versions, "machine": machine(), "byte_order": sys.byteorder}
 
 
 @functools.cache

@@ -1,8 +1,8 @@
-"""What a function's values are made of: its code, that of the functions it calls, and the values they read.
+"""Describe what a function's results depend on: its code, that of the functions it calls, and the values they read.
 
-Code is that in memory, as bytecode, which differs between versions of Python. Functions of installed packages and of
-Python's library are known by the package and its version; everything else is followed as far as it can be read.
-Functions of this distribution are known by package and name, wherever in it they are, and by the number ``BITS``.
+Code is the bytecode in memory, which differs between versions of Python. Functions of installed packages and of
+Python's library are described by the package and its version, functions of this distribution by package and name, in
+whichever module they are, and by the number ``BITS``. Everything else is followed as far as it can be read.
 """
 
 import dataclasses
@@ -30,22 +30,21 @@ from .code_walk import (
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 MOST_VALUES = 10_000
-# Of what the code of this distribution computes: to be raised with every change of a bit of any run, which the hashes
-# in tests/data/golden_bits.txt tell (tests/laws/test_golden_bits.py). Checkpoints resume while it is the same.
+# Version of the numbers that this distribution computes. Raise it with every change that alters a bit of any run, which
+# tests/laws/test_golden_bits.py detects. Checkpoints resume only while it is the same.
 BITS = 1
-LONG = 64  # numbers of a sequence that are listed one by one
+LONG = 64  # longer sequences of numbers are described by a digest
 SCALARS = int | float | str | bool | None
 
 
 def describe_function(function: Any) -> dict[str, Any]:
-    """What tells ``function`` from another: names, digests of code, values read, and what could not be read.
+    """A description that identifies ``function``: names, digests of code, values read, and what could not be read.
 
-    function: its ``stored_name``. python: the version whose bytecode the digests are of. code: stored name → digest, of
-    all functions it calls, at any depth; of each of this distribution's packages, the number of its bits. values:
-    name → number, string, or digest of an array, of every global, closure and default they read, mutable ones as they
-    stand now.
-    packages: name → version of the installed packages they use. unknown: what stays unsaid. references, where there
-    are some: name → the function of C or NumPy that it stands for; and what is read from a module in a closure.
+    function: its ``stored_name``. python: the Python version of the bytecode. code: stored name → digest, of all
+    functions it calls, at any depth; for packages of this distribution, ``BITS``. values: name → number, string, or
+    digest of an array, of every global, closure and default they read, with the current values of mutable ones.
+    packages: name → version of the installed packages they use. unknown: what could not be described. references, where
+    there are some: name → the C or NumPy function it stands for; and what is read from a module in a closure.
     """
     if isinstance(function, Unavailable):
         return function.description
@@ -65,13 +64,13 @@ def describe_function(function: Any) -> dict[str, Any]:
 
 
 class Walk:
-    """One walk over all that a function reaches."""
+    """Collects the code and values that a function reaches."""
 
     is_closed = staticmethod(is_foreign)  # the modules whose functions and values are not followed
 
     @staticmethod
     def named(value: Any) -> str:
-        """By what name a function or class is noted."""
+        """The name under which a function or class is recorded."""
         return stored_name(value)
 
     def __init__(self) -> None:
@@ -81,10 +80,10 @@ class Walk:
         self.references: dict[str, Any] = {}
         self.unknown: list[str] = []
         self._functions: set[int] = set()
-        self._seen: dict[int, Any] = {}  # holds what it has seen, or another object could get its id
+        self._seen: dict[int, Any] = {}  # keeps what it has seen alive, so that no other object can get its id
 
     def follow(self, path: str, value: Any) -> None:
-        """Note ``value``, read under the name ``path``, and what it reaches."""
+        """Record ``value``, read under the name ``path``, and all that it reaches."""
         if isinstance(value, SCALARS):
             self.values[path] = value
         elif isinstance(value, np.generic | complex | bytes):
@@ -99,7 +98,7 @@ class Walk:
             self.values[path] = self.named(value)
 
     def _follow_object(self, path: str, value: Any) -> None:
-        """As ``follow``, for what is no number or string."""
+        """As ``follow``, for anything but numbers and strings."""
         if isinstance(value, Dispatcher | FunctionType):
             if path:
                 self.values[path] = self.named(value)
@@ -160,7 +159,7 @@ class Walk:
                 self.follow(f"{path}.{name}" if path else name, item)
 
     def _follow_function(self, function: FunctionType) -> None:
-        """Note the code of ``function`` and follow all that it reads."""
+        """Record the code of ``function`` and follow all that it reads."""
         module, name = function.__module__ or "__main__", self.named(function)
         if self.is_closed(module):
             self._note_package(module)
@@ -175,21 +174,21 @@ class Walk:
         arguments = code.co_varnames[: code.co_argcount]
         reads = {**dict(zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True))}
         names, attributes = self._names_read(code)
-        there = {key: function.__globals__[key] for key in sorted(names & function.__globals__.keys())}
-        reads |= {**(function.__kwdefaults__ or {}), **with_members(there, attributes, self.is_closed)}
-        if ours:  # the numbers of this distribution are part of its code; those a user gave are in closures
+        present = {key: function.__globals__[key] for key in sorted(names & function.__globals__.keys())}
+        reads |= {**(function.__kwdefaults__ or {}), **with_members(present, attributes, self.is_closed)}
+        if ours:  # this distribution's constants are part of its code; numbers from users are in closures
             contents += [f"{key}={constant(value)}" for key, value in reads.items() if constant(value)]
             reads = {key: value for key, value in reads.items() if isinstance(value, Dispatcher | FunctionType)}
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        around = {key: cell.cell_contents for key, cell in cells if is_filled(cell)}
-        reads |= around
+        enclosed = {key: cell.cell_contents for key, cell in cells if is_filled(cell)}
+        reads |= enclosed
         self.code.setdefault(module.partition(".")[0] if ours else name, []).append(combined([name, *contents]))
         for key, value in reads.items():
             if ours and isinstance(value, Dispatcher | FunctionType) and is_ours(value.__module__):
                 self._follow_function(value.py_func if isinstance(value, Dispatcher) else value)
             elif not ours or not is_known_by_name(value):
                 self.follow(f"{name}.{key}", value)
-        modules = {key: value for key, value in around.items() if isinstance(value, ModuleType) and not ours}
+        modules = {key: value for key, value in enclosed.items() if isinstance(value, ModuleType) and not ours}
         members = with_members(modules, attributes, self.is_closed)
         for key in sorted(members.keys() - modules.keys()):
             self._follow_reference(f"{name}.{key}", members[key])
@@ -199,11 +198,11 @@ class Walk:
         return names_read(code)
 
     def _further_parts(self, function: FunctionType) -> list[str]:
-        """What is noted of a function beside its code."""
+        """What is recorded of a function besides its code."""
         return []
 
     def _follow_reference(self, path: str, value: Any) -> None:
-        """As ``follow``, of what descriptions of earlier versions do not have."""
+        """As ``follow``, into ``references``, which descriptions of earlier versions do not have."""
         values, self.values = self.values, self.references
         try:
             self.follow(path, value)
@@ -211,7 +210,7 @@ class Walk:
             self.values = values
 
     def _note_package(self, module: str) -> None:
-        """Note an installed package, with its version; Python's own library comes with Python."""
+        """Record an installed package and its version; Python's own library has Python's version."""
         package = module.partition(".")[0]
         if is_foreign(module) and package not in sys.stdlib_module_names:
             self.packages[package] = str(getattr(sys.modules.get(package), "__version__", ""))
@@ -230,7 +229,7 @@ NAMES_IN_FILES = {"toolkit.no_move": "toolkit.move_not"}
 
 
 def stored_name(function: Any) -> str:
-    """``qualified_name``, without the modules of this distribution, which files that are to last do not name."""
+    """``qualified_name`` without the modules of this distribution, so that files stay valid when modules move."""
     plain = function.py_func if isinstance(function, Dispatcher) else function
     if not hasattr(plain, "__qualname__"):
         plain = type(plain)
@@ -240,9 +239,9 @@ def stored_name(function: Any) -> str:
 
 
 def name_without_modules(name: str) -> str:
-    """What ``stored_name`` makes of a name of this distribution that was stored with its modules; others as they are.
+    """Convert a name of this distribution that was stored with its modules to a ``stored_name``; keep other names.
 
-    Modules are what comes before the last part, or before the function that one is inside.
+    The modules are everything before the last part, or before the name of the enclosing function.
     """
     package, _, rest = name.partition(".")
     if not is_ours(package) or not rest:
@@ -252,9 +251,9 @@ def name_without_modules(name: str) -> str:
 
 
 def as_described_now(description: dict[str, Any]) -> dict[str, Any]:
-    """A function's description by ``describe_function``, also of files from before it left out our modules and code.
+    """Convert a function's description from older files, which held our modules and code, to the present form.
 
-    Of these the code was that of ``BITS`` = 1, which later edits kept.
+    Their code is that of ``BITS`` = 1.
     """
     code = dict(description["code"])
     if all(str(code.get(name, "bits")).startswith("bits") for name in PACKAGES):
@@ -265,17 +264,17 @@ def as_described_now(description: dict[str, Any]) -> dict[str, Any]:
         else value
         for key, value in description["values"].items()
     }
-    now = {"function": name_without_modules(description["function"]), "values": values}
-    return {**description, **now, "code": code | {name: "bits 1" for name in PACKAGES if name in code}}
+    converted = {"function": name_without_modules(description["function"]), "values": values}
+    return {**description, **converted, "code": code | {name: "bits 1" for name in PACKAGES if name in code}}
 
 
 def is_known_by_name(value: Any) -> bool:
-    """Whether a value that this distribution's code reads is part of that code: an intrinsic, a class, a module."""
+    """Whether a value read by this distribution's code counts as code: an intrinsic, a class, a module."""
     return not isinstance(value, SCALARS | np.ndarray | np.generic | tuple | list | dict | Dispatcher | FunctionType)
 
 
 def digest_of_array(value: Any) -> str:
-    """Type, shape and digest of the numbers of an array or tensor, or why there is none."""
+    """Type, shape and digest of an array or tensor, or why there is no digest."""
     try:
         array = np.ascontiguousarray(value.detach().cpu() if hasattr(value, "detach") else value)
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Functions that compiled code calls are made for compiled code alone, until Python calls them too.
+"""Compile functions that compiled code calls without entry points for Python, until Python calls them.
 
-Numba gives every function that it meets on its way machine code of its own and a form that Python can call. Of a
-function that another one takes in neither is ever used, and a block's state has hundreds of numbers to unpack.
+Numba compiles every function that it meets to separate machine code with a wrapper for Python. Neither is used if the
+function is inlined, and the wrapper is long: a block's state has hundreds of numbers to unpack.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,29 +24,29 @@ UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class UncompiledLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """A function in LLVM's language, to be taken in by others."""
+    """A function as LLVM IR only, to be inlined into others."""
 
     def _finalize_final_module(self) -> None:
-        """As Numba's, less the machine code."""
+        """As Numba's, without generating machine code."""
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Raises RuntimeError: there is no machine code, and Numba's answer could be an address of 0."""
+        """Raises RuntimeError: there is no machine code, and Numba could return an address of 0."""
         raise RuntimeError(f"{name} was compiled to be taken in by other functions, and has no address")
 
 
 class Inner(CPUDispatcher):  # type: ignore[misc]
-    """A function that others call, compiled for each of their types; for Python when Python calls it."""
+    """A dispatcher that compiles without wrappers for calls from compiled code, and again with them if Python calls."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._for_code: set[tuple[Any, ...]] = set()  # the types for which there is a form for compiled code alone
+        self._without_wrapper: set[tuple[Any, ...]] = set()  # argument types compiled without wrappers
 
-    def is_for_code(self, args: tuple[Any, ...]) -> bool:
-        """Whether what was compiled for these types is for compiled code alone."""
-        return args in self._for_code
+    def lacks_wrapper(self, args: tuple[Any, ...]) -> bool:
+        """Whether the overload for these types has no wrapper, so that only compiled code can call it."""
+        return args in self._without_wrapper
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Numba's type of a call from compiled code, for which the function is compiled without a wrapper."""
@@ -67,38 +67,38 @@ class Inner(CPUDispatcher):  # type: ignore[misc]
         return bool(UNWRAPPED.items() <= self.targetoptions.items())
 
     def compile(self, sig: Any) -> Any:
-        """Compile for ``sig``, anew where there is a form for compiled code and this call is from Python."""
+        """Compile for ``sig``; again, where the existing overload has no wrapper and this call is from Python."""
         with global_compiler_lock:
             args = tuple(normalize_signature(sig)[0])
-            if self._is_unwrapped() or args not in self._for_code or not self._can_compile:
+            if self._is_unwrapped() or args not in self._without_wrapper or not self._can_compile:
                 return super().compile(sig)
-            form = self.overloads.pop(args)
+            unwrapped = self.overloads.pop(args)
             try:
                 return super().compile(sig)
             except BaseException:
-                self.overloads[args] = form
+                self.overloads[args] = unwrapped
                 raise
 
     def get_compile_result(self, sig: Any) -> Any:
-        """What was compiled for ``sig``, whose address is wanted."""
+        """The overload for ``sig``, with an address."""
         with global_compiler_lock:
-            if tuple(sig.args) in self._for_code:
+            if tuple(sig.args) in self._without_wrapper:
                 self.compile(sig)
             return super().get_compile_result(sig)
 
     def add_overload(self, cres: Any) -> None:
-        """Keep what was compiled, and tell Numba of what Python can call."""
+        """Store an overload, and register it with Numba only if Python can call it."""
         args = tuple(cres.signature.args)
         if self._is_unwrapped():
-            self._for_code.add(args)
+            self._without_wrapper.add(args)
             self.overloads[args] = cres
         else:
-            self._for_code.discard(args)
+            self._without_wrapper.discard(args)
             super().add_overload(cres)
 
 
 def inner(pipeline_class: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator of functions that compiled code calls, as ``njit`` with these options."""
+    """As ``njit`` with these options, for functions that compiled code calls."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         return Inner(function, targetoptions={"nopython": True, **options}, pipeline_class=pipeline_class)
@@ -106,39 +106,39 @@ def inner(pipeline_class: Any, **options: Any) -> Callable[[Callable[..., Any]],
     return decorate
 
 
-# Vectors as wide as the processor has them, in the functions of this package alone.
+# Vectors of the processor's full width, only in functions of this package.
 #
-# LLVM by itself keeps to vectors of 256 bits on Intel's processors that have 512, for the sake of programs that use few
-# vectors. Ours do little else. Not a bit depends on the width: nothing here may be reordered.
+# By default LLVM uses 256-bit vectors on Intel processors that have 512, in favour of programs with few vector
+# instructions; ours have many. No bit of a result depends on the width, as LLVM may not reorder arithmetic here.
 
 WIDTH = '"prefer-vector-width"="512"'
 
 
 class WideLower(Lower):  # type: ignore[misc]
-    """Numba's translation of one function into LLVM's language, with the wish for wide vectors."""
+    """Numba's lowering of one function to LLVM IR, with the attribute for wide vectors."""
 
     def setup_function(self, fndesc: Any) -> None:
-        """Ask for them where the function begins."""
+        """Set the attribute on the function."""
         super().setup_function(fndesc)
-        set.add(self.function.attributes, WIDTH)  # its own ``add`` knows of attributes without a value only
+        set.add(self.function.attributes, WIDTH)  # llvmlite's own ``add`` takes only attributes without a value
 
 
 class NoInlineLower(WideLower):
-    """``WideLower`` of a function that is called, and not copied to each place that calls it."""
+    """``WideLower`` for a function that must not be inlined."""
 
     def setup_function(self, fndesc: Any) -> None:
-        """Say so where the function begins."""
+        """Set the attribute on the function."""
         super().setup_function(fndesc)
         self.function.attributes.add("noinline")
 
 
 def prints(function: Any) -> bool:
-    """Whether a function prints, for which it needs what comes with machine code of its own."""
+    """Whether a function prints, for which it needs machine code of its own."""
     return any(isinstance(statement, ir.Print) for block in function.blocks.values() for statement in block.body)
 
 
-def check_ring(state: Any) -> None:
-    """Raise UnsupportedError where a function calls another one that, in the end, calls it."""
+def check_mutual_recursion(state: Any) -> None:
+    """Raise UnsupportedError for mutual recursion of two or more functions."""
     for kind in state.typemap.values():
         if isinstance(kind, types.RecursiveCall):
             other = kind.dispatcher_type.dispatcher.py_func
@@ -148,15 +148,15 @@ def check_ring(state: Any) -> None:
 
 
 def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None = None) -> type[CompilerBase]:
-    """Numba's compiler with ``lower`` in place of its own translation; library: of its code, None for the usual one."""
+    """Numba's compiler with ``lower`` as its lowering; library: the class of its code library, None for Numba's."""
 
     @register_pass(mutates_CFG=True, analysis_only=False)
     class Lowering(NativeLowering):  # type: ignore[misc]
         _name = lower.__name__
 
         def run_pass(self, state: Any) -> bool:
-            """Numba's, or for compiled code alone where neither Python nor C is to call the function."""
-            check_ring(state)
+            """As Numba's; without machine code where neither Python nor C is to call the function."""
+            check_mutual_recursion(state)
             if library is not None:
                 state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
                 state.library.enable_object_caching()
@@ -165,7 +165,7 @@ def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None =
             state.library = UncompiledLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
             super().run_pass(state)
-            entry = object()  # by which callers find it
+            entry = object()  # the key by which callers find it
             state.targetctx.insert_user_function(entry, state["cr"].fndesc, [state.library])
             state["cr"] = state["cr"]._replace(cfunc=entry)
             return True
@@ -177,7 +177,7 @@ def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None =
     class Compiler(CompilerBase):  # type: ignore[misc]
         def define_pipelines(self) -> list[Any]:
             passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            passes.passes = [(Lowering if p is NativeLowering else p, told) for p, told in passes.passes]
+            passes.passes = [(Lowering if p is NativeLowering else p, description) for p, description in passes.passes]
             passes.finalize()
             return [passes]
 

@@ -1,19 +1,20 @@
 """The fixed signatures behind which parts are passed to the engine as function pointers.
 
-A lane is one replica of one chain. A block function works on all lanes of a block, and nothing it is given
-belongs to another thread. Arrays are C-contiguous; ``(dim, lane)`` means shape ``(dim, lanes)``.
+A lane is one replica of one chain. A block function works on all lanes of a block; its arguments are not shared with
+other threads. Arrays are C-contiguous; ``(dim, lane)`` means shape ``(dim, lanes)``.
 
 Target   (position (dim, lane), energy (lane), gradient (dim, lane), parameters (any,), scratch (rows, lane))
-         writes energy and gradient of every lane; scratch is its own to use.
+         writes energy and gradient of every lane; it may use scratch freely.
 Dynamics (lanes: ``Lanes``, memory (rows, lane), parameters (any,), changes)
-         moves position (and momentum) one step; memory is its own, kept from step to step. changes: 2 where step size
-         or temperature may be others than at the call before, as where a chunk begins, 1 where the coupling alone may
-         be, else 0; so what is computed from them may wait in memory.
+         moves position (and momentum) one step; memory is private to it and kept from step to step. changes: 2 where
+         step size or temperature may differ from the previous call, also at the start of a chunk; 1 where only the
+         coupling may differ; else 0. So values computed from them can be kept in memory.
 Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
-         looks at lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to
-         foot the point in which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest
-         point of one wall the lane is beyond. ``real`` and ``whole`` are the domain's tables. Where a penalty pulls to
-         the nearest point of the domain, the engine is given a function (``Domain.nearest``) that writes that to foot.
+         checks lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to foot
+         the point at which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest point
+         of one wall that the lane has crossed. ``real`` and ``whole`` are the domain's tables. For a penalty that pulls
+         to the nearest point of the domain, the engine gets another function (``Domain.nearest``), which writes that
+         point to foot.
 """
 
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -32,7 +33,7 @@ TABLE = types.Array(types.int32, 1, "C")
 TALLIES = types.Array(types.int32, 4, "C")
 NAMES = types.Array(types.uint64, 1, "C")
 
-# The same as annotations of fields, from which ``tuple_type`` reads Numba's type of a named tuple.
+# The same types as annotations of fields; ``tuple_type`` reads Numba's type of a named tuple from them.
 Vector = Annotated[NDArray[np.float64], FLOATS]
 Matrix = Annotated[NDArray[np.float64], MATRIX]
 Cube = Annotated[NDArray[np.float64], CUBE]
@@ -48,7 +49,7 @@ NUMBER_TYPES = {int: types.int64, float: types.float64, bool: types.boolean, np.
 def tuple_type(kind: type) -> Any:
     """Numba's type of a named tuple whose fields are annotated with the names above, numbers, or such tuples."""
     fields = [field_type(hint) for hint in get_type_hints(kind, include_extras=True).values()]
-    if len(set(fields)) == 1:  # Numba tells tuples whose fields have one type apart
+    if len(set(fields)) == 1:  # Numba has another type for tuples whose fields all have one type
         return types.NamedUniTuple(fields[0], len(fields), kind)
     return types.NamedTuple(fields, kind)
 
@@ -61,12 +62,12 @@ def field_type(hint: Any) -> Any:
 
 
 class Lanes(NamedTuple):
-    """What dynamics move, and by what, all lanes of a block."""
+    """Arguments of a dynamics step: the state that it changes and what it reads, for all lanes of a block."""
 
     position: Matrix  # (dim, lane)
     momentum: Matrix  # (dim or 0, lane)
-    gradient: Matrix  # (dim, lane), as tempering leaves it
-    curvature: Matrix  # (dim or 0, lane): an estimate of the diagonal of the Hessian, where asked for
+    gradient: Matrix  # (dim, lane), scaled by tempering
+    curvature: Matrix  # (dim or 0, lane): an estimate of the diagonal of the Hessian, where requested
     noise: Matrix  # (dim, lane): fresh standard normals
     step_size: Vector  # (lane,)
     temperature: Vector  # (lane,)

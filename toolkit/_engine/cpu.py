@@ -1,4 +1,4 @@
-"""The engine on the processors of this machine: one run's compiled parts, numbers and blocks, and threads for them."""
+"""The engine on the CPU: the compiled parts, numbers and blocks of one run, and the threads that advance them."""
 
 import functools
 from collections import deque
@@ -22,15 +22,15 @@ from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, Steps, m
 if TYPE_CHECKING:
     from .job import Job
 
-Turn = tuple[Block, Callable[..., None]]  # of a block, and its engine
+Task = tuple[Block, Callable[..., None]]  # a block and its engine
 
 
 class CpuEngine:
     """The compiled engine with one run's parts and numbers, ready to advance its blocks."""
 
-    counts_by_chunk = True  # a chunk may be broken off, so what was counted before it is kept
+    counts_by_chunk = True  # a chunk may be interrupted, so the counts before it are kept
     may_have_diverged = True
-    made_with: ClassVar[dict[str, str]] = {}  # besides what any run is made with
+    made_with: ClassVar[dict[str, str]] = {}  # entries besides those of every run
 
     def __init__(self, job: "Job") -> None:
         problem, sampler = job.problem, job.sampler
@@ -53,7 +53,7 @@ class CpuEngine:
         self.threads = min(job.threads, len(self.blocks))
 
     def fetch_accumulated(self) -> None:
-        """Nothing is elsewhere: accumulators take in draws on the host."""
+        """Does nothing: accumulators are on the host."""
 
     def run(
         self, pool: Executor | None, first: int, factors: Factors, slots: NDArray[np.int64],
@@ -63,10 +63,10 @@ class CpuEngine:
 
         outputs: arrays of all chains, filled at ``slots`` and ``trace_slots``.
         """
-        waiting = deque(zip(self.blocks, self._engines, strict=True))
+        queue = deque(zip(self.blocks, self._engines, strict=True))
 
         def work() -> None:
-            for block, advance_block in take_blocks(waiting):
+            for block, advance_block in take_tasks(queue):
                 own = outputs.of_chains(block.first, block.last)
                 numbers = self._numbers._replace(n_chains=block.last - block.first)
                 constants = self._constants._replace(numbers=numbers)
@@ -76,14 +76,14 @@ class CpuEngine:
         if pool is None:
             work()
         else:
-            with wait_for_all(waiting, self._callback) as tasks:
+            with wait_for_all(queue, self._callback) as tasks:
                 tasks += [pool.submit(work) for _ in range(self.threads)]
         if self._callback is not None:
             self._callback.raise_error()
 
 
 def general_engine(job: "Job") -> Callable[..., None]:
-    """``loop.advance``, compiled once for all runs, less this run's parts."""
+    """``loop.advance``, compiled once for all runs, with this run's parts as first arguments."""
     parts, domain = parts_of(job), job.problem.domain or no_domain(job.problem.target.dim)
     temper = compile_part(parts.temper, TEMPER, packed=True, from_python=False)
     propose = compile_part(parts.propose, PROPOSE, packed=True, from_python=False)
@@ -92,19 +92,19 @@ def general_engine(job: "Job") -> Callable[..., None]:
     return functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
 
 
-def take_blocks(waiting: deque[Turn]) -> Iterator[Turn]:
-    """Blocks that wait for a thread, with their engines, each given to one thread alone, until there are none."""
+def take_tasks(queue: deque[Task]) -> Iterator[Task]:
+    """Take blocks and their engines from the queue until it is empty; each goes to one thread only."""
     while True:
         try:
-            turn = waiting.popleft()
+            task = queue.popleft()
         except IndexError:
             return
-        yield turn
+        yield task
 
 
 @contextmanager
-def wait_for_all(waiting: deque[Turn], callback: Any) -> Iterator[list[Future[None]]]:
-    """Collect tasks, and leave only when none is under way: an interruption never leaves a thread writing."""
+def wait_for_all(queue: deque[Task], callback: Any) -> Iterator[list[Future[None]]]:
+    """Collect tasks, and exit only when all have ended, so that no thread still writes after an interruption."""
     tasks: list[Future[None]] = []
     try:
         yield tasks
@@ -113,7 +113,7 @@ def wait_for_all(waiting: deque[Turn], callback: Any) -> Iterator[list[Future[No
     except BaseException:
         if callback is not None:
             callback.stop()
-        waiting.clear()
+        queue.clear()
         for task in tasks:
             task.exception()
         raise

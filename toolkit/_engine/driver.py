@@ -1,4 +1,4 @@
-"""A run under way: its blocks, its threads, what they have counted, and how far they are."""
+"""Drive a run chunk by chunk: engine, threads, accumulators, progress, interruption and divergence."""
 
 import contextlib
 import functools
@@ -24,17 +24,17 @@ from ..dynamics.metropolis import total_leapfrogs
 from ..errors import DivergenceError, InterruptedWarning
 from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .cpu import CpuEngine, wait_for_all
-from .job import FEWEST_STEPS, Integers, Job, brings_draws, names_on_device
+from .job import FEWEST_STEPS, Integers, Job, names_on_device, needs_host_draws
 from .record import AnyRun, Counts, RunRecord, Statistics, Trace, count, fold, with_theta
 from .state import Block, Outputs
 
-# The error of a run that diverged: which lane did first, where it was, and what is likely to be the cause.
-
 Floats = NDArray[np.float64]
 
+# Divergence.
 
-def divergence(job: Job, blocks: list[Block], status: NDArray[np.int64], run: RunRecord) -> DivergenceError:
-    """The error for the first lane that diverged. status: (chain, replica), some not 0; run: what there is so far."""
+
+def divergence_error(job: Job, blocks: list[Block], status: NDArray[np.int64], run: RunRecord) -> DivergenceError:
+    """The error for the first lane that diverged. status: (chain, replica), some not 0; run: with the draws so far."""
     step = int(status[status > 0].min()) - 1
     chain, replica = (int(i) for i in np.argwhere(status == step + 1)[0])
     block = next(block for block in blocks if block.first <= chain < block.last)
@@ -62,7 +62,7 @@ def divergence(job: Job, blocks: list[Block], status: NDArray[np.int64], run: Ru
 
 
 def likely_cause(init: Floats, state: Floats, energy: float, gradient: Floats) -> str:
-    """A sentence on why a lane of a run that began at ``init`` diverged from ``state``."""
+    """A sentence on the likely cause of a divergence at ``state`` in a run that began at ``init``."""
     far = np.abs(state).max() > 1e6 * (1.0 + np.abs(init).max())
     if not far and not np.isfinite(energy):
         return "The energy is not finite there: the target does not cover the place."
@@ -71,19 +71,19 @@ def likely_cause(init: Floats, state: Floats, energy: float, gradient: Floats) -
     return "Step size times gradient overshoots: make the step size smaller."
 
 
-# Accumulators that take in a chunk's draws on the host, chains shared out among threads.
+# Accumulation.
 
 
 class HostAccumulation:
-    """What a job's accumulators take in here, and not where a device writes it."""
+    """Updates the accumulators that work on the host, with the chains divided among threads."""
 
     def __init__(self, job: Job, states: dict[str, State]) -> None:
         self._job, self._states = job, states
-        elsewhere = names_on_device(job)
-        self._accumulators = {name: a for name, a in job.accumulators.items() if name not in elsewhere}
+        on_device = names_on_device(job)
+        self._accumulators = {name: a for name, a in job.accumulators.items() if name not in on_device}
 
     def add_draws(self, pool: Executor | None, outputs: Outputs, offset: int, kept: Integers) -> None:
-        """Hand over the draws of the steps ``kept``, from ``offset`` on, by the pool's threads or by this one."""
+        """Update with the draws of the steps ``kept``, at ``offset`` in ``outputs``, on the pool or this thread."""
         if not self._accumulators or kept.size == 0:
             return
         chunk, targets = slice(offset, offset + kept.size), self._job.sampler.n_target_replicas
@@ -111,29 +111,29 @@ class HostAccumulation:
                         tasks.append(pool.submit(work))
 
 
-# Ctrl-C at a place of our choosing.
+# Interruption.
 
 
 @contextmanager
-def defer_interrupt(firmly: bool = False) -> Iterator[None]:
-    """Let what is inside come to its end where Ctrl-C is pressed, and only then raise KeyboardInterrupt.
+def defer_interrupt(repeatedly: bool = False) -> Iterator[None]:
+    """Defer KeyboardInterrupt to the end of the block.
 
-    A second Ctrl-C raises at once, unless it is held ``firmly``. Elsewhere than in the main thread, or under another
-    handler of SIGINT, nothing is held.
+    A second Ctrl-C raises at once, unless ``repeatedly``. Outside the main thread, or with another handler of SIGINT,
+    nothing is deferred.
     """
-    is_ours = threading.current_thread() is threading.main_thread()
-    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if not is_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     pressed = False
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
-        if pressed and not firmly:
+        if pressed and not repeatedly:
             raise KeyboardInterrupt
         pressed = True
 
-    signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, handle)
     try:
         yield
     finally:
@@ -142,11 +142,11 @@ def defer_interrupt(firmly: bool = False) -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-LONGEST_CHUNK = 2**16  # steps: the schedule's arrays of a chunk stay in a processor's cache
+LONGEST_CHUNK = 2**16  # steps, so that the schedule's arrays of a chunk fit into the cache
 
 
 class Finished(NamedTuple):
-    """What stands after the last whole chunk, changed all at once: one that is broken off leaves no trace in it."""
+    """Progress after the last complete chunk, replaced as a whole, so that an interrupted chunk does not change it."""
 
     steps: int
     draws: int
@@ -156,19 +156,19 @@ class Finished(NamedTuple):
 
 
 class Driver(Generic[AnyRun]):
-    """Advances a job chunk by chunk; a context manager that gives its threads and progress bar back."""
+    """Advances a job chunk by chunk; a context manager that releases its threads and progress bar."""
 
     def __init__(self, job: Job, progress: bool | None, run_class: type[AnyRun], *, keep_draws: bool = True) -> None:
         self.job = job
         self._run_class = run_class
         self._accumulated = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
         self._accumulation = HostAccumulation(job, self._accumulated)
-        self._engine = make_engine(job, brings_draws(job, keep_draws), self._accumulated)
+        self._engine = make_engine(job, needs_host_draws(job, keep_draws), self._accumulated)
         self._finished = Finished(0, 0, 0, 0.0, self._count())
         self._slots: Integers = np.empty((2, 0), np.int64)
-        self._leapfrogs = 0, 0  # steps whose trajectories have been added up, and their leapfrogs
-        self.is_whole = True  # blocks and accumulators stand where the last whole chunk has left them
-        # A Python function runs off the main thread, which is then free to hear Ctrl-C.
+        self._leapfrogs = 0, 0  # steps whose leapfrogs have been counted, and that count
+        self.is_whole = True  # blocks and accumulators are in the state after a complete chunk
+        # Python targets run in another thread, so that the main thread can receive Ctrl-C.
         threads = self._engine.threads
         is_threaded = threads > 1 or job.calls_python
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if is_threaded else None
@@ -185,18 +185,18 @@ class Driver(Generic[AnyRun]):
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks, as they stand after the last whole chunk."""
+        """The blocks after the last complete chunk."""
         blocks: list[Block] = self._engine.blocks
         return blocks
 
     @property
     def accumulated(self) -> dict[str, State]:
-        """The accumulators' states, as they stand after the last whole chunk."""
+        """The accumulators' states after the last complete chunk."""
         self._engine.fetch_accumulated()
         return self._accumulated
 
     def _results(self) -> dict[str, Any]:
-        """What has come of the accumulators by the last whole chunk, whose last steps may have kept no draw."""
+        """The accumulators' results after the last complete chunk, whose last steps may have kept no draw."""
         states = self.accumulated
         for name, accumulator in self.job.accumulators.items():
             if hasattr(accumulator, "advance_to"):
@@ -204,12 +204,12 @@ class Driver(Generic[AnyRun]):
         return {name: accumulator.result(states[name]) for name, accumulator in self.job.accumulators.items()}
 
     def _count(self) -> Counts | None:
-        """What the blocks have counted; None where it can be counted when it is asked for."""
+        """The blocks' counts; None for an engine whose counts can be read later."""
         return count(self.blocks, self.job.sampler) if self._engine.counts_by_chunk else None
 
     @property
     def _counts(self) -> Counts:
-        """What had been counted after the last whole chunk."""
+        """The counts after the last complete chunk."""
         counts = self._finished.counts
         return count(self.blocks, self.job.sampler) if counts is None else counts
 
@@ -225,7 +225,7 @@ class Driver(Generic[AnyRun]):
 
     @property
     def n_traced(self) -> int:
-        """Moments of the trace recorded so far."""
+        """Times of the trace recorded so far."""
         return self._finished.traced
 
     @property
@@ -234,7 +234,7 @@ class Driver(Generic[AnyRun]):
         return self._finished.elapsed
 
     def resume(self, steps: int, draws: int, traced: int, elapsed: float) -> None:
-        """Go on after ``steps``, with blocks and accumulators that have been brought there."""
+        """Continue after ``steps``; blocks and accumulators must have been restored to that step."""
         self._finished = Finished(steps, draws, traced, elapsed, self._count())
         if self._bar is not None:
             self._bar.initial = steps
@@ -243,8 +243,8 @@ class Driver(Generic[AnyRun]):
     def growing_chunks(self, longest: int = LONGEST_CHUNK) -> Iterator[tuple[int, int]]:
         """First and last step (exclusive) of chunks that double while they take less than a tenth of a second.
 
-        Those of a run that is saved begin short, as nothing is known of the time a step takes, and double up to the
-        usual length while they take less than a second.
+        With a checkpoint they begin short, because the time of a step is unknown, and double up to the usual length
+        while they take less than a second.
         """
         length = min(self.job.chunk_length, longest)
         if self.job.checkpoint is not None and self.job.layout.chunk_steps is None:
@@ -262,27 +262,27 @@ class Driver(Generic[AnyRun]):
     def advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
         """Run one chunk, writing its draws from ``offset`` on, and its trace from ``trace_offset`` on.
 
-        Ctrl-C waits for its end, but where the target is a Python function, which may take its time; a second one waits
-        for a device alone, whose chunk cannot be broken off.
+        Ctrl-C waits for the end of the chunk, unless the target is a Python function, which may be slow. A second one
+        waits only for a device, whose chunk cannot be interrupted.
         """
         with (
             contextlib.nullcontext()
             if self.job.calls_python
-            else defer_interrupt(firmly=not self._engine.counts_by_chunk)
+            else defer_interrupt(repeatedly=not self._engine.counts_by_chunk)
         ):
             self._advance(first, last, outputs, offset=offset, trace_offset=trace_offset)
 
     def _advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
-        """``advance``, without a thought of Ctrl-C."""
+        """``advance``, without deferring Ctrl-C."""
         started = time.perf_counter()
         self.is_whole = False
         factors, kept = self.job.plan(first, last)
         traced = self.job.traced(first, last)
-        slots, trace_slots = self._unfilled(last - first)
+        slots, trace_slots = self._empty_slots(last - first)
         slots[kept - first] = offset + np.arange(kept.size)
         trace_slots[traced - first] = trace_offset + np.arange(traced.size)
         self._engine.run(self._pool, first, factors, slots, trace_slots, outputs)
-        with defer_interrupt():  # what the accumulators have taken in is counted as done
+        with defer_interrupt():  # so that draws that the accumulators contain count as done
             self._accumulation.add_draws(self._pool, outputs, offset, kept)
             elapsed = self._finished.elapsed + time.perf_counter() - started
             self._finished = Finished(
@@ -292,8 +292,8 @@ class Driver(Generic[AnyRun]):
         if self._bar is not None:
             self._bar.update(last - self._bar.n)
 
-    def _unfilled(self, n_steps: int) -> Integers:
-        """Slots and trace slots of so many steps, all −1, in room that is kept: new pages cost more than a step."""
+    def _empty_slots(self, n_steps: int) -> Integers:
+        """Slots and trace slots of ``n_steps`` steps, all −1; the array is reused, because allocation is slow."""
         if self._slots.shape[1] < n_steps:
             self._slots = np.empty((2, n_steps), np.int64)
         slots = self._slots[:, :n_steps]
@@ -301,7 +301,7 @@ class Driver(Generic[AnyRun]):
         return slots
 
     def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> AnyRun:
-        """The run as it stands, with the given draws."""
+        """The run so far, with the given draws."""
         job, finished = self.job, self._finished
         sampling = max(0, finished.steps - job.burn_in)
         trace = None
@@ -333,7 +333,7 @@ class Driver(Generic[AnyRun]):
         )
 
     def _gradients(self) -> int:
-        """Gradient evaluations so far, all chains and replicas; random lengths are counted as they were."""
+        """Gradient evaluations so far, all chains and replicas, with the actual lengths of random trajectories."""
         job, dynamics, steps = self.job, self.job.sampler.dynamics, self.done
         per_chain = steps * job.sampler.gradients_per_step
         if dynamics.random_length:
@@ -351,17 +351,17 @@ class Driver(Generic[AnyRun]):
         if not status.any():
             return
         run = self.result(outputs, steps, trace_steps)
-        raise divergence(self.job, self.blocks, status, run)
+        raise divergence_error(self.job, self.blocks, status, run)
 
 
 class Saves(Protocol):
-    """What keeps a job's state while it runs: a checkpoint, or nothing."""
+    """Saves a job's state while it runs: a checkpoint, or nothing."""
 
     def restore(self, driver: Driver[Any], outputs: Outputs) -> None:
-        """Put ``driver`` and ``outputs`` where the earlier run had come to."""
+        """Restore ``driver`` and ``outputs`` to the state of the earlier run."""
 
     def after_chunk(self, driver: Driver[Any], outputs: Outputs) -> None:
-        """Save where it is time to."""
+        """Save if it is time to."""
 
     def save(self, driver: Driver[Any], outputs: Outputs) -> None:
         """Save now."""
@@ -389,23 +389,23 @@ def execute(
     keep_draws: bool = True,
     stacklevel: int = 1,
 ) -> AnyRun:
-    """Run a checked job to its end, or to Ctrl-C, and give what there is then as a ``run_class``.
+    """Run a checked job to its end, or to Ctrl-C, and return a ``run_class``.
 
-    Raises and warns as ``sample`` explains it; stacklevel: of the InterruptedWarning, 1 for the caller.
+    Raises and warns as documented in ``sample``; stacklevel: of the InterruptedWarning, 1 for the caller.
     """
-    has_draws = brings_draws(job, keep_draws)
-    steps = job.kept_steps() if keep_draws else next(job.kept_pieces())[:0].copy()  # a view would hold all of them
+    has_draws = needs_host_draws(job, keep_draws)
+    steps = job.kept_steps() if keep_draws else next(job.kept_pieces())[:0].copy()  # a view would keep all
     trace_steps = job.traced(0, job.n_steps)
-    has_room = keep_draws or not has_draws
+    fits_all = keep_draws or not has_draws
     interrupted = False
-    outputs = job.room(steps.size, trace_steps.size)
+    outputs = job.empty_outputs(steps.size, trace_steps.size)
     with Driver(job, progress, run_class, keep_draws=keep_draws) as driver:
         saved.restore(driver, outputs)
         try:
-            for first, last in driver.growing_chunks(LONGEST_CHUNK if has_room else job.chunk_length):
-                room = outputs if has_room else job.room_of_chunk(first, last, outputs)
+            for first, last in driver.growing_chunks(LONGEST_CHUNK if fits_all else job.chunk_length):
+                chunk_outputs = outputs if fits_all else job.chunk_outputs(first, last, outputs)
                 offset = driver.n_draws if keep_draws else 0
-                driver.advance(first, last, room, offset=offset, trace_offset=driver.n_traced)
+                driver.advance(first, last, chunk_outputs, offset=offset, trace_offset=driver.n_traced)
                 driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
                 saved.after_chunk(driver, outputs)
             saved.save(driver, outputs)
@@ -416,7 +416,7 @@ def execute(
                 saved.save(driver, outputs)
                 attach_run(error, driver, driver.result(*so_far(driver, outputs, steps, trace_steps)))
             raise
-        if interrupted:  # the chunk in which Ctrl-C was pressed came to its end, which may be a divergence
+        if interrupted:  # the chunk in which Ctrl-C was pressed was completed, and may have diverged
             driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
             saved.save(driver, outputs)
     if interrupted:
@@ -430,8 +430,8 @@ def execute(
 
 
 def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
-    """Give what a Python target raised the run so far, and say so."""
-    with contextlib.suppress(Exception):  # an error that takes no attributes, such as a frozen one, is raised as it is
+    """Attach the run so far to an exception of a Python target, with a note."""
+    with contextlib.suppress(Exception):  # an exception without attributes, such as a frozen one, is raised unchanged
         error.run = run  # type: ignore[attr-defined]
         error.add_note(
             f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` holds the "
@@ -442,13 +442,13 @@ def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
 def so_far(
     driver: Driver[Any], outputs: Outputs, steps: Integers, trace_steps: Integers
 ) -> tuple[Outputs, Integers, Integers]:
-    """What of the outputs has been filled, and the steps it belongs to."""
+    """The filled part of the outputs, and its steps."""
     draws, traced = min(driver.n_draws, steps.size), driver.n_traced
     return outputs.of_draws(draws, traced), steps[:draws], trace_steps[:traced]
 
 
 def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
-    """The engine of the job's backend; wants_draws: whether draws leave it; states: of accumulators, by name."""
+    """The engine of the job's backend; wants_draws: copy draws to the host; states: of accumulators, by name."""
     if job.backend == "cpu":
         return CpuEngine(job)
     from .cuda.engine import DeviceEngine
@@ -457,7 +457,7 @@ def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
 
 
 def progress_bar(job: Job, progress: bool | None) -> Any:
-    """A bar over steps on stderr where wanted, else None; ``progress`` None wants it on a terminal only."""
+    """A progress bar of steps on stderr, or None; with ``progress`` None only on a terminal."""
     if progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty())):
         return None
     from tqdm import tqdm

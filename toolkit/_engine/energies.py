@@ -1,4 +1,4 @@
-"""Energies and gradients as a step sees them: the target's, with the penalty, and the curvature where it is wanted."""
+"""Energies and gradients of a step: the target's, the boundary's penalty and, if needed, the curvature."""
 
 from typing import Any, NamedTuple
 
@@ -9,11 +9,11 @@ from ..boundaries.rules import add_penalty
 from ..maths.elementary import select
 from ..maths.philox import LOW, WORD
 
-PROBE_LENGTH = 1e-3  # of the step size: short beside a step, long beside rounding
+PROBE_LENGTH = 1e-3  # of the step size: short compared with a step, long compared with rounding
 
 
 class Evaluated(NamedTuple):
-    """Where energies are wanted, and where they go: position (dim, lane), energy (lane,), gradient (dim, lane)."""
+    """Input and outputs of an evaluation: position (dim, lane), energy (lane,), gradient (dim, lane)."""
 
     position: Any
     energy: Any
@@ -22,7 +22,7 @@ class Evaluated(NamedTuple):
 
 @inlined
 def evaluate(target, at_target, look, at_look, at, state, numbers):
-    """Energy and gradient of all lanes, with the penalty where there is one; at_…: where these arguments are packed."""
+    """Energy and gradient of all lanes, penalty included. at_target, at_look: the packed arguments of both."""
     call_part(target, at_target)
     if numbers.penalty > 0.0:
         outside = state.rows[OUTSIDE]
@@ -36,7 +36,7 @@ def evaluate(target, at_target, look, at_look, at, state, numbers):
 
 @kernel
 def set_counters(scratch, mode, step, chain, replica, seed):
-    """Tell a target that draws minibatches which ones to draw."""
+    """Set mode and random-number counters for a target that draws minibatches."""
     for lane in range(chain.size):
         scratch[MODE, lane] = mode
         scratch[STEP, lane] = float(step)
@@ -48,7 +48,7 @@ def set_counters(scratch, mode, step, chain, replica, seed):
 
 @kernel
 def set_probe(position, probe, signs, base_step_size):
-    """probe ← position ± δ in every coordinate, δ short beside the step size."""
+    """probe ← position ± δ in every coordinate, with δ much shorter than the step size."""
     for d in range(position.shape[0]):
         for lane in range(base_step_size.size):
             length = select(base_step_size[lane] > 1e-9, PROBE_LENGTH * base_step_size[lane], 1e-12)
@@ -57,9 +57,9 @@ def set_probe(position, probe, signs, base_step_size):
 
 @kernel
 def divide_differences(position, probe, gradient, curvature):
-    """curvature, which holds the gradient at ``probe``, ← its difference from ``gradient`` over that of the positions.
+    """curvature ← (curvature − gradient) / (probe − position), where curvature holds the gradient at ``probe``.
 
-    For independent signs its mean is the diagonal of the Hessian, and it is the diagonal itself where that is all.
+    For independent signs its mean is the diagonal of the Hessian; for a diagonal Hessian it is exactly that.
     Source: Hutchinson (1990); Bekas, Kokiopoulou & Saad (2007).
     """
     for d in range(position.shape[0]):

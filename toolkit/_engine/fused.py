@@ -1,8 +1,8 @@
-"""The engine fused: compiled whole for one target, one sampler and one size of block, every call taken in.
+"""The fused engine: compiled as one function for one target, sampler and size of block, with every call inlined.
 
-The general engine (``cpu.general_engine``) calls parts by their addresses, so that it compiles once for all of them. A
-fused one is compiled for given parts, sizes of arrays and features, and has code for nothing else. Its bits are the
-same, because no arithmetic is reordered.
+The general engine (``cpu.general_engine``) calls parts by their addresses, so that it is compiled once for all. A fused
+engine is compiled for given parts, sizes of arrays and features, without code for other ones. Its results are the same
+bit for bit, because no arithmetic is reordered.
 """
 
 import contextlib
@@ -32,117 +32,120 @@ from .state import ADVANCE, Block, Constants, Numbers
 if TYPE_CHECKING:
     from .job import Job
 
-# A block's state and numbers as a fused engine sees them: of sizes the compiler knows, and on the stack where small.
+# A block's state and numbers in a fused engine: array sizes are compile-time constants, small arrays are on the stack.
 #
-# LLVM then unrolls what is short, knows which arrays do not overlap, and keeps in registers what fits there.
+# So LLVM can unroll short loops, knows that arrays do not overlap, and can keep values in registers.
 
 Shape = tuple[int, ...]
 
-STACK, ARRAY = 2**18, 2**16  # bytes that a thread's stack is asked for, and that one array may have of them
+STACK, ARRAY = 2**18, 2**16  # bytes on the stack: of all arrays together, and of one array
 ITEM = 8  # bytes of a number of the state, whatever its kind
-WITH_THE_RUN = ("seed", "burn_in")  # numbers that are told when a run begins
-WHERE_THERE = ("gradient_noise", "energy_noise", "penalty", "max_bounces", "leapfrogs")  # the same, unless they are 0
+RUN_TIME = ("seed", "burn_in")  # numbers that are arguments, not compile-time constants
+RUN_TIME_UNLESS_0 = ("gradient_noise", "energy_noise", "penalty", "max_bounces", "leapfrogs")
 
 
 class Views(NamedTuple):
     """Intrinsics for one shape of a block and one kind of run.
 
-    taken(state): the state, of sizes that are constants, small arrays of it copied to the stack of the caller.
-    put_back(own, state): what was copied there, back. settled(numbers): the numbers, those that are known constants.
+    load_state(state): the state with constant sizes, small arrays copied to the caller's stack.
+    store_state(local, state): copy those arrays back. compile_time_constants(numbers): the numbers, known ones replaced
+    by constants.
     """
 
-    taken: Any
-    put_back: Any
+    load_state: Any
+    store_state: Any
     compile_time_constants: Any
 
 
 def shapes_of(state: Any) -> tuple[Shape, ...]:
-    """The shapes of all arrays of a state, in the order in which ``each`` meets them."""
+    """The shapes of all arrays of a state, in the order of ``map_arrays``."""
     parts = (shapes_of(part) if isinstance(part, tuple) else (part.shape,) for part in state)
     return tuple(shape for shapes in parts for shape in shapes)
 
 
 def on_stack(shapes: tuple[Shape, ...]) -> tuple[bool, ...]:
-    """Which arrays of these shapes go onto the stack: the smallest first, while there is room."""
+    """Which arrays of these shapes go on the stack: the smallest first, as long as they fit."""
     sizes = [ITEM * math.prod(shape) for shape in shapes]
-    chosen, room = [False] * len(sizes), STACK
+    chosen, free = [False] * len(sizes), STACK
     for i in sorted(range(len(sizes)), key=sizes.__getitem__):
-        room -= sizes[i]
-        chosen[i] = 0 < sizes[i] <= ARRAY and room >= 0
+        free -= sizes[i]
+        chosen[i] = 0 < sizes[i] <= ARRAY and free >= 0
     return tuple(chosen)
 
 
-def each(builder: Any, kind: Any, value: Any, change: Callable[[Any, Any], Any]) -> Any:
-    """The ``value`` of a tuple of the type ``kind``, with ``change(kind, value)`` in place of every array in it."""
+def map_arrays(builder: Any, kind: Any, value: Any, change: Callable[[Any, Any], Any]) -> Any:
+    """The tuple ``value`` of type ``kind``, with ``change(kind, value)`` instead of every array in it."""
     if not isinstance(kind, types.BaseTuple):
         return change(kind, value)
     for i, part in enumerate(kind.types):
-        changed = each(builder, part, builder.extract_value(value, i), change)
+        changed = map_arrays(builder, part, builder.extract_value(value, i), change)
         value = builder.insert_value(value, changed, i)
     return value
 
 
-def views(shapes: tuple[Shape, ...], constants: Numbers) -> Views:
+def make_views(shapes: tuple[Shape, ...], constants: Numbers) -> Views:
     """The intrinsics for blocks whose arrays have these shapes; see ``settings.compile_time_constants``."""
     local = on_stack(shapes)
 
     @intrinsic
-    def taken(typing_context, state):
-        def generate(context, builder, signature, given):
+    def load_state(typing_context, state):
+        def generate(context, builder, signature, args):
             own: Iterator[tuple[Shape, bool]] = zip(shapes, local, strict=True)
-            return each(builder, state, given[0], lambda kind, value: fixed(context, builder, kind, value, *next(own)))
+            return map_arrays(
+                builder, state, args[0], lambda kind, value: constant_shape(context, builder, kind, value, *next(own))
+            )
 
         return state(state), generate
 
     @intrinsic
-    def put_back(typing_context, own, state):
-        def generate(context, builder, signature, given):
+    def store_state(typing_context, local_state, state):
+        def generate(context, builder, signature, args):
             sources: list[Any] = []
 
-            def find(kind: Any, value: Any) -> Any:
+            def collect(kind: Any, value: Any) -> Any:
                 sources.append(value)
                 return value
 
-            each(builder, own, given[0], find)
+            map_arrays(builder, local_state, args[0], collect)
             rest = zip(sources, shapes, local, strict=True)
 
             def copy(kind: Any, value: Any) -> Any:
                 source, shape, is_local = next(rest)
                 if is_local:
-                    here, there = (make_array(kind)(context, builder, array).data for array in (source, value))
-                    copy_numbers(builder, here, there, shape)
+                    from_data, to_data = (make_array(kind)(context, builder, array).data for array in (source, value))
+                    copy_numbers(builder, from_data, to_data, shape)
                 return value
 
-            each(builder, state, given[1], copy)
+            map_arrays(builder, state, args[1], copy)
             return context.get_dummy_value()
 
-        return types.void(own, state), generate
+        return types.void(local_state, state), generate
 
     @intrinsic
     def compile_time_constants(typing_context, numbers):
-        def generate(context, builder, signature, given):
-            value = given[0]
+        def generate(context, builder, signature, args):
+            value = args[0]
             for i, (name, number) in enumerate(constants._asdict().items()):
-                if name not in WITH_THE_RUN and (name not in WHERE_THERE or number == 0):
+                if name not in RUN_TIME and (name not in RUN_TIME_UNLESS_0 or number == 0):
                     known = context.get_constant(numbers.types[i], number)
                     value = builder.insert_value(value, known, i)
             return value
 
         return numbers(numbers), generate
 
-    return Views(taken, put_back, compile_time_constants)
+    return Views(load_state, store_state, compile_time_constants)
 
 
-def fixed(context: Any, builder: Any, kind: Any, value: Any, shape: Shape, is_local: bool) -> Any:
-    """An array's ``value``, C-contiguous, with ``shape`` as constants; on the stack, a copy."""
+def constant_shape(context: Any, builder: Any, kind: Any, value: Any, shape: Shape, is_local: bool) -> Any:
+    """The C-contiguous array ``value`` with constant ``shape``; if ``is_local``, a copy on the stack."""
     data = make_array(kind)(context, builder, value).data
     if is_local:
         with builder.goto_entry_block():
-            room = builder.alloca(ir.ArrayType(context.get_data_type(kind.dtype), math.prod(shape)))
-            room.align = 64
-        there = builder.bitcast(room, data.type)
-        copy_numbers(builder, data, there, shape)
-        data = there
+            buffer = builder.alloca(ir.ArrayType(context.get_data_type(kind.dtype), math.prod(shape)))
+            buffer.align = 64
+        local_data = builder.bitcast(buffer, data.type)
+        copy_numbers(builder, data, local_data, shape)
+        data = local_data
     number = context.get_value_type(types.intp)
     strides = [ITEM * math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
@@ -157,20 +160,20 @@ def fixed(context: Any, builder: Any, kind: Any, value: Any, shape: Shape, is_lo
 
 
 def copy_numbers(builder: Any, source: Any, target: Any, shape: Shape) -> None:
-    """Copy as many numbers as an array of ``shape`` has."""
+    """Copy the numbers of an array of ``shape``."""
     cgutils.raw_memcpy(builder, target, source, ir.Constant(ir.IntType(64), math.prod(shape)), ITEM)
 
 
 class FusedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """A function and all it calls, taken into it before anything is optimised."""
+    """A function with everything it calls inlined before optimisation."""
 
     def _optimize_final_module(self) -> None:
-        """As Numba's, with the wish to be inlined for all that is not to stay apart (``decorators.apart``).
+        """As Numba's, with the attribute ``alwaysinline`` on all functions but those of ``decorators.noinline``.
 
-        LLVM takes in nearly all by itself; the wish makes 64 lanes 1.08 times as fast, and one no faster. It is left
-        out where llvmlite cannot express it.
+        LLVM inlines nearly all of them by itself; the attribute makes 64 lanes 1.08 times as fast, and one lane no
+        faster. It is omitted where llvmlite cannot set it.
         """
-        for function in self._final_module.functions if takes_wishes() else ():
+        for function in self._final_module.functions if can_set_attributes() else ():
             is_called = function.linkage == llvm.Linkage.linkonce_odr and not function.is_declaration
             if is_called and not any(b"noinline" in attribute for attribute in function.attributes):
                 function.add_function_attribute("alwaysinline")
@@ -178,8 +181,8 @@ class FusedLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 @functools.cache
-def takes_wishes() -> bool:
-    """Whether llvmlite gives an attribute to a function; versions before 0.48 give it to what the function returns."""
+def can_set_attributes() -> bool:
+    """Whether llvmlite can set attributes of functions; before 0.48 it sets them on the return value."""
     module = llvm.parse_assembly("define void @f() {\n  ret void\n}")
     function = module.get_function("f")
     function.add_function_attribute("alwaysinline")
@@ -190,15 +193,15 @@ FusedCompiler = compiler_with(WideLower, FusedLibrary)
 
 
 def can_be_fused(job: "Job") -> bool:
-    """Whether all that a run calls can be taken in: not what Python or C does, nor what makes arrays."""
+    """Whether all that a run calls can be inlined: not calls of Python or C, nor functions that allocate arrays."""
     allocates = job.problem.target.compiled().targetoptions["_nrt"]
     return not (job.calls_python or allocates)
 
 
 def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Callable[..., None]]:
-    """For each block its engine: ``loop.advance`` less the parts.
+    """The engine of each block: ``loop.advance`` with the parts built in.
 
-    Raises TypeError where it does not compile, though its parts do.
+    Raises TypeError where it does not compile although its parts do.
     """
     parts = parts_of(job)
     try:
@@ -212,12 +215,12 @@ def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Cal
 
 @functools.lru_cache(maxsize=256)
 def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
-    """A fused engine, made once for all runs that differ only in numbers that it is told; kept on disk."""
+    """A fused engine, compiled once for all runs that differ only in its arguments; cached on disk."""
     function = fused(parts, shapes, constants)
     dispatcher = njit(error_model="numpy", _nrt=False, nogil=True, pipeline_class=FusedCompiler)(function)
     stamp = fused_stamp(parts, shapes, constants)
     if stamp is not None:
-        with contextlib.suppress(RuntimeError):  # no folder to keep it in
+        with contextlib.suppress(RuntimeError):  # no folder to write the cache to
             dispatcher._cache = FusedCache(function, stamp)
     dispatcher.compile(types.void(*ADVANCE.args[len(parts) :]))
     dispatcher.disable_compile()
@@ -226,41 +229,41 @@ def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any
 
 def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callable[..., None]:
     """The fused engine, uncompiled."""
-    run, (own_target, move, look, temper, propose) = as_internal(advance), map(as_internal, parts)
-    call = call_reporting(own_target)
-    taken, put_back, settled_numbers = views(shapes, constants)
+    run, (target_part, move, look, temper, propose) = as_internal(advance), map(as_internal, parts)
+    call = call_reporting(target_part)
+    load_state, store_state, set_constants = make_views(shapes, constants)
 
     @kernel
     def target(position, energy, gradient, parameters, scratch):
         call((position, energy, gradient, parameters, scratch))
 
     def advance_fused(state, constants, steps):
-        own = taken(state)
-        own_constants = Constants(
-            settled_numbers(constants.numbers), constants.target, constants.move, constants.tempering, constants.real,
+        local_state = load_state(state)
+        local_constants = Constants(
+            set_constants(constants.numbers), constants.target, constants.move, constants.tempering, constants.real,
             constants.whole,
         )  # fmt: skip
-        run(target, move, look, temper, propose, own, own_constants, steps)
-        put_back(own, state)
+        run(target, move, look, temper, propose, local_state, local_constants, steps)
+        store_state(local_state, state)
 
     return advance_fused
 
 
 @functools.lru_cache(maxsize=4096)
 def as_internal(part: Callable[..., None]) -> Any:
-    """A part for compiled code to call, once for each."""
+    """A part as compiled code calls it, made once for each."""
     return kernel(part)
 
 
 class FusedCache(StampedCache):
-    """Numba's cache of one fused engine, whose own key has addresses in it that another process has not."""
+    """Numba's cache of one fused engine; without the addresses in Numba's key, which differ between processes."""
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (sig, codegen.magic_tuple(), self._stamp)
 
 
 def fused_stamp(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> str | None:
-    """Hash of all that a fused engine is made of; None where a part is of a script or a notebook."""
+    """Hash of all that a fused engine depends on; None where a part is defined in a script or notebook."""
     stamps = [cache_stamp(part) for part in (*parts, advance)]
     if None in stamps:
         return None

@@ -1,4 +1,4 @@
-"""What one run was asked for, and what follows from it: its chunks, kept steps and room."""
+"""The checked arguments of one run, and what follows from them: chunks, kept steps, sizes of the outputs."""
 
 import os
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
 from ..tempering.stein_particles import Stein
 from .recording import STATISTICS, TRACED, TRACED_COUPLING
-from .starts import drawn_starts
+from .starts import draw_starts
 from .state import Layout, Outputs
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FEWEST_STEPS = 16  # of a chunk
-MOST_FLOATS = 2**25  # of the draws of a chunk
+FEWEST_STEPS = 16  # in a chunk
+MOST_FLOATS = 2**25  # in the draws of a chunk
 PILOT_CHAINS = 32
 
 
 class Paths(NamedTuple):
-    """The files of one checkpoint: the state, the state before, the one being written, and the journal of draws."""
+    """The files of one checkpoint: the state, the previous state, the one being written, and the journal of draws."""
 
     state: str
     previous: str
@@ -42,7 +42,7 @@ class Paths(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What ``sample`` and ``stream`` were asked for, checked and complete."""
+    """The arguments of ``sample`` or ``stream``, checked and completed."""
 
     problem: Problem
     sampler: Sampler
@@ -55,27 +55,27 @@ class Job:
     layout: Layout
     keep_replicas: bool
     keep_energies: bool
-    keep_statistics: bool  # where there is replica exchange or a boundary
+    keep_statistics: bool  # False without replica exchange and boundary
     trace_every: int | None
     accumulators: dict[str, Accumulator]
     checkpoint: Paths | None
     checkpoint_every: float  # seconds
-    asked: Sampler  # as it was given, where a pilot has found its partition since
+    asked: Sampler  # as given; ``sampler`` may hold the partition found by a pilot
     pilot_gradients: int  # gradient evaluations of that pilot
     backend: str
-    dtype: str  # of what the engine computes with; draws are float64 always
-    spread: Spread | None  # what ``init`` was drawn from, where that was stated
+    dtype: str  # of the engine's arithmetic; draws are always float64
+    spread: Spread | None  # the spread that ``init`` was drawn from, if the caller gave one
     drew_init: bool
 
     @property
     def pilot_init(self) -> Floats:
         """Starts (chain, replica, dim) of the pilot that finds contour's partition: the same for any number of chains.
 
-        Those given, or, where they were drawn, those of the first replica of so many chains as the pilot has.
+        Those given; or, if starts are drawn, the first replica's starts of the first ``PILOT_CHAINS`` chains.
         """
         if not self.drew_init:
             return self.init
-        return drawn_starts(self.problem, self.spread, self.seed, PILOT_CHAINS, 1)
+        return draw_starts(self.problem, self.spread, self.seed, PILOT_CHAINS, 1)
 
     @property
     def n_kept(self) -> int:
@@ -84,7 +84,7 @@ class Job:
 
     @property
     def records_energies(self) -> bool:
-        """Whether the engine fills in the draws' energies, for the run or for an accumulator."""
+        """Whether the engine records the draws' energies, for the run or for an accumulator."""
         return self.keep_energies or any(accumulator.needs_energies for accumulator in self.accumulators.values())
 
     @property
@@ -97,7 +97,7 @@ class Job:
 
     @property
     def calls_python(self) -> bool:
-        """Whether the target is a Python function of the user's."""
+        """Whether the target is a user's Python function."""
         return self.problem.target.callback is not None
 
     @property
@@ -106,34 +106,34 @@ class Job:
         if self.layout.chunk_steps is not None:
             return self.layout.chunk_steps
         if self.calls_python:
-            return FEWEST_STEPS  # it may take a second for each
+            return FEWEST_STEPS  # a step may take a second
         n_chains, n_replicas, dim = self.init.shape
         most = int(np.clip(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS, 2**16))
-        # A block's turn costs some 50 µs besides its steps, so these must not be too few.
+        # Each call of the engine costs some 50 µs per block besides its steps, so a chunk must not be too short.
         return int(np.clip(2**21 // (n_chains * n_replicas), min(128, most), most))
 
     def chunks(self, done: int = 0) -> Iterator[tuple[int, int]]:
-        """First and last step (exclusive) of the chunks of a stream after ``done`` steps, all of one length."""
+        """First and last step (exclusive) of a stream's chunks after ``done`` steps, all of the same length."""
         length = self.chunk_length
         for first in range(done, self.n_steps, length):
             yield first, min(first + length, self.n_steps)
 
     def plan(self, first: int, last: int) -> tuple[Factors, Integers]:
-        """The schedule's factors of a chunk's steps, and those of its steps whose draw is kept."""
+        """The schedule's factors of a chunk's steps, and the steps whose draw is kept."""
         factors = evaluate(self.sampler.schedule, np.arange(first, last), self.n_steps)
         start = max(first, self.burn_in)
         due = np.arange(start + (self.burn_in - 1 - start) % self.thin, last, self.thin)
         return factors, due[factors.keep[due - first]]
 
     def kept_pieces(self) -> Iterator[Integers]:
-        """The steps whose draw is kept, in pieces none of which is empty. Raises ValueError where there are none."""
-        length, found = 1 << 16, False
+        """The steps whose draw is kept, in non-empty pieces. Raises ValueError where there are none."""
+        length, is_any_kept = 1 << 16, False
         for first in range(self.burn_in, self.n_steps, length):
             steps = self.plan(first, min(first + length, self.n_steps))[1]
             if steps.size:
-                found = True
+                is_any_kept = True
                 yield steps
-        if not found:
+        if not is_any_kept:
             raise ValueError(
                 f"schedule {self.sampler.schedule.name} keeps none of the draws asked for by n_steps={self.n_steps}, "
                 f"burn_in={self.burn_in}, thin={self.thin}"
@@ -146,7 +146,7 @@ class Job:
         return np.concatenate(list(self.kept_pieces()))
 
     def counts_before(self, step: int) -> tuple[int, int]:
-        """Draws that are kept of the steps before ``step``, and moments of the trace."""
+        """The numbers of draws kept, and of times of the trace, before ``step``."""
         if self.sampler.schedule.keeps_all:
             kept = max(0, step - self.burn_in) // self.thin
         else:
@@ -159,13 +159,13 @@ class Job:
         every = self.trace_every
         return np.arange(first + (-first - 1) % every, last, every) if every else np.zeros(0, np.int64)
 
-    def room_of_chunk(self, first: int, last: int, outputs: Outputs) -> Outputs:
-        """Room for the draws of one chunk alone, beside the trace of ``outputs``."""
-        room = self.room(self.plan(first, last)[1].size, 0)
-        return room._replace(trace=outputs.trace, theta=outputs.theta)
+    def chunk_outputs(self, first: int, last: int, outputs: Outputs) -> Outputs:
+        """Uninitialised outputs for the draws of one chunk, with the trace of ``outputs``."""
+        own = self.empty_outputs(self.plan(first, last)[1].size, 0)
+        return own._replace(trace=outputs.trace, theta=outputs.theta)
 
-    def room(self, n_draws: int, n_traced: int) -> Outputs:
-        """Arrays for ``n_draws`` draws and what is kept beside them, and for ``n_traced`` moments of the trace."""
+    def empty_outputs(self, n_draws: int, n_traced: int) -> Outputs:
+        """Uninitialised arrays for ``n_draws`` draws with their energies and weights, and ``n_traced`` traced times."""
         n_chains, n_replicas, dim = self.init.shape
         shape, tempering = (n_chains, self.n_kept), self.sampler.tempering
         bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
@@ -179,7 +179,7 @@ class Job:
         )
 
 
-LONGEST_NAME, LONGEST_PATH = 240, 2000  # what file systems take, less the ends of the names of the files beside it
+LONGEST_NAME, LONGEST_PATH = 240, 2000  # limits of file systems, less the suffixes that are added
 
 
 def check_checkpoint(path: Any) -> Paths | None:
@@ -196,10 +196,10 @@ def check_checkpoint(path: Any) -> Paths | None:
             f"checkpoint must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
             f"all, got {given!r:.80}…"
         )
-    whole = os.path.realpath(given)
-    if not os.path.isdir(os.path.dirname(whole)):
+    resolved = os.path.realpath(given)
+    if not os.path.isdir(os.path.dirname(resolved)):
         raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")
-    paths = Paths(whole, f"{whole}.previous", f"{whole}.writing", f"{whole}.draws")
+    paths = Paths(resolved, f"{resolved}.previous", f"{resolved}.writing", f"{resolved}.draws")
     for name in paths:
         if os.path.isdir(given) or given.endswith(os.sep) or (os.path.lexists(name) and not os.path.isfile(name)):
             raise ValueError(f"checkpoint must be the path of a file, got {given!r}, and {name!r} is none")
@@ -207,27 +207,27 @@ def check_checkpoint(path: Any) -> Paths | None:
 
 
 def names_on_device(job: Job) -> list[str]:
-    """Names of the accumulators that take in draws where a device writes them."""
+    """Names of the accumulators that are updated on the device."""
     if job.backend == "cpu":
         return []
     return [name for name, accumulator in job.accumulators.items() if isinstance(accumulator, KernelAccumulator)]
 
 
-def brings_draws(job: Job, keep_draws: bool) -> bool:
-    """Whether draws leave the engine: to be kept, or for an accumulator on the host."""
+def needs_host_draws(job: Job, keep_draws: bool) -> bool:
+    """Whether draws are copied to the host: to be kept, or for an accumulator there."""
     return keep_draws or job.backend == "cpu" or len(names_on_device(job)) < len(job.accumulators)
 
 
-# What a run takes of memory, and the refusal, before it runs, of one that cannot fit.
+# Memory.
 
-LOOKS = 4096  # steps at which a schedule is asked whether it keeps them
-GOLDEN = 0.6180339887498949  # its multiples, modulo 1, lie evenly and in step with no period
+SAMPLED_STEPS = 4096  # at which a schedule is evaluated to estimate how many it keeps
+GOLDEN = 0.6180339887498949  # its multiples modulo 1 are evenly spread, whatever the period of the schedule
 
 
 def check_footprint(job: Job, *, keep_draws: bool, keep_trace: bool, has_draws: bool = True) -> None:
-    """Raise ValueError where the draws, or the trace, of a run, or else of a chunk of it, do not fit into memory.
+    """Raise ValueError where the draws or the trace of a run, or of a chunk if not kept, do not fit into memory.
 
-    has_draws: whether there are any on the host.
+    has_draws: whether draws are copied to the host.
     """
     chains, replicas, dim = job.init.shape
     chunk = min(job.chunk_length, job.n_steps)
@@ -245,16 +245,16 @@ def check_footprint(job: Job, *, keep_draws: bool, keep_trace: bool, has_draws: 
 
 
 def expected_draws(job: Job) -> float:
-    """The draws of each chain: an estimate, where the schedule does not keep all steps."""
+    """The draws of each chain; an estimate if the schedule does not keep all steps."""
     most = (job.n_steps - job.burn_in) // job.thin
-    if job.sampler.schedule.keeps_all or most < LOOKS:
+    if job.sampler.schedule.keeps_all or most < SAMPLED_STEPS:
         return most
-    steps = np.unique((np.arange(LOOKS) * GOLDEN % 1.0 * job.n_steps).astype(np.int64))
+    steps = np.unique((np.arange(SAMPLED_STEPS) * GOLDEN % 1.0 * job.n_steps).astype(np.int64))
     kept = job.sampler.schedule.factors(steps, job.n_steps).keep
     return most * float(np.mean(kept))
 
 
-# What is checked of a run before it is a job: its parts together, where it is to compute, and where it starts.
+# Checks: combinations of parts, backend, starts.
 
 
 def check_cuda() -> None:
@@ -266,7 +266,7 @@ def check_cuda() -> None:
 
 
 def check_backend(backend: Any, problem: Problem) -> None:
-    """Raise ValueError for a backend unknown, or no good for the problem; ImportError or CudaError without CUDA."""
+    """Raise ValueError for a backend that is unknown or unable to run it; ImportError or CudaError without CUDA."""
     check_choice("backend", backend, ["cpu", "cuda"])
     if backend == "cpu":
         return
@@ -278,7 +278,7 @@ def check_backend(backend: Any, problem: Problem) -> None:
 
 
 def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) -> None:
-    """Raise ValueError for an unknown dtype, or one in which the backend or a part cannot compute."""
+    """Raise ValueError for a dtype that is unknown or that the backend or a part does not support."""
     check_choice("dtype", dtype, ["float64", "float32"])
     if dtype == "float64":
         return
@@ -306,15 +306,15 @@ def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) ->
 
 
 def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:
-    """Raise ValueError where the chains' state alone does not fit into memory."""
+    """Raise ValueError where the chains' state does not fit into memory."""
     dim, tempering = problem.target.dim, sampler.tempering
-    lane = 4 * dim + problem.target.scratch_rows + 8  # position, gradient, noise, start, and more beside them
+    lane = 4 * dim + problem.target.scratch_rows + 8  # position, gradient, noise, start, and more
     bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
     check_room("n_chains", n_chains, 8.0 * n_chains * (lane * sampler.n_replicas + 2 * bins))
 
 
 def check_penalty(problem: Problem, sampler: Sampler) -> None:
-    """Raise ValueError for a penalty without a point to pull to, or as printed, from a domain without the origin."""
+    """Raise ValueError for a penalty without a nearest point, or as printed on a domain that excludes the origin."""
     kind, domain = sampler.boundary.kind, problem.domain
     if kind == "penalise" and domain is not None and domain.nearest is None:
         raise ValueError(
@@ -329,7 +329,7 @@ def check_penalty(problem: Problem, sampler: Sampler) -> None:
 
 
 def check_minibatches(problem: Problem, sampler: Sampler) -> None:
-    """Raise ValueError where a target that draws minibatches meets parts that need its energy itself."""
+    """Raise ValueError for a target that draws minibatches with parts that need its exact energy."""
     tempering = sampler.tempering
     if not problem.target.stochastic:
         return
@@ -353,7 +353,7 @@ def check_minibatches(problem: Problem, sampler: Sampler) -> None:
 
 
 def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
-    """Raise ValueError where what is to be learned during the run has no time to be."""
+    """Raise ValueError where the run is too short for what it is to adapt."""
     tempering = sampler.tempering
     if isinstance(tempering, Contour) and tempering.freezes and burn_in == 0:
         raise ValueError("burn_in must be ≥ 1 for a contour that freezes, which learns during burn-in alone; got 0")
@@ -368,9 +368,9 @@ def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
 
 
 def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any, seed: int) -> Floats:
-    """``init`` as (chain, replica, dim), inside the domain and of finite energy and gradient; drawn where not given."""
+    """``init`` as (chain, replica, dim), checked to be inside with finite energy and gradient; drawn if not given."""
     if init is None or isinstance(init, Spread):
-        return drawn_starts(problem, init, seed, n_chains, sampler.n_replicas)
+        return draw_starts(problem, init, seed, n_chains, sampler.n_replicas)
     shape = (n_chains, sampler.n_replicas, problem.target.dim)
     given = check_array("init", init)
     if given.shape not in (shape[2:], (shape[0], shape[2]), shape):
@@ -396,26 +396,23 @@ def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any, se
             f"init must have a finite energy, got energy {energy[chain * shape[1] + replica]} at "
             f"{start[chain, replica].tolist()} for chain {chain}, replica {replica}"
         )
-    steep = np.isfinite(gradient).all(axis=1)
-    if not steep.all():
-        chain, replica = divmod(int(np.argmin(steep)), shape[1])
+    is_finite = np.isfinite(gradient).all(axis=1)
+    if not is_finite.all():
+        chain, replica = divmod(int(np.argmin(is_finite)), shape[1])
         lane = chain * shape[1] + replica
         raise ValueError(
             f"init must have a finite gradient, got gradient {gradient[lane].tolist()} with energy {energy[lane]:.6g} "
             f"at {start[chain, replica].tolist()} for chain {chain}, replica {replica}; an entry that is always nan "
             "is one that the target does not fill"
         )
-    together = (start == start[:, :1]).all(axis=(1, 2))
-    if isinstance(sampler.tempering, Stein) and shape[1] > 1 and together.any():
+    coincide = (start == start[:, :1]).all(axis=(1, 2))
+    if isinstance(sampler.tempering, Stein) and shape[1] > 1 and coincide.any():
         raise ValueError(
             "init must give the particles of a chain different places, which those at one place never leave; got all "
-            f"{shape[1]} of chain {int(np.argmax(together))} at {start[int(np.argmax(together)), 0].tolist()}; give "
+            f"{shape[1]} of chain {int(np.argmax(coincide))} at {start[int(np.argmax(coincide)), 0].tolist()}; give "
             f"shape (n_chains, n_replicas, dim) = {shape}"
         )
     return start
-
-
-# The arguments of one run, each checked, and the job they make.
 
 
 def make_job(
@@ -440,7 +437,7 @@ def make_job(
     checkpoint_every: Any = 60.0,
     layout: Any = Layout(),
 ) -> Job:
-    """Check all arguments of a run; ``sample`` says what they are. A contour may still lack its partition."""
+    """Check all arguments of a run, documented in ``sample``. A contour may still lack its partition."""
     problem = as_problem(problem)
     if not isinstance(sampler, Sampler):
         raise TypeError(f"sampler must be a Sampler, got {sampler!r} of type {type(sampler).__name__}")
@@ -467,8 +464,8 @@ def make_job(
     check_flag("layout.fused", layout.fused)
     keep_replicas = check_flag("keep_replicas", keep_replicas)
     keep_energies = check_flag("keep_energies", keep_energies)
-    happens = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")
-    keep_statistics = check_flag("keep_statistics", keep_statistics) and happens
+    has_statistics = isinstance(sampler.tempering, ReplicaExchange) or sampler.boundary.kind in ("reflect", "reject")
+    keep_statistics = check_flag("keep_statistics", keep_statistics) and has_statistics
     accumulators = check_accumulators(accumulators)
     checkpoint_every = check_number("checkpoint_every", checkpoint_every, above=0.0)
     paths = check_checkpoint(checkpoint)
@@ -489,5 +486,5 @@ def make_job(
         keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype, spread,
         init is None or spread is not None,
     )  # fmt: skip
-    job.plan(0, min(n_steps, 1024))  # the schedule, too, is looked at before anything runs
+    job.plan(0, min(n_steps, 1024))  # so that a schedule's errors are raised before anything runs
     return job

@@ -1,4 +1,4 @@
-"""The loop: one step of all lanes of a block is a few phases, each a block function of straight-line arithmetic.
+"""The loop over steps: a step of all lanes of a block is a few phases, each a block function without branches.
 
     energy and gradient → tempering → noise → move → boundary → record
 
@@ -39,36 +39,36 @@ from .metropolis_step import reuses_trajectory_end, use_trajectory_end
 from .noise_buffer import fill_noise, refill_noise_buffer
 from .recording import record, record_row, record_statistics, record_theta, record_trace
 
-# What has diverged stays where it was: a lane that is no longer finite is put back, for good, and its step noted.
+# Divergence: a lane that is no longer finite is reset to its last position and frozen; its step is recorded.
 
 
 @inlined
 def freeze_diverged(state, previous, couples, step):
-    """Note the lanes whose energy, position or, with continuous tempering, ξ's momentum is not finite.
+    """Freeze lanes whose energy, position or, with continuous tempering, momentum or thermostat of ξ is not finite.
 
-    They stay where they were before the step, for good.
+    From then on they stay at the position before the step.
     """
     position, energy, status = state.position, state.rows[ENERGY], state.status
     first, last = position[0], position[position.shape[0] - 1]
-    held = 0  # a bound on the lanes to be held, 0 where there are none: one loop that writes nothing
+    n_frozen = 0  # an upper bound of the lanes to freeze; usually 0, and then nothing is written
     for lane in range(energy.size):
-        missing = (energy[lane] - energy[lane]) + (first[lane] - first[lane]) + (last[lane] - last[lane])
-        held += int((missing != 0.0) | (status[lane] != 0))  # true for nan
+        difference = (energy[lane] - energy[lane]) + (first[lane] - first[lane]) + (last[lane] - last[lane])
+        n_frozen += int((difference != 0.0) | (status[lane] != 0))  # true for nan
     for d in range(1, position.shape[0] - 1):
         for lane in range(energy.size):
-            held += int(position[d, lane] - position[d, lane] != 0.0)
-    if couples:  # ξ itself stays between its walls, whatever becomes of its momentum and its thermostat
+            n_frozen += int(position[d, lane] - position[d, lane] != 0.0)
+    if couples:  # ξ itself always stays within its bounds
         momentum, thermostat = state.continuous.rows[MOMENTUM], state.continuous.rows[THERMOSTAT]
         for lane in range(energy.size):
-            held += int((momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane]) != 0.0)
-    if held > 0:
+            n_frozen += int((momentum[lane] - momentum[lane]) + (thermostat[lane] - thermostat[lane]) != 0.0)
+    if n_frozen > 0:
         find_non_finite(state, couples)
         restore_previous(position, previous, state.rows[ALIVE], status, step)
 
 
 @inlined
 def find_non_finite(state, couples):
-    """alive (lane) ← 0 where all that ``freeze_diverged`` looks at is finite, else nan."""
+    """alive (lane) ← 0 where all that ``freeze_diverged`` checks is finite, else nan."""
     position, alive, energy = state.position, state.rows[ALIVE], state.rows[ENERGY]
     for lane in range(alive.size):
         alive[lane] = energy[lane] - energy[lane]
@@ -83,7 +83,7 @@ def find_non_finite(state, couples):
 
 @kernel
 def restore_previous(position, previous, alive, status, step):
-    """Put back every lane that has diverged, now or before, and note the step at which it did first."""
+    """Reset the position of every lane that has diverged, now or before, and record the step at which it first did."""
     for lane in range(alive.size):
         diverges = alive[lane] != 0.0  # true for nan
         status[lane] = select(diverges and status[lane] == 0, step + 1, status[lane])
@@ -102,29 +102,29 @@ def advance(target, move, look, temper, propose, state, constants, steps):
     at_look = pack_arguments(look, (position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
     at_probe = pack_arguments(target, (previous, rows[POTENTIAL], state.curvature, constants.target, state.scratch))
     at_look_of_probe = pack_arguments(look, (previous, state.foot, rows[OUTSIDE], constants.real, constants.whole))
-    here = Evaluated(position, rows[ENERGY], gradient)
+    current = Evaluated(position, rows[ENERGY], gradient)
     probe = Evaluated(previous, rows[POTENTIAL], state.curvature)
-    in_motion = Lanes(
+    lane_arrays = Lanes(
         position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA]
     )  # fmt: skip
-    at_move = pack_arguments(move, (in_motion, state.memory, constants.move))
+    at_move = pack_arguments(move, (lane_arrays, state.memory, constants.move))
     at_temper = pack_arguments(temper, (state, numbers, constants.tempering))
     at_propose = pack_arguments(propose, (state, constants, target, look))
     moved = Moved(
         position, previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces, state.fallbacks
     )  # fmt: skip
     lanes = position.shape[1]
-    places = state.noise_buffer.steps_ahead.size
-    place = places  # as if what is drawn ahead were used up
-    slot = int64(-1)  # no literal, for which what takes it would be compiled apart
+    buffer_size = state.noise_buffer.steps_ahead.size
+    place = buffer_size  # forces a refill in the first step
+    slot = int64(-1)  # not a literal, for which Numba would compile functions that take it once more
     for k in range(slots.size + 1):
         step, is_last = steps.first + k, k == slots.size
         if not is_last:
-            moves_on = (
+            factors_change = (
                 k == 0 or step_factors[k] != step_factors[k - 1] or temperature_factors[k] != temperature_factors[k - 1]
             )
-            changes = 2 if moves_on else 1 if numbers.tempering == CONTINUOUS else 0
-            if moves_on:
+            changes = 2 if factors_change else 1 if numbers.tempering == CONTINUOUS else 0
+            if factors_change:
                 for lane in range(lanes):
                     step_size[lane] = state.base_step_size[lane] * step_factors[k]
                     temperature[lane] = state.base_temperature[lane] * temperature_factors[k]
@@ -133,19 +133,19 @@ def advance(target, move, look, temper, propose, state, constants, steps):
 
         if numbers.draws_batches:
             set_counters(state.scratch, 1.0, step, state.chain, state.replica, numbers.seed)
-        if reuses_trajectory_end(numbers) and k > 0:  # nothing is known of a step before the first
+        if reuses_trajectory_end(numbers) and k > 0:  # the first step of a call has no previous trajectory
             use_trajectory_end(state, numbers.rejects)
         else:
-            evaluate(target, at_target, look, at_look, here, state, numbers)
+            evaluate(target, at_target, look, at_look, current, state, numbers)
         read_energies(state, numbers, constants.tempering, step)
         if slot >= 0:
             record_energies(state, numbers, constants.tempering, slot, outputs)
         if is_last:
             break
-        if places > 0 and place == places:
+        if buffer_size > 0 and place == buffer_size:
             refill_noise_buffer(state, numbers, step, slots.size - k)
             place = 0
-        samples = temperature_factors[k] > 0.0  # at temperature 0 tempering has no law to keep
+        samples = temperature_factors[k] > 0.0  # at temperature 0 there is no law that tempering must leave invariant
         if numbers.needs_curvature:
             fill_signs(noise, numbers.seed, state.chain, state.replica, step, PROBE)
             set_probe(position, previous, noise, state.base_step_size)
@@ -173,7 +173,7 @@ def advance(target, move, look, temper, propose, state, constants, steps):
         if numbers.rejects:
             reject_lanes(look, at_look, moved)
             if numbers.leapfrogs > 0 and step >= numbers.burn_in:
-                for lane in range(lanes):  # whoever is outside had passed the Metropolis test
+                for lane in range(lanes):  # a lane outside had passed the Metropolis test
                     state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)
         freeze_diverged(state, previous, numbers.tempering == CONTINUOUS, step)
 
@@ -187,13 +187,13 @@ def advance(target, move, look, temper, propose, state, constants, steps):
             record_trace(state, numbers, trace_slots[k], outputs.trace)
             if numbers.tempering == CONTOUR:
                 record_theta(state.contour, trace_slots[k], outputs.theta)
-    # The last positions have been evaluated too: a place of non-finite energy must not pass for a draw.
+    # The last positions have been evaluated too: a position with non-finite energy must not count as a draw.
     freeze_diverged(state, position, numbers.tempering == CONTINUOUS, steps.first + slots.size)
 
 
 @kernel
 def start_momenta(state, numbers):
-    """Momenta from their law, N(0, T), before the first step."""
+    """Draw momenta from N(0, T) before the first step."""
     fill_normals(state.momentum, numbers.seed, state.chain, state.replica, uint64(0), uint64(START))
     for d in range(state.momentum.shape[0]):
         for lane in range(state.momentum.shape[1]):
@@ -202,7 +202,7 @@ def start_momenta(state, numbers):
 
 @inlined
 def read_energies(state, numbers, tempering_parameters, step):
-    """What tempering reads off the energy: with noise, and contour's multiplier."""
+    """Compute what tempering needs: the noisy energy, and contour's multiplier."""
     rows = state.rows
     energy, noisy_energy = rows[ENERGY], rows[NOISY_ENERGY]
     if numbers.tempering == CONTOUR or numbers.tempering == CONTINUOUS:
@@ -217,7 +217,7 @@ def read_energies(state, numbers, tempering_parameters, step):
 
 @inlined
 def record_energies(state, numbers, tempering_parameters, slot, outputs):
-    """The last draw's energy and weight, where they are kept."""
+    """Record the last draw's energy and weight, if they are kept."""
     rows = state.rows
     if numbers.keeps_energies:
         record_row(rows[ENERGY], state.status, numbers.n_chains, numbers.n_kept, slot, outputs.energies)

@@ -1,4 +1,4 @@
-"""A Metropolis step for the energy that tempering leaves, behind the signature by which the engine calls it."""
+"""A Metropolis step for the tempered energy."""
 
 from .._compiler.argument_pack import pack_arguments
 from .._compiler.block_rows import (
@@ -25,11 +25,11 @@ from .energies import Evaluated, evaluate
 
 
 def propose_nothing(state, constants, target, look, step, changes):
-    """Dynamics that move by themselves need no proposal."""
+    """Does nothing: for dynamics without a Metropolis test."""
 
 
 def propose(state, constants, target, look, step, changes):
-    """A trajectory of leapfrog steps and its Metropolis test, for the law that the tempered energy gives."""
+    """A trajectory of leapfrog steps and its Metropolis test, for the law of the tempered energy."""
     rows, numbers, tempering_parameters = state.rows, constants.numbers, constants.tempering
     length, potential = rows[LENGTH], rows[POTENTIAL]
     energy = rows[ENERGY]
@@ -70,9 +70,9 @@ def temper_potential(energy, state, numbers, tempering_parameters):
 
 @inlined
 def reuses_trajectory_end(numbers):
-    """Whether a step begins with the energy and gradient that the last one ended with: none but its move changed them.
+    """Whether a step starts from the energy and gradient at the end of the last step, which only its move changed.
 
-    Contour and continuous tempering scale a trajectory's gradients, and a step evaluates them anew.
+    Contour and continuous tempering scale a trajectory's gradients, so a step evaluates them again.
     ``Sampler.gradients_per_step`` counts by the same rule.
     """
     return numbers.leapfrogs > 0 and (numbers.tempering == NO_TEMPERING or numbers.tempering == EXCHANGE)
@@ -80,9 +80,10 @@ def reuses_trajectory_end(numbers):
 
 @inlined
 def use_trajectory_end(state, rejects):
-    """Energy and gradient where each lane is: of its trajectory's end, or of its start, in the noise, where it is back.
+    """Energy and gradient at each lane's position: at the end of its trajectory, or at its start if it was reset.
 
-    A lane is back after a failed test, outside of a boundary that ``rejects``, or diverged.
+    A lane was reset if its test failed, if it ended outside a boundary that ``rejects``, or if it diverged. The noise
+    array holds the gradient at the start.
     """
     rows, status = state.rows, state.status
     energy, potential, moved, outside = rows[ENERGY], rows[POTENTIAL], rows[ACCEPTED], rows[OUTSIDE]

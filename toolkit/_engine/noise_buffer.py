@@ -1,7 +1,7 @@
-"""Noise drawn ahead where lanes are few: one vectorised loop serves many steps, instead of a short loop for each.
+"""Buffer of noise for several steps of a block with few lanes: one vectorised loop instead of a short loop a step.
 
-A random number is a function of its name (``philox``), so nothing depends on when it is drawn. What is drawn ahead
-serves one call of the engine alone.
+A random number is a function of its counters (``philox``), so results do not depend on when it is drawn. The buffer is
+refilled at every call of the engine.
 """
 
 from typing import NamedTuple
@@ -14,17 +14,17 @@ from .._compiler import signatures as s
 from .._compiler.decorators import inlined, kernel
 from ..maths.philox import GRADIENT_NOISE, MOVE, fill_normals, to_normals, uniform_pair
 
-MOST_LANES = 32  # of a block that draws ahead; a wider one has long loops already
-PLACES = 128
+MOST_LANES = 32  # of a block with a buffer; a wider one has long loops anyway
+BUFFER_SIZE = 128
 
 
 class NoiseBuffer(NamedTuple):
-    """Noise of the next steps, and its names; place = (steps from the first) · lanes + lane.
+    """Noise of the next steps, and its counters; place = (steps from the first) · lanes + lane.
 
-    All sizes are 0 in a block that draws nothing ahead, as on CUDA.
+    All sizes are 0 in a block without a buffer, as on CUDA.
     """
 
-    normals: s.Matrix  # scratch (2 × dim made even, or 0; place): for moves, then for noisy gradients
+    normals: s.Matrix  # scratch (2 × dim rounded up to even, or 0; place): for moves, then for noisy gradients
     chain: s.NameVector  # (place,)
     replica: s.NameVector  # (place,)
     steps_ahead: s.NameVector  # (place,): steps from the first
@@ -34,9 +34,9 @@ NOISE_BUFFER = s.tuple_type(NoiseBuffer)
 
 
 def make_noise_buffer(dim: int, chain: NDArray[np.uint64], replica: NDArray[np.uint64]) -> NoiseBuffer:
-    """Room for a block of the lanes that ``chain`` and ``replica`` (lane,) name."""
+    """An empty buffer for a block whose lanes have these ``chain`` and ``replica`` numbers (lane,)."""
     lanes = chain.size
-    steps = PLACES // lanes if lanes <= MOST_LANES else 0
+    steps = BUFFER_SIZE // lanes if lanes <= MOST_LANES else 0
     steps_ahead = np.repeat(np.arange(steps, dtype=np.uint64), lanes)
     normals = np.empty((2 * (dim + dim % 2) if steps else 0, steps_ahead.size))
     return NoiseBuffer(normals, np.tile(chain, steps), np.tile(replica, steps), steps_ahead)
@@ -44,7 +44,7 @@ def make_noise_buffer(dim: int, chain: NDArray[np.uint64], replica: NDArray[np.u
 
 @inlined
 def refill_noise_buffer(state, numbers, step, steps):
-    """Draw the noise of ``step`` and of those after it, ``steps`` at most."""
+    """Draw the noise of ``step`` and at most ``steps − 1`` steps after it."""
     noise_buffer, lanes = state.noise_buffer, state.noise.shape[1]
     places, half = min(noise_buffer.steps_ahead.size, steps * lanes), noise_buffer.normals.shape[0] // 2
     if numbers.draws_noise:
@@ -59,7 +59,7 @@ def refill_noise_buffer(state, numbers, step, steps):
 def fill_noise_buffer(out, noise_buffer, places, seed, step, purpose):
     """Fill the first ``places`` of ``out`` (row, place) with what ``fill_normals`` would draw step by step.
 
-    The rows are an even number, the last of them to spare where coordinates are odd.
+    The number of rows is even; with an odd dimension the last row is unused.
     """
     chain, replica, steps_ahead = noise_buffer.chain, noise_buffer.replica, noise_buffer.steps_ahead
     for pair in range(out.shape[0] // 2):
@@ -71,7 +71,7 @@ def fill_noise_buffer(out, noise_buffer, places, seed, step, purpose):
 
 @inlined
 def fill_noise(state, seed, step, purpose, half, place):
-    """The state's noise ← standard normals of this step: fresh ones, or of those at hand, the first half or second."""
+    """The state's noise ← standard normals of this step: drawn now, or from the first or second half of the buffer."""
     noise, normals = state.noise, state.noise_buffer.normals
     if normals.shape[0] == 0:
         fill_normals(noise, seed, state.chain, state.replica, uint64(step), purpose)

@@ -18,10 +18,10 @@ from .record import RunRecord
 
 Floats = NDArray[np.float64]
 
-USUAL = 0.68  # quantile of an energy's change in one step: a standard deviation
-STEPS, HEATS = 2000, (10.0, 5.0, 2.0, 1.0)
-LOOKS = 64  # steps by which a partition that is given is judged
-NARROW = 5.0  # bins in one step; where they were 10 and more, chains under a Metropolis test have stood still
+CHANGE_QUANTILE = 0.68  # quantile of an energy's change in one step: a standard deviation
+STEPS, TEMPERATURE_FACTORS = 2000, (10.0, 5.0, 2.0, 1.0)
+CHECK_STEPS = 64  # of the run that checks a partition that is given
+NARROW = 5.0  # bins in one step; with 10 and more, chains with a Metropolis test have got stuck
 
 
 def find_partition(
@@ -29,65 +29,65 @@ def find_partition(
 ) -> tuple[Partition, int]:
     """A partition for ``sampler`` on ``problem``, and the gradient evaluations it took.
 
-    32 chains move as the sampler does, without tempering, from ``init`` (chain, replica, dim), in turn, with its step
-    sizes and temperatures T, in turn where they differ: 2,000 steps at 10 T, or at 5, 2 or 1 T where they diverge, and
-    2,000 at T. From the second half of each: u_min is the 1 % quantile of the energy at T; u_max the 90 % quantile in
-    the heat, but 6 to 20 T above the 99 % quantile at T; Δu the 68 % quantile of the energy's change in one step at T,
-    but at least T/2, for 10 to 200 bins. Modes that lie lower than any the pilot met are outside, where nothing is
-    flattened; a run then warns.
+    32 chains run the sampler without tempering, with the starts of ``init`` (chain, replica, dim), the step sizes and
+    the temperatures T each repeated cyclically: 2,000 steps at 10 T, or at 5, 2 or 1 T if they diverge, then 2,000 at
+    T. From the second half of each: u_min is the 1 % quantile of the energy at T; u_max the 90 % quantile at the high
+    temperature, clipped to 6 … 20 T above the 99 % quantile at T; Δu the 68 % quantile of the energy's change in one
+    step at T, at least T/2, clipped to 10 … 200 bins. Modes below all energies of the pilot are outside the partition,
+    where nothing is flattened; a run then warns.
     Raises DivergenceError where the pilot diverges at T. Ctrl-C ends it.
     """
-    pilot, start = pilot_of(sampler), starts_of(init)
+    pilot, start = pilot_sampler(sampler), pilot_starts(init)
     gradients = 0
-    for attempt, heat in enumerate(HEATS):
-        own = derived_seed(seed, PILOT, 1 + attempt)
-        hot = replace(pilot, temperatures=[[heat * t for t in row] for row in pilot.arrays["temperatures"]])
+    for attempt, factor in enumerate(TEMPERATURE_FACTORS):
+        pilot_seed = derived_seed(seed, PILOT, 1 + attempt)
+        hot = replace(pilot, temperatures=[[factor * t for t in row] for row in pilot.arrays["temperatures"]])
         gradients += PILOT_CHAINS * STEPS * pilot.gradients_per_step
         try:
-            hot_energies, ends = energies_of(problem, hot, own, start, threads, STEPS)
+            hot_energies, ends = run_pilot(problem, hot, pilot_seed, start, threads, STEPS)
             start = np.where(problem.contains(ends)[:, None], ends, start)  # a penalty's walls are soft
             break
         except DivergenceError as error:
-            if heat == HEATS[-1]:
+            if factor == TEMPERATURE_FACTORS[-1]:
                 error.add_note("This was the pilot run that finds the partition; give contour a partition instead.")
                 raise
-    energies, _ = energies_of(problem, pilot, derived_seed(seed, PILOT, 0), start, threads, STEPS)
+    energies, _ = run_pilot(problem, pilot, derived_seed(seed, PILOT, 0), start, threads, STEPS)
     gradients += PILOT_CHAINS * STEPS * pilot.gradients_per_step
     temperature = float(sampler.arrays["temperatures"].max())
     low, high = np.quantile(energies, [0.01, 0.99])
     top = np.clip(np.quantile(hot_energies, 0.9), high + 6.0 * temperature, high + 20.0 * temperature)
-    change = np.quantile(np.abs(np.diff(energies, axis=1)), USUAL)
+    change = np.quantile(np.abs(np.diff(energies, axis=1)), CHANGE_QUANTILE)
     width = np.clip(max(0.5 * temperature, change), (top - low) / 200, (top - low) / 10)
     return Partition(float(low), float(width), int(np.ceil((top - low) / width - 1e-9))), gradients
 
 
-def pilot_of(sampler: Sampler) -> Sampler:
-    """``sampler`` for the chains of a pilot: one replica each, without tempering."""
+def pilot_sampler(sampler: Sampler) -> Sampler:
+    """``sampler`` for a pilot's chains: one replica each, without tempering."""
     return replace(
         sampler,
         name="pilot",
-        step_sizes=cycled(sampler.arrays["step_sizes"]),
-        temperatures=cycled(sampler.arrays["temperatures"]),
+        step_sizes=repeat_for_pilot(sampler.arrays["step_sizes"]),
+        temperatures=repeat_for_pilot(sampler.arrays["temperatures"]),
         schedule=constant(),
         tempering=None,
         energy_noise=0.0,
     )
 
 
-def starts_of(init: Floats) -> Floats:
-    """Starts (PILOT_CHAINS, dim) of a pilot: those of ``init`` (chain, replica, dim), in turn."""
+def pilot_starts(init: Floats) -> Floats:
+    """Starts (PILOT_CHAINS, dim) of a pilot: those of ``init`` (chain, replica, dim), repeated cyclically."""
     return np.resize(init.reshape(-1, init.shape[2]), (PILOT_CHAINS, init.shape[2]))
 
 
-def cycled(values: Floats) -> list[list[float]]:
-    """The first replica's value of every chain, (R,) or (chain, R), in turn for the pilot's chains."""
+def repeat_for_pilot(values: Floats) -> list[list[float]]:
+    """The first replica's values of all chains, from (R,) or (chain, R), repeated cyclically for the pilot's chains."""
     return [[float(v)] for v in np.resize(np.atleast_2d(values)[:, 0], PILOT_CHAINS)]
 
 
-def energies_of(
+def run_pilot(
     problem: Problem, sampler: Sampler, seed: int, start: Floats, threads: int | None, n_steps: int
 ) -> tuple[Floats, Floats]:
-    """Energies (chain, step) of the second half of ``n_steps``, and the last places (chain, dim)."""
+    """Energies (chain, step) of the second half of ``n_steps``, and the last positions (chain, dim)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterruptedWarning)
         job = make_job(
@@ -101,16 +101,16 @@ def energies_of(
     return run.energies[:, 0, n_steps // 2 :], run.draws[:, -1]
 
 
-def warn_of_narrow_bins(job: Job, partition: Partition, *, stacklevel: int) -> int:
-    """Warn where a step of the sampler goes through more than ``NARROW`` bins; the gradient evaluations it took.
+def warn_if_bins_are_narrow(job: Job, partition: Partition, *, stacklevel: int) -> int:
+    """Warn if a step of the sampler crosses more than ``NARROW`` bins; returns the gradient evaluations it took.
 
-    32 chains move as the pilot's do, for 64 steps at T; of the second half's changes of energy that are not 0, which
-    rejected moves have, it takes the 68 % quantile.
+    32 chains move as the pilot's do, for 64 steps at T. The change of a step is the 68 % quantile of the second half's
+    energy changes, without those of 0, from rejected moves.
     """
-    pilot, start, seed = pilot_of(job.sampler), starts_of(job.pilot_init), derived_seed(job.seed, PILOT)
-    energies, _ = energies_of(job.problem, pilot, seed, start, job.threads, LOOKS)
+    pilot, start, seed = pilot_sampler(job.sampler), pilot_starts(job.pilot_init), derived_seed(job.seed, PILOT)
+    energies, _ = run_pilot(job.problem, pilot, seed, start, job.threads, CHECK_STEPS)
     changes = np.abs(np.diff(energies, axis=1))
-    change = float(np.quantile(changes[changes > 0.0], USUAL)) if changes.any() else 0.0
+    change = float(np.quantile(changes[changes > 0.0], CHANGE_QUANTILE)) if changes.any() else 0.0
     if change > NARROW * partition.width:
         warnings.warn(
             f"a step changes the energy by {change:.3g}, which is {change / partition.width:.0f} bins of width "
@@ -119,22 +119,22 @@ def warn_of_narrow_bins(job: Job, partition: Partition, *, stacklevel: int) -> i
             ContourWarning,
             stacklevel=stacklevel + 1,
         )
-    return PILOT_CHAINS * LOOKS * pilot.gradients_per_step
+    return PILOT_CHAINS * CHECK_STEPS * pilot.gradients_per_step
 
 
 def with_partition(job: Job, stacklevel: int) -> tuple[Sampler, int]:
-    """The job's sampler, with a partition found by a pilot where it has contour without one; and the pilot's gradients.
+    """The job's sampler, with a partition from a pilot if its contour has none; and the pilot's gradient evaluations.
 
-    A partition that is given is looked at where moves may be rejected and that costs less than a tenth of the run.
+    A given partition is checked where moves may be rejected and the check costs less than a tenth of the run.
     """
     problem, sampler, contour = job.problem, job.sampler, job.sampler.tempering
     if not isinstance(contour, Contour):
         return sampler, 0
     if contour.partition is not None:
         moves = job.init.shape[0] * job.init.shape[1] * job.n_steps
-        looks = sampler.dynamics.leapfrogs > 0 and moves >= 10 * PILOT_CHAINS * LOOKS
-        if not looks or problem.target.callback is not None:
+        checks = sampler.dynamics.leapfrogs > 0 and moves >= 10 * PILOT_CHAINS * CHECK_STEPS
+        if not checks or problem.target.callback is not None:
             return sampler, 0
-        return sampler, warn_of_narrow_bins(job, contour.partition, stacklevel=stacklevel + 1)
+        return sampler, warn_if_bins_are_narrow(job, contour.partition, stacklevel=stacklevel + 1)
     partition, gradients = find_partition(problem, sampler, seed=job.seed, init=job.pilot_init, threads=job.threads)
     return replace(sampler, tempering=replace(contour, partition=partition)), gradients

@@ -1,4 +1,4 @@
-"""What a run has drawn and counted, as the engine leaves it."""
+"""The record of a run: its draws, counts and trace."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -13,14 +13,12 @@ from ..tempering.contour_tempering import Contour, Partition, theta_of, visits_o
 if TYPE_CHECKING:
     from .state import Block
 
-# What a run has counted and learned, gathered from its blocks.
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 class Counts(NamedTuple):
-    """Copies of what the blocks hold, chains first; sizes are 0 where a part is not there."""
+    """Copies of the blocks' counts, chains first; sizes are 0 for parts that the run does not have."""
 
     status: Integers  # (chain, replica): 0, or 1 + the step of divergence
     bounces: Integers  # (chain, replica)
@@ -37,7 +35,7 @@ class Counts(NamedTuple):
 
 
 def count(blocks: "list[Block]", sampler: Sampler) -> Counts:
-    """The counts of all blocks as they stand, without θ."""
+    """The present counts of all blocks, without θ."""
     states = [block.state for block in blocks]
     exchanges, contours = [state.exchange for state in states], [state.contour for state in states]
 
@@ -66,7 +64,7 @@ def count(blocks: "list[Block]", sampler: Sampler) -> Counts:
 
 
 def with_theta(counts: Counts, blocks: "list[Block]") -> Counts:
-    """``counts`` with what contour has learned, which is too large to copy after every chunk."""
+    """``counts`` with contour's θ and visits, which are too large to copy after every chunk."""
     contours = [block.state.contour for block in blocks]
     return counts._replace(
         theta=np.concatenate([theta_of(contour) for contour in contours]),
@@ -76,12 +74,12 @@ def with_theta(counts: Counts, blocks: "list[Block]") -> Counts:
 
 
 class Trace(NamedTuple):
-    """What a sampler knew of itself, at regular steps, burn-in included.
+    """The sampler's internal state at regular steps, burn-in included.
 
     steps: (time,), each the step after which it was recorded. fields: name → (chain, replica, time): ``energy``,
-    ``multiplier`` (of the gradient: contour's, or λ of continuous tempering) and ``walker`` (which replica's first
-    state has come to this rung) for all samplers; then the dynamics' memory (``thermostat``, ``square[0]``, …) and
-    ``xi``, ``xi_momentum``, ``xi_thermostat`` where there are some. Energies are those where the step began.
+    ``multiplier`` (of the gradient: contour's, or λ of continuous tempering) and ``walker`` (the replica whose first
+    state is now on this rung) for all samplers; then the dynamics' memory (``thermostat``, ``square[0]``, …) and
+    ``xi``, ``xi_momentum``, ``xi_thermostat`` where there are some. Energies are those at the start of the step.
     theta: (chain, time, bin), θ of contour; None for the others.
     """
 
@@ -91,10 +89,11 @@ class Trace(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What happened on the way to every draw of the kept replicas, each (chain, replica, draw), int32.
+    """Counts up to every draw of the kept replicas, each (chain, replica, draw), int32.
 
-    walker: which replica's first state sits on this rung. swaps: accepted swaps the rung took part in, since the end of
-    burn-in. reflections: reflections, or moves taken back, at the boundary since the start. Counts end at 2³¹ − 1.
+    walker: the replica whose first state is now on this rung. swaps: accepted swaps of this rung since the end of
+    burn-in. reflections: reflections or rejected moves at the boundary since the start. Counts stop at
+    2³¹ − 1.
     """
 
     walker: NDArray[np.int32]
@@ -104,7 +103,7 @@ class Statistics(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What a run has drawn and counted; ``Run`` adds what is made of it.
+    """Draws and counts of a run; ``Run`` adds report, tree and file.
 
     replica_draws: (chain, replica, draw, dim), of the replicas that sample the target unless all were kept.
     steps: (draw,), the step after which each draw was taken; steps count from 0.
@@ -219,7 +218,7 @@ class RunRecord:
         )
 
 
-AnyRun = TypeVar("AnyRun", bound=RunRecord)  # the class that whoever asks for a run wants it in
+AnyRun = TypeVar("AnyRun", bound=RunRecord)  # the class of the run that the caller wants
 
 
 def fold(values: Floats) -> Floats:
@@ -237,11 +236,11 @@ def check_run(run: Any) -> RunRecord:
     return run
 
 
-# Which chains of a run share one law: those of a sweep have step sizes or temperatures of their own.
+# Settings: groups of chains with the same step sizes and temperatures, in a sweep.
 
 
 class Setting(NamedTuple):
-    """Chains (n,) of one law. words: what they have that others have not; empty where all chains have one law."""
+    """Chains (n,) of one law. words: their step size and temperature; empty where all chains have the same."""
 
     words: str
     chains: Integers
@@ -259,12 +258,12 @@ def settings_of(run: RunRecord) -> list[Setting]:
     groups = np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1])
     nouns = {"step_sizes": "step size", "temperatures": "temperature"}
     return [
-        Setting(", ".join(spelled(nouns[name], values[first[i]]) for name, values in swept.items()), groups[i])
+        Setting(", ".join(values_in_words(nouns[name], values[first[i]]) for name, values in swept.items()), groups[i])
         for i in np.argsort(first)
     ]
 
 
-def spelled(name: str, values: Floats) -> str:
+def values_in_words(name: str, values: Floats) -> str:
     """Step sizes or temperatures, (R,) or (chain, R), in words."""
     if values.ndim == 2 and (values != values[0]).any():
         return f"{name}s {values.min():g} to {values.max():g} by chain"

@@ -1,12 +1,12 @@
-"""Recording: copy what is asked for out of a block, without a say in how it moves."""
+"""Recording: copy requested values from a block to the outputs; it never changes how a block moves."""
 
 import numpy as np
 
 from .._compiler.block_rows import CONTINUOUS, CONTOUR, ENERGY, EXCHANGE, LAMBDA, MULTIPLIER
 from .._compiler.decorators import inlined, kernel
 
-TRACED = ("energy", "multiplier", "walker")  # what every trace begins with, then the dynamics' memory
-TRACED_COUPLING = ("xi", "xi_momentum", "xi_thermostat")  # and, with continuous tempering, the first of its rows
+TRACED = ("energy", "multiplier", "walker")  # first fields of every trace, followed by the dynamics' memory
+TRACED_COUPLING = ("xi", "xi_momentum", "xi_thermostat")  # last fields with continuous tempering: the first of its rows
 N_TRACED, N_TRACED_COUPLING = len(TRACED), len(TRACED_COUPLING)
 STATISTICS = ("walker", "swaps", "reflections")  # what is recorded with every draw
 LARGEST_TALLY = 2**31 - 1
@@ -24,12 +24,12 @@ def record(position, status, n_chains, n_kept, slot, draws):
 
 @kernel
 def record_row(row, status, n_chains, n_kept, slot, out):
-    """Copy a row (lane) of the kept replicas of every chain into ``out``; a lane that diverges leaves nan."""
+    """Copy a row (lane) of the kept replicas of every chain into ``out``; a diverged lane leaves nan."""
     for r in range(n_kept):
         for c in range(n_chains):
             lane = r * n_chains + c
-            holds = status[lane] == 0 and row[lane] - row[lane] == 0.0
-            out[c, r, slot] = row[lane] if holds else np.nan
+            is_valid = status[lane] == 0 and row[lane] - row[lane] == 0.0
+            out[c, r, slot] = row[lane] if is_valid else np.nan
 
 
 @inlined

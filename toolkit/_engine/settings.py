@@ -1,4 +1,4 @@
-"""What a run is made of, as engines take it: the functions, and the numbers besides its arrays."""
+"""A run's functions, numbers and tempering parameters, as engines take them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Parts(NamedTuple):
-    """The uncompiled functions that a run is made of, by which what is compiled for it is known."""
+    """The uncompiled functions of a run, which are the key of what is compiled for it."""
 
     target: Callable[..., None]
     move: Callable[..., None]
@@ -28,7 +28,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(job: "Job") -> Parts:
-    """The functions that a run is made of."""
+    """The functions of a run."""
     problem, sampler = job.problem, job.sampler
     return Parts(
         bound(problem.target.energy_gradient),
@@ -40,7 +40,7 @@ def parts_of(job: "Job") -> Parts:
 
 
 def engine_numbers(job: "Job") -> Numbers:
-    """What the engine needs to know of a run besides its arrays; n_chains is each block's own."""
+    """The numbers of a run for the engine; n_chains is set for each block."""
     problem, sampler = job.problem, job.sampler
     dynamics, boundary = sampler.dynamics, sampler.boundary
     memory = [name for name, _ in dynamics.memory_rows(problem.target.dim)]
@@ -73,7 +73,7 @@ def engine_numbers(job: "Job") -> Numbers:
 
 
 def compile_time_constants(numbers: Numbers, n_chains: int = 1) -> Numbers:
-    """``numbers`` without those that the kernel is told anew for each run: what it is compiled for."""
+    """``numbers`` with those that are run-time arguments replaced by 0 or 1: what a kernel is compiled for."""
     return numbers._replace(
         n_chains=n_chains,
         seed=np.uint64(0),
@@ -87,6 +87,6 @@ def compile_time_constants(numbers: Numbers, n_chains: int = 1) -> Numbers:
 
 
 def tempering_parameters(job: "Job") -> NDArray[np.float64]:
-    """The numbers of the run's tempering as its step takes them."""
+    """The parameters of the run's tempering, as its step takes them."""
     tempering = job.sampler.tempering
     return np.zeros(1) if tempering is None else tempering.parameters(job.burn_in, float(job.sampler.energy_noise))

@@ -1,8 +1,8 @@
-"""Where chains start that were given no start: each at a point of its own, a pure function of seed, chain and replica.
+"""Random starts of chains without ``init``: each point is a pure function of seed, chain and replica.
 
-Points are uniform in a box (``Boxes``) and drawn anew where they lie outside the domain, or where energy or gradient
-is not finite. The random numbers are the package's own (``philox``), on the host, so that they depend on neither the
-number of chains, blocks, threads nor the device.
+Points are uniform in a box (``Boxes``) and drawn again where they are outside the domain, or where energy or gradient
+is not finite. The random numbers are the package's own (``philox``), on the host, so they do not depend on the number
+of chains, blocks or threads, nor on the device.
 """
 
 from itertools import repeat
@@ -17,17 +17,17 @@ from ..problem.definition import Problem, Spread
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-NARROW_TRIES = 32  # in the box that the target states, before the whole domain is tried
-TRIES = 100  # of a point whose energy is not finite; and of one outside, where a point inside is known to go to
-BLIND_TRIES = 10_000  # of a point outside, where none inside is known: misses 0.2 % of the box once in 5·10⁸
+NARROW_TRIES = 32  # in the target's box, before the whole domain is tried
+TRIES = 100  # with non-finite energy; and outside the domain, if a point inside is known
+BLIND_TRIES = 10_000  # outside the domain, if no point inside is known: a region of 0.2 % is missed once in 5·10⁸
 HALVINGS = 60
-NUMBERS = 2**15  # drawn at a time, which stay in a processor's cache
+NUMBERS = 2**15  # drawn at a time, so that they fit into the cache
 
 
 class Boxes(NamedTuple):
-    """Lower and upper corners of what starts are uniform in: first the narrow box, then the wide one.
+    """Lower and upper corners of the boxes in which starts are uniform; the narrow one is tried first.
 
-    inner: a point of a convex domain, towards which points outside are moved at last; None where none is known.
+    inner: a point inside a convex domain, towards which points outside are finally moved; None where none is known.
     """
 
     narrow: tuple[Floats, Floats]
@@ -36,10 +36,10 @@ class Boxes(NamedTuple):
 
 
 def boxes_of(problem: Problem, spread: Spread | None) -> Boxes:
-    """The boxes of ``spread``, or for None those of the domain, the scale that the target states, or ±2.
+    """The boxes of ``spread``; for None, from the domain and the target's ``spread``, or ±2.
 
-    A bounded domain gives the wide box; where a coordinate has no end, the domain's is that of the target, or as long.
-    The narrow box is the part of it within the target's.
+    The wide box is the domain's bounding box; infinite ends are replaced by the target's, or by ends at its length. The
+    narrow box is the part of the wide box within the target's.
     """
     dim, target = problem.target.dim, problem.target
     if spread is not None:
@@ -48,7 +48,9 @@ def boxes_of(problem: Problem, spread: Spread | None) -> Boxes:
     lower, upper = (target.spread or Spread()).ends(dim)
     region = getattr(problem.truth, "region", None)
     if problem.domain is None or region is None:
-        return Boxes((lower, upper), (lower, upper), None if problem.domain is None else held(problem, lower, upper))
+        return Boxes(
+            (lower, upper), (lower, upper), None if problem.domain is None else find_inside(problem, lower, upper)
+        )
     low, high = region.bounds
     length = upper - lower
     wide_low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), np.minimum(lower, high - length), lower))
@@ -57,18 +59,18 @@ def boxes_of(problem: Problem, spread: Spread | None) -> Boxes:
     if target.spread is None:
         return Boxes((wide_low, wide_high), (wide_low, wide_high), inner)
     least, most = np.maximum(lower, wide_low), np.minimum(upper, wide_high)
-    meets = least < most
-    return Boxes((np.where(meets, least, wide_low), np.where(meets, most, wide_high)), (wide_low, wide_high), inner)
+    meet = least < most
+    return Boxes((np.where(meet, least, wide_low), np.where(meet, most, wide_high)), (wide_low, wide_high), inner)
 
 
-def held(problem: Problem, lower: Floats, upper: Floats) -> Floats | None:
-    """The middle of the box, or else the origin, where the domain holds it."""
+def find_inside(problem: Problem, lower: Floats, upper: Floats) -> Floats | None:
+    """The middle of the box, or else the origin, if it is inside the domain; else None."""
     candidates = np.stack([0.5 * (lower + upper), np.zeros(lower.size)])
     inside = problem.contains(candidates)
     return candidates[int(np.argmax(inside))] if inside.any() else None
 
 
-def drawn_starts(problem: Problem, spread: Spread | None, seed: int, n_chains: int, n_replicas: int) -> Floats:
+def draw_starts(problem: Problem, spread: Spread | None, seed: int, n_chains: int, n_replicas: int) -> Floats:
     """Starts (chain, replica, dim) inside the domain and of finite energy and gradient.
 
     Raises ValueError, naming chain and replica, where none is found.
@@ -76,30 +78,30 @@ def drawn_starts(problem: Problem, spread: Spread | None, seed: int, n_chains: i
     boxes, dim = boxes_of(problem, spread), problem.target.dim
     chain, replica = np.divmod(np.arange(n_chains * n_replicas), n_replicas)
     points = np.empty((chain.size, dim))
-    waiting, refused = np.arange(chain.size), np.zeros(chain.size, np.int64)
+    pending, n_refused = np.arange(chain.size), np.zeros(chain.size, np.int64)
     tries = BLIND_TRIES if problem.domain is not None and boxes.inner is None else TRIES
-    tried = [*repeat(boxes.narrow, NARROW_TRIES), *repeat(boxes.wide, tries)]
-    for attempt, (lower, upper) in enumerate(tried):
-        share = uniforms(seed, chain[waiting], replica[waiting], attempt, dim)
-        trial = (1.0 - share) * lower + share * upper
-        good, inside = usable(problem, trial)
-        points[waiting] = trial
-        refused[waiting] += inside & ~good
-        waiting = waiting[~good]
-        if waiting.size == 0:
+    boxes_tried = [*repeat(boxes.narrow, NARROW_TRIES), *repeat(boxes.wide, tries)]
+    for attempt, (lower, upper) in enumerate(boxes_tried):
+        share = uniforms(seed, chain[pending], replica[pending], attempt, dim)
+        proposal = (1.0 - share) * lower + share * upper
+        good, inside = check_usable(problem, proposal)
+        points[pending] = proposal
+        n_refused[pending] += inside & ~good
+        pending = pending[~good]
+        if pending.size == 0:
             return points.reshape(n_chains, n_replicas, dim)
-        if refused[waiting].max() >= TRIES:
+        if n_refused[pending].max() >= TRIES:
             break
     if boxes.inner is not None:
-        points[waiting] = moved_inside(problem, points[waiting], boxes.inner)
-        waiting = waiting[~usable(problem, points[waiting])[0]]
-    if waiting.size:
-        raise ValueError(no_start(problem, boxes, points, refused, int(waiting[0]), n_replicas))
+        points[pending] = move_inside(problem, points[pending], boxes.inner)
+        pending = pending[~check_usable(problem, points[pending])[0]]
+    if pending.size:
+        raise ValueError(no_start_message(problem, boxes, points, n_refused, int(pending[0]), n_replicas))
     return points.reshape(n_chains, n_replicas, dim)
 
 
-def usable(problem: Problem, points: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether each point (n, dim) is inside with a finite energy and gradient; and whether it is inside."""
+def check_usable(problem: Problem, points: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Two masks of the points (n, dim): inside with finite energy and gradient; and inside."""
     inside = problem.contains(points)
     good = inside.copy()
     if inside.any():
@@ -108,8 +110,8 @@ def usable(problem: Problem, points: Floats) -> tuple[NDArray[np.bool_], NDArray
     return good, inside
 
 
-def moved_inside(problem: Problem, points: Floats, inner: Floats) -> Floats:
-    """``points``, moved halfway to ``inner`` until they are inside."""
+def move_inside(problem: Problem, points: Floats, inner: Floats) -> Floats:
+    """``points``, repeatedly moved halfway towards ``inner`` until they are inside."""
     moved = points.copy()
     for _ in range(HALVINGS):
         outside = ~problem.contains(moved)
@@ -119,8 +121,10 @@ def moved_inside(problem: Problem, points: Floats, inner: Floats) -> Floats:
     return moved
 
 
-def no_start(problem: Problem, boxes: Boxes, points: Floats, refused: Integers, lane: int, n_replicas: int) -> str:
-    """What to say where no start was found for ``lane``."""
+def no_start_message(
+    problem: Problem, boxes: Boxes, points: Floats, refused: Integers, lane: int, n_replicas: int
+) -> str:
+    """The error message if no start was found for ``lane``."""
     chain, replica = divmod(lane, n_replicas)
     lower, upper = boxes.wide
     ends = f"{lower[:6].tolist()} and {upper[:6].tolist()}{' …' if lower.size > 6 else ''}"
@@ -141,23 +145,23 @@ def no_start(problem: Problem, boxes: Boxes, points: Floats, refused: Integers, 
 
 
 def uniforms(seed: int, chain: Integers, replica: Integers, attempt: int, dim: int) -> Floats:
-    """Uniforms on (0, 1), (lane, dim), as ``philox.uniform_pair`` gives them for step ``attempt`` and each pair."""
+    """Uniforms on (0, 1), (lane, dim): those of ``philox.uniform_pair`` for step ``attempt`` and each pair."""
     pairs = (dim + 1) // 2
     index = np.arange(pairs, dtype=np.uint64) << HALF_WORD
     purpose, rows = np.uint64(INITIAL) << HALF_WORD, max(1, NUMBERS // pairs)
-    found = np.empty((chain.size, 2 * pairs))
+    values = np.empty((chain.size, 2 * pairs))
     for first in range(0, chain.size, rows):
         lanes = slice(first, first + rows)
         words = philox4x32.py_func(
             np.uint64(attempt), purpose, chain[lanes, None].astype(np.uint64),
             replica[lanes, None].astype(np.uint64) | index, np.uint64(seed) & LOW, np.uint64(seed) >> WORD,
         )  # fmt: skip
-        for place in (0, 1):
-            bits = (words[2 * place] << WORD) | words[2 * place + 1]
-            found[lanes, place::2] = (bits >> MANTISSA_SHIFT) * 2.0**-52 + 2.0**-53
-    return found[:, :dim]
+        for parity in (0, 1):
+            bits = (words[2 * parity] << WORD) | words[2 * parity + 1]
+            values[lanes, parity::2] = (bits >> MANTISSA_SHIFT) * 2.0**-52 + 2.0**-53
+    return values[:, :dim]
 
 
-def share_one_place(start: Any) -> bool:
-    """Whether all chains of ``start`` (chain, replica, dim), more than one, begin alike."""
+def all_start_alike(start: Any) -> bool:
+    """Whether there are several chains in ``start`` (chain, replica, dim), all with the same starts."""
     return len(start) > 1 and bool((start == start[:1]).all())

@@ -1,4 +1,4 @@
-"""What the engine carries from step to step, the numbers it needs, and the arrays it fills."""
+"""The engine's state, its constants, and the arrays that it fills."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 
 
 class ContinuousState(NamedTuple):
-    """What a block knows of its tempering variables; all sizes are 0 without continuous tempering."""
+    """A block's tempering variables; all sizes are 0 without continuous tempering."""
 
     rows: s.Matrix  # (CONTINUOUS_ROWS, lane)
     bias: s.Matrix  # (bin, lane)
@@ -30,11 +30,11 @@ class ContinuousState(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that a block carries from step to step, and its scratch space. Lanes beyond the last chain are padding."""
+    """The state of a block, and its scratch space. Lanes beyond the last chain are padding."""
 
     position: s.Matrix  # (dim, lane)
     momentum: s.Matrix  # (dim or 0, lane)
-    memory: s.Matrix  # (rows, lane): what the dynamics keep
+    memory: s.Matrix  # (rows, lane): the dynamics' own state
     status: s.IntVector  # (lane,): 0, or 1 + the step at which the lane diverged
     bounces: s.IntVector  # (lane,): reflections and rejections at the boundary so far
     fallbacks: s.IntVector  # (lane,): returns to the last inside point so far
@@ -52,43 +52,43 @@ class State(NamedTuple):
     noise: s.Matrix  # scratch (dim, lane)
     foot: s.Matrix  # scratch (dim, lane)
     distances: s.Vector  # scratch of Stein's particles
-    rows: s.Matrix  # scratch (ENGINE_ROWS, lane): the engine's own, see the names below
-    masses: s.Matrix  # scratch (MASSES, KICKS or 0, lane): contour's, or continuous tempering's, of float64 always
-    scratch: s.Matrix  # scratch (rows, lane): the target's own
+    rows: s.Matrix  # scratch (ENGINE_ROWS, lane) of the engine, by the names in ``block_rows``
+    masses: s.Matrix  # scratch (MASSES, KICKS or 0, lane) of contour or continuous tempering; always float64
+    scratch: s.Matrix  # scratch (rows, lane) of the target
     noise_buffer: NoiseBuffer
 
 
 class Numbers(NamedTuple):
-    """What the engine needs to know besides the arrays."""
+    """The scalar constants of a run."""
 
     n_chains: int
     n_replicas: int
     seed: np.uint64
     burn_in: int
-    tempering: int  # which of the kinds above
+    tempering: int  # a kind of ``block_rows``
     gradient_noise: float
     energy_noise: float
-    penalty: float  # 0 where nothing is penalised
-    max_bounces: int  # 0 where nothing is reflected
-    from_origin: bool  # the penalty is that of the distance from the origin, as printed, not from the domain
-    rejects: bool  # moves that end outside are taken back
+    penalty: float  # 0 without a penalty
+    max_bounces: int  # 0 without reflection
+    from_origin: bool  # the penalty is of the distance from the origin, as printed, instead of from the domain
+    rejects: bool  # moves that end outside are rejected
     draws_batches: bool
     draws_noise: bool
     needs_curvature: bool
-    n_thermostats: int  # rows of memory, from the first, that are frictions of a thermostat
-    leapfrogs: int  # 0 where the dynamics move by themselves
-    random_length: bool  # of trajectories, whose mean ``leapfrogs`` is then
+    n_thermostats: int  # the first rows of memory, which are frictions of a thermostat
+    leapfrogs: int  # 0 for dynamics without a Metropolis test
+    random_length: bool  # trajectories have random lengths with mean ``leapfrogs``
     is_mala: bool
     keeps_energies: bool
     keeps_weights: bool
     keeps_statistics: bool
     keeps_trace: bool
-    n_kept: int  # replicas whose draws are recorded, from the coldest
-    n_traced_memory: int  # rows of the dynamics' memory that a trace shows, from the first
+    n_kept: int  # replicas whose draws are recorded, coldest first
+    n_traced_memory: int  # the first rows of the dynamics' memory, which a trace records
 
 
 class Constants(NamedTuple):
-    """What stays as it is during a run: the numbers, and the tables that the parts read."""
+    """What is constant during a run: the numbers, and the tables that the parts read."""
 
     numbers: Numbers
     target: s.Vector  # parameters of the target
@@ -99,7 +99,7 @@ class Constants(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Where draws go, and what is kept beside them; sizes are 0 where nothing is."""
+    """Arrays for draws and what is recorded with them; sizes are 0 for what is not recorded."""
 
     draws: s.Tesseract  # (chain, replica, draw, dim)
     energies: s.Cube  # (chain, replica, draw)
@@ -114,14 +114,14 @@ class Outputs(NamedTuple):
         return Outputs(*parts)
 
     def of_draws(self, draws: int, traced: int) -> "Outputs":
-        """The first ``draws`` draws, and the first ``traced`` moments of the trace."""
+        """The first ``draws`` draws, and the first ``traced`` times of the trace."""
         draws_only: tuple[Any, ...] = tuple(array[:, :, :draws] for array in self[:4])
         traces: tuple[Any, ...] = (self.trace[:, :, :traced], self.theta[:, :traced])
         return Outputs(*draws_only, *traces)
 
 
 class Steps(NamedTuple):
-    """The steps of one call of the loop. A slot is the draw, or the moment of the trace, that a step fills, or −1."""
+    """The steps of one call of the loop. A slot is the index of the draw, or traced time, that a step fills, or −1."""
 
     first: int
     step_factors: s.Vector  # (steps,)
@@ -149,21 +149,21 @@ ADVANCE = types.void(
 )
 
 
-# Lay the chains of a run out in blocks: groups of chains, with all that their lanes carry.
+# Blocks: groups of chains, with their state.
 
-USUAL_LANES, CHAINS_THAT_SWAP = 512, 32  # the loops of swaps run over chains, and shorter ones cost more than cache
+USUAL_LANES, CHAINS_THAT_SWAP = 512, 32  # loops of swaps run over chains: short ones cost more than cache misses
 SIMD_LANES = 8  # blocks are padded to a multiple: a loop's scalar remainder costs more than idle lanes
 
 
 class Layout(NamedTuple):
-    """How a run is laid out. It moves time and memory about, and never changes a bit of a result.
+    """How a run is laid out. It changes time and memory, and never a bit of a result.
 
-    lanes: replicas × chains in a block, about; None: 512, or 32 chains of replica exchange, whichever is more.
-    chunk_steps: steps between two looks of Python; None: 2²¹ lane-steps or 128 steps, whichever is more, of at most
-    256 MiB of draws, to begin with; `sample` then doubles them up to a tenth of a second.
-    fused: compile the engine for this target, sampler and size of block, with all it calls taken in, which is faster
-    the fewer the lanes, and takes some 10 s for each (docs/engine.md); kept on disk. A target in Python, or that makes
-    arrays, runs as without. CUDA's kernels are so always.
+    lanes: approximate replicas × chains in a block; None: 512, or 32 chains of replica exchange, whichever is more.
+    chunk_steps: steps of a call of the engine; None: at first 2²¹ lane-steps or 128 steps, whichever is more, of at
+    most 256 MiB of draws; `sample` then doubles them while they take less than a tenth of a second.
+    fused: compile the engine for this target, sampler and size of block, with all calls inlined, which is faster the
+    fewer the lanes, and takes some 10 s each time (docs/engine.md); cached on disk. A target in Python, or one that
+    allocates arrays, ignores it. CUDA's kernels are always so.
     """
 
     lanes: int | None = None
@@ -172,7 +172,7 @@ class Layout(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Chains ``first`` … ``last − 1`` of a run, and all that their lanes carry."""
+    """Chains ``first`` … ``last − 1`` of a run, and their state."""
 
     first: int
     last: int
@@ -183,7 +183,7 @@ def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout
     """Blocks for ``init`` (chain, replica, dim)."""
     n_chains, n_replicas, _ = init.shape
     share = max(-(-n_chains // threads), -(-SIMD_LANES // n_replicas))
-    lanes = usual_lanes(sampler) if layout.lanes is None else layout.lanes
+    lanes = default_lanes(sampler) if layout.lanes is None else layout.lanes
     size = max(1, min(lanes // n_replicas, share))
     return [
         Block(first, min(first + size, n_chains), make_state(problem, sampler, init[first : first + size], first))
@@ -191,8 +191,8 @@ def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout
     ]
 
 
-def usual_lanes(sampler: Sampler) -> int:
-    """Lanes of a block whose layout leaves them open."""
+def default_lanes(sampler: Sampler) -> int:
+    """Lanes of a block whose layout does not say."""
     chains = CHAINS_THAT_SWAP if isinstance(sampler.tempering, ReplicaExchange) else 1
     return max(USUAL_LANES, chains * sampler.n_replicas)
 
@@ -242,23 +242,23 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
 
 
 def masses_rows(tempering: object) -> int:
-    """Rows of scratch that are float64 whatever the engine computes with."""
+    """Rows of scratch that are float64 also in a float32 engine."""
     return MASSES if isinstance(tempering, Contour) else KICKS if isinstance(tempering, ContinuousTempering) else 0
 
 
 def continuous_state(tempering: object, temperature: Floats) -> ContinuousState:
-    """The tempering variables before the first step, which renews their momenta: ξ = 0."""
+    """The tempering variables before the first step: ξ = 0; the first step draws their momenta."""
     if not isinstance(tempering, ContinuousTempering):
         return ContinuousState(*(np.zeros((0, 0)) for _ in range(3)))
     return ContinuousState(*tempering.start(temperature, np.zeros_like(temperature)))
 
 
-# A run's state by chain: read out of its blocks, and put into blocks that are laid out otherwise.
+# A run's state by chain, for checkpoints, which may be restored to other blocks.
 
 Array = NDArray[Any]
 
-# What a step reads that an earlier one has written. All else in a state is written before it is read, made anew with
-# the blocks, or 0 while nothing has diverged; ``tests/toolkit/engine/test_state.py`` fills it with nan.
+# Fields that a step reads and an earlier step has written. All others are written before they are read, set when the
+# blocks are made, or 0 while nothing has diverged; ``tests/toolkit/engine/test_state.py`` fills them with nan.
 BY_LANE = (
     "position", "momentum", "memory", "bounces", "fallbacks", "accepted", "scratch", "exchange.walker",
     "exchange.last_end", "continuous.rows", "continuous.bias", "continuous.visits",
@@ -270,7 +270,7 @@ CHAINS_FIRST = (
     "exchange.round_trips", "contour.table", "contour.scale", "contour.late", "contour.early", "contour.mark",
 )  # fmt: skip
 STORED = (*BY_LANE, *CHAINS_LAST, *CHAINS_FIRST)
-# Fields whose names in files are those of earlier versions.
+# Fields whose names in files differ from their present names.
 FIELD_OF = {
     "exchange.rests": "swapped_in_window", "contour.late": "theta_at_mark", "contour.early": "theta_before",
     "contour.mark": "next_mark",
@@ -278,7 +278,7 @@ FIELD_OF = {
 
 
 def by_chain(state: State, name: str, n_chains: int, n_replicas: int) -> Array:
-    """A view, chains first, of what ``state`` holds under ``name``; of lanes (chain, …, replica), without padding."""
+    """A view, chains first, of the field ``name`` of ``state``; by lane: (chain, …, replica), without padding."""
     part, _, field = name.rpartition(".")
     array: Array = getattr(getattr(state, part) if part else state, FIELD_OF.get(name, field))
     if name in CHAINS_FIRST:
@@ -293,19 +293,19 @@ def by_chain(state: State, name: str, n_chains: int, n_replicas: int) -> Array:
 
 
 def stored_names(blocks: "list[Block]", n_replicas: int) -> list[str]:
-    """What a run of these blocks has to keep: all of the above that it has at all."""
+    """The names of ``STORED`` that are not empty in these blocks."""
     first = blocks[0]
     return [name for name in STORED if by_chain(first.state, name, first.last - first.first, n_replicas).size]
 
 
 def views(blocks: "list[Block]", name: str, n_replicas: int) -> Iterator[Array]:
-    """The views of all blocks in order; one after the other they make up all chains."""
+    """The views ``by_chain`` of all blocks in order, which together hold all chains."""
     for block in blocks:
         yield by_chain(block.state, name, block.last - block.first, n_replicas)
 
 
 def are_valid(blocks: "list[Block]") -> bool:
-    """Whether numbers that the engine turns into places in memory, or counts up from, are such as it makes itself."""
+    """Whether numbers that the engine uses as indices or counters are in the range that it produces itself."""
     for block in blocks:
         coordinate, marks = block.state.continuous.rows[XI : XI + 1], block.state.contour.next_mark
         if not (np.abs(coordinate) <= 1.0).all() or not (marks >= 1).all():

@@ -1,1 +1,1 @@
-"""What is made of a run's record: ``Run`` with its report, its tree of arrays, and its file."""
+"""Output of a run's record: ``Run`` with its report, its tree of arrays, and its file."""

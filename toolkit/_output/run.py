@@ -1,4 +1,4 @@
-"""What a run gives back: its record, with a report, a tree of arrays and a file made of it; and ``load``."""
+"""The result of a run: its record, with report, tree of arrays and file; and ``load``."""
 
 import os
 from collections.abc import Sequence

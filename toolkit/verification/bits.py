@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compiler.disk_cache import available_threads
-from .._engine.state import Layout, usual_lanes
+from .._engine.state import Layout, default_lanes
 from .._output.run import Run
 from ..accumulators import best_point, moments
 from ..errors import CheckpointError, CudaError, CudaWarning
@@ -165,7 +165,7 @@ def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:
     for lanes in (1, 8, 10**6):
         yield (
             "blocks",
-            f"blocks of {lanes} lane{'s' * (lanes > 1)} in place of {usual_lanes(case.sampler)}",
+            f"blocks of {lanes} lane{'s' * (lanes > 1)} in place of {default_lanes(case.sampler)}",
             laid_out(layout=Layout(lanes=lanes)),
         )
     for length in (1, 7, case.n_steps // 2 + 1):

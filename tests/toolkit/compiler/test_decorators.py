@@ -51,7 +51,7 @@ def made(decorator):
 
 def forms_for_code(function):
     """Of each form of a function, in the order of their making, whether it is for compiled code alone."""
-    return [function.is_for_code(args) for args in function.overloads]
+    return [function.lacks_wrapper(args) for args in function.overloads]
 
 
 def caller_of(function):

@@ -199,7 +199,9 @@ def engine_of(target, sampler, n_chains):
     return fused.compiled(*made_of), made_of
 
 
-@pytest.mark.skipif(not fused.takes_wishes(), reason="llvmlite before 0.48 cannot ask for it, and LLVM leaves some out")
+@pytest.mark.skipif(
+    not fused.can_set_attributes(), reason="llvmlite before 0.48 cannot set it, and LLVM inlines only some"
+)
 def test_all_that_it_calls_is_taken_in(monkeypatch):
     _, made_of = engine_of(GRID, CASES["mala"], 64)
     monkeypatch.setattr(fused, "fused_stamp", lambda *made_of: None)  # what comes from the disk cannot be read
@@ -228,7 +230,7 @@ def test_others_have_engines_of_their_own():
 
 
 @pytest.mark.skipif(
-    not fused.takes_wishes(), reason="the Numba that comes with llvmlite before 0.48 keeps none on disk"
+    not fused.can_set_attributes(), reason="the Numba that comes with llvmlite before 0.48 keeps none on disk"
 )
 def test_another_process_finds_it_on_disk():
     program = (

@@ -51,7 +51,7 @@ def test_a_lone_chain_is_the_same_chain_among_many(dim, chunk_steps):
         step_sizes=(0.1,), temperatures=(1.0,), dynamics=dynamics.langevin(), gradient_noise=0.5,
         schedule=schedules.polynomial_decay(0.3),
     )  # fmt: skip
-    options = {"n_steps": 2 * noise_buffer.PLACES + 50, "seed": 3}
+    options = {"n_steps": 2 * noise_buffer.BUFFER_SIZE + 50, "seed": 3}
     many = sample(target, sampler, n_chains=MANY, layout=Layout(lanes=MANY), threads=1, **options)
     alone = sample(target, sampler, n_chains=1, layout=Layout(chunk_steps=chunk_steps), **options)
     np.testing.assert_array_equal(alone.draws[0], many.draws[0])

@@ -1,7 +1,7 @@
-"""Accumulators on a device: they add draws where the chains' kernel has written them, and leave them there.
+"""Accumulators on a device: they add draws in device memory, without copying them to the host.
 
-A thread adds the draws of its chain (``accumulator_kernel``), so bits are the CPU's. The arrays of the state have the
-chain as last index there, so that neighbouring threads touch neighbouring places.
+A thread adds the draws of its chain (``accumulator_kernel``), so the results are those of the CPU bit for bit. On the
+device the chain is the last index of the state's arrays, so that neighbouring threads access neighbouring addresses.
 """
 
 import functools
@@ -19,13 +19,13 @@ from ..._compiler.disk_cache import cache_stamp
 from ...accumulators.interface import GIVEN, DrawKernel, KernelAccumulator, State
 from ..job import names_on_device
 from . import device
-from .compiling import compile_kernel, inside, lazily, ptx_of, raw_array
+from .compiling import compile_kernel, device_function, kernel_helper, ptx_of, raw_array
 from .device import blocks_of, cuda, launch
 
 if TYPE_CHECKING:
     from ..job import Job
 
-# Kernels in which each thread of a device takes in the draws of its chain, by the accumulator's own function.
+# Kernels: each thread adds the draws of its chain by the accumulator's own function.
 
 
 class Form(NamedTuple):
@@ -45,28 +45,28 @@ def form_of(draw_kernel: DrawKernel, is_weighted: bool) -> Form:
     return Form(bound(draw_kernel.function), draw_kernel.given, *sizes, is_weighted)
 
 
-def chosen(places: tuple[int, ...]) -> Any:
-    """A function, for kernels, of the items of a tuple at ``places``."""
+def item_selector(places: tuple[int, ...]) -> Any:
+    """A function for kernels that selects the items at ``places`` of a tuple."""
     if not places:
-        return inside(lambda items: ())
-    place, rest = places[0], chosen(places[1:])
+        return kernel_helper(lambda items: ())
+    place, rest = places[0], item_selector(places[1:])
 
     def choose(items):
         return (items[place], *rest(items))
 
-    return inside(choose)
+    return kernel_helper(choose)
 
 
-def views(n: int) -> Any:
-    """A function, for kernels, of the views of a chain of ``n`` arrays whose last index is the chain."""
+def chain_views(n: int) -> Any:
+    """A function for kernels that views ``n`` arrays, whose last index is the chain, for one chain."""
     if n == 0:
-        return inside(lambda arrays, own: ())
-    rest = views(n - 1)
+        return kernel_helper(lambda arrays, own: ())
+    rest = chain_views(n - 1)
 
     def view(arrays, own):
         return (arrays[0].T[own], *rest(arrays[1:], own))
 
-    return inside(view)
+    return kernel_helper(view)
 
 
 class Raws(NamedTuple):
@@ -78,7 +78,7 @@ class Raws(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Places ``first`` … ``last − 1`` of draw · replica, every ``stride``-th; replicas: that sample the target."""
+    """Indices ``first`` … ``last − 1`` of draw · replica, in steps of ``stride``; replicas: that sample the target."""
 
     first: Any
     last: Any
@@ -88,10 +88,10 @@ class Bounds(NamedTuple):
 
 def accumulator_kernel(form: Form) -> Callable[..., None]:
     """The kernel of an accumulator, uncompiled."""
-    add_draws = lazily(form.function)
-    choose, view = chosen(tuple(GIVEN.index(name) for name in form.given)), views(form.n_arrays)
-    room = max(1, form.scratch)
-    add_scratch = chosen((0,)) if form.scratch else chosen(())
+    add_draws = device_function(form.function)
+    choose, view = item_selector(tuple(GIVEN.index(name) for name in form.given)), chain_views(form.n_arrays)
+    scratch_size = max(1, form.scratch)
+    add_scratch = item_selector((0,)) if form.scratch else item_selector(())
     is_weighted = form.is_weighted
 
     def kernel(raws, steps, constants, arrays, bounds):
@@ -101,7 +101,7 @@ def accumulator_kernel(form: Form) -> Callable[..., None]:
         if thread >= draws.shape[2]:
             return
         own = slice(thread, thread + 1)
-        scratch = cuda.local.array(room, np.float64)
+        scratch = cuda.local.array(scratch_size, np.float64)
         end = last if is_weighted else first
         given = (
             draws.T[own, first:last:stride], weights.T[own, first:end:stride, 0], energies.T[own, first:last:stride, 0],
@@ -142,13 +142,13 @@ def accumulator_ptx(
 Array = NDArray[Any]
 Integers = NDArray[np.int64]
 
-AT_ONCE = 2**26  # bytes of a state that are brought into the host's order at a time
+COPY_BYTES = 2**26  # bytes of a state that are copied and transposed at a time
 
 
 class Folded(NamedTuple):
-    """A piece's raw outputs (field, draw · replica, chain), and how the target's draws lie among them.
+    """A piece's raw outputs (field, draw · replica, chain), and where the target's draws are among them.
 
-    kept: replicas of a draw in ``raws``. targets: of these, from the first, sample the target: all of them, or one.
+    kept: replicas of a draw in ``raws``. targets: how many of these, from the first, sample the target: all, or one.
     """
 
     raws: tuple[Any, Any, Any]  # draws, energies, weights
@@ -157,7 +157,7 @@ class Folded(NamedTuple):
 
 
 class DeviceState:
-    """An accumulator's state on the device, which takes in draws there; ``host`` is brought up to date by ``fetch``."""
+    """An accumulator's state on the device, where draws are added to it; ``fetch`` updates the copy ``host``."""
 
     def __init__(self, accumulator: KernelAccumulator, host: State, dim: int, is_weighted: bool, real: Any) -> None:
         self.host = host
@@ -167,22 +167,22 @@ class DeviceState:
         self._kernel = compiled_accumulator(form_of(self._draw_kernel, is_weighted), kinds)
         self._arrays: dict[str, Any] = {}  # by name, transposed, once they are on the device
         self._constants: tuple[Any, ...] = ()
-        self._is_home = True
+        self._host_is_current = True
 
     def add_draws(self, folded: Folded, steps: Integers, device_steps: Any, stream: Any) -> None:
-        """Take in the draws of ``steps``, the first of ``folded``, behind what ``stream`` is asked to do before."""
+        """Add the draws of ``steps``, the first of ``folded``, in order with the other work of ``stream``."""
         if not self._arrays:
             self._send()
-        for first, last, looks in self._accumulator.parts(self.host, steps):
+        for first, last, reads_state in self._accumulator.parts(self.host, steps):
             if last > first:
                 self._launch(folded, first, last, device_steps, stream)
-            if looks:
+            if reads_state:
                 self.fetch(stream)
 
     def _launch(self, folded: Folded, first: int, last: int, device_steps: Any, stream: Any) -> None:
-        """Take in draws ``first`` … ``last − 1`` of ``folded``."""
+        """Add draws ``first`` … ``last − 1`` of ``folded``."""
         kept, targets = folded.kept, folded.targets
-        self._is_home = False
+        self._host_is_current = False
         bounds = (np.int64(value) for value in (first * kept, last * kept, kept // targets, targets))
         arrays = device.argument_tuple(self._arrays[name] for name in self._draw_kernel.state)
         raws = Raws(*device.argument_tuple(folded.raws))
@@ -190,7 +190,7 @@ class DeviceState:
         launch(self._kernel, *blocks_of(folded.raws[0].shape[2]), stream, arguments)
 
     def _send(self) -> None:
-        """The host's state to the device."""
+        """Copy the host's state to the device."""
         constants = self._draw_kernel.constants
         self._constants = device.argument_tuple(
             np.int64(value) if isinstance(value, int) else device.to_device(value) for value in constants
@@ -202,33 +202,33 @@ class DeviceState:
                 self._arrays[name][part].copy_to_device(np.ascontiguousarray(host[part]))
 
     def fetch(self, stream: Any) -> None:
-        """Bring the host's state up to date."""
-        if self._is_home:
+        """Copy the device's state to the host if that is older."""
+        if self._host_is_current:
             return
         stream.synchronize()
         for name in self._draw_kernel.state:
             host = self.host[name].T
             for part in parts_of(host):
                 host[part] = self._arrays[name][part].copy_to_host()
-        self._is_home = True
+        self._host_is_current = True
 
 
 def parts_of(host: Array) -> Iterator[tuple[Any, ...]]:
-    """Indices of parts of a transposed state (…, chain), each of ``AT_ONCE`` bytes at most, or a row of all chains."""
+    """Indices of parts of a transposed state (…, chain), each of ``COPY_BYTES`` bytes at most, or one row."""
     if host.ndim == 1:
         yield (slice(None),)
         return
-    rows, at_once = host.shape[-2], max(1, AT_ONCE // max(1, host.shape[-1] * host.itemsize))
-    for place in np.ndindex(host.shape[:-2]):
-        for first in range(0, rows, at_once):
-            yield (*place, slice(first, min(first + at_once, rows)))
+    rows, rows_at_once = host.shape[-2], max(1, COPY_BYTES // max(1, host.shape[-1] * host.itemsize))
+    for index in np.ndindex(host.shape[:-2]):
+        for first in range(0, rows, rows_at_once):
+            yield (*index, slice(first, min(first + rows_at_once, rows)))
 
 
 class DeviceAccumulation:
-    """The accumulators of a run that take in draws on its device.
+    """The accumulators of a run that are updated on its device.
 
-    states: of all accumulators, on the host. real: of the device's draws. Raises ValueError where they do not fit into
-    the device's memory.
+    states: of all accumulators, on the host. real: the type of the device's draws. Raises ValueError where they do not
+    fit into the device's memory.
     """
 
     def __init__(self, job: "Job", states: dict[str, State], real: Any) -> None:
@@ -243,7 +243,7 @@ class DeviceAccumulation:
             self._states.append(DeviceState(accumulator, states[name], dim, is_weighted, real))
 
     def add_draws(self, raws: tuple[Any, Any, Any], steps: Integers, device_steps: Any, stream: Any) -> None:
-        """Take in the draws of ``steps`` from draws, energies and weights, each (field, draw, replica, chain).
+        """Add the draws of ``steps`` from ``raws``: draws, energies and weights, each (field, draw, replica, chain).
 
         device_steps: the same steps, on the device.
         """
@@ -252,7 +252,7 @@ class DeviceAccumulation:
             state.add_draws(Folded(flat, self._kept, self._targets), steps, device_steps, stream)
 
     def fetch(self, stream: Any) -> None:
-        """Bring the host's states up to date."""
+        """Copy the device's states to the host if these are older."""
         for state in self._states:
             state.fetch(stream)
 

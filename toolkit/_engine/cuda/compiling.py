@@ -1,7 +1,7 @@
-"""Kernels compiled exactly: no product is fused with a sum but by our own ``fma``, so that bits are those of the CPU.
+"""Compile kernels whose results are those of the CPU bit for bit: products and sums are fused only by our own ``fma``.
 
-The compiler is told so, and what it wrote is read (``compiling.contracts``). In the simulator nothing is compiled but
-what a kernel calls.
+Options of the compiler say so, and its output is checked (``contracts``). In the simulator only the functions that a
+kernel calls are compiled.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ from ..._compiler.disk_cache import CodeFile
 from ..._compiler.function_digest import stored_name
 from .device import SIMULATED, cuda
 
-# What the compiler wrote for a device, read: operations that may be fused, calls, functions that are CUDA's own.
+# Checks of compiled code: operations that may be fused, calls, CUDA's own functions.
 
-CONTRACTIBLE = re.compile(r"\b(?:add|sub|mul)\.f(?:32|64)\b")  # without ".rn", which an assembler may fuse
+CONTRACTIBLE = re.compile(r"\b(?:add|sub|mul)\.f(?:32|64)\b")  # without ".rn", so the assembler may fuse them
 CALLED = re.compile(r"\bcall(?:\.uni)?\s+(?:\([^)]*\),\s*)?([^\s,;]+)")
 LOCAL = re.compile(r"\b(?:ld|st)\.local\b")
 OWN = re.compile(r"\bcall\b[^@\n]*@\"?__nv_(\w+)")
 DEFINED = re.compile(r"^define [^\n]*(.*?)^}", re.M | re.S)
-POWER = "int_power_impl"  # Numba's products for integer exponents, a CPU's too; only those above 65,536 are left to pow
-# Those of CUDA's functions that have one right result: the one that a CPU has.
+POWER = "int_power_impl"  # Numba's products for integer exponents, as on a CPU; only exponents above 65,536 use pow
+# CUDA's functions with exactly rounded results, which equal a CPU's.
 EXACT = frozenset(
     name + suffix
     for name in ("sqrt", "fabs", "floor", "ceil", "trunc", "rint", "fma", "copysign", "fmod", "isnan", "isinf",
@@ -40,37 +40,37 @@ EXACT = frozenset(
 
 
 class Code(NamedTuple):
-    """A kernel as text for one kind of device, and which of CUDA's own functions it calls."""
+    """A kernel's PTX for one kind of device, and the CUDA functions that it calls."""
 
     ptx: str
     functions: tuple[str, ...]
 
 
 def contracts(ptx: str) -> bool:
-    """Whether an assembler may fuse operations of ``ptx`` as it likes."""
+    """Whether the assembler may fuse operations of ``ptx``."""
     return CONTRACTIBLE.search(ptx) is not None
 
 
 def functions_called(ir: str) -> tuple[str, ...]:
-    """CUDA's own functions that ``ir`` calls, without those that are exact, whose bits may not be a CPU's."""
-    bodies = (found.group(1) for found in DEFINED.finditer(ir) if POWER not in found.group().partition("\n")[0])
+    """CUDA's functions that ``ir`` calls and whose results may differ from a CPU's: all but the exact ones."""
+    bodies = (match.group(1) for match in DEFINED.finditer(ir) if POWER not in match.group().partition("\n")[0])
     return tuple(sorted({name for body in bodies for name in OWN.findall(body)} - EXACT))
 
 
-REFUSALS = (NumbaError, TypeError, ValueError, NotImplementedError)  # of what cannot be compiled
+REFUSALS = (NumbaError, TypeError, ValueError, NotImplementedError)  # exceptions for what cannot be compiled
 
 
 @contextlib.contextmanager
-def unfused() -> Iterator[list[Any]]:
-    """Kernels compiled meanwhile keep products and sums apart, of which Numba has no option of its own.
+def without_fusion() -> Iterator[list[Any]]:
+    """Compile kernels in this context without fusing products and sums; Numba has no option for it.
 
-    Yields the libraries of what is compiled, in the order of their ends: a kernel's comes after those it calls.
+    Yields the list of the libraries compiled, in the order of completion: a kernel's comes after those it calls.
     """
     libraries: list[Any] = []
     modules = [module for module in (getattr(cuda, "dispatcher", None), getattr(cuda, "compiler", None)) if module]
-    plain = {module: module.compile_cuda for module in modules if hasattr(module, "compile_cuda")}
+    originals = {module: module.compile_cuda for module in modules if hasattr(module, "compile_cuda")}
 
-    def exactly(compile_cuda: Callable[..., Any]) -> Callable[..., Any]:
+    def unfused(compile_cuda: Callable[..., Any]) -> Callable[..., Any]:
         def compiled(*arguments: Any, **options: Any) -> Any:
             options["nvvm_options"] = {**(options.get("nvvm_options") or {}), "fma": False}
             result = compile_cuda(*arguments, **options)
@@ -79,35 +79,35 @@ def unfused() -> Iterator[list[Any]]:
 
         return compiled
 
-    for module, compile_cuda in plain.items():
-        module.compile_cuda = exactly(compile_cuda)
+    for module, compile_cuda in originals.items():
+        module.compile_cuda = unfused(compile_cuda)
     try:
         yield libraries
     finally:
-        for module, compile_cuda in plain.items():
+        for module, compile_cuda in originals.items():
             module.compile_cuda = compile_cuda
 
 
 def compile_kernel(function: Callable[..., Any], kinds: tuple[Any, ...], stamp: str | None = None) -> Any:
-    """``function`` as a kernel, compiled where there is a device for arguments of these types (``types_of``).
+    """``function`` as a kernel, compiled for arguments of these types (``types_of``) unless simulated.
 
-    stamp: a hash of all that it is made of, under which it is kept on disk; None: it is not.
+    stamp: a hash of all that it depends on, the key of its cache on disk; None: it is not cached.
     """
     if SIMULATED:
         return cuda.jit(function)
-    kernel = cuda.jit(function, lto=False)  # optimised again while it is linked, it would fuse what we keep apart
-    with contextlib.suppress(RuntimeError):  # no folder to keep it in
+    kernel = cuda.jit(function, lto=False)  # link-time optimisation would fuse products and sums
+    with contextlib.suppress(RuntimeError):  # no folder to write the cache to
         kernel._cache = stamped_cache(function, stamp) if stamp is not None else kernel._cache
-    with unfused():
+    with without_fusion():
         kernel.compile(kinds)
     return kernel
 
 
 def stamped_cache(function: Callable[..., Any], stamp: str) -> Any:
-    """Numba's cache of a kernel on disk, by ``stamp``: its own key holds addresses, which another process has not."""
-    kept: Any = cuda.dispatcher.CUDACache
+    """Numba's disk cache of a kernel, with key ``stamp``; Numba's key has addresses, which differ between processes."""
+    base: Any = cuda.dispatcher.CUDACache
 
-    class StampedCache(kept):  # type: ignore[misc]
+    class StampedCache(base):  # type: ignore[misc]
         """The cache of one kernel."""
 
         def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
@@ -128,22 +128,22 @@ def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def ptx_of(function: Callable[..., Any], signature: Any, capability: tuple[int, int]) -> str:
-    """``function`` as PTX for a device of ``capability``, such as (9, 0); no such device need be there."""
+    """``function`` as PTX for a device of ``capability``, such as (9, 0); no such device is needed."""
     return codes_of(function, signature, (capability,))[0].ptx
 
 
 def codes_of(
     function: Callable[..., Any], signature: Any, capabilities: tuple[tuple[int, int], ...]
 ) -> tuple[Code, ...]:
-    """``function`` as code for devices of ``capabilities``, of which none need be there; Numba's part is done once."""
+    """``function`` as code for devices of ``capabilities``; none of them is needed. Numba compiles it once for all."""
     module: Any = cuda.dispatcher
-    there = module.get_current_device
+    original = module.get_current_device
     module.get_current_device = lambda: SimpleNamespace(compute_capability=capabilities[0])
     try:
-        with unfused() as libraries:
+        with without_fusion() as libraries:
             cuda.compile_ptx(function, types.void(*signature), cc=capabilities[0])
     finally:
-        module.get_current_device = there
+        module.get_current_device = original
     called = functions_called(libraries[-1].get_llvm_str())
     return tuple(Code("".join(libraries[-1].get_asm_strs(cc=capability)), called) for capability in capabilities)
 
@@ -156,8 +156,8 @@ def code_of(kernel: Any, kinds: tuple[Any, ...]) -> Code | None:
     return Code(library.get_asm_str(), functions_called(library.get_llvm_str()))
 
 
-def why_not(function: Callable[..., Any], signature: Any) -> Exception | None:
-    """What Numba says where CUDA cannot compile ``function``, a part, by itself; None where it can."""
+def compile_error(function: Callable[..., Any], signature: Any) -> Exception | None:
+    """Numba's exception where CUDA cannot compile the part ``function`` by itself; None where it can."""
     try:
         ptx_of(getattr(function, "py_func", function), signature, (8, 0))
     except REFUSALS as error:
@@ -166,29 +166,29 @@ def why_not(function: Callable[..., Any], signature: Any) -> Exception | None:
 
 
 def strided(n: int) -> Any:
-    """Numba's type of an array of ``n`` dimensions with the chain as last index, as a thread sees its part of it."""
+    """Numba's type of a thread's view of an array of ``n`` dimensions whose last index is the chain."""
     return types.Array(types.float64, n, "A")
 
 
-def lazily(function: Callable[..., Any]) -> Any:
-    """A part that CUDA kernels can call: uncompiled by the CPU, so that each device compiles its own."""
+def device_function(function: Callable[..., Any]) -> Any:
+    """A part as CUDA kernels can call it: not compiled for the CPU, so that each device compiles its own."""
     from numba import njit
 
     return njit(error_model="numpy", _nrt=False)(getattr(function, "py_func", function))
 
 
 def interpreted(function: Callable[..., Any], inner: frozenset[str]) -> Any:
-    """``function`` as Python runs it, as also those it calls whose ``stored_name`` is in ``inner``.
+    """``function`` as plain Python, together with those it calls whose ``stored_name`` is in ``inner``.
 
-    What these call is compiled. A function and its float32 twin have one name.
-    For the simulator, which is Python: compiling the engine's whole loop for it would take a minute.
+    Other functions that they call are compiled. A function and its float32 twin have the same name.
+    It is for the simulator, which runs Python: compiling the engine's loop for it would take a minute.
     """
     plain: Any = getattr(function, "py_func", function)
-    known = {name: plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__}
-    called = {name: interpreted(value, inner) for name, value in known.items() if is_one_of(value, inner)}
-    called |= {name: compiled_call(value) for name, value in known.items() if isinstance(value, _Intrinsic)}
-    called |= {name: pack_by_value for name, value in known.items() if value is pack_arguments}
-    return FunctionType(plain.__code__, {**plain.__globals__, **called}, plain.__name__)
+    read = {name: plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__}
+    replacements = {name: interpreted(value, inner) for name, value in read.items() if is_one_of(value, inner)}
+    replacements |= {name: compiled_call(value) for name, value in read.items() if isinstance(value, _Intrinsic)}
+    replacements |= {name: pack_by_value for name, value in read.items() if value is pack_arguments}
+    return FunctionType(plain.__code__, {**plain.__globals__, **replacements}, plain.__name__)
 
 
 def is_one_of(value: Any, names: frozenset[str]) -> bool:
@@ -197,33 +197,33 @@ def is_one_of(value: Any, names: frozenset[str]) -> bool:
 
 
 def pack_by_value(part: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``argument_pack.pack_arguments`` where calls are by value."""
+    """``argument_pack.pack_arguments`` for calls by value."""
     return arguments
 
 
 def compiled_call(function: Any) -> Any:
-    """An intrinsic as Python can call it."""
+    """An intrinsic in a form that Python can call."""
 
     def call(*arguments: Any) -> Any:
         return function(*arguments)
 
-    return lazily(call)
+    return device_function(call)
 
 
 if SIMULATED:
 
     def raw_array(array: Any) -> Any:
-        """The NumPy array behind one of the simulator's, which compiled functions take."""
+        """The NumPy array kernel_helper a simulator's array, because compiled functions need it."""
         return array._item._ary
 
 else:
 
     @inlined
     def raw_array(array: Any) -> Any:
-        """The array itself; the simulator has another meaning."""
+        """The array itself; in the simulator, see above."""
         return array
 
 
-def inside(function: Callable[..., Any]) -> Any:
-    """``function`` as kernels call it: compiled with them, or in the simulator as Python runs it."""
-    return function if SIMULATED else lazily(function)
+def kernel_helper(function: Callable[..., Any]) -> Any:
+    """``function`` as kernels call it: compiled with them, or plain Python in the simulator."""
+    return function if SIMULATED else device_function(function)

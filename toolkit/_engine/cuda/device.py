@@ -1,7 +1,7 @@
-"""The one door to ``numba.cuda``: whether it is there, its memory, arrays, streams and launches.
+"""All access to ``numba.cuda``: availability, memory, arrays, streams and launches.
 
-What a thread does is in ``kernel``, ``transfers`` and ``accumulators``, which import ``cuda`` from here, because the
-simulator needs it among a kernel's globals; ``compiling`` compiles them, and ``engine`` is the host's side.
+The code of threads is in ``kernel``, ``transfers`` and ``accumulators``, which import ``cuda`` from here, because the
+simulator needs it among a kernel's globals; ``compiling`` compiles them, and ``engine`` is the host's code.
 """
 
 import warnings
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ...errors import CudaError
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
-MOST_THREADS = 2048  # that a multiprocessor holds at a time
+MOST_THREADS = 2048  # on a multiprocessor at a time
 
 Array = NDArray[Any]
-__all__ = ["cuda"]  # for the modules of kernels
+__all__ = ["cuda"]  # for the modules that define kernels
 
 
 def check_available() -> None:
@@ -36,12 +36,12 @@ def check_available() -> None:
         )
     try:
         cuda.current_context().get_memory_info()
-    except Exception as error:  # of the driver's own kinds: a fork of a process that has used it, a device in use, …
+    except Exception as error:  # exceptions of the driver: a fork of a process that has used it, a device in use, …
         raise CudaError(f'backend "cuda" cannot use the GPU ({error}); use backend="cpu"') from error
 
 
 def is_here() -> bool:
-    """Whether there is a GPU that can be used; the simulator is none."""
+    """Whether there is a usable GPU; False for the simulator."""
     try:
         check_available()
     except CudaError:
@@ -50,24 +50,24 @@ def is_here() -> bool:
 
 
 def name() -> str:
-    """What the device calls itself."""
+    """The device's name."""
     if SIMULATED:
         return "simulator"
-    called = cuda.get_current_device().name
-    return called.decode() if isinstance(called, bytes) else str(called)
+    device_name = cuda.get_current_device().name
+    return device_name.decode() if isinstance(device_name, bytes) else str(device_name)
 
 
 def free_memory() -> int:
-    """Bytes free on the device; as good as endless in the simulator, which has the host's."""
+    """Bytes free on the device; 2⁶² in the simulator, which uses the host's memory."""
     if SIMULATED:
         return 2**62
     context = cuda.current_context()
-    context.deallocations.clear()  # what earlier runs have left is given back late
+    context.deallocations.clear()  # memory of earlier runs is freed with a delay
     return int(context.get_memory_info().free)
 
 
 def launch(kernel: Any, blocks: Any, threads: Any, stream: Any, arguments: tuple[Any, ...]) -> None:
-    """Queue a compiled kernel; few blocks, of which Numba would warn, are what few chains make."""
+    """Queue a compiled kernel, without Numba's warning about few blocks, which few chains need."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         configured = kernel[blocks, threads, stream]
@@ -75,7 +75,7 @@ def launch(kernel: Any, blocks: Any, threads: Any, stream: Any, arguments: tuple
 
 
 def argument_tuple(arrays: Iterable[Any]) -> tuple[Any, ...]:
-    """Arrays of the device as one argument of a kernel, who sees them bare, as the simulator would not."""
+    """Arrays of the device as one argument of a kernel; in the simulator, as the NumPy arrays inside."""
     return tuple(array._ary if SIMULATED and not np.isscalar(array) else array for array in arrays)
 
 
@@ -85,23 +85,23 @@ def device_array(shape: Any, dtype: Any) -> Any:
 
 
 def to_device(array: Array) -> Any:
-    """A copy of ``array`` on the device; one element where it has none."""
-    given = np.ascontiguousarray(array)
-    return cuda.to_device(given if given.size else np.zeros([max(1, n) for n in given.shape], given.dtype))
+    """A copy of ``array`` on the device; with one element if ``array`` is empty."""
+    host = np.ascontiguousarray(array)
+    return cuda.to_device(host if host.size else np.zeros([max(1, n) for n in host.shape], host.dtype))
 
 
 def pinned_array(shape: Any, dtype: Any) -> Array:
-    """An array on the host to which the device copies while it computes."""
+    """A page-locked array on the host, to which the device copies while it computes."""
     return np.asarray(cuda.pinned_array(tuple(max(1, n) for n in np.atleast_1d(shape)), dtype))
 
 
 def stream() -> Any:
-    """A queue of work for the device."""
+    """A stream: a queue of work for the device."""
     return cuda.stream()
 
 
 def event() -> Any:
-    """A mark in a stream to wait for."""
+    """An event: a mark in a stream to wait for."""
     return cuda.event()
 
 
@@ -111,7 +111,7 @@ def n_processors() -> int:
 
 
 def memory_of_threads(kernel: Any) -> int:
-    """Bytes that the device sets aside for what a kernel's threads keep in memory, all that can be there at a time."""
+    """Bytes of local memory that the device reserves for all threads of a kernel that can run at a time."""
     if SIMULATED:
         return 0
     (compiled,) = kernel.overloads.values()

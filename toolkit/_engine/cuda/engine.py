@@ -1,4 +1,4 @@
-"""The engine on a CUDA device: the state goes there once, chunks run there in pieces, and what is wanted comes home."""
+"""The engine on a CUDA device: the state is copied to it once, chunks run in pieces, outputs are copied back."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -14,40 +14,40 @@ from ..recording import STATISTICS
 from ..state import Block, Outputs, by_chain
 from . import device
 from .accumulators import DeviceAccumulation
-from .inspection import made_of, one_block
+from .inspection import kernel_inputs, one_block
 from .kernel import Kinds, Plan, Scalars, Shape, Stored, Tables, Written, float_columns, integer_columns
 from .refusals import chain_kernel_of
-from .transfers import Export, Piece, pieces_of, room_for
+from .transfers import Export, Piece, moments_that_fit, pieces_of
 
 if TYPE_CHECKING:
     from ..job import Job
 
-# All chains' state on a CUDA device: where each field of the host's lies there, and its way there and home.
+# All chains' state on a CUDA device, and its copies to and from the host.
 
 Array = NDArray[Any]
 
 
 class StateOnDevice:
-    """Room on the device for the state of the host's ``block``, which holds all chains.
+    """Arrays on the device for the state of the host's ``block``, which holds all chains.
 
-    arrays: as the kernel takes them. is_there: the state is on the device. is_home: and the host's is the same.
+    arrays: as the kernel takes them. is_sent: the state is on the device. host_is_current: and the host's is the same.
     """
 
     def __init__(self, block: Block, shape: Shape, kinds: Kinds, n_chains: int) -> None:
         self._block, self._shape, self._n_chains = block, shape, n_chains
-        self.is_there, self.is_home = False, True
-        n, far_scratch = n_chains, shape.scratch > 0 and not shape.scratch_is_local
+        self.is_sent, self.host_is_current = False, True
+        n, global_scratch = n_chains, shape.scratch > 0 and not shape.scratch_is_local
         self.arrays = (
             device.device_array((total(float_columns(shape)), n), np.float64),
             device.device_array((total(integer_columns(shape)), n), np.int64),
             device.device_array((4 * shape.bins, n if shape.bins else 1), np.float64),
             device.device_array((2 * shape.coupling_bins, shape.replicas, n if shape.coupling_bins else 1), np.float64),
-            device.device_array((shape.scratch, shape.replicas, n if far_scratch else 1), kinds.target),
+            device.device_array((shape.scratch, shape.replicas, n if global_scratch else 1), kinds.target),
             device.device_array((shape.distances, n if shape.distances else 1), kinds.real),
         )
 
     def _columns(self) -> Iterator[tuple[int, str, slice]]:
-        """Number of the state's array, name and rows of every field of a chain."""
+        """Index of the array, name and rows of every small field."""
         for number, places in enumerate((float_columns(self._shape), integer_columns(self._shape))):
             for name, column in places.items():
                 if column.size:
@@ -58,7 +58,7 @@ class StateOnDevice:
         return by_chain(self._block.state, name, self._n_chains, self._shape.replicas)
 
     def _tables(self) -> Iterator[tuple[int, str, slice]]:
-        """Number of the state's array, name and rows of every large field."""
+        """Index of the array, name and rows of every large field."""
         shape = self._shape
         if shape.bins:
             yield 2, "contour.table", slice(0, 2 * shape.bins)
@@ -71,7 +71,7 @@ class StateOnDevice:
             yield 4, "scratch", slice(0, shape.scratch)
 
     def send(self) -> None:
-        """The host's state to the device."""
+        """Copy the host's state to the device."""
         hosts = [np.zeros(array.shape, array.dtype) for array in self.arrays[:5]]
         for number, name, rows in self._columns():
             hosts[number][rows] = self._by_chain(name).reshape(self._n_chains, -1).T
@@ -79,17 +79,17 @@ class StateOnDevice:
             hosts[number][rows] = np.moveaxis(self._by_chain(name), 0, -1)
         for array, host in zip(self.arrays, hosts, strict=False):
             array.copy_to_device(host)
-        self.is_there = True
+        self.is_sent = True
 
     def fetch(self) -> None:
-        """The device's state to the host."""
+        """Copy the device's state to the host."""
         hosts = [array.copy_to_host() for array in self.arrays[:5]]
         for number, name, rows in self._columns():
             values = self._by_chain(name)
             values[...] = hosts[number][rows].T.reshape(values.shape)
         for number, name, rows in self._tables():
             self._by_chain(name)[...] = np.moveaxis(hosts[number][rows], -1, 0)
-        self.is_home = True
+        self.host_is_current = True
 
 
 def state_size(shape: Shape) -> int:
@@ -106,16 +106,16 @@ def total(columns: dict[str, Any]) -> int:
 
 Integers = NDArray[np.int64]
 
-ROOM = 2**28  # bytes, at most, of what goes home of a piece: draws with what is beside them, or the trace
-SHARE = 8  # of the device's free memory, for a piece's draws
-PIECES = 4  # of a chunk whose draws go home: those of one travel while the next runs
+HOST_BYTES = 2**28  # at most, of a piece's draws with what is recorded with them, or of its trace, for the host
+SHARE = 8  # a piece's draws take at most this part of the device's free memory
+PIECES = 4  # of a chunk whose draws the host needs: one is copied while the next runs
 
 
 class DeviceEngine:
     """The compiled kernel with one run's parts, numbers and state, ready to advance all chains at once.
 
-    wants_draws: whether draws go home. states: of the job's accumulators, on the host. Raises TypeError where a part
-    does not compile for CUDA, ValueError where the state, or those of accumulators, do not fit into the device's
+    wants_draws: whether the host needs draws. states: of the job's accumulators, on the host. Raises TypeError where a
+    part does not compile for CUDA, ValueError where the state, or those of accumulators, do not fit into the device's
     memory.
     """
 
@@ -127,7 +127,7 @@ class DeviceEngine:
         self.n_chains = len(job.init)
         self.threads = job.threads  # for accumulators on the host
         self._block = one_block(job, self.n_chains)
-        parts, self._shape, numbers, kinds = made_of(job, self._block)
+        parts, self._shape, numbers, kinds = kernel_inputs(job, self._block)
         self._real, self._drawn = kinds.real, kinds.draws
         self.made_with = {"backend": "cuda", "dtype": job.dtype, "device": device.name()}
         self._accumulation = DeviceAccumulation(job, states, self._drawn)
@@ -148,7 +148,7 @@ class DeviceEngine:
         own = problem.target.parameters.astype(kinds.target), np.array(sampler.dynamics.parameters, self._real)
         arrays: list[Array] = [*own, tempering_parameters, *tables]
         given = Tables(*device.argument_tuple(device.to_device(values) for values in arrays))
-        self._given = (Scalars(*scalars), given)
+        self._fixed = (Scalars(*scalars), given)
         self._exports = self._make_exports(job)
         self._free = device.free_memory() - self._accumulation.n_bytes
         self._compute, self._copies = device.stream(), device.stream()
@@ -156,7 +156,7 @@ class DeviceEngine:
 
     def _check_room(self, job: "Job") -> None:
         """Raise ValueError where the chains' state does not fit into the device's memory."""
-        draw = (3 if self._wants_draws else 1) * job.n_kept * self._shape.dim  # and its two buffers on the way home
+        draw = (3 if self._wants_draws else 1) * job.n_kept * self._shape.dim  # with two buffers for copies
         need = self.n_chains * 8 * (state_size(self._shape) + draw)
         free = device.free_memory() - self._accumulation.n_bytes
         if need > free:
@@ -179,20 +179,26 @@ class DeviceEngine:
         )
 
     def _arguments(self, first: int, plan: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The kernel's arguments for steps from ``first`` on; plan: two factors and two slots of each."""
+        """The kernel's arguments for steps from ``first`` on; plan: the factors and slots of each step."""
         written = Written(*device.argument_tuple(export.raw for export in self._exports))
         stored = Stored(*device.argument_tuple(self._state.arrays))
-        return (*self._given, Plan(np.int64(first), *device.argument_tuple(plan)), stored, written, self._diverged)
+        return (
+            *self._fixed,
+            Plan(np.int64(first), *device.argument_tuple(plan)),
+            stored,
+            written,
+            self._diverged,
+        )
 
     @property
     def blocks(self) -> list[Block]:
-        """All chains in one block, as they stand after the last chunk."""
-        if not self._state.is_home:
+        """All chains in one block, after the last chunk."""
+        if not self._state.host_is_current:
             self._state.fetch()
         return [self._block]
 
     def fetch_accumulated(self) -> None:
-        """Bring the host's states of accumulators up to date."""
+        """Copy the accumulators' states to the host."""
         self._accumulation.fetch(self._compute)
 
     def run(
@@ -200,20 +206,23 @@ class DeviceEngine:
         outputs: Outputs,
     ) -> None:  # fmt: skip
         """As ``CpuEngine.run``."""
-        if not self._state.is_there:
+        if not self._state.is_sent:
             self._state.send()
-        goes_home = self._wants_draws
+        to_host = self._wants_draws
         draws, moments = self._exports[:4], self._exports[4:]
-        longest = -(-slots.size // PIECES) if goes_home and (slots >= 0).any() else slots.size
+        longest = -(-slots.size // PIECES) if to_host and (slots >= 0).any() else slots.size
         most = self._free // SHARE
-        home = min(ROOM, most)
-        most_draws, most_moments = room_for(draws, home if goes_home else most), room_for(moments, home)
+        host_bytes = min(HOST_BYTES, most)
+        most_draws, most_moments = (
+            moments_that_fit(draws, host_bytes if to_host else most),
+            moments_that_fit(moments, host_bytes),
+        )
         pieces = pieces_of(slots, trace_slots, longest, most_draws, most_moments)
         kept = first + np.flatnonzero(slots >= 0)
         for export in draws:
-            export.make_room(max(piece.n_draws for piece in pieces), goes_home)
+            export.allocate(max(piece.n_draws for piece in pieces), to_host)
         for export in moments:
-            export.make_room(max(piece.n_moments for piece in pieces), True)
+            export.allocate(max(piece.n_moments for piece in pieces), True)
         own_slots, own_moments = slots.copy(), trace_slots.copy()
         for piece in pieces:
             steps = slice(piece.first, piece.last)
@@ -226,57 +235,57 @@ class DeviceEngine:
             )
         ]  # fmt: skip
         device_kept = device.to_device(kept)
-        self._state.is_home = False
+        self._state.host_is_current = False
         raws, filled = (draws[0].raw, draws[1].raw, draws[2].raw), 0
-        under_way: tuple[int, Piece] | None = None
+        in_flight: tuple[int, Piece] | None = None
         for number, piece in enumerate(pieces):
             self._launch(first, piece, plan)
             if piece.n_draws:
                 own = slice(filled, filled + piece.n_draws)
                 self._accumulation.add_draws(raws, kept[own], device_kept[own], self._compute)
                 filled = own.stop
-            self._leave(number % 2, piece, goes_home)
-            if under_way is not None:
-                self._arrive(*under_way, outputs, goes_home)
-            under_way = (number % 2, piece)
-        if under_way is not None:
-            self._arrive(*under_way, outputs, goes_home)
+            self._start_copies(number % 2, piece, to_host)
+            if in_flight is not None:
+                self._finish_copies(*in_flight, outputs, to_host)
+            in_flight = (number % 2, piece)
+        if in_flight is not None:
+            self._finish_copies(*in_flight, outputs, to_host)
         self._compute.synchronize()
         self.may_have_diverged = bool(self._diverged.copy_to_host()[0])
 
     def _launch(self, first: int, piece: Piece, plan: list[Any]) -> None:
-        """Begin a piece."""
+        """Queue the kernel of a piece."""
         own = tuple(values[piece.first : piece.last] for values in plan)
         blocks, threads = device.blocks_of(self.n_chains)
         device.launch(self._kernel, blocks, threads, self._compute, self._arguments(first + piece.first, own))
 
-    def _leave(self, turn: int, piece: Piece, goes_home: bool) -> None:
-        """Send home what a piece will have filled."""
+    def _start_copies(self, turn: int, piece: Piece, to_host: bool) -> None:
+        """Queue the copies of a piece's outputs to the host."""
         computed, copied = self._events[turn]
-        counts = [piece.n_draws * goes_home] * 4 + [piece.n_moments] * 2
+        counts = [piece.n_draws * to_host] * 4 + [piece.n_moments] * 2
         for export, n in zip(self._exports, counts, strict=True):
-            export.leave(turn, n, self._compute)
+            export.transpose(turn, n, self._compute)
         computed.record(self._compute)
         computed.wait(self._copies)
         for export, n in zip(self._exports, counts, strict=True):
-            export.travel(turn, n, self._copies)
+            export.copy_to_host(turn, n, self._copies)
         copied.record(self._copies)
 
-    def _arrive(self, turn: int, piece: Piece, outputs: Outputs, goes_home: bool) -> None:
-        """Wait for what a piece has sent home, and put it where it belongs."""
+    def _finish_copies(self, turn: int, piece: Piece, outputs: Outputs, to_host: bool) -> None:
+        """Wait for the copies of a piece, and put them into ``outputs``."""
         self._events[turn][1].synchronize()
-        n, m = piece.n_draws * goes_home, piece.n_moments
+        n, m = piece.n_draws * to_host, piece.n_moments
         draws, moments = slice(piece.draw, piece.draw + n), slice(piece.moment, piece.moment + m)
         targets: tuple[Array, ...] = (
             outputs.draws[:, :, draws], outputs.energies[:, :, draws, None], outputs.weights[:, :, draws, None],
             outputs.statistics[:, :, draws], outputs.trace[:, :, moments], outputs.theta[:, None, moments],
         )  # fmt: skip
         for export, target, count in zip(self._exports, targets, [n] * 4 + [m] * 2, strict=True):
-            export.arrive(turn, count, target)
+            export.store(turn, count, target)
 
 
 def check_threads(job: "Job", kernel: Any) -> None:
-    """Raise ValueError where what threads keep besides their registers does not fit into the device's memory."""
+    """Raise ValueError where the threads' local memory does not fit into the device's memory."""
     need, free = device.memory_of_threads(kernel), device.free_memory()
     if need > free:
         n, dim = job.sampler.n_replicas, job.problem.target.dim

@@ -1,7 +1,7 @@
-"""Elementary functions and uniforms of float32, and what else works on bits, as their float64 namesakes elsewhere.
+"""float32 versions of the elementary functions, uniforms and other functions that work on bits; names as in float64.
 
-They are written with plain numbers and become float32 in ``single``, which puts them in their namesakes' place, and
-makes ``float(x)`` a float32 too.
+They are written with plain numbers. ``float32`` converts these to float32, and ``float(x)`` too, and puts the functions
+in the place of the float64 ones.
 Errors against float64, over all float32, are held in ``tests/cuda/test_float32.py``; polynomials as in ``maths``.
 """
 
@@ -56,7 +56,7 @@ def of_word(typing_context, value):
 
 @inlined
 def exp_reduced(x):
-    """(eʳ − 1, m) where x = k ln 2 + r with |r| ≤ ½ ln 2, and k is held in the low bits of m, in two's complement."""
+    """(eʳ − 1, m) where x = k ln 2 + r with |r| ≤ ½ ln 2, and k is in the low bits of m, in two's complement."""
     shifted = fma(x, LOG2_E, ROUNDER)
     k = shifted - ROUNDER
     r = fma(-k, LN2_LOW, fma(-k, LN2_HIGH, x))
@@ -79,7 +79,7 @@ def exp(x):
 
 @inlined
 def exp_share(x):
-    """eˣ for x ≤ 80, bit for bit as ``exp``, but e⁻⁸⁶ below −86: shares of a sum beside its largest term, 1."""
+    """eˣ for x ≤ 80, bit for bit as ``exp``, but e⁻⁸⁶ below −86: for terms of a sum whose largest term is 1."""
     x = float(x)
     p, exponent = exp_reduced(select(x < -86.0, -86.0, x))
     scale = from_word((exponent + np.uint64(127)) << np.uint64(23))
@@ -165,14 +165,14 @@ def with_sign(magnitude, x):
 
 @inlined
 def to_uniform(bits):
-    """A float32 in (0, 1), never 0, never 1: an odd multiple of 2⁻³² out of the 32 high bits, as near as it has one."""
+    """A float32 in (0, 1), never 0, never 1: the nearest to an odd multiple of 2⁻³², from the 32 high bits."""
     u = of_word((bits >> np.uint64(32)) | np.uint64(1)) * 2.0**-32
     return select(u < 1.0, u, 1.0 - 2.0**-24)
 
 
 @inlined
 def neighbours(values, bound):
-    """The largest value below ``bound``, or 0; the smallest of the others, or inf; and how many are no nan."""
+    """The largest value below ``bound``, or 0; the smallest of the others, or inf; and how many are not nan."""
     before, after, numbers = 0.0, math.inf, 0
     for value in values:
         before = select((value < bound) & (value > before), value, before)

@@ -1,4 +1,4 @@
-"""What a run's kernel for CUDA is made of, and its code, for which no device need be there."""
+"""The parts, sizes and code of a run's kernel for CUDA; no device is needed."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from .kernel import Kinds, Shape, argument_types, chain_kernel
 if TYPE_CHECKING:
     from ..job import Job
 
-LOCAL_SCRATCH = 64  # floats of a target's scratch that a thread keeps to itself
+LOCAL_SCRATCH = 64  # most floats of a target's scratch in a thread's local memory
 
 
 def local_shape(block: Block, n_replicas: int) -> Shape:
@@ -40,7 +40,7 @@ def local_shape(block: Block, n_replicas: int) -> Shape:
 
 
 def kinds_of(job: "Job") -> Kinds:
-    """What a run's kernel computes with; targets that draw minibatches, and draws for accumulators, stay float64."""
+    """The number types of a run's kernel; targets that draw minibatches, and draws for accumulators, are float64."""
     real: Any = np.dtype(job.dtype).type
     return Kinds(
         real, np.float64 if job.problem.target.stochastic else real, np.float64 if names_on_device(job) else real
@@ -53,22 +53,22 @@ def one_block(job: "Job", n_chains: int) -> Block:
     return block
 
 
-def made_of(job: "Job", block: Block) -> tuple[Parts, Shape, Numbers, Kinds]:
-    """What a run's kernel is made of, whatever the chains of ``block``."""
+def kernel_inputs(job: "Job", block: Block) -> tuple[Parts, Shape, Numbers, Kinds]:
+    """The parts, sizes, numbers and types of a run's kernel, for any number of chains."""
     return parts_of(job), local_shape(block, job.sampler.n_replicas), engine_numbers(job), kinds_of(job)
 
 
 def kernel_of(job: "Job", real: Any = None) -> tuple[Parts, Shape, Numbers, Kinds]:
-    """What a run's kernel is compiled for: runs with the same share it. real: as in ``chain_codes``."""
+    """What a run's kernel is compiled for; runs with equal values share the kernel. real: as in ``chain_codes``."""
     job = job if real is None else replace(job, dtype=np.dtype(real).name)
-    parts, shape, numbers, kinds = made_of(job, one_block(job, 1))
+    parts, shape, numbers, kinds = kernel_inputs(job, one_block(job, 1))
     return parts, shape, compile_time_constants(numbers), kinds
 
 
 def chain_codes(job: "Job", capabilities: tuple[tuple[int, int], ...], real: Any = None) -> tuple[Code, ...]:
     """The kernel of a run as code for devices of ``capabilities``, such as (9, 0); no device is needed.
 
-    real: float32 or float64; None for the job's own.
+    real: float32 or float64; None: the job's ``dtype``.
     """
     made_for = kernel_of(job, real)
     return compiling.codes_of(chain_kernel(*made_for), argument_types(made_for[-1]), capabilities)

@@ -1,9 +1,9 @@
-"""The kernel of a run: a thread takes its chain's state out of the device's memory, runs the engine, puts it back.
+"""The kernel of a run: a thread loads its chain's state from device memory, runs the engine, and stores the state.
 
-The loop is ``loop.advance``, as on the CPU, on a block of one chain whose lanes are its replicas. What a step touches
-lies in local arrays of fixed size, which the compiler keeps in registers as far as they go; what is large (θ, biases,
-the target's scratch, draws) stays in the device's memory. There the chain is always the last index, so that
-neighbouring threads read and write neighbouring places.
+The loop is ``loop.advance``, as on the CPU, for a block of one chain, whose lanes are its replicas. Small arrays are
+local, of fixed size, and the compiler keeps as many as possible in registers; large ones (θ, biases, the target's
+scratch, draws) stay in device memory. There the chain is always the last index, so that neighbouring threads access
+neighbouring addresses.
 """
 
 import functools
@@ -30,11 +30,11 @@ from ..noise_buffer import NoiseBuffer, fill_noise, refill_noise_buffer
 from ..recording import record_statistics, record_trace
 from ..settings import Parts, compile_time_constants
 from ..state import Constants, ContinuousState, Numbers, Outputs, State, Steps
-from .compiling import compile_kernel, interpreted, lazily
+from .compiling import compile_kernel, device_function, interpreted
 from .device import SIMULATED, cuda
 from .float32 import twin
 
-# A chain's state on a device: which sizes it has, and where its fields lie in its columns of floats and integers.
+# A chain's state on a device: its sizes, and the places of its fields in its columns of floats and integers.
 
 
 class Shape(NamedTuple):
@@ -56,14 +56,14 @@ class Shape(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Where a field of a chain's state begins in its column, and how many numbers it has."""
+    """First index and size of a field in a chain's column."""
 
     first: int
     size: int
 
 
 def float_columns(shape: Shape) -> dict[str, Column]:
-    """Floats of a chain, by the names of ``state.STORED``, and the two that the sampler gives."""
+    """Columns of a chain's floats, by the names of ``state.STORED``, and the two that the sampler sets."""
     replicas = shape.replicas
     return columns(
         {
@@ -82,7 +82,7 @@ def float_columns(shape: Shape) -> dict[str, Column]:
 
 
 def integer_columns(shape: Shape) -> dict[str, Column]:
-    """Integers of a chain, by the names of ``state.STORED``, and its status."""
+    """Columns of a chain's integers, by the names of ``state.STORED``, and its status."""
     replicas, walkers = shape.replicas, shape.walkers
     return columns(
         {
@@ -102,44 +102,44 @@ def integer_columns(shape: Shape) -> dict[str, Column]:
 
 
 def columns(sizes: dict[str, int]) -> dict[str, Column]:
-    """``sizes`` one after the other."""
+    """Columns of these sizes, one after the other."""
     firsts = np.cumsum([0, *sizes.values()])
     return {name: Column(int(first), size) for (name, size), first in zip(sizes.items(), firsts, strict=False)}
 
 
 @inlined
-def take(local, source, first, thread):
-    """Copy a matrix out of a chain's column."""
+def load_matrix(local, source, first, thread):
+    """Load a matrix from a chain's column."""
     for i in range(local.shape[0]):
         for j in range(local.shape[1]):
             local[i, j] = source[first + i * local.shape[1] + j, thread]
 
 
 @inlined
-def take_row(local, source, first, thread):
-    """Copy a row out of a chain's column."""
+def load_row(local, source, first, thread):
+    """Load a row from a chain's column."""
     for j in range(local.shape[0]):
         local[j] = source[first + j, thread]
 
 
 @inlined
-def put(local, target, first, thread):
-    """Copy a matrix into a chain's column."""
+def store_matrix(local, target, first, thread):
+    """Store a matrix in a chain's column."""
     for i in range(local.shape[0]):
         for j in range(local.shape[1]):
             target[first + i * local.shape[1] + j, thread] = local[i, j]
 
 
 @inlined
-def put_row(local, target, first, thread):
-    """Copy a row into a chain's column."""
+def store_row(local, target, first, thread):
+    """Store a row in a chain's column."""
     for j in range(local.shape[0]):
         target[first + j, thread] = local[j]
 
 
 @inlined
 def first_of(a, b):
-    """The first of two, where a kernel is compiled for one of them."""
+    """The first of two arguments; a kernel is compiled with ``first_of`` or ``second_of``."""
     return a
 
 
@@ -149,8 +149,7 @@ def second_of(a, b):
     return b
 
 
-# What takes the whole state, for every new type of which the simulator would compile it anew; and what returns views,
-# for which Python would get the whole array, as compiled code here counts no references.
+# Functions that take the whole state, which the simulator would compile again for every new type of state.
 INTERPRETED = frozenset(map(stored_name, (
     read_energies, record_energies, start_momenta, freeze_diverged, find_non_finite, record_statistics, record_trace,
     find_multipliers, levels_of, scale_gradients, renew_momenta, temper_potential, refill_noise_buffer, fill_noise,
@@ -158,7 +157,7 @@ INTERPRETED = frozenset(map(stored_name, (
 
 
 class Scalars(NamedTuple):
-    """Numbers of a run that a kernel is told when it begins."""
+    """Numbers of a run that are arguments of its kernel."""
 
     seed: Any
     burn_in: Any
@@ -212,55 +211,55 @@ class Written(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """What a kernel computes with and writes, each float64 or float32; what 24 bits cannot hold is float64 always."""
+    """Number types that a kernel computes with and writes; what needs more than 24 bits is always float64."""
 
     real: Any = np.float64
     target: Any = np.float64  # its parameters and scratch
-    draws: Any = np.float64  # and their energies and weights, where it writes them
+    draws: Any = np.float64  # and of their energies and weights
 
 
 @functools.cache
-def lazy(part: Callable[..., None]) -> Any:
-    """``lazily``, once for each part."""
-    return lazily(part)
+def cached_device_function(part: Callable[..., None]) -> Any:
+    """``device_function``, made once for each part."""
+    return device_function(part)
 
 
-def part_in(real: Any, part: Callable[..., None]) -> Any:
-    """A part that kernels can call, which computes in ``real``. Raises PrecisionError where it cannot."""
-    return lazy(part) if real is np.float64 else twin(part)
+def part_for(real: Any, part: Callable[..., None]) -> Any:
+    """A part as kernels can call it, computing in ``real``. Raises PrecisionError where it cannot."""
+    return cached_device_function(part) if real is np.float64 else twin(part)
 
 
-def whole_state(real: Any, part: Callable[..., None]) -> Any:
-    """A part that takes the whole state, for a kernel to call."""
+def state_part(real: Any, part: Callable[..., None]) -> Any:
+    """A part that takes the whole state, as a kernel can call it."""
     if not SIMULATED:
-        return part_in(real, part)
-    plain = interpreted(part_in(real, part), INTERPRETED)
+        return part_for(real, part)
+    plain = interpreted(part_for(real, part), INTERPRETED)
 
-    def quietly(*arguments: Any) -> None:
+    def without_warnings(*arguments: Any) -> None:
         with np.errstate(all="ignore"):
             plain(*arguments)
 
-    return quietly
+    return without_warnings
 
 
 def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = Kinds()) -> Callable[..., None]:
     """The kernel of a run, uncompiled. constants: numbers it is compiled for.
 
-    Of these, seed, burn_in and every float and count that is not 0 are taken from the arguments instead, so that other
-    numbers do not recompile it; 0 means that a feature is not there, and leaves its code out.
+    Of these, seed, burn_in and every float and count that is not 0 are read from the arguments instead, so that other
+    numbers need no compilation; 0 means that the run lacks a feature, whose code is left out.
     """
     real, working = kinds.real, kinds.target
-    target, move, look = part_in(working, parts.target), part_in(real, parts.move), lazy(parts.look)
-    run, temper, propose = (whole_state(real, part) for part in (advance, parts.temper, parts.propose))
+    target, move, look = part_for(working, parts.target), part_for(real, parts.move), cached_device_function(parts.look)
+    run, temper, propose = (state_part(real, part) for part in (advance, parts.temper, parts.propose))
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
     coupled, coupling_bins, distances_size = shape.coupling, shape.coupling_bins, shape.distances
     scratch_rows = shape.scratch
     local_scratch = scratch_rows if shape.scratch_is_local else 0
     choose = first_of if shape.scratch_is_local else second_of
-    # Local arrays have at least one element, and are then cut to the size that the engine sees.
-    some_momenta, some_memory, some_curvature = max(1, momenta), max(1, memory_rows), max(1, curvature_rows)
-    some_pairs, some_coupled, some_scratch = max(1, pairs), max(1, coupled), max(1, local_scratch)
+    # Local arrays need at least one element; the engine gets a slice of the right size.
+    momenta_or_1, memory_or_1, curvature_or_1 = max(1, momenta), max(1, memory_rows), max(1, curvature_rows)
+    pairs_or_1, coupled_or_1, scratch_or_1 = max(1, pairs), max(1, coupled), max(1, local_scratch)
     marks = 1 if bins else 0
     floats_at, integers_at = float_columns(shape), integer_columns(shape)
     (
@@ -279,10 +278,10 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     has_gradient_noise, has_energy_noise, has_penalty = gradient_noise != 0.0, energy_noise != 0.0, penalty != 0.0
     has_bounces, has_leapfrogs = max_bounces != 0, leapfrogs != 0
     masses_rows = MASSES if bins else KICKS if coupled else 1
-    engine_rows, whole_one, zero = ENGINE_ROWS, LAMBDA, real(0.0)
-    of_foot = (
+    engine_rows, lambda_row, zero = ENGINE_ROWS, LAMBDA, real(0.0)
+    foot_type = (
         real if parts.look is everywhere_inside else np.float64
-    )  # as the domain's tables, or rounding crosses edges
+    )  # float64 as the domain's tables, or rounding could cross edges
 
     def kernel(scalars, tables, plan, stored, written, diverged):
         thread = cuda.grid(1)
@@ -290,31 +289,31 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         if thread >= floats.shape[1]:
             return
         position = cuda.local.array((dim, replicas), real)
-        momentum = cuda.local.array((some_momenta, replicas), real)[:momenta]
-        memory = cuda.local.array((some_memory, replicas), real)[:memory_rows]
+        momentum = cuda.local.array((momenta_or_1, replicas), real)[:momenta]
+        memory = cuda.local.array((memory_or_1, replicas), real)[:memory_rows]
         status = cuda.local.array(replicas, np.int64)
         bounces = cuda.local.array(replicas, np.int64)
         fallbacks = cuda.local.array(replicas, np.int64)
         moves = cuda.local.array(replicas, np.int64)
         chain = cuda.local.array(replicas, np.uint64)
         replica = cuda.local.array(replicas, np.uint64)
-        attempted = cuda.local.array((some_pairs, 1), np.int64)[:pairs]
-        accepted = cuda.local.array((some_pairs, 1), np.int64)[:pairs]
-        correction = cuda.local.array((some_pairs, 1), real)[:pairs]
-        swapped_in_window = cuda.local.array((some_pairs, 1), real)[:pairs]
+        attempted = cuda.local.array((pairs_or_1, 1), np.int64)[:pairs]
+        accepted = cuda.local.array((pairs_or_1, 1), np.int64)[:pairs]
+        correction = cuda.local.array((pairs_or_1, 1), real)[:pairs]
+        swapped_in_window = cuda.local.array((pairs_or_1, 1), real)[:pairs]
         walker = cuda.local.array(replicas, np.int64)[:walkers]
         last_end = cuda.local.array(replicas, np.int64)[:walkers]
         round_trips = cuda.local.array(1, np.int64)[: min(1, walkers)]
         scale = cuda.local.array(1, np.float64)[:marks]
         outside = cuda.local.array((3, 1), np.int64)[: 3 * marks]
         next_mark = cuda.local.array(1, np.int64)[:marks]
-        coupling = cuda.local.array((some_coupled, replicas), np.float64)[:coupled]
-        own_scratch = cuda.local.array((some_scratch, replicas), working)[:local_scratch]
+        coupling = cuda.local.array((coupled_or_1, replicas), np.float64)[:coupled]
+        own_scratch = cuda.local.array((scratch_or_1, replicas), working)[:local_scratch]
         previous = cuda.local.array((dim, replicas), real)
         gradient = cuda.local.array((dim, replicas), real)
-        curvature = cuda.local.array((some_curvature, replicas), real)[:curvature_rows]
+        curvature = cuda.local.array((curvature_or_1, replicas), real)[:curvature_rows]
         noise = cuda.local.array((dim, replicas), real)
-        foot = cuda.local.array((dim, replicas), of_foot)
+        foot = cuda.local.array((dim, replicas), foot_type)
         rows = cuda.local.array((engine_rows, replicas), real)
         masses = cuda.local.array((masses_rows, replicas), np.float64)
         for r in range(replicas):
@@ -322,33 +321,33 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             replica[r] = r
             for row in range(engine_rows):
                 rows[row, r] = 0.0
-            rows[whole_one, r] = 1.0
-        take(position, floats, at_position, thread)
-        take(momentum, floats, at_momentum, thread)
-        take(memory, floats, at_memory, thread)
-        take(correction, floats, at_correction, thread)
-        take(swapped_in_window, floats, at_rests, thread)
-        take_row(scale, floats, at_scale, thread)
-        take(coupling, floats, at_coupling, thread)
-        take(own_scratch, floats, at_scratch, thread)
-        # Read where a schedule moves, and so left where they are.
+            rows[lambda_row, r] = 1.0
+        load_matrix(position, floats, at_position, thread)
+        load_matrix(momentum, floats, at_momentum, thread)
+        load_matrix(memory, floats, at_memory, thread)
+        load_matrix(correction, floats, at_correction, thread)
+        load_matrix(swapped_in_window, floats, at_rests, thread)
+        load_row(scale, floats, at_scale, thread)
+        load_matrix(coupling, floats, at_coupling, thread)
+        load_matrix(own_scratch, floats, at_scratch, thread)
+        # Read only when the schedule changes, so they stay in device memory.
         step_size = floats[at_step_size : at_step_size + replicas, thread]
         temperature = floats[at_temperature : at_temperature + replicas, thread]
-        take_row(status, integers, at_status, thread)
-        take_row(bounces, integers, at_bounces, thread)
-        take_row(fallbacks, integers, at_fallbacks, thread)
-        take_row(moves, integers, at_moves, thread)
-        take_row(walker, integers, at_walker, thread)
-        take_row(last_end, integers, at_end, thread)
-        take(attempted, integers, at_attempted, thread)
-        take(accepted, integers, at_accepted, thread)
-        take_row(round_trips, integers, at_trips, thread)
-        take(outside, integers, at_outside, thread)
-        take_row(next_mark, integers, at_mark, thread)
+        load_row(status, integers, at_status, thread)
+        load_row(bounces, integers, at_bounces, thread)
+        load_row(fallbacks, integers, at_fallbacks, thread)
+        load_row(moves, integers, at_moves, thread)
+        load_row(walker, integers, at_walker, thread)
+        load_row(last_end, integers, at_end, thread)
+        load_matrix(attempted, integers, at_attempted, thread)
+        load_matrix(accepted, integers, at_accepted, thread)
+        load_row(round_trips, integers, at_trips, thread)
+        load_matrix(outside, integers, at_outside, thread)
+        load_row(next_mark, integers, at_mark, thread)
         own = slice(thread, thread + 1)
         theta_table = stored.theta_tables.T[own]
-        bias = biases[:, :, min(thread, biases.shape[2] - 1)]  # what a run does not have is of one chain
-        far_scratch = scratches[:scratch_rows, :, min(thread, scratches.shape[2] - 1)]
+        bias = biases[:, :, min(thread, biases.shape[2] - 1)]  # arrays that a run does not use have one chain
+        global_scratch = scratches[:scratch_rows, :, min(thread, scratches.shape[2] - 1)]
         pair_distances = stored.distances[:distances_size, min(thread, stored.distances.shape[1] - 1)]
         state = State(
             position, momentum, memory, status, bounces, fallbacks, moves, chain, replica, step_size, temperature,
@@ -359,7 +358,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             ),
             ContinuousState(coupling, bias[:coupling_bins], bias[coupling_bins : 2 * coupling_bins]),
             previous, gradient, curvature, noise, foot, pair_distances, rows, masses,
-            choose(own_scratch, far_scratch), NoiseBuffer(noise[:0], chain[:0], replica[:0], chain[:0]),
+            choose(own_scratch, global_scratch), NoiseBuffer(noise[:0], chain[:0], replica[:0], chain[:0]),
         )  # fmt: skip
         numbers = Numbers(
             1, replicas, scalars.seed, scalars.burn_in, tempering,
@@ -383,25 +382,25 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             plan.first, plan.step_factors, plan.temperature_factors, plan.slots, plan.trace_slots, outputs
         )  # fmt: skip
         run(target, move, look, temper, propose, state, constants, steps)
-        put(position, floats, at_position, thread)
-        put(momentum, floats, at_momentum, thread)
-        put(memory, floats, at_memory, thread)
-        put(correction, floats, at_correction, thread)
-        put(swapped_in_window, floats, at_rests, thread)
-        put_row(scale, floats, at_scale, thread)
-        put(coupling, floats, at_coupling, thread)
-        put(own_scratch, floats, at_scratch, thread)
-        put_row(status, integers, at_status, thread)
-        put_row(bounces, integers, at_bounces, thread)
-        put_row(fallbacks, integers, at_fallbacks, thread)
-        put_row(moves, integers, at_moves, thread)
-        put_row(walker, integers, at_walker, thread)
-        put_row(last_end, integers, at_end, thread)
-        put(attempted, integers, at_attempted, thread)
-        put(accepted, integers, at_accepted, thread)
-        put_row(round_trips, integers, at_trips, thread)
-        put(outside, integers, at_outside, thread)
-        put_row(next_mark, integers, at_mark, thread)
+        store_matrix(position, floats, at_position, thread)
+        store_matrix(momentum, floats, at_momentum, thread)
+        store_matrix(memory, floats, at_memory, thread)
+        store_matrix(correction, floats, at_correction, thread)
+        store_matrix(swapped_in_window, floats, at_rests, thread)
+        store_row(scale, floats, at_scale, thread)
+        store_matrix(coupling, floats, at_coupling, thread)
+        store_matrix(own_scratch, floats, at_scratch, thread)
+        store_row(status, integers, at_status, thread)
+        store_row(bounces, integers, at_bounces, thread)
+        store_row(fallbacks, integers, at_fallbacks, thread)
+        store_row(moves, integers, at_moves, thread)
+        store_row(walker, integers, at_walker, thread)
+        store_row(last_end, integers, at_end, thread)
+        store_matrix(attempted, integers, at_attempted, thread)
+        store_matrix(accepted, integers, at_accepted, thread)
+        store_row(round_trips, integers, at_trips, thread)
+        store_matrix(outside, integers, at_outside, thread)
+        store_row(next_mark, integers, at_mark, thread)
         for r in range(replicas):
             if status[r] != 0:
                 diverged[0] = 1
@@ -409,7 +408,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     return kernel
 
 
-# A run's kernel compiled: once for all runs that differ only in numbers it takes as arguments, and kept on disk.
+# Compilation: once for all runs that differ only in the kernel's arguments; cached on disk.
 
 
 def argument_types(kinds: Kinds) -> tuple[Any, ...]:
@@ -439,19 +438,19 @@ def argument_types(kinds: Kinds) -> tuple[Any, ...]:
 
 
 def compiled_chain_kernel(parts: Parts, shape: Shape, numbers: Numbers, kinds: Kinds) -> Any:
-    """``chain_kernel`` compiled, once for all runs that differ only in numbers that it takes as arguments."""
+    """``chain_kernel`` compiled, once for all runs that differ only in its arguments."""
     return compiled(parts, shape, compile_time_constants(numbers), kinds)
 
 
 @functools.lru_cache(maxsize=256)
 def compiled(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> Any:
-    """The kernel. Raises what Numba does where it does not compile; ``refusals`` says which part it is."""
+    """The kernel. Raises Numba's exception where it does not compile; ``refusals`` finds the part that causes it."""
     stamp = kernel_stamp(parts, shape, constants, kinds)
     return compile_kernel(chain_kernel(parts, shape, constants, kinds), argument_types(kinds), stamp)
 
 
 def kernel_stamp(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> str | None:
-    """Hash of all that a kernel is made of; None where a part is of a script or a notebook."""
+    """Hash of all that a kernel depends on; None where a part is defined in a script or notebook."""
     stamps = [cache_stamp(part) for part in (*parts, advance)]
     known = [stamp for stamp in stamps if stamp is not None]
     if len(known) < len(stamps):

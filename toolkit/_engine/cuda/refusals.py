@@ -1,4 +1,4 @@
-"""Why a run's kernel does not compile for CUDA, in words; and why its bits may not be those of a CPU."""
+"""Explain why a run's kernel does not compile for CUDA, and warn where its results may differ from a CPU's."""
 
 import re
 import traceback
@@ -21,13 +21,13 @@ from .kernel import Kinds, Shape, argument_types, compiled_chain_kernel
 if TYPE_CHECKING:
     from ..job import Job
 
-PLACES = re.compile(r'File "([^"\n]+)", line (\d+)|\bat ([^"\n]+?) \((\d+)\)')
+LOCATIONS = re.compile(r'File "([^"\n]+)", line (\d+)|\bat ([^"\n]+?) \((\d+)\)')
 NOT_THE_USERS = (package_root(__name__), Path(numba.__file__).resolve().parent)
 NAMES = {"pow": "pow (**)", "powi": "pow (**)", "tgamma": "gamma", "fmax": "max", "fmin": "min"}
 
 
 def chain_kernel_of(job: "Job", parts: Parts, shape: Shape, numbers: Numbers, kinds: Kinds) -> Any:
-    """``compiled_chain_kernel``, of which it is known whose fault it is where it does not compile.
+    """``compiled_chain_kernel``, with an explanation where it does not compile.
 
     Raises TypeError that names the part, the line and what CUDA lacks; warns with CudaWarning where bits may differ
     from a CPU's.
@@ -35,49 +35,49 @@ def chain_kernel_of(job: "Job", parts: Parts, shape: Shape, numbers: Numbers, ki
     try:
         kernel = compiled_chain_kernel(parts, shape, numbers, kinds)
     except compiling.REFUSALS as error:
-        raise TypeError(cause(job, parts, shape, error)) from error
+        raise TypeError(explanation(job, parts, shape, error)) from error
     code = compiling.code_of(kernel, argument_types(kinds))
     if code is not None:
         warn_of_bits(job, code)
     return kernel
 
 
-def cause(job: "Job", parts: Parts, shape: Shape, error: Exception) -> str:
-    """What is to blame: the first part that does not compile by itself, else the whole."""
+def explanation(job: "Job", parts: Parts, shape: Shape, error: Exception) -> str:
+    """The error message: names the first part that does not compile by itself, else the whole kernel."""
     problem, sampler = job.problem, job.sampler
     target = s.TARGET.args if shape.scratch_is_local else (*s.TARGET.args[:4], compiling.strided(2))
     temper = type(sampler.tempering).__name__
-    alone = {
+    parts_by_name = {
         f"target {problem.target.name!r}": (parts.target, target),
         f"domain {'' if problem.domain is None else problem.domain.name!r}": (parts.look, s.DOMAIN.args),
         f"dynamics {sampler.dynamics.name!r}": (parts.move, s.DYNAMICS.args),
         f"tempering {temper}": (parts.temper, TEMPER.args),
     }
-    for name, (part, signature) in alone.items():
-        refusal = compiling.why_not(part, signature)
-        if refusal is not None:
-            return f"backend must be 'cpu' for {name}, of which CUDA lacks something: {words(refusal)}"
+    for name, (part, signature) in parts_by_name.items():
+        part_error = compiling.compile_error(part, signature)
+        if part_error is not None:
+            return f"backend must be 'cpu' for {name}, of which CUDA lacks something: {words(part_error)}"
     return f"backend must be 'cpu' for {problem.name!r} by {sampler.name!r}, whose kernel CUDA refuses: {words(error)}"
 
 
 def words(error: Exception) -> str:
-    """What of Numba's message says what is missing, and in which line of whose file."""
+    """The part of Numba's message that says what is missing, with the user's file and line."""
     text = str(error)
-    found = [(a or c, b or d) for a, b, c, d in PLACES.findall(text)] + list(places_of(error))
-    place = next((place for place in found if is_users(place[0])), None)
-    said = re.sub(r", in line \d+ of [^,]*$", "", reason(error))
+    locations = [(a or c, b or d) for a, b, c, d in LOCATIONS.findall(text)] + list(locations_in(error))
+    location = next((location for location in locations if is_users(location[0])), None)
+    message = re.sub(r", in line \d+ of [^,]*$", "", reason(error))
     if "NRT required" in text:
-        said = "arrays, lists and dictionaries made anew, for which a thread has no memory"
-    return said if place is None else f"{said}, in line {place[1]} of {Path(place[0]).name}"
+        message = "arrays, lists and dictionaries made anew, for which a thread has no memory"
+    return message if location is None else f"{message}, in line {location[1]} of {Path(location[0]).name}"
 
 
-def places_of(error: Exception) -> Iterator[tuple[str, str]]:
-    """Files and lines that Numba was at, the innermost first, where its message does not tell them."""
+def locations_in(error: Exception) -> Iterator[tuple[str, str]]:
+    """Files and lines that Numba was compiling, innermost first, read from its stack frames."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     for frame in reversed(frames):
-        place: Any = getattr(frame.f_locals.get("self"), "loc", None)
-        if hasattr(place, "filename"):
-            yield str(place.filename), str(place.line)
+        location: Any = getattr(frame.f_locals.get("self"), "loc", None)
+        if hasattr(location, "filename"):
+            yield str(location.filename), str(location.line)
 
 
 def is_users(path: str) -> bool:
@@ -86,17 +86,17 @@ def is_users(path: str) -> bool:
 
 
 def warn_of_bits(job: "Job", code: Code) -> None:
-    """Warn where what the compiler wrote may give other bits than a CPU."""
-    causes = []
+    """Warn where the compiled code may give other bits than a CPU."""
+    reasons = []
     if contracts(code.ptx):
-        causes.append("the compiler has fused products and sums")
+        reasons.append("the compiler has fused products and sums")
     if code.functions:
         names = sorted({NAMES.get(name, name) for name in code.functions})
-        causes.append(f"it calls {', '.join(names)}, which CUDA has of its own")
-    if causes:
+        reasons.append(f"it calls {', '.join(names)}, which CUDA has of its own")
+    if reasons:
         warnings.warn(
             f"draws of {job.problem.name!r} by {job.sampler.name!r} on a device may differ from a CPU's in their last "
-            f"bits, as {' and '.join(causes)}; both are draws of the same law",
+            f"bits, as {' and '.join(reasons)}; both are draws of the same law",
             CudaWarning,
             stacklevel=2,
         )

@@ -1,4 +1,4 @@
-"""What a run on a device fills, and its way home: in pieces of a chunk, whose draws travel while the next one runs."""
+"""Outputs on a device, and their copies to the host: in pieces of a chunk, each copied while the next one runs."""
 
 import functools
 from collections.abc import Callable
@@ -11,20 +11,24 @@ from . import device
 from .compiling import compile_kernel, types_of
 from .device import SIMULATED, cuda, launch
 
-# The kernel that brings draws, and what is kept beside them, into the host's order.
+# The kernel that transposes draws, and what is recorded with them, to the host's order.
 
-TILE = 4 if SIMULATED else 32  # the side of a tile, which TILE_ROWS rows of threads copy
+TILE = 4 if SIMULATED else 32  # the side of a tile, copied by TILE_ROWS rows of threads
 TILE_ROWS = 2 if SIMULATED else 8
 
 
 def transposition(dtype: Any) -> Callable[..., None]:
-    """The kernel that brings arrays of ``dtype`` into the host's order, uncompiled."""
-    side, padded, height = TILE, TILE + 1, TILE_ROWS  # padded: the places of a column lie in different banks
+    """The kernel that transposes arrays of ``dtype`` to the host's order, uncompiled."""
+    side, padded, height = (
+        TILE,
+        TILE + 1,
+        TILE_ROWS,
+    )  # padded, so that a column's elements are in different banks
 
     def transpose(source, target, n_draws):
         """target (chain · replica · draw · field) ← the first draws of source (field, draw, replica, chain).
 
-        By tiles in shared memory, so that neighbouring threads both read and write neighbouring places.
+        By tiles in shared memory, so that neighbouring threads both read and write neighbouring addresses.
         """
         tile = cuda.shared.array((side, padded), dtype)
         fields, replicas, chains = source.shape[0], source.shape[2], source.shape[3]
@@ -58,7 +62,7 @@ def transpose(source: Any, target: Any, n_draws: int, stream: Any) -> None:
     fields, _, replicas, chains = source.shape
     arguments = (source, target, np.int64(n_draws))
     kernel = compiled_transposition(source.dtype.type, types_of(arguments))
-    blocks = -(-chains // TILE) * -(-(fields * replicas * n_draws) // TILE)  # in one row: columns are 65,535 at most
+    blocks = -(-chains // TILE) * -(-(fields * replicas * n_draws) // TILE)  # in x: y has at most 65,535
     launch(kernel, blocks, (TILE, TILE_ROWS), stream, arguments)
 
 
@@ -67,7 +71,7 @@ Integers = NDArray[np.int64]
 
 
 class Piece(NamedTuple):
-    """Steps ``first`` … ``last − 1`` of a chunk, and the draws and moments of the trace that fall to them."""
+    """Steps ``first`` … ``last − 1`` of a chunk, and their draws and traced times."""
 
     first: int
     last: int
@@ -78,7 +82,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(slots: Integers, trace_slots: Integers, longest: int, most_draws: int, most_moments: int) -> list[Piece]:
-    """The pieces of a chunk: of ``longest`` steps at most, with no more draws and moments than there is room for."""
+    """The pieces of a chunk: at most ``longest`` steps, ``most_draws`` draws and ``most_moments`` traced times each."""
     draws, moments = np.cumsum(slots >= 0), np.cumsum(trace_slots >= 0)
     pieces, first = [], 0
     while first < slots.size:
@@ -96,9 +100,10 @@ def pieces_of(slots: Integers, trace_slots: Integers, longest: int, most_draws: 
 
 
 class Export:
-    """One of the engine's outputs: where the kernel writes it, and its way home by two buffers in turn.
+    """One of the engine's outputs: the array that the kernel writes, and two buffers for alternate copies to the host.
 
-    fields, replicas, chains: of its shape (field, moment, replica, chain) on the device; bytes of one moment.
+    fields, replicas, chains: of its shape (field, moment, replica, chain) on the device; a moment is a draw or traced
+    time. moment_bytes: of one moment.
     """
 
     def __init__(self, fields: int, replicas: int, chains: int, dtype: Any) -> None:
@@ -108,38 +113,38 @@ class Export:
         self.raw = device.device_array((fields, 1, replicas, chains), self._dtype)
         self._buffers: list[tuple[Any, Array]] = []
 
-    def make_room(self, moments: int, goes_home: bool) -> None:
-        """Room for so many moments, where there is anything of a moment."""
+    def allocate(self, moments: int, to_host: bool) -> None:
+        """Allocate arrays for so many moments, if a moment is not empty."""
         fields, replicas, chains = self._shape
         if moments > self._moments and self.moment_bytes:
             self._moments, self._buffers = moments, []
             self.raw = device.device_array((fields, moments, replicas, chains), self._dtype)
-        if goes_home and self.moment_bytes and not self._buffers:
+        if to_host and self.moment_bytes and not self._buffers:
             size = (fields * self._moments * replicas * chains,)
             self._buffers = [
                 (device.device_array(size, self._dtype), device.pinned_array(size, self._dtype)) for _ in range(2)
             ]
 
-    def leave(self, turn: int, n: int, stream: Any) -> None:
-        """Bring the first ``n`` moments into the host's order, behind the kernel that writes them."""
+    def transpose(self, turn: int, n: int, stream: Any) -> None:
+        """Queue the transposition of the first ``n`` moments, after the kernel that writes them."""
         if n and self.moment_bytes:
             transpose(self.raw, self._buffers[turn][0], n, stream)
 
-    def travel(self, turn: int, n: int, stream: Any) -> None:
-        """Begin to copy them to the host."""
+    def copy_to_host(self, turn: int, n: int, stream: Any) -> None:
+        """Queue their copy to the host."""
         if n and self.moment_bytes:
-            here, there = self._buffers[turn]
+            source, target = self._buffers[turn]
             size = n * self.moment_bytes // self._dtype.itemsize
-            here[:size].copy_to_host(there[:size], stream=stream)
+            source[:size].copy_to_host(target[:size], stream=stream)
 
-    def arrive(self, turn: int, n: int, target: Array) -> None:
-        """Put them into ``target`` (chain, replica, moment, field) once they have been copied."""
+    def store(self, turn: int, n: int, target: Array) -> None:
+        """Store them in ``target`` (chain, replica, moment, field) after they have been copied."""
         fields, replicas, chains = self._shape
         if n and self.moment_bytes:
             size = n * self.moment_bytes // self._dtype.itemsize
             target[...] = self._buffers[turn][1][:size].reshape(chains, replicas, n, fields)
 
 
-def room_for(exports: tuple[Any, ...], room: int) -> int:
-    """Moments of these for which ``room`` bytes are enough; one in any case."""
-    return int(max(1, room // max(1, sum(export.moment_bytes for export in exports))))
+def moments_that_fit(exports: tuple[Any, ...], n_bytes: int) -> int:
+    """How many moments of these outputs fit into ``n_bytes``; at least one."""
+    return int(max(1, n_bytes // max(1, sum(export.moment_bytes for export in exports))))

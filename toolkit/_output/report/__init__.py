@@ -1,1 +1,1 @@
-"""A run in words: tables by coordinate, sampler and tempering; warnings; plain text and HTML."""
+"""Report of a run: tables by coordinate, sampler and tempering; warnings; plain text and HTML."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine.record import RunRecord, fold, settings_of, spelled
+from ..._engine.record import RunRecord, fold, settings_of, values_in_words
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar, pool
 from ...diagnostics.convergence import ess, r_hat
 from ...tempering.exchange import ReplicaExchange
@@ -158,9 +158,9 @@ def lines_of(run: RunRecord) -> list[tuple[str, str]]:
     noise = [f"{name} {size:g}" for name, size in sizes.items() if size]
     noise += ["minibatches of data"] * problem.target.stochastic
     return [
-        ("dynamics", f"{sampler.dynamics.name}, {spelled('step size', sampler.arrays['step_sizes'])}"),
+        ("dynamics", f"{sampler.dynamics.name}, {values_in_words('step size', sampler.arrays['step_sizes'])}"),
         ("schedule", sampler.schedule.name),
-        ("tempering", f"{tempering_words(run)}, {spelled('temperature', sampler.arrays['temperatures'])}"),
+        ("tempering", f"{tempering_words(run)}, {values_in_words('temperature', sampler.arrays['temperatures'])}"),
         ("boundary", boundary_words(run)),
         ("noise", ", ".join(noise) or "none"),
         (

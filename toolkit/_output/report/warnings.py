@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._engine.record import RunRecord, Setting, settings_of
-from ..._engine.starts import share_one_place
+from ..._engine.starts import all_start_alike
 from ...diagnostics.standstill import standstills
 from ...errors import ContourWarning
 from ...tempering.contour_tempering import Contour, Partition
@@ -323,7 +323,7 @@ def unseen(run: RunRecord, comparison: Comparison | None) -> Iterator[str]:
         )
     judged = run.replica_draws.shape[2] > 0 or bool(run.accumulated)
     all_found = comparison is not None and comparison.found == comparison.modes
-    if judged and not all_found and share_one_place(run.init):
+    if judged and not all_found and all_start_alike(run.init):
         yield (
             f"All {run.n_chains} chains began at one point, so that R-hat cannot see modes that none of them has "
             "found; leave init out, or give every chain a start of its own."

@@ -1,1 +1,1 @@
-"""Runs and checkpoints on disk: what is stored, in which formats, and what is compared on reading."""
+"""Runs and checkpoints on disk: their contents and formats, and the comparisons on reading."""

@@ -1,4 +1,4 @@
-"""A run that is saved as it goes, and goes on where it was saved; ``docs/resume.md`` says what is promised."""
+"""Checkpoints: save a run while it runs, and resume it; ``docs/resume.md`` says what is guaranteed."""
 
 import contextlib
 import io
@@ -34,7 +34,7 @@ from .record_file import (
     read_array,
     read_into,
     read_record,
-    runs,
+    row_batches,
     store,
     write_state,
 )
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from ..._engine.job import Job
     from ..._engine.state import Outputs
 
-# What a checkpoint holds of a run: how far it is, its state's arrays, and its draws between two saves.
+# Contents of a checkpoint: the position of the run, its state's arrays, and its draws since the last save.
 
 Array = NDArray[Any]
 
 
 class Position(NamedTuple):
-    """How far a saved run is, of how many steps, and the journal that goes with it."""
+    """Progress of a saved run, its total steps, and the end of its journal."""
 
     steps: int
     draws: int
@@ -60,12 +60,12 @@ class Position(NamedTuple):
     journal: Mark
 
     def as_info(self) -> dict[str, Any]:
-        """As JSON."""
+        """Convert to JSON."""
         return {**self._asdict(), "journal": [*self.journal[:2], self.journal.digest.hex()]}
 
     @classmethod
     def of_info(cls, info: dict[str, Any]) -> "Position":
-        """From JSON. Raises DamagedError where it is none."""
+        """Convert from JSON. Raises DamagedError where it is malformed."""
         try:
             length, records, digest = info["journal"]
             mark = Mark(int(length), int(records), bytes.fromhex(digest))
@@ -77,19 +77,19 @@ class Position(NamedTuple):
             raise DamagedError(f"cannot be read: {error!r}") from None
 
 
-class Kept(NamedTuple):
-    """What of a run goes into its journal."""
+class JournalFields(NamedTuple):
+    """Which outputs of a run its journal holds."""
 
     draws: bool
     trace: bool
 
-    def of(self, position: Position) -> tuple[int, int]:
-        """Draws and moments of the trace that the journal holds at ``position``."""
+    def counts_at(self, position: Position) -> tuple[int, int]:
+        """Draws and traced times in the journal at ``position``."""
         return position.draws if self.draws else 0, position.traced if self.trace else 0
 
 
 def state_arrays(driver: "Driver[Any]", *, copies: bool) -> dict[str, Stored]:
-    """The state's arrays, read from the blocks as they are written, or copied now."""
+    """The state's arrays: copied now, or read from the blocks while they are written."""
     n_chains, n_replicas = len(driver.job.init), driver.job.sampler.n_replicas
     arrays = {}
     for name in stored_names(driver.blocks, n_replicas):
@@ -103,13 +103,13 @@ def state_arrays(driver: "Driver[Any]", *, copies: bool) -> dict[str, Stored]:
 
 
 def accumulated_arrays(driver: "Driver[Any]") -> dict[str, Array]:
-    """The accumulators' arrays by names that no two of them share."""
+    """The accumulators' arrays by unique names."""
     states = driver.accumulated.items()
     return {f"accumulators[{name!r}][{key!r}]": array for name, state in states for key, array in state.items()}
 
 
 def segment(outputs: "Outputs", draws: tuple[int, int], traced: tuple[int, int]) -> dict[str, Array]:
-    """The outputs' views between two draws, and between two moments of the trace."""
+    """Views of the outputs between two draws, and between two traced times."""
     drawn, times = slice(*draws), slice(*traced)
     parts = {name: getattr(outputs, name)[:, :, drawn] for name in ("draws", "energies", "weights", "statistics")}
     parts |= {"trace": outputs.trace[:, :, times], "theta": outputs.theta[:, times]}
@@ -117,8 +117,8 @@ def segment(outputs: "Outputs", draws: tuple[int, int], traced: tuple[int, int])
 
 
 def rows_of(part: Array) -> Iterator[Array]:
-    """Chains of ``part``, some at a time."""
-    return runs(part, part.nbytes // len(part))
+    """Views of ``part``, a few chains at a time."""
+    return row_batches(part, part.nbytes // len(part))
 
 
 def check_fit(record: Record, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -128,20 +128,20 @@ def check_fit(record: Record, name: str, shape: tuple[int, ...], dtype: np.dtype
         raise DamagedError(f"cannot be read: it has no {name} of shape {shape} and kind {dtype}")
 
 
-# A saved run read back: its last state with the draws that belong to it, or where these are damaged the one before.
+# Reading: the last state with its draws or, if these are damaged, the previous state.
 
 
-def load_saved(paths: Paths, journal: Journal, kept: Kept, driver: "Driver[Any]", outputs: "Outputs") -> bool:
-    """Read the last state and its draws, or where they are damaged the previous ones; False where it had to be these.
+def load_saved(paths: Paths, journal: Journal, kept: JournalFields, driver: "Driver[Any]", outputs: "Outputs") -> bool:
+    """Read the last state and its draws; if they are damaged, read the previous ones and return False.
 
-    Raises CheckpointError where neither can be used.
+    Raises CheckpointError where neither is usable.
     """
     reasons: list[str] = []
     for path in (paths.state, paths.previous):
         try:
             load_state(path, paths, journal, kept, driver, outputs)
         except FileNotFoundError:
-            continue  # one that was killed between its two changes of names
+            continue  # the process was killed between its two renames
         except (DamagedError, OSError) as error:
             reasons.append(f"{path!r} {error}")
             continue
@@ -159,7 +159,7 @@ def load_saved(paths: Paths, journal: Journal, kept: Kept, driver: "Driver[Any]"
 
 
 def load_state(
-    path: str, paths: Paths, journal: Journal, kept: Kept, driver: "Driver[Any]", outputs: "Outputs"
+    path: str, paths: Paths, journal: Journal, kept: JournalFields, driver: "Driver[Any]", outputs: "Outputs"
 ) -> None:
     """Read one state and its draws. Raises DamagedError or OSError where they cannot be used."""
     with io.FileIO(path) as file:
@@ -189,7 +189,7 @@ def load_state(
     driver.resume(position.steps, position.draws, position.traced, position.elapsed)
 
 
-def read_draws(position: Position, paths: Paths, journal: Journal, kept: Kept, outputs: "Outputs") -> None:
+def read_draws(position: Position, paths: Paths, journal: Journal, kept: JournalFields, outputs: "Outputs") -> None:
     """Read the journal into the outputs, up to the saved position. Raises DamagedError where it does not fit."""
     done = Position(0, 0, 0, 0.0, position.n_steps, BEGINNING)
     try:
@@ -200,12 +200,12 @@ def read_draws(position: Position, paths: Paths, journal: Journal, kept: Kept, o
                 break
     except DamagedError as error:
         raise DamagedError(f"cannot be used, as {paths.journal!r}, which holds its draws, {error}") from None
-    if journal.mark != position.journal or (done.draws, done.traced) != kept.of(position):
+    if journal.mark != position.journal or (done.draws, done.traced) != kept.counts_at(position):
         raise DamagedError(f"does not belong to {paths.journal!r}, or that is torn")
 
 
 def read_segment(journal: Journal, done: Position, record: Record, outputs: "Outputs") -> Position:
-    """Read one record of the journal into the outputs, and return how far they are filled."""
+    """Read one record of the journal into the outputs; returns the position up to which they are filled."""
     try:
         draws, traced = int(record.info["draws"]), int(record.info["traced"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -218,10 +218,10 @@ def read_segment(journal: Journal, done: Position, record: Record, outputs: "Out
 
 
 class Checkpoint:
-    """What saves a job and restores it; a context manager that gives its lock back. Without a path it does nothing.
+    """Saves and restores a job; a context manager that releases its lock. Without a path it does nothing.
 
-    kind: what the run is, which is compared. Raises CheckpointError where the files are another run's, are damaged
-    beyond use, or in use.
+    kind: of the run, which is compared. Raises CheckpointError where the files belong to another run, are unusable, or
+    are in use.
     """
 
     def __init__(self, job: "Job", kind: str) -> None:
@@ -231,7 +231,7 @@ class Checkpoint:
         if job.checkpoint is None:
             return
         self._paths = job.checkpoint
-        self._kept = Kept(draws=kind == "sample", trace=kind != "stream")
+        self._kept = JournalFields(draws=kind == "sample", trace=kind != "stream")
         self._asked = asked_for(job, kind)
         self._journal = self._open()
         try:
@@ -240,10 +240,10 @@ class Checkpoint:
             self._journal.close()
             raise
         self._saved = Position(0, 0, 0, 0.0, job.n_steps, BEGINNING)
-        self._keeps_last = True  # a state that could not be used must not take the place of the one that could
+        self._keeps_last = True  # an unusable state must not replace the previous, usable one
         self._has_warned = False
-        self._noted: tuple[Position, dict[str, Stored]] | None = None
-        self._looked = time.monotonic()
+        self._snapshot: tuple[Position, dict[str, Stored]] | None = None
+        self._last_try = time.monotonic()
 
     def __enter__(self) -> "Checkpoint":
         return self
@@ -272,12 +272,12 @@ class Checkpoint:
         return journal
 
     def _compare(self, journal: Journal) -> Record | None:
-        """The journal's head, which says what run it is; None where nothing has been saved yet."""
+        """The journal's first record, which describes the run; None where nothing has been saved yet."""
         has_state = os.path.exists(self._paths.state) or os.path.exists(self._paths.previous)
         try:
             head = journal.first() if has_state else None
             if head is None:
-                if journal.size and not is_ours(journal):
+                if journal.size and not is_own_format(journal):
                     raise DamagedError("is no checkpoint of this toolkit")
                 return None
             arrays = {name: read_array(journal.file, placed) for name, placed in head.arrays.items()}
@@ -290,7 +290,7 @@ class Checkpoint:
         return head
 
     def complete(self, job: "Job") -> "Job":
-        """``job`` with the partition that contour lacks: the saved one, or else one found by a pilot."""
+        """``job`` with its contour's missing partition: the saved one, or else one found by a pilot."""
         if self._head is not None and self._head.info.get("partition") is not None:
             try:
                 low, width, bins = self._head.info["partition"]
@@ -304,7 +304,7 @@ class Checkpoint:
         return replace(job, sampler=sampler, pilot_gradients=pilot) if pilot else job
 
     def restore(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
-        """Bring the driver and its outputs to where the run was saved, or begin the files of a new run."""
+        """Restore the driver and its outputs to the saved position, or create the files of a new run."""
         if self._journal is None:
             return
         for name, state in driver.accumulated.items():
@@ -318,10 +318,10 @@ class Checkpoint:
         else:
             self._keeps_last = load_saved(self._paths, self._journal, self._kept, driver, outputs)
         self._saved = self._position(driver)
-        self._looked = time.monotonic()
+        self._last_try = time.monotonic()
 
     def _begin(self, driver: "Driver[Any]") -> None:
-        """Write what run this is at the head of the journal."""
+        """Write the description of the run as the journal's first record."""
         assert self._journal is not None
         text, arrays = to_json(self._asked)
         tempering = driver.job.sampler.tempering
@@ -339,19 +339,19 @@ class Checkpoint:
             raise CheckpointError(f"checkpoint {self._paths.state!r} cannot be written: {error}") from error
 
     def after_chunk(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
-        """Save where it is time to."""
+        """Save if it is time to."""
         if self._journal is None:
             return
-        if driver.job.calls_python:  # what it raises breaks a chunk off, and the state with it
-            self._noted = self._position(driver), state_arrays(driver, copies=True)
-        if time.monotonic() - self._looked >= self._every:
+        if driver.job.calls_python:  # an exception in it interrupts a chunk, which leaves the state inconsistent
+            self._snapshot = self._position(driver), state_arrays(driver, copies=True)
+        if time.monotonic() - self._last_try >= self._every:
             self.save(driver, outputs)
 
     def save(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
-        """Save the run as it stands after its last whole chunk, where that is known; warn where the disk refuses."""
-        if self._journal is None or (not driver.is_whole and self._noted is None):
+        """Save the run after its last complete chunk, if that state exists; warn if writing fails."""
+        if self._journal is None or (not driver.is_whole and self._snapshot is None):
             return
-        position, arrays = self._noted or (self._position(driver), state_arrays(driver, copies=False))
+        position, arrays = self._snapshot or (self._position(driver), state_arrays(driver, copies=False))
         if position.steps == self._saved.steps:
             return
         try:
@@ -361,7 +361,7 @@ class Checkpoint:
                 self._saved, self._keeps_last = position, True
         except OSError as error:
             self._journal.go_to(self._saved.journal)
-            with contextlib.suppress(OSError):  # so that what there is of the disk is free for others
+            with contextlib.suppress(OSError):  # to free the space on the disk
                 self._journal.cut()
             if not self._has_warned:
                 self._has_warned = True
@@ -374,15 +374,15 @@ class Checkpoint:
                     stacklevel=4,
                 )
         finally:
-            self._looked = time.monotonic()
+            self._last_try = time.monotonic()
 
     def _append(self, position: Position, outputs: "Outputs") -> Mark:
-        """Write what is new since the last save into the journal, and return where it ends."""
+        """Append the outputs since the last save to the journal, and return its end."""
         assert self._journal is not None
         self._journal.check_place(self._paths.journal)
         saved = self._saved
         self._journal.go_to(saved.journal)
-        (first_draw, first_traced), (draws, traced) = self._kept.of(saved), self._kept.of(position)
+        (first_draw, first_traced), (draws, traced) = self._kept.counts_at(saved), self._kept.counts_at(position)
         if draws > first_draw or traced > first_traced:
             parts = segment(outputs, (first_draw, draws), (first_traced, traced))
             arrays = {name: Stored(part.dtype, part.shape, rows_of(part)) for name, part in parts.items()}
@@ -390,14 +390,14 @@ class Checkpoint:
         return self._journal.mark
 
     def _position(self, driver: "Driver[Any]") -> Position:
-        """How far the driver is."""
+        """The driver's position."""
         assert self._journal is not None
         return Position(
             driver.done, driver.n_draws, driver.n_traced, driver.elapsed, driver.job.n_steps, self._journal.mark
         )
 
 
-def is_ours(journal: Journal) -> bool:
-    """Whether a journal without a state is the beginning of one of ours, which a kill has left."""
+def is_own_format(journal: Journal) -> bool:
+    """Whether a journal without a state begins like ours, as after a kill."""
     journal.file.seek(0)
     return MAGIC.startswith(journal.file.read(len(MAGIC)))

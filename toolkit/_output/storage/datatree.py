@@ -1,4 +1,4 @@
-"""A run as an xarray DataTree in the schema that ArviZ reads, versions 0.23 and 1.x alike."""
+"""A run as an xarray DataTree in the schema that ArviZ reads, both 0.23 and 1.x."""
 
 import json
 import warnings
@@ -18,45 +18,46 @@ from .run_contents import Contents, contents_of
 if TYPE_CHECKING:
     import xarray
 
-# What is known of every draw of a run, as variables of its tree.
-
 Values = NDArray[Any]
 
 
 def sample_statistics(run: RunRecord) -> dict[str, tuple[tuple[str, ...], Values, str]]:
-    """What is known of every draw of ``run.draws``, (chain, draw)."""
+    """Variables (chain, draw) of ``run.draws``: energies, weights, steps and so on."""
     target = slice(run.sampler.n_target_replicas)
     chains, replicas, draws = run.replica_draws[:, target].shape[:3]
     shape, dims = (chains, replicas, draws), ("chain", "draw")
-    found: dict[str, tuple[Values, str]] = {}
-    energies, whence = energies_of(run)
+    entries: dict[str, tuple[Values, str]] = {}
+    energies, source = energies_of(run)
     if energies is not None:
-        found["energy"] = (energies[:, target], f"U, −log density + a constant, in nats; {whence}")
+        entries["energy"] = (energies[:, target], f"U, −log density + a constant, in nats; {source}")
     weights = np.broadcast_to(1.0, shape) if run.replica_weights is None else run.replica_weights[:, target]
-    found["weight"] = (weights, "importance weight, up to a factor of each chain")
+    entries["weight"] = (weights, "importance weight, up to a factor of each chain")
     factors = evaluate(run.sampler.schedule, run.steps, run.total_steps) if can_evaluate(run) else None
     for i, name in enumerate(("step_size", "temperature")):
         if factors is not None:
             base = np.broadcast_to(run.sampler.arrays[f"{name}s"], (chains, run.sampler.n_replicas))[:, target]
             constant = bool((factors[i] == 1.0).all())
             values = np.broadcast_to(base[:, :, None], shape) if constant else base[:, :, None] * factors[i]
-            found[name] = (values, "at the draw's step, the schedule's factor included")
+            entries[name] = (values, "at the draw's step, the schedule's factor included")
     diverged = run.counts.status[:, target, None]
-    late = (diverged > 0) & (run.steps >= diverged - 1)
-    found["diverging"] = (late, "not finite, from the step on at which the replica diverged")
-    found["step"] = (np.broadcast_to(run.steps, shape), "the step after which the draw was taken, from 0")
-    found["replica"] = (np.broadcast_to(np.arange(replicas)[None, :, None], shape), "which replica of the chain")
+    diverging = (diverged > 0) & (run.steps >= diverged - 1)
+    entries["diverging"] = (diverging, "not finite, from the step on at which the replica diverged")
+    entries["step"] = (np.broadcast_to(run.steps, shape), "the step after which the draw was taken, from 0")
+    entries["replica"] = (np.broadcast_to(np.arange(replicas)[None, :, None], shape), "which replica of the chain")
     if run.statistics is not None:
         walker, swaps, reflections = (values[:, target] for values in run.statistics)
         before = np.concatenate([np.zeros((chains, replicas, 1), swaps.dtype), swaps[:, :, :-1]], axis=2)[:, :, :draws]
-        found["walker"] = (walker, "the replica whose first state sits on this rung")
-        found["swap_accepted"] = (swaps > before, "a swap since the draw before; the first: since the end of burn-in")
-        found["reflections"] = (reflections, "reflections, or moves taken back, since the start")
-    return {name: (dims, fold(values), said) for name, (values, said) in found.items()}
+        entries["walker"] = (walker, "the replica whose first state sits on this rung")
+        entries["swap_accepted"] = (
+            swaps > before,
+            "a swap since the draw before; the first: since the end of burn-in",
+        )
+        entries["reflections"] = (reflections, "reflections, or moves taken back, since the start")
+    return {name: (dims, fold(values), description) for name, (values, description) in entries.items()}
 
 
 def can_evaluate(run: RunRecord) -> bool:
-    """Whether the schedule is there: of a loaded run, one of the user's own is not."""
+    """Whether the schedule can be evaluated; a user's own schedule of a loaded run cannot."""
     try:
         evaluate(run.sampler.schedule, run.steps[:1], run.total_steps)
     except UnavailableError:
@@ -65,15 +66,15 @@ def can_evaluate(run: RunRecord) -> bool:
 
 
 def energies_of(run: RunRecord) -> tuple[Values | None, str]:
-    """Energies (chain, replica, draw) that were kept, or those of the target at the draws; None where neither can be.
+    """Energies (chain, replica, draw): those kept, or evaluated at the draws; None where neither is possible.
 
-    They are evaluated where the target draws no minibatches, calls no Python, and is there; a loaded run's is not.
+    Not evaluated if the target draws minibatches, calls Python, or is unavailable, as in a loaded run.
     """
     target = run.problem.target
     if run.energies is not None:
         return run.energies, "as kept by the run"
-    absent = isinstance(target.energy_gradient, Unavailable) or target.callback is not None
-    if target.stochastic or absent or run.replica_draws.size == 0:
+    is_unavailable = isinstance(target.energy_gradient, Unavailable) or target.callback is not None
+    if target.stochastic or is_unavailable or run.replica_draws.size == 0:
         return None, ""
     values = np.empty(run.replica_draws.shape[:3])
     for chain, draws in zip(values, run.replica_draws, strict=True):
@@ -81,13 +82,13 @@ def energies_of(run: RunRecord) -> tuple[Values | None, str]:
     return values, "evaluated at the draws"
 
 
-# A run's arrays in the groups of ArviZ's schema and those beside them, and where each has come to lie.
+# Groups: ArviZ's and others, and the place of each of the run's arrays in them.
 
 
 class Place(NamedTuple):
-    """Where a saved array lies in the tree; one without entries has no group, and its type as ``variable``.
+    """The place of a saved array in the tree; an empty array has no group, and its dtype as ``variable``.
 
-    folds: replicas that follow each other along its draws, or 0. shape: of one without entries.
+    folds: replicas that are interleaved along its draws, or 0. shape: of an empty array.
     """
 
     group: str
@@ -97,7 +98,7 @@ class Place(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Groups of variables, each (dimensions, values, what it is), and where each array of the run has come to lie."""
+    """Groups of variables, each (dimensions, values, description), and the place of each of the run's arrays."""
 
     groups: dict[str, dict[str, tuple[tuple[str, ...], Values, str]]]
     coordinates: dict[str, dict[str, tuple[tuple[str, ...], Any]]]
@@ -105,7 +106,7 @@ class Tree(NamedTuple):
 
 
 def build_groups(run: RunRecord, contents: Contents) -> Tree:
-    """The groups that ArviZ knows, those beside them, and ``run`` with all that has no place in the others."""
+    """ArviZ's groups, further ones, and the group ``run`` with all arrays that have no place in the others."""
     tree = Tree({}, {}, {})
     folds = run.sampler.n_target_replicas
     kept_all = run.replica_draws.shape[1] > folds
@@ -124,7 +125,7 @@ def build_groups(run: RunRecord, contents: Contents) -> Tree:
     if kept_all:
         add_replicas(run, tree)
     add_constants(run, tree)
-    add_learned(run, tree)
+    add_contour_and_trace(run, tree)
     add_accumulated(run, tree)
     add_rest(run, contents, tree)
     for group, variables in tree.groups.items():
@@ -139,12 +140,12 @@ def build_groups(run: RunRecord, contents: Contents) -> Tree:
 def add_resampled(run: RunRecord, tree: Tree) -> None:
     """``posterior`` and ``sample_stats`` of a weighted run: as many equally weighted draws, made by resampling."""
     weights = run.weights
-    usable = np.isfinite(weights).all(axis=1) & (weights.max(axis=1, initial=0.0) > 0.0)
-    if not usable.all() or weights.size == 0:
+    has_weights = np.isfinite(weights).all(axis=1) & (weights.max(axis=1, initial=0.0) > 0.0)
+    if not has_weights.all() or weights.size == 0:
         warnings.warn(
             "the tree has no group 'posterior': "
             + (
-                f"chain {int(np.argmin(usable))} has no draw with a weight above 0"
+                f"chain {int(np.argmin(has_weights))} has no draw with a weight above 0"
                 if weights.size
                 else "the run has no draws"
             )
@@ -153,14 +154,14 @@ def add_resampled(run: RunRecord, tree: Tree) -> None:
             stacklevel=4,
         )
         return
-    places = np.broadcast_to(np.arange(weights.shape[1], dtype=np.float64)[None, :, None], (*weights.shape, 1))
-    picked = np.asarray(weighting.resample(places, weights, seed=resample_seed(run)))[:, :, 0].astype(np.int64)
-    said = "draws of 'weighted_posterior', resampled by their weights so that all count alike"
-    taken = np.take_along_axis(run.draws, picked[:, :, None], axis=1)
-    tree.groups["posterior"] = {"x": (("chain", "draw", "x_dim"), taken, said)}
+    indices = np.broadcast_to(np.arange(weights.shape[1], dtype=np.float64)[None, :, None], (*weights.shape, 1))
+    picked = np.asarray(weighting.resample(indices, weights, seed=resample_seed(run)))[:, :, 0].astype(np.int64)
+    description = "draws of 'weighted_posterior', resampled by their weights so that all count alike"
+    resampled = np.take_along_axis(run.draws, picked[:, :, None], axis=1)
+    tree.groups["posterior"] = {"x": (("chain", "draw", "x_dim"), resampled, description)}
     tree.groups["sample_stats"] = {
-        name: (dims, np.take_along_axis(np.asarray(values), picked, axis=1), said)
-        for name, (dims, values, said) in tree.groups["weighted_sample_stats"].items()
+        name: (dims, np.take_along_axis(np.asarray(values), picked, axis=1), description)
+        for name, (dims, values, description) in tree.groups["weighted_sample_stats"].items()
     }
     tree.groups["sample_stats"]["source_draw"] = (("chain", "draw"), picked, "the draw in 'weighted_posterior'")
 
@@ -171,7 +172,7 @@ def resample_seed(run: RunRecord) -> int:
 
 
 def add_replicas(run: RunRecord, tree: Tree) -> None:
-    """``replicas``: draws of all temperatures, where all were kept."""
+    """``replicas``: draws of all temperatures, if all were kept."""
     dims = ("chain", "replica", "draw")
     group: dict[str, Any] = {"x": ((*dims, "x_dim"), run.replica_draws, "draws of every replica")}
     tree.places["replica_draws"] = Place("replicas", "x")
@@ -186,8 +187,8 @@ def add_replicas(run: RunRecord, tree: Tree) -> None:
             tree.places[f"statistics.{name}"] = Place("replicas", name)
     tree.groups["replicas"] = group
     temperatures = run.sampler.arrays["temperatures"]
-    named = ("replica",) if temperatures.ndim == 1 else ("chain", "replica")
-    tree.coordinates["replicas"] = {"temperature": (named, temperatures)}
+    temperature_dims = ("replica",) if temperatures.ndim == 1 else ("chain", "replica")
+    tree.coordinates["replicas"] = {"temperature": (temperature_dims, temperatures)}
 
 
 def add_constants(run: RunRecord, tree: Tree) -> None:
@@ -196,8 +197,8 @@ def add_constants(run: RunRecord, tree: Tree) -> None:
     tree.places["init"] = Place("constant_data", "init")
     path = "description.problem"
     if run.problem.target.callback is None:
-        values, said = run.problem.target.parameters, "the target's numbers"
-        group["target_parameters"] = (("parameter",), values, said)
+        values, description = run.problem.target.parameters, "the target's numbers"
+        group["target_parameters"] = (("parameter",), values, description)
         tree.places[f"{path}.target.parameters"] = Place("constant_data", "target_parameters")
     if run.problem.domain is not None:
         for name in ("real", "whole"):
@@ -207,8 +208,8 @@ def add_constants(run: RunRecord, tree: Tree) -> None:
     tree.groups["constant_data"] = group
 
 
-def add_learned(run: RunRecord, tree: Tree) -> None:
-    """``contour``: the partition and what was learned of it; ``trace``."""
+def add_contour_and_trace(run: RunRecord, tree: Tree) -> None:
+    """``contour``: the partition, θ and visits; ``trace``."""
     if run.partition is not None:
         dims = ("chain", "bin")
         tree.groups["contour"] = {
@@ -222,7 +223,7 @@ def add_learned(run: RunRecord, tree: Tree) -> None:
     if run.trace is not None:
         tree.groups["trace"] = {}
         for i, (name, values) in enumerate(run.trace.fields.items()):
-            variable = free_name(name, tree.groups["trace"])
+            variable = unique_name(name, tree.groups["trace"])
             tree.groups["trace"][variable] = (("chain", "replica", "time"), values, "recorded after each of the steps")
             tree.places[f"trace.fields[{i}]"] = Place("trace", variable)
         if run.trace.theta is not None:
@@ -232,24 +233,24 @@ def add_learned(run: RunRecord, tree: Tree) -> None:
         tree.places["trace.steps"] = Place("trace", "step")
 
 
-def free_name(name: str, taken: Any) -> str:
-    """``name`` as files can hold it, and not ``taken``."""
+def unique_name(name: str, used: Any) -> str:
+    """``name`` changed so that files can hold it and it is not in ``used``."""
     safe = name.replace("/", "|").replace("\0", "").strip(". ") or "unnamed"
-    while safe in taken or safe in ("theta", "step"):
+    while safe in used or safe in ("theta", "step"):
         safe += "_"
     return safe
 
 
 def add_rest(run: RunRecord, contents: Contents, tree: Tree) -> None:
-    """``run``: the arrays that have no place yet, counts before all."""
+    """``run``: the arrays that have no place yet, mainly counts."""
     group: dict[str, Any] = {}
     for name, array in contents.arrays.items():
         if name in tree.places:
             continue
-        if array.size == 0:  # nothing to write but what it is
+        if array.size == 0:  # only its dtype and shape are written
             tree.places[name] = Place("", array.dtype.str, shape=array.shape)
             continue
-        variable = free_name(name, group)
+        variable = unique_name(name, group)
         dims = tuple(f"{variable}_dim_{i}" for i in range(array.ndim))
         if name.startswith("counts."):
             replicas, pairs = run.counts.status.shape[1], run.counts.attempted.shape[1]
@@ -263,16 +264,20 @@ def add_rest(run: RunRecord, contents: Contents, tree: Tree) -> None:
 
 
 def add_accumulated(run: RunRecord, tree: Tree) -> None:
-    """``accumulated``: what came of the accumulators, one variable for each array."""
-    found: dict[str, Any] = {}
+    """``accumulated``: the accumulators' results, one variable for each array."""
+    entries: dict[str, Any] = {}
     for name, result in run.accumulated.items():
         fields = result._asdict() if hasattr(result, "_asdict") else getattr(result, "__dict__", {})
         for field, value in fields.items():
             if isinstance(value, np.ndarray | np.generic | int | float):
                 array = np.asarray(value)
-                variable = free_name(f"{name}.{field}", found)
-                found[variable] = (tuple(f"{variable}_dim_{i}" for i in range(array.ndim)), array, f"{field} of {name}")
-    tree.groups["accumulated"] = found
+                variable = unique_name(f"{name}.{field}", entries)
+                entries[variable] = (
+                    tuple(f"{variable}_dim_{i}" for i in range(array.ndim)),
+                    array,
+                    f"{field} of {name}",
+                )
+    tree.groups["accumulated"] = entries
 
 
 LONGEST_ATTRIBUTE = 32_000  # bytes; netCDF holds 64 KB of them
@@ -296,16 +301,19 @@ def build_tree(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[s
         coordinates: dict[str, Any] = dict(tree.coordinates.get(group, {}))
         if any("x_dim" in dims for dims, _, _ in variables.values()):
             coordinates["x_dim"] = (("x_dim",), np.arange(run.problem.target.dim) if labels is None else labels)
-        own = (
+        extra = (
             {"resample_seed": str(resample_seed(run))}
             if group == "posterior" and run.replica_weights is not None
             else {}
         )
         schema = ("inference_library", "inference_library_version", "created_at", "sampling_time", "tuning_steps")
         sets[group] = xarray.Dataset(
-            {name: (dims, values, {"description": said}) for name, (dims, values, said) in variables.items()},
+            {
+                name: (dims, values, {"description": description})
+                for name, (dims, values, description) in variables.items()
+            },
             coords=coordinates,
-            attrs={**{name: attributes[name] for name in schema}, **own},
+            attrs={**{name: attributes[name] for name in schema}, **extra},
         )
     return xarray.DataTree.from_dict(sets)
 
@@ -320,9 +328,9 @@ def check_names(names: Any, dim: int) -> list[str]:
 
 
 def attributes_of(run: RunRecord, contents: Contents) -> dict[str, Any]:
-    """All that repeats the run, and what ArviZ's schema asks for."""
+    """Attributes: all that is needed to repeat the run, and those of ArviZ's schema."""
     header = json.loads(contents.header)
-    whole = {
+    attributes = {
         "inference_library": "manymodes",
         "inference_library_version": run.made_with.get("manymodes", "unknown"),
         "created_at": header["created_at"],
@@ -338,9 +346,9 @@ def attributes_of(run: RunRecord, contents: Contents) -> dict[str, Any]:
         "elapsed": run.elapsed,
     }
     counts = ("n_steps", "total_steps", "burn_in", "thin", "sampling_steps", "gradient_evaluations")
-    whole |= {name: str(getattr(run, name)) for name in counts}
+    attributes |= {name: str(getattr(run, name)) for name in counts}
     too_long = "too long for an attribute; a saved file has it in 'header' of the group 'run'"
     return {
         name: too_long if isinstance(value, str) and len(value.encode()) > LONGEST_ATTRIBUTE else value
-        for name, value in whole.items()
+        for name, value in attributes.items()
     }

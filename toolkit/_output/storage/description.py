@@ -1,4 +1,4 @@
-"""Problem and sampler in words and numbers: all that determines a run's bits, as JSON and arrays, and back."""
+"""Descriptions of problem and sampler as JSON and arrays: all that determines a run's bits; and back to a sampler."""
 
 import dataclasses
 import inspect
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "differences", "environment", "from_json", "rebuild_sampler", "to_json"]
 
-# Where two descriptions differ, in words.
-
 Description = dict[str, Any]
 
 
 def differences(saved: Any, now: Any, *, portable: bool = False) -> list[str]:
-    """Where two descriptions differ, in words: 'sampler.step_sizes[0]: 0.01 there, 0.02 here'.
+    """Differences of two descriptions in words: 'sampler.step_sizes[0]: 0.01 there, 0.02 here'.
 
     ``saved`` is what is 'there', ``now`` what is 'here'. portable: leave out code compiled by another version of
     Python, which cannot be compared, and versions of installed packages.
@@ -43,39 +41,44 @@ def compare(path: str, saved: Any, now: Any, portable: bool) -> Any:
     """The differences below ``path``, one by one."""
     if isinstance(saved, dict) and isinstance(now, dict) and saved.get("type") == now.get("type"):
         if "code" in saved and "code" in now:
-            saved, now, found = compare_code(path, saved, now, portable)
-            yield from found
+            saved, now, code_differences = compare_code(path, saved, now, portable)
+            yield from code_differences
         for key in [*saved, *(key for key in now if key not in saved)]:
             below = f"{path}.{key}" if path else key
             if key in saved and key in now:
                 yield from compare(below, saved[key], now[key], portable)
             else:
-                yield f"{below}: {shown(saved.get(key), key in saved)} there, {shown(now.get(key), key in now)} here"
+                yield f"{below}: {brief(saved.get(key), key in saved)} there, {brief(now.get(key), key in now)} here"
     elif isinstance(saved, list) and isinstance(now, list) and len(saved) == len(now):
         for i, (a, b) in enumerate(zip(saved, now, strict=True)):
             yield from compare(f"{path}[{i}]", a, b, portable)
     elif isinstance(saved, np.ndarray) and isinstance(now, np.ndarray):
         yield from compare_arrays(path, saved, now)
     elif not same_value(saved, now):
-        yield f"{path}: {shown(saved)} there, {shown(now)} here"
+        yield f"{path}: {brief(saved)} there, {brief(now)} here"
 
 
 def compare_code(path: str, saved: Description, now: Description, portable: bool) -> tuple[Any, Any, list[str]]:
-    """What remains to be compared of two functions, and what differs in their code."""
-    apart = ("python", "code", "packages", *(() if "references" in saved else ("references",)))  # of earlier versions
-    left = [{key: item for key, item in d.items() if key not in apart} for d in (saved, now)]
-    found = []
+    """The parts of two functions that remain to be compared, and the differences of their code."""
+    compared_here = (
+        "python",
+        "code",
+        "packages",
+        *(() if "references" in saved else ("references",)),
+    )  # of earlier versions
+    rest = [{key: item for key, item in d.items() if key not in compared_here} for d in (saved, now)]
+    lines = []
     if saved["python"] != now["python"]:
         if not portable:
-            found.append(f"{path}: compiled by Python {saved['python']} there, {now['python']} here")
+            lines.append(f"{path}: compiled by Python {saved['python']} there, {now['python']} here")
     else:
         names = sorted(saved["code"].keys() | now["code"].keys())
-        other = [name for name in names if saved["code"].get(name) != now["code"].get(name)]
-        if other:
-            found.append(f"{path}: other code of {', '.join(other)}")
+        differing = [name for name in names if saved["code"].get(name) != now["code"].get(name)]
+        if differing:
+            lines.append(f"{path}: other code of {', '.join(differing)}")
     if not portable:
-        found += [f"{path}.packages.{line}" for line in differences(saved["packages"], now["packages"])]
-    return *left, found  # type: ignore[return-value]
+        lines += [f"{path}.packages.{line}" for line in differences(saved["packages"], now["packages"])]
+    return *rest, lines  # type: ignore[return-value]
 
 
 def compare_arrays(path: str, saved: Any, now: Any) -> Any:
@@ -85,15 +88,15 @@ def compare_arrays(path: str, saved: Any, now: Any) -> Any:
     elif saved.shape != now.shape:
         yield f"{path}: shape {saved.shape} there, {now.shape} here"
     else:
-        other = saved != now
+        differing = saved != now
         if saved.dtype.kind == "f":
-            other &= ~(np.isnan(saved) & np.isnan(now))
-        places = np.argwhere(other)
-        if len(places):
-            first = tuple(places[0])
-            further = f", and {len(places) - 1} further entries" if len(places) > 1 else ""
+            differing &= ~(np.isnan(saved) & np.isnan(now))
+        indices = np.argwhere(differing)
+        if len(indices):
+            first = tuple(indices[0])
+            further = f", and {len(indices) - 1} further entries" if len(indices) > 1 else ""
             where = ", ".join(map(str, first))
-            yield f"{path}[{where}]: {shown(saved[first].item())} there, {shown(now[first].item())} here{further}"
+            yield f"{path}[{where}]: {brief(saved[first].item())} there, {brief(now[first].item())} here{further}"
 
 
 def same_value(a: Any, b: Any) -> bool:
@@ -103,9 +106,9 @@ def same_value(a: Any, b: Any) -> bool:
     return bool(a == b or (a != a and b != b))
 
 
-def shown(value: Any, there: bool = True) -> str:
-    """A value in few words."""
-    if not there:
+def brief(value: Any, exists: bool = True) -> str:
+    """A short text of a value."""
+    if not exists:
         return "nothing"
     if isinstance(value, dict):
         return str(value.get("type", value.get("function", value.get("name", "something"))))
@@ -115,7 +118,7 @@ def shown(value: Any, there: bool = True) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-# A sampler from its description: known constructors get numbers, and nothing else runs.
+# A sampler from its description. Only known constructors are called, with numbers and strings.
 
 TEMPERINGS = tuple(kind for kind in vars(tempering).values() if isinstance(kind, type) and issubclass(kind, Tempering))
 PARTS: tuple[type[Any], ...] = (*(part for kind in TEMPERINGS for part in (kind, *kind.field_types)), Boundary)
@@ -131,11 +134,11 @@ NOT_IN_FILES = ("check",)  # fields of dynamics that change no bit
 
 
 def forms_of(constructor: Any) -> list[Dynamics]:
-    """What a constructor of dynamics makes by default, and with its flags (bool arguments) set otherwise."""
-    given = inspect.signature(constructor).parameters.items()
-    flags = [name for name, parameter in given if isinstance(parameter.default, bool)]
+    """The dynamics that a constructor makes with its defaults and all values of its flags (bool arguments)."""
+    parameters = inspect.signature(constructor).parameters.items()
+    flags = [name for name, parameter in parameters if isinstance(parameter.default, bool)]
     choices = itertools.product([True, False], repeat=len(flags))
-    return [constructor(**dict(zip(flags, chosen, strict=True))) for chosen in choices]
+    return [constructor(**dict(zip(flags, choice, strict=True))) for choice in choices]
 
 
 CONSTRUCTORS = [getattr(dynamics, name) for name in dynamics.__all__ if name != "Dynamics"]
@@ -166,7 +169,7 @@ def rebuild_sampler(description: Any) -> Sampler:
 
 
 def text(value: Any) -> str:
-    """``value``, which must be a string."""
+    """``value``, checked to be a string."""
     if not isinstance(value, str):
         raise TypeError(f"a name must be a string, got {value!r}")
     return value
@@ -178,24 +181,24 @@ def values(given: Any) -> Any:
 
 
 def rebuild_dynamics(description: Any) -> Dynamics:
-    """The toolkit's dynamics of that function and form, with the numbers described; else one that cannot move."""
+    """The toolkit's dynamics of that function and form, with the described numbers; else one that raises when used."""
     fields = {name: description[name] for name in Dynamics._fields if name not in ("random_length", *NOT_IN_FILES)}
     fields["random_length"] = check_flag("random_length", description.get("random_length", False))
     fields |= {name: tuple(fields[name]) for name in ("parameters", "memory", "memory_start")}
     move = fields.pop("move")
     for known in KNOWN:
-        found = stored_name(known.move) == move["function"]
+        same_move = stored_name(known.move) == move["function"]
         form = ("has_momentum", "memory", "needs_curvature", "draws_noise")
         sizes = [len(fields[name]) == len(getattr(known, name)) for name in ("parameters", "memory_start")]
-        leaps = (fields["leapfrogs"] > 0, fields["gradients"] - fields["leapfrogs"])
-        same = leaps == (known.leapfrogs > 0, known.gradients - known.leapfrogs)
-        if found and same and all(sizes) and all(fields[name] == getattr(known, name) for name in form):
+        leapfrogs = (fields["leapfrogs"] > 0, fields["gradients"] - fields["leapfrogs"])
+        same_leapfrogs = leapfrogs == (known.leapfrogs > 0, known.gradients - known.leapfrogs)
+        if same_move and same_leapfrogs and all(sizes) and all(fields[name] == getattr(known, name) for name in form):
             return Dynamics(move=known.move, check=known.check, **fields)
     return Dynamics(move=Unavailable(f"the move of dynamics {fields['name']!r}", move), **fields)
 
 
 def rebuild_schedule(description: Any) -> schedules.Schedule:
-    """The schedule of that constructor and arguments; of one's own, one that cannot be evaluated."""
+    """The schedule of that constructor and arguments; for a user's own, one that raises when evaluated."""
     arguments = dict(description)
     kind = arguments.pop("type")
     for name, value in arguments.items():
@@ -209,7 +212,7 @@ def rebuild_schedule(description: Any) -> schedules.Schedule:
 
 
 def rebuild_part(description: Any) -> Any:
-    """A tempering, boundary or part of one, by its kind and fields; numbers and strings as they are."""
+    """A tempering, a boundary or a part of one, from its kind and fields; numbers and strings unchanged."""
     if not isinstance(description, dict):
         return description
     fields = dict(description)
@@ -245,7 +248,7 @@ def describe_problem(problem: Problem) -> Description:
 
 
 def describe_target(target: Target) -> Description:
-    """A target's numbers and its block function; or the Python function behind it, whose handle is no number of it."""
+    """A target's numbers and its block function; or the Python function that it calls, without its handle."""
     calls_python = target.callback is not None
     return {
         "name": target.name,
@@ -274,18 +277,18 @@ def describe_sampler(sampler: Sampler) -> Description:
 
 
 def describe_dynamics(dynamics: Dynamics) -> Description:
-    """The fields of dynamics; random_length only where it is so, as files from before it was a field have none."""
+    """The fields of dynamics; random_length only if True, because older files do not have it."""
     fields = {field: plain(getattr(dynamics, field)) for field in Dynamics._fields if field not in NOT_IN_FILES}
     return fields if dynamics.random_length else {k: v for k, v in fields.items() if k != "random_length"}
 
 
 def values_of(values: Any) -> Any:
-    """Values by replica as a list, those by chain and replica as an array."""
+    """Values by replica as a list, values by chain and replica as an array."""
     return np.array(values) if isinstance(values[0], tuple) else list(values)
 
 
 def describe_schedule(schedule: Schedule) -> Description:
-    """A schedule's constructor and arguments; of one of the user's own, its function."""
+    """A schedule's constructor and arguments; for a user's own, its function."""
     if schedule.made_by is None:
         own = {"name": schedule.name, "factors": plain(schedule.factors), "keeps_all": bool(schedule.keeps_all)}
         return {"type": "own", **own}
@@ -294,7 +297,7 @@ def describe_schedule(schedule: Schedule) -> Description:
 
 
 def plain(value: Any) -> Any:
-    """A part or a number of one as dictionaries, lists, arrays, strings and Python's numbers."""
+    """A part, or a value in it, as dictionaries, lists, arrays, strings and Python numbers."""
     if isinstance(value, PARTS):
         fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         if isinstance(value, Boundary):
@@ -308,7 +311,7 @@ def plain(value: Any) -> Any:
 
 
 def to_json(description: Description) -> tuple[str, dict[str, Any]]:
-    """``description`` as JSON, and its arrays by the names that stand for them there; ``from_json`` undoes it.
+    """``description`` as JSON, with its arrays by name; ``from_json`` is the inverse.
 
     Floats keep every bit; inf and nan, which JSON does not have, are written as objects.
     """
@@ -330,16 +333,16 @@ def to_json(description: Description) -> tuple[str, dict[str, Any]]:
 
 
 def from_json(text: str, arrays: dict[str, Any]) -> Any:
-    """What ``to_json`` was given. Raises ValueError where ``text`` is no such JSON or an array is not there."""
+    """The inverse of ``to_json``. Raises ValueError where ``text`` is malformed or an array is missing."""
 
-    def decode(found: dict[str, Any]) -> Any:
-        if found.keys() == {"$array"}:
-            if found["$array"] not in arrays:
-                raise ValueError(f"array {found['$array']!r} of the description is missing")
-            return arrays[found["$array"]]
-        if found.keys() == {"$float"}:
-            return float(found["$float"])
-        return as_described_now(found) if found.keys() >= {"function", "code", "values"} else found
+    def decode(item: dict[str, Any]) -> Any:
+        if item.keys() == {"$array"}:
+            if item["$array"] not in arrays:
+                raise ValueError(f"array {item['$array']!r} of the description is missing")
+            return arrays[item["$array"]]
+        if item.keys() == {"$float"}:
+            return float(item["$float"])
+        return as_described_now(item) if item.keys() >= {"function", "code", "values"} else item
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"JSON has no {constant}")
@@ -350,14 +353,14 @@ def from_json(text: str, arrays: dict[str, Any]) -> Any:
         raise ValueError(f"the description cannot be read: {error}") from None
 
 
-# Whether a saved run is the one asked for now: what is compared, and in what words the difference is told.
+# Comparison of a saved run with the present call.
 
-MOST = 5  # differences that a message tells
+MOST = 5  # differences in a message
 STRIDE = 2**20  # steps of a schedule that are compared at a time
 
 
 def asked_for(job: "Job", kind: str) -> Description:
-    """All that determines what a run gives, but its number of steps."""
+    """All that determines the results of a run, except its number of steps."""
     return {
         "toolkit": {"bits": BITS},
         "called": kind,
@@ -377,7 +380,7 @@ def asked_for(job: "Job", kind: str) -> Description:
 
 
 def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], asked: Description) -> None:
-    """Raise CheckpointError where the run of a journal's head is not the one ``asked`` for, naming the differences."""
+    """Raise CheckpointError where a journal describes another run than ``asked``, naming the differences."""
     try:
         saved = from_json(info["description"], arrays)
         if "bits" not in saved["toolkit"]:
@@ -385,19 +388,19 @@ def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], ask
                 f"checkpoint {paths.state!r} was made by a toolkit that noted its sources and not its bits, so whether "
                 "it can go on is not known; give another path, or delete it"
             )
-        found = differences(saved, asked)
+        lines = differences(saved, asked)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{paths.journal!r} cannot be read: {error!r}") from None
-    if found:
-        more = f"; and {len(found) - MOST} more" if len(found) > MOST else ""
+    if lines:
+        more = f"; and {len(lines) - MOST} more" if len(lines) > MOST else ""
         raise CheckpointError(
-            f"checkpoint {paths.state!r} is of another run: {'; '.join(found[:MOST])}{more}. There is the checkpoint, "
+            f"checkpoint {paths.state!r} is of another run: {'; '.join(lines[:MOST])}{more}. There is the checkpoint, "
             "here is this call; ask for the same run, or give another path"
         )
 
 
 def check_extension(job: "Job", paths: Paths, done: int, total: int) -> None:
-    """Raise CheckpointError where ``done`` steps of a run of ``total`` are not those of a run of the job's."""
+    """Raise CheckpointError where the first ``done`` steps of a run of ``total`` differ from those of the job."""
     if job.n_steps < done:
         raise CheckpointError(
             f"n_steps must be ≥ {done}, the steps that checkpoint {paths.state!r} has done, got {job.n_steps}"

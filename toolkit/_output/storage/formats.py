@@ -1,4 +1,4 @@
-"""The three formats of a saved run: NPZ of NumPy alone, netCDF-4 and Zarr as ArviZ reads them."""
+"""The three formats of a saved run: NumPy's NPZ, and netCDF-4 and Zarr as ArviZ reads them."""
 
 import json
 import math
@@ -18,22 +18,22 @@ from .run_contents import Contents
 
 Values = NDArray[Any]
 HEADER, CHECKSUM, PLACES = "header", "checksum", "places"
-PART, PARTS, WORTH = 1 << 14, 8, 0.8  # compressed where some 16 KB parts shrink to four fifths or less
+PART, PARTS, WORTH = 1 << 14, 8, 0.8  # arrays are compressed if 8 sampled parts of 16 KB shrink to four fifths or less
 LARGEST_CHUNK = 8 << 20  # bytes
 
 
 def as_bytes(text: str) -> Values:
-    """Text as an array, which every format holds alike."""
+    """Text as an array of bytes, which all formats can store."""
     return np.frombuffer(text.encode(), np.uint8)
 
 
 def as_text(values: Any) -> str:
-    """What ``as_bytes`` was given."""
+    """The inverse of ``as_bytes``."""
     return np.asarray(values, np.uint8).tobytes().decode()
 
 
 def shrinks(array: Values) -> bool:
-    """Whether compression pays, by the look of some parts: counts and tables shrink, random mantissas do not."""
+    """Whether compression pays, judged by sampled parts: counts and tables shrink, random mantissas do not."""
     if array.nbytes < PART:
         return False
     flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
@@ -49,7 +49,7 @@ def write_npz(run: RunRecord, contents: Contents, path: Path) -> None:
     texts = {HEADER: as_bytes(contents.header), CHECKSUM: as_bytes(contents.checksum)}
     with zipfile.ZipFile(path, "w", allowZip64=True, compresslevel=1) as archive:
         for name, array in {**contents.arrays, **texts}.items():
-            archive.compression = zipfile.ZIP_DEFLATED if shrinks(array) else zipfile.ZIP_STORED  # of the next member
+            archive.compression = zipfile.ZIP_DEFLATED if shrinks(array) else zipfile.ZIP_STORED  # of the next
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
 
@@ -66,7 +66,7 @@ def read_npz(path: Path) -> tuple[Contents, str]:
 
 
 def read_member(file: Any, size: int) -> Values:
-    """One array of an archive, whose header must not promise more than the ``size`` bytes there are."""
+    """One array of an archive, whose header must fit its ``size`` bytes."""
     version = np.lib.format.read_magic(file)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if read is None:
@@ -89,7 +89,7 @@ def saved_tree(run: RunRecord, contents: Contents) -> Any:
 
 
 def chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """A shape of at most ``LARGEST_CHUNK`` bytes, cut along the first axes first."""
+    """A chunk's shape, of at most ``LARGEST_CHUNK`` bytes; the first axes are cut first."""
     cut = list(shape)
     for axis in range(len(cut)):
         rest = math.prod(cut[axis + 1 :]) * itemsize
@@ -98,10 +98,10 @@ def chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def encodings(tree: Any, compressed: dict[str, Any], plain: dict[str, Any], chunk_name: str) -> dict[str, Any]:
-    """How every variable is written: no value stands for a missing one, and compressed where that pays."""
-    found: dict[str, Any] = {}
+    """Encoding of every variable: no fill value, and compressed if that pays."""
+    options_of_group: dict[str, Any] = {}
     for node in tree.subtree:
-        found[node.path] = {}
+        options_of_group[node.path] = {}
         for name, variable in node.to_dataset(inherit=False).variables.items():
             options = {"_FillValue": None, **plain}
             if variable.dtype.kind in "biuf" and variable.size and shrinks(variable.values):
@@ -109,8 +109,8 @@ def encodings(tree: Any, compressed: dict[str, Any], plain: dict[str, Any], chun
                 options[chunk_name] = chunks(variable.shape, variable.dtype.itemsize)
             elif variable.size and chunk_name == "chunks":
                 options[chunk_name] = chunks(variable.shape, variable.dtype.itemsize)
-            found[node.path][name] = options
-    return found
+            options_of_group[node.path][name] = options
+    return options_of_group
 
 
 def write_netcdf(run: RunRecord, contents: Contents, path: Path) -> None:
@@ -125,11 +125,11 @@ def read_netcdf(path: Path) -> tuple[Contents, str]:
     """Contents and checksum of a file of ``write_netcdf``."""
     h5py = optional("h5py", "io")
     with h5py.File(path, "r") as file:
-        return gathered(file)
+        return read_groups(file)
 
 
 def write_zarr(run: RunRecord, contents: Contents, path: Path) -> None:
-    """Write the run's tree as a Zarr folder of version 2, which every reader knows."""
+    """Write the run's tree as a Zarr folder of version 2, which all readers support."""
     optional("zarr", "io")
     tree = saved_tree(run, contents)
     with warnings.catch_warnings():
@@ -143,36 +143,36 @@ def read_zarr(path: Path) -> tuple[Contents, str]:
     """Contents and checksum of a folder of ``write_zarr``, or of such a folder in a zip file."""
     zarr = optional("zarr", "io")
     if path.is_dir():
-        return gathered(zarr.open_group(str(path), mode="r"))
+        return read_groups(zarr.open_group(str(path), mode="r"))
     with zarr.storage.ZipStore(path, mode="r") as store:
-        return gathered(zarr.open_group(store, mode="r"))
+        return read_groups(zarr.open_group(store, mode="r"))
 
 
-def gathered(root: Any) -> tuple[Contents, str]:
-    """Contents and checksum from a file with groups of arrays."""
-    own = root["run"]
-    header, checksum = as_text(own[HEADER][...]), as_text(own[CHECKSUM][...])
+def read_groups(root: Any) -> tuple[Contents, str]:
+    """Contents and checksum of an open file with groups of arrays."""
+    run_group = root["run"]
+    header, checksum = as_text(run_group[HEADER][...]), as_text(run_group[CHECKSUM][...])
     arrays = {}
-    for name, given in json.loads(as_text(own[PLACES][...])).items():
-        place = Place(*given)
+    for name, fields in json.loads(as_text(run_group[PLACES][...])).items():
+        place = Place(*fields)
         if not place.group:
             arrays[name] = empty(place)
             continue
         values = np.asarray(root[place.group][place.variable][...])
-        arrays[name] = unfolded(values, place.folds) if place.folds else values
+        arrays[name] = unfold(values, place.folds) if place.folds else values
     return Contents(header, arrays), checksum
 
 
 def empty(place: Place) -> Values:
-    """An array without entries."""
+    """An empty array."""
     if math.prod(place.shape) != 0 or np.dtype(place.variable).kind not in "biuf":
         raise LoadError("an array that has no place has entries")
     return np.empty(tuple(place.shape), place.variable)
 
 
-def unfolded(values: Values, replicas: int) -> Values:
-    """What ``fold`` made (chain, draw · replica, …) of, (chain, replica, draw, …)."""
+def unfold(values: Values, replicas: int) -> Values:
+    """The inverse of ``fold``: (chain, draw · replica, …) → (chain, replica, draw, …)."""
     parts = values.reshape(len(values), values.shape[1] // replicas, replicas, *values.shape[2:])
-    back = np.ascontiguousarray(np.swapaxes(parts, 1, 2))
-    assert fold(back).shape == values.shape
-    return back
+    result = np.ascontiguousarray(np.swapaxes(parts, 1, 2))
+    assert fold(result).shape == values.shape
+    return result

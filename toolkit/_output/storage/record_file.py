@@ -1,7 +1,7 @@
-"""Checked records in a binary file: a little JSON, arrays, and a SHA-256 of them and of the record before.
+"""Binary files of checked records: JSON, arrays, and a SHA-256 of them and of the previous record's digest.
 
-A record is magic, version, the lengths of its JSON and of its arrays, these two, and the digest; all numbers are
-little-endian. Nothing in a file is believed, or room made for it, before lengths and digest have been seen to fit.
+A record consists of magic, version, the lengths of JSON and arrays, both of these, and the digest; all numbers are
+little-endian. Lengths and digest are checked before any content is used or memory allocated for it.
 """
 
 import contextlib
@@ -28,12 +28,12 @@ VERSION = 1
 PREFIX = struct.Struct("<8sIIQQ")  # magic, version, 0, bytes of JSON, bytes of arrays
 DIGEST = 32
 NO_DIGEST = bytes(DIGEST)  # before the first record
-PIECE = 2**22  # bytes that are written, read or hashed at a time
+PIECE = 2**22  # bytes written, read or hashed at a time
 KINDS = re.compile(r"<[iuf][248]|<c(8|16)|\|[biu]1|\|b1")
 
 
 class DamagedError(Exception):
-    """A record is torn, edited or of another kind; the message says which, to follow 'the file'."""
+    """A record is torn, edited or of another kind; the message is a predicate of 'the file'."""
 
 
 class Stored(NamedTuple):
@@ -53,7 +53,7 @@ class Placed(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record that has been found whole: its JSON, its arrays, its digest and where it ends."""
+    """A complete record: its JSON, arrays, digest and end in the file."""
 
     info: dict[str, Any]
     arrays: dict[str, Placed]
@@ -66,23 +66,23 @@ class Writer:
 
     def __init__(self, file: io.FileIO, before: bytes) -> None:
         self._file = file
-        self._waiting = bytearray()
+        self._buffer = bytearray()
         self._hash = hashlib.sha256(before)
 
     def add(self, data: Any) -> None:
-        """Write bytes, now or later."""
-        self._waiting += data
-        if len(self._waiting) >= PIECE:
+        """Write bytes, buffered."""
+        self._buffer += data
+        if len(self._buffer) >= PIECE:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what has been waiting."""
-        self._hash.update(self._waiting)
-        write_all(self._file, self._waiting)
-        self._waiting = bytearray()
+        """Write the buffer."""
+        self._hash.update(self._buffer)
+        write_all(self._file, self._buffer)
+        self._buffer = bytearray()
 
     def finish(self) -> bytes:
-        """Write the rest and the digest, which is returned."""
+        """Write the buffer and the digest, and return the digest."""
         self._flush()
         digest = self._hash.digest()
         write_all(self._file, digest)
@@ -90,20 +90,20 @@ class Writer:
 
 
 def write_all(file: io.FileIO, data: bytes | bytearray) -> None:
-    """Write every byte of ``data``. Raises OSError where the disk takes no more."""
+    """Write every byte of ``data``. Raises OSError where the disk is full."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
 def store(array: Array) -> Stored:
-    """A whole array, to be written."""
+    """An array as one piece, to be written."""
     contiguous = np.ascontiguousarray(array)
     return Stored(contiguous.dtype, array.shape, [contiguous])
 
 
 def write_record(file: io.FileIO, info: dict[str, Any], arrays: dict[str, Stored], before: bytes = NO_DIGEST) -> bytes:
-    """Write a record where the file stands, and return its digest. ``before``: that of the record before it."""
+    """Write a record at the file's position, and return its digest. before: the previous record's digest."""
     kinds = {name: [little(stored.dtype).str, list(stored.shape)] for name, stored in arrays.items()}
     text = json.dumps({"info": info, "arrays": kinds}, allow_nan=False).encode()
     length = sum(stored.dtype.itemsize * math.prod(stored.shape) for stored in arrays.values())
@@ -123,7 +123,7 @@ def little(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def read_record(file: io.FileIO, offset: int, end: int, before: bytes = NO_DIGEST) -> Record:
-    """The record at ``offset``, which must end by ``end``. Raises DamagedError where it is not whole."""
+    """The record at ``offset``, which must end by ``end``. Raises DamagedError where it is incomplete."""
     file.seek(offset)
     prefix = file.read(PREFIX.size)
     if not MAGIC.startswith(prefix[: len(MAGIC)]):
@@ -144,9 +144,9 @@ def read_record(file: io.FileIO, offset: int, end: int, before: bytes = NO_DIGES
         raise DamagedError("is torn or was edited: its checksum does not fit")
     file.seek(offset + PREFIX.size)
     try:
-        found = json.loads(file.read(text_length).decode())
-        arrays = place(found["arrays"], start)
-        info = dict(found["info"])
+        content = json.loads(file.read(text_length).decode())
+        arrays = locate_arrays(content["arrays"], start)
+        info = dict(content["info"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(f"cannot be read: {error}") from None
     if sum(placed.dtype.itemsize * math.prod(placed.shape) for placed in arrays.values()) != length:
@@ -154,8 +154,8 @@ def read_record(file: io.FileIO, offset: int, end: int, before: bytes = NO_DIGES
     return Record(info, arrays, digest.digest(), start + length + DIGEST)
 
 
-def place(kinds: dict[str, Any], offset: int) -> dict[str, Placed]:
-    """Where the arrays lie that a record names. Raises ValueError for what is no plain array of numbers."""
+def locate_arrays(kinds: dict[str, Any], offset: int) -> dict[str, Placed]:
+    """The places of a record's arrays in the file. Raises ValueError for anything but plain arrays of numbers."""
     arrays = {}
     for name, (kind, shape) in kinds.items():
         if not isinstance(kind, str) or not KINDS.fullmatch(kind):
@@ -169,7 +169,7 @@ def place(kinds: dict[str, Any], offset: int) -> dict[str, Placed]:
 
 
 def pieces_of(file: io.FileIO, length: int) -> Iterator[bytes]:
-    """The next ``length`` bytes. Raises DamagedError where the file ends before."""
+    """The next ``length`` bytes, in pieces. Raises DamagedError where the file ends before."""
     while length:
         piece = file.read(min(length, PIECE))
         if not piece:
@@ -179,39 +179,39 @@ def pieces_of(file: io.FileIO, length: int) -> Iterator[bytes]:
 
 
 def read_array(file: io.FileIO, placed: Placed) -> Array:
-    """A whole array out of a record."""
+    """An array of a record."""
     array = np.empty(placed.shape, placed.dtype)
     read_into(file, placed, [array])
     return array.astype(placed.dtype.newbyteorder("="))
 
 
 def read_into(file: io.FileIO, placed: Placed, parts: Iterable[Array]) -> None:
-    """Fill ``parts``, which along the first axis make up the array, piece by piece."""
+    """Read an array into ``parts``, which together are the array along its first axis."""
     file.seek(placed.offset)
     width = placed.dtype.itemsize * math.prod(placed.shape[1:])
     for part in parts:
-        for rows in runs(part, width):
+        for rows in row_batches(part, width):
             data = b"".join(pieces_of(file, width * len(rows)))
             rows[...] = np.frombuffer(data, placed.dtype).reshape(rows.shape)
 
 
-def runs(array: Array, width: int) -> Iterator[Array]:
-    """``array`` in views of rows, each of ``width`` bytes, of about a piece's length."""
+def row_batches(array: Array, width: int) -> Iterator[Array]:
+    """Views of ``array`` of about ``PIECE`` bytes; a row has ``width`` bytes."""
     rows, count = np.atleast_1d(array), max(1, PIECE // max(1, width))
     for first in range(0, len(rows), count):
         yield rows[first : first + count]
 
 
-# The journal of a checkpoint: a file of records that grows at its end alone, and that one process at a time holds.
+# The journal of a checkpoint: a file to which records are appended, locked by one process at a time.
 
-LOCKED_BYTE = 2**60  # on Windows, where a locked byte cannot be read: far beyond the end
+LOCKED_BYTE = 2**60  # on Windows, where a locked byte cannot be read: far beyond the end of the file
 
 
 OPEN: "weakref.WeakSet[io.FileIO]" = weakref.WeakSet()
 
 
 def close_inherited() -> None:
-    """Close all journals in a process just forked off, or it would hold their locks beyond its parent's end."""
+    """Close all journals in a forked process, which would otherwise keep their locks after its parent has ended."""
     for file in OPEN:
         file.close()
 
@@ -221,11 +221,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class LockedError(Exception):
-    """Another process, or this one elsewhere, holds the journal."""
+    """Another process, or another run of this one, has locked the journal."""
 
 
 class Mark(NamedTuple):
-    """How far a journal goes: bytes, records, and the digest of the last, which depends on all before it."""
+    """An end of a journal: bytes, records, and the last digest, which depends on all records."""
 
     length: int
     records: int
@@ -236,9 +236,9 @@ BEGINNING = Mark(0, 0, NO_DIGEST)
 
 
 class Journal:
-    """An open journal, locked until it is closed; the system frees the lock of a process that dies.
+    """An open journal, locked until it is closed; the operating system releases the lock of a process that dies.
 
-    Raises LockedError where another holds it, OSError where it cannot be opened.
+    Raises LockedError where it is locked already, OSError where it cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
@@ -253,16 +253,16 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._file.close()
 
     @property
     def size(self) -> int:
-        """Bytes in the file, with those beyond the last good record."""
+        """Bytes in the file, including those after the last valid record."""
         return os.fstat(self._file.fileno()).st_size
 
     def check_place(self, path: str) -> None:
-        """Raise OSError where the file no longer lies at ``path``."""
+        """Raise OSError where the file is no longer at ``path``."""
         if not os.path.samestat(os.fstat(self._file.fileno()), os.stat(path)):
             raise OSError(f"{path!r} was replaced while the run used it")
 
@@ -272,9 +272,9 @@ class Journal:
         return self._file
 
     def records(self) -> Iterator[tuple[Mark, Record]]:
-        """The records from the first, each with the mark after it. Raises DamagedError at the first that is not whole.
+        """The records from the first, each with the mark after it. Raises DamagedError at the first incomplete one.
 
-        What is read becomes the journal's good part; ``go_to`` takes some of it back.
+        ``mark`` becomes the end of the records read; ``go_to`` can set it back.
         """
         end = self.size
         self.mark = BEGINNING
@@ -284,17 +284,17 @@ class Journal:
             yield self.mark, record
 
     def first(self) -> Record:
-        """The first record. Raises DamagedError where it is not whole."""
+        """The first record. Raises DamagedError where it is incomplete."""
         for _, record in self.records():
             return record
         raise DamagedError("is empty")
 
     def go_to(self, mark: Mark) -> None:
-        """Take ``mark`` as the end: what lies beyond goes when the next record is written."""
+        """Set ``mark`` as the end; the next record that is written overwrites what follows."""
         self.mark = mark
 
     def append(self, info: dict[str, Any], arrays: dict[str, Stored]) -> None:
-        """Write a record after the good part, onto the disk. Raises OSError, and the good part is then as it was."""
+        """Append a record at ``mark`` and fsync. Raises OSError, and then leaves all before ``mark`` unchanged."""
         self.cut()
         self._file.seek(self.mark.length)
         digest = write_record(self._file, info, arrays, self.mark.digest)
@@ -302,13 +302,13 @@ class Journal:
         self.mark = Mark(self._file.tell(), self.mark.records + 1, digest)
 
     def cut(self) -> None:
-        """Cut off what lies beyond the good part."""
+        """Truncate the file at ``mark``."""
         if self.size > self.mark.length:
             self._file.truncate(self.mark.length)
 
 
 def lock(file: io.FileIO) -> bool:
-    """Lock a file for this opening of it alone; False where the file system has no locks. Raises LockedError."""
+    """Lock an open file exclusively; False where the file system has no locks. Raises LockedError."""
     try:
         if os.name == "nt":
             import msvcrt
@@ -327,13 +327,13 @@ def lock(file: io.FileIO) -> bool:
     return True
 
 
-# The files of a checkpoint by name, and how one that holds the state takes the place of the one before it.
+# Replacing the state's file.
 
 
 def write_state(paths: Paths, info: dict[str, Any], arrays: dict[str, Stored], *, keeps_last: bool) -> None:
-    """Write the state onto the disk, whole or not at all; the last one becomes the previous where it is kept.
+    """Write the state to the disk, completely or not at all; keeps_last: the last one becomes the previous.
 
-    Raises OSError, and has then left the last one, or where that is not kept the previous one, as it was.
+    Raises OSError, and then leaves the last state unchanged, or, without keeps_last, the previous one.
     """
     try:
         with io.FileIO(paths.writing, "w") as file:
@@ -350,7 +350,7 @@ def write_state(paths: Paths, info: dict[str, Any], arrays: dict[str, Stored], *
 
 
 def fsync_folder(path: str) -> None:
-    """Have the folder's names on the disk, where the system can; both states are whole under either name."""
+    """Fsync the folder, where the system can; both states are complete under either name."""
     if os.name == "nt":
         return
     descriptor = os.open(os.path.dirname(path), os.O_RDONLY)

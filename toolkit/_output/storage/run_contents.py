@@ -1,4 +1,4 @@
-"""What a saved run is made of, one JSON text with named arrays beside it, and the run of them again."""
+"""The contents of a saved run, a JSON text and named arrays; and the run rebuilt from them."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -48,7 +48,7 @@ class Contents(NamedTuple):
 
 
 def pieces(array: NDArray[Any]) -> Any:
-    """The bytes of an array in order, without a copy of all of it where it is not contiguous."""
+    """The bytes of an array in order, in pieces, without copying a non-contiguous array as a whole."""
     if array.flags.c_contiguous or array.ndim < 2:
         yield np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     else:
@@ -57,7 +57,7 @@ def pieces(array: NDArray[Any]) -> Any:
 
 
 def contents_of(run: RunRecord) -> Contents:
-    """All of ``run``."""
+    """The contents of ``run``."""
     trace = run.trace and {
         "steps": run.trace.steps,
         "names": list(run.trace.fields),
@@ -83,7 +83,7 @@ def contents_of(run: RunRecord) -> Contents:
 
 
 def nested_of(value: Any) -> Any:
-    """An accumulator's result as dictionaries, lists and arrays; a NamedTuple says which it is."""
+    """An accumulator's result as dictionaries, lists and arrays; a NamedTuple with its type."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {
             "type": stored_name(type(value)),
@@ -99,7 +99,7 @@ def nested_of(value: Any) -> Any:
 
 
 def result_of(nested: Any) -> Any:
-    """An accumulator's result again: one of ``RESULTS``, or else a plain namespace of the same fields."""
+    """The inverse of ``nested_of``: one of ``RESULTS``, or else a plain namespace of the same fields."""
     if isinstance(nested, list):
         return [result_of(item) for item in nested]
     if not isinstance(nested, dict):
@@ -112,7 +112,7 @@ def result_of(nested: Any) -> Any:
 
 
 def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun]) -> AnyRun:
-    """The run of which these are the contents, on ``problem`` or on what stands in for it.
+    """The run with these contents, on ``problem`` or on a placeholder for it.
 
     Raises ValueError, KeyError, TypeError or AttributeError where they are malformed.
     """
@@ -124,7 +124,7 @@ def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun])
     check_arrays([nested["init"], nested["replica_draws"], nested["steps"], *counts])
     fields: dict[str, Any] = {name: number(nested[name]) for name in NUMBERS} | {name: nested[name] for name in ARRAYS}
     run = run_class(
-        problem=stand_in(nested["description"]["problem"]) if problem is None else problem,
+        problem=placeholder_problem(nested["description"]["problem"]) if problem is None else problem,
         sampler=rebuild_sampler(nested["description"]["sampler"]),
         seed=number(nested["seed"]),
         **fields,
@@ -143,7 +143,7 @@ def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun])
 
 
 def check_counted(run: RunRecord) -> None:
-    """Raise ValueError where the numbers of a run's steps cannot be those of one run."""
+    """Raise ValueError where a run's numbers of steps contradict each other."""
     if not run.thin >= 1 or not run.burn_in <= run.total_steps or not run.n_steps <= run.total_steps:
         raise ValueError(
             f"{run.n_steps} steps of {run.total_steps}, burn_in={run.burn_in} and thin={run.thin} are of no run"
@@ -160,7 +160,7 @@ def check_counted(run: RunRecord) -> None:
 
 
 def check_consistent(run: RunRecord) -> None:
-    """Raise ValueError where an array of a run has another kind or shape than its draws, sampler and problem say."""
+    """Raise ValueError where an array's kind or shape does not fit the run's draws, sampler and problem."""
     shape, dim, replicas = run.replica_draws.shape, run.problem.target.dim, run.sampler.n_replicas
     if len(shape) != 4 or shape[3] != dim or shape[2] != run.steps.size:
         raise ValueError(f"draws of shape {shape} are not those of {run.steps.size} steps on {run.problem.name!r}")
@@ -173,31 +173,31 @@ def check_consistent(run: RunRecord) -> None:
     pairs = (chains, replicas - 1) if isinstance(run.sampler.tempering, ReplicaExchange) else (chains, 0)
     contour = run.sampler.tempering if isinstance(run.sampler.tempering, Contour) else None
     bins = contour and contour.partition and contour.partition.n_bins
-    tables = ((chains, bins or counts.theta.shape[-1]) if contour else (0, 0), (0, 0))  # a chunk of a stream has none
-    wanted: list[tuple[str, Any, str, tuple[tuple[int, ...], ...]]] = [
+    tables = ((chains, bins or counts.theta.shape[-1]) if contour else (0, 0), (0, 0))  # empty in a chunk of a stream
+    expected: list[tuple[str, Any, str, tuple[tuple[int, ...], ...]]] = [
         ("replica_draws", run.replica_draws, "f", (shape,)),
         ("init", run.init, "f", ((chains, replicas, dim),)),
         ("energies", run.energies, "f", (draw,)),
         ("replica_weights", run.replica_weights, "f", (draw,)),
     ]
     for name in Statistics._fields if run.statistics else ():
-        wanted.append((f"statistics.{name}", getattr(run.statistics, name), "iu", (draw,)))
+        expected.append((f"statistics.{name}", getattr(run.statistics, name), "iu", (draw,)))
     for name in ("status", "bounces", "fallbacks", "accepted_moves"):
-        wanted.append((f"counts.{name}", getattr(counts, name), "iu", ((chains, replicas),)))
+        expected.append((f"counts.{name}", getattr(counts, name), "iu", ((chains, replicas),)))
     for name, kinds in (("attempted", "iu"), ("accepted", "iu"), ("correction", "f")):
-        wanted.append((f"counts.{name}", getattr(counts, name), kinds, (pairs,)))
-    wanted.append(("counts.round_trips", counts.round_trips, "iu", ((chains,) if pairs[1] else (0,), (chains,))))
-    wanted.append(("counts.outside", counts.outside, "iu", ((chains, 3) if contour else (0, 0),)))
+        expected.append((f"counts.{name}", getattr(counts, name), kinds, (pairs,)))
+    expected.append(("counts.round_trips", counts.round_trips, "iu", ((chains,) if pairs[1] else (0,), (chains,))))
+    expected.append(("counts.outside", counts.outside, "iu", ((chains, 3) if contour else (0, 0),)))
     for name, kinds in (("theta", "f"), ("earlier_theta", "f"), ("visits", "iu")):
-        wanted.append((f"counts.{name}", getattr(counts, name), kinds, tables))
+        expected.append((f"counts.{name}", getattr(counts, name), kinds, tables))
     if run.trace is not None:
         check_arrays([run.trace.steps, *run.trace.fields.values()])
         times = run.trace.steps.size
-        wanted.append(("trace.steps", run.trace.steps, "iu", ((times,),)))
+        expected.append(("trace.steps", run.trace.steps, "iu", ((times,),)))
         for name, values in run.trace.fields.items():
-            wanted.append((f"trace.{name}", values, "f", ((chains, replicas, times),)))
-        wanted.append(("trace.theta", run.trace.theta, "f", ((chains, times, tables[0][1]),)))
-    for name, values, kinds, shapes in wanted:
+            expected.append((f"trace.{name}", values, "f", ((chains, replicas, times),)))
+        expected.append(("trace.theta", run.trace.theta, "f", ((chains, times, tables[0][1]),)))
+    for name, values, kinds, shapes in expected:
         if values is not None:
             check_arrays([values])
             if values.dtype.kind not in kinds or values.shape not in shapes:
@@ -216,20 +216,20 @@ def check_consistent(run: RunRecord) -> None:
 
 
 def check_arrays(values: list[Any]) -> None:
-    """Raise TypeError where one of ``values`` is no array of numbers."""
+    """Raise TypeError where one of ``values`` is not an array of numbers."""
     for value in values:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
             raise TypeError(f"an array of numbers is missing, got {value!r}")
 
 
 def number(value: Any) -> int:
-    """``value``, which must be a whole number ≥ 0."""
+    """``value``, checked to be an integer ≥ 0."""
     if type(value) is not int or value < 0:
         raise TypeError(f"a count must be a whole number, got {value!r}")
     return value
 
 
-def stand_in(description: Any) -> Problem:
+def placeholder_problem(description: Any) -> Problem:
     """A problem with the name, dimension and numbers of the one described; evaluating it raises UnavailableError."""
     target, domain = description["target"], description["domain"]
     block = Unavailable(f"target {target['name']!r}", target["energy_gradient"])

@@ -1,4 +1,4 @@
-"""Save a run: all of it, in one of three formats, written whole or not at all; and load it again."""
+"""Save a run in one of three formats, completely or not at all; and load it again."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from ...errors import LoadError
 from ...problem.definition import as_problem
 from .description import describe_problem, differences, from_json
 from .formats import read_netcdf, read_npz, read_zarr, write_netcdf, write_npz, write_zarr
-from .run_contents import Contents, contents_of, run_of, stand_in
+from .run_contents import Contents, contents_of, placeholder_problem, run_of
 
 SUFFIXES = (".npz", ".nc", ".zarr", ".zarr.zip")
 READERS: dict[str, Callable[[Path], tuple[Contents, str]]] = {
@@ -28,7 +28,7 @@ FOREIGN = "is there already and is no saved run, so it is left alone"
 
 
 def save(run: RunRecord, path: "str | os.PathLike[str]") -> None:
-    """Write ``run`` to ``path``, as ``Run.save`` explains it."""
+    """Write ``run`` to ``path``, as documented in ``Run.save``."""
     place, suffix = checked_path(path)
     writers: dict[str, Callable[[RunRecord, Contents, Path], None]] = {
         ".npz": write_npz, ".nc": write_netcdf, ".zarr": write_zarr, ".zarr.zip": write_zarr,
@@ -36,13 +36,13 @@ def save(run: RunRecord, path: "str | os.PathLike[str]") -> None:
     place = Path(os.path.realpath(place))
     check_replaceable(place, suffix)
     contents = contents_of(run)
-    # A folder of its own beside the place, so that what is broken off is never taken for a run, nor met by another.
+    # A temporary folder beside ``place``, so that an incomplete file is never taken for a run or seen by other saves.
     work = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".unfinished", dir=place.parent))
     try:
         new = work / f"run{suffix.removesuffix('.zip')}"
         writers[suffix](run, contents, new)
         if suffix == ".zarr.zip":
-            new = zipped(new, work / "run.zarr.zip")
+            new = zip_folder(new, work / "run.zarr.zip")
         flush(new)
         replace(new, place)
         with contextlib.suppress(OSError):  # not every system can flush a folder
@@ -52,29 +52,29 @@ def save(run: RunRecord, path: "str | os.PathLike[str]") -> None:
 
 
 def read_run(path: "str | os.PathLike[str]", problem: Any, run_class: type[AnyRun]) -> AnyRun:
-    """The run in the file at ``path``, as ``toolkit.load`` explains it, made a ``run_class``."""
+    """The run in the file at ``path``, as documented in ``toolkit.load``, as a ``run_class``."""
     place, suffix = checked_path(path)
-    given = None if problem is None else as_problem(problem)
+    expected = None if problem is None else as_problem(problem)
     if not place.exists():
         raise FileNotFoundError(f"path must be a saved run, and there is nothing at {str(place)!r}")
-    with naming(place):
+    with name_in_errors(place):
         contents, checksum = READERS[suffix](place)
         if contents.checksum != checksum:
             raise LoadError("its contents do not fit their checksum: it was damaged or edited")
-        if given is not None:
-            described = from_json(contents.header, contents.arrays)["description"]["problem"]
-            stand_in(described)
-    if given is not None:
-        found = differences({"problem": described}, {"problem": describe_problem(given)}, portable=True)
-        if found:
-            raise ValueError(f"problem must be the one of the run in {str(place)!r}, but differs: {'; '.join(found)}")
-    with naming(place):
-        return run_of(contents, given, run_class)
+        if expected is not None:
+            description = from_json(contents.header, contents.arrays)["description"]["problem"]
+            placeholder_problem(description)
+    if expected is not None:
+        lines = differences({"problem": description}, {"problem": describe_problem(expected)}, portable=True)
+        if lines:
+            raise ValueError(f"problem must be the one of the run in {str(place)!r}, but differs: {'; '.join(lines)}")
+    with name_in_errors(place):
+        return run_of(contents, expected, run_class)
 
 
 @contextlib.contextmanager
-def naming(place: Path) -> Any:
-    """Turn what a malformed file raises into a LoadError that names the file; what the system refuses stays."""
+def name_in_errors(place: Path) -> Any:
+    """Convert exceptions from a malformed file to a LoadError that names the file; keep those of the system."""
     try:
         yield
     except (ImportError, PermissionError):
@@ -88,7 +88,7 @@ def naming(place: Path) -> Any:
 
 
 def checked_path(path: Any) -> tuple[Path, str]:
-    """``path`` and its suffix. Raises TypeError or ValueError where it is no path or ends in none of the suffixes."""
+    """``path`` and its suffix. Raises TypeError or ValueError where it is not a path or has none of the suffixes."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a string or a path, got {path!r} of type {type(path).__name__}")
     name = os.fspath(path)
@@ -101,7 +101,7 @@ def checked_path(path: Any) -> tuple[Path, str]:
 
 
 def check_replaceable(place: Path, suffix: str) -> None:
-    """Raise ValueError where something else than a file or a saved run is at ``place``."""
+    """Raise ValueError where something other than a file or a saved run is at ``place``."""
     if not place.parent.is_dir():
         raise FileNotFoundError(f"path must lie in a folder that is there, got {str(place)!r}")
     if not place.exists():
@@ -112,8 +112,8 @@ def check_replaceable(place: Path, suffix: str) -> None:
         raise ValueError(f"path must be free or a saved run, but {str(place)!r} {FOREIGN}")
 
 
-def zipped(folder: Path, archive: Path) -> Path:
-    """All files of ``folder`` in one ``archive``, stored as they are."""
+def zip_folder(folder: Path, archive: Path) -> Path:
+    """Write all files of ``folder`` to one ``archive``, uncompressed."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as bundle:
         for file in sorted(folder.rglob("*")):
             if file.is_file():
@@ -122,7 +122,7 @@ def zipped(folder: Path, archive: Path) -> Path:
 
 
 def flush(path: Path, below: bool = True) -> None:
-    """Have the system write a file, or a folder with what is in it, to the disk."""
+    """Fsync a file, or a folder with everything in it."""
     for item in [*(sorted(path.rglob("*")) if below and path.is_dir() else ()), path]:
         handle = os.open(item, os.O_RDONLY)
         try:
@@ -132,7 +132,7 @@ def flush(path: Path, below: bool = True) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, into which Zarr's threads may still write for a moment after one of them has failed."""
+    """Remove a folder, retrying because Zarr's threads may still write to it shortly after one has failed."""
     for _ in range(100):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -141,9 +141,9 @@ def remove(folder: Path) -> None:
 
 
 def replace(new: Path, place: Path) -> None:
-    """Put ``new`` at ``place``; a folder that was there is moved aside first, and goes once the new one is in place.
+    """Move ``new`` to ``place``; an existing folder is moved aside first, and removed after the new one is in place.
 
-    Where the system breaks down between the two it is found beside, whole, in a folder ``.….replaced``.
+    If the system crashes in between, the old one is complete in a folder ``.….replaced`` beside.
     """
     if not place.is_dir():
         os.replace(new, place)
@@ -157,7 +157,7 @@ def replace(new: Path, place: Path) -> None:
             os.rename(aside / place.name, place)
             raise
     except BaseException:
-        with contextlib.suppress(OSError):  # it holds the old one where that could not be moved back
+        with contextlib.suppress(OSError):  # it still holds the old one if that could not be moved back
             aside.rmdir()
         raise
     remove(aside)
