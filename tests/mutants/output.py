@@ -76,7 +76,7 @@ MUTANTS = [
     Mutant(
         "checkpoint: a chunk broken off is saved",
         "toolkit/_output/storage/checkpoint.py",
-        "if self._journal is None or (not driver.is_whole and self._noted is None):",
+        "if self._journal is None or (not driver.is_whole and self._snapshot is None):",
         "if self._journal is None:",
         "tests/toolkit/storage/test_checkpoint.py -k broken_off",
     ),
@@ -132,8 +132,8 @@ MUTANTS = [
     Mutant(
         "datatree: every draw a swap",
         "toolkit/_output/storage/datatree.py",
-        "(swaps > before,",
-        "(swaps >= before,",
+        "swaps > before,",
+        "swaps >= before,",
         "tests/toolkit/storage/test_datatree.py -k statistics",
     ),
     Mutant(

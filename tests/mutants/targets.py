@@ -64,7 +64,7 @@ MUTANTS = [
         "targets/truth/window.py",
         "np.cumsum(weights) - 0.5 * weights",
         "np.cumsum(weights) ** 1.01",
-        "tests/targets/truth/test_window_line.py -k level",
+        "tests/targets/classics/test_wells.py -k double_well",
     ),
     Mutant(
         "cosine9: pull beyond the circle",
