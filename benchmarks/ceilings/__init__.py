@@ -3,8 +3,8 @@
 ``CEILINGS[sampler, target]`` is (n_chains, n_steps) → last positions (chain, 2), on one core, the sampler being that of
 ``speed.chain_cases.SAMPLERS``. Each begins where ``chain_cases.our_seconds`` does, with seed 1, and ends on the bits of
 ``sample`` (``tests/benchmarks/test_fused.py``), which shows that it does the same work. It leaves out what a general
-engine must do besides: energies that nobody reads, divergence, records, domains, schedules that do not change, parts behind
-pointers.
+engine must do besides: energies that nobody reads, divergence, records, domains, schedules that do not change, parts
+behind pointers.
 """
 
 from .blocks import Run

@@ -7,37 +7,134 @@ in one vectorised loop. Parts come in as function pointers (``signatures``), so 
 """
 
 import math
+from typing import Any, NamedTuple
 
 from numba import int64, uint64
 
 from .._compiler.argument_pack import call_part, pack_arguments
 from .._compiler.block_rows import (
+    ACCEPTED,
     ALIVE,
+    CHAIN,
     CONTINUOUS,
     CONTOUR,
     ENERGY,
+    EXCHANGE,
     LAMBDA,
     LOG_WEIGHT,
+    MODE,
     MULTIPLIER,
     NO_TEMPERING,
     NOISY_ENERGY,
     OUTSIDE,
     POTENTIAL,
+    REPLICA,
+    SEED_HIGH,
+    SEED_LOW,
+    STEP,
     STEP_SIZE,
     TEMPERATURE,
     WEIGHT,
 )
 from .._compiler.decorators import inlined, kernel
 from .._compiler.signatures import Lanes
-from ..boundaries.rules import Moved, reflect_lanes, reject_lanes
+from ..boundaries.rules import Moved, add_penalty, reflect_lanes, reject_lanes
 from ..maths.elementary import exp, fma, select
-from ..maths.philox import ENERGY_NOISE, GRADIENT_NOISE, MOVE, PROBE, START, fill_normals, fill_signs
+from ..maths.philox import ENERGY_NOISE, GRADIENT_NOISE, LOW, MOVE, PROBE, START, WORD, fill_normals, fill_signs
 from ..tempering.continuous import COUNTED, MOMENTUM, THERMOSTAT
 from ..tempering.contour_tempering import ZETA, find_multipliers
-from .energies import Evaluated, divide_differences, evaluate, set_counters, set_probe
-from .metropolis_step import reuses_trajectory_end, use_trajectory_end
 from .noise_buffer import fill_noise, refill_noise_buffer
 from .recording import record, record_row, record_statistics, record_theta, record_trace
+
+# Energy and gradient: the target's, the boundary's penalty and, if needed, the curvature.
+
+PROBE_LENGTH = 1e-3  # of the step size: short compared with a step, long compared with rounding
+
+
+class Evaluated(NamedTuple):
+    """Input and outputs of an evaluation: position (dim, lane), energy (lane,), gradient (dim, lane)."""
+
+    position: Any
+    energy: Any
+    gradient: Any
+
+
+@inlined
+def evaluate(target, at_target, look, at_look, at, state, numbers):
+    """Energy and gradient of all lanes, penalty included. at_target, at_look: the packed arguments of both."""
+    call_part(target, at_target)
+    if numbers.penalty > 0.0:
+        outside = state.rows[OUTSIDE]
+        for lane in range(outside.size):
+            outside[lane] = 1.0
+        call_part(look, at_look)
+        add_penalty(
+            at.position, state.foot, at.energy, at.gradient, outside, numbers.penalty, numbers.from_origin
+        )  # fmt: skip
+
+
+@kernel
+def set_counters(scratch, mode, step, chain, replica, seed):
+    """Set mode and random-number counters for a target that draws minibatches."""
+    for lane in range(chain.size):
+        scratch[MODE, lane] = mode
+        scratch[STEP, lane] = float(step)
+        scratch[CHAIN, lane] = float(chain[lane])
+        scratch[REPLICA, lane] = float(replica[lane])
+        scratch[SEED_HIGH, lane] = float(seed >> WORD)
+        scratch[SEED_LOW, lane] = float(seed & LOW)
+
+
+@kernel
+def set_probe(position, probe, signs, base_step_size):
+    """probe ← position ± δ in every coordinate, with δ much shorter than the step size."""
+    for d in range(position.shape[0]):
+        for lane in range(base_step_size.size):
+            length = select(base_step_size[lane] > 1e-9, PROBE_LENGTH * base_step_size[lane], 1e-12)
+            probe[d, lane] = position[d, lane] + select(signs[d, lane] > 0.0, length, -length)
+
+
+@kernel
+def divide_differences(position, probe, gradient, curvature):
+    """curvature ← (curvature − gradient) / (probe − position), where curvature holds the gradient at ``probe``.
+
+    For independent signs its mean is the diagonal of the Hessian; for a diagonal Hessian it is exactly that.
+    Source: Hutchinson (1990); Bekas, Kokiopoulou & Saad (2007).
+    """
+    for d in range(position.shape[0]):
+        for lane in range(position.shape[1]):
+            curvature[d, lane] = (curvature[d, lane] - gradient[d, lane]) / (probe[d, lane] - position[d, lane])
+
+
+@inlined
+def reuses_trajectory_end(numbers):
+    """Whether a step starts from the energy and gradient at the end of the last step, which only its move changed.
+
+    Contour and continuous tempering scale a trajectory's gradients, so a step evaluates them again.
+    ``Sampler.gradients_per_step`` counts by the same rule.
+    """
+    return numbers.leapfrogs > 0 and (numbers.tempering == NO_TEMPERING or numbers.tempering == EXCHANGE)
+
+
+@inlined
+def use_trajectory_end(state, rejects):
+    """Energy and gradient at each lane's position: at the end of its trajectory, or at its start if it was reset.
+
+    A lane was reset if its test failed, if it ended outside a boundary that ``rejects``, or if it diverged. The noise
+    array holds the gradient at the start.
+    """
+    rows, status = state.rows, state.status
+    energy, potential, moved, outside = rows[ENERGY], rows[POTENTIAL], rows[ACCEPTED], rows[OUTSIDE]
+    if rejects:
+        for lane in range(moved.size):
+            moved[lane] = select(outside[lane] != 0.0, 0.0, moved[lane])
+    for lane in range(moved.size):
+        moved[lane] = select(status[lane] != 0, 0.0, moved[lane])
+        energy[lane] = select(moved[lane] != 0.0, potential[lane], energy[lane])
+    for d in range(state.gradient.shape[0]):
+        for lane in range(moved.size):
+            state.gradient[d, lane] = select(moved[lane] != 0.0, state.gradient[d, lane], state.noise[d, lane])
+
 
 # Divergence: a lane that is no longer finite is reset to its last position and frozen; its step is recorded.
 

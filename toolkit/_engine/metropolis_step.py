@@ -6,11 +6,9 @@ from .._compiler.block_rows import (
     CONTINUOUS,
     CONTOUR,
     ENERGY,
-    EXCHANGE,
     LAMBDA,
     LENGTH,
     LOG_PSI,
-    NO_TEMPERING,
     OUTSIDE,
     POTENTIAL,
     PROPOSED,
@@ -18,10 +16,10 @@ from .._compiler.block_rows import (
 )
 from .._compiler.decorators import inlined
 from ..dynamics.metropolis import accept, begin_trajectory, end_trajectory, kick_and_drift, trajectory_length
-from ..maths.elementary import fma, select
+from ..maths.elementary import fma
 from ..tempering.contour_tempering import ZETA, find_multipliers
 from ..tempering.interface import scale_gradients
-from .energies import Evaluated, evaluate
+from .loop import Evaluated, evaluate, reuses_trajectory_end
 
 
 def propose_nothing(state, constants, target, look, step, changes):
@@ -66,33 +64,3 @@ def temper_potential(energy, state, numbers, tempering_parameters):
     else:
         for lane in range(potential.size):
             potential[lane] = scale[lane] * energy[lane]
-
-
-@inlined
-def reuses_trajectory_end(numbers):
-    """Whether a step starts from the energy and gradient at the end of the last step, which only its move changed.
-
-    Contour and continuous tempering scale a trajectory's gradients, so a step evaluates them again.
-    ``Sampler.gradients_per_step`` counts by the same rule.
-    """
-    return numbers.leapfrogs > 0 and (numbers.tempering == NO_TEMPERING or numbers.tempering == EXCHANGE)
-
-
-@inlined
-def use_trajectory_end(state, rejects):
-    """Energy and gradient at each lane's position: at the end of its trajectory, or at its start if it was reset.
-
-    A lane was reset if its test failed, if it ended outside a boundary that ``rejects``, or if it diverged. The noise
-    array holds the gradient at the start.
-    """
-    rows, status = state.rows, state.status
-    energy, potential, moved, outside = rows[ENERGY], rows[POTENTIAL], rows[ACCEPTED], rows[OUTSIDE]
-    if rejects:
-        for lane in range(moved.size):
-            moved[lane] = select(outside[lane] != 0.0, 0.0, moved[lane])
-    for lane in range(moved.size):
-        moved[lane] = select(status[lane] != 0, 0.0, moved[lane])
-        energy[lane] = select(moved[lane] != 0.0, potential[lane], energy[lane])
-    for d in range(state.gradient.shape[0]):
-        for lane in range(moved.size):
-            state.gradient[d, lane] = select(moved[lane] != 0.0, state.gradient[d, lane], state.noise[d, lane])

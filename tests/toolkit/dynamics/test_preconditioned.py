@@ -9,7 +9,7 @@ from tests.support.laws import SIGMAS, deviation, evaluations_per_step, gaussian
 from toolkit import sample, samplers
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
-from toolkit._engine import energies
+from toolkit._engine import loop
 
 NORMAL = gaussian(1.0)
 CHAINS = 2048
@@ -111,18 +111,18 @@ def estimates(precision, seed, n=20_000):
     matrix, floats = signatures.MATRIX, signatures.FLOATS
     compile_part(set_probe, types.void(matrix, matrix, matrix, floats))(position, probe, noise, sizes)
     away = np.abs(probe - position)
-    np.testing.assert_allclose(away, np.broadcast_to(energies.PROBE_LENGTH * sizes, away.shape), rtol=1e-7)
+    np.testing.assert_allclose(away, np.broadcast_to(loop.PROBE_LENGTH * sizes, away.shape), rtol=1e-7)
     gradient, curvature = precision @ position, precision @ probe
     compile_part(divide_differences, types.void(matrix, matrix, matrix, matrix))(position, probe, gradient, curvature)
     return curvature
 
 
 def set_probe(position, probe, noise, sizes):
-    energies.set_probe(position, probe, noise, sizes)
+    loop.set_probe(position, probe, noise, sizes)
 
 
 def divide_differences(position, probe, gradient, curvature):
-    energies.divide_differences(position, probe, gradient, curvature)
+    loop.divide_differences(position, probe, gradient, curvature)
 
 
 def test_the_curvature_is_exact_for_a_diagonal_hessian_and_unbiased_for_any():

@@ -16,7 +16,7 @@ from tests.support.machine_code import packed_instructions
 from tests.toolkit.maths import fit_polynomials
 from toolkit._compiler import signatures
 from toolkit._compiler.decorators import compile_part
-from toolkit._engine import energies, loop
+from toolkit._engine import loop
 from toolkit._engine.state import CONTINUOUS_STATE, NUMBERS, STATE
 from toolkit.boundaries import polygon, rules
 from toolkit.dynamics import gradient_descent, metropolis, overdamped, preconditioned, thermostat, underdamped
@@ -342,8 +342,8 @@ PHASES = {
     "kick and drift": (metropolis.kick_and_drift.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
     "end of a trajectory": (metropolis.end_trajectory.py_func, types.void(MATRIX, MATRIX, *(FLOATS,) * 3)),
     "Metropolis test": (metropolis.accept.py_func, types.void(STATE, types.uint64, types.int64, types.boolean)),
-    "probe": (energies.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
-    "curvature": (energies.divide_differences.py_func, types.void(*(MATRIX,) * 4)),
+    "probe": (loop.set_probe.py_func, types.void(*(MATRIX,) * 3, FLOATS)),
+    "curvature": (loop.divide_differences.py_func, types.void(*(MATRIX,) * 4)),
     "Langevin": (overdamped.move_langevin, signatures.DYNAMICS),
     "preconditioned Langevin": (preconditioned.move_preconditioned, signatures.DYNAMICS),
     "descent": (gradient_descent.move_descent, signatures.DYNAMICS),
