@@ -257,7 +257,7 @@ def test_scripts_in_folders_have_the_names_they_always_had(tmp_path, monkeypatch
     for place in places:
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).touch()
-    assert {name: path.relative_to(tmp_path).as_posix() for name, path in module.files().items()} == {
+    assert {name: path.relative_to(tmp_path).as_posix() for name, path in module.script_files().items()} == {
         name: place for place, name in places.items() if name
     }
     assert module.names() == [
