@@ -1,4 +1,4 @@
-"""Accumulators: what is wanted of draws, gathered as they come, so that none need be stored."""
+"""Accumulators: statistics of draws, updated while these are drawn, so that no draw need be stored."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
