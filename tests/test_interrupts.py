@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from targets import mixtures
 from toolkit import InterruptedWarning, Layout, sample, samplers
 from toolkit._engine import driver
-from toolkit._engine.driver import held
+from toolkit._engine.driver import defer_interrupt
 
 
 def press():
@@ -21,7 +21,7 @@ def press():
 
 def work(done, presses):
     """Press Ctrl-C, so many times, each time noting that work goes on."""
-    with held():
+    with defer_interrupt():
         for i in range(presses):
             press()
             done.append(i)
@@ -57,14 +57,14 @@ def test_nothing_is_held_under_a_users_own_handler_or_in_another_thread():
     heard = []
     before = signal.signal(signal.SIGINT, lambda number, frame: heard.append("user's"))
     try:
-        with held():
+        with defer_interrupt():
             press()
             assert heard == ["user's"]
     finally:
         signal.signal(signal.SIGINT, before)
 
     def look():
-        with held():
+        with defer_interrupt():
             heard.append(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 
     thread = threading.Thread(target=look)

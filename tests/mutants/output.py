@@ -132,8 +132,8 @@ MUTANTS = [
     Mutant(
         "datatree: every draw a swap",
         "toolkit/_output/storage/datatree.py",
-        "(swaps > before,",
-        "(swaps >= before,",
+        "swaps > before,",
+        "swaps >= before,",
         "tests/test_datatree.py -k statistics",
     ),
     Mutant(
