@@ -43,8 +43,8 @@ def cell_counts(draws: Any, x_edges: Any, y_edges: Any = None, *, weights: Any =
 
 def check_grid(x_edges: Any, y_edges: Any) -> list[Array]:
     """The edges in one or two directions. Raises TypeError or ValueError where they do not increase."""
-    given = [("x_edges", x_edges)] if y_edges is None else [("x_edges", x_edges), ("y_edges", y_edges)]
-    return [check_edges(name, values) for name, values in given]
+    named_edges = [("x_edges", x_edges)] if y_edges is None else [("x_edges", x_edges), ("y_edges", y_edges)]
+    return [check_edges(name, values) for name, values in named_edges]
 
 
 def cell_numbers(points: Array, edges: list[Array]) -> NDArray[np.int64]:

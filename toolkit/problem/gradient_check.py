@@ -98,11 +98,8 @@ SIXTH_ORDER = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0
 FOURTH_ORDER = np.array([0.0, 1.0, -8.0, 8.0, -1.0, 0.0]) / 12.0
 SIXTH_DIFFERENCE = np.array([1.0, -6.0, 15.0, 15.0, -6.0, 1.0])  # and −20 in the middle
 NOISE_GAIN = 28.0  # the sixth difference of noise over the noise of the derivative times the step
-FIRST, RATIO, STEPS = (
-    0.7310585786300049,
-    0.2689414213699951,
-    22,
-)  # no step is a simple fraction of a period
+# Steps in units of the scale: none is a simple fraction of a period.
+FIRST, RATIO, STEPS = 0.7310585786300049, 0.2689414213699951, 22
 BATCH_NUMBERS = 2**21  # in the points of one call
 
 
@@ -175,7 +172,7 @@ class GradientReport:
     """What ``check_gradient`` found: the largest error, relative to the slope, and where it is."""
 
     name: str
-    error: float  # |got − expected| / slope, the largest beside what is allowed
+    error: float  # |got − expected| / slope, where it is largest relative to what is allowed
     point: Array  # (dim,)
     coordinate: int
     got: float

@@ -116,12 +116,12 @@ class Case(NamedTuple):
 
     def arguments(self, **changes: Any) -> dict[str, Any]:
         """The arguments of ``sample`` besides problem and sampler; everything is recorded."""
-        given = {
+        defaults = {
             "n_steps": self.n_steps, "burn_in": self.burn_in, "n_chains": len(self.init), "init": self.init,
             "seed": self.seed, "progress": False, "keep_replicas": True, "keep_energies": True, "trace_every": 7,
             "accumulators": {"moments": moments(), "best": best_point()},
         }  # fmt: skip
-        return given | REFERENCE_LAYOUT | changes
+        return defaults | REFERENCE_LAYOUT | changes
 
     def run(self, **changes: Any) -> Run:
         """The run, with changed arguments."""
@@ -317,8 +317,8 @@ def first_changed_value(problem: Problem, points: Floats, size: int) -> str:
         return ""
     n, column = (int(i) for i in changed[0])
     what = "its energy" if column == 0 else f"its gradient[{column - 1}]"
-    shown = ", ".join(map(repr, points[n, :3].tolist())) + ", …" * (points.shape[1] > 3)
-    return f"{what} at [{shown}] is {at_once[n, column]!s} and then {separate[n, column]!s}"
+    coordinates = ", ".join(map(repr, points[n, :3].tolist())) + ", …" * (points.shape[1] > 3)
+    return f"{what} at [{coordinates}] is {at_once[n, column]!s} and then {separate[n, column]!s}"
 
 
 def reads_scratch(problem: Problem, points: Floats) -> bool:

@@ -174,11 +174,11 @@ def check_step_size(
             seed=own, keep_draws=False, keep_statistics=False, progress=False,
             accumulators={"moments": moments()},
         )  # fmt: skip
-        found: Any = done.accumulated["moments"]
-        return found  # type: ignore[no-any-return]
+        results: Any = done.accumulated["moments"]
+        return results  # type: ignore[no-any-return]
 
-    found = [estimates(measure(variant, pace)) for variant, pace in ((sampler, 1), (halved(sampler), 2))]
-    means, mean_errors, sds, sd_errors = (np.array(parts) for parts in zip(*found, strict=True))
+    results = [estimates(measure(variant, pace)) for variant, pace in ((sampler, 1), (halved(sampler), 2))]
+    means, mean_errors, sds, sd_errors = (np.array(parts) for parts in zip(*results, strict=True))
     comparisons = 2 * means.shape[1]
     quantile = float(scipy.special.stdtrit(n_chains - 1, 1.0 - 0.5 * FALSE_ALARM / comparisons))
     return StepSizeReport(

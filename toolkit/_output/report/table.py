@@ -238,8 +238,8 @@ def weight_share(run: RunRecord) -> Floats | None:
     if not run.sampler.is_weighted:
         return None
     if run.replica_draws.shape[2] == 0:
-        known = [r for r in run.accumulated.values() if isinstance(r, MomentsSoFar) and (r.draws > 0).all()]
-        return known[0].weighted_ess / known[0].draws if known else None
+        moments = [r for r in run.accumulated.values() if isinstance(r, MomentsSoFar) and (r.draws > 0).all()]
+        return moments[0].weighted_ess / moments[0].draws if moments else None
     weights = run.weights
     used = np.isfinite(weights).all(axis=1) & (weights > 0.0).any(axis=1)
     share = np.zeros(len(weights))

@@ -178,10 +178,8 @@ def moment_words(coordinates: Coordinates, mean: Floats, covariance: Floats) -> 
     ]
 
 
-R_HAT, SEPARATED = (
-    1.01,
-    1.1,
-)  # Vehtari et al. (2021), section 4; Gelman & Rubin's old limit
+R_HAT = 1.01  # Vehtari et al. (2021), section 4
+SEPARATED = 1.1  # Gelman & Rubin's old limit, above which chains have different laws
 ENOUGH, ENOUGH_A_CHAIN = 400, 100  # ESS: Vehtari et al. (2021), section 4
 RARE, FREQUENT = 0.05, 0.6  # swap rates; about 0.23 is best between two temperatures that can be chosen freely
 ACCEPTED = {"mala": (0.3, 0.8, 0.574), "hmc": (0.5, 0.95, 0.651)}  # Roberts & Rosenthal (1998), Beskos et al. (2013)
@@ -233,8 +231,8 @@ def mixing_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:
             f"The chains have {len(tables):,} settings, too many to judge each here, and no R-hat in common; see "
             "diagnostics.r_hat and ess of the draws of each."
         )
-    known = [table for table in tables if table.coordinates is not None]
-    if not known:
+    judged = [table for table in tables if table.coordinates is not None]
+    if not judged:
         return
     if run.n_chains == 1:
         yield (
@@ -246,8 +244,8 @@ def mixing_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:
             f"{sum(table.chains.size == 1 for table in tables)} of {len(tables)} settings have one chain: R-hat "
             "compares its two halves alone, and cannot see modes that it has not found; give 4 or more of each."
         )
-    yield from r_hat_warnings(run, known)
-    yield from ess_warnings(known)
+    yield from r_hat_warnings(run, judged)
+    yield from ess_warnings(judged)
 
 
 def r_hat_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:
@@ -339,11 +337,11 @@ def exchange_warnings(run: RunRecord) -> Iterator[str]:
     if not isinstance(exchange, ReplicaExchange) or run.sampling_steps == 0:
         return
     pairs, settings = exchange.pairs(run.sampler.n_replicas), settings_of(run)
-    tried, swapped = (
+    attempted, swapped = (
         np.array([counted[setting.chains].sum(axis=0) for setting in settings])
         for counted in (run.counts.attempted, run.counts.accepted)
     )
-    for (cold, hot), tries, swaps in zip(pairs, tried.T, swapped.T, strict=True):
+    for (cold, hot), tries, swaps in zip(pairs, attempted.T, swapped.T, strict=True):
         if hot != cold + 1:
             continue
         if tries.min() == 0:
@@ -362,7 +360,7 @@ def exchange_warnings(run: RunRecord) -> Iterator[str]:
                 f"than {FREQUENT:.0%}: they are closer than they need be; use fewer replicas, or a hotter top."
             )
     stuck = int((run.round_trips == 0).sum())
-    if stuck and tried.sum() > 0:
+    if stuck and attempted.sum() > 0:
         yield (
             f"In {stuck} of {run.n_chains} chains no state has been to the hottest rung and back, so tempering has "
             "brought the coldest nothing new; give more steps, or more temperatures between."
