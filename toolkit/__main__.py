@@ -1,4 +1,4 @@
-"""``python -m toolkit verify my_model.py``: the invariance contract, tried on a problem and a sampler of one's own."""
+"""``python -m toolkit verify my_model.py``: check bits and laws of a user's problem and sampler."""
 
 import argparse
 import importlib.util
@@ -11,11 +11,11 @@ from numba import cloudpickle
 
 from .verification.report import verify
 
-NAME = "verified_script"  # of the user's file as a module; its functions are sent to other processes by value
+NAME = "verified_script"  # the user's file as a module; its functions are pickled by value
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; 0 where no check failed, 1 where one did. A file or name that is not there ends it with 2."""
+    """Run the command; returns 0 if the report has passed, else 1. A missing file or name exits with 2."""
     parser = argparse.ArgumentParser(prog="python -m toolkit", description=__doc__)
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("verify", help="check bits, laws and gradient of a problem and a sampler")
@@ -29,14 +29,14 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.script.is_file():
         parser.error(f"script must be a Python file, got {str(options.script)!r}")
     script = load_script(options.script)
-    problem, sampler = (found(parser, script, name) for name in (options.problem, options.sampler))
+    problem, sampler = (get_object(parser, script, name) for name in (options.problem, options.sampler))
     report = verify(problem, sampler, n_steps=options.steps, n_chains=options.chains, seed=options.seed)
     print(report)
     return 0 if report.passed else 1
 
 
 def load_script(path: Path) -> ModuleType:
-    """The file as a module, beside which it may import others, as when it is run."""
+    """Import the file as a module; it can import modules from its folder, as when it is run."""
     spec = importlib.util.spec_from_file_location(NAME, path)
     assert spec is not None
     assert spec.loader is not None
@@ -48,8 +48,8 @@ def load_script(path: Path) -> ModuleType:
     return module
 
 
-def found(parser: argparse.ArgumentParser, script: ModuleType, name: str) -> Any:
-    """What ``script`` calls ``name``; ends the command where it has no such thing."""
+def get_object(parser: argparse.ArgumentParser, script: ModuleType, name: str) -> Any:
+    """The object ``name`` of ``script``; exits with an error where there is none."""
     if not hasattr(script, name):
         parser.error(f"{script.__file__} has no {name!r}")
     return getattr(script, name)

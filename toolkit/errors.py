@@ -1,4 +1,4 @@
-"""What a run can raise while it is under way."""
+"""Exceptions and warnings, and checks of arguments."""
 
 import importlib
 import math
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Checks of what a user gives: each raises with the argument's name, the value it had and the values allowed.
+# Checks of arguments: each raises with the argument's name, its value and the allowed values.
 
 
 def check_count(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
@@ -19,7 +19,7 @@ def check_count(name: str, value: Any, *, at_least: int, below: int = 2**63) -> 
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r:.200} of type {type(value).__name__}")
     if not at_least <= value < below:
-        limit = "" if below >= 2**20 and value < below else f" and < {below}"  # no word of a far one that is kept
+        limit = "" if below >= 2**20 and value < below else f" and < {below}"  # omits a large limit that is met
         raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {value}")
     return int(value)
 
@@ -97,12 +97,12 @@ def check_instance(name: str, value: Any, kind: type) -> None:
 
 
 def is_sequence(values: Any) -> bool:
-    """Whether ``values`` are a list, a tuple or the like: no text, no bytes, no array."""
+    """Whether ``values`` are a list, a tuple or similar: no text, no bytes, no array."""
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
 
 
 def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
-    """``values`` as a tuple of finite floats, each within ``limits``; the message names the entry at fault."""
+    """``values`` as a tuple of finite floats, each within ``limits``; the message names the invalid entry."""
     flat = values.ndim == 1 if isinstance(values, np.ndarray) else is_sequence(values)
     if not flat:
         raise TypeError(f"{name} must be a sequence of numbers, got {values!r:.200} of type {type(values).__name__}")
@@ -110,8 +110,8 @@ def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
 
 
 def masked_entry(values: Any) -> tuple[int, ...] | None:
-    """The place of the first masked entry of an array, or of arrays and numbers in nested sequences; None for none."""
-    seen: set[int] = set()  # a sequence may hold itself
+    """The index of the first masked entry of an array, or of nested sequences of arrays and numbers; None for none."""
+    seen: set[int] = set()  # a sequence may contain itself
 
     def entry_of(part: Any) -> tuple[int, ...] | None:
         if isinstance(part, np.ma.MaskedArray):
@@ -121,49 +121,49 @@ def masked_entry(values: Any) -> tuple[int, ...] | None:
             return None
         seen.add(id(part))
         for i, item in enumerate(part):
-            if type(item) is not float and type(item) is not int:  # most are, and a list may be long
-                place = entry_of(item)
-                if place is not None:
-                    return (i, *place)
+            if type(item) is not float and type(item) is not int:  # skips most entries of long lists
+                index = entry_of(item)
+                if index is not None:
+                    return (i, *index)
         return None
 
     return entry_of(values)
 
 
 def has_unit(values: Any) -> bool:
-    """Whether ``values`` are a quantity with a unit, as those of Astropy and Pint, which an array would not keep."""
+    """Whether ``values`` are a quantity with a unit, as those of Astropy and Pint, which an array would lose."""
     kind = type(values)
     return any(all(hasattr(kind, name) for name in pair) for pair in (("unit", "to_value"), ("units", "magnitude")))
 
 
 def plain_array(name: str, values: Any, what: str = "numbers") -> NDArray[Any]:
-    """``values`` as an array of any kind that holds all they say.
+    """``values`` as an array of any kind, without loss of masks or units.
 
-    Raises TypeError where they make no array or have a unit, ValueError where an entry is masked.
+    Raises TypeError where they are no array or have a unit, ValueError where an entry is masked.
     """
     if has_unit(values) or (is_sequence(values) and len(values) > 0 and has_unit(values[0])):
         raise TypeError(f"{name} must be {what} without a unit, got {values!r:.200}: give them in the unit meant")
     try:
-        place = masked_entry(values)
-        given = None if place is not None else np.asarray(values)
+        masked = masked_entry(values)
+        array = None if masked is not None else np.asarray(values)
     except (ValueError, TypeError, RecursionError) as error:
         raise TypeError(f"{name} must be an array of {what}, got {values!r:.200}: {error}") from None
-    if given is None:
-        at = f" at [{', '.join(map(str, place))}]" if place else ""
+    if array is None:
+        at = f" at [{', '.join(map(str, masked))}]" if masked else ""
         raise ValueError(f"{name} must have no masked entries, got one{at}: fill them in or leave them out")
-    return given
+    return array
 
 
 def check_real_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
     """``values`` as a float64 array, nan and inf included.
 
-    copies=False: the array itself where it is one of float64 already, and kernels take it.
+    copies=False: the array itself if it is float64, contiguous and writable already.
     Raises TypeError where they are no real numbers or have a unit, ValueError where an entry is masked.
     """
-    given = plain_array(name, values)
-    if given.dtype.kind not in "iuf":
+    array = plain_array(name, values)
+    if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be an array of real numbers, got {values!r:.200}")
-    return given.astype(np.float64, order="C", copy=copies or not given.flags.carray)
+    return array.astype(np.float64, order="C", copy=copies or not array.flags.carray)
 
 
 def check_measured(name: str, values: Any) -> NDArray[np.float64]:
@@ -178,10 +178,10 @@ def check_measured(name: str, values: Any) -> NDArray[np.float64]:
 
 def check_integers(name: str, values: Any) -> NDArray[Any]:
     """``values`` as an array of integers. Raises TypeError otherwise, ValueError where an entry is masked."""
-    given = plain_array(name, values, "integers")
-    if given.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {given.dtype}")
-    return given
+    array = plain_array(name, values, "integers")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {array.dtype}")
+    return array
 
 
 def check_array(name: str, values: Any, *, copies: bool = True) -> NDArray[np.float64]:
@@ -262,7 +262,7 @@ class LoadError(ValueError):
     """A file does not hold a run as it was saved: it is torn, was edited, or never was one; the message says which."""
 
 
-# Where packages lie, and packages that are not needed for sampling, imported where they are used.
+# Package folders, and optional packages.
 
 
 def package_root(module: str) -> Path:
@@ -286,7 +286,7 @@ def optional(package: str, extra: str) -> Any:
         raise ImportError(f'{package} is needed for this: pip install "manymodes[{extra}]"', name=package) from error
 
 
-# How much memory this process may have, and whether what is asked for fits into it.
+# Memory.
 
 try:
     import resource
@@ -305,7 +305,7 @@ def available_memory() -> int:
     for file in CONTROL_GROUPS:
         try:
             limits.append(int(Path(file).read_text(encoding="ascii")))
-        except (OSError, ValueError):  # another system's file, or the word "max"
+        except (OSError, ValueError):  # no such file, or the word "max"
             continue
     if resource is not None:
         limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
@@ -313,7 +313,7 @@ def available_memory() -> int:
 
 
 def check_room(name: str, value: Any, n_bytes: float, *, hint: str = "") -> None:
-    """Raise ValueError where ``n_bytes``, which ``name`` = ``value`` asks for, are more than this process may have."""
+    """Raise ValueError where ``n_bytes``, needed for ``name`` = ``value``, are more than this process may have."""
     available = available_memory()
     if n_bytes > available:
         raise ValueError(
@@ -322,7 +322,7 @@ def check_room(name: str, value: Any, n_bytes: float, *, hint: str = "") -> None
         )
 
 
-# A stand-in for a function that a file names but does not hold.
+# Functions of loaded runs.
 
 
 class UnavailableError(RuntimeError):
@@ -330,7 +330,7 @@ class UnavailableError(RuntimeError):
 
 
 class Unavailable:
-    """Stands for a function whose code is missing; ``description`` is that of ``function_digest.describe_function``.
+    """Placeholder of a function without code; ``description`` is that of ``function_digest.describe_function``.
 
     Calling or compiling it raises UnavailableError.
     """

@@ -75,7 +75,7 @@ def adapted_ladder(
 
 
 def check_sampler(sampler: Any) -> None:
-    """Raise TypeError or ValueError where ``sampler`` has no one ladder."""
+    """Raise TypeError or ValueError where ``sampler`` does not have exactly one ladder."""
     check_instance("sampler", sampler, Sampler)
     if not isinstance(sampler.tempering, ReplicaExchange):
         raise ValueError(f"sampler must have replica exchange as tempering, got {sampler.tempering}")

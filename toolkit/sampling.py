@@ -1,4 +1,4 @@
-"""``sample`` and ``stream``: check everything, run in chunks, hand back what is there."""
+"""``sample`` and ``stream``: check the arguments, run in chunks, return the results."""
 
 import os
 from collections.abc import Iterator, Mapping

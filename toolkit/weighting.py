@@ -1,4 +1,4 @@
-"""Weighted draws: how many equal ones they are worth, and equally weighted draws made of them."""
+"""Weighted draws: their effective sample size, and resampling to equally weighted draws."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from .tempering.contour_tempering import Contour
 
 __all__ = ["resample"]
 
-# Standard errors of weighted frequencies by batch means: draws cut into batches much longer than their memory.
+# Standard errors of weighted frequencies by batch means; batches must be longer than the autocorrelation time.
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-PER_CHAIN, ALL = 20, 200
+PER_CHAIN, ALL = 20, 200  # batches of a chain, and of all chains
 
 
 def batch_numbers(n_chains: int, n_draws: int) -> Integers:
@@ -37,14 +37,14 @@ def cell_sums(cells: Integers, n_cells: int, weights: Array, batches: Integers) 
 def ratio(sums: Array) -> tuple[Array, Array]:
     """Shares of the cells, (batch, cell) → (cell,), and the variances of these estimates; nan for one batch.
 
-    The cells are all there are, so a batch's weight is the sum of its row.
+    The cells must include all draws, because a batch's weight is the sum of its row.
     """
-    loads, total = sums.sum(axis=1), sums.sum()
+    batch_weights, total = sums.sum(axis=1), sums.sum()
     shares = sums.sum(axis=0) / total
     if len(sums) < 2:
         return shares, np.full(shares.shape, np.nan)
-    away = sums - loads[:, None] * shares
-    return shares, np.asarray((away**2).sum(axis=0) / total**2 * (len(sums) / (len(sums) - 1.0)))
+    deviations = sums - batch_weights[:, None] * shares
+    return shares, np.asarray((deviations**2).sum(axis=0) / total**2 * (len(sums) / (len(sums) - 1.0)))
 
 
 def weighted_ess(weights: Any) -> Array:
@@ -88,15 +88,15 @@ def resample(
     check_room("n", size, 8.0 * size * len(points) * (points.shape[2] + 1))
     picked = np.empty((len(points), size, points.shape[2]))
     for chain, share in enumerate(shares):
-        # Draw i gets the whole numbers between its two ends of the running sum, moved by one random number for all.
+        # Draw i gets as many copies as there are integers between its two ends of the running sum plus a random number.
         ends = np.floor(np.cumsum(share) * size + rng.random())
-        ends[np.flatnonzero(share)[-1] :] = size  # rounding must not lose one, nor give it to a draw of weight 0
+        ends[np.flatnonzero(share)[-1] :] = size  # or rounding could lose a copy, or give it to weight 0
         picked[chain] = np.repeat(points[chain], np.diff(ends, prepend=0.0).astype(np.int64), axis=0)
     return picked
 
 
 def check_weights(weights: Any, name: str = "weights") -> Array:
-    """``weights`` (chain, draw) as shares of their chain's sum. Raises ValueError where they are no such weights."""
+    """``weights`` (chain, draw) as shares of their chain's sum. Raises ValueError where they are invalid."""
     values = check_array(name, weights)
     if values.ndim != 2 or values.size == 0:
         raise ValueError(f"{name} must have shape (chain, draw), got {values.shape}")
@@ -105,11 +105,11 @@ def check_weights(weights: Any, name: str = "weights") -> Array:
     largest = values.max(axis=1, keepdims=True)
     if (largest == 0.0).any():
         raise ValueError(f"{name} must not all be 0, got that for chain {int(np.argmin(largest))}")
-    scaled = values / largest  # first, or the sum of large ones is inf
+    scaled = values / largest  # before the sum, which could overflow
     return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
 
 
-# Draws and weights as diagnostics take them: checked, and weights scaled.
+# Checks of the draws and weights of diagnostics.
 
 
 def check_draws(draws: Any, *, dim: int | None = None) -> Array:
@@ -133,7 +133,7 @@ def check_draw_weights(weights: Any, draws: Array) -> Array | None:
     return None if (shares == shares[:, :1]).all() else np.asarray(shares * shares.shape[1])
 
 
-def near_one(values: Array) -> Array:
+def rescaled(values: Array) -> Array:
     """``values`` times the power of 2 that puts the largest in [1, 2), so that no square of a difference overflows."""
     return np.asarray(np.ldexp(values, 1 - np.frexp(np.abs(values).max())[1]))
 
@@ -146,18 +146,18 @@ def check_sample(name: str, draws: Any, weights_name: str, weights: Any) -> tupl
     flat = np.ascontiguousarray(points.reshape(-1, points.shape[-1]))
     if weights is None:
         return flat, np.full(len(flat), 1.0 / len(flat))
-    given = check_array(weights_name, weights)
-    if given.shape != points.shape[:-1]:
-        raise ValueError(f"{weights_name} must have shape {points.shape[:-1]}, that of {name}, got {given.shape}")
-    shares = check_weights(given.reshape(-1, given.shape[-1]), weights_name)
+    values = check_array(weights_name, weights)
+    if values.shape != points.shape[:-1]:
+        raise ValueError(f"{weights_name} must have shape {points.shape[:-1]}, that of {name}, got {values.shape}")
+    shares = check_weights(values.reshape(-1, values.shape[-1]), weights_name)
     return flat, np.asarray(shares.ravel() / len(shares))
 
 
 def shares_of(run: Any) -> Array | None:
-    """How much each draw of a run counts, (chain · draw,), in all 1; None where all count alike.
+    """The share of each draw of a run, (chain · draw,), with sum 1; None where all are equal.
 
-    Contour knows its weights up to a factor of each chain, so its chains count alike; those of others are of all
-    together. Raises ValueError where no draw has any, or none of a chain of contour.
+    Contour's weights are known up to a factor of each chain, so its chains count equally; other weights are normalised
+    over all chains. Raises ValueError where no draw has weight, or with contour no draw of a chain.
     """
     if run.replica_weights is None:
         return None

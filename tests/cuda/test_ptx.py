@@ -196,10 +196,10 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     job = kernels.Case("test", "", problem, samplers.sgld(0.1, boundary=boundaries.reflect())).job()
     parts, shape, *_ = inspection.kernel_of(job)
     line = line_of(without_room, "places =")
-    told = refusals.cause(job, parts._replace(look=without_room), shape, TypeError("whole"))
+    told = refusals.explanation(job, parts._replace(look=without_room), shape, TypeError("whole"))
     assert "domain 'cramped', of which CUDA lacks something: arrays, lists" in told
-    assert told.endswith(f"in line {line} of test_ptx.py")
-    assert "by 'sgld', whose kernel CUDA refuses: whole" in refusals.cause(job, parts, shape, TypeError("whole"))
+    assert told.endswith(f"in line {line} of test_device_ptx.py")
+    assert "by 'sgld', whose kernel CUDA refuses: whole" in refusals.explanation(job, parts, shape, TypeError("whole"))
 
 
 def test_bits_that_may_differ_are_told(monkeypatch):

@@ -118,7 +118,7 @@ def seeds_of_pilot(seed):
         return np.random.default_rng(0).chisquare(3, (len(start), 100)), start
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partition_pilot, "energies_of", look)
+        patch.setattr(partition_pilot, "run_pilot", look)
         partition_pilot.find_partition(as_problem(NORMAL), samplers.csgld(0.1), seed=seed, init=np.zeros((1, 1, 3)))
     assert len(seen) == 5
     return seen

@@ -41,8 +41,8 @@ MUTANTS = [
     Mutant(
         "penalty: gradient alone",
         "toolkit/boundaries/rules.py",
-        "energy[lane] = fma(0.5 * pull, away, energy[lane])",
-        "energy[lane] = fma(0.0 * pull, away, energy[lane])",
+        "energy[lane] = fma(0.5 * pull, offset, energy[lane])",
+        "energy[lane] = fma(0.0 * pull, offset, energy[lane])",
         "tests/toolkit/boundaries/test_penalties.py -k closed_form",
     ),
     Mutant(

@@ -27,7 +27,7 @@ MUTANTS = [
     Mutant(
         "device: a kernel on disk known by its sizes alone",
         "toolkit/_engine/cuda/kernel.py",
-        "repr((known, made_for))",
+        "repr((valid_stamps, made_for))",
         "repr(made_for)",
         "tests/cuda/test_compiling.py -k stamp",
     ),

@@ -34,8 +34,8 @@ MUTANTS = [
     Mutant(
         "diagnostics: ESS: sequence not made to decrease",
         "toolkit/diagnostics/convergence.py",
-        "falling = np.minimum.accumulate(pairs[:end])",
-        "falling = pairs[:end]",
+        "decreasing = np.minimum.accumulate(pairs[:end])",
+        "decreasing = pairs[:end]",
         "tests/toolkit/diagnostics/test_convergence.py",
     ),
     Mutant(
@@ -62,7 +62,7 @@ MUTANTS = [
     Mutant(
         "diagnostics: KSD: trace of the kernel's second derivatives without its second half",
         "toolkit/diagnostics/stein_discrepancy.py",
-        "along - dim - 2.0 * (beta - 1.0) * square * over",
+        "along - dim - 2.0 * (beta - 1.0) * square * inverse",
         "along - dim",
         "tests/toolkit/diagnostics/test_distances.py",
     ),

@@ -62,8 +62,8 @@ MUTANTS = [
     Mutant(
         "powers: of complex numbers by Numba's exp and log",
         "toolkit/maths/powers.py",
-        'RAISES_TO = {operation("a ** b"), operation("a **= b")}',
-        "RAISES_TO: set[int] = set()",
+        'POWER_OPERATIONS = {operation_number("a ** b"), operation_number("a **= b")}',
+        "POWER_OPERATIONS: set[int] = set()",
         "tests/toolkit/maths/test_powers.py -k closed_form",
     ),
     Mutant(

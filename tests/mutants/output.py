@@ -153,8 +153,8 @@ MUTANTS = [
     Mutant(
         "coordinates: weights forgotten",
         "toolkit/_output/report/table.py",
-        "loads = np.ones(points.shape[:2]) if given is None else given",
-        "loads = np.ones(points.shape[:2])",
+        "scale = np.ones(points.shape[:2]) if draw_weights is None else draw_weights",
+        "scale = np.ones(points.shape[:2])",
         "tests/toolkit/report/test_text.py -k weighted",
     ),
     Mutant(
@@ -174,15 +174,15 @@ MUTANTS = [
     Mutant(
         "advice: modes that no draw is in pass",
         "toolkit/_output/report/warnings.py",
-        "lost = ~found & (weights * len(points) >= EXPECTED)",
-        "lost = np.zeros_like(found)",
+        "is_missed = ~found & (weights * len(points) >= EXPECTED)",
+        "is_missed = np.zeros_like(found)",
         "tests/toolkit/engine/test_starts.py -k 25",
     ),
     Mutant(
         "coordinates: chains left out of a long run",
         "toolkit/_output/report/table.py",
-        "    whole = chains[(run.counts.status[chains] == 0).all(axis=1)]",
-        "    whole = chains[(run.counts.status[chains] == 0).all(axis=1)][:3]",
+        "    undiverged = chains[(run.counts.status[chains] == 0).all(axis=1)]",
+        "    undiverged = chains[(run.counts.status[chains] == 0).all(axis=1)][:3]",
         "tests/toolkit/engine/test_starts.py -k left_out",
     ),
 ]

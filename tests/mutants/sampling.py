@@ -34,7 +34,7 @@ MUTANTS = [
     Mutant(
         "diagnostics: batch means: as if draws were independent",
         "toolkit/weighting.py",
-        "return shares, np.asarray((away**2).sum(axis=0) / total**2 * (len(sums) / (len(sums) - 1.0)))",
+        "return shares, np.asarray((deviations**2).sum(axis=0) / total**2 * (len(sums) / (len(sums) - 1.0)))",
         "return shares, np.asarray(shares * (1.0 - shares) / total)",
         "tests/toolkit/accumulators/test_grid_kl.py tests/toolkit/diagnostics/test_modes.py",
     ),

@@ -76,8 +76,8 @@ MUTANTS = [
     Mutant(
         "verify compares values and not bits",
         "toolkit/verification/bits.py",
-        "apart = np.ascontiguousarray(ours).view(kind) != np.ascontiguousarray(theirs).view(kind)",
-        "apart = ours != theirs",
+        "differs = np.ascontiguousarray(a).view(kind) != np.ascontiguousarray(b).view(kind)",
+        "differs = a != b",
         "tests/toolkit/verification/test_bits.py -k first_difference",
     ),
     Mutant(
@@ -90,9 +90,9 @@ MUTANTS = [
     Mutant(
         "verify runs the other process here",
         "toolkit/verification/subprocess_run.py",
-        "    found: list[Arrays] = [{} for _ in orders]\n",
+        "    results: list[Arrays] = [{} for _ in orders]\n",
         "    return [arrays_of(sample(problem, sampler, **given)) for problem, sampler, given in orders]\n"
-        "    found: list[Arrays] = [{} for _ in orders]\n",
+        "    results: list[Arrays] = [{} for _ in orders]\n",
         "tests/toolkit/verification/test_bits.py -k knows_its_process",
     ),
     Mutant(

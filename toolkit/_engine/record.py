@@ -107,13 +107,13 @@ class RunRecord:
 
     replica_draws: (chain, replica, draw, dim), of the replicas that sample the target unless all were kept.
     steps: (draw,), the step after which each draw was taken; steps count from 0.
-    energies: (chain, replica, draw), where asked for: without energy_noise, with the penalty where there is one; those
-    of a target that draws minibatches are of a minibatch.
+    energies: (chain, replica, draw), where requested: without energy_noise, with the penalty if there is one; for a
+    target that draws minibatches, of a minibatch.
     replica_weights: (chain, replica, draw), importance weights where the sampler has any; up to a factor.
-    statistics: what happened on the way to every draw; None without replica exchange and without a boundary.
-    counts: everything counted or learned, see ``record.Counts``.
-    n_steps: steps done, of the ``total_steps`` asked for. sampling_steps: those of them after burn-in.
-    init: (chain, replica, dim), the start. trace: where asked for. accumulated: what came of each accumulator.
+    statistics: counts up to every draw; None without replica exchange and without a boundary.
+    counts: all counts, and contour's θ, see ``record.Counts``.
+    n_steps: steps done, of ``total_steps`` requested. sampling_steps: those after burn-in.
+    init: (chain, replica, dim), the start. trace: where requested. accumulated: each accumulator's result.
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
     elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
     """
@@ -175,7 +175,7 @@ class RunRecord:
 
     @property
     def reflections(self) -> Integers:
-        """Reflections, or moves taken back, at the boundary since the start, (chain, replica)."""
+        """Reflections or rejected moves at the boundary since the start, (chain, replica)."""
         return self.counts.bounces
 
     @property
@@ -185,9 +185,9 @@ class RunRecord:
 
     @property
     def acceptance(self) -> Floats:
-        """Share of moves after burn-in that the Metropolis test and the walls let pass, (chain, replica).
+        """Share of moves after burn-in that the Metropolis test and the walls accept, (chain, replica).
 
-        nan without a Metropolis test. Moves taken back by ``rules.reject()`` are no accepted ones.
+        nan without a Metropolis test. Moves rejected by ``rules.reject()`` do not count as accepted.
         """
         tests = self.sampling_steps if self.sampler.dynamics.leapfrogs else 0
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -200,7 +200,7 @@ class RunRecord:
 
     @property
     def theta(self) -> Floats:
-        """Contour's θ at the end, (chain, bin); what it estimates says ``tempering.contour``."""
+        """Contour's θ at the end, (chain, bin); ``tempering.contour`` says what it estimates."""
         return self.counts.theta
 
     @property

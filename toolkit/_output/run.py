@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(RunRecord):
-    """Draws of a run, or of one chunk of a stream, with what was counted on the way.
+    """Draws and counts of a run, or of one chunk of a stream.
 
     replica_draws: (chain, replica, draw, dim), of the replicas that sample the target unless all were kept.
     steps: (draw,), the step after which each draw was taken; steps count from 0.
-    energies: (chain, replica, draw), where asked for: without energy_noise, with the penalty where there is one; those
-    of a target that draws minibatches are of a minibatch.
+    energies: (chain, replica, draw), where requested: without energy_noise, with the penalty if there is one; for a
+    target that draws minibatches, of a minibatch.
     replica_weights: (chain, replica, draw), importance weights where the sampler has any; up to a factor.
-    statistics: what happened on the way to every draw; None without replica exchange and without a boundary.
-    counts: everything counted or learned, see ``record.Counts``.
-    n_steps: steps done, of the ``total_steps`` asked for. sampling_steps: those of them after burn-in.
-    init: (chain, replica, dim), the start. trace: where asked for. accumulated: what came of each accumulator.
+    statistics: counts up to every draw; None without replica exchange and without a boundary.
+    counts: all counts, and contour's θ, see ``record.Counts``.
+    n_steps: steps done, of ``total_steps`` requested. sampling_steps: those after burn-in.
+    init: (chain, replica, dim), the start. trace: where requested. accumulated: each accumulator's result.
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
     elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
     """
@@ -55,8 +55,8 @@ class Run(RunRecord):
 
         By suffix: ``.npz`` (NumPy alone), ``.nc`` (netCDF-4), ``.zarr`` (a folder) or ``.zarr.zip``; all but the first
         hold the tree of ``to_datatree``, which ArviZ opens, and need the extra ``io``. Arrays are compressed where that
-        pays; a checksum of all contents goes with them. It is written beside ``path`` and then put in its place, so
-        there is never half a run: whatever fails leaves what was there.
+        pays, and a checksum of all contents is added. The file is written beside ``path`` and then moved there, so it
+        is never incomplete: after a failure the old file is unchanged.
         Raises ValueError for another suffix, or where something other than a file, or for ``.zarr`` than a run, is in
         its place; ImportError without the extra; OSError where it cannot be written.
         """
@@ -64,7 +64,7 @@ class Run(RunRecord):
 
     @property
     def warnings(self) -> list[str]:
-        """What speaks against the run, a sentence each with what to do; empty where nothing does."""
+        """Warnings about the run, a sentence each with what to do; empty where there are none."""
         return warnings_about(self)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Accumulators: what is wanted of draws, gathered as they come, so that none need be stored."""
+"""Accumulators: statistics of draws, updated while these are drawn, so that no draw need be stored."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -36,16 +36,15 @@ State = dict[str, NDArray[Any]]
 class Accumulator(Protocol):
     """What ``sample`` and ``stream`` need of an accumulator.
 
-    Where numbers of its state are places in memory or end a loop, it also has ``is_valid(state) -> bool``, which a
-    checkpoint asks before it goes on with a state from a file. Where steps count that leave no draw, it also has
-    ``advance_to(state, step)``, which is told the steps done before the result is asked for; told or not, a state must
-    then go on to the same bits. On a GPU the toolkit's own take in draws where these are written; any
-    other runs on the host, to which draws are then brought.
+    If its state has indices or loop bounds, it also has ``is_valid(state) -> bool``, which a checkpoint calls before it
+    resumes with a state from a file. If steps without a draw matter, it also has ``advance_to(state, step)``, which is
+    called with the steps done before ``result``; later updates must give the same bits with and without that call. On a
+    GPU the toolkit's own accumulators run on the device; all others run on the host, to which draws are then copied.
     """
 
     @property
     def needs_energies(self) -> bool:
-        """Whether ``update`` wants the draws' energies."""
+        """Whether ``update`` needs the draws' energies."""
 
     def start(self, problem: Any, n_chains: int) -> State:
         """The state before the first draw: arrays by name, chains first. Raises where it does not fit the problem."""
@@ -53,18 +52,18 @@ class Accumulator(Protocol):
     def update(
         self, state: State, draws: Floats, weights: Floats | None, energies: Floats | None, steps: Integers
     ) -> None:
-        """Take in draws (chain, draw, dim) with weights and energies (chain, draw), and their steps (draw,), in place.
+        """Add draws (chain, draw, dim) with weights and energies (chain, draw), and their steps (draw,), in place.
 
-        The state must come out the same, bit for bit, wherever the draws are cut into calls; and a call may be given
-        some of the chains, with their part of the state, while another thread takes in others.
+        The state must be the same bit for bit however the draws are divided into calls; and a call may have only some
+        of the chains, with their part of the state, while another thread updates others.
         """
 
     def result(self, state: State) -> Any:
-        """What has come of it: a NamedTuple of arrays."""
+        """The result: a NamedTuple of arrays."""
 
 
 def check_accumulators(accumulators: Any) -> dict[str, Accumulator]:
-    """A copy of ``accumulators``, or none for None. Raises TypeError where they are no mapping of names to such."""
+    """A copy of ``accumulators``, empty for None. Raises TypeError where they do not map names to accumulators."""
     if accumulators is None:
         return {}
     if not isinstance(accumulators, Mapping):

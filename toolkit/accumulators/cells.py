@@ -1,4 +1,4 @@
-"""Grids of cells: which cell a number is in, as NumPy's histograms have it, and histograms of draws as they come."""
+"""Grids of cells: the cell of a number, by the rules of NumPy's histograms, and running histograms of draws."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ TALLY = types.void(
     types.Tuple((types.int64, types.int64, FLOATS, FLOATS)),
     types.Tuple((MATRIX, FLOATS, INTEGERS)),
 )
-NOWHERE = np.array([-np.inf, np.inf])  # the one cell of a coordinate that is not looked at
+ONE_CELL = np.array([-np.inf, np.inf])  # edges for a second coordinate that is not used
 
 
 class HistogramSoFar(NamedTuple):
@@ -56,7 +56,7 @@ class Histogram(KernelAccumulator):
         return (x_cells,) if self.y_edges is None else (x_cells, self.y_edges.size - 1)
 
     def start(self, problem: Any, n_chains: int) -> dict[str, NDArray[Any]]:
-        """Nothing in any cell. Raises ValueError where the problem lacks the coordinates."""
+        """Empty cells. Raises ValueError where the problem lacks the coordinates."""
         used = self.coordinates[: len(self.shape)]
         if max(used) >= problem.target.dim:
             raise ValueError(
@@ -69,13 +69,13 @@ class Histogram(KernelAccumulator):
         }
 
     def draw_kernel(self, dim: int) -> DrawKernel:
-        """Draws go to their cells."""
+        """The kernel that adds draws to their cells."""
         x, y = self.coordinates if self.y_edges is not None else (self.coordinates[0],) * 2
-        edges = (self.x_edges, NOWHERE if self.y_edges is None else self.y_edges)
+        edges = (self.x_edges, ONE_CELL if self.y_edges is None else self.y_edges)
         return DrawKernel(tally, TALLY, ("draws", "weights"), (x, y, *edges), ("counts", "beyond", "draws"))
 
     def result(self, state: dict[str, NDArray[Any]]) -> HistogramSoFar:
-        """The histogram as it stands."""
+        """The histogram so far."""
         counts = state["counts"].reshape(-1, *self.shape).copy()
         y_edges = None if self.y_edges is None else self.y_edges.copy()
         return HistogramSoFar(counts, state["beyond"].copy(), state["draws"].copy(), self.x_edges.copy(), y_edges)
@@ -102,12 +102,12 @@ def histogram(x_edges: Any, y_edges: Any = None, *, coordinates: Any = (0, 1)) -
     )
 
 
-def tally(given: Any, constants: Any, state: Any) -> None:
+def tally(inputs: Any, constants: Any, state: Any) -> None:
     """Add coordinates ``x`` and ``y`` of draws (chain, draw, dim) to their cells, in order.
 
     weights: (chain, draw), or empty. counts: (chain, nx · ny).
     """
-    draws, weights = given
+    draws, weights = inputs
     x, y, x_edges, y_edges = constants
     counts, beyond, count = state
     weighted, columns = weights.size > 0, np.uint64(y_edges.size - 1)
@@ -129,18 +129,18 @@ def tally(given: Any, constants: Any, state: Any) -> None:
 
 @kernel
 def cells_per_unit(edges):
-    """Cells over the length of the grid; 0 where that is infinite."""
+    """Number of cells over the length of the grid; 0 where that is infinite."""
     return (edges.size - 1.0) / (edges[edges.size - 1] - edges[0])
 
 
 @kernel
 def cell_of(value, edges, scale):
-    """The cell that holds ``value``, by comparison with its edges; −1 beyond the grid. ``scale`` only makes a guess."""
+    """The cell that holds ``value``, by comparison with edges; −1 beyond the grid. ``scale`` gives a first guess."""
     last = edges.size - 1
     if not (value >= edges[0] and value <= edges[last]):
         return -1
-    place = (value - edges[0]) * scale
-    guess = np.uint64(place) if place < last else np.uint64(0)  # nan, of an endless grid, gives 0 as well
+    scaled = (value - edges[0]) * scale
+    guess = np.uint64(scaled) if scaled < last else np.uint64(0)  # nan, from an infinite grid, gives 0 too
     above = guess + np.uint64(1)
     if edges[guess] <= value and value < edges[above]:
         return np.int64(guess)

@@ -1,4 +1,4 @@
-"""Energies of draws as they come: their histogram, and the best point."""
+"""Running statistics of the draws' energies: their histogram, and the best point."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -62,12 +62,12 @@ class EnergyHistogram(KernelAccumulator):
         }  # fmt: skip
 
     def draw_kernel(self, dim: int) -> DrawKernel:
-        """Energies go to their bins."""
-        own = ("counts", "draws", "sums")
-        return DrawKernel(tally_energies, TALLY, ("energies", "weights"), (self.edges,), own)
+        """The kernel that adds energies to their bins."""
+        state = ("counts", "draws", "sums")
+        return DrawKernel(tally_energies, TALLY, ("energies", "weights"), (self.edges,), state)
 
     def result(self, state: dict[str, NDArray[Any]]) -> EnergiesSoFar:
-        """The energies as they stand."""
+        """The statistics so far."""
         sums = np.where(state["sums"][:, :1] == 0.0, np.nan, state["sums"])
         return EnergiesSoFar(
             counts=state["counts"].copy(),
@@ -118,9 +118,9 @@ class Best(KernelAccumulator):
         }
 
     def draw_kernel(self, dim: int) -> DrawKernel:
-        """A draw that is better than all before is kept; of equal ones the first."""
-        own = ("energy", "position", "step")
-        return DrawKernel(keep_best, KEEP_BEST, ("draws", "energies", "steps", "replicas"), (), own)
+        """The kernel that keeps the draw of lowest energy, the first of equal ones."""
+        state = ("energy", "position", "step")
+        return DrawKernel(keep_best, KEEP_BEST, ("draws", "energies", "steps", "replicas"), (), state)
 
     def result(self, state: dict[str, NDArray[Any]]) -> BestPoint:
         """The best points so far."""
@@ -136,12 +136,12 @@ def best_point() -> Best:
     return Best()
 
 
-def tally_energies(given: Any, constants: Any, state: Any) -> None:
+def tally_energies(inputs: Any, constants: Any, state: Any) -> None:
     """Add energies (chain, draw), in order, to ``counts`` (chain, bin) and ``sums`` (chain, sum).
 
     weights: (chain, draw), or empty.
     """
-    energies, weights = given
+    energies, weights = inputs
     (edges,) = constants
     counts, count, sums = state
     weighted, scale = weights.size > 0, cells_per_unit(edges)
@@ -154,7 +154,7 @@ def tally_energies(given: Any, constants: Any, state: Any) -> None:
             if w > 0.0:
                 sums[c, WEIGHT] += w
                 sums[c, MEAN] += w / sums[c, WEIGHT] * (energy - sums[c, MEAN])
-                if energy < sums[c, MINIMUM]:  # not min, which tells −0 from 0 otherwise on a device
+                if energy < sums[c, MINIMUM]:  # not min, which treats −0 differently on a device
                     sums[c, MINIMUM] = energy
                 if energy > sums[c, MAXIMUM]:
                     sums[c, MAXIMUM] = energy
@@ -167,9 +167,9 @@ def tally_energies(given: Any, constants: Any, state: Any) -> None:
                     sums[c, ABOVE] += w
 
 
-def keep_best(given: Any, constants: Any, state: Any) -> None:
+def keep_best(inputs: Any, constants: Any, state: Any) -> None:
     """Copy the draw of lowest energy of each chain where it is below ``energy`` (chain,)."""
-    draws, energies, steps, replicas = given
+    draws, energies, steps, replicas = inputs
     energy, position, step = state
     for c in range(draws.shape[0]):
         best = -1

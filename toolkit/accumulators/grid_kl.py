@@ -1,4 +1,4 @@
-"""KL of a run's draws against its truth on a grid, with the bias that their finite number leaves, and without it."""
+"""KL divergence of a run's draws from its truth on a grid, and its bias due to their finite number."""
 
 import functools
 import math
@@ -15,11 +15,9 @@ from ..weighting import batch_numbers, cell_sums, check_draw_weights, check_draw
 from .cells import Histogram, histogram
 from .interface import DrawKernel, KernelAccumulator
 
-# KL of draws against a truth, on a grid of cells.
-
 Array = NDArray[np.float64]
 
-AT_ONCE = 1000  # cells whose binomial laws are held at a time
+CELLS_AT_ONCE = 1000  # whose binomial laws are in memory at a time
 
 
 def cell_counts(draws: Any, x_edges: Any, y_edges: Any = None, *, weights: Any = None) -> Array:
@@ -45,8 +43,8 @@ def cell_counts(draws: Any, x_edges: Any, y_edges: Any = None, *, weights: Any =
 
 def check_grid(x_edges: Any, y_edges: Any) -> list[Array]:
     """The edges in one or two directions. Raises TypeError or ValueError where they do not increase."""
-    given = [("x_edges", x_edges)] if y_edges is None else [("x_edges", x_edges), ("y_edges", y_edges)]
-    return [check_edges(name, values) for name, values in given]
+    named_edges = [("x_edges", x_edges)] if y_edges is None else [("x_edges", x_edges), ("y_edges", y_edges)]
+    return [check_edges(name, values) for name, values in named_edges]
 
 
 def cell_numbers(points: Array, edges: list[Array]) -> NDArray[np.int64]:
@@ -155,10 +153,10 @@ def expected_kl(masses: Any, n_draws: int, *, pseudo_count: float = 0.5) -> floa
         return 0.0  # all draws are in the one cell there is
     expected_log = np.empty(p.size)
     few = int(np.searchsorted(p, 150.0 / n))
-    for start in range(0, few, AT_ONCE):
-        some = slice(start, min(start + AT_ONCE, few))
+    for start in range(0, few, CELLS_AT_ONCE):
+        some = slice(start, min(start + CELLS_AT_ONCE, few))
         most = n * p[some][-1]
-        k = np.arange(min(float(n), most + 15.0 * math.sqrt(most) + 40.0) // 1 + 1)  # more come with less than 1e-25
+        k = np.arange(min(float(n), most + 15.0 * math.sqrt(most) + 40.0) // 1 + 1)  # others: < 1e-25
         choices = np.append(0.0, np.cumsum(np.log((n - k[:-1]) / k[1:])))
         chance = np.exp(choices + np.outer(np.log(p[some]), k) + scipy.special.xlog1py(n - k, -p[some, None]))
         expected_log[some] = chance @ np.log(k + a)
@@ -266,7 +264,7 @@ def cell_ess(draws: Any, truth: Any, x_edges: Any, y_edges: Any = None, *, weigh
 
 
 def effective_number(cells: NDArray[np.int64], scale: Array, masses: Array, shape: tuple[int, ...]) -> float:
-    """``cell_ess`` of numbered cells."""
+    """``cell_ess`` for draws in numbered cells."""
     p = np.append(masses.ravel(), max(0.0, 1.0 - float(masses.sum())))
     batches = batch_numbers(*shape[:2])
     q, variances = ratio(cell_sums(cells, p.size, scale, batches))
@@ -297,7 +295,7 @@ def masses_on(truth: Any, edges: list[Array]) -> Array:
     return masses
 
 
-# KL against a truth at given steps, of draws as they come.
+# Running KL divergence at given steps.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -329,7 +327,7 @@ class Kl(KernelAccumulator):
     needs_energies = False
 
     def start(self, problem: Any, n_chains: int) -> dict[str, NDArray[Any]]:
-        """No draws in any cell, and no step reached. Raises ValueError where the problem lacks the coordinates."""
+        """Empty cells, and no step reached. Raises ValueError where the problem lacks the coordinates."""
         shape = (n_chains, self.at.size)
         return {
             **self.grid.start(problem, n_chains),
@@ -339,32 +337,32 @@ class Kl(KernelAccumulator):
         }
 
     def is_valid(self, state: dict[str, NDArray[Any]]) -> bool:
-        """Whether a saved state has come to one of the steps of ``at``, or to none or all."""
+        """Whether a saved state has reached a valid number of the steps of ``at``."""
         return bool(((state["reached"] >= 0) & (state["reached"] <= self.at.size)).all())
 
     def draw_kernel(self, dim: int) -> DrawKernel:
-        """Draws go to their cells."""
+        """The kernel that adds draws to their cells."""
         return self.grid.draw_kernel(dim)
 
     def parts(self, state: dict[str, NDArray[Any]], steps: Integers) -> Iterator[tuple[int, int, bool]]:
-        """Up to each step of ``at`` that has come, where the cells are looked at."""
+        """Segments that end at the steps of ``at``, where the KL is recorded."""
         begin = 0
         while begin < steps.size:
             i = int(state["reached"][0])
             end = steps.size if i == self.at.size else int(np.searchsorted(steps, self.at[i]))
-            looks = i < self.at.size and bool(steps[-1] >= self.at[i] - 1)
-            yield begin, end, looks
-            if looks:
-                self._look(state, i)
+            records = i < self.at.size and bool(steps[-1] >= self.at[i] - 1)
+            yield begin, end, records
+            if records:
+                self._record(state, i)
             begin = end
 
     def advance_to(self, state: dict[str, NDArray[Any]], step: int) -> None:
-        """Look at the cells for each time of ``at`` up to ``step``, the last draw before which has come."""
+        """Record the KL for each time of ``at`` up to ``step``, before which all draws have been added."""
         for i in range(int(state["reached"][0]), int(np.searchsorted(self.at, step, side="right"))):
-            self._look(state, i)
+            self._record(state, i)
 
-    def _look(self, state: dict[str, NDArray[Any]], i: int) -> None:
-        """Write down the KL of every chain at time ``i``."""
+    def _record(self, state: dict[str, NDArray[Any]], i: int) -> None:
+        """Record the KL of every chain at time ``i``."""
         for c, (counts, beyond, n) in enumerate(zip(state["counts"], state["beyond"], state["draws"], strict=True)):
             weight = counts.sum() + beyond
             if weight > 0.0:
@@ -375,7 +373,7 @@ class Kl(KernelAccumulator):
         state["reached"][:] = i + 1
 
     def result(self, state: dict[str, NDArray[Any]]) -> KlSoFar:
-        """The KL at all steps that have come."""
+        """The KL at all steps reached."""
         draws = state["draws_at"].copy()
         expected = np.full(draws.shape, np.nan)
         for n in np.unique(draws[draws > 0]):
@@ -385,7 +383,7 @@ class Kl(KernelAccumulator):
 
 @functools.lru_cache(maxsize=1024)
 def expected_of(accumulator: Kl, n_draws: int) -> float:
-    """``expected_kl``, which takes longer than a chunk of a stream may."""
+    """``expected_kl``, cached because it takes longer than a chunk of a stream."""
     return expected_kl(accumulator.masses, n_draws, pseudo_count=accumulator.pseudo_count)
 
 
@@ -417,12 +415,12 @@ def kl(
     masses = np.array(check_array("truth", truth))
     if masses.shape != grid.shape:
         raise ValueError(f"truth must have masses of the grid's shape {grid.shape}, got {masses.shape}")
-    kl_divergence(np.zeros(masses.shape), masses)  # which says what masses must be
+    kl_divergence(np.zeros(masses.shape), masses)  # raises for invalid masses
     return Kl(grid, masses, steps, pseudo_count)
 
 
 def check_steps(values: Any) -> Integers:
-    """``values`` as numbers of steps. Raises TypeError or ValueError where they are no increasing integers ≥ 1."""
+    """``values`` as numbers of steps. Raises TypeError or ValueError where they are not increasing integers ≥ 1."""
     is_row = is_sequence(values) or (isinstance(values, np.ndarray) and values.ndim == 1)
     if not is_row or len(values) == 0:
         raise TypeError(f"at must be a sequence of numbers of steps, got {values!r}")

@@ -1,4 +1,4 @@
-"""What an accumulator is made of that adds draws by a compiled function, on the host and on a device alike."""
+"""The base class of accumulators that add draws by a compiled function, on the host and on a device."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -15,18 +15,18 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 State = dict[str, NDArray[Any]]
 
-GIVEN = ("draws", "weights", "energies", "steps", "replicas")  # replicas: draws of one step, which follow each other
+INPUTS = ("draws", "weights", "energies", "steps", "replicas")  # replicas: draws of one step, which are adjacent
 
 
 class DrawKernel(NamedTuple):
-    """A compiled function of the tuples given, constants and state, and of scratch, that adds draws chain after chain.
+    """A compiled function of the tuples inputs, constants and state, and of scratch, that adds draws chain by chain.
 
     The state's arrays have the chain first, and no chain reads another's. Weights are empty where there are none.
     """
 
     function: Callable[..., None]
     signature: Signature  # for the host
-    given: tuple[str, ...]  # of GIVEN
+    inputs: tuple[str, ...]  # of INPUTS
     constants: tuple[Any, ...]  # integers and arrays
     state: tuple[str, ...]
     scratch: int = 0  # floats; 0: the function takes none
@@ -40,22 +40,22 @@ class KernelAccumulator(ABC):
         """The function that adds draws of ``dim`` coordinates."""
 
     def parts(self, state: State, steps: Integers) -> Iterator[tuple[int, int, bool]]:
-        """First and last draw (exclusive, of those of ``steps``) of each segment, and whether it reads ``state`` then.
+        """First and last draw (exclusive) of each segment of ``steps``, and whether ``state`` is read after it.
 
-        The caller must have added a segment before it asks for the next.
+        The caller must add a segment before it asks for the next.
         """
         yield 0, steps.size, False
 
     def update(
         self, state: State, draws: Floats, weights: Floats | None, energies: Floats | None, steps: Integers
     ) -> None:
-        """Add ``draws``, one after the other; those that are not finite are left out."""
+        """Add ``draws``, one after the other; non-finite ones are left out."""
         dim, replicas = draws.shape[2], draws.shape[1] // max(1, steps.size)
         function, signature, names, constants, arrays, scratch = self.draw_kernel(dim)
-        room = (np.empty(scratch),) if scratch else ()
+        extra = (np.empty(scratch),) if scratch else ()
         for first, last, _ in self.parts(state, steps):
             part = slice(first * replicas, last * replicas)
-            given = {
+            inputs = {
                 "draws": draws[:, part],
                 "weights": np.zeros((0, 0)) if weights is None else weights[:, part],
                 "energies": None if energies is None else energies[:, part],
@@ -63,4 +63,9 @@ class KernelAccumulator(ABC):
                 "replicas": replicas,
             }
             compiled = compile_part(bound(function), signature)
-            compiled(tuple(given[name] for name in names), constants, tuple(state[name] for name in arrays), *room)
+            compiled(
+                tuple(inputs[name] for name in names),
+                constants,
+                tuple(state[name] for name in arrays),
+                *extra,
+            )

@@ -1,4 +1,4 @@
-"""Means and covariances of draws as they come, by updates that lose no digits."""
+"""Running means and covariances of draws, by updates without cancellation; and batch means."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -49,7 +49,7 @@ class Moments(KernelAccumulator):
     needs_energies = False
 
     def start(self, problem: Any, n_chains: int) -> dict[str, NDArray[Any]]:
-        """Nothing taken in."""
+        """No draws."""
         dim = problem.target.dim
         return {
             "draws": np.zeros(n_chains, np.int64),
@@ -61,14 +61,14 @@ class Moments(KernelAccumulator):
         }
 
     def draw_kernel(self, dim: int) -> DrawKernel:
-        """By sums in registers in the plane."""
-        given, own = ("draws", "weights"), ("draws", "weight", "unevenness", "origin", "mean", "scatter")
+        """The kernel: with sums in registers in one or two dimensions, else in arrays."""
+        inputs, state = ("draws", "weights"), ("draws", "weight", "unevenness", "origin", "mean", "scatter")
         if dim <= 2:
-            return DrawKernel(add_draws_in_plane, IN_PLANE, given, (), own)
-        return DrawKernel(add_draws, ADD_DRAWS, given, (), own, scratch=dim)
+            return DrawKernel(add_draws_in_plane, IN_PLANE, inputs, (), state)
+        return DrawKernel(add_draws, ADD_DRAWS, inputs, (), state, scratch=dim)
 
     def result(self, state: dict[str, NDArray[Any]]) -> MomentsSoFar:
-        """The moments as they stand."""
+        """The moments so far."""
         weight, lower = state["weight"].copy(), np.tril(state["scatter"])
         scatter = lower + np.tril(lower, -1).transpose(0, 2, 1)
         empty = weight == 0.0
@@ -91,9 +91,9 @@ def moments() -> Moments:
     return Moments()
 
 
-def add_draws_in_plane(given: Any, constants: Any, state: Any) -> None:
+def add_draws_in_plane(inputs: Any, constants: Any, state: Any) -> None:
     """``add_draws`` in one or two dimensions, bit for bit, with all of a chain's sums in registers."""
-    draws, weights = given
+    draws, weights = inputs
     count, weight, unevenness, origin, mean, scatter = state
     last = draws.shape[2] - 1
     weighted = weights.size > 0
@@ -125,23 +125,23 @@ def add_draws_in_plane(given: Any, constants: Any, state: Any) -> None:
         scatter[c, 0, 0], scatter[c, last, 0], scatter[c, last, last] = xx, yx, yy
 
 
-def add_draws(given: Any, constants: Any, state: Any, deviation: Any) -> None:
+def add_draws(inputs: Any, constants: Any, state: Any, deviation: Any) -> None:
     """Add draws (chain, draw, dim), in order: the mean, and the lower half of Σ w (x − mean)(x − mean)ᵀ.
 
     weights: (chain, draw), or empty. origin: (chain, dim), the first draw, from which ``mean`` counts. unevenness:
-    (chain,), Σw² / (Σw)², of weights of any size; 0 without weights. away: (dim,) is scratch.
+    (chain,), Σw² / (Σw)², of weights of any size; 0 without weights. deviation: (dim,) is scratch.
     """
-    draws, weights = given
+    draws, weights = inputs
     count, weight, unevenness, origin, mean, scatter = state
     dim = draws.shape[2]
     weighted = weights.size > 0
     for c in range(draws.shape[0]):
         for t in range(draws.shape[1]):
             w = weights[c, t] if weighted else 1.0
-            flaw = w - w
+            invalid = w - w
             for i in range(dim):
-                flaw += draws[c, t, i] - draws[c, t, i]
-            if flaw != 0.0:
+                invalid += draws[c, t, i] - draws[c, t, i]
+            if invalid != 0.0:
                 continue
             if count[c] == 0:
                 for i in range(dim):
@@ -173,7 +173,7 @@ def pool(means: Floats, covariances: Floats) -> tuple[Floats, Floats, Floats]:
     return mean, covariance, error
 
 
-# Standard errors and effective sample sizes of draws as they come, by batch means.
+# Batch means: running standard errors and effective sample sizes.
 
 ADD = types.void(
     DRAWS, types.Tuple(()), types.Tuple((INTEGERS, INTEGERS, FLOATS, MATRIX, MATRIX, MATRIX, MATRIX, CUBE))
@@ -181,7 +181,7 @@ ADD = types.void(
 
 
 class BatchMeansSoFar(NamedTuple):
-    """What the means of batches of draws say of each chain.
+    """Statistics of each chain from its batch means.
 
     draws: (chain,), how many. batch_length: (chain,), draws in a batch. n_batches: (chain,), full batches.
     mean, variance: (chain, dim), weighted, the variance divided by Σw. standard_error: (chain, dim), of the mean.
@@ -206,8 +206,8 @@ class BatchMeans(KernelAccumulator):
     needs_energies = False
 
     def start(self, problem: Any, n_chains: int) -> dict[str, NDArray[Any]]:
-        """Batches of one draw, and none of them begun."""
-        dim, room = problem.target.dim, 2 * self.n_batches
+        """Empty batches of length 1."""
+        dim, n_slots = problem.target.dim, 2 * self.n_batches
         return {
             "draws": np.zeros(n_chains, np.int64),
             "length": np.ones(n_chains, np.int64),
@@ -215,22 +215,22 @@ class BatchMeans(KernelAccumulator):
             "origin": np.zeros((n_chains, dim)),
             "mean": np.zeros((n_chains, dim)),
             "scatter": np.zeros((n_chains, dim)),
-            "loads": np.zeros((n_chains, room)),
-            "sums": np.zeros((n_chains, room, dim)),
+            "loads": np.zeros((n_chains, n_slots)),
+            "sums": np.zeros((n_chains, n_slots, dim)),
         }
 
     def is_valid(self, state: dict[str, NDArray[Any]]) -> bool:
-        """Whether a saved state has its draws in batches that there is room for."""
+        """Whether a saved state's draws fit into its batches."""
         draws, length = state["draws"], state["length"]
         return bool((draws >= 0).all() and (length >= 1).all() and (draws // length <= 2 * self.n_batches).all())
 
     def draw_kernel(self, dim: int) -> DrawKernel:
-        """Draws go to their batches."""
-        own = ("draws", "length", "weight", "origin", "mean", "scatter", "loads", "sums")
-        return DrawKernel(add_to_batches, ADD, ("draws", "weights"), (), own)
+        """The kernel that adds draws to their batches."""
+        state = ("draws", "length", "weight", "origin", "mean", "scatter", "loads", "sums")
+        return DrawKernel(add_to_batches, ADD, ("draws", "weights"), (), state)
 
     def result(self, state: dict[str, NDArray[Any]]) -> BatchMeansSoFar:
-        """Means and errors as they stand; the batch under way counts by its share of the weight."""
+        """Means and errors so far; an incomplete batch counts by its share of the weight."""
         draws, length = state["draws"].copy(), state["length"].copy()
         weight = np.where(state["weight"] > 0.0, state["weight"], np.nan)[:, None]
         offset = np.where(np.isnan(weight), np.nan, state["mean"])
@@ -259,31 +259,31 @@ def batch_means(n_batches: int = 50) -> BatchMeans:
     return BatchMeans(check_count("n_batches", n_batches, at_least=4, below=2**20))
 
 
-def add_to_batches(given: Any, constants: Any, state: Any) -> None:
-    """Add draws (chain, draw, dim), in order, to the batch under way; join neighbours where there is no room left.
+def add_to_batches(inputs: Any, constants: Any, state: Any) -> None:
+    """Add draws (chain, draw, dim), in order, to the current batch; join neighbours when all batches are full.
 
     weights: (chain, draw), or empty. origin (chain, dim): the first draw, from which ``mean`` and ``sums``
     (chain, batch, dim) count, so that large means lose no digits. loads (chain, batch): sums of weights.
     """
-    draws, weights = given
+    draws, weights = inputs
     count, length, weight, origin, mean, scatter, loads, sums = state
-    weighted, room, dim = weights.size > 0, loads.shape[1], draws.shape[2]
+    weighted, n_slots, dim = weights.size > 0, loads.shape[1], draws.shape[2]
     for c in range(draws.shape[0]):
         batch, left = count[c] // length[c], length[c] - count[c] % length[c]
         for t in range(draws.shape[1]):
             w = weights[c, t] if weighted else 1.0
-            flaw = w - w
+            invalid = w - w
             for d in range(dim):
-                flaw += draws[c, t, d] - draws[c, t, d]
-            if flaw != 0.0:
+                invalid += draws[c, t, d] - draws[c, t, d]
+            if invalid != 0.0:
                 continue
             if count[c] == 0:
                 for d in range(dim):
                     origin[c, d] = draws[c, t, d]
-            if batch == room:
+            if batch == n_slots:
                 join_neighbours(loads[c], sums[c])
                 length[c] *= 2
-                batch, left = room // 2, length[c]
+                batch, left = n_slots // 2, length[c]
             count[c] += 1
             if w > 0.0:
                 weight[c] += w
@@ -302,7 +302,7 @@ def add_to_batches(given: Any, constants: Any, state: Any) -> None:
 
 @kernel
 def join_neighbours(loads, sums):
-    """Add every second of the batches (batch,) and (batch, dim) to the one before, and empty the later half."""
+    """Join pairs of neighbouring batches, (batch,) and (batch, dim), into the first half, and empty the second half."""
     half = loads.size // 2
     for i in range(half):
         loads[i] = loads[2 * i] + loads[2 * i + 1]

@@ -1,10 +1,10 @@
-"""The point of a convex domain of walls that is nearest to a lane, where one wall or several hold it.
+"""Convex domains bounded by box sides, linear walls (rows) and balls; and their point nearest to a lane.
 
-The dual of that problem has a multiplier for each wall: s of a side, ν of a row with normal a, μ of a ball with centre
-c, and the point is (x − Σ s e − Σ ν a + Σ μ c) / (1 + Σ μ). One wall after the other is given the multiplier that puts
-the point on it, or 0 where it is not needed (Hildreth 1957, there for rows), which finds the walls that hold; every few
-sweeps conjugate gradients put the point on all flat walls that hold at once, until one of them lets go (as Moré &
-Toraldo 1991 do for bounds). Both raise the dual, so that they cannot go round in a circle.
+The nearest point is found by the dual problem, which has a multiplier for each wall: s of a side, ν of a row with
+normal a, μ of a ball with centre c. The point is (x − Σ s e − Σ ν a + Σ μ c) / (1 + Σ μ). In a sweep each wall in turn
+gets the multiplier that puts the point on it, or 0 if the wall is inactive (Hildreth 1957, for rows), which finds the
+active walls; every few sweeps conjugate gradients put the point on all active flat walls at once, until one of them
+becomes inactive (as Moré & Toraldo 1991 do for bounds). Both increase the dual, so that they cannot cycle.
 """
 
 import functools
@@ -18,20 +18,20 @@ from numpy.typing import NDArray
 from .._compiler.decorators import kernel
 from ..maths.elementary import fma, larger, select, smaller
 from ..problem.definition import Domain
-from ..problem.point_function import room
+from ..problem.point_function import stack_array
 
-# The whole table: this header, then the bounded coordinates, the first entry of every row and their end, and the
-# entries' columns. The real table: lower ends, upper ends, rows' offsets, rows' entries, balls' centres and radii.
+# The table ``whole``: this header, then the bounded coordinates, the first entry of every row and their end, and the
+# entries' columns. The table ``real``: lower ends, upper ends, rows' offsets, rows' entries, balls' centres and radii.
 N_SIDES, N_ROWS, N_BALLS, HEADER = 0, 1, 2, 3
 
 SWEEPS = 10_000  # over all walls, at most
-APART = 8  # sweeps between conjugate gradients
-SOLVED = 1e-30  # of the squares of the distances to the walls that conjugate gradients began with
-STILL = 1e-14  # of the coordinates' size: the point is found where a sweep moves it by less
+SWEEPS_PER_CG = 8  # sweeps between conjugate gradients
+SOLVED = 1e-30  # relative: conjugate gradients end when the sum of squared distances to the walls is this small
+CONVERGED = 1e-14  # relative to the coordinates: the search ends when a sweep moves the point by less
 
 
 class GradientVectors(NamedTuple):
-    """The vectors of conjugate gradients: two over flat walls, and the second one's sum of normals (dim,)."""
+    """Vectors of conjugate gradients: two over flat walls, and ``direction``'s sum of normals (dim,)."""
 
     residual: NDArray[np.float64]
     direction: NDArray[np.float64]
@@ -40,40 +40,40 @@ class GradientVectors(NamedTuple):
 
 @kernel
 def find_foot(position, foot, lane, scratch, real, whole):
-    """foot ← the point behind all walls that is nearest to one lane's position."""
+    """foot ← the domain's point nearest to one lane's position."""
     dim, balls = position.shape[0], np.int64(whole[N_BALLS])
     flat = np.int64(whole[N_SIDES]) + np.int64(whole[N_ROWS])
-    multipliers, of_balls = scratch[:flat], scratch[3 * flat : 3 * flat + balls]
+    multipliers, ball_multipliers = scratch[:flat], scratch[3 * flat : 3 * flat + balls]
     vectors = GradientVectors(scratch[flat : 2 * flat], scratch[2 * flat : 3 * flat], scratch[3 * flat + balls :])
-    multipliers[:], of_balls[:] = 0.0, 0.0
+    multipliers[:], ball_multipliers[:] = 0.0, 0.0
     for d in range(dim):
         foot[d, lane] = position[d, lane]
     weight = 1.0  # 1 + Σ μ
     for sweep in range(SWEEPS):
-        if sweep % APART == APART - 1:
-            hold_together(foot, lane, weight, multipliers, vectors, real, whole)
-        moved = hold_flat(foot, lane, weight, multipliers, real, whole)
+        if sweep % SWEEPS_PER_CG == SWEEPS_PER_CG - 1:
+            project_on_active_walls(foot, lane, weight, multipliers, vectors, real, whole)
+        moved = project_on_flat_walls(foot, lane, weight, multipliers, real, whole)
         if balls > 0:
-            weight, moved = hold_balls(foot, lane, weight, moved, of_balls, real, whole)
+            weight, moved = project_on_balls(foot, lane, weight, moved, ball_multipliers, real, whole)
         size = 0.0
         for d in range(dim):
             size = larger(size, larger(abs(position[d, lane]), abs(foot[d, lane])))
-        if not moved > STILL * size:
+        if not moved > CONVERGED * size:
             return
 
 
 @kernel
-def hold_flat(foot, lane, weight, multipliers, real, whole):
-    """Put foot on each side and row in turn, or off it; the longest way it went."""
+def project_on_flat_walls(foot, lane, weight, multipliers, real, whole):
+    """Project foot on each side and row in turn, or release it; returns its largest movement."""
     sides, rows = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
     moved = 0.0
     for k in range(sides):
         axis = np.int64(whole[HEADER + k])
         free = foot[axis, lane] + multipliers[k] / weight
-        held = smaller(larger(free, real[k]), real[sides + k])
-        multipliers[k] = weight * (free - held)
-        moved = larger(moved, abs(held - foot[axis, lane]))
-        foot[axis, lane] = held
+        clamped = smaller(larger(free, real[k]), real[sides + k])
+        multipliers[k] = weight * (free - clamped)
+        moved = larger(moved, abs(clamped - foot[axis, lane]))
+        foot[axis, lane] = clamped
     for n in range(sides, sides + rows):
         excess = excess_of(foot, lane, n, 0.0, real, whole)
         multiplier = larger(multipliers[n] + weight * excess, 0.0)
@@ -88,30 +88,30 @@ def hold_flat(foot, lane, weight, multipliers, real, whole):
 
 
 @kernel
-def hold_balls(foot, lane, weight, moved, multipliers, real, whole):
-    """Put foot on each ball in turn, or off it: the weight after that, and the longest way so far."""
+def project_on_balls(foot, lane, weight, moved, multipliers, real, whole):
+    """Project foot on each ball in turn, or release it; returns the new weight and the largest movement so far."""
     dim, balls, sides, rows = foot.shape[0], multipliers.size, np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
     first = 2 * sides + rows + np.int64(whole[HEADER + sides + rows])
     for b in range(balls):
         start = first + b * (dim + 1)
         squared = 0.0
         for d in range(dim):
-            apart = foot[d, lane] - real[start + d]
-            squared = fma(apart, apart, squared)
-        away = math.sqrt(squared)
-        multiplier = larger(multipliers[b] + weight * (away / real[start + dim] - 1.0), 0.0)
-        heavier = weight + (multiplier - multipliers[b])
-        share = weight / heavier
-        multipliers[b], weight = multiplier, heavier
-        moved = larger(moved, abs(share - 1.0) * away)
+            difference = foot[d, lane] - real[start + d]
+            squared = fma(difference, difference, squared)
+        distance = math.sqrt(squared)
+        multiplier = larger(multipliers[b] + weight * (distance / real[start + dim] - 1.0), 0.0)
+        new_weight = weight + (multiplier - multipliers[b])
+        share = weight / new_weight
+        multipliers[b], weight = multiplier, new_weight
+        moved = larger(moved, abs(share - 1.0) * distance)
         for d in range(dim):
             foot[d, lane] = fma(share, foot[d, lane] - real[start + d], real[start + d])
     return weight, moved
 
 
 @kernel
-def hold_together(foot, lane, weight, multipliers, vectors, real, whole):
-    """Put foot on all flat walls that hold it, by conjugate gradients that end where a multiplier becomes 0."""
+def project_on_active_walls(foot, lane, weight, multipliers, vectors, real, whole):
+    """Project foot on all active flat walls at once by conjugate gradients, until a multiplier becomes 0."""
     residual, direction, push = vectors.residual, vectors.direction, vectors.push
     dim, flat = foot.shape[0], multipliers.size
     total, first = 0.0, 0.0
@@ -133,7 +133,7 @@ def hold_together(foot, lane, weight, multipliers, vectors, real, whole):
         steepness = 0.0
         for d in range(dim):
             steepness = fma(push[d], push[d], steepness)
-        length, ended = slope / steepness, -1  # inf where the walls do not meet: until one lets go
+        length, ended = slope / steepness, -1  # inf where the walls do not meet: until one becomes inactive
         for n in range(flat):
             if multipliers[n] * direction[n] < 0.0 and -multipliers[n] / (weight * direction[n]) <= length:
                 length, ended = -multipliers[n] / (weight * direction[n]), n
@@ -150,7 +150,7 @@ def hold_together(foot, lane, weight, multipliers, vectors, real, whole):
 
 @kernel
 def excess_of(foot, lane, n, multiplier, real, whole):
-    """How far foot is beyond flat wall ``n``: of a side, the end at which its ``multiplier`` holds."""
+    """How far foot is beyond flat wall ``n``; for a side, beyond the end that the sign of ``multiplier`` selects."""
     sides = np.int64(whole[N_SIDES])
     if n < sides:
         return foot[np.int64(whole[HEADER + n]), lane] - select(multiplier > 0.0, real[sides + n], real[n])
@@ -187,14 +187,14 @@ def entries_of(row, whole):
     return np.int64(whole[firsts + row]), np.int64(whole[firsts + row + 1]), firsts + rows + 1, 2 * sides + rows
 
 
-# Convex domains in any dimension: what lies between box faces, behind linear walls and inside balls.
+# Domains for reflection and penalty.
 #
-# A point outside is folded across one wall at a time, the one it violates most, until it is inside. So a corner turns a
-# momentum once per wall, as walls do; and where the walls are the mirrors of a reflection group, as those of a box and
-# of ordered coordinates are, the fold is exact whatever the length of the step. A penalty pulls to the nearest point of
-# the whole domain, at which several walls may meet.
+# A point outside is reflected across one wall at a time, the one that it violates most, until it is inside. So a corner
+# reflects a momentum once per wall; and if the walls are the mirrors of a reflection group, as those of a box and of
+# ordered coordinates, the result is exact for any step length. A penalty pulls to the nearest point of the whole
+# domain, at which several walls may meet.
 
-HUGE = 1.7e308  # what overflows is farther outside than anything that does not
+HUGE = 1.7e308  # excesses are clipped to it, so that an overflowed one counts as the largest
 
 Array = NDArray[np.float64]
 
@@ -215,14 +215,14 @@ def convex_domain(
 
 @kernel
 def keep_worst(worst, face, excess, number):
-    """(worst, face) of a lane after another wall, whose ``number`` counts if its excess is the largest."""
+    """(worst, face) of a lane, updated by wall ``number`` if its excess is the largest so far."""
     excess = select(excess > HUGE, HUGE, excess)
     return select(excess > worst, excess, worst), select(excess > worst, number, face)
 
 
 @kernel
 def search_sides(position, face, worst, real, whole):
-    """Sides of the box: two per bounded coordinate, numbered by the coordinate."""
+    """Update ``face`` and ``worst`` by the box's sides, numbered by bounded coordinate."""
     sides = np.int64(whole[N_SIDES])
     for k in range(sides):
         row = position[np.int64(whole[HEADER + k])]
@@ -234,7 +234,7 @@ def search_sides(position, face, worst, real, whole):
 
 @kernel
 def search_rows(position, total, face, worst, real, whole):
-    """Linear walls, numbered after the sides; ``total`` (lane,) is scratch."""
+    """Update them by the linear walls, numbered after the sides; ``total`` (lane,) is scratch."""
     sides, rows = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
     firsts, columns = HEADER + sides, HEADER + sides + rows + 1
     for r in range(rows):
@@ -251,7 +251,7 @@ def search_rows(position, total, face, worst, real, whole):
 
 @kernel
 def search_balls(position, total, face, worst, real, whole):
-    """Balls, numbered after the rows; ``total`` (lane,) is scratch."""
+    """Update them by the balls, numbered after the rows; ``total`` (lane,) is scratch."""
     sides, rows = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
     dim = position.shape[0]
     first = 2 * sides + rows + np.int64(whole[HEADER + sides + rows])
@@ -271,7 +271,7 @@ def search_balls(position, total, face, worst, real, whole):
 
 @kernel
 def write_foot(position, foot, lane, number, excess, real, whole):
-    """The point of wall ``number`` nearest to one lane's position."""
+    """foot ← the point of wall ``number`` nearest to one lane's position."""
     sides, rows, dim = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS]), position.shape[0]
     for d in range(dim):
         foot[d, lane] = position[d, lane]
@@ -303,9 +303,9 @@ def is_finite(position, lane):
 
 @kernel
 def search_walls(position, foot, outside, real, whole):
-    """outside ← the largest excess beyond a wall, inf in lanes not asked about; the last row of foot ← its number.
+    """outside ← the largest excess beyond a wall, inf in lanes not to check; the last row of foot ← that wall's number.
 
-    In one dimension there is a box only: the first row of foot holds the sum of a wall meanwhile.
+    The first row of foot is scratch for rows and balls; one-dimensional domains have only a box.
     """
     face = foot[foot.shape[0] - 1]
     for lane in range(outside.size):
@@ -318,14 +318,14 @@ def search_walls(position, foot, outside, real, whole):
 
 @kernel
 def is_beyond(position, outside, lane):
-    """Whether one lane is outside, by the excess in ``outside``, which becomes 1 or 0. The engine reports nan, inf."""
+    """Whether one lane is outside, by its excess in ``outside``, which becomes 1 or 0. The engine reports nan, inf."""
     beyond = outside[lane] > 0.0 and outside[lane] < math.inf and is_finite(position, lane)
     outside[lane] = 1.0 if beyond else 0.0
     return beyond
 
 
 def look_walls(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
-    """The function behind ``signatures.DOMAIN``: its foot is on the wall that the lane is farthest beyond."""
+    """The domain's function (``signatures.DOMAIN``): its foot is on the wall that the lane violates most."""
     search_walls(position, foot, outside, real, whole)
     for lane in range(outside.size):
         excess = outside[lane]
@@ -336,11 +336,11 @@ def look_walls(position: Any, foot: Any, outside: Any, real: Any, whole: Any) ->
 
 @functools.cache
 def nearest_within(dim: int, n_flat: int, n_balls: int) -> Callable[..., None]:
-    """The function behind ``Domain.nearest`` for ``n_flat`` bounded coordinates and rows, and ``n_balls`` balls."""
+    """The function ``Domain.nearest`` for ``n_flat`` bounded coordinates and rows, and ``n_balls`` balls."""
     size = 3 * n_flat + n_balls + dim
 
     def look_nearest(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
-        scratch = room(size)
+        scratch = stack_array(size)
         search_walls(position, foot, outside, real, whole)
         for lane in range(outside.size):
             if is_beyond(position, outside, lane):

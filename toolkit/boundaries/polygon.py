@@ -1,10 +1,10 @@
 """Polygons as domains: non-convex, with corners and holes, looked up in a grid.
 
-A square grid covers the polygon with a margin. Each cell is either wholly inside, which one lookup tells, or lists
-the pieces of the boundary (``nearest_edge``) that can hold the nearest point of some point in the cell; only lanes in
-such cells are looked at exactly. A piece is listed for a cell of centre c and half-diagonal r where its smallest
-possible distance to c is at most the smallest largest one plus 2r, which by the triangle inequality misses none.
-Points beyond the grid consider all pieces.
+A square grid covers the polygon with a margin. A cell is either completely inside, or lists the pieces of the boundary
+that can contain the nearest point to a point in the cell; only lanes in such cells need exact computation
+(``nearest_edge``). For a cell of centre c and half-diagonal r, a piece is listed if the lower bound of its distance to
+c is at most 2r plus the smallest upper bound of all pieces, which by the triangle inequality misses none. For points
+beyond the grid all pieces are considered.
 """
 
 import math
@@ -20,32 +20,32 @@ from .._compiler.signatures import FLOATS, MATRIX, TABLE
 from ..maths.elementary import fma, from_bits, larger, select, smaller, to_bits
 from ..problem.definition import Domain
 
-# The edge of a polygon nearest to a point, found by its pieces, and the side of it on which the point lies.
+# The nearest edge, and the side of it on which a point is.
 #
-# A piece is a run of up to 16 edges with its chord and its sag, the largest distance of the run from the chord, so a
-# point's distance to the piece is its distance to the chord within ± sag: most pieces are ruled out by their chord.
+# A piece is up to 16 consecutive edges, with its chord and its sag, the largest distance of these edges from the chord.
+# So a point's distance to the piece is its distance to the chord ± sag, and most pieces are excluded by their chord.
 #
-# The sign of the distance comes from the nearest edge's side, or at a vertex from the sum of both edges' normals
+# The sign of the distance comes from the side of the nearest edge, or at a vertex from the sum of both edges' normals
 # (Bærentzen & Aanæs 2005), so rings need only be oriented: outer ones counter-clockwise, holes clockwise.
 
 PIECE_EDGES = 16  # a power of 2
 INSIDE = -1
 
-# The real table: this header, then for each of these fields a column of all edges, then rows of pieces:
+# The table ``real``: this header, then for each of these fields a column of all edges, then rows of pieces:
 # start, direction, 1 / length²; an edge's normals at start and end; a piece's sag, first edge and number of edges.
 CORNER_X, CORNER_Y, SCALE, HEADER = 0, 1, 2, 3
 EDGE_FIELDS, PIECE_FIELDS = 9, 8
 INDEX_BITS = np.int64(PIECE_EDGES - 1)  # of an edge's number in its piece
-# The whole table: this header, then the cells, then lists (length first).
+# The table ``whole``: this header, then the cells, then lists (length first).
 SIDE, N_EDGES, ALL_PIECES, CELLS = 0, 1, 2, 3
 
 
 @inlined
 def segment_distance(x, y, ax, ay, dx, dy, inverse):
-    """Squared distance of (x, y) to a segment, and the place of the nearest point along it in [0, 1]."""
+    """Squared distance of (x, y) to a segment, and the position of the nearest point along it, in [0, 1]."""
     along = smaller(larger(fma(x - ax, dx, (y - ay) * dy) * inverse, 0.0), 1.0)
-    away_x, away_y = x - fma(along, dx, ax), y - fma(along, dy, ay)
-    return fma(away_x, away_x, away_y * away_y), along
+    offset_x, offset_y = x - fma(along, dx, ax), y - fma(along, dy, ay)
+    return fma(offset_x, offset_x, offset_y * offset_y), along
 
 
 @inlined
@@ -58,7 +58,7 @@ def chord_distance(x, y, real, row):
 def nearest_in_piece(x, y, real, n_edges, row):
     """(squared distance, edge) of a piece's edge nearest to (x, y).
 
-    Branch-free: the bits of floats ≥ 0 order as integers, and the lowest bits make room for the edge's number.
+    Branch-free: floats ≥ 0 are ordered as their bits as integers, and the lowest bits hold the edge's number.
     """
     first, count = np.int64(real[row + 6]), np.int64(real[row + 7])
     ax = real[HEADER + first : HEADER + first + count]
@@ -75,7 +75,7 @@ def nearest_in_piece(x, y, real, n_edges, row):
 
 @kernel
 def nearest_edge(x, y, real, n_edges, table, start, count):
-    """(squared distance, edge, place along it) of the boundary point nearest to (x, y), among the listed pieces."""
+    """(squared distance, edge, position along it) of the boundary point nearest to (x, y), in the listed pieces."""
     pieces = HEADER + EDGE_FIELDS * n_edges
     lowest, likely = math.inf, pieces
     for n in range(count):
@@ -100,7 +100,7 @@ def nearest_edge(x, y, real, n_edges, table, start, count):
 
 @kernel
 def is_outside(x, y, real, n_edges, edge, along):
-    """Whether (x, y) lies outside, given its nearest edge and the place of the nearest point along it."""
+    """Whether (x, y) is outside, given its nearest edge and the position of the nearest point along it."""
     e = HEADER + edge
     ax, ay, dx, dy = real[e], real[e + n_edges], real[e + 2 * n_edges], real[e + 3 * n_edges]
     if along <= 0.0:
@@ -112,14 +112,14 @@ def is_outside(x, y, real, n_edges, edge, along):
 
 @inlined
 def grid_cell(x, y, x0, y0, scale, side):
-    """Number of the grid's cell at (x, y), as a float; −1 beyond the grid and for what is not finite."""
+    """Number of the grid's cell at (x, y), as a float; −1 beyond the grid and for non-finite values."""
     i, j = (x - x0) * scale, (y - y0) * scale
     in_grid = (i >= 0.0) & (j >= 0.0) & (i < side) & (j < side)
     return select(in_grid, math.floor(j) * side + math.floor(i), -1.0)
 
 
 def look_polygon(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
-    """The polygon's function behind ``signatures.DOMAIN``."""
+    """The polygon's function (``signatures.DOMAIN``)."""
     side, n_edges = whole[SIDE], np.int64(whole[N_EDGES])
     x0, y0, scale = real[CORNER_X], real[CORNER_Y], real[SCALE]
     cells = foot[0]
@@ -170,16 +170,16 @@ def ring_edges(ring: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def ring_pieces(ring: NDArray[np.float64], first_edge: int) -> NDArray[np.float64]:
-    """The rows of one ring's pieces, its edges being counted from ``first_edge``; shape (pieces, PIECE_FIELDS)."""
+    """The rows of one ring's pieces, shape (pieces, PIECE_FIELDS); the ring's first edge has number ``first_edge``."""
     rows = []
     for start in range(0, len(ring), PIECE_EDGES):
-        run = ring[np.arange(start, min(start + PIECE_EDGES, len(ring)) + 1) % len(ring)]
-        chord = run[-1] - run[0]
+        vertices = ring[np.arange(start, min(start + PIECE_EDGES, len(ring)) + 1) % len(ring)]
+        chord = vertices[-1] - vertices[0]
         squared = chord @ chord
         inverse = 1.0 / squared if squared > 0.0 else 0.0
-        along = np.clip((run - run[0]) @ chord * inverse, 0.0, 1.0)
-        sag = np.hypot(*(run - run[0] - along[:, None] * chord).T).max()
-        rows.append([*run[0], *chord, inverse, sag * (1 + 1e-9), first_edge + start, len(run) - 1])
+        along = np.clip((vertices - vertices[0]) @ chord * inverse, 0.0, 1.0)
+        sag = np.hypot(*(vertices - vertices[0] - along[:, None] * chord).T).max()
+        rows.append([*vertices[0], *chord, inverse, sag * (1 + 1e-9), first_edge + start, len(vertices) - 1])
     return np.array(rows)
 
 
@@ -194,7 +194,7 @@ def signed_distance(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.f
 def nearest_points(domain: Domain, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The boundary point nearest to each of ``points`` (n, 2), and the outward unit normal there; each (n, 2).
 
-    At a vertex the normal is along the line to the point, as long as they are apart; else between both edges' normals.
+    At a vertex the normal is along the line to the point, or between both edges' normals if the point is on the vertex.
     """
     rows = np.empty((len(points), 3))
     find = compile_part(find_nearest, types.void(MATRIX, MATRIX, FLOATS, TABLE))
@@ -206,15 +206,15 @@ def nearest_points(domain: Domain, points: NDArray[np.float64]) -> tuple[NDArray
     at_vertex = (along <= 0.0) | (along >= 1.0)
     normals = np.stack([fields[:, 3], -fields[:, 2]], axis=1)
     normals = np.where(at_vertex[:, None], np.where(along[:, None] <= 0.0, fields[:, 5:7], fields[:, 7:9]), normals)
-    away = points - feet
-    apart = at_vertex & (squared > 1e-24 * (feet**2).sum(axis=1))
-    side = np.where((away * normals).sum(axis=1) < 0.0, -1.0, 1.0)
-    normals = np.where(apart[:, None], side[:, None] * away, normals)
+    offset = points - feet
+    is_off_vertex = at_vertex & (squared > 1e-24 * (feet**2).sum(axis=1))
+    side = np.where((offset * normals).sum(axis=1) < 0.0, -1.0, 1.0)
+    normals = np.where(is_off_vertex[:, None], side[:, None] * offset, normals)
     return feet, normals / np.hypot(normals[:, 0], normals[:, 1])[:, None]
 
 
 def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:
-    """The whole table and its length: a quadtree walk in which a cell's pieces are sieved from its parent's."""
+    """The table ``whole`` and its length, by a quadtree in which a cell's pieces are selected from its parent's."""
     side = 1 << LEVELS
     used = CELLS + side * side
     table = np.full(used + n_pieces + 1, np.int32(INSIDE), np.int32)
@@ -277,7 +277,7 @@ def measure_distances(points: Any, distances: Any, real: Any, whole: Any) -> Non
 
 
 def find_nearest(points: Any, rows: Any, real: Any, whole: Any) -> None:
-    """Squared distance, edge and place along it of the boundary point nearest to each of ``points`` (n, 2)."""
+    """Squared distance, edge and position along it of the boundary point nearest to each of ``points`` (n, 2)."""
     start, n_edges = whole[ALL_PIECES], np.int64(whole[N_EDGES])
     count = np.int64(whole[start])
     for n in range(points.shape[0]):

@@ -1,6 +1,6 @@
-"""Boundaries: what happens at the edge of a problem's domain; and their block functions.
+"""Boundary rules: what happens at the edge of a problem's domain; and their block functions.
 
-The domain finds the point to mirror in, or the nearest one (``signatures.DOMAIN``); what follows is the same for every
+The domain finds the point to mirror at, or its nearest point (``signatures.DOMAIN``); the rules are the same for every
 domain.
 """
 
@@ -18,8 +18,8 @@ __all__ = ["Boundary", "ignore", "penalise", "penalise_as_printed", "reflect", "
 
 KINDS = ("reflect", "reject", "penalise", "penalise_as_printed", "ignore")
 PENALTIES = ("penalise", "penalise_as_printed")
-# What descriptions and saved files call a kind, where that is another word: the first files were written when the
-# penalty as printed was the only one.
+# Kinds whose names in descriptions and files differ: when the first files were written, the penalty as printed was the
+# only one.
 STORED_KINDS = {"penalise": "penalise_by_distance", "penalise_as_printed": "penalise"}
 
 
@@ -114,27 +114,27 @@ def add_penalty(position, foot, energy, gradient, outside, coefficient, from_ori
     for d in range(position.shape[0]):
         for lane in range(position.shape[1]):
             centre = select(from_origin, 0.0, foot[d, lane])
-            away = select(outside[lane] != 0.0, position[d, lane] - centre, 0.0)
-            pull = coefficient * away
+            offset = select(outside[lane] != 0.0, position[d, lane] - centre, 0.0)
+            pull = coefficient * offset
             gradient[d, lane] += pull
-            energy[lane] = fma(0.5 * pull, away, energy[lane])
+            energy[lane] = fma(0.5 * pull, offset, energy[lane])
 
 
 class Moved(NamedTuple):
-    """Lanes that have moved, and where they were before; what a boundary writes."""
+    """Lanes after a move, their positions before it, and what a boundary writes."""
 
     position: Any  # (dim, lane)
     previous: Any  # (dim, lane)
     momentum: Any  # (dim or 0, lane)
-    foot: Any  # (dim, lane): in which a lane is mirrored
-    outside: Any  # (lane,): not 0 where a lane is
+    foot: Any  # (dim, lane): at which a lane is mirrored
+    outside: Any  # (lane,): not 0 where a lane is outside
     bounces: Any  # (lane,): counts
     fallbacks: Any  # (lane,): counts
 
 
 @kernel
 def reflect_lanes(look, at_look, moved, max_bounces):
-    """Bring every lane inside; count reflections in ``bounces``, returns to ``previous`` in ``fallbacks``."""
+    """Reflect every lane until it is inside; count reflections in ``bounces``, resets in ``fallbacks``."""
     position, previous, momentum, foot = moved.position, moved.previous, moved.momentum, moved.foot
     outside, bounces, fallbacks = moved.outside, moved.bounces, moved.fallbacks
     dim, lanes = position.shape
@@ -142,10 +142,10 @@ def reflect_lanes(look, at_look, moved, max_bounces):
         outside[lane] = 1.0
     for bounce in range(max_bounces + 1):
         call_part(look, at_look)
-        lost = 0
+        n_outside = 0
         for lane in range(lanes):
-            lost += int(outside[lane] != 0.0)
-        if lost == 0:
+            n_outside += int(outside[lane] != 0.0)
+        if n_outside == 0:
             return
         for lane in range(lanes):
             if outside[lane] != 0.0:
@@ -160,7 +160,7 @@ def reflect_lanes(look, at_look, moved, max_bounces):
 
 @kernel
 def mirror(position, momentum, foot, lane):
-    """Reflect one lane's position across the tangent at ``foot``, and its momentum, where it has one."""
+    """Reflect one lane's position across the tangent at ``foot``, and its momentum if there is one."""
     dim = position.shape[0]
     if momentum.shape[0]:
         squared, along = 0.0, 0.0
@@ -178,7 +178,7 @@ def mirror(position, momentum, foot, lane):
 
 @kernel
 def reject_lanes(look, at_look, moved):
-    """Put every lane that is outside back to ``previous`` and turn its momentum round; count in ``bounces``."""
+    """Reset every lane that is outside to ``previous`` and reverse its momentum; count in ``bounces``."""
     position, previous, momentum, outside, bounces = (
         moved.position, moved.previous, moved.momentum, moved.outside, moved.bounces
     )  # fmt: skip

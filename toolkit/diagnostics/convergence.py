@@ -1,4 +1,4 @@
-"""R̂: whether chains agree with each other."""
+"""Convergence: autocorrelation, effective sample size and R̂."""
 
 import math
 from typing import Any
@@ -8,17 +8,17 @@ import scipy
 from numpy.typing import NDArray
 
 from ..errors import check_choice, check_count, check_number, check_row
-from ..weighting import check_draw_weights, check_draws, near_one
+from ..weighting import check_draw_weights, check_draws, rescaled
 
-# Ranks, quantiles and normal scores of values with weights of mean 1; None are equal ones, which give the usual.
+# Ranks, quantiles and normal scores of values with weights of mean 1; weights None: unweighted.
 
 Array = NDArray[np.float64]
 
 
 def ranks(values: Array, weights: Array | None) -> Array:
-    """Ranks from 1, ties at their mean, of ``values`` with weights (same shape): ½ + the weight up to there.
+    """Ranks from 1, ties at their mean, of ``values`` with weights (same shape): ½ + the weight of smaller values.
 
-    Of a value's own weight, and of that of its ties, half counts.
+    Half of the weight of a value and its ties counts as smaller.
     """
     flat = values.ravel()
     order = np.argsort(flat)
@@ -38,12 +38,12 @@ def normal_scores(values: Array, weights: Array | None) -> Array:
 
 def quantile(values: Array, weights: Array | None, probability: float) -> float:
     """The largest value with at most (n − 1) p of the weight below it."""
-    place = (values.size - 1) * probability * (1.0 + 1e-14)
+    position = (values.size - 1) * probability * (1.0 + 1e-14)
     if weights is None:
-        return float(np.partition(values, int(place), axis=None)[int(place)])
+        return float(np.partition(values, int(position), axis=None)[int(position)])
     order = np.argsort(values, axis=None)
-    heavy = weights.ravel()[order]
-    last = np.searchsorted(np.cumsum(heavy) - heavy, place, side="right") - 1
+    sorted_weights = weights.ravel()[order]
+    last = np.searchsorted(np.cumsum(sorted_weights) - sorted_weights, position, side="right") - 1
     return float(values.ravel()[order[last]])
 
 
@@ -54,19 +54,19 @@ def median(values: Array, weights: Array | None) -> float:
     order = np.argsort(values, axis=None)
     ends = np.cumsum(weights.ravel()[order])
     half = 0.5 * ends[-1]
-    places = [np.searchsorted(ends, half, side="left"), np.searchsorted(ends, half, side="right")]
-    low, high = values.ravel()[order[np.minimum(places, values.size - 1)]]
+    positions = [np.searchsorted(ends, half, side="left"), np.searchsorted(ends, half, side="right")]
+    low, high = values.ravel()[order[np.minimum(positions, values.size - 1)]]
     return float(0.5 * (low + high))
 
 
-# Autocorrelation of draws, and what it leaves of their number: effective sample sizes.
+# Autocorrelation and effective sample sizes.
 
 METHODS = ("bulk", "tail", "mean")
 AT_ONCE = 2**22  # numbers transformed at a time
 
 
 def autocovariance(values: Array, *, centred: bool = True) -> Array:
-    """Sums over t of x_t x_{t+lag} / n, (chain, draw) → mean over chains, (draw,); about each chain's own mean."""
+    """Sums over t of x_t x_{t+lag} / n, (chain, draw) → mean over chains, (draw,); centred at each chain's mean."""
     chains, n = values.shape
     size = scipy.fft.next_fast_len(2 * n, real=True)
     power = np.zeros(size // 2 + 1)
@@ -94,7 +94,7 @@ def autocorrelation(draws: Any, *, n_lags: int | None = None) -> Array:
     result = np.empty((chains, lags, dim))
     for chain in range(chains):
         for d in range(dim):
-            values = near_one(points[chain : chain + 1, :, d])
+            values = rescaled(points[chain : chain + 1, :, d])
             if moves(values):
                 covariance = autocovariance(values)
                 result[chain, :, d] = covariance[:lags] / covariance[0]
@@ -135,7 +135,7 @@ def coordinate_ess(values: Array, weights: Array | None, method: str) -> float:
         below = [halves((values <= quantile(values, weights, p)).astype(np.float64)) for p in (0.05, 0.95)]
         return min(mean_ess(b, shares) if moves(b, shares) else float(b.size) for b in below)
     split = halves(values)
-    return mean_ess(normal_scores(split, shares) if method == "bulk" else near_one(split), shares)
+    return mean_ess(normal_scores(split, shares) if method == "bulk" else rescaled(split), shares)
 
 
 def mean_ess(values: Array, weights: Array | None) -> float:
@@ -148,10 +148,10 @@ def mean_ess(values: Array, weights: Array | None) -> float:
     parts = weights * (values - mean)
     within, between = chain_variances(parts)
     total = within * (values.shape[1] - 1) / values.shape[1] + between
-    loads = weights.sum(axis=1)
-    if (loads == 0.0).any() or total == 0.0:
+    chain_weights = weights.sum(axis=1)
+    if (chain_weights == 0.0).any() or total == 0.0:
         return math.nan
-    centres = (weights * values).sum(axis=1) / loads
+    centres = (weights * values).sum(axis=1) / chain_weights
     spread = (weights * (values - centres[:, None]) ** 2).mean() + centres.var(ddof=1)
     return float(spread * values.size / (total * correlation_time(parts, within, between)))
 
@@ -169,11 +169,11 @@ def correlation_time(values: Array, within: float, between: float) -> float:
     rho = 1.0 - (within - autocovariance(values)) / total
     rho[0] = 1.0
     pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
-    ending = np.flatnonzero(pairs <= 0.0)
-    end = min(int(ending[0]) if ending.size else n, max(0, -(-(n - 4) // 2)))
-    falling = np.minimum.accumulate(pairs[:end])
+    nonpositive = np.flatnonzero(pairs <= 0.0)
+    end = min(int(nonpositive[0]) if nonpositive.size else n, max(0, -(-(n - 4) // 2)))
+    decreasing = np.minimum.accumulate(pairs[:end])
     last = float(rho[2 * end]) if rho[2 * end] > 0.0 or pairs[end] >= 0.0 else 0.0
-    return max(2.0 * float(falling.sum()) - 1.0 + last, 1.0 / math.log10(values.size))
+    return max(2.0 * float(decreasing.sum()) - 1.0 + last, 1.0 / math.log10(values.size))
 
 
 def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff: float = 0.05) -> Array:
@@ -194,11 +194,11 @@ def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff:
     chains, n, dim = points.shape
     check_number("cutoff", cutoff, above=0.0, below=1.0)
     centres = points.mean(axis=1) if mean is None else np.broadcast_to(check_row("mean", mean, dim), (chains, dim))
-    away = points - centres[:, None]
+    deviations = points - centres[:, None]
     if variance is None:
-        own = [[moves(chain[:, d]) for d in range(dim)] for chain in points]
-        away = np.where(np.array(own)[:, None], near_one(away), 0.0)
-        spreads = (away**2).mean(axis=1)
+        does_move = [[moves(chain[:, d]) for d in range(dim)] for chain in points]
+        deviations = np.where(np.array(does_move)[:, None], rescaled(deviations), 0.0)
+        spreads = (deviations**2).mean(axis=1)
     else:
         spreads = np.broadcast_to(check_row("variance", variance, dim), (chains, dim))
         if (spreads <= 0.0).any():
@@ -206,7 +206,7 @@ def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff:
     result = np.full((chains, dim), np.nan)
     shares = 1.0 - np.arange(n) / n
     for chain, d in np.argwhere(spreads > 0.0):
-        tapered = autocovariance(away[chain : chain + 1, :, d], centred=False) / spreads[chain, d]
+        tapered = autocovariance(deviations[chain : chain + 1, :, d], centred=False) / spreads[chain, d]
         small = np.flatnonzero(tapered < cutoff * shares)
         end = max(1, int(small[0])) if small.size else n
         result[chain, d] = min(n / (1.0 + 2.0 * tapered[1:end].sum()), n)
@@ -214,7 +214,7 @@ def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff:
 
 
 def halves(values: Array) -> Array:
-    """Both halves of every chain, (chain, draw) → (2 chain, draw // 2); the middle one of an odd number is left out."""
+    """Both halves of every chain, (chain, draw) → (2 chain, draw // 2); the middle one of an odd number is omitted."""
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, -half:]])
 
@@ -229,7 +229,7 @@ def split_weights(weights: Array | None) -> Array | None:
 
 
 def moves(values: Array, weights: Array | None = None) -> bool:
-    """Whether not all that have weight are equal, to rounding."""
+    """Whether the values with weight are not all equal, up to rounding."""
     counted = values if weights is None else values[weights > 0.0]
     if not counted.size:
         return False
@@ -237,7 +237,7 @@ def moves(values: Array, weights: Array | None = None) -> bool:
     return high - low > 1e-15 * max(abs(low), abs(high))
 
 
-NOTHING = 1e-24  # a variance of normal scores that is rounding
+ROUNDING = 1e-24  # variance of normal scores due to rounding
 
 
 def r_hat(draws: Any, *, weights: Any = None) -> Array:
@@ -254,10 +254,10 @@ def r_hat(draws: Any, *, weights: Any = None) -> Array:
     Source: Vehtari et al. (2021), eq. 4, 14 and 15.
     """
     points = check_draws(draws)
-    given, result = check_draw_weights(weights, points), np.full(points.shape[2], np.nan)
+    chain_weights, result = check_draw_weights(weights, points), np.full(points.shape[2], np.nan)
     if points.shape[1] < 4:
         return result
-    scale = split_weights(given)
+    scale = split_weights(chain_weights)
     for d in range(points.shape[2]):
         values = halves(points[..., d])
         if moves(values, scale):
@@ -275,6 +275,6 @@ def spread_ratio(values: Array, weights: Array | None) -> float:
     means = (shares * values).sum(axis=1)
     within = float((shares * (values - means[:, None]) ** 2).sum(axis=1).mean()) * n / (n - 1)
     between = float(means.var(ddof=1))
-    if within < NOTHING:
-        return math.inf if between > NOTHING else 1.0
+    if within < ROUNDING:
+        return math.inf if between > ROUNDING else 1.0
     return math.sqrt((n - 1) / n + between / within)

@@ -1,4 +1,4 @@
-"""Combining the cycles of a cyclical run: weights that make the regions they explored count by their mass."""
+"""Combine the cycles of a cyclical run: weights in proportion to the masses of the regions that they explored."""
 
 from typing import Any
 
@@ -99,7 +99,7 @@ def check_cycles(draws: Any, energies: Any, cycles: Any) -> tuple[Floats, Floats
 
 def linked_cycles(draws: Floats, index: Integers, separation: float, chain: int, names: Integers) -> Integers:
     """The group of each cycle, (cycle,): single linkage of the Mahalanobis distances between their means."""
-    from scipy.sparse.csgraph import connected_components  # an eighth of a second, for those who combine cycles
+    from scipy.sparse.csgraph import connected_components  # slow import, needed only here
 
     n_cycles = names.size
     means, covariances = np.empty((n_cycles, draws.shape[1])), np.empty((n_cycles, draws.shape[1], draws.shape[1]))
@@ -108,14 +108,14 @@ def linked_cycles(draws: Floats, index: Integers, separation: float, chain: int,
         means[cycle], covariances[cycle] = mean_and_covariance(draws[index == cycle], where)
     near = np.zeros((n_cycles, n_cycles), np.bool_)
     for cycle in range(n_cycles - 1):
-        away = means[cycle + 1 :] - means[cycle]
-        solved = np.linalg.solve(0.5 * (covariances[cycle + 1 :] + covariances[cycle]), away[:, :, None])[:, :, 0]
-        near[cycle, cycle + 1 :] = (away * solved).sum(axis=1) < separation**2
+        gaps = means[cycle + 1 :] - means[cycle]
+        solved = np.linalg.solve(0.5 * (covariances[cycle + 1 :] + covariances[cycle]), gaps[:, :, None])[:, :, 0]
+        near[cycle, cycle + 1 :] = (gaps * solved).sum(axis=1) < separation**2
     return np.asarray(connected_components(near, directed=False)[1], np.int64)
 
 
 def mean_and_covariance(draws: Floats, where: str) -> tuple[Floats, Floats]:
-    """Of ``draws`` (draw, dim). Raises ValueError where the covariance is singular; ``where`` says whose it is."""
+    """Mean and covariance of ``draws`` (draw, dim), named ``where`` in errors. Raises ValueError for a singular one."""
     mean, scale = draws.mean(axis=0), draws.std(axis=0)
     spans = bool((scale > 1e-12 * np.abs(draws).max(axis=0)).all())
     if spans:

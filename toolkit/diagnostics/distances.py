@@ -10,12 +10,12 @@ from .._compiler.decorators import compile_part
 from .._compiler.signatures import FLOATS, MATRIX
 from ..errors import check_flag, check_scale
 from ..maths.elementary import exp_share, fma, select
-from ..weighting import check_sample, near_one
+from ..weighting import check_sample, rescaled
 
 Array = NDArray[np.float64]
 
-TILE = 512  # columns of pairs held at a time, which the fastest cache holds too
-FOR_BANDWIDTH = 1000  # points whose pairs give the median distance
+TILE = 512  # columns of pairs computed at a time, which fit into the fastest cache
+FOR_BANDWIDTH = 1000  # points for the median distance
 ADD_KERNELS = types.void(MATRIX, FLOATS, MATRIX, types.float64, MATRIX, FLOATS)
 
 
@@ -87,7 +87,7 @@ def add_kernels(rows: Any, loads: Any, columns: Any, rate: Any, sums: Any, scrat
     rows: (row, dim); loads: (row,); columns: (dim, column); sums: (2, column); scratch: (tile,).
     """
     for start in range(0, columns.shape[1], TILE):
-        first = max(start, 0)  # tells the compiler so, or it checks each index and does not vectorise
+        first = max(start, 0)  # tells the compiler that it is ≥ 0, without which it does not vectorise
         size = min(TILE, columns.shape[1] - first)
         for i in range(rows.shape[0]):
             load = loads[i]
@@ -96,8 +96,8 @@ def add_kernels(rows: Any, loads: Any, columns: Any, rate: Any, sums: Any, scrat
             for d in range(columns.shape[0]):
                 x = rows[i, d]
                 for j in range(size):
-                    away = (columns[d, first + j] - x) * rate
-                    scratch[j] = fma(away, away, scratch[j])
+                    difference = (columns[d, first + j] - x) * rate
+                    scratch[j] = fma(difference, difference, scratch[j])
             for j in range(size):
                 square = scratch[j]
                 kernel = select(square < 700.0, exp_share(-square), 0.0)
@@ -110,11 +110,11 @@ def median_distance(x: Array, y: Array) -> float:
     points = np.concatenate([x, y])
     points = points[np.linspace(0, len(points) - 1, min(FOR_BANDWIDTH, len(points))).astype(int)]
     a, b = np.triu_indices(len(points), 1)
-    away = points[a] - points[b]
-    if not away.any():
+    gaps = points[a] - points[b]
+    if not gaps.any():
         return 1.0
-    scaled = near_one(away)
-    distance = float(np.median(np.linalg.norm(scaled, axis=1))) * float(np.abs(away).max() / np.abs(scaled).max())
+    scaled = rescaled(gaps)
+    distance = float(np.median(np.linalg.norm(scaled, axis=1))) * float(np.abs(gaps).max() / np.abs(scaled).max())
     return distance if distance > 0.0 else 1.0
 
 

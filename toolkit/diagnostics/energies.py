@@ -1,4 +1,4 @@
-"""Energies: their histogram among weighted draws, by a truth, and by contour's θ."""
+"""Energies: histogram of weighted draws, probabilities by a truth, and errors of contour's θ."""
 
 from typing import Any, NamedTuple
 
@@ -50,8 +50,8 @@ def energy_histogram(energies: Any, edges: Any, *, weights: Any = None, truth: A
     flat = values.reshape(-1, 1)
     cells = cell_numbers(flat, [bounds])
     cells[flat[:, 0] < bounds[0]] = bounds.size  # one more cell, for those below
-    loads = np.ones(len(flat)) if scale is None else scale.ravel()
-    shares, variances = ratio(cell_sums(cells, bounds.size + 1, loads, batch_numbers(*values.shape)))
+    draw_weights = np.ones(len(flat)) if scale is None else scale.ravel()
+    shares, variances = ratio(cell_sums(cells, bounds.size + 1, draw_weights, batch_numbers(*values.shape)))
     expected = None if truth is None else energy_probabilities(truth, bounds)
     return EnergyHistogram(shares[:-2], np.sqrt(variances[:-2]), expected, float(shares[-1]), float(shares[-2]))
 
@@ -77,9 +77,9 @@ def energy_probabilities(truth: Any, edges: Any) -> Array:
     if levels.size < 2:
         bin_of_all = cell_numbers(levels[:, None], [bounds])
         return np.asarray(np.arange(bounds.size - 1) == bin_of_all, np.float64)
-    within = scipy.interpolate.PchipInterpolator(levels, SHARES[first])(np.clip(bounds, levels[0], levels[-1]))
-    within = np.where(bounds < levels[0], 0.0, np.where(bounds > levels[-1], 1.0, within))
-    return np.asarray(np.diff(within))
+    cumulative = scipy.interpolate.PchipInterpolator(levels, SHARES[first])(np.clip(bounds, levels[0], levels[-1]))
+    cumulative = np.where(bounds < levels[0], 0.0, np.where(bounds > levels[-1], 1.0, cumulative))
+    return np.asarray(np.diff(cumulative))
 
 
 class ThetaError(NamedTuple):
@@ -124,7 +124,7 @@ def theta_error(run: Any, *, truth: Any = None) -> ThetaError:
 
 
 def theta_masses(name: str, tempering: Contour, theta: Array) -> Array:
-    """Probabilities up to a factor (chain, bin) that θ stands for. Raises ValueError where it stands for none."""
+    """Probabilities (chain, bin), up to a factor, that θ estimates. Raises ValueError where it estimates none."""
     power = tempering.zeta if tempering.field == "theta" else 1.0
     if power == 0.0:
         raise ValueError(f"{name} must have ζ > 0 under field 'theta', got zeta=0: its θ says nothing of probabilities")

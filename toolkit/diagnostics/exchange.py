@@ -93,7 +93,7 @@ def log_normaliser_ratio(energies: Any, temperatures: Any) -> LogNormaliserRatio
     return LogNormaliserRatio(np.asarray(log_means.sum(axis=1)), float(pooled.sum()), error)
 
 
-# What a run's replica exchange did: swap rates, round trips, and what theory makes of them.
+# Replica exchange of a run: swap rates and round trips.
 
 Integers = NDArray[np.int64]
 
@@ -151,25 +151,25 @@ def exchange_summary(run: Any) -> ExchangeSummary:
             f"run must have one setting for all chains, got {len(settings)}, the first of {settings[0].words}; "
             "swap_rates and round_trips have those of each chain"
         )
-    attempted = run.counts.attempted.sum(axis=0)  # of each pair; those of a schedule's temperature 0 are none
+    attempted = run.counts.attempted.sum(axis=0)  # of each pair; without steps at a schedule's temperature 0
     with np.errstate(invalid="ignore"):
         rates = run.counts.accepted.sum(axis=0) / attempted
     errors = np.full(rates.shape, np.nan)
     if run.n_chains > 1:
         errors = run.swap_rates.std(axis=0, ddof=1) / np.sqrt(run.n_chains)
     neighbours = exchange.scheme != "all_pairs" or run.sampler.n_replicas == 2
-    known = np.isfinite(rates).all() and neighbours
-    plain = exchange.scheme == "seo" or (exchange.scheme == "deo" and exchange.window == 1)
-    held_back = exchange.swap_threshold is not None or (exchange.one_swap_per_window and exchange.window > 1)
+    is_known = np.isfinite(rates).all() and neighbours
+    has_theory = exchange.scheme == "seo" or (exchange.scheme == "deo" and exchange.window == 1)
+    restricts_swaps = exchange.swap_threshold is not None or (exchange.one_swap_per_window and exchange.window > 1)
     expected = np.nan
-    if known and (plain or rates.size == 1) and not held_back:
+    if is_known and (has_theory or rates.size == 1) and not restricts_swaps:
         attempts = attempted[:2].sum() / run.n_chains  # an attempt tries the even pairs or the odd ones
         expected = float(expected_round_trips(rates, attempts, scheme="seo" if exchange.scheme == "seo" else "deo"))
     return ExchangeSummary(
         exchange.pairs(run.sampler.n_replicas),
         rates,
         np.asarray(errors),
-        float(barrier(rates)) if known else np.nan,
+        float(barrier(rates)) if is_known else np.nan,
         float(run.round_trips.mean()),
         expected,
     )

@@ -1,4 +1,4 @@
-"""Modes: which of them the draws have found, and with what weights."""
+"""Modes: which ones the draws cover, and their weights."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from ..weighting import batch_numbers, check_draw_weights, check_draws, ratio
 
 Array = NDArray[np.float64]
 
-AT_ONCE = 2**16  # numbers held at a time, which caches hold too
+AT_ONCE = 2**16  # numbers computed at a time, which fit into the cache
 
 
 class ModeCoverage(NamedTuple):
@@ -103,7 +103,7 @@ def check_places(centres: Any, dim: int) -> Array:
 
 
 def pieces(n: int, columns: int) -> list[slice]:
-    """Slices of n rows, each with no more than 2¹⁶ numbers in so many columns, and at least one row."""
+    """Slices of n rows, each with at most 2¹⁶ numbers in ``columns`` columns, and at least one row."""
     size = max(1, AT_ONCE // columns)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
@@ -111,7 +111,7 @@ def pieces(n: int, columns: int) -> list[slice]:
 def squared_distances(points: Array, places: Array) -> Array:
     """|x − c|² of all pairs, (n, mode), coordinate by coordinate."""
     squares = np.zeros((len(points), len(places)))
-    with np.errstate(over="ignore"):  # of draws far off, which a divergence leaves
+    with np.errstate(over="ignore"):  # for very distant draws, after a divergence
         for d in range(points.shape[1]):
             squares += (points[:, d, None] - places[:, d]) ** 2
     return squares

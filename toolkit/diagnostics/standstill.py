@@ -1,4 +1,4 @@
-"""Chains that stand still: where moves are rejected, or taken back at a wall, for longer than chance explains."""
+"""Stuck chains: their moves are rejected, or undone at a wall, for longer than chance explains."""
 
 import math
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ import numpy as np
 
 from .._engine.record import RunRecord
 
-LONG = 100  # steps at one place, from which a chain is spoken of
-BEYOND = 5.0  # times the longest standstill expected of moves that are made independently, at the rate of the run
+LONG = 100  # fewest steps at one place that are reported
+BEYOND = 5.0  # times the longest standstill expected for independent moves at the run's rate
 
 
 class Standstill(NamedTuple):
@@ -22,21 +22,21 @@ class Standstill(NamedTuple):
 
 
 def can_stand(run: RunRecord) -> bool:
-    """Whether a replica of the run can stay at its place: moves are tested, or taken back."""
+    """Whether a replica can stay at its place, because moves can be rejected."""
     return run.sampler.dynamics.leapfrogs > 0 or (
         run.sampler.boundary.kind == "reject" and run.sampler.dynamics.draws_noise
     )
 
 
 def longest_standstill(run: RunRecord) -> tuple[Standstill, float]:
-    """The longest standstill between kept draws, and the share of them that differ from the one before.
+    """The longest standstill of kept draws, and the share of draws that differ from the previous one.
 
-    A replica whose draws are equal at both ends has not moved between, but for a return to the same 53 bits.
+    A replica with two equal draws has not moved between them, except for a return to exactly the same place.
     """
     worst, moved, pairs = Standstill(0, 0, 0, 0), 0, 0
     for chain, replica in np.ndindex(run.replica_draws.shape[:2]):
         draws = run.replica_draws[chain, replica]
-        moves = (draws[1:] != draws[:-1]).any(axis=1)  # true of nan, which a diverged replica leaves
+        moves = (draws[1:] != draws[:-1]).any(axis=1)  # true for nan, after a divergence
         moved, pairs = moved + int(moves.sum()), pairs + moves.size
         ends = np.concatenate([[-1], np.flatnonzero(moves), [moves.size]])
         firsts, lasts = ends[:-1] + 1, ends[1:]
@@ -48,15 +48,15 @@ def longest_standstill(run: RunRecord) -> tuple[Standstill, float]:
 
 
 def standstills(run: RunRecord) -> Iterator[str]:
-    """A sentence on the chain that stands still for longest, or on those that have never moved."""
+    """A sentence on the chain with the longest standstill, or on those that have never moved."""
     if not can_stand(run):
         return
     remedy = remedy_of(run)
-    still = (run.counts.accepted_moves == 0) & (run.counts.status == 0)
-    if run.sampler.dynamics.leapfrogs and run.sampling_steps >= LONG and still.any():
-        chain, replica = np.argwhere(still)[0]
+    never_moved = (run.counts.accepted_moves == 0) & (run.counts.status == 0)
+    if run.sampler.dynamics.leapfrogs and run.sampling_steps >= LONG and never_moved.any():
+        chain, replica = np.argwhere(never_moved)[0]
         yield (
-            f"In {int(still.any(axis=1).sum())} of {run.n_chains} chains, such as chain {chain}, a replica (here "
+            f"In {int(never_moved.any(axis=1).sum())} of {run.n_chains} chains, such as chain {chain}, a replica (here "
             f"{replica}) has not moved once in {run.sampling_steps:,} steps after burn-in: {remedy}."
         )
         return
@@ -75,7 +75,7 @@ def standstills(run: RunRecord) -> Iterator[str]:
 
 
 def remedy_of(run: RunRecord) -> str:
-    """What lets a chain move on."""
+    """The cause and the remedy, in words."""
     dynamics = run.sampler.dynamics
     cause = "its moves were rejected" + (" or taken back at the wall" if run.sampler.boundary.kind == "reject" else "")
     if dynamics.leapfrogs > 1 and not dynamics.random_length:

@@ -15,7 +15,7 @@ from ..weighting import check_sample
 
 Array = NDArray[np.float64]
 
-TILE = 512  # pairs held at a time, which the fastest cache holds too
+TILE = 512  # pairs computed at a time, which fit into the fastest cache
 ADD_STEIN_KERNELS = types.void(MATRIX, MATRIX, FLOATS, types.float64, types.float64, MATRIX, MATRIX)
 
 
@@ -99,16 +99,16 @@ def add_stein_kernels(x: Any, s: Any, loads: Any, scale: Any, beta: Any, sums: A
             for j in range(size):
                 scratch[0, j], scratch[1, j], scratch[2, j] = 0.0, 0.0, 0.0
             for d in range(dim):
-                place, score = x[d, i], s[d, i]
+                coordinate, score = x[d, i], s[d, i]
                 for j in range(size):
-                    away = place - x[d, start + j]
-                    scratch[0, j] = fma(away, away, scratch[0, j])
-                    scratch[1, j] = fma(s[d, start + j] - score, away, scratch[1, j])
+                    difference = coordinate - x[d, start + j]
+                    scratch[0, j] = fma(difference, difference, scratch[0, j])
+                    scratch[1, j] = fma(s[d, start + j] - score, difference, scratch[1, j])
                     scratch[2, j] = fma(score, s[d, start + j], scratch[2, j])
             for j in range(size):
                 square, along, product = scratch[0, j], scratch[1, j], scratch[2, j]
-                over = 1.0 / (scale * scale + square)
-                slope = along - dim - 2.0 * (beta - 1.0) * square * over
-                loaded = load * exp_share(-beta * log(over)) * fma(2.0 * beta * over, slope, product)
-                sums[0, start + j] += loaded
-                sums[1, start + j] = fma(loaded, loaded, sums[1, start + j])
+                inverse = 1.0 / (scale * scale + square)
+                slope = along - dim - 2.0 * (beta - 1.0) * square * inverse
+                weighted = load * exp_share(-beta * log(inverse)) * fma(2.0 * beta * inverse, slope, product)
+                sums[0, start + j] += weighted
+                sums[1, start + j] = fma(weighted, weighted, sums[1, start + j])

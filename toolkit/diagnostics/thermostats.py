@@ -1,4 +1,4 @@
-"""What thermostats and tempering variables did in a run, beside what theory says they should do."""
+"""Thermostats and tempering variables of a run, compared with their theoretical laws."""
 
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
         raise ValueError(f"sampler must have Nosé–Hoover dynamics for a thermostat, got {sampler.dynamics.name!r}")
     friction, inertia = sampler.dynamics.parameters
     shared = dim if "thermostat" in sampler.dynamics.memory else 1
-    h, temperature = first(sampler.step_sizes), first(sampler.temperatures)
+    h, temperature = first_value(sampler.step_sizes), first_value(sampler.temperatures)
     mean = friction + 0.5 * h * sampler.gradient_noise**2 / temperature
     return NormalLaw(mean, float(np.sqrt(h * temperature / (inertia * shared))))
 
@@ -52,9 +52,9 @@ def coupling_thermostat_law(sampler: Sampler) -> NormalLaw:
     To first order in h; of the first chain and replica. Raises ValueError without continuous tempering.
     Source: TACT-HMC (2018), theorem 1.
     """
-    tempering = coupled(sampler)
-    temperature = first(sampler.temperatures)
-    h = first(sampler.step_sizes) if tempering.step_size is None else tempering.step_size
+    tempering = continuous_tempering_of(sampler)
+    temperature = first_value(sampler.temperatures)
+    h = first_value(sampler.step_sizes) if tempering.step_size is None else tempering.step_size
     mean = tempering.friction + 0.5 * h * sampler.energy_noise**2 / temperature
     return NormalLaw(mean, float(np.sqrt(h * temperature / tempering.inertia)))
 
@@ -64,7 +64,7 @@ def effective_temperature(run: RunRecord) -> Array:
 
     Raises ValueError for a run without trace or without continuous tempering.
     """
-    trace = coupled_trace(run)
+    trace = trace_with_coupling(run)
     temperatures = np.broadcast_to(np.array(run.sampler.temperatures, np.float64), trace.fields["xi"].shape[:2])
     return np.asarray(temperatures[:, :, None] / trace.fields["multiplier"])
 
@@ -75,7 +75,7 @@ def coupling_histogram(run: RunRecord, n_bins: int = 20) -> tuple[Array, Array]:
     Shares (chain, replica, bin) sum to 1 for each replica; where the bias has settled all are 1 / n_bins.
     Raises ValueError for a run without trace or without continuous tempering.
     """
-    trace = coupled_trace(run)
+    trace = trace_with_coupling(run)
     check_count("n_bins", n_bins, at_least=1)
     check_room("n_bins", n_bins, 32.0 * n_bins * run.n_chains * run.sampler.n_replicas)
     xi = trace.fields["xi"][:, :, trace.steps >= run.burn_in]
@@ -94,16 +94,16 @@ def running_average(values: Any) -> Array:
     return np.asarray(np.cumsum(array, axis=-1) / np.arange(1, array.shape[-1] + 1))
 
 
-def coupled_trace(run: RunRecord) -> Trace:
+def trace_with_coupling(run: RunRecord) -> Trace:
     """The trace of a run with continuous tempering. Raises TypeError or ValueError where there is none."""
     check_run(run)
-    coupled(run.sampler)
+    continuous_tempering_of(run.sampler)
     if run.trace is None:
         raise ValueError("run must have a trace, got None; give trace_every to sample")
     return run.trace
 
 
-def coupled(sampler: Sampler) -> ContinuousTempering:
+def continuous_tempering_of(sampler: Sampler) -> ContinuousTempering:
     """The sampler's continuous tempering. Raises ValueError where it has another, or none."""
     check_instance("sampler", sampler, Sampler)
     if not isinstance(sampler.tempering, ContinuousTempering):
@@ -111,6 +111,6 @@ def coupled(sampler: Sampler) -> ContinuousTempering:
     return sampler.tempering
 
 
-def first(values: Any) -> float:
+def first_value(values: Any) -> float:
     """The value of the first chain and replica."""
     return float(np.ravel(values)[0])

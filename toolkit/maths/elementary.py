@@ -1,11 +1,11 @@
 """Elementary functions on float64 that vectorise inside a loop over lanes.
 
-Each is straight-line arithmetic with explicit fused multiply-adds, so LLVM turns a loop of them into SIMD,
-and every bit of a result is determined by its argument alone: the same for any vector width, loop remainder
+Each is branch-free arithmetic with explicit fused multiply-adds, so LLVM vectorises loops of them, and every bit
+of a result depends on its argument alone: the same for any vector width, loop remainder
 or thread. Numba's own ``math.exp`` is a scalar library call that stops a loop from vectorising.
 
-Errors against 60-digit references, and the edges, are held in ``tests/toolkit/maths/test_elementary.py``.
-Polynomials: minimax fits on the reduced interval (Remez exchange at 60 digits: ``fit_polynomials.py``, there too).
+``tests/toolkit/maths/test_elementary.py`` checks errors against 60-digit references, and edge cases.
+Polynomials: minimax fits on the reduced interval (Remez exchange at 60 digits, ``tests/fit_polynomials.py``).
 Argument reduction: Cody & Waite (1980), "Software Manual for the Elementary Functions".
 
 All functions are lazily compiled and call no library, so CPU loops and CUDA kernels use the same source.
@@ -21,23 +21,23 @@ from numba.extending import intrinsic
 from .._compiler.decorators import inlined
 
 SIGN = np.uint64(1 << 63)
-ROUNDER = 6755399441055744.0  # 1.5 · 2⁵²: adding it rounds |x| < 2⁵¹ to an integer held in the low bits
+ROUNDER = 6755399441055744.0  # 1.5 · 2⁵²: adding it rounds |x| < 2⁵¹ to an integer in the low bits
 LOG2_E = 1.4426950408889634
-LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # high part: 32 bits, so k · high is exact
+LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # the high part has 32 bits, so k · high is exact
 TWO_OVER_PI = 0.6366197723675814
 HALF_PI_HIGH, HALF_PI_MIDDLE, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33
 SINCOS_RANGE = 2.0**30
 
 
-def kind_of(*given):
+def kind_of(*kinds):
     """float32 where the floats among these types are float32, else float64."""
-    floats = {kind for kind in given if isinstance(kind, types.Float)}
+    floats = {kind for kind in kinds if isinstance(kind, types.Float)}
     return types.float32 if floats == {types.float32} else types.float64
 
 
 @intrinsic
 def fma(typing_context, a, b, c):
-    """a · b + c with one rounding; of float32 where all floats among them are."""
+    """a · b + c with one rounding; in float32 if all floats among them are float32."""
     kind = kind_of(a, b, c)
 
     def generate(context, builder, signature, arguments):
@@ -70,9 +70,9 @@ def from_bits(typing_context, value):
 
 @intrinsic
 def select(typing_context, condition, if_true, if_false):
-    """``if_true if condition else if_false`` without a branch; both are evaluated, and become of one type.
+    """``if_true if condition else if_false`` without a branch; both are evaluated and converted to one type.
 
-    That is int64 where both are, float32 where the floats among them are, else float64.
+    The type is int64 if both are, float32 if all floats among them are, else float64.
     """
 
     def generate(context, builder, signature, arguments):
@@ -84,19 +84,19 @@ def select(typing_context, condition, if_true, if_false):
 
 @inlined
 def smaller(a, b):
-    """The smaller of two floats, ``a`` where they are alike or one is nan: as Python's ``min``, and not as CUDA's."""
+    """The smaller of two floats, ``a`` if they are equal or one is nan: as Python's ``min``, unlike CUDA's."""
     return select(b < a, b, a)
 
 
 @inlined
 def larger(a, b):
-    """The larger of two floats, ``a`` where they are alike or one is nan."""
+    """The larger of two floats, ``a`` if they are equal or one is nan."""
     return select(b > a, b, a)
 
 
 @inlined
 def exp_reduced(x):
-    """(eʳ − 1, m) where x = k ln 2 + r with |r| ≤ ½ ln 2, and k is held in the low bits of m, in two's complement."""
+    """(eʳ − 1, m) where x = k ln 2 + r with |r| ≤ ½ ln 2, and k is in the low bits of m, in two's complement."""
     shifted = fma(x, LOG2_E, ROUNDER)
     k = shifted - ROUNDER
     r = fma(-k, LN2_LOW, fma(-k, LN2_HIGH, x))
@@ -123,9 +123,9 @@ def exp(x):
 
 @inlined
 def exp_share(x):
-    """eˣ for x ≤ 700, bit for bit as ``exp``, but e⁻⁷⁰⁰ below −700: shares of a sum beside its largest term, 1.
+    """eˣ for x ≤ 700, bit for bit as ``exp``, but e⁻⁷⁰⁰ below −700: for terms of a sum whose largest term is 1.
 
-    Two thirds of the work, and no result near or below the smallest normal number, which a processor takes long over.
+    It needs two thirds of the time, and has no results near or below the smallest normal number, which are slow.
     """
     p, exponent = exp_reduced(select(x < -700.0, -700.0, x))
     scale = from_bits((exponent + np.uint64(1023)) << np.uint64(52))
@@ -134,7 +134,7 @@ def exp_share(x):
 
 @inlined
 def log_reduced(x, bias):
-    """log x for a normal x > 0 if bias is 2⁵² + 2048, and k log 2 less if it is k more."""
+    """log x − k log 2 for a normal x > 0, where bias is 2⁵² + 2048 + k."""
     # Subtracting the bits of √½ splits x = 2ᵏ m with m in [√½, √2).
     offset = to_bits(x) - np.uint64(0x3FE6A09E667F3BCD)
     k = from_bits((offset >> np.uint64(52)) ^ np.uint64(0x4330000000000800)) - bias
@@ -154,7 +154,7 @@ def log_reduced(x, bias):
 
 @inlined
 def log_of_normal(x):
-    """``log``, bit for bit, of a positive normal number: three quarters of the work."""
+    """``log``, bit for bit, of a positive normal number, in three quarters of the time."""
     return log_reduced(x, 4503599627372544.0)
 
 

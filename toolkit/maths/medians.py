@@ -1,4 +1,4 @@
-"""The median of many squared distances: counted in passes of SIMD from where it may be, or else by partition."""
+"""The median of many squared distances: by vectorised counting from a guess, or else by partition."""
 
 import math
 
@@ -7,7 +7,7 @@ import numpy as np
 from .._compiler.decorators import kernel
 from .elementary import from_bits, larger, select, smaller, to_bits
 
-MOST_PASSES = 24  # a guess that is far off, or many values alike, are left to the partition
+MOST_PASSES = 24  # then partition, as for a bad guess or many equal values
 INFINITY = np.int64(0x7FF0000000000000)  # its bits
 
 
@@ -15,10 +15,11 @@ INFINITY = np.int64(0x7FF0000000000000)  # its bits
 def median(values, guess):
     """Median of at least one value, all ≥ 0 or nan; may reorder them. guess: any number; only the time depends on it.
 
-    One that is nan counts as larger than all others, or makes the median nan.
+    A nan counts as larger than all others, or makes the median nan.
     """
     n, rank = values.size, values.size // 2
-    low, high, below, until = 0.0, math.inf, 0, n  # ``below`` values are < low, at most ``rank``; ``until`` are < high
+    # ``below`` values are < low, at most ``rank`` of them; ``below_high`` are < high.
+    low, high, below, below_high = 0.0, math.inf, 0, n
     pivot = guess if 0.0 < guess < math.inf else middle_of(values[0], values[rank], values[n - 1])
     passes = 0
     while below < rank and low < pivot < high and passes < MOST_PASSES:
@@ -27,13 +28,13 @@ def median(values, guess):
         if count <= rank:
             low, below = pivot, count
         else:
-            high, until = pivot, count
+            high, below_high = pivot, count
         if high == math.inf:
             pivot = low * (1.0 + 2.0 * (rank + 1 - below) / n)
         elif low == 0.0:
-            pivot = high * larger(0.5, 1.0 - 2.0 * (until - rank) / n)
+            pivot = high * larger(0.5, 1.0 - 2.0 * (below_high - rank) / n)
         else:
-            pivot = low + (high - low) * ((rank - below + 0.5) / (until - below))
+            pivot = low + (high - low) * ((rank - below + 0.5) / (below_high - below))
     lower, upper, numbers = neighbours(values, low)
     if numbers < n or (below < rank and count_below(values, upper, True) <= rank):
         return median_by_partition(values)
@@ -50,7 +51,7 @@ def middle_of(a, b, c):
 
 @kernel
 def count_below(values, bound, equal_too):
-    """How many values are below ``bound``, or at it."""
+    """How many values are below ``bound``, or with ``equal_too`` also equal to it."""
     count = 0
     for i in range(values.size):
         count += int((values[i] < bound) | (equal_too & (values[i] == bound)))
@@ -59,9 +60,9 @@ def count_below(values, bound, equal_too):
 
 @kernel
 def neighbours(values, bound):
-    """The largest value below ``bound``, or 0; the smallest of the others, or inf; and how many are no nan.
+    """The largest value below ``bound``, or 0; the smallest of the others, or inf; and how many are not nan.
 
-    By their bits, which have the same order: LLVM vectorises the extremes of integers only.
+    It compares bits, which have the same order: LLVM vectorises only integer minima and maxima.
     """
     before, after, numbers = np.int64(0), INFINITY, 0
     for i in range(values.size):
@@ -77,7 +78,7 @@ def neighbours(values, bound):
 def median_by_partition(values):
     """``median`` of any values, by quickselect, which reorders them."""
     middle = values.size // 2
-    upper = smallest_but(values, middle)
+    upper = select_rank(values, middle)
     if values.size % 2 == 1:
         return upper
     lower = 0.0
@@ -87,8 +88,8 @@ def median_by_partition(values):
 
 
 @kernel
-def smallest_but(values, rank):
-    """The value that ``rank`` others come before in order; reorders ``values`` so that just those lie before it."""
+def select_rank(values, rank):
+    """The value of rank ``rank`` (from 0), by quickselect; reorders ``values`` so that the smaller ones come first."""
     first, last = np.int64(0), values.size
     while True:
         pivot = middle_of(values[first], values[(first + last) // 2], values[last - 1])
@@ -99,7 +100,7 @@ def smallest_but(values, rank):
         if bound > first:
             first = bound
             continue
-        bound = partition(values, first, last, pivot, True)  # none is smaller: set those that equal it aside
+        bound = partition(values, first, last, pivot, True)  # none is smaller: move those equal to it to the front
         if rank < bound or bound == first:  # the latter where it is nan
             return pivot
         first = bound
@@ -107,7 +108,7 @@ def smallest_but(values, rank):
 
 @kernel
 def partition(values, first, last, pivot, equal_too):
-    """Bring the values below ``pivot`` to the front of ``first`` … ``last − 1``, without a branch; where they end."""
+    """Move the values below ``pivot`` to the front of ``first`` … ``last − 1``, branch-free; returns where they end."""
     end = np.uint64(first)
     for i in range(np.uint64(first), np.uint64(last)):
         value = values[i]

@@ -1,8 +1,7 @@
-"""Random numbers as a pure function of (seed, chain, replica, step, purpose): nothing stored, no order.
+"""Random numbers as a pure function of (seed, chain, replica, step, purpose), without state or order.
 
-Philox4x32-10 of Salmon et al. (2011), "Parallel random numbers: as easy as 1, 2, 3", held to its published
-known answers in ``tests/toolkit/maths/test_philox.py``. The 64 bits of the seed are the key; the 128 bits of the
-counter are
+Philox4x32-10 of Salmon et al. (2011), "Parallel random numbers: as easy as 1, 2, 3"; ``tests/toolkit/maths/test_philox.py``
+checks its published known answers. The 64 bits of the seed are the key; the 128 bits of the counter are
 
     word 0: step, low 32 bits     word 1: purpose (16 bits) and step, high 16 bits
     word 2: chain (32 bits)       word 3: index (16 bits) and replica (16 bits)
@@ -18,9 +17,9 @@ from numba import uint64
 from .._compiler.decorators import inlined, noinline
 from .elementary import from_bits, log_of_normal, select, sincos_bounded_turns
 
-# What a draw is for. Each purpose is its own stream; a number, once given, keeps its meaning.
+# Purposes. Each has a stream of its own; a number must never change its meaning.
 MOVE, GRADIENT_NOISE, ENERGY_NOISE, SWAP, ACCEPT, PROBE, START, COUPLING, REFRESH, BATCH, TRAJECTORY = range(1, 12)
-INITIAL = 32  # where a chain starts that was given no start
+INITIAL = 32  # random starts
 
 MAX_STEPS, MAX_CHAINS, MAX_REPLICAS, MAX_DIM = 2**48, 2**32, 2**16, 2**17
 
@@ -50,11 +49,11 @@ def philox4x32(c0, c1, c2, c3, k0, k1):
 
 @inlined
 def random_bits(seed, chain, replica, step, purpose, index):
-    """Two uint64 of random bits; every argument is a uint64 within the limits in the module's docstring."""
+    """Two uint64 of random bits; every argument is a uint64 within the limits of the module's docstring."""
     high_step = (step >> WORD) & np.uint64(0xFFFF)
     w0, w1, w2, w3 = philox4x32(
         step & LOW,
-        (high_step | (purpose << HALF_WORD)) & LOW,  # words known to be of 32 bits, which makes multiplication cheap
+        (high_step | (purpose << HALF_WORD)) & LOW,  # masked, so that LLVM multiplies words of 32 bits
         chain & LOW,
         (replica | (index << HALF_WORD)) & LOW,
         seed & LOW,
@@ -93,28 +92,28 @@ def normal_pair(seed, chain, replica, step, purpose, index):
 
 @noinline
 def fill_uniforms(first, second, seed, chain, replica, step, purpose, index):
-    """Fill ``first`` and ``second`` (lane,) with uniforms; ``chain`` and ``replica`` (lane,) say whose they are."""
+    """Fill ``first`` and ``second`` (lane,) with uniforms of the lanes' ``chain`` and ``replica`` (lane,)."""
     for lane in range(first.size):
         first[lane], second[lane] = uniform_pair(seed, chain[lane], replica[lane], step, purpose, index)
 
 
 @noinline
 def to_normals(first, second):
-    """Standard normals in place of uniforms. A loop of its own, as one of all steps to a normal waits for itself."""
+    """Convert uniforms to standard normals, in place. A separate loop is faster than one loop for all of it."""
     for lane in range(first.size):
         first[lane], second[lane] = box_muller(first[lane], second[lane])
 
 
 @noinline
 def fill_normals(out, seed, chain, replica, step, purpose):
-    """Fill ``out`` (dim, lane) with standard normals; ``chain`` and ``replica`` (lane,) say whose they are."""
+    """Fill ``out`` (dim, lane) with standard normals of the lanes' ``chain`` and ``replica`` (lane,)."""
     dim, lanes = out.shape
     step, purpose = uint64(step), uint64(purpose)
     if dim == 1:
         for lane in range(lanes):
             out[0, lane] = normal_pair(seed, chain[lane], replica[lane], step, purpose, uint64(0))[0]
         return
-    for pair in range((dim - 1) // 2, -1, -1):  # the last one of an odd number has no second: that goes to row 0
+    for pair in range((dim - 1) // 2, -1, -1):  # odd dim: the last pair's second goes to row 0, for now
         first, second = out[2 * pair], out[(2 * pair + 1) % dim]
         fill_uniforms(first, second, seed, chain, replica, step, purpose, uint64(pair))
         to_normals(first, second)
@@ -122,7 +121,7 @@ def fill_normals(out, seed, chain, replica, step, purpose):
 
 @noinline
 def fill_signs(out, seed, chain, replica, step, purpose):
-    """Fill ``out`` (dim, lane) with 1 and −1, the signs of what ``fill_normals`` would draw: their angle has them."""
+    """Fill ``out`` (dim, lane) with 1 and −1: the signs of ``fill_normals``' draws, read from their angle."""
     dim, lanes = out.shape
     step, purpose = uint64(step), uint64(purpose)
     for pair in range((dim - 1) // 2, -1, -1):

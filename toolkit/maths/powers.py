@@ -1,7 +1,8 @@
-"""Powers of complex numbers by integers as products, in functions that are differentiated by complex steps.
+"""Integer powers of complex numbers as products, for functions that are differentiated by complex steps.
 
-Numba's power of complex numbers is exp(n log z). At a negative number, the imaginary part of that is the rounding of
-sin(nπ), some 1e-16, where the step is 1e-40. A product has no such error: its imaginary part is the derivative's.
+Numba's power of complex numbers is exp(n log z). For a negative number its imaginary part has the rounding error of
+sin(nπ), about 1e-16, where the complex step is 1e-40. A product has no such error: its imaginary part is exact enough
+for the derivative.
 """
 
 import dis
@@ -18,37 +19,37 @@ from .._compiler.code_walk import transformed
 from .._compiler.decorators import inlined
 
 INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
-LARGEST_INTEGER = 1e9  # exponents of type float up to it are taken for integers where they are
+LARGEST_INTEGER = 1e9  # largest float exponent that is treated as an integer if it is one
 
 
-def operation(text: str) -> int:
-    """The number of the operation of two names that ``text`` writes, in Python's bytecode."""
+def operation_number(text: str) -> int:
+    """The argument of BINARY_OP in the bytecode of the expression or statement ``text``."""
     return next(i.arg for i in dis.get_instructions(compile(text, "", "exec")) if i.opname == "BINARY_OP") or 0
 
 
-RAISES_TO = {operation("a ** b"), operation("a **= b")}
-OF_PAIR = bytes([dis.opmap["BUILD_TUPLE"], 2, dis.opmap["UNARY_INVERT"], 0])
+POWER_OPERATIONS = {operation_number("a ** b"), operation_number("a **= b")}
+INVERT_PAIR = bytes([dis.opmap["BUILD_TUPLE"], 2, dis.opmap["UNARY_INVERT"], 0])
 
 
 def with_pairs(code: python_types.CodeType) -> python_types.CodeType:
-    """``code`` with ~(a, b) in place of a ** b and a **= b, also in the functions inside it; for compilation alone.
+    """``code`` with ~(a, b) instead of a ** b and a **= b, also in the functions inside it; only for compilation.
 
-    No Python has an inverse of a tuple, so nothing else is written like this; ``power_of_pair`` says what it is. Both
-    fill four bytes, as every binary operation is followed by room for Python's own notes.
+    Python has no ~ of a tuple, so nothing else has this form; ``power_of_pair`` implements it. Both forms take four
+    bytes, because every BINARY_OP is followed by a cache entry.
     """
 
     def changed(one: python_types.CodeType) -> python_types.CodeType:
         content = bytearray(one.co_code)
         for instruction in dis.get_instructions(one):
-            if instruction.opname == "BINARY_OP" and instruction.arg in RAISES_TO:
-                content[instruction.offset : instruction.offset + len(OF_PAIR)] = OF_PAIR
+            if instruction.opname == "BINARY_OP" and instruction.arg in POWER_OPERATIONS:
+                content[instruction.offset : instruction.offset + len(INVERT_PAIR)] = INVERT_PAIR
         return one.replace(co_code=bytes(content))
 
     return transformed(code, changed)
 
 
 def power(base, exponent):
-    """base ** exponent of numbers or arrays, for compiled code; of complex numbers as ``with_pairs``'s."""
+    """base ** exponent of numbers or arrays, for compiled code; with products for complex numbers."""
     raise NotImplementedError("it is for compiled code")
 
 
@@ -60,13 +61,13 @@ FUNCTIONS = {
 
 
 def is_number(kind: Any) -> bool:
-    """Whether a type of Numba's is a number's."""
+    """Whether a Numba type is that of a number."""
     return isinstance(types.unliteral(kind), types.Number | types.Boolean)
 
 
 @overload(operator.invert, jit_options=INLINE)
 def power_of_pair(pair):
-    """What ~(a, b) stands for. Not of arrays, whose inverse Numba takes for a loop over their elements."""
+    """The implementation of ~(a, b). Not for arrays, because Numba loops over the elements of ~array."""
     if not isinstance(pair, types.BaseTuple) or len(pair) != 2:
         return None
     if not all(is_number(kind) for kind in pair):
@@ -80,7 +81,7 @@ def integer_power(z, n):
     left, square, product, is_empty = abs(n), z, 1.0 + 0j, True
     while left > 0:
         if left & 1:
-            product = square if is_empty else product * square  # 1 · z has no signs of zeros, and is nan for infinite z
+            product = square if is_empty else product * square  # 1 · z loses signs of zeros, is nan for infinite z
             is_empty = False
         left >>= 1
         if left > 0:
@@ -108,7 +109,7 @@ def complex_power(z, w):
 
 @inlined
 def principal_power(z, w):
-    """exp(w log z) where Re z > 0; else what the power of real numbers is there, which may be nan, and its slopes."""
+    """exp(w log z) if Re z > 0; else the power of real numbers, which may be nan, and its derivative."""
     x, p = z.real, w.real
     if x > 0.0:
         return z**w
@@ -116,13 +117,13 @@ def principal_power(z, w):
     if z.imag != 0.0:
         slope += p * x ** (p - 1.0) * z.imag
     if w.imag != 0.0 and value != 0.0:
-        slope = math.nan  # beside w the power is not real
+        slope = math.nan  # for other w the power is not real
     return complex(value, slope)
 
 
 @overload(power, jit_options=INLINE, prefer_literal=True)
 def power_of_numbers(base, exponent):
-    """Of real numbers as Numba has it."""
+    """``power`` of two numbers; of real ones, Numba's."""
     if not (is_number(base) and is_number(exponent)):
         return None
     if isinstance(exponent, types.Complex):
@@ -136,7 +137,7 @@ def power_of_numbers(base, exponent):
 
 @overload(power)
 def power_of_arrays(base, exponent):
-    """Of arrays of real numbers as Numba has it, of complex ones by one number."""
+    """``power`` of arrays: of real ones, Numba's; of complex ones, by one number."""
     arrays = [kind for kind in (base, exponent) if isinstance(kind, types.Array)]
     if not arrays:
         return None

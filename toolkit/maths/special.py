@@ -1,6 +1,6 @@
-"""Trigonometric, hyperbolic and inverse functions for targets, made as those of ``elementary`` are.
+"""Trigonometric, hyperbolic and inverse functions for targets, by the methods of ``elementary``.
 
-Errors against 60-digit references, and the edges, are held in ``tests/toolkit/maths/test_elementary.py``.
+``tests/toolkit/maths/test_elementary.py`` checks errors against 60-digit references, and edge cases.
 """
 
 import math
@@ -36,7 +36,7 @@ def tan(x):
 def angle(y, x):
     """Angle in [0, π/2] of the point (x, y) with x, y ≥ 0; 0 at the origin.
 
-    tan θ − or tan(θ − π/4), tan(θ − π/2) where these are smaller − is below √2 − 1, so one odd polynomial serves.
+    The smallest of |tan θ|, |tan(θ − π/4)| and |tan(θ − π/2)| is below √2 − 1, so one odd polynomial is enough.
     """
     steep, middle = y > 2.414213562373095 * x, y > 0.41421356237309503 * x
     numerator = select(steep, -x, select(middle, y - x, y))
@@ -87,10 +87,7 @@ def acos(x):
     return atan2(math.sqrt((1.0 - x) * (1.0 + x)), x)
 
 
-# Hyperbolic functions, and exponential and logarithm near 1, for targets; in the manner of
-# ``toolkit.maths.elementary``.
-#
-# Errors against 60-digit references, and the edges, are held in ``tests/toolkit/maths/test_elementary.py``.
+# Hyperbolic functions, and expm1 and log1p.
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""What is sampled: a target with its domain and truth, from block functions, point functions or Python callables."""
+"""Problems: a target with its domain and truth, from block functions, point functions or Python callables."""
 
 from .definition import (
     Domain,

@@ -1,4 +1,4 @@
-"""What is to be sampled: a target, and where it has one, a domain; with its truth."""
+"""A problem: the target to be sampled, its domain if there is one, and its truth."""
 
 import functools
 from collections.abc import Callable
@@ -17,14 +17,12 @@ from ..errors import check_array, check_count, check_flag, check_instance, check
 from ..maths.philox import MAX_DIM
 from .math_substitution import raises
 
-# A region of space as the engine sees it: one compiled function that looks all lanes up, and its tables.
-
 
 class Domain(NamedTuple):
-    """A region of R^dim for the engine: a function behind ``signatures.DOMAIN``, compiled, and its tables.
+    """A region of R^dim for the engine: a compiled function with signature ``signatures.DOMAIN``, and its tables.
 
-    nearest: an uncompiled function behind the same signature, whose foot is the domain's point nearest to the lane;
-    None where that is not known.
+    nearest: an uncompiled function with the same signature, whose foot is the domain's point nearest to the lane; None
+    where that is not known.
     """
 
     name: str
@@ -39,7 +37,7 @@ class Domain(NamedTuple):
         return self._replace(look=compile_part(bound(self.look), DOMAIN, packed=True))
 
     def look_for(self, boundary: str) -> Callable[..., None]:
-        """The uncompiled function that a boundary of this kind needs; the one for points to mirror in serves most."""
+        """The uncompiled function that a boundary of this kind needs: ``nearest`` for 'penalise', else ``look``."""
         look: Callable[..., None] = self.look.py_func
         return look if boundary != "penalise" or self.nearest is None else self.nearest
 
@@ -54,7 +52,7 @@ def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 Array = NDArray[np.float64]
 
-LONGEST = 1e300  # half a side of a box, whose ends are then floats
+LONGEST = 1e300  # half a side of a box, so that its ends do not overflow
 
 
 class Modes(NamedTuple):
@@ -161,7 +159,7 @@ class Truth(Protocol):
 
 @functools.cache
 def compile_block(function: Callable[..., None]) -> Any:
-    """A target's block function compiled, without reference counts on arrays where it can do without."""
+    """A target's block function, compiled without reference counts on arrays if possible."""
     try:
         return compile_part(function, TARGET, packed=True)
     except NumbaError:
@@ -177,7 +175,7 @@ def check_points(points: Any, dim: int) -> Array:
 
 
 def check_finite_points(points: Any, dim: int) -> Array:
-    """The same, and ValueError where they are not finite: no mode and no cell is theirs."""
+    """As ``check_points``, and raise ValueError where they are not finite."""
     return check_array("points", check_points(points, dim), copies=False)
 
 

@@ -1,4 +1,4 @@
-"""``check_gradient``: whether a target's gradient is that of its energy; and if not, where and probably why."""
+"""``check_gradient``: whether a target's gradient is that of its energy; if not, where and the likely cause."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 from ..errors import check_array, check_count, check_number, check_room
 from .definition import Problem, as_problem
 
-# Why a gradient is off: the usual mistakes, recognised by what got and expected slopes have in common.
+# Likely causes of a wrong gradient: common mistakes, recognised from got and expected slopes.
 
 Array = NDArray[np.float64]
 
 
 def likely_cause(expected: Array, got: Array, clear: NDArray[np.bool_], allowed: Array) -> str:
-    """A sentence on the cause; empty where it is none of the usual. All of shape (points, dim).
+    """A sentence on the likely cause, or an empty one. All arguments have shape (points, dim).
 
     Only entries that are ``clear`` count; two slopes are equal where they differ by less than ``allowed``.
     """
     factor = common_factor(expected, got, clear, allowed)
     if factor is not None:
         return factor_sentence(factor)
-    order = exchange(expected, got, clear, allowed)
+    order = find_permutation(expected, got, clear, allowed)
     if order is not None:
         moved = np.flatnonzero(order != np.arange(order.size))
         pairs = ", ".join(f"gradient[{d}] is the slope in coordinate {order[d]}" for d in moved[:4])
         return f"Coordinates are exchanged: {pairs}"
-    found = []
+    causes = []
     for d in range(expected.shape[1]):
         column = np.s_[:, d : d + 1]
         if is_same(expected[column], got[column], clear[column], allowed[column]):
@@ -38,12 +38,12 @@ def likely_cause(expected: Array, got: Array, clear: NDArray[np.bool_], allowed:
         if factor is None:
             return ""
         if factor == 0.0:
-            found.append(f"gradient[{d}] is always 0: coordinate {d} is missing")
+            causes.append(f"gradient[{d}] is always 0: coordinate {d} is missing")
         elif np.isclose(factor, -1.0, rtol=1e-4):
-            found.append(f"gradient[{d}] has the wrong sign")
+            causes.append(f"gradient[{d}] has the wrong sign")
         else:
-            found.append(f"gradient[{d}] is {factor:.6g} times the slope")
-    return "; ".join(found[:4])
+            causes.append(f"gradient[{d}] is {factor:.6g} times the slope")
+    return "; ".join(causes[:4])
 
 
 def is_same(expected: Array, got: Array, clear: NDArray[np.bool_], allowed: Array) -> bool:
@@ -52,7 +52,7 @@ def is_same(expected: Array, got: Array, clear: NDArray[np.bool_], allowed: Arra
 
 
 def common_factor(expected: Array, got: Array, clear: NDArray[np.bool_], allowed: Array) -> float | None:
-    """The number that ``got`` is of ``expected`` in all clear entries; None where there is none, or too few entries."""
+    """The factor f with got = f · expected in all clear entries; None where there is none, or too few entries."""
     x, y, w = expected[clear], got[clear], 1.0 / np.maximum(allowed[clear], 1e-300)
     if x.size < 3 or not np.abs(x * w).max() > 1.0:
         return None
@@ -64,7 +64,7 @@ def common_factor(expected: Array, got: Array, clear: NDArray[np.bool_], allowed
 
 
 def factor_sentence(factor: float) -> str:
-    """What a common factor of all slopes suggests."""
+    """The cause that a common factor of all slopes suggests."""
     if factor == 0.0:
         return "The gradient is 0 everywhere"
     if factor < 0.0:
@@ -79,31 +79,32 @@ def factor_sentence(factor: float) -> str:
     )
 
 
-def exchange(expected: Array, got: Array, clear: NDArray[np.bool_], allowed: Array) -> NDArray[np.intp] | None:
-    """Which coordinate's slope each entry of the gradient is, where that is a permutation; else None."""
+def find_permutation(expected: Array, got: Array, clear: NDArray[np.bool_], allowed: Array) -> NDArray[np.intp] | None:
+    """For each entry of the gradient, the coordinate whose slope it is, if that is a permutation; else None."""
     rows = clear.all(axis=1)
     if rows.sum() < 2 or expected.shape[1] < 2:
         return None
-    x, y, room = expected[rows], got[rows], allowed[rows]
-    apart = np.abs(y[:, :, None] - x[:, None, :]) / np.maximum(room[:, :, None] + room[:, None, :], 1e-300)
-    distance = np.minimum(apart.max(axis=0), 1e6)
-    mine, theirs = scipy.optimize.linear_sum_assignment(distance)
-    return theirs if distance[mine, theirs].max() <= 1.0 else None
+    x, y, tolerance = expected[rows], got[rows], allowed[rows]
+    misfit = np.abs(y[:, :, None] - x[:, None, :]) / np.maximum(tolerance[:, :, None] + tolerance[:, None, :], 1e-300)
+    distance = np.minimum(misfit.max(axis=0), 1e6)
+    row, column = scipy.optimize.linear_sum_assignment(distance)
+    return column if distance[row, column].max() <= 1.0 else None
 
 
-# First derivatives of an energy by central differences, with the error of each.
+# Derivatives by central differences, with their errors.
 
 OFFSETS = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])
 SIXTH_ORDER = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0
 FOURTH_ORDER = np.array([0.0, 1.0, -8.0, 8.0, -1.0, 0.0]) / 12.0
 SIXTH_DIFFERENCE = np.array([1.0, -6.0, 15.0, 15.0, -6.0, 1.0])  # and −20 in the middle
 NOISE_GAIN = 28.0  # the sixth difference of noise over the noise of the derivative times the step
-FIRST, RATIO, STEPS = 0.7310585786300049, 0.2689414213699951, 22  # no step is a simple fraction of a period
-ROOM = 2**21  # numbers in the points of one call
+# Steps in units of the scale: none is a simple fraction of a period.
+FIRST, RATIO, STEPS = 0.7310585786300049, 0.2689414213699951, 22
+BATCH_NUMBERS = 2**21  # in the points of one call
 
 
 class Derivatives(NamedTuple):
-    """Slopes of an energy, (points, dim), and what each may be off by; inf where no step served."""
+    """Slopes of an energy, (points, dim), and the error bound of each; inf where no step was usable."""
 
     values: Array
     errors: Array
@@ -114,55 +115,56 @@ def differentiate(
 ) -> Derivatives:
     """Derivatives of ``energy`` (points (n, dim) → (n,)) at ``points`` in every coordinate.
 
-    Differences of sixth order at 22 steps from 1e-12 to 0.7 times ``scale`` (dim,), from the shortest on; the one of
-    least error is taken, and the search ends where the error has grown thirtyfold beyond it: a longer step may jump
-    over a period or a whole mode, and agree with itself on something else. The error is the difference from fourth
-    order, plus what the energy's noise makes of the slope: noise is seen in the sixth difference, and is at least
-    ``rounding`` relative of the energy, and the least change seen, as that may be all rounding: log(1 + x²) has more of
-    it than its value shows, and not in every sixth difference. Across a kink both terms are of the size of its jump.
+    Sixth-order differences at 22 steps from 1e-12 to 0.7 times ``scale`` (dim,), the shortest first. The result with
+    the smallest error is taken, and the search ends when the error has grown thirtyfold beyond it, because a longer
+    step may jump over a period or a mode and give a consistent but wrong result. The error is the difference between
+    sixth and fourth order, plus the effect of the energy's noise. The noise is estimated from the sixth difference, and
+    is at least ``rounding`` times the energy, and at least the smallest change of the energy seen, which may be all
+    rounding: log(1 + x²) has more rounding than its value suggests, and not in every sixth difference. Across a kink
+    both terms are of the size of its jump.
     """
     n, dim = points.shape
     centre = energy(points)
     values, errors = np.full((n, dim), np.nan), np.full((n, dim), np.inf)
-    quantum, resting = np.full((n, dim), np.inf), np.full((n, dim), np.inf)
-    ended = np.zeros((n, dim), bool)
+    quantum, flat_error = np.full((n, dim), np.inf), np.full((n, dim), np.inf)
+    is_done = np.zeros((n, dim), bool)
     for k in reversed(range(STEPS)):
-        # The step as the sum of floats makes it, so that it is what the points differ by.
+        # The rounded step: exactly the difference of the points.
         step = (points + FIRST * RATIO**k * scale) - points
-        around = surroundings(energy, points, step)
+        nearby = nearby_energies(energy, points, step)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            change = np.abs(around - centre[:, None, None])
+            change = np.abs(nearby - centre[:, None, None])
             quantum = np.minimum(quantum, np.where(change > 0.0, change, np.inf).min(axis=2))
-            sixth, fourth = around @ SIXTH_ORDER / step, around @ FOURTH_ORDER / step
-            floor = rounding * (np.abs(around).max(axis=2) + np.abs(points * sixth)) / np.abs(step)
-            noise = np.abs(around @ SIXTH_DIFFERENCE - 20.0 * centre[:, None]) / NOISE_GAIN
+            sixth, fourth = nearby @ SIXTH_ORDER / step, nearby @ FOURTH_ORDER / step
+            floor = rounding * (np.abs(nearby).max(axis=2) + np.abs(points * sixth)) / np.abs(step)
+            noise = np.abs(nearby @ SIXTH_DIFFERENCE - 20.0 * centre[:, None]) / NOISE_GAIN
             error = np.abs(sixth - fourth) + (noise + quantum) / np.abs(step) + floor
         flat = np.isinf(quantum) & np.isfinite(floor)
-        resting[flat] = floor[flat]
-        fits = np.isfinite(error) & ~ended
-        better = fits & (error < errors)
+        flat_error[flat] = floor[flat]
+        is_usable = np.isfinite(error) & ~is_done
+        better = is_usable & (error < errors)
         values[better], errors[better] = sixth[better], error[better]
-        ended |= np.isfinite(errors) & ~(error < 30.0 * errors)
-    # Flat as far as that is known: everywhere, or up to a step from which no slope could be told.
-    level = np.isfinite(resting) & ~(errors < 1e-3 * np.abs(values))
-    values[level], errors[level] = 0.0, resting[level] + np.where(np.isinf(quantum), 0.0, 1e300)[level]
+        is_done |= np.isfinite(errors) & ~(error < 30.0 * errors)
+    # Constant energies: at all steps, or up to a step from which no slope could be measured.
+    is_flat = np.isfinite(flat_error) & ~(errors < 1e-3 * np.abs(values))
+    values[is_flat], errors[is_flat] = 0.0, flat_error[is_flat] + np.where(np.isinf(quantum), 0.0, 1e300)[is_flat]
     return Derivatives(values, errors)
 
 
-def surroundings(energy: Callable[[Array], Array], points: Array, step: Array) -> Array:
+def nearby_energies(energy: Callable[[Array], Array], points: Array, step: Array) -> Array:
     """Energies (points, dim, offsets) at the points moved along each coordinate; a few coordinates at a time."""
     n, dim = points.shape
-    around = np.empty((n, dim, OFFSETS.size))
-    batch = max(1, ROOM // (n * OFFSETS.size * dim))
+    energies = np.empty((n, dim, OFFSETS.size))
+    batch = max(1, BATCH_NUMBERS // (n * OFFSETS.size * dim))
     for first in range(0, dim, batch):
-        chosen = np.arange(first, min(first + batch, dim))
-        moved = np.repeat(points[:, None, None], chosen.size, axis=1).repeat(OFFSETS.size, axis=2)
-        moved[:, np.arange(chosen.size), :, chosen] += (step[:, chosen, None] * OFFSETS).transpose(1, 0, 2)
-        around[:, chosen] = energy(moved.reshape(-1, dim)).reshape(n, chosen.size, OFFSETS.size)
-    return around
+        axes = np.arange(first, min(first + batch, dim))
+        moved = np.repeat(points[:, None, None], axes.size, axis=1).repeat(OFFSETS.size, axis=2)
+        moved[:, np.arange(axes.size), :, axes] += (step[:, axes, None] * OFFSETS).transpose(1, 0, 2)
+        energies[:, axes] = energy(moved.reshape(-1, dim)).reshape(n, axes.size, OFFSETS.size)
+    return energies
 
 
-UNCLEAR = 1e-2  # a difference this uncertain, beside the slope, says nothing: at a kink, in noise
+UNCLEAR = 1e-2  # differences with a larger relative error are not compared: at kinks, in noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +172,7 @@ class GradientReport:
     """What ``check_gradient`` found: the largest error, relative to the slope, and where it is."""
 
     name: str
-    error: float  # |got − expected| / slope, the largest beside what is allowed
+    error: float  # |got − expected| / slope, where it is largest relative to what is allowed
     point: Array  # (dim,)
     coordinate: int
     got: float
@@ -183,7 +185,7 @@ class GradientReport:
         left_out = f"; {self.unclear} left out, where differences cannot tell" if self.unclear else ""
         return (
             f"gradient of {self.name!r} agrees with differences at {self.n_points} points ({self.compared} slopes"
-            f"{left_out}): largest relative error {self.error:.1e}, at {place(self.point)}, coordinate "
+            f"{left_out}): largest relative error {self.error:.1e}, at {in_words(self.point)}, coordinate "
             f"{self.coordinate}: got {self.got:.10g}, expected {self.expected:.10g}"
         )
 
@@ -230,12 +232,12 @@ def check_gradient(
     seed = check_count("seed", seed, at_least=0, below=2**64)
     n_points = check_count("n_points", n_points, at_least=1)
     check_room("n_points", n_points, 512.0 * n_points * (problem.target.dim + 1))
-    places = given_points(problem, points) if points is not None else own_points(problem, n_points, init, seed)
+    places = given_points(problem, points) if points is not None else default_points(problem, n_points, init, seed)
     energy, gradient = problem.target.evaluate(places)
     check_outputs(problem, places, energy, gradient)
     callback = problem.target.callback
     rounding = 2.0**-52 if callback is None else callback.rounding
-    check_again(problem, places, energy, gradient, max(1e-9, 100.0 * rounding))
+    check_repeated_call(problem, places, energy, gradient, max(1e-9, 100.0 * rounding))
     tolerance = max(tolerance, 100.0 * rounding)
     spread = np.abs(places).max(axis=0) if len(places) == 1 else places.std(axis=0)
     scale = np.where(spread > 0.0, spread, np.maximum(np.abs(places).max(axis=0), 1.0) * 1e-3)
@@ -244,7 +246,7 @@ def check_gradient(
 
 
 def judge(problem: Problem, places: Array, gradient: Array, slopes: Derivatives, tolerance: float) -> GradientReport:
-    """The report of the comparison. Raises GradientError where it is off."""
+    """Compare the gradient with ``slopes``. Raises GradientError where it is wrong."""
     values, errors = slopes
     usual = np.nanmedian(np.where(np.isfinite(errors), np.abs(values), np.nan), axis=0)
     size = np.fmax(np.abs(values), 1e-3 * usual)
@@ -267,7 +269,7 @@ def judge(problem: Problem, places: Array, gradient: Array, slopes: Derivatives,
         cause = likely_cause(values, gradient, clear, allowed)
         off = int((excess > 1.0).sum())
         raise GradientError(
-            f"gradient of {problem.name!r} is off at {place(places[n])}, coordinate {d}: got {got:.10g}, but "
+            f"gradient of {problem.name!r} is off at {in_words(places[n])}, coordinate {d}: got {got:.10g}, but "
             f"differences of the energy give {expected:.10g} ± {10.0 * errors[n, d]:.1g}; {off} of "
             f"{int(clear.sum())} slopes are off{'. ' + cause if cause else ''}",
             point=places[n],
@@ -289,8 +291,8 @@ def given_points(problem: Problem, points: Any) -> Array:
     return places
 
 
-def own_points(problem: Problem, n_points: int, init: Any, seed: int) -> Array:
-    """Exact draws of the problem or its target; else points around ``init`` where the energy is finite."""
+def default_points(problem: Problem, n_points: int, init: Any, seed: int) -> Array:
+    """Exact draws of the problem or its target; else points around ``init`` with finite energy."""
     dim = problem.target.dim
     if init is None:
         for truth in (problem.truth, problem.target.truth if problem.domain is None else None):
@@ -309,20 +311,22 @@ def own_points(problem: Problem, n_points: int, init: Any, seed: int) -> Array:
         raise ValueError(
             f"found no point around {start.tolist()} in {problem.name!r} where its energy is finite; give points=..."
         )
-    chosen = np.linspace(0, len(candidates) - 1, min(n_points, len(candidates))).astype(int)
-    return np.asarray(candidates[chosen])
+    indices = np.linspace(0, len(candidates) - 1, min(n_points, len(candidates))).astype(int)
+    return np.asarray(candidates[indices])
 
 
 def check_outputs(problem: Problem, places: Array, energy: Array, gradient: Array) -> None:
-    """Raise GradientError where outputs are not finite, or another call gives others."""
+    """Raise GradientError where outputs are not finite."""
     bad = ~(np.isfinite(energy) & np.isfinite(gradient).all(axis=1))
     if bad.any():
         n = int(np.argmax(bad))
         d = int(np.argmin(np.isfinite(gradient[n])))
-        what = f"gradient[{d}] of {problem.name!r} is {gradient[n, d]} at {place(places[n])}, of energy {energy[n]:.6g}"
+        what = (
+            f"gradient[{d}] of {problem.name!r} is {gradient[n, d]} at {in_words(places[n])}, of energy {energy[n]:.6g}"
+        )
         cause = f"It is so at {int(bad.sum())} of {len(places)} points"
         if np.isfinite(gradient[n]).all():
-            what = f"energy of {problem.name!r} is {energy[n]} at {place(places[n])}"
+            what = f"energy of {problem.name!r} is {energy[n]} at {in_words(places[n])}"
         elif np.isnan(gradient[:, d]).all():
             cause = "It is nan everywhere: the target does not fill it"
         raise GradientError(
@@ -330,21 +334,21 @@ def check_outputs(problem: Problem, places: Array, energy: Array, gradient: Arra
         )
 
 
-def check_again(problem: Problem, places: Array, energy: Array, gradient: Array, tolerance: float) -> None:
-    """Raise GradientError where a call with half the points, in other lanes, gives other numbers."""
+def check_repeated_call(problem: Problem, places: Array, energy: Array, gradient: Array, tolerance: float) -> None:
+    """Raise GradientError where a call with half of the points, in other lanes, gives other numbers."""
     half = slice(len(places) // 2, None)
     first = np.column_stack([gradient, energy])[half]
     again, slopes = problem.target.evaluate(places[half][::-1])
     second = np.column_stack([slopes, again])[::-1]
-    apart = ~(np.abs(second - first) <= tolerance * np.maximum(np.abs(first), np.abs(first).max(axis=0)))
-    if not apart.any():
+    differs = ~(np.abs(second - first) <= tolerance * np.maximum(np.abs(first), np.abs(first).max(axis=0)))
+    if not differs.any():
         return
-    n, column = (int(i) for i in np.argwhere(apart)[0])
+    n, column = (int(i) for i in np.argwhere(differs)[0])
     point, is_energy = places[half][n], column == gradient.shape[1]
     cause = "It is noisy, or depends on the other points of a call, or on calls before"
     raise GradientError(
         f"{'energy' if is_energy else f'gradient[{column}]'} of {problem.name!r} differs between two calls at "
-        f"{place(point)}: {first[n, column]:.10g}, then {second[n, column]:.10g}. {cause}",
+        f"{in_words(point)}: {first[n, column]:.10g}, then {second[n, column]:.10g}. {cause}",
         point=point,
         coordinate=0 if is_energy else column,
         got=float(second[n, column]),
@@ -353,7 +357,7 @@ def check_again(problem: Problem, places: Array, energy: Array, gradient: Array,
     )
 
 
-def place(point: Array) -> str:
+def in_words(point: Array) -> str:
     """A point in a message: its first coordinates."""
-    shown = ", ".join(f"{x:.6g}" for x in point[:6])
-    return f"[{shown}{', …' if point.size > 6 else ''}]"
+    numbers = ", ".join(f"{x:.6g}" for x in point[:6])
+    return f"[{numbers}{', …' if point.size > 6 else ''}]"

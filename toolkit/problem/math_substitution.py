@@ -1,4 +1,4 @@
-"""Compile a plain function of floats so that its ``math`` is ours, and a loop of it vectorises."""
+"""Compile a plain function of floats with our functions in place of ``math``'s, so that loops of it vectorise."""
 
 import builtins
 import functools
@@ -55,21 +55,21 @@ OURS = {
 
 
 def module_with(module: python_types.ModuleType, functions: Mapping[str, Any]) -> python_types.ModuleType:
-    """A module as a function sees it, with ``functions`` in place of its own."""
-    seen = python_types.ModuleType(module.__name__)
-    vars(seen).update({name: value for name, value in vars(module).items() if name[:2] != "__"})
-    vars(seen).update(functions)
-    return seen
+    """A copy of a module with ``functions`` in place of its own."""
+    copy = python_types.ModuleType(module.__name__)
+    vars(copy).update({name: value for name, value in vars(module).items() if name[:2] != "__"})
+    vars(copy).update(functions)
+    return copy
 
 
 @functools.cache
 def replacements(*, products: bool = False) -> dict[int, Any]:
-    """What stands in for ``math``, ``numpy`` and their functions, by identity; products: for their powers alone."""
-    found: dict[int, Any] = {id(pow): powers.power} if products else {}
+    """Replacements of ``math``, ``numpy`` and their functions, by identity; products: only of their powers."""
+    by_id: dict[int, Any] = {id(pow): powers.power} if products else {}
     for module, functions in (powers.FUNCTIONS if products else OURS).items():
-        found[id(module)] = module_with(module, functions)
-        found |= {id(getattr(module, name)): ours for name, ours in functions.items() if hasattr(module, name)}
-    return found
+        by_id[id(module)] = module_with(module, functions)
+        by_id |= {id(getattr(module, name)): ours for name, ours in functions.items() if hasattr(module, name)}
+    return by_id
 
 
 @functools.cache
@@ -86,11 +86,11 @@ def rebind(
     products: bool = False,
     done: dict[Any, Any] | None = None,
 ) -> Any:
-    """``function`` uncompiled by Numba yet, to be inlined; with ``ours``, our maths, in all the user's it calls.
+    """A copy of ``function`` for Numba to inline; ours: with our maths, also in the user's functions that it calls.
 
-    products: instead of our maths, for complex numbers: their integer powers are products (``powers``).
-    Its globals and its closure are bound anew; it itself is left as it is. What it reads from them is frozen when it
-    compiles, as always in Numba. Raises TypeError where one of them raises.
+    products: instead of our maths, integer powers of complex numbers become products (``powers``).
+    The copy has its own globals and closure. What it reads from them is frozen when it is compiled, as always in Numba.
+    Raises TypeError where one of the functions raises.
     """
     done = {} if done is None else done
     if function in done:
@@ -108,9 +108,9 @@ def rebind(
     bound.__qualname__, bound.__module__ = plain.__qualname__, plain.__module__
     bound.__kwdefaults__ = plain.__kwdefaults__
     compiled = done[function] = njit(forceinline=True, error_model="numpy", _nrt=allocates)(bound)
-    # Only now, as a function may call itself.
+    # After ``done`` is set, because a function may call itself.
     names = names_in(plain.__code__)
-    replace = functools.partial(replaced, names=names, allocates=allocates, ours=ours, products=products, done=done)
+    replace = functools.partial(substituted, names=names, allocates=allocates, ours=ours, products=products, done=done)
     space |= {"pow": powers.power} if products and "pow" in names else {}
     space |= {name: replace(plain.__globals__[name]) for name in sorted(names & plain.__globals__.keys())}
     for cell, given in zip(cells, plain.__closure__ or (), strict=True):
@@ -118,24 +118,26 @@ def rebind(
     return compiled
 
 
-def replaced(value: Any, *, names: set[str], allocates: bool, ours: bool, products: bool, done: dict[Any, Any]) -> Any:
-    """What stands in for ``value``: our maths for ``math``'s, or products for powers, and the user's own functions.
+def substituted(
+    value: Any, *, names: set[str], allocates: bool, ours: bool, products: bool, done: dict[Any, Any]
+) -> Any:
+    """``value`` or its replacement: our maths for ``math``'s, products for powers, copies of the user's functions.
 
-    names: what the function looks up; of a module, these alone are replaced.
+    names: those that the function looks up; only these members of a module are replaced.
     """
     if (ours or products) and id(value) in replacements(products=products):
         return replacements(products=products)[id(value)]
     if isinstance(value, Function | Dispatcher) and is_users(value.__module__):
         return rebind(value, allocates=allocates, ours=ours, products=products, done=done)
     if isinstance(value, python_types.ModuleType) and is_users(value.__name__):
-        seen = python_types.ModuleType(value.__name__)
-        vars(seen).update({name: item for name, item in vars(value).items() if name[:2] != "__"})
-        for name in sorted(names & vars(seen).keys()):
-            if not isinstance(vars(seen)[name], python_types.ModuleType):
-                vars(seen)[name] = replaced(
-                    vars(seen)[name], names=names, allocates=allocates, ours=ours, products=products, done=done
+        copy = python_types.ModuleType(value.__name__)
+        vars(copy).update({name: item for name, item in vars(value).items() if name[:2] != "__"})
+        for name in sorted(names & vars(copy).keys()):
+            if not isinstance(vars(copy)[name], python_types.ModuleType):
+                vars(copy)[name] = substituted(
+                    vars(copy)[name], names=names, allocates=allocates, ours=ours, products=products, done=done
                 )
-        return seen
+        return copy
     return value
 
 

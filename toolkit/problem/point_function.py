@@ -20,14 +20,14 @@ from ..maths.philox import MAX_DIM
 from .definition import Spread, Target, Truth, check_truth
 from .math_substitution import rebind
 
-# Reads and writes of array rows that are promised not to overlap, so that loops over many of them vectorise.
+# Accesses to array rows that are declared not to overlap, so that loops over many rows vectorise.
 #
-# LLVM compares all rows of a loop before it enters its vector form, and gives up beyond some ten; here each access says
-# by metadata which others it cannot meet (LLVM language reference, ``alias.scope`` and ``noalias``).
+# LLVM otherwise checks at run time that the rows of a loop do not overlap, and does not vectorise loops of more than
+# some ten rows. Here the metadata ``alias.scope`` and ``noalias`` declare it (LLVM language reference).
 
 
-def promise(module: Any, instruction: Any, scope: int) -> None:
-    """Mark an access of row number ``scope`` (0: rows that are only read) as meeting none of a smaller number."""
+def declare_no_alias(module: Any, instruction: Any, scope: int) -> None:
+    """Declare that an access of row ``scope`` (0: rows that are only read) does not overlap rows of smaller numbers."""
     domain = module.add_metadata(["rows of a block"])
     scopes = [module.add_metadata([f"row {i}", domain]) for i in range(scope + 1)]
     instruction.set_metadata("alias.scope", module.add_metadata(scopes[-1:]))
@@ -37,21 +37,21 @@ def promise(module: Any, instruction: Any, scope: int) -> None:
 
 @intrinsic
 def with_item(typing_context, values, place, value):
-    """The tuple ``values`` of floats with ``value`` at ``place``, which must be one of its places."""
+    """The tuple ``values`` of floats with ``value`` at index ``place``, which must be a valid index."""
 
     def generate(context, builder, signature, arguments):
         tuple_type = arguments[0].type
-        room = alloca_once(builder, tuple_type)
-        builder.store(arguments[0], room)
-        builder.store(arguments[2], builder.gep(room, [arguments[1].type(0), arguments[1]], inbounds=True))
-        return builder.load(room)
+        slot = alloca_once(builder, tuple_type)
+        builder.store(arguments[0], slot)
+        builder.store(arguments[2], builder.gep(slot, [arguments[1].type(0), arguments[1]], inbounds=True))
+        return builder.load(slot)
 
     return values(values, types.intp, values.dtype), generate
 
 
 @intrinsic(prefer_literal=True)
-def room(typing_context, size):
-    """An array of ``size`` floats, a constant, on the stack of the function that asks; it begins with any values."""
+def stack_array(typing_context, size):
+    """An uninitialised array of ``size`` floats, a constant, on the stack of the calling function."""
     if not isinstance(size, types.IntegerLiteral):
         return None
     count, kind = size.literal_value, types.Array(types.float64, 1, "C")
@@ -82,7 +82,7 @@ def lane_access(dim: int) -> tuple[Any, Any]:
             pointers = row_pointers(context, builder, matrix, arguments[0], arguments[1], dim)
             values = [builder.load(pointer) for pointer in pointers]
             for value in values:
-                promise(builder.module, value, 0)
+                declare_no_alias(builder.module, value, 0)
             return context.make_tuple(builder, kind, values)
 
         return kind(matrix, types.intp), generate
@@ -97,10 +97,10 @@ def lane_access(dim: int) -> tuple[Any, Any]:
             for d, pointer in enumerate(row_pointers(context, builder, matrix, arguments[1], arguments[2], dim)):
                 element = builder.extract_value(arguments[4], d) if is_tuple else arguments[4]
                 number = context.cast(builder, element, kinds[d], matrix.dtype)
-                promise(builder.module, builder.store(number, pointer), d + 1)
+                declare_no_alias(builder.module, builder.store(number, pointer), d + 1)
             number = context.cast(builder, arguments[3], signature.args[3], row.dtype)
             pointer = builder.gep(context.make_array(row)(context, builder, arguments[0]).data, [arguments[2]])
-            promise(builder.module, builder.store(number, pointer), dim + 1)
+            declare_no_alias(builder.module, builder.store(number, pointer), dim + 1)
             return context.get_dummy_value()
 
         return types.void(row, matrix, types.intp, value, slope), generate
@@ -109,7 +109,7 @@ def lane_access(dim: int) -> tuple[Any, Any]:
 
 
 def reshaped_to(shape: tuple[int, ...]) -> Any:
-    """``reshaped(numbers)``: a contiguous array seen in ``shape``; a reshape calls what no device has."""
+    """``reshaped(numbers)``: a contiguous array viewed in ``shape``; NumPy's reshape does not compile for devices."""
 
     @intrinsic
     def reshaped(typing_context, numbers):
@@ -132,7 +132,7 @@ def reshaped_to(shape: tuple[int, ...]) -> Any:
 
 
 def array_like(array: Any, dim: int) -> Any:
-    """The type of a contiguous array of ``array``'s floats, float64 where it has none."""
+    """The type of a contiguous array of ``array``'s floats, float64 if it has no floats."""
     kind = array.dtype if isinstance(array, types.Array) and isinstance(array.dtype, types.Float) else types.float64
     return types.Array(kind, dim, "C")
 
@@ -190,32 +190,32 @@ def target(
         check_function(function)
         function = bound(function)
         block = block_of(function, dim, None if numbers is None else numbers.shape)
-        called = name_of(function) if name is None else name
-        return Target(called, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth, spread=spread)
+        target_name = name_of(function) if name is None else name
+        return Target(target_name, dim, block, np.zeros(0) if numbers is None else numbers, truth=truth, spread=spread)
 
     return decorate if function is None else decorate(function)
 
 
 def check_function(function: Any) -> None:
-    """Raise TypeError where ``function`` is no function of Python's or Numba's."""
+    """Raise TypeError where ``function`` is neither a Python function nor one of Numba."""
     if not isinstance(function, Dispatcher) and not inspect.isfunction(function):
         kind = type(function).__name__
         raise TypeError(f"target is put above a function of one point, got {function!r} of type {kind}")
 
 
 def name_of(function: Any) -> str:
-    """What a function is called."""
+    """The name of a function."""
     return str(getattr(function, "__name__", function))
 
 
 def block_of(
     function: Callable[..., Any], dim: int, parameters_shape: tuple[int, ...] | None = None
 ) -> Callable[..., None]:
-    """The block function of ``function``, which ``target`` describes; parameters_shape: None where it takes none."""
+    """The block function of ``function``, as described in ``target``; parameters_shape: None without parameters."""
     spreads = takes_scalars(function, dim, parameters_shape is not None)
     point: Any = compile_point(function, dim, parameters_shape, spreads=spreads)
     load, store = lane_access(dim)
-    # nan first, as what raises as it runs (an index, a singular matrix) would leave the energies of the step before.
+    # nan first: an exception at run time (an index, a singular matrix) would leave the energies of the previous step.
     if parameters_shape is None:
 
         def block(position, energy, gradient, parameters, scratch):
@@ -243,9 +243,9 @@ def block_of(
 def takes_scalars(function: Callable[..., Any], dim: int, has_parameters: bool) -> bool:
     """Whether ``function`` takes the point as ``dim`` floats, not a tuple. Raises TypeError where it takes neither."""
     signature = inspect.signature(function.py_func if isinstance(function, Dispatcher) else function)
-    given = signature.parameters.values()
-    needed = sum(p.default is p.empty for p in given) - has_parameters
-    if any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in given) or needed not in (1, dim):
+    arguments = signature.parameters.values()
+    needed = sum(p.default is p.empty for p in arguments) - has_parameters
+    if any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in arguments) or needed not in (1, dim):
         further = ", and the array of parameters" if has_parameters else ""
         scalars = f" or {dim} floats" if dim > 1 else ""
         hint = "" if has_parameters or needed != 2 else "; give parameters=... where the second is an array of numbers"
@@ -259,14 +259,14 @@ def takes_scalars(function: Callable[..., Any], dim: int, has_parameters: bool) 
 def compile_point(
     function: Callable[..., Any], dim: int, parameters_shape: tuple[int, ...] | None, *, spreads: bool
 ) -> Any:
-    """``function`` compiled for one point, with our maths, and its outputs looked at."""
+    """``function`` compiled for one point, with our maths, and its output types checked."""
     signature: list[Any] = [types.float64] * dim if spreads else [types.UniTuple(types.float64, dim)]
     if parameters_shape is not None:
         signature.append(types.Array(types.float64, len(parameters_shape), "C"))
     plain = function.py_func if isinstance(function, Dispatcher) else function
-    given = inspect.signature(plain).parameters.values()
-    signature += [types.Omitted(p.default) for p in given if p.default is not p.empty]
-    # Numba refuses in many classes: most often for want of memory of its own, or as our maths takes no arrays.
+    arguments = inspect.signature(plain).parameters.values()
+    signature += [types.Omitted(p.default) for p in arguments if p.default is not p.empty]
+    # Numba raises many exception classes, mostly because arrays are allocated, or because our maths takes no arrays.
     for allocates, ours in ((False, True), (True, True), (True, False)):
         compiled = rebind(function, allocates=allocates, ours=ours)
         try:
@@ -285,24 +285,24 @@ def compile_point(
 
 
 def check_outputs(name: str, returned: types.Type, dim: int) -> None:
-    """Raise TypeError or ValueError where ``returned``, a Numba type, is not a real energy and ``dim`` real slopes."""
-    wanted = f"(energy, gradient), a float and {tuple_of(dim)}"
+    """Raise TypeError or ValueError where ``returned``, a Numba type, is not a real energy with ``dim`` real slopes."""
+    expected = f"(energy, gradient), a float and {tuple_of(dim)}"
     if isinstance(returned, types.NoneType | types.Optional):
-        raise TypeError(f"{name} must return {wanted}, on every path; on some it returns None")
+        raise TypeError(f"{name} must return {expected}, on every path; on some it returns None")
     if not isinstance(returned, types.BaseTuple) or len(returned) != 2:
-        raise TypeError(f"{name} must return {wanted}; it returns {described(returned)}")
+        raise TypeError(f"{name} must return {expected}; it returns {described(returned)}")
     energy, gradient = returned
     if not is_real(energy):
-        raise TypeError(f"{name} must return {wanted}; its energy is {described(energy)}")
+        raise TypeError(f"{name} must return {expected}; its energy is {described(energy)}")
     if dim == 1 and is_real(gradient):
         return
     if not isinstance(gradient, types.BaseTuple):
-        raise TypeError(f"{name} must return {wanted}; its gradient is {described(gradient)}")
+        raise TypeError(f"{name} must return {expected}; its gradient is {described(gradient)}")
     if len(gradient) != dim:
-        raise ValueError(f"{name} must return {wanted}; its gradient has {len(gradient)}")
+        raise ValueError(f"{name} must return {expected}; its gradient has {len(gradient)}")
     for d, kind in enumerate(gradient):
         if not is_real(kind):
-            raise TypeError(f"{name} must return {wanted}; gradient[{d}] is {described(kind)}")
+            raise TypeError(f"{name} must return {expected}; gradient[{d}] is {described(kind)}")
 
 
 def tuple_of(dim: int) -> str:
@@ -329,11 +329,11 @@ def described(kind: types.Type) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What of Numba's message says where and why, on one line."""
+    """The part of Numba's message that says where and why, on one line."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
-    places = re.findall(r'File "([^"]*)", line (\d+)', str(error))
+    locations = re.findall(r'File "([^"]*)", line (\d+)', str(error))
     empty = ("Failed in", "During:", "File ", "^", "<source", "There are", "- Of which", "Overload", "Rejected", ">>>")
-    said = next((line for line in lines if line and not line.startswith(empty)), type(error).__name__)
-    call = next((line[4:] for line in lines if line.startswith(">>> ") and said.endswith("signature:")), "")
-    where = f", in line {places[-1][1]} of {Path(places[-1][0]).name}" if places else ""
-    return f"{said.rstrip(':. ')} {call}".rstrip() + where
+    message = next((line for line in lines if line and not line.startswith(empty)), type(error).__name__)
+    call = next((line[4:] for line in lines if line.startswith(">>> ") and message.endswith("signature:")), "")
+    where = f", in line {locations[-1][1]} of {Path(locations[-1][0]).name}" if locations else ""
+    return f"{message.rstrip(':. ')} {call}".rstrip() + where

@@ -1,4 +1,4 @@
-"""``from_callable``: a target from any Python function of arrays; the slow path, on which the engine calls Python."""
+"""``from_callable``: a target from any Python function of arrays, which the engine calls; slower than compiled code."""
 
 import secrets
 import threading
@@ -45,17 +45,17 @@ def from_callable(
     if not callable(function):
         raise TypeError(f"function must be a function of points (lanes, dim), got {function!r}")
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
-    called = check_text("name", getattr(function, "__name__", type(function).__name__) if name is None else name)
-    callback = Callback(function, dim, called)
-    return Target(called, dim, call_back_block, callback.parameters, truth=truth, callback=callback, spread=spread)
+    target_name = check_text("name", getattr(function, "__name__", type(function).__name__) if name is None else name)
+    callback = Callback(function, dim, target_name)
+    return Target(target_name, dim, call_back_block, callback.parameters, truth=truth, callback=callback, spread=spread)
 
 
 class Callback:
-    """A Python function that blocks can call, by its handle, as long as a target or a run holds this object."""
+    """A Python function that block functions call by its handle, while a target or a run keeps this object alive."""
 
     def __init__(self, function: Callable[[Array], tuple[Any, Any]], dim: int, name: str, lock: Any = None) -> None:
-        self.parameters = np.array([float(secrets.randbits(52))])  # the handle: no other process's fits by chance
-        self.rounding = float(np.finfo(np.float64).eps)  # of the coarsest outputs so far, relative
+        self.parameters = np.array([float(secrets.randbits(52))])  # the handle, random: unique to this process
+        self.rounding = float(np.finfo(np.float64).eps)  # relative, of the least precise outputs so far
         self.function, self._dim, self._name = function, dim, name
         self._lock = threading.RLock() if lock is None else lock
         self._error: BaseException | None = None
@@ -64,15 +64,15 @@ class Callback:
 
     @property
     def recipe(self) -> tuple[Callable[[Array], tuple[Any, Any]], int, str]:
-        """The function, dimension and name it is made from."""
+        """The function, dimension and name that it is made from."""
         return self.function, self._dim, self._name
 
     def of_a_run(self) -> "Callback":
-        """The same function for one run, which stops and fails by itself."""
+        """A callback of the same function for one run, with its own stop flag and error."""
         return Callback(self.function, self._dim, self._name, self._lock)
 
     def evaluate(self, points: Array) -> tuple[Array, Array]:
-        """Energy (n,) and gradient (n, dim) at ``points`` (n, dim), a copy of which is the function's to keep."""
+        """Energy (n,) and gradient (n, dim) at ``points`` (n, dim); the function gets a copy of these."""
         with self._lock:
             returned = self.function(np.array(points, np.float64, order="C"))
         if not isinstance(returned, tuple | list) or len(returned) != 2:
@@ -101,10 +101,10 @@ class Callback:
         return array.astype(np.float64)
 
     def fill(self, places: Array, energies: Array, slopes: Array) -> None:
-        """What a block does: fill ``energies`` and ``slopes`` at ``places`` (dim, lane), nan where it cannot.
+        """Fill ``energies`` and ``slopes`` at ``places`` (dim, lane), with nan where that fails.
 
-        Nothing is raised, as nothing can pass through compiled code: the first error waits for ``raise_error``.
-        Points that are not finite, which a trajectory may reach that is then refused, are not shown to the function.
+        It raises nothing, because exceptions cannot pass through compiled code; ``raise_error`` raises the first one.
+        The function is not called with non-finite points, which a trajectory can reach before it is rejected.
         """
         energies[:], slopes[:] = np.nan, np.nan
         with self._lock:
@@ -121,7 +121,7 @@ class Callback:
                 self._error = error
 
     def stop(self) -> None:
-        """Have all blocks under way come to their end without further calls."""
+        """Make all running blocks end without further calls."""
         self._stopped = True
 
     def raise_error(self) -> None:
@@ -134,14 +134,14 @@ CALLBACKS: weakref.WeakValueDictionary[float, Callback] = weakref.WeakValueDicti
 
 
 def described(value: Any) -> str:
-    """What a function returned, in words."""
+    """A description of what a function returned."""
     kind = f"{type(value).__name__}"
     return f"a {kind} of {len(value)}" if isinstance(value, tuple | list) else f"an object of type {kind}"
 
 
 @CFUNCTYPE(None, c_double, c_void_p, c_void_p, c_void_p, c_int64, c_int64)
 def enter_python(handle: float, position: int, energy: int, gradient: int, dim: int, lanes: int) -> None:
-    """What compiled code calls: views of a block's arrays for the callback of the given handle."""
+    """The entry point for compiled code: calls the callback of the handle with views of a block's arrays."""
     callback = CALLBACKS.get(handle)
     slopes = as_array(gradient, dim, lanes)
     if callback is None:
@@ -156,7 +156,7 @@ def as_array(address: int, rows: int, columns: int) -> Array:
     return np.frombuffer(buffer, np.float64).reshape(rows, columns)
 
 
-# By name, so that the block can be kept on disk: an address is good for one process only.
+# By name, so that the block function can be cached on disk: an address is valid in one process only.
 binding.add_symbol("manymodes_enter_python", cast(enter_python, c_void_p).value)
 POINTER_TO_FLOATS = types.CPointer(types.float64)
 enter = types.ExternalFunction(

@@ -1,4 +1,4 @@
-"""Bits: the same run laid out otherwise, of which each must have those of the first."""
+"""Checks of bits: the same run with other threads, blocks, chunks and so on must give the same bits."""
 
 import importlib.util
 import tempfile
@@ -21,18 +21,16 @@ from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
 from ..sampling import sample, stream
 from ..schedules import Schedule
-from .subprocess_run import NotSentError, run_elsewhere
-
-# All that a run computed, and the first number in which two runs differ, bit by bit.
+from .subprocess_run import NotSentError, run_in_subprocess
 
 Arrays = dict[str, NDArray[Any]]
 
-OF_ALL_CHAINS = ("pooled_mean", "pooled_covariance", "standard_error")  # of a subset they are others
+OF_ALL_CHAINS = ("pooled_mean", "pooled_covariance", "standard_error")  # these differ for a subset of the chains
 PER_DRAW = ("draws", "energies", "weights", "walker", "swaps", "reflections")
 
 
 class Difference(NamedTuple):
-    """The first number that differs: in words, and the two values."""
+    """The first difference: its place in words, and the two values."""
 
     place: str
     expected: Any
@@ -40,27 +38,27 @@ class Difference(NamedTuple):
 
 
 def arrays_of(run: Run) -> Arrays:
-    """All that a run computed, by name, chains first; what it lacks is left out."""
-    found: Arrays = {"draws": run.replica_draws}
+    """All arrays of a run by name, chains first, without empty ones."""
+    arrays: Arrays = {"draws": run.replica_draws}
     if run.energies is not None:
-        found["energies"] = run.energies
+        arrays["energies"] = run.energies
     if run.replica_weights is not None:
-        found["weights"] = run.replica_weights
+        arrays["weights"] = run.replica_weights
     if run.statistics is not None:
-        found |= run.statistics._asdict()
+        arrays |= run.statistics._asdict()
     if run.trace is not None:
-        found |= {f"trace.{name}": values for name, values in run.trace.fields.items()}
+        arrays |= {f"trace.{name}": values for name, values in run.trace.fields.items()}
         if run.trace.theta is not None:
-            found["trace.theta"] = run.trace.theta
-    found |= {f"counts.{name}": values for name, values in run.counts._asdict().items()}
+            arrays["trace.theta"] = run.trace.theta
+    arrays |= {f"counts.{name}": values for name, values in run.counts._asdict().items()}
     for name, result in run.accumulated.items():
         by_chain = {field: values for field, values in result._asdict().items() if field not in OF_ALL_CHAINS}
-        found |= {f"accumulated.{name}.{field}": np.asarray(values) for field, values in by_chain.items()}
-    return {name: values for name, values in found.items() if values.size}
+        arrays |= {f"accumulated.{name}.{field}": np.asarray(values) for field, values in by_chain.items()}
+    return {name: values for name, values in arrays.items() if values.size}
 
 
 def joined(chunks: list[Run]) -> Arrays:
-    """What the chunks of a stream hold together."""
+    """The arrays of all chunks of a stream, concatenated."""
     parts = [arrays_of(chunk) for chunk in chunks]
     last = dict(parts[-1])
     for name in {name for part in parts for name in part if not name.startswith(("counts.", "accumulated."))}:
@@ -70,40 +68,40 @@ def joined(chunks: list[Run]) -> Arrays:
 
 
 def first_difference(expected: Arrays, got: Arrays, steps: NDArray[np.int64]) -> Difference | None:
-    """The earliest number of ``got`` whose bits are not those of ``expected``, of whose chains it may lack the last."""
+    """The first number of ``got`` whose bits differ from ``expected``; ``got`` may lack the last chains."""
     for name in [*expected, *(name for name in got if name not in expected)]:
         if name not in expected or name not in got:
             return Difference(f"{name} is there in one of the two alone", name in expected, name in got)
-        ours, theirs = expected[name][: len(got[name])], got[name]
-        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-            return Difference(f"{name} has another shape or kind", f"{ours.dtype}{ours.shape}",
-                              f"{theirs.dtype}{theirs.shape}")  # fmt: skip
-        kind = f"u{ours.dtype.itemsize}"
-        apart = np.ascontiguousarray(ours).view(kind) != np.ascontiguousarray(theirs).view(kind)
-        if apart.any():
-            return Difference(*place_of(name, apart, steps, ours, theirs))
+        a, b = expected[name][: len(got[name])], got[name]
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return Difference(f"{name} has another shape or kind", f"{a.dtype}{a.shape}",
+                              f"{b.dtype}{b.shape}")  # fmt: skip
+        kind = f"u{a.dtype.itemsize}"
+        differs = np.ascontiguousarray(a).view(kind) != np.ascontiguousarray(b).view(kind)
+        if differs.any():
+            return Difference(*locate(name, differs, steps, a, b))
     return None
 
 
-def place_of(
-    name: str, apart: NDArray[np.bool_], steps: NDArray[np.int64], ours: NDArray[Any], theirs: NDArray[Any]
+def locate(
+    name: str, differs: NDArray[np.bool_], steps: NDArray[np.int64], a: NDArray[Any], b: NDArray[Any]
 ) -> tuple[str, Any, Any]:
-    """Where ``apart`` is first true, in words, and both values: in time for draws, else in the array's own order."""
+    """Where ``differs`` is first true, in words, and both values; draws in order of time, else in the array's order."""
     timed = name in PER_DRAW
-    order = (2, 0, 1, *range(3, apart.ndim)) if timed else tuple(range(apart.ndim))
-    first = np.argwhere(np.transpose(apart, order))[0]
+    order = (2, 0, 1, *range(3, differs.ndim)) if timed else tuple(range(differs.ndim))
+    first = np.argwhere(np.transpose(differs, order))[0]
     index = tuple(int(i) for _, i in sorted(zip(order, first, strict=True)))
     if timed:
         words = f"chain {index[0]}, replica {index[1]}, draw {index[2]} (step {steps[index[2]]})"
-        words += f", coordinate {index[3]}" if apart.ndim > 3 else ""
+        words += f", coordinate {index[3]}" if differs.ndim > 3 else ""
     else:
         words = f"chain {index[0]}" + (f", entry {list(index[1:])}" if index[1:] else "")
-    return f"{name} in {words}", ours[index].item(), theirs[index].item()
+    return f"{name} in {words}", a[index].item(), b[index].item()
 
 
 Floats = NDArray[np.float64]
 
-LAID_OUT = {"threads": 1, "layout": Layout()}
+REFERENCE_LAYOUT = {"threads": 1, "layout": Layout()}
 
 
 class Case(NamedTuple):
@@ -117,16 +115,16 @@ class Case(NamedTuple):
     seed: int
 
     def arguments(self, **changes: Any) -> dict[str, Any]:
-        """What ``sample`` is given beside problem and sampler; everything a run can tell is kept."""
-        given = {
+        """The arguments of ``sample`` besides problem and sampler; everything is recorded."""
+        defaults = {
             "n_steps": self.n_steps, "burn_in": self.burn_in, "n_chains": len(self.init), "init": self.init,
             "seed": self.seed, "progress": False, "keep_replicas": True, "keep_energies": True, "trace_every": 7,
             "accumulators": {"moments": moments(), "best": best_point()},
         }  # fmt: skip
-        return given | LAID_OUT | changes
+        return defaults | REFERENCE_LAYOUT | changes
 
     def run(self, **changes: Any) -> Run:
-        """The run, laid out otherwise."""
+        """The run, with changed arguments."""
         return sample(self.problem, self.sampler, **self.arguments(**changes))
 
     def of_chains(self, n: int) -> "Case":
@@ -138,9 +136,9 @@ class Case(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of one check: True, False, or None where it was not made; in words.
+    """The result of one check: True, False, or None where it was not made; and a sentence.
 
-    needed: whether it was not made though other runs would allow it. n_steps: about how many they need; 0 if unknown.
+    needed: not made, but possible with other runs. n_steps: the steps that these need, about; 0 if unknown.
     """
 
     passed: bool | None
@@ -150,37 +148,37 @@ class Verdict(NamedTuple):
 
 
 def variations(case: Case) -> Iterator[tuple[str, str, Callable[[], Arrays]]]:
-    """Name, words and the run of every check but the reference; ``NotSentError`` says why one cannot be made."""
+    """Name, words and run of every check, without the reference; a run that is impossible raises ``NotSentError``."""
     process = ThreadPoolExecutor(1)
-    elsewhere = process.submit(run_elsewhere, [(case.problem, case.sampler, case.arguments())], arrays_of)
-    process.shutdown(wait=False)  # it starts while the others run here
+    subprocess_result = process.submit(run_in_subprocess, [(case.problem, case.sampler, case.arguments())], arrays_of)
+    process.shutdown(wait=False)  # it runs while the others run here
     many, chains = max(4, available_threads()), len(case.init)
 
-    def laid_out(**changes: Any) -> Callable[[], Arrays]:
+    def run_with(**changes: Any) -> Callable[[], Arrays]:
         return lambda: arrays_of(case.run(**changes))
 
-    yield "called again", "the same call a second time", laid_out()
+    yield "called again", "the same call a second time", run_with()
     for threads in (2, many):
-        yield "threads", f"{threads} threads in place of 1", laid_out(threads=threads)
+        yield "threads", f"{threads} threads in place of 1", run_with(threads=threads)
     for lanes in (1, 8, 10**6):
         yield (
             "blocks",
             f"blocks of {lanes} lane{'s' * (lanes > 1)} in place of {default_lanes(case.sampler)}",
-            laid_out(layout=Layout(lanes=lanes)),
+            run_with(layout=Layout(lanes=lanes)),
         )
     for length in (1, 7, case.n_steps // 2 + 1):
         words = f"chunks of {length} step{'s' * (length > 1)}"
-        yield "chunks", words, laid_out(layout=Layout(chunk_steps=length))
+        yield "chunks", words, run_with(layout=Layout(chunk_steps=length))
     for n in sorted({1, (chains + 1) // 2} - {chains}):
         part = case.of_chains(n)
         yield "chains", f"the first {n} of {chains} chains alone", lambda part=part: arrays_of(part.run())  # type: ignore[misc]
     yield "streamed", "streamed in chunks of 13 steps", lambda: joined(list(
         stream(case.problem, case.sampler, **case.arguments(layout=Layout(chunk_steps=13)))
     ))  # fmt: skip
-    yield "resumed", f"a stop after a third of the steps, resumed by {many} threads", lambda: resumed(case, many)
-    yield "another process", "another Python process", lambda: elsewhere.result()[0]
+    yield "resumed", f"a stop after a third of the steps, resumed by {many} threads", lambda: run_resumed(case, many)
+    yield "another process", "another Python process", lambda: subprocess_result.result()[0]
     if case.problem.target.callback is None and has_gpu():
-        yield "GPU", "a GPU", lambda: arrays_of(on_gpu(case))
+        yield "GPU", "a GPU", lambda: arrays_of(run_on_gpu(case))
 
 
 def has_gpu() -> bool:
@@ -192,8 +190,8 @@ def has_gpu() -> bool:
     return is_here()
 
 
-def on_gpu(case: Case) -> Run:
-    """The run on a GPU. Raises NotSentError where it is refused there, or where its bits may rightly be others."""
+def run_on_gpu(case: Case) -> Run:
+    """The run on a GPU. Raises NotSentError where that is impossible, or its bits may differ for a known reason."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", CudaWarning)
         try:
@@ -202,8 +200,8 @@ def on_gpu(case: Case) -> Run:
             raise NotSentError(str(error)) from error
 
 
-def resumed(case: Case, threads: int) -> Arrays:
-    """The run stopped after a third of its steps, and gone on with from its checkpoint by other threads and chunks."""
+def run_resumed(case: Case, threads: int) -> Arrays:
+    """The run, stopped after a third of its steps and resumed from its checkpoint with other threads and chunks."""
     with tempfile.TemporaryDirectory() as folder:
         file = {"checkpoint": Path(folder) / "run.ckpt", "checkpoint_every": 1e-9}
         early = case.arguments(layout=Layout(chunk_steps=max(1, case.n_steps // 6)), **file)
@@ -215,44 +213,44 @@ def resumed(case: Case, threads: int) -> Arrays:
 
 
 def check_bits(case: Case, likely_cause: Callable[[Case, str], str]) -> Iterator[tuple[str, Verdict]]:
-    """Name and verdict of every check of bits; a cause is looked for once, where the first fails."""
+    """Name and verdict of every check of bits; the likely cause is determined once, for the first failure."""
     reference = case.run()
     expected = arrays_of(reference)
-    found_partition = case._replace(sampler=reference.sampler)  # contour's pilot need not run each time
-    held: dict[str, list[str]] = {}
+    found_partition = case._replace(sampler=reference.sampler)  # so that contour's pilot runs only once
+    passed: dict[str, list[str]] = {}
     cause = None
     failed: set[str] = set()
-    for name, words, make in variations(found_partition):
+    for name, words, run in variations(found_partition):
         if name in failed:
             continue
         try:
-            difference = first_difference(expected, make(), reference.steps)
+            difference = first_difference(expected, run(), reference.steps)
         except (NotSentError, CheckpointError) as error:
             yield name, Verdict(None, f"not checked: {error}")
             continue
         if difference is None:
-            held.setdefault(name, []).append(words)
+            passed.setdefault(name, []).append(words)
             continue
         failed.add(name)
         cause = likely_cause(found_partition, name) if cause is None else cause
         yield name, Verdict(False, in_words(words, difference, cause))
-    for name, ways in held.items():
+    for name, ways in passed.items():
         if name not in failed:
             yield name, Verdict(True, f"equal with {', '.join(ways)}")
 
 
 def in_words(words: str, difference: Difference, cause: str) -> str:
     """A sentence on a failed check."""
-    said = (
+    text = (
         f"with {words}, {difference.place} differs: {difference.got!r}, but {difference.expected!r} in the run it is "
         "compared with"
     )
-    return f"{said}. {cause}" if cause else said
+    return f"{text}. {cause}" if cause else text
 
 
-# Why bits differ: what a target or a schedule does that makes a run depend on its layout.
+# Likely causes: targets and schedules that depend on the layout.
 
-SIZES = (1, 3, 8)  # points in a call, beside all at once
+SIZES = (1, 3, 8)  # points in a call, compared with all at once
 
 
 def likely_cause(case: Case, name: str) -> str:
@@ -263,16 +261,16 @@ def likely_cause(case: Case, name: str) -> str:
             f"The schedule {case.sampler.schedule.name!r} gives a step another value when it is asked for with other "
             "steps: a function of a custom schedule must depend on each step alone"
         )
-    again = first_apart(case.problem, points, len(points))
-    if again:
+    change = first_changed_value(case.problem, points, len(points))
+    if change:
         return (
-            f"Called twice with the same points, {again}: the target keeps state from call to call, or draws random "
+            f"Called twice with the same points, {change}: the target keeps state from call to call, or draws random "
             "numbers"
         )
     for size in SIZES:
-        apart = first_apart(case.problem, points, size)
-        if apart:
-            return of_company(case.problem, apart, size)
+        change_by_size = first_changed_value(case.problem, points, size)
+        if change_by_size:
+            return depends_on_other_points(case.problem, change_by_size, size)
     if reads_scratch(case.problem, points):
         return "The target's block function reads rows of its scratch that it has not written at this step"
     if name == "another process":
@@ -285,16 +283,16 @@ def likely_cause(case: Case, name: str) -> str:
     )
 
 
-def of_company(problem: Problem, apart: str, size: int) -> str:
-    """The cause where a point's values depend on the other points of a call."""
-    said = f"Called with {size} point{'s' * (size > 1)} at a time in place of all at once, {apart}"
+def depends_on_other_points(problem: Problem, change: str, size: int) -> str:
+    """The sentence for a target whose values at a point depend on the other points of a call."""
+    text = f"Called with {size} point{'s' * (size > 1)} at a time in place of all at once, {change}"
     callback = problem.target.callback
     if callback is None:
-        return f"{said}: the block function mixes lanes, or sums over them"
+        return f"{text}: the block function mixes lanes, or sums over them"
     coarse = callback.rounding > 2.0**-52
     precision = ", and its outputs are of less precision than float64, which makes it more frequent" if coarse else ""
     return (
-        f"{said}: the rounding of the Python function depends on how many points it is given, as that of matrix "
+        f"{text}: the rounding of the Python function depends on how many points it is given, as that of matrix "
         f"products (BLAS) and of sums over points does{precision}. Draws differ from layout to layout then, though "
         "their law does not; sums over coordinates written out one by one keep their bits"
     )
@@ -309,22 +307,22 @@ def spread_points(case: Case) -> Floats:
     return np.asarray(points[np.isfinite(case.problem.target.evaluate(points)[0])])
 
 
-def first_apart(problem: Problem, points: Floats, size: int) -> str:
-    """What differs, in words, where ``points`` are evaluated ``size`` at a time after all at once; else nothing."""
-    together = np.column_stack(problem.target.evaluate(points))
+def first_changed_value(problem: Problem, points: Floats, size: int) -> str:
+    """The first value that differs if ``points`` are evaluated ``size`` at a time, in words; empty if none does."""
+    at_once = np.column_stack(problem.target.evaluate(points))
     parts = [problem.target.evaluate(points[i : i + size]) for i in range(0, len(points), size)]
-    alone = np.concatenate([np.column_stack(part) for part in parts])
-    apart = np.argwhere(together.view(np.uint64) != alone.view(np.uint64))
-    if not apart.size:
+    separate = np.concatenate([np.column_stack(part) for part in parts])
+    changed = np.argwhere(at_once.view(np.uint64) != separate.view(np.uint64))
+    if not changed.size:
         return ""
-    n, column = (int(i) for i in apart[0])
+    n, column = (int(i) for i in changed[0])
     what = "its energy" if column == 0 else f"its gradient[{column - 1}]"
-    shown = ", ".join(map(repr, points[n, :3].tolist())) + ", …" * (points.shape[1] > 3)
-    return f"{what} at [{shown}] is {together[n, column]!s} and then {alone[n, column]!s}"
+    coordinates = ", ".join(map(repr, points[n, :3].tolist())) + ", …" * (points.shape[1] > 3)
+    return f"{what} at [{coordinates}] is {at_once[n, column]!s} and then {separate[n, column]!s}"
 
 
 def reads_scratch(problem: Problem, points: Floats) -> bool:
-    """Whether the outputs change with what stands in the scratch; a target with minibatches keeps things there."""
+    """Whether the outputs depend on the initial scratch; False for a target with minibatches, which reads it."""
     target = problem.target
     if target.stochastic or target.callback is not None or target.scratch_rows == 0:
         return False
@@ -340,10 +338,10 @@ def reads_scratch(problem: Problem, points: Floats) -> bool:
 def schedule_depends(schedule: Schedule, n_steps: int) -> bool:
     """Whether a step's factors differ between a call with all steps and one with that step alone."""
     steps = np.arange(n_steps)
-    together = schedule.factors(steps, n_steps)
-    alone = [schedule.factors(steps[i : i + 1], n_steps) for i in range(0, n_steps, max(1, n_steps // 64))]
-    some = [np.asarray(values)[:: max(1, n_steps // 64)] for values in together]
+    at_once = schedule.factors(steps, n_steps)
+    separate = [schedule.factors(steps[i : i + 1], n_steps) for i in range(0, n_steps, max(1, n_steps // 64))]
+    sampled = [np.asarray(values)[:: max(1, n_steps // 64)] for values in at_once]
     return any(
-        not np.array_equal(values, np.concatenate([np.atleast_1d(part[i]) for part in alone]))
-        for i, values in enumerate(some)
+        not np.array_equal(values, np.concatenate([np.atleast_1d(part[i]) for part in separate]))
+        for i, values in enumerate(sampled)
     )

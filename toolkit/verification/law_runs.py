@@ -1,4 +1,4 @@
-"""Runs that laws are judged by: at the step size and at half of it, reduced to one number per chain."""
+"""Runs for the checks of laws: at the step size and at half of it, reduced to one number per chain."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,11 +21,11 @@ from .law_statistics import Group
 Floats = NDArray[np.float64]
 Steps = NDArray[np.int64]
 
-SLICE = 2**15  # draws whose values are computed at a time
+SLICE = 2**15  # draws evaluated at a time
 
 
 class Plan(NamedTuple):
-    """How long to run, from where, and how often, with seeds of their own."""
+    """Lengths, starts and seeds of the runs."""
 
     n_steps: int
     burn_in: int
@@ -36,23 +36,23 @@ class Plan(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What runs of one sampler say of every group, one row per chain, whose mean is the estimate."""
+    """Results of the runs of one sampler, by group: one row per chain, whose mean is the estimate."""
 
     values: list[Floats]  # (chain, k) each
-    drifts: list[Floats]  # the same of the first half of the draws, less that of the second
-    hops: float  # changes of mode per chain, between draws
+    drifts: list[Floats]  # the values of the first half of the draws minus those of the second
+    hops: float  # changes of mode per chain
     n_draws: int  # of weight above 0, all chains
     n_places: int  # draws, all chains
     outside: int  # draws outside the domain
     fallbacks: int
-    doubts: list[str]  # what contour warned of
+    doubts: list[str]  # contour's warnings
     run: Run  # the last
 
 
 class Setting(NamedTuple):
-    """What is judged, and how."""
+    """Problem, sampler and plan of the checks of laws."""
 
-    problem: Problem  # without its domain, where the sampler ignores it
+    problem: Problem  # without its domain if the sampler ignores it
     given: Problem
     sampler: Sampler
     plan: Plan
@@ -61,7 +61,7 @@ class Setting(NamedTuple):
 
 
 def halved(sampler: Sampler) -> Sampler:
-    """``sampler`` with half its step sizes, its schedule stretched over twice the steps."""
+    """``sampler`` with half its step sizes, and its schedule stretched to twice the steps."""
     steps = (0.5 * sampler.arrays["step_sizes"]).tolist()
     tempering = sampler.tempering
     if isinstance(tempering, ContinuousTempering) and tempering.step_size is not None:
@@ -79,7 +79,7 @@ def stretched(schedule: Schedule) -> Schedule:
 
 
 def at_half_pace(plan: Plan) -> Plan:
-    """The plan for half the step size: as many draws over the same time, other random numbers."""
+    """The plan for half the step size: the same time and number of draws, with other random numbers."""
     seeds = [derived_seed(seed, HALF_STEP) for seed in plan.seeds]
     return plan._replace(n_steps=2 * plan.n_steps, burn_in=2 * plan.burn_in, thin=2 * plan.thin, seeds=seeds)
 
@@ -92,7 +92,7 @@ def measure(
     groups: Sequence[Group],
     memberships: Callable[[Floats], Floats] | None,
 ) -> Measured:
-    """Run and reduce; ``given`` has the domain, also where it is ignored. Raises DivergenceError."""
+    """Run and reduce; ``given`` has the domain even if the sampler ignores it. Raises DivergenceError."""
     parts, doubts = [], []
     hops, n_draws, n_places, outside, fallbacks = 0.0, 0, 0, 0, 0
     for i, seed in enumerate(plan.seeds):
@@ -129,16 +129,16 @@ def measure(
 
 
 def judged_draws(run: Run, n_steps: int) -> tuple[Floats, Floats]:
-    """Draws (chain, draw, dim), weights (chain, draw); of a schedule that explores, the later half of each cycle's."""
+    """Draws (chain, draw, dim) and weights (chain, draw); for cyclic schedules, of the later half of each cycle."""
     factors = evaluate(run.sampler.schedule, np.arange(n_steps), n_steps)
     if (factors.temperature > 0.0).all():
         return run.draws, run.weights
     begins = np.flatnonzero(factors.keep & ~np.concatenate([[False], factors.keep[:-1]]))
     ends = np.flatnonzero(factors.keep & ~np.concatenate([factors.keep[1:], [False]])) + 1
-    stretch = np.searchsorted(begins, run.steps, side="right") - 1
-    late = 2 * (run.steps - begins[stretch]) >= ends[stretch] - begins[stretch]
-    late = np.repeat(late, run.sampler.n_target_replicas)
-    return run.draws[:, late], run.weights[:, late]
+    cycle = np.searchsorted(begins, run.steps, side="right") - 1
+    is_late = 2 * (run.steps - begins[cycle]) >= ends[cycle] - begins[cycle]
+    is_late = np.repeat(is_late, run.sampler.n_target_replicas)
+    return run.draws[:, is_late], run.weights[:, is_late]
 
 
 def sums(problem: Problem, groups: Sequence[Group], draws: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -159,7 +159,7 @@ def sums(problem: Problem, groups: Sequence[Group], draws: Floats, weights: Floa
 
 
 def pooled(numerators: Floats, denominators: Floats) -> tuple[Floats, Floats]:
-    """Each chain's share in the ratio of all sums, to first order, whose mean is that ratio; and its drift."""
+    """Each chain's contribution to the ratio of all sums, to first order, whose mean is that ratio; and its drift."""
 
     def shares(upper: Floats, lower: Floats) -> Floats:
         total = lower.sum()
@@ -173,9 +173,9 @@ def pooled(numerators: Floats, denominators: Floats) -> tuple[Floats, Floats]:
 
 
 def by_chain(numerators: Floats, denominators: Floats) -> tuple[Floats, Floats]:
-    """Each chain's own ratio, as contour's weights have a factor of each chain: twice it, less the halves' mean.
+    """Each chain's ratio, as contour's weights have a factor per chain: twice the ratio minus the mean of the halves'.
 
-    That takes away the part of a ratio's bias that falls as one over the number of draws.
+    This removes the bias of a ratio of order one over the number of draws.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         first, second = (numerators[half] / denominators[half][:, None] for half in (0, 1))

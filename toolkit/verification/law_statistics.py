@@ -1,4 +1,4 @@
-"""What the laws are held to: functions of a draw whose mean the truth, or Stein's identity, knows."""
+"""Statistics for the checks of laws: functions of a draw with a mean known from the truth or Stein's identity."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -12,26 +12,26 @@ Floats = NDArray[np.float64]
 Values = Callable[[Floats, Floats, Floats], Floats]
 
 PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
-HEAVY = 30.0  # kurtosis above which the sample error of a variance is not to be trusted
-ALL_PAIRS = 4  # dimensions up to which all covariances are looked at, and not the variances alone
+HEAVY = 30.0  # kurtosis above which the estimated error of a variance is unreliable
+ALL_PAIRS = 4  # most dimensions in which all covariances are checked; else only variances
 CELL_EDGES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles
 
 
 class Group(NamedTuple):
-    """One check of a law: the means of ``values`` at draws, beside what they should be."""
+    """One check of a law: functions ``values`` of a draw, and their expected means."""
 
     name: str
     labels: list[str]
     expected: Floats  # (k,)
-    scale: Floats  # (k,), about the standard deviation of each value
-    slack: Floats  # (k,), what the truth itself may be off by
-    unit: str  # how a deviation is said: 'share', 'deviations' or 'probability'
+    scale: Floats  # (k,), approximate standard deviation of each value
+    slack: Floats  # (k,), error of the truth itself
+    unit: str  # of deviations in messages: 'share', 'deviations' or 'probability'
     values: Values  # points (n, dim), energies (n,), gradients (n, dim) → (n, k)
     remark: str = ""
 
 
 class Unknown(NamedTuple):
-    """A check that the truth does not allow, and why; needed: whether other runs would allow it."""
+    """A check that is impossible with this truth, and why; needed: whether other runs would allow it."""
 
     name: str
     reason: str
@@ -39,7 +39,7 @@ class Unknown(NamedTuple):
 
 
 def truth_groups(truth: Truth, problem: Problem, exact: Floats | None) -> Iterator[Group | Unknown]:
-    """Moments, modes, cells and energies, as far as ``truth`` knows them; exact: draws of it (n, dim), or None."""
+    """Moments, modes, cells and energies, as far as ``truth`` has them; exact: draws of it (n, dim), or None."""
     makers: list[tuple[str, Callable[[], Group | Unknown]]] = [
         ("mean", lambda: mean_group(truth)),
         ("covariance", lambda: covariance_group(truth, exact)),
@@ -65,14 +65,14 @@ def mean_group(truth: Truth) -> Group | Unknown:
 
 
 def covariance_group(truth: Truth, exact: Floats | None) -> Group | Unknown:
-    """Variances, and covariances in few dimensions, of coordinates whose tails allow it."""
+    """Variances, and covariances in few dimensions, of coordinates whose tails are not too heavy."""
     mean, covariance = np.asarray(truth.mean, np.float64), np.asarray(truth.covariance, np.float64)
     spread = np.sqrt(np.diag(covariance))
-    light = np.isfinite(spread) & np.isfinite(mean)
-    if exact is not None and light.any():
+    has_light_tails = np.isfinite(spread) & np.isfinite(mean)
+    if exact is not None and has_light_tails.any():
         fourth = ((exact - exact.mean(axis=0)) ** 4).mean(axis=0) / exact.var(axis=0) ** 2
-        light &= fourth < HEAVY
-    kept = np.flatnonzero(light)
+        has_light_tails &= fourth < HEAVY
+    kept = np.flatnonzero(has_light_tails)
     if not kept.size:
         return Unknown("covariance", "its tails are too heavy for a sample variance to have an error to go by")
     pairs = [(i, j) for i in kept for j in kept if i == j or (i < j and mean.size <= ALL_PAIRS)]
@@ -84,8 +84,8 @@ def covariance_group(truth: Truth, exact: Floats | None) -> Group | Unknown:
     remark = f"{mean.size - kept.size} coordinates left out, whose tails are too heavy" if kept.size < mean.size else ""
 
     def values(x: Floats, u: Floats, g: Floats) -> Floats:
-        away = x - mean
-        return np.asarray(away[:, first] * away[:, second])
+        deviation = x - mean
+        return np.asarray(deviation[:, first] * deviation[:, second])
 
     slack = truth.accuracy * scale
     return Group("covariance", labels, covariance[first, second], scale, slack, "share", values, remark)
@@ -96,8 +96,8 @@ def mode_group(truth: Truth) -> Group | Unknown:
     weights = np.asarray(truth.modes.weights, np.float64)
     if weights.size < 2:
         return Unknown("mode weights", "it has one mode")
-    labels = [f"the weight of the mode at {place(centre)}" for centre in truth.modes.centres]
-    return probabilities("mode weights", labels, weights, truth, lambda x, u, g: np.asarray(truth.memberships(x)))
+    labels = [f"the weight of the mode at {point_text(centre)}" for centre in truth.modes.centres]
+    return probability_group("mode weights", labels, weights, truth, lambda x, u, g: np.asarray(truth.memberships(x)))
 
 
 def cell_group(truth: Truth, exact: Floats | None) -> Group | Unknown:
@@ -118,16 +118,16 @@ def cell_group(truth: Truth, exact: Floats | None) -> Group | Unknown:
     ]  # fmt: skip
 
     def values(x: Floats, u: Floats, g: Floats) -> Floats:
-        inside, which = np.ones(len(x), np.bool_), np.zeros(len(x), np.int64)
+        inside, number = np.ones(len(x), np.bool_), np.zeros(len(x), np.int64)
         for d, ends in enumerate(edges):
             place_on_axis = np.searchsorted(ends, x[:, d], side="right") - 1
             inside &= (place_on_axis >= 0) & (place_on_axis < len(ends) - 1)
-            which = which * (len(ends) - 1) + place_on_axis
-        found = np.zeros((len(x), masses.size))
-        found[np.flatnonzero(inside), which[inside]] = 1.0
-        return found
+            number = number * (len(ends) - 1) + place_on_axis
+        indicators = np.zeros((len(x), masses.size))
+        indicators[np.flatnonzero(inside), number[inside]] = 1.0
+        return indicators
 
-    return probabilities("cells", labels, masses.ravel(), truth, values)
+    return probability_group("cells", labels, masses.ravel(), truth, values)
 
 
 def energy_group(truth: Truth) -> Group:
@@ -138,26 +138,26 @@ def energy_group(truth: Truth) -> Group:
     def values(x: Floats, u: Floats, g: Floats) -> Floats:
         return np.asarray((u[:, None] <= levels).astype(np.float64))
 
-    # Energies are to 1e-4 in probability where they are by quadrature.
-    group = probabilities("energies", labels, np.array(PROBABILITIES), truth, values)
+    # Energy quantiles from quadrature have errors of 1e-4 in probability.
+    group = probability_group("energies", labels, np.array(PROBABILITIES), truth, values)
     return group._replace(slack=np.maximum(group.slack, 1e-4))
 
 
-def probabilities(name: str, labels: list[str], expected: Floats, truth: Truth, values: Values) -> Group:
+def probability_group(name: str, labels: list[str], expected: Floats, truth: Truth, values: Values) -> Group:
     """A group of probabilities."""
     scale = np.sqrt(np.clip(expected * (1.0 - expected), 1e-12, None))
     return Group(name, labels, expected, scale, np.full(expected.size, truth.accuracy), "probability", values)
 
 
 def stein_group(centre: Floats, spread: Floats, temperature: float) -> Group:
-    """Stein's identities E ∂U/∂x = 0 and E (x − centre) ∂U/∂x = T, by coordinate; they need no truth.
+    """Stein's identities E ∂U/∂x = 0 and E (x − centre) ∂U/∂x = T for each coordinate; they need no truth.
 
-    They hold for the law at temperature T where nothing bounds the domain. Both are in units of the temperature.
+    They hold for the law at temperature T without a domain. Both are divided by the temperature.
     """
     dim = centre.size
     labels = [f"E[∂U/∂x[{d}]] · the spread / T" for d in range(dim)]
     labels += [f"E[(x[{d}] − its centre) ∂U/∂x[{d}]] / T" for d in range(dim)]
-    labels += ["the mean of these over all coordinates"] * (dim > 1)  # sharper than each, for a wrong temperature
+    labels += ["the mean of these over all coordinates"] * (dim > 1)  # detects a wrong temperature better than each
 
     def values(x: Floats, u: Floats, g: Floats) -> Floats:
         products = (x - centre) * g
@@ -167,7 +167,7 @@ def stein_group(centre: Floats, spread: Floats, temperature: float) -> Group:
     return Group("Stein's identity", labels, expected, np.ones(len(labels)), np.zeros(len(labels)), "share", values)
 
 
-def place(point: Any) -> str:
+def point_text(point: Any) -> str:
     """A point in a message."""
-    shown = ", ".join(f"{x:.3g}" for x in np.asarray(point)[:4])
-    return f"[{shown}{', …' if np.size(point) > 4 else ''}]"
+    numbers = ", ".join(f"{x:.3g}" for x in np.asarray(point)[:4])
+    return f"[{numbers}{', …' if np.size(point) > 4 else ''}]"

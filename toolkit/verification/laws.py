@@ -1,7 +1,7 @@
-"""Laws: what a sampler's draws say of a problem, judged against its truth and Stein's identity.
+"""Checks of laws: a sampler's draws compared with the problem's truth and Stein's identity.
 
-Dynamics without a Metropolis test are biased by their step size, and documented to be, so they run at h and at h/2, for
-the same time (``law_runs``). From exact draws a right sampler stays exact, whether or not it has time to mix.
+Dynamics without a Metropolis test have a documented bias of their step size, so they run at h and at h/2, for the same
+time (``law_runs``). A correct sampler that starts from exact draws stays exact, even if it has no time to mix.
 """
 
 import math
@@ -23,53 +23,52 @@ from .bits import Verdict
 from .law_runs import Measured, Plan, Setting, at_half_pace, halved, measure
 from .law_statistics import Group, Unknown, stein_group, truth_groups
 
-# One law judged: what chains found at step sizes h and h/2, beside what it should be, its error and its excuses.
+# One law: the estimates at step sizes h and h/2, the expected value, and errors.
 #
-# The two are extrapolated to step size 0, where a right sampler is unbiased; what remains there may be ``REMAINS`` of
-# the bias so found.
+# The two are extrapolated to step size 0, where a correct sampler is unbiased, up to ``REMAINS`` of the bias found.
 
 Floats = NDArray[np.float64]
 
-FALSE_ALARM = 1e-4  # of a right sampler, for each check, its comparisons together
-REMAINS = 0.25  # of the bias between step sizes h and 0 may be left by the extrapolation
-SPARE = 1.5  # as many steps as the square root law asks for
-COARSE = 0.25  # an allowed deviation of so many standard deviations of the value says too little
-STEEP = 0.5  # a bias of so many standard deviations of the value is beyond a straight line
-DRIFTS, BIASED = 3.0, 3.0  # standard errors from which a drift, or a bias, is spoken of
+FALSE_ALARM = 1e-4  # probability for a correct sampler, for each check, all its comparisons together
+REMAINS = 0.25  # of the bias between step sizes h and 0 may remain after extrapolation
+SPARE = 1.5  # safety factor of the number of steps by the square root law
+COARSE = 0.25  # with a larger allowed deviation, in standard deviations of the value, nothing is judged
+STEEP = 0.5  # a bias of so many standard deviations of the value is too large for linear extrapolation
+DRIFTS, BIASED = 3.0, 3.0  # standard errors from which a drift, or a bias, is reported
 
 
 def judge(
     setting: Setting, group: Group, i: int, at_h: Measured, at_half: Measured | None, across: bool = False
 ) -> Verdict:
-    """The verdict on one group of means; across: whether they depend on modes that chains do not change between."""
+    """The verdict on one group of means; across: they depend on weights of modes between which chains do not move."""
     values = at_h.values[i]
     if not np.isfinite(values).all() or not np.isfinite(at_half.values[i] if at_half else 0.0).all():
         return Verdict(None, "not judged: some chains have no draw with a weight; give more steps", True)
     limit = values if at_half is None else 2.0 * at_half.values[i] - values
     bias = values.mean(axis=0) - limit.mean(axis=0)
-    floor = floor_of(group, setting, at_h)
-    error_at_h = np.maximum(error_of(values), floor)
-    error = np.maximum(error_of(limit), floor if at_half is None else np.sqrt(5.0) * floor)
+    floor = smallest_error(group, setting, at_h)
+    error_at_h = np.maximum(standard_error(values), floor)
+    error = np.maximum(standard_error(limit), floor if at_half is None else np.sqrt(5.0) * floor)
     quantile = float(scipy.special.stdtrit(len(values) - 1, 1.0 - 0.5 * FALSE_ALARM / len(group.labels)))
-    away = np.abs(limit.mean(axis=0) - group.expected)
+    off = np.abs(limit.mean(axis=0) - group.expected)
     margin = REMAINS * np.abs(bias) + group.slack
     allowed = quantile * error + margin
-    fails = (away > allowed) & (np.abs(without_skewness(limit, group.expected, margin, error)) > quantile)
-    ratio = away / allowed
+    fails = (off > allowed) & (np.abs(without_skewness(limit, group.expected, margin, error)) > quantile)
+    ratio = off / allowed
     worst = int(np.argmax(np.where(fails, ratio, 0.0) if fails.any() else ratio))
-    said = f"{group.labels[worst]} is {limit[:, worst].mean():.5g} ± {error[worst]:.2g}"
-    said += "" if at_half is None else " at step size → 0"
-    said += f", and should be {group.expected[worst]:.5g}"
+    text = f"{group.labels[worst]} is {limit[:, worst].mean():.5g} ± {error[worst]:.2g}"
+    text += "" if at_half is None else " at step size → 0"
+    text += f", and should be {group.expected[worst]:.5g}"
     if fails[worst]:
-        said += (
-            f": {away[worst] / error[worst]:.1f} standard errors off" if error[worst] > 0.0 else ", without any spread"
+        text += (
+            f": {off[worst] / error[worst]:.1f} standard errors off" if error[worst] > 0.0 else ", without any spread"
         )
         if abs(bias[worst]) > STEEP * group.scale[worst]:
-            said += (
+            text += (
                 f"; half the step size moves it by {-0.5 * bias[worst]:.2g}, too far to extrapolate: take smaller ones"
             )
         excuse = excuse_of(setting, [m.drifts[i][:, worst] for m in (at_h, at_half) if m], at_h.doubts)
-        return Verdict(None, f"not judged: {said}, but {excuse}", True) if excuse else Verdict(False, said)
+        return Verdict(None, f"not judged: {text}, but {excuse}", True) if excuse else Verdict(False, text)
     if across:
         return Verdict(
             None,
@@ -89,27 +88,27 @@ def judge(
             rounded_up(SPARE * setting.plan.n_steps * (coarse / COARSE) ** 2),
         )
     number = len(group.labels)
-    parts = [f"{number} compared: {said}, the farthest" if number > 1 else said]
+    parts = [f"{number} compared: {text}, the farthest" if number > 1 else text]
     parts += [in_words(group, values, error_at_h)] if at_half is not None else []
     return Verdict(True, "; ".join(part for part in (*parts, group.remark) if part))
 
 
 def steps_for_hops(plan: Plan, hops: float) -> int:
-    """Steps in which a chain changes its mode often enough, after it did ``hops`` times; 0 where nothing tells."""
+    """Steps in which a chain changes its mode often enough, if it did ``hops`` times so far; 0 if unknown."""
     return rounded_up(2.0 * plan.n_steps / hops) if 0.0 < hops < 1.0 else 0
 
 
 def rounded_up(number: float) -> int:
-    """``number`` with two digits."""
+    """``number`` rounded up to two digits."""
     unit = 10.0 ** max(0, math.floor(math.log10(number)) - 1)
     return int(math.ceil(number / unit) * unit)
 
 
 def without_skewness(values: Floats, expected: Floats, margin: Floats, error: Floats) -> Floats:
-    """Standard errors by which the means of ``values`` (chain, label) are off by more than ``margin``, as normal ones.
+    """Deviations of the means of ``values`` (chain, label) beyond ``margin``, in standard errors, made normal.
 
-    The values of chains that seldom leave are skewed, and Student's t then has a long tail on one side, which this
-    transformation takes away. Source: Hall (1992), On the removal of skewness by transformation, JRSS B 54.
+    Values of chains that rarely change modes are skewed, so Student's t has a long tail on one side, which this
+    transformation removes. Source: Hall (1992), On the removal of skewness by transformation, JRSS B 54.
     """
     means, n = values.mean(axis=0), len(values)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -120,22 +119,22 @@ def without_skewness(values: Floats, expected: Floats, margin: Floats, error: Fl
     return np.asarray(np.where(error > 0.0, normal, np.inf))
 
 
-def floor_of(group: Group, setting: Setting, measured: Measured) -> Floats:
-    """The least standard error: that of independent draws, or of as many modes as chains have met."""
+def smallest_error(group: Group, setting: Setting, measured: Measured) -> Floats:
+    """The smallest possible standard error: of independent draws, or of as many modes as chains have visited."""
     independent = group.scale / np.sqrt(measured.n_draws)
     if group.name not in ("mode weights", "cells") or not np.isfinite(measured.hops):
         return np.asarray(independent)
-    met = len(setting.plan.init) * (1.0 + measured.hops)
-    return np.asarray(np.maximum(independent, group.scale / np.sqrt(met)))
+    n_visited = len(setting.plan.init) * (1.0 + measured.hops)
+    return np.asarray(np.maximum(independent, group.scale / np.sqrt(n_visited)))
 
 
-def error_of(values: Floats) -> Floats:
+def standard_error(values: Floats) -> Floats:
     """Standard error of the mean over chains."""
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
 def excuse_of(setting: Setting, drifts: Sequence[Floats], doubts: Sequence[str]) -> str:
-    """Why a deviation is no failure: contour's own doubts, or a run that was not at its law yet; else nothing."""
+    """Why a deviation is not a failure: contour's warnings, or a run that has not reached its law; else empty."""
     if doubts:
         return "contour's weights are not to be trusted yet"
     for drift in drifts if not stays_exact(setting) else ():
@@ -148,20 +147,20 @@ def excuse_of(setting: Setting, drifts: Sequence[Floats], doubts: Sequence[str])
 
 
 def stays_exact(setting: Setting) -> bool:
-    """Whether a run begins at its law in all it remembers, so that nothing excuses a drift."""
+    """Whether a run starts at its law in its whole state, so that a drift is a failure."""
     dynamics = setting.sampler.dynamics
     has_state = dynamics.has_momentum or any(not name.startswith("_") for name in dynamics.memory)  # "_…" is scratch
-    remembers = has_state or setting.sampler.tempering is not None
-    return setting.starts_exact and not remembers
+    has_more_state = has_state or setting.sampler.tempering is not None
+    return setting.starts_exact and not has_more_state
 
 
 def in_words(group: Group, values: Floats, error: Floats) -> str:
-    """The largest bias at the step size itself that stands out of the noise."""
+    """The largest significant bias at the step size itself, in words."""
     bias = values.mean(axis=0) - group.expected
-    sure = np.abs(bias) > BIASED * error + group.slack
-    if not sure.any():
+    is_significant = np.abs(bias) > BIASED * error + group.slack
+    if not is_significant.any():
         return "no bias of the step size stands out"
-    k = int(np.argmax(np.where(sure, np.abs(bias) / group.scale, 0.0)))
+    k = int(np.argmax(np.where(is_significant, np.abs(bias) / group.scale, 0.0)))
     size, direction = abs(bias[k]), "large" if bias[k] > 0.0 else "small"
     if group.unit == "share" and group.expected[k] != 0.0:
         amount = f"{size / abs(group.expected[k]):.1%} too {direction}"
@@ -172,13 +171,13 @@ def in_words(group: Group, values: Floats, error: Floats) -> str:
     return f"at this step size {group.labels[k]} is {amount}"
 
 
-MIXED = 1.1  # R-hat above which a run from other than exact draws is not judged
-BETWEEN = 0.01  # share of a value's variance that lies between modes, from which its mean depends on their weights
-LIKELY = 10.0  # chains that must begin in a mode, on average, for its weight to be judged
+MIXED = 1.1  # largest R-hat for which a run that did not start from exact draws is judged
+BETWEEN = 0.01  # a value's mean depends on the modes' weights if this share of its variance is between modes
+LIKELY = 10.0  # expected chains that must start in a mode for its weight to be judged
 
 
 def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
-    """Name and verdict of every law, and of what the runs met at the domain's edge."""
+    """Name and verdict of every law, and of the domain's edge."""
     problem, sampler = setting.problem, setting.sampler
     if isinstance(sampler.tempering, Stein):
         yield (
@@ -190,48 +189,50 @@ def check_laws(setting: Setting) -> Iterator[tuple[str, Verdict]]:
             ),
         )
         return
-    truth, against = truth_for(setting)
-    told = () if truth is None else truth_groups(truth, problem, setting.exact)
-    groups = [likely(group, len(setting.plan.init)) if isinstance(group, Group) else group for group in told]
+    truth, reason = truth_for(setting)
+    made = () if truth is None else truth_groups(truth, problem, setting.exact)
+    groups = [
+        without_rare_modes(group, len(setting.plan.init)) if isinstance(group, Group) else group for group in made
+    ]
     if truth is None:
-        yield "truth", Verdict(None, f"not judged: {against}")
-    known = [group for group in groups if isinstance(group, Group)]
+        yield "truth", Verdict(None, f"not judged: {reason}")
+    to_judge = [group for group in groups if isinstance(group, Group)]
     for group in groups:
         if isinstance(group, Unknown):
             yield group.name, Verdict(None, f"not judged: {group.reason}", group.needed)
     stein = stein_of(setting)
     if isinstance(stein, Group):
-        known.append(stein)
+        to_judge.append(stein)
     else:
         yield stein.name, Verdict(None, f"not judged: {stein.reason}")
-    if not known:
+    if not to_judge:
         return
-    hopping = truth.memberships if truth is not None and len(truth.modes.weights) > 1 else None
+    memberships = truth.memberships if truth is not None and len(truth.modes.weights) > 1 else None
     try:
-        at_h = measure(setting.given, problem, sampler, setting.plan, known, hopping)
+        at_h = measure(setting.given, problem, sampler, setting.plan, to_judge, memberships)
         exact = is_exact(sampler)
         at_half = (
             None
             if exact
-            else measure(setting.given, problem, halved(sampler), at_half_pace(setting.plan), known, hopping)
+            else measure(setting.given, problem, halved(sampler), at_half_pace(setting.plan), to_judge, memberships)
         )
     except DivergenceError as error:
         yield "laws", Verdict(False, f"a run diverged: {error}")
         return
-    yield from edge_verdicts(setting, at_h)
+    yield from domain_verdict(setting, at_h)
     if at_h.doubts:
         yield "weights", Verdict(None, "not to be trusted yet: " + "; ".join(dict.fromkeys(at_h.doubts)))
-    against = too_little(setting, at_h, hopping is not None)
-    for i, group in enumerate(known):
-        if against and group is not stein:
-            yield group.name, Verdict(None, f"not judged: {against}", True, steps_for_hops(setting.plan, at_h.hops))
+    reason = not_mixed_reason(setting, at_h, memberships is not None)
+    for i, group in enumerate(to_judge):
+        if reason and group is not stein:
+            yield group.name, Verdict(None, f"not judged: {reason}", True, steps_for_hops(setting.plan, at_h.hops))
         else:
-            across = hopping is not None and at_h.hops < 1.0 and differs_by_mode(group, setting, hopping)
+            across = memberships is not None and at_h.hops < 1.0 and differs_by_mode(group, setting, memberships)
             yield group.name, judge(setting, group, i, at_h, at_half, across)
 
 
 def truth_for(setting: Setting) -> tuple[Truth | None, str]:
-    """The truth of what the sampler draws from; or None and the reason."""
+    """The truth of the law that the sampler samples; or None and the reason."""
     problem, sampler, plan = setting.problem, setting.sampler, setting.plan
     if (sampler.arrays["temperatures"][..., 0] != 1.0).any():
         coldest = np.unique(sampler.arrays["temperatures"][..., 0]).tolist()
@@ -272,8 +273,8 @@ def is_exact(sampler: Sampler) -> bool:
     return sampler.dynamics.leapfrogs > 0 and not isinstance(sampler.tempering, Contour | ContinuousTempering)
 
 
-def likely(group: Group, n_chains: int) -> Group | Unknown:
-    """``group`` without the modes in which hardly a chain begins, whose counts have no normal law."""
+def without_rare_modes(group: Group, n_chains: int) -> Group | Unknown:
+    """``group`` without modes in which too few chains start for their counts to be normal."""
     if group.name != "mode weights":
         return group
     kept = np.flatnonzero(group.expected * n_chains >= LIKELY)
@@ -294,8 +295,8 @@ def likely(group: Group, n_chains: int) -> Group | Unknown:
     )
 
 
-def too_little(setting: Setting, measured: Measured, has_modes: bool) -> str:
-    """Why a run that did not begin at exact draws says nothing of the truth; empty where it does."""
+def not_mixed_reason(setting: Setting, measured: Measured, has_modes: bool) -> str:
+    """Why a run that did not start from exact draws cannot be judged; empty if it can."""
     if setting.starts_exact:
         return ""
     if has_modes and measured.hops < 1.0:
@@ -312,7 +313,7 @@ def too_little(setting: Setting, measured: Measured, has_modes: bool) -> str:
 
 
 def differs_by_mode(group: Group, setting: Setting, memberships: Callable[[Floats], Floats]) -> bool:
-    """Whether the mean of any value differs between modes, by independent draws: only mixing tells its mean then."""
+    """Whether the mean of any value differs between modes, so that it can be judged only if chains mix."""
     if setting.exact is None:
         return True
     energies, gradients = setting.problem.target.evaluate(setting.exact)
@@ -324,8 +325,8 @@ def differs_by_mode(group: Group, setting: Setting, memberships: Callable[[Float
     return bool((between > BETWEEN * values.var(axis=0)).any())
 
 
-def edge_verdicts(setting: Setting, measured: Measured) -> Iterator[tuple[str, Verdict]]:
-    """Whether draws stayed inside, and how often reflection gave up."""
+def domain_verdict(setting: Setting, measured: Measured) -> Iterator[tuple[str, Verdict]]:
+    """Whether draws stayed inside, and how often reflection failed."""
     kind = setting.sampler.boundary.kind
     if setting.given.domain is None:
         return
@@ -336,7 +337,7 @@ def edge_verdicts(setting: Setting, measured: Measured) -> Iterator[tuple[str, V
             Verdict(None, f"not checked: boundary {kind!r} lets draws leave, and {outside / n:.2%} are outside"),
         )
         return
-    said = f"{outside} of {n} draws are outside the domain"
+    text = f"{outside} of {n} draws are outside the domain"
     if kind == "reflect":
-        said += f"; reflection gave up and stayed {measured.fallbacks} times"
-    yield "domain", Verdict(outside == 0, said)
+        text += f"; reflection gave up and stayed {measured.fallbacks} times"
+    yield "domain", Verdict(outside == 0, text)

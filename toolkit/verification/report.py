@@ -1,4 +1,4 @@
-"""``verify``: the invariance contract, tried on one's own problem and sampler."""
+"""``verify``: check bits and laws of a user's problem and sampler."""
 
 import warnings
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ from .laws import check_laws
 Floats = NDArray[np.float64]
 
 CHAINS, STEPS = 256, 50_000
-FEWER = 4  # times fewer chains with contour, and as many times more steps: weights are a chain's own
+FEWER = 4  # with contour: so many times fewer chains and more steps, because weights are per chain
 MOST_STEPS, MOST_CHAINS = 2**40, 2**20
-KEPT = 4000  # draws per chain, about
-ROOM = 2**25  # numbers of the draws in memory at a time
+KEPT = 4000  # approximate draws per chain
+MOST_NUMBERS = 2**25  # in the draws in memory at a time
 BIT_CHAINS, BIT_STEPS = 13, 240
 N_EXACT = 20_000
 LAWS = ("mean", "covariance", "mode weights", "cells", "energies", "Stein's identity", "laws")
@@ -33,9 +33,9 @@ MARKS = {True: "passed", False: "FAILED", None: "not checked"}
 
 
 class Check(NamedTuple):
-    """One check: its name, whether it passed (None: not checked, or not to be judged), and a sentence on it.
+    """One check: its name, whether it passed (None: not checked or not judged), and a sentence on it.
 
-    needed: whether it was not made though other runs would allow it. n_steps: about how many they need; 0 if unknown.
+    needed: not made, but possible with other runs. n_steps: the steps that these need, about; 0 if unknown.
     """
 
     name: str
@@ -55,17 +55,17 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed and the law was judged by all that can be told of this problem and sampler."""
+        """Whether no check failed and all checks of the law that this problem and sampler allow were made."""
         return not self.failed and self.judged
 
     @property
     def judged(self) -> bool:
-        """Whether a law was judged, and none was left out that other runs (longer ones, more chains) would allow."""
+        """Whether a law was judged, and no check was omitted that other runs (longer ones, more chains) would allow."""
         return any(c.passed is not None for c in self.checks if c.name in LAWS) and not self.unjudged
 
     @property
     def unjudged(self) -> tuple[Check, ...]:
-        """The checks that were not made though other runs would allow them."""
+        """The checks that were not made but are possible with other runs."""
         return tuple(check for check in self.checks if check.passed is None and check.needed)
 
     @property
@@ -78,12 +78,12 @@ class Report:
             return f"passed, with the law judged by {', '.join(laws)}"
         if not self.unjudged:
             return "NOT JUDGED: nothing failed, but no law of this problem and sampler can be judged"
-        said = f"NOT JUDGED: nothing failed, but not judged are {', '.join(check.name for check in self.unjudged)}"
+        text = f"NOT JUDGED: nothing failed, but not judged are {', '.join(check.name for check in self.unjudged)}"
         if all(check.n_steps for check in self.unjudged):
             return (
-                f"{said}; give n_steps={max(check.n_steps for check in self.unjudged):_}, or as many times more chains"
+                f"{text}; give n_steps={max(check.n_steps for check in self.unjudged):_}, or as many times more chains"
             )
-        return f"{said}; each says what it needs"
+        return f"{text}; each says what it needs"
 
     @property
     def failed(self) -> tuple[Check, ...]:
@@ -149,7 +149,7 @@ def all_checks(setting: Setting, seed: int) -> Iterator[tuple[str, Verdict]]:
     yield "gradient", gradient_verdict(problem, setting.plan.init[0, 0])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ContourWarning)  # short runs are for bits, not for weights
+            warnings.simplefilter("ignore", ContourWarning)  # the weights of these short runs do not matter
             yield from check_bits(case_of(setting, seed), likely_cause)
     except DivergenceError as error:
         yield "bits", Verdict(None, f"not checked: {error}")
@@ -157,7 +157,7 @@ def all_checks(setting: Setting, seed: int) -> Iterator[tuple[str, Verdict]]:
 
 
 def gradient_verdict(problem: Problem, start: Floats) -> Verdict:
-    """What ``check_gradient`` says."""
+    """The verdict of ``check_gradient``."""
     try:
         return Verdict(True, str(check_gradient(problem, init=None if problem.truth is not None else start)))
     except GradientError as error:
@@ -169,7 +169,7 @@ def gradient_verdict(problem: Problem, start: Floats) -> Verdict:
 def setting_of(
     given: Problem, sampler: Sampler, n_steps: int, burn_in: int, n_chains: int, init: Any, seed: int
 ) -> Setting:
-    """The runs that laws are judged by, their arguments checked."""
+    """The setting of the runs for laws, with checked arguments."""
     problem = given
     if given.domain is not None and sampler.boundary.kind == "ignore":
         problem = Problem(given.target, truth=given.target.truth)
@@ -181,7 +181,7 @@ def setting_of(
     start = init
     if init is None and exact is not None:
         start = exact[: rounds * n_chains * replicas].reshape(rounds * n_chains, replicas, dim)
-    kept = min(KEPT, max(8, ROOM // (n_chains * replicas * dim)))
+    kept = min(KEPT, max(8, MOST_NUMBERS // (n_chains * replicas * dim)))
     thin = min(max(1, (n_steps - burn_in) // kept) | 1, n_steps - burn_in)  # odd: a schedule may keep every second step
     job = make_job(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin,
@@ -196,7 +196,7 @@ def setting_of(
 
 
 def exact_draws(problem: Problem, n: int, seed: int) -> Floats | None:
-    """Independent draws of the truth (n, dim); None where it is not there or has none."""
+    """Independent draws of the truth (n, dim); None without a truth or if it has none."""
     if problem.truth is None:
         return None
     try:
@@ -207,7 +207,7 @@ def exact_draws(problem: Problem, n: int, seed: int) -> Floats | None:
 
 
 def case_of(setting: Setting, seed: int) -> Case:
-    """The short run whose bits are compared: 240 steps, or as many doublings of them as the sampler needs."""
+    """The short run whose bits are compared: 240 steps, doubled until the schedule keeps a draw."""
     plan = setting.plan
     init = plan.init[: min(BIT_CHAINS, plan.n_chains)]
     case = Case(setting.problem, setting.sampler, 0, 0, init, seed)

@@ -20,9 +20,9 @@ from .law_runs import halved
 
 Floats = NDArray[np.float64]
 
-CHAINS = 64  # fewer leave standard errors between chains unknown
-FALSE_ALARM = 1e-3  # of an unbiased sampler, all comparisons together
-LARGEST = 0.1  # a bias of so many standard deviations that could go unseen says that the runs are too short
+CHAINS = 64  # with fewer, standard errors between chains are uncertain
+FALSE_ALARM = 1e-3  # probability for an unbiased sampler, all comparisons together
+LARGEST = 0.1  # runs are too short if a bias of so many standard deviations could be missed
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +67,12 @@ class StepSizeReport:
 
     @property
     def is_biased(self) -> bool:
-        """Whether half the step size moves a mean or a standard deviation by more than chance does."""
+        """Whether a mean or a standard deviation differs at half the step size by more than chance."""
         return bool((self._standard_errors > self.quantile).any())
 
     @property
     def is_settled(self) -> bool:
-        """Whether a bias was found, or one of a tenth of a standard deviation would have been."""
+        """Whether a bias was found, or one of a tenth of a standard deviation would have been found."""
         return self.is_biased or self._unseen <= LARGEST
 
     @property
@@ -84,12 +84,12 @@ class StepSizeReport:
             error = (self.mean_bias_errors, self.sd_bias_errors)[row][d]
             if row:
                 size, limit = "large" if bias > 0.0 else "small", max(self.sds[0, d] - bias, 1e-300)
-                told = f"the sd of x[{d}] is {abs(bias) / limit:.2g} ± {error / limit:.2g} of itself too {size}"
+                text = f"the sd of x[{d}] is {abs(bias) / limit:.2g} ± {error / limit:.2g} of itself too {size}"
             else:
-                told = f"the mean of x[{d}] is off by {bias / self.sds[1, d]:.2g} ± {error / self.sds[1, d]:.2g} sd"
-            found = int((self._standard_errors > self.quantile).any(axis=0).sum())
+                text = f"the mean of x[{d}] is off by {bias / self.sds[1, d]:.2g} ± {error / self.sds[1, d]:.2g} sd"
+            n_biased = int((self._standard_errors > self.quantile).any(axis=0).sum())
             return (
-                f"BIASED by the step size in {found} of {self.sds.shape[1]} coordinates: most surely {told} at this "
+                f"BIASED by the step size in {n_biased} of {self.sds.shape[1]} coordinates: most surely {text} at this "
                 "step size, extrapolated from half of it; take smaller steps."
             )
         if not self.is_settled:
@@ -98,12 +98,12 @@ class StepSizeReport:
 
     @property
     def _factor(self) -> float:
-        """Of what half the step size moves, the bias at the whole."""
+        """Bias at h over the difference between h and h/2."""
         return 2.0**self.order / (2.0**self.order - 1.0)
 
     @property
     def _standard_errors(self) -> Floats:
-        """By how many standard errors means and sds moved, (2, dim)."""
+        """Differences of means and sds in standard errors, (2, dim)."""
         bias = np.array([self.mean_bias, self.sd_bias])
         errors = np.array([self.mean_bias_errors, self.sd_bias_errors])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -111,7 +111,7 @@ class StepSizeReport:
 
     @property
     def _unseen(self) -> float:
-        """The largest bias, in standard deviations, that might not have been found."""
+        """The largest bias, in standard deviations, that could be missed."""
         return float(self.quantile * np.max(np.maximum(self.mean_bias_errors, self.sd_bias_errors) / self.sds[1]))
 
     def __str__(self) -> str:
@@ -167,18 +167,18 @@ def check_step_size(
     seed = derived_seed(run.seed, STEP_SIZE) if seed is None else check_count("seed", seed, at_least=0, below=2**64)
     init = run.init[np.arange(n_chains) % run.n_chains]
 
-    def measured(mover: Sampler, pace: int) -> MomentsSoFar:
+    def measure(variant: Sampler, pace: int) -> MomentsSoFar:
         own = seed if pace == 1 else derived_seed(seed, HALF_STEP)
         done = sample(
-            run.problem, mover, n_steps=pace * n_steps, burn_in=pace * burn_in, n_chains=n_chains, init=init,
+            run.problem, variant, n_steps=pace * n_steps, burn_in=pace * burn_in, n_chains=n_chains, init=init,
             seed=own, keep_draws=False, keep_statistics=False, progress=False,
             accumulators={"moments": moments()},
         )  # fmt: skip
-        found: Any = done.accumulated["moments"]
-        return found  # type: ignore[no-any-return]
+        results: Any = done.accumulated["moments"]
+        return results  # type: ignore[no-any-return]
 
-    found = [estimates(measured(mover, pace)) for mover, pace in ((sampler, 1), (halved(sampler), 2))]
-    means, mean_errors, sds, sd_errors = (np.array(parts) for parts in zip(*found, strict=True))
+    results = [estimates(measure(variant, pace)) for variant, pace in ((sampler, 1), (halved(sampler), 2))]
+    means, mean_errors, sds, sd_errors = (np.array(parts) for parts in zip(*results, strict=True))
     comparisons = 2 * means.shape[1]
     quantile = float(scipy.special.stdtrit(n_chains - 1, 1.0 - 0.5 * FALSE_ALARM / comparisons))
     return StepSizeReport(
@@ -187,7 +187,7 @@ def check_step_size(
 
 
 def check_setting(sampler: Sampler) -> None:
-    """Raise ValueError where halving the step size of all chains together says nothing."""
+    """Raise ValueError where halving the step size of all chains is meaningless."""
     if isinstance(sampler.tempering, Stein):
         raise ValueError(
             f"run must be one of random draws, and Stein's particles are none, got one of {sampler.name!r}"
@@ -197,10 +197,10 @@ def check_setting(sampler: Sampler) -> None:
             raise ValueError(f"run must have one setting for all chains, got {name} that differ between chains")
 
 
-def estimates(found: MomentsSoFar) -> tuple[Floats, Floats, Floats, Floats]:
+def estimates(result: MomentsSoFar) -> tuple[Floats, Floats, Floats, Floats]:
     """Means and standard deviations of all chains, each with its standard error between chains: (dim,) each."""
-    counts = np.isfinite(found.mean).all(axis=1)
-    means, variances = found.mean[counts], np.diagonal(found.covariance[counts], axis1=1, axis2=2)
+    is_finite = np.isfinite(result.mean).all(axis=1)
+    means, variances = result.mean[is_finite], np.diagonal(result.covariance[is_finite], axis1=1, axis2=2)
     n = max(2, len(means))
     mean = means.mean(axis=0)
     squares = variances + (means - mean) ** 2

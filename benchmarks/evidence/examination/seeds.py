@@ -38,17 +38,17 @@ def seeds_of_verify(seed: int) -> tuple[set[int], set[int]]:
 def seeds_of_pilot(seed: int) -> set[int]:
     """Seeds of the runs by which a partition is found."""
     seen: set[int] = set()
-    run = partition_pilot.energies_of
+    run = partition_pilot.run_pilot
 
     def note(problem: Any, sampler: Any, seed: int, start: Any, *rest: Any) -> Any:
         seen.add(seed)
         return np.random.default_rng(0).chisquare(3, (len(start), 100)), start
 
-    partition_pilot.energies_of = note
+    partition_pilot.run_pilot = note
     try:
         partition_pilot.find_partition(as_problem(NORMAL), samplers.csgld(0.1), seed=seed, init=np.zeros((1, 1, 3)))
     finally:
-        partition_pilot.energies_of = run
+        partition_pilot.run_pilot = run
     return seen
 
 

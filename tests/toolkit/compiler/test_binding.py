@@ -22,7 +22,7 @@ from toolkit._compiler.binding import bound
 from toolkit._output.storage.description import describe, differences
 from toolkit.dynamics import langevin
 from toolkit.problem.definition import as_problem, is_inside
-from toolkit.verification.subprocess_run import run_elsewhere
+from toolkit.verification.subprocess_run import run_in_subprocess
 
 K = 1.0
 TABLE = np.array([1.0, 2.0])
@@ -365,7 +365,7 @@ def test_another_process_gets_the_values_that_were_bound(monkeypatch):
     monkeypatch.setattr(CONFIG.inner, "K", 25.0)
     arguments = {"n_steps": 3, "n_chains": 1, "seed": 1, "keep_energies": True, "init": [0.5]}
     sampler = samplers.sgld(0.1)
-    (there,) = run_elsewhere([(as_problem(made), sampler, arguments)], energies_of)
+    (there,) = run_in_subprocess([(as_problem(made), sampler, arguments)], energies_of)
     assert np.array_equal(there["energies"], sample(made, sampler, **arguments).energies)
     assert energy(made) == 0.5
 

@@ -31,7 +31,7 @@ def alone(monkeypatch):
     def refuse(orders, arrays_of):
         raise NotSentError("left to another test")
 
-    monkeypatch.setattr("toolkit.verification.bits.run_elsewhere", refuse)
+    monkeypatch.setattr("toolkit.verification.bits.run_in_subprocess", refuse)
 
 
 def failures(problem, sampler, **size):

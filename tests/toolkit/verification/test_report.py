@@ -15,7 +15,7 @@ from toolkit import Report, Target, boundaries, from_callable, sample, samplers,
 from toolkit.problem.definition import as_problem
 from toolkit.verification.bits import Case, arrays_of, first_difference
 from toolkit.verification.report import Check
-from toolkit.verification.subprocess_run import NotSentError, run_elsewhere
+from toolkit.verification.subprocess_run import NotSentError, run_in_subprocess
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # 200 steps are few for θ
@@ -56,7 +56,7 @@ def alone(monkeypatch):
     def refuse(orders, arrays_of):
         raise NotSentError("left to another test")
 
-    monkeypatch.setattr("toolkit.verification.bits.run_elsewhere", refuse)
+    monkeypatch.setattr("toolkit.verification.bits.run_in_subprocess", refuse)
 
 
 def test_another_process_makes_the_same_runs_of_every_constructor():
@@ -66,7 +66,7 @@ def test_another_process_makes_the_same_runs_of_every_constructor():
         start = 0.5 * np.random.default_rng(1).standard_normal((5, sampler.n_replicas, as_problem(problem).target.dim))
         case = Case(as_problem(problem), sampler, 200, 50, start, 3)
         orders.append((case.problem, sampler, case.arguments()))
-    theirs = run_elsewhere(orders, arrays_of)
+    theirs = run_in_subprocess(orders, arrays_of)
     for (problem, sampler, arguments), arrays in zip(orders, theirs, strict=True):
         run = sample(problem, sampler, **arguments)
         assert first_difference(arrays_of(run), arrays, run.steps) is None, sampler.name

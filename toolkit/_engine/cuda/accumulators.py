@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..._compiler.binding import bound
 from ..._compiler.disk_cache import cache_stamp
-from ...accumulators.interface import GIVEN, DrawKernel, KernelAccumulator, State
+from ...accumulators.interface import INPUTS, DrawKernel, KernelAccumulator, State
 from ..job import names_on_device
 from . import device
 from .compiling import compile_kernel, device_function, kernel_helper, ptx_of, raw_array
@@ -32,7 +32,7 @@ class Form(NamedTuple):
     """What an accumulator's kernel is compiled for."""
 
     function: Callable[..., None]
-    given: tuple[str, ...]
+    inputs: tuple[str, ...]
     scratch: int
     n_constants: int
     n_arrays: int
@@ -42,7 +42,7 @@ class Form(NamedTuple):
 def form_of(draw_kernel: DrawKernel, is_weighted: bool) -> Form:
     """What the kernel of ``draw_kernel`` is compiled for."""
     sizes = (draw_kernel.scratch, len(draw_kernel.constants), len(draw_kernel.state))
-    return Form(bound(draw_kernel.function), draw_kernel.given, *sizes, is_weighted)
+    return Form(bound(draw_kernel.function), draw_kernel.inputs, *sizes, is_weighted)
 
 
 def item_selector(places: tuple[int, ...]) -> Any:
@@ -89,7 +89,7 @@ class Bounds(NamedTuple):
 def accumulator_kernel(form: Form) -> Callable[..., None]:
     """The kernel of an accumulator, uncompiled."""
     add_draws = device_function(form.function)
-    choose, view = item_selector(tuple(GIVEN.index(name) for name in form.given)), chain_views(form.n_arrays)
+    choose, view = item_selector(tuple(INPUTS.index(name) for name in form.inputs)), chain_views(form.n_arrays)
     scratch_size = max(1, form.scratch)
     add_scratch = item_selector((0,)) if form.scratch else item_selector(())
     is_weighted = form.is_weighted
@@ -103,11 +103,11 @@ def accumulator_kernel(form: Form) -> Callable[..., None]:
         own = slice(thread, thread + 1)
         scratch = cuda.local.array(scratch_size, np.float64)
         end = last if is_weighted else first
-        given = (
+        inputs = (
             draws.T[own, first:last:stride], weights.T[own, first:end:stride, 0], energies.T[own, first:last:stride, 0],
             raw_array(steps), bounds.replicas,
         )  # fmt: skip
-        add_draws(choose(given), constants, view(arrays, own), *add_scratch((scratch,)))
+        add_draws(choose(inputs), constants, view(arrays, own), *add_scratch((scratch,)))
 
     return kernel
 

@@ -279,9 +279,8 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     has_bounces, has_leapfrogs = max_bounces != 0, leapfrogs != 0
     masses_rows = MASSES if bins else KICKS if coupled else 1
     engine_rows, lambda_row, zero = ENGINE_ROWS, LAMBDA, real(0.0)
-    foot_type = (
-        real if parts.look is everywhere_inside else np.float64
-    )  # float64 as the domain's tables, or rounding could cross edges
+    # float64 as the domain's tables, or rounding could cross edges
+    foot_type = real if parts.look is everywhere_inside else np.float64
 
     def kernel(scalars, tables, plan, stored, written, diverged):
         thread = cuda.grid(1)
@@ -452,8 +451,8 @@ def compiled(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> An
 def kernel_stamp(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds) -> str | None:
     """Hash of all that a kernel depends on; None where a part is defined in a script or notebook."""
     stamps = [cache_stamp(part) for part in (*parts, advance)]
-    known = [stamp for stamp in stamps if stamp is not None]
-    if len(known) < len(stamps):
+    valid_stamps = [stamp for stamp in stamps if stamp is not None]
+    if len(valid_stamps) < len(stamps):
         return None
     made_for = (tuple(shape), tuple(float(number) for number in constants), [np.dtype(kind).name for kind in kinds])
-    return hashlib.sha256(repr((known, made_for)).encode()).hexdigest()
+    return hashlib.sha256(repr((valid_stamps, made_for)).encode()).hexdigest()

@@ -19,11 +19,7 @@ TILE_ROWS = 2 if SIMULATED else 8
 
 def transposition(dtype: Any) -> Callable[..., None]:
     """The kernel that transposes arrays of ``dtype`` to the host's order, uncompiled."""
-    side, padded, height = (
-        TILE,
-        TILE + 1,
-        TILE_ROWS,
-    )  # padded, so that a column's elements are in different banks
+    side, padded, height = TILE, TILE + 1, TILE_ROWS  # padded: a column's elements are in different banks
 
     def transpose(source, target, n_draws):
         """target (chain · replica · draw · field) ← the first draws of source (field, draw, replica, chain).

@@ -1,4 +1,4 @@
-"""Means of a run's coordinates with their errors, ESS and R-hat, for a table that takes a second."""
+"""Tables of a run's coordinates: mean, standard error, ESS and R-hat, computed in about a second."""
 
 from typing import Any, NamedTuple
 
@@ -14,18 +14,18 @@ from ...weighting import weighted_ess
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_NUMBERS = 10**6  # ranked and transformed for all tables, which takes about a second
-MOST_SUMMED = 10**7  # where there are too many chains for ranks
+MOST_NUMBERS = 10**6  # ranked for all tables together, which takes about a second
+MOST_SUMMED = 10**7  # used where there are too many chains for ranks
 MOST_ROWS = 10
-MOST_SETTINGS = 300  # that are judged one by one
-FEWEST = 4  # draws of a chain that R-hat needs
+MOST_SETTINGS = 300  # judged one by one
+FEWEST = 4  # draws of a chain, needed for R-hat
 
 
 class Coordinates(NamedTuple):
-    """Numbers of coordinates, each (row,), of the first few; nan where they cannot be known.
+    """Statistics of the first coordinates, each (row,); nan where unknown.
 
-    ess is bulk ESS of all chains together, mcse the standard error of the mean. source: what they were made of. chains:
-    how many that was.
+    ess is bulk ESS of all chains together, mcse the standard error of the mean. source: the data they are computed
+    from. chains: how many chains that was.
     """
 
     mean: Floats
@@ -38,7 +38,7 @@ class Coordinates(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Numbers of chains (n,) of one law; None where nothing is known. words: as those of a ``Setting``."""
+    """Statistics of chains (n,) of one setting; None where nothing is known. words: as those of a ``Setting``."""
 
     words: str
     chains: Integers
@@ -46,9 +46,9 @@ class Table(NamedTuple):
 
 
 def tables_of(run: RunRecord) -> list[Table]:
-    """A table of every setting, as chains of different laws have no mean, ESS or R-hat in common.
+    """A table of every setting, because chains of different laws have no common mean, ESS or R-hat.
 
-    From stored draws or, where there are none, from accumulators. Without numbers above ``MOST_SETTINGS`` settings.
+    From stored draws or, without draws, from accumulators. Without statistics above ``MOST_SETTINGS`` settings.
     """
     settings = settings_of(run)
     if len(settings) > MOST_SETTINGS:
@@ -58,7 +58,7 @@ def tables_of(run: RunRecord) -> list[Table]:
 
 
 def coordinates_of(run: RunRecord, chains: Integers, most: int) -> Coordinates | None:
-    """Numbers of the coordinates in ``chains``; most: numbers that are ranked."""
+    """Statistics of the coordinates in ``chains``; most: how many numbers are ranked at most."""
     if run.replica_draws.shape[2] > 0:
         return from_draws(run, chains, most)
     for name, result in run.accumulated.items():
@@ -71,78 +71,78 @@ def coordinates_of(run: RunRecord, chains: Integers, most: int) -> Coordinates |
 
 
 def from_draws(run: RunRecord, chains: Integers, most: int) -> Coordinates | None:
-    """Numbers of stored draws: of all, or of as many evenly spaced ones of every chain as a second allows.
+    """Statistics of stored draws: of all, or of evenly spaced ones of every chain, as many as take a second.
 
-    Where four draws of every chain are too many to rank, ESS and R-hat are those of the chains' means.
+    If even four draws of every chain are too many to rank, ESS and R-hat are computed from the chains' means.
     """
-    targets, moments = run.sampler.n_target_replicas, run.replica_draws.shape[2]
+    targets, n_draws = run.sampler.n_target_replicas, run.replica_draws.shape[2]
     dim = min(MOST_ROWS, run.replica_draws.shape[3])
-    whole = chains[(run.counts.status[chains] == 0).all(axis=1)]
-    ranked = FEWEST * whole.size * targets * dim <= most
-    stride = thinning(moments, (most if ranked else MOST_SUMMED) // max(1, whole.size * targets * dim))
-    kept = slice((moments - 1) % stride, None, stride)
-    points = fold(run.replica_draws[whole, :targets, kept, :dim])
-    given = None
+    undiverged = chains[(run.counts.status[chains] == 0).all(axis=1)]
+    ranked = FEWEST * undiverged.size * targets * dim <= most
+    stride = thinning(n_draws, (most if ranked else MOST_SUMMED) // max(1, undiverged.size * targets * dim))
+    kept = slice((n_draws - 1) % stride, None, stride)
+    points = fold(run.replica_draws[undiverged, :targets, kept, :dim])
+    draw_weights = None
     if run.replica_weights is not None:
-        given = fold(run.replica_weights[whole, :targets, kept])
-        loaded = given.any(axis=1)
-        whole, points, given = whole[loaded], points[loaded], given[loaded]
-    if whole.size == 0:
+        draw_weights = fold(run.replica_weights[undiverged, :targets, kept])
+        has_weight = draw_weights.any(axis=1)
+        undiverged, points, draw_weights = undiverged[has_weight], points[has_weight], draw_weights[has_weight]
+    if undiverged.size == 0:
         return None
-    loads = np.ones(points.shape[:2]) if given is None else given
-    shares = (loads / loads.sum(axis=1, keepdims=True))[..., None]
+    scale = np.ones(points.shape[:2]) if draw_weights is None else draw_weights
+    shares = (scale / scale.sum(axis=1, keepdims=True))[..., None]
     means = (shares * points).sum(axis=1)
     within = (shares * (points - means[:, None]) ** 2).sum(axis=1)
     mean, covariance, error = pool(means, within[:, :, None] * np.eye(within.shape[1]))
     sd = np.sqrt(np.diagonal(covariance))
-    worth, ratio, mcse = (np.full(dim, np.nan) for _ in range(3))
-    parts = [f"{whole.size:,} of {chains.size:,} chains"] if whole.size < chains.size else []
+    ess_values, r_hat_values, mcse = (np.full(dim, np.nan) for _ in range(3))
+    parts = [f"{undiverged.size:,} of {chains.size:,} chains"] if undiverged.size < chains.size else []
     if stride > 1:
-        parts.append(f"one in {stride:,} of {moments:,} draws of each chain")
+        parts.append(f"one in {stride:,} of {n_draws:,} draws of each chain")
     n = points.shape[1]
     if n >= FEWEST and ranked:
-        worth, ratio = ess(points, weights=given), r_hat(points, weights=given)
+        ess_values, r_hat_values = ess(points, weights=draw_weights), r_hat(points, weights=draw_weights)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mcse = sd / np.sqrt(ess(points, weights=given, method="mean"))
+            mcse = sd / np.sqrt(ess(points, weights=draw_weights, method="mean"))
     elif n >= FEWEST:
         parts.append("ESS and R-hat by the spread of the chains' means")
         with np.errstate(divide="ignore", invalid="ignore"):
-            mcse, worth = error, sd**2 / error**2
-            ratio = np.sqrt((n - 1) / n + error**2 * len(means) / (within.mean(axis=0) * n / (n - 1)))
-    return Coordinates(mean, sd, mcse, worth, ratio, " and ".join(parts), whole.size)
+            mcse, ess_values = error, sd**2 / error**2
+            r_hat_values = np.sqrt((n - 1) / n + error**2 * len(means) / (within.mean(axis=0) * n / (n - 1)))
+    return Coordinates(mean, sd, mcse, ess_values, r_hat_values, " and ".join(parts), undiverged.size)
 
 
-def thinning(moments: int, wanted: int) -> int:
-    """Every how manieth of ``moments`` draws is taken, for about ``wanted`` of them, and four where there are four."""
-    return max(1, min(-(-moments // max(1, wanted)), moments // FEWEST))
+def thinning(n_draws: int, wanted: int) -> int:
+    """The stride that takes about ``wanted`` of ``n_draws`` draws, and at least four where there are four."""
+    return max(1, min(-(-n_draws // max(1, wanted)), n_draws // FEWEST))
 
 
 def from_moments(name: str, result: MomentsSoFar, chains: Integers) -> Coordinates:
-    """Numbers by the spread between the chains' means."""
+    """Statistics from the spread between the chains' means."""
     used = chains[result.weight[chains] > 0.0]
     mean, covariance, spread = (values[..., :MOST_ROWS] for values in pool(result.mean[used], result.covariance[used]))
     within = np.diagonal(result.covariance[used], axis1=1, axis2=2)[:, :MOST_ROWS].mean(axis=0)
     variance = np.diagonal(covariance)
     with np.errstate(divide="ignore", invalid="ignore"):
-        worth = variance / spread**2
-        ratio = np.sqrt(1.0 + spread**2 * used.size / within)
+        ess_values = variance / spread**2
+        r_hat_values = np.sqrt(1.0 + spread**2 * used.size / within)
     source = f"accumulated[{name!r}], by the spread between chains"
-    return Coordinates(mean, np.sqrt(variance), spread, worth, ratio, source, used.size)
+    return Coordinates(mean, np.sqrt(variance), spread, ess_values, r_hat_values, source, used.size)
 
 
 def from_batches(name: str, result: BatchMeansSoFar, chains: Integers) -> Coordinates:
-    """Numbers by the spread between the batches of each chain."""
+    """Statistics from the spread between each chain's batches."""
     used = chains[np.isfinite(result.mean[chains]).all(axis=1)]
     mean, variance = result.mean[used, :MOST_ROWS], result.variance[used, :MOST_ROWS]
     pooled, covariance, spread = pool(mean, variance[:, :, None] * np.eye(mean.shape[1]))
     error = np.sqrt((result.standard_error[used, :MOST_ROWS] ** 2).sum(axis=0)) / len(mean)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.sqrt(1.0 + spread**2 * len(mean) / variance.mean(axis=0))
-    sd, worth = np.sqrt(np.diagonal(covariance)), result.ess[used, :MOST_ROWS].sum(axis=0)
-    return Coordinates(pooled, sd, error, worth, ratio, f"accumulated[{name!r}], by batches", len(mean))
+        r_hat_values = np.sqrt(1.0 + spread**2 * len(mean) / variance.mean(axis=0))
+    sd, ess_values = np.sqrt(np.diagonal(covariance)), result.ess[used, :MOST_ROWS].sum(axis=0)
+    return Coordinates(pooled, sd, error, ess_values, r_hat_values, f"accumulated[{name!r}], by batches", len(mean))
 
 
-# The first lines of a report, each with a label; ``text`` prints them.
+# The first lines of a report, each with a label.
 
 MOST_PAIRS = 8
 BIASED = "by the step size, as no Metropolis test takes it away: toolkit.check_step_size(run) measures it"
@@ -165,8 +165,8 @@ def lines_of(run: RunRecord) -> list[tuple[str, str]]:
         ("noise", ", ".join(noise) or "none"),
         (
             "draws",
-            f"{counted_out(run.n_chains, 'chain')} × {counted_out(draws, 'draw')}{replicas} × "
-            f"{counted_out(problem.target.dim, 'dimension')}, "
+            f"{with_unit(run.n_chains, 'chain')} × {with_unit(draws, 'draw')}{replicas} × "
+            f"{with_unit(problem.target.dim, 'dimension')}, "
             f"burn-in {run.burn_in:,}, thin {run.thin:,}, seed {run.seed}",
         ),
         (
@@ -175,12 +175,12 @@ def lines_of(run: RunRecord) -> list[tuple[str, str]]:
             f"evaluations{rate}",
         ),
         *([("bias", BIASED)] if sampler.dynamics.leapfrogs == 0 and sampler.dynamics.draws_noise else []),
-        *counted(run),
+        *count_lines(run),
     ]
 
 
-def counted_out(number: int, what: str) -> str:
-    """A number of things, of one or of several."""
+def with_unit(number: int, what: str) -> str:
+    """A number with its unit, in the plural where needed."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -191,37 +191,37 @@ def tempering_words(run: RunRecord) -> str:
 
 
 def boundary_words(run: RunRecord) -> str:
-    """What happens at the edge, and where that is."""
+    """The boundary rule and the domain."""
     boundary, domain = run.sampler.boundary, run.problem.domain
     number = f" (λ = {boundary.coefficient:g})" if boundary.coefficient else ""
     return f"{boundary.kind}{number}" + (f", at the edge of {domain.name}" if domain is not None else "")
 
 
-def counted(run: RunRecord) -> list[tuple[str, str]]:
-    """What the parts of the sampler counted, where they are there."""
-    found, sampler, counts = [], run.sampler, run.counts
+def count_lines(run: RunRecord) -> list[tuple[str, str]]:
+    """Lines on what the sampler's parts counted."""
+    lines, sampler, counts = [], run.sampler, run.counts
     if isinstance(sampler.tempering, ReplicaExchange):
         pairs, rates = sampler.tempering.pairs(sampler.n_replicas), run.swap_rates
-        shown = [f"{a}–{b}: {spread(rates[:, i], '.3f')}" for i, (a, b) in enumerate(pairs[:MOST_PAIRS])]
+        rates_shown = [f"{a}–{b}: {spread(rates[:, i], '.3f')}" for i, (a, b) in enumerate(pairs[:MOST_PAIRS])]
         rest = f" and {len(pairs) - MOST_PAIRS} more" if len(pairs) > MOST_PAIRS else ""
-        found.append(("swap rates", "; ".join(shown) + rest))
-        found.append(("round trips", f"{spread(run.round_trips, ',.0f')} a chain"))
+        lines.append(("swap rates", "; ".join(rates_shown) + rest))
+        lines.append(("round trips", f"{spread(run.round_trips, ',.0f')} a chain"))
     if sampler.dynamics.leapfrogs:
-        found.append(("acceptance", spread(run.acceptance.mean(axis=1), ".3f")))
+        lines.append(("acceptance", spread(run.acceptance.mean(axis=1), ".3f")))
     if sampler.boundary.kind in ("reflect", "reject"):
         word = "reflections" if sampler.boundary.kind == "reflect" else "moves taken back"
         steps = max(1, run.n_steps)
         text = f"{spread(run.reflections.sum(axis=1) / (steps * sampler.n_replicas), '.4g')} a step"
-        found.append((word, text + f"; {int(run.reflection_fallbacks.sum()):,} given up"))
+        lines.append((word, text + f"; {int(run.reflection_fallbacks.sum()):,} given up"))
     if run.partition is not None and counts.theta.size:
         visited = (counts.visits > 0).sum(axis=1)
-        found.append(("θ", f"{spread(visited, ',.0f')} of {run.partition.n_bins} bins visited"))
+        lines.append(("θ", f"{spread(visited, ',.0f')} of {run.partition.n_bins} bins visited"))
     share = weight_share(run)
     if share is not None:
-        found.append(("weights", f"leave {spread(share, '.1%')} of the draws"))
+        lines.append(("weights", f"leave {spread(share, '.1%')} of the draws"))
     if counts.status.any():
-        found.append(("divergences", f"{int((counts.status > 0).sum())} of {counts.status.size} replicas"))
-    return found
+        lines.append(("divergences", f"{int((counts.status > 0).sum())} of {counts.status.size} replicas"))
+    return lines
 
 
 def spread(values: Any, form: str) -> str:
@@ -234,12 +234,12 @@ def spread(values: Any, form: str) -> str:
 
 
 def weight_share(run: RunRecord) -> Floats | None:
-    """Share of each chain's draws that its weights leave, (chain,); None without weights or draws."""
+    """Each chain's weighted ESS over its draws, (chain,); None without weights or draws."""
     if not run.sampler.is_weighted:
         return None
     if run.replica_draws.shape[2] == 0:
-        known = [r for r in run.accumulated.values() if isinstance(r, MomentsSoFar) and (r.draws > 0).all()]
-        return known[0].weighted_ess / known[0].draws if known else None
+        moments = [r for r in run.accumulated.values() if isinstance(r, MomentsSoFar) and (r.draws > 0).all()]
+        return moments[0].weighted_ess / moments[0].draws if moments else None
     weights = run.weights
     used = np.isfinite(weights).all(axis=1) & (weights > 0.0).any(axis=1)
     share = np.zeros(len(weights))

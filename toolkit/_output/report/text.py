@@ -1,30 +1,30 @@
-"""A run in words: as text, and as HTML for notebooks."""
+"""The report of a run: as text, and as HTML for notebooks."""
 
 import html
 import math
 
 from ..._engine.record import RunRecord
-from .table import MOST_ROWS, Coordinates, Table, counted_out, lines_of, tables_of
-from .warnings import Comparison, compared, warnings_of
+from .table import MOST_ROWS, Coordinates, Table, lines_of, tables_of, with_unit
+from .warnings import Comparison, compare_with_truth, warnings_of
 
 COLUMNS = ("coordinate", "mean", "sd", "MCSE", "ESS", "R-hat")
 NO_TABLE = "no draws of whole chains to make a table of"
 MOST_TABLES = 10  # of settings
-# Colours come from the notebook, so that the table can be read on a light and on a dark ground.
-TABLE = "border-collapse:collapse;margin:0.4em 0;color:inherit;font-size:inherit"  # which quirks mode does not pass on
+# Colours are inherited from the notebook, so that the table is readable on light and dark backgrounds.
+TABLE = "border-collapse:collapse;margin:0.4em 0;color:inherit;font-size:inherit"  # not inherited in quirks mode
 CELL = "padding:0.15em 0.8em;text-align:{};border:none;background:transparent;color:inherit;vertical-align:top"
 
 
 def warnings_about(run: RunRecord) -> list[str]:
-    """What speaks against the run, a sentence each."""
+    """The warnings about the run, a sentence each."""
     tables = tables_of(run)
-    return warnings_of(run, tables, compared(run, tables))
+    return warnings_of(run, tables, compare_with_truth(run, tables))
 
 
 def text_of(run: RunRecord) -> str:
     """The run in lines of text."""
     tables = tables_of(run)
-    comparison = compared(run, tables)
+    comparison = compare_with_truth(run, tables)
     lines = [*lines_of(run), *truth_line(comparison)]
     width = max(len(label) for label, _ in lines)
     out = [title(run), *(f"  {label:<{width}}  {text}" for label, text in lines), ""]
@@ -51,9 +51,9 @@ def text_of_table(run: RunRecord, coordinates: Coordinates | None) -> list[str]:
 
 
 def html_of(run: RunRecord) -> str:
-    """The run as one HTML element with everything inside."""
+    """The run as one self-contained HTML element."""
     tables = tables_of(run)
-    comparison = compared(run, tables)
+    comparison = compare_with_truth(run, tables)
     lines = [*lines_of(run), *truth_line(comparison)]
     out = [f"<div><strong>{html.escape(title(run))}</strong>"]
     facts = "".join(row((label, text), ("left", "left")) for label, text in lines)
@@ -80,17 +80,17 @@ def html_of_table(run: RunRecord, coordinates: Coordinates | None) -> list[str]:
 
 
 def truth_line(comparison: Comparison | None) -> list[tuple[str, str]]:
-    """The run beside the truth, where that is at hand."""
+    """The line that compares the run with the truth, if the truth is available."""
     return [("truth", comparison.words)] if comparison is not None and comparison.words else []
 
 
 def heading(table: Table) -> str:
-    """Of which chains a table is."""
-    return f"{table.words} ({counted_out(table.chains.size, 'chain')})"
+    """The heading of a setting's table."""
+    return f"{table.words} ({with_unit(table.chains.size, 'chain')})"
 
 
 def too_many(tables: list[Table]) -> str:
-    """In place of the tables of many settings."""
+    """The sentence that replaces the tables of too many settings."""
     return f"{len(tables):,} settings of the chains, too many for a table of each; run.draws[chains] has those of one"
 
 
@@ -108,23 +108,23 @@ def title(run: RunRecord) -> str:
 
 
 def rows_of(coordinates: Coordinates) -> list[tuple[str, ...]]:
-    """The table's cells; the mean has the digits that its error leaves."""
+    """The table's cells; the mean has as many digits as its error justifies."""
     rows: list[tuple[str, ...]] = []
-    for i, (mean, sd, mcse, worth, ratio) in enumerate(zip(*coordinates[:5], strict=True)):
+    for i, (mean, sd, mcse, ess, r_hat) in enumerate(zip(*coordinates[:5], strict=True)):
         error = mcse if math.isfinite(mcse) and mcse > 0.0 else sd
-        known = math.isfinite(error) and error > 0.0
-        digits = min(12, max(0, 1 - math.floor(math.log10(error)))) if known else 4
+        has_error = math.isfinite(error) and error > 0.0
+        digits = min(12, max(0, 1 - math.floor(math.log10(error)))) if has_error else 4
         centre = f"{mean:z.{digits}f}" if abs(mean) < 1e9 else f"{mean:.6g}"
-        size = f"{worth:,.0f}" if math.isfinite(worth) else "–"
-        agreement = f"{ratio:.4f}" if math.isfinite(ratio) else ("∞" if math.isinf(ratio) else "–")
+        ess_text = f"{ess:,.0f}" if math.isfinite(ess) else "–"
+        r_hat_text = f"{r_hat:.4f}" if math.isfinite(r_hat) else ("∞" if math.isinf(r_hat) else "–")
         rows.append(
-            (str(i), centre, f"{sd:.4g}", f"{mcse:.{digits}f}" if math.isfinite(mcse) else "–", size, agreement)
+            (str(i), centre, f"{sd:.4g}", f"{mcse:.{digits}f}" if math.isfinite(mcse) else "–", ess_text, r_hat_text)
         )
     return rows
 
 
 def notes(run: RunRecord, coordinates: Coordinates) -> list[str]:
-    """What the table was made of, where that is not all there is."""
+    """What the table was computed from, if not from everything."""
     dim = run.problem.target.dim
-    found = [f"of {coordinates.source}"] if coordinates.source else []
-    return found + ([f"the first {MOST_ROWS} of {dim} coordinates"] if dim > MOST_ROWS else [])
+    lines = [f"of {coordinates.source}"] if coordinates.source else []
+    return lines + ([f"the first {MOST_ROWS} of {dim} coordinates"] if dim > MOST_ROWS else [])

@@ -1,4 +1,4 @@
-"""What speaks against a run, in sentences, each with what to do."""
+"""Warnings about a run: sentences that say what is wrong and what to do."""
 
 import warnings
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ...tempering.contour_tempering import Contour, Partition
 from ...tempering.exchange import ReplicaExchange
 from .table import MOST_SETTINGS, Coordinates, Table, weight_share
 
-# Warnings about a contour run whose weights should not be trusted yet.
+# Contour: weights that should not be trusted yet.
 
 UNSETTLED, STEEPEST, RARE_CONTOUR = 0.3, 10.0, 0.01
 BELOW, ABOVE = 0.1, 0.25
@@ -29,36 +29,36 @@ def warn_about(run: RunRecord, stacklevel: int) -> None:
 
 
 def doubts(run: RunRecord) -> list[str]:
-    """What speaks against the weights of ``run``, a sentence each.
+    """Warnings about the weights of ``run``, a sentence each.
 
-    Thresholds, from runs with known truth: θ at a quarter to half of the way differs by 0.01 to 0.2 in L1 where it is
-    right; the largest multiplier of a right run was 5, and 36 to 660 where it had run away.
+    Thresholds are from runs with known truth: in correct runs, θ at a quarter to half of the run differs by 0.01 to 0.2
+    in L1 from the final one, and the largest multiplier was 5; in wrong runs it was 36 to 660.
     """
     contour = run.sampler.tempering
     if not isinstance(contour, Contour) or contour.partition is None or run.sampling_steps == 0:
         return []
-    found = []
-    moved = float(np.abs(run.counts.theta - run.counts.earlier_theta).sum(axis=1).mean())
-    if moved > UNSETTLED and run.counts.earlier_theta.any():
-        found.append(
-            f"θ has not settled: in the last half or more of the steps after burn-in it moved by {moved:.2f} in L1, "
+    sentences = []
+    change = float(np.abs(run.counts.theta - run.counts.earlier_theta).sum(axis=1).mean())
+    if change > UNSETTLED and run.counts.earlier_theta.any():
+        sentences.append(
+            f"θ has not settled: in the last half or more of the steps after burn-in it moved by {change:.2f} in L1, "
             f"and more than {UNSETTLED} is too much to trust the weights; give more steps or a longer burn-in"
         )
     steepest = largest_multiplier(run, contour.zeta, contour.partition)
     if steepest > STEEPEST:
-        tests = run.sampler.dynamics.leapfrogs > 0
+        has_test = run.sampler.dynamics.leapfrogs > 0
         where = f"by up to {steepest:.0f} in bins with {RARE_CONTOUR:.0%} of the visits or more"
-        found.append(
+        sentences.append(
             f"the gradient is to be multiplied {where}; proposals that would then be rejected follow the gradient as "
             "it is, and θ is slow to settle: give smaller steps or wider bins"
-            if tests
+            if has_test
             else f"the gradient is multiplied {where}; steps overshoot there and θ settles on a wrong value: give "
             "smaller steps or wider bins"
         )
     if run.sampler.dynamics.leapfrogs > 0:
         still = int((run.acceptance < STILL).any(axis=1).sum())
         if still:
-            found.append(
+            sentences.append(
                 f"{still} of {run.n_chains} chains accept less than {STILL:.0%} of their moves, and hardly move: give "
                 "smaller steps or wider bins"
             )
@@ -68,15 +68,15 @@ def doubts(run: RunRecord) -> list[str]:
         (above, ABOVE, "above", contour.partition.u_max),
     ):
         if share > limit:
-            found.append(
+            sentences.append(
                 f"{share:.0%} of the energies lie {side} the partition, which has its end at {bound:.6g}; "
                 "nothing is flattened there: give a partition that covers them"
             )
-    return found
+    return sentences
 
 
 def shares_outside(run: RunRecord) -> tuple[float, float]:
-    """Shares of the energies below and above the partition, of the chains at the temperature that has the most."""
+    """Shares of the energies below and above the partition; the largest of all chains' temperatures."""
     temperature = chain_temperatures(run)
     groups = np.array([run.counts.outside[temperature == t].sum(axis=0) for t in np.unique(temperature)])
     below, above = (groups[:, :2] / np.maximum(groups[:, 2:], 1)).max(axis=0)
@@ -99,23 +99,24 @@ def largest_multiplier(run: RunRecord, zeta: float, partition: Partition) -> flo
     return float(multiplier[often].max(initial=1.0))
 
 
-# A run beside the truth of its problem, where that costs next to nothing: modes that no draw has found, mean and sd.
+# Comparison of a run with the truth of its problem, if that is cheap: missed modes, mean and sd.
 #
-# A truth says by its attribute ``at_hand`` what can be asked of it without a quadrature: "memberships" of points, or
-# "moments" too, which are ``mean``, ``covariance`` and the modes' weights.
+# A truth's attribute ``at_hand`` says what it knows without a quadrature: "memberships" of points, or also "moments",
+# which are ``mean``, ``covariance`` and the modes' weights.
 
 Floats = NDArray[np.float64]
 
 MOST_POINTS = 20_000  # draws whose mode is looked up
-SELDOM = 0.01  # of a mode's probability: where the draws have less of it, the mode was not found
-EXPECTED = 20  # independent draws in a mode, of which hardly ever none is there: e⁻²⁰
+SELDOM = 0.01  # a mode whose share of the draws is below this part of its probability was not found
+EXPECTED = 20  # expected independent draws in a mode; that there are none has probability e⁻²⁰
 
 
 class Comparison(NamedTuple):
-    """What was found of the truth's modes.
+    """Which of the truth's modes the draws contain.
 
-    modes, found: how many there are, and how many have draws. missed: how many have none, although as many independent
-    draws would have had ``EXPECTED`` in each; missed_probability: theirs together. words: a line.
+    modes, found: how many there are, and how many have draws. missed: how many have none, although at least
+    ``EXPECTED`` of as many independent draws would be expected in each; missed_probability: their total probability.
+    words: the line of the report.
     """
 
     modes: int
@@ -125,42 +126,42 @@ class Comparison(NamedTuple):
     words: str
 
 
-def compared(run: RunRecord, tables: list[Table]) -> Comparison | None:
-    """``run`` beside the truth; None where this is not at hand, or is not the law that is sampled."""
-    truth, known = run.problem.truth, getattr(run.problem.truth, "at_hand", ())
-    cold = run.sampler.arrays["temperatures"][..., : run.sampler.n_target_replicas]
-    walled = run.problem.domain is None or run.sampler.boundary.kind in ("reflect", "reject")
-    if truth is None or not known or not walled or (cold != 1.0).any():
+def compare_with_truth(run: RunRecord, tables: list[Table]) -> Comparison | None:
+    """Compare ``run`` with the truth; None where this is expensive or not the law that is sampled."""
+    truth, available = run.problem.truth, getattr(run.problem.truth, "at_hand", ())
+    target_temperatures = run.sampler.arrays["temperatures"][..., : run.sampler.n_target_replicas]
+    keeps_domain = run.problem.domain is None or run.sampler.boundary.kind in ("reflect", "reject")
+    if truth is None or not available or not keeps_domain or (target_temperatures != 1.0).any():
         return None
     points = some_points(run)
     if len(points) == 0:
         return None
     shares = truth.memberships(points).mean(axis=0)
     found, missed, probability = shares > 0.0, 0, 0.0
-    if "moments" in known:
+    if "moments" in available:
         weights = truth.modes.weights
         found = shares > SELDOM * weights
-        lost = ~found & (weights * len(points) >= EXPECTED)
-        missed, probability = int(lost.sum()), float(weights[lost].sum())
+        is_missed = ~found & (weights * len(points) >= EXPECTED)
+        missed, probability = int(is_missed.sum()), float(weights[is_missed].sum())
     parts = [f"{int(found.sum())} of {found.size} modes found"] if found.size > 1 else []
-    if "moments" in known and len(tables) == 1 and tables[0].coordinates is not None:
+    if "moments" in available and len(tables) == 1 and tables[0].coordinates is not None:
         parts += moment_words(tables[0].coordinates, truth.mean, truth.covariance)
     return Comparison(found.size, int(found.sum()), missed, probability, "; ".join(parts))
 
 
 def some_points(run: RunRecord) -> Floats:
-    """Draws (n, dim) of whole chains, evenly spaced, ``MOST_POINTS`` at most, about."""
-    whole = np.flatnonzero((run.counts.status == 0).all(axis=1))
-    targets, moments, dim = run.sampler.n_target_replicas, *run.replica_draws.shape[2:]
-    if whole.size == 0 or moments == 0:
+    """Evenly spaced draws (n, dim) of chains without divergence, at most about ``MOST_POINTS``."""
+    undiverged = np.flatnonzero((run.counts.status == 0).all(axis=1))
+    targets, n_draws, dim = run.sampler.n_target_replicas, *run.replica_draws.shape[2:]
+    if undiverged.size == 0 or n_draws == 0:
         return np.zeros((0, dim))
-    chains = whole[:: -(-whole.size * targets // MOST_POINTS)]
-    stride = -(-moments * chains.size * targets // MOST_POINTS)
+    chains = undiverged[:: -(-undiverged.size * targets // MOST_POINTS)]
+    stride = -(-n_draws * chains.size * targets // MOST_POINTS)
     return run.replica_draws[chains, :targets, ::stride].reshape(-1, dim)
 
 
 def moment_words(coordinates: Coordinates, mean: Floats, covariance: Floats) -> list[str]:
-    """Mean and sd of the table beside the truth's; nothing where the truth has none."""
+    """Mean and sd of the table compared with the truth's; empty where the truth has none."""
     rows = len(coordinates.mean)
     sd = np.sqrt(np.diagonal(covariance)[:rows])
     if not np.isfinite(mean[:rows]).all() or not np.isfinite(sd).all() or not (sd > 0.0).all():
@@ -177,29 +178,30 @@ def moment_words(coordinates: Coordinates, mean: Floats, covariance: Floats) -> 
     ]
 
 
-R_HAT, APART = 1.01, 1.1  # Vehtari et al. (2021), section 4; Gelman & Rubin's old limit, above which chains are apart
+R_HAT = 1.01  # Vehtari et al. (2021), section 4
+SEPARATED = 1.1  # Gelman & Rubin's old limit, above which chains have different laws
 ENOUGH, ENOUGH_A_CHAIN = 400, 100  # ESS: Vehtari et al. (2021), section 4
-RARE, FREQUENT = 0.05, 0.6  # swaps; about 0.23 is best between two temperatures that are free to move
+RARE, FREQUENT = 0.05, 0.6  # swap rates; about 0.23 is best between two temperatures that can be chosen freely
 ACCEPTED = {"mala": (0.3, 0.8, 0.574), "hmc": (0.5, 0.95, 0.651)}  # Roberts & Rosenthal (1998), Beskos et al. (2013)
-UNEVEN = 0.1  # share of the draws that weights leave
+UNEVEN = 0.1  # weighted ESS over draws
 BOUNCES = 0.5  # a step
 
 
 def warnings_of(run: RunRecord, tables: list[Table], comparison: Comparison | None) -> list[str]:
-    """All that speaks against the run; empty where nothing does."""
+    """All warnings about the run; empty where there are none."""
     return [
-        *unfinished(run),
-        *unmixed(run, tables),
-        *unseen(run, comparison),
-        *untempered(run),
-        *overshooting(run),
+        *completion_warnings(run),
+        *mixing_warnings(run, tables),
+        *mode_warnings(run, comparison),
+        *exchange_warnings(run),
+        *boundary_and_acceptance_warnings(run),
         *standstills(run),
-        *unweighted(run),
+        *weight_warnings(run),
     ]
 
 
-def unfinished(run: RunRecord) -> Iterator[str]:
-    """Divergence, interruption, and nothing to judge."""
+def completion_warnings(run: RunRecord) -> Iterator[str]:
+    """Divergence, interruption, and too few draws."""
     diverged = (run.counts.status > 0).any(axis=1)
     if diverged.any():
         yield (
@@ -222,15 +224,15 @@ def unfinished(run: RunRecord) -> Iterator[str]:
         yield f"With {kept} draws a chain nothing can be said; give more steps, or a smaller thin."
 
 
-def unmixed(run: RunRecord, tables: list[Table]) -> Iterator[str]:
-    """R̂ and ESS, of the chains of each setting by themselves."""
+def mixing_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:
+    """R̂ and ESS of each setting's chains."""
     if len(tables) > MOST_SETTINGS:
         yield (
             f"The chains have {len(tables):,} settings, too many to judge each here, and no R-hat in common; see "
             "diagnostics.r_hat and ess of the draws of each."
         )
-    known = [table for table in tables if table.coordinates is not None]
-    if not known:
+    judged = [table for table in tables if table.coordinates is not None]
+    if not judged:
         return
     if run.n_chains == 1:
         yield (
@@ -242,11 +244,11 @@ def unmixed(run: RunRecord, tables: list[Table]) -> Iterator[str]:
             f"{sum(table.chains.size == 1 for table in tables)} of {len(tables)} settings have one chain: R-hat "
             "compares its two halves alone, and cannot see modes that it has not found; give 4 or more of each."
         )
-    yield from apart(run, known)
-    yield from too_few(known)
+    yield from r_hat_warnings(run, judged)
+    yield from ess_warnings(judged)
 
 
-def apart(run: RunRecord, tables: list[Table]) -> Iterator[str]:
+def r_hat_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:
     """The largest R̂."""
     ratios = [
         np.where(np.isnan(table.coordinates.r_hat), 0.0, table.coordinates.r_hat)
@@ -265,7 +267,7 @@ def apart(run: RunRecord, tables: list[Table]) -> Iterator[str]:
             f"R-hat is infinite for coordinate {which}{where}{others}: no chain moves it, and they are in different "
             "places, so no number of the table holds for the target; make the step size smaller, or give other starts."
         )
-    elif worst > APART:
+    elif worst > SEPARATED:
         remedy = (
             "give it more time, more replicas or a hotter top"
             if run.sampler.tempering is not None
@@ -282,17 +284,17 @@ def apart(run: RunRecord, tables: list[Table]) -> Iterator[str]:
         )
 
 
-def too_few(tables: list[Table]) -> Iterator[str]:
+def ess_warnings(tables: list[Table]) -> Iterator[str]:
     """The smallest ESS, where it is less than needed."""
     poor = []
     for table in tables:
         assert table.coordinates is not None
         needed = min(ENOUGH, ENOUGH_A_CHAIN * table.coordinates.chains)
-        worth = np.where(np.isfinite(table.coordinates.ess), table.coordinates.ess, np.inf)
-        if worth.min(initial=np.inf) < needed:
-            poor.append((float(worth.min()), int(worth.argmin()), needed, table))
+        ess = np.where(np.isfinite(table.coordinates.ess), table.coordinates.ess, np.inf)
+        if ess.min(initial=np.inf) < needed:
+            poor.append((float(ess.min()), int(ess.argmin()), needed, table))
     if poor:
-        least, which, needed, table = min(poor, key=lambda found: found[0] / found[2])
+        least, which, needed, table = min(poor, key=lambda entry: entry[0] / entry[2])
         others = f" ({len(poor)} of {len(tables)} settings are below)" if table.words else ""
         yield (
             f"ESS is {least:.0f} for coordinate {which}{of_setting(table)}; below {needed}{others}, "
@@ -301,15 +303,14 @@ def too_few(tables: list[Table]) -> Iterator[str]:
 
 
 def of_setting(table: Table | Setting) -> str:
-    """Which chains a sentence speaks of, where there are several settings."""
+    """The chains that a sentence is about, where there are several settings."""
     return f" of the chains with {table.words}" if table.words else ""
 
 
-def unseen(run: RunRecord, comparison: Comparison | None) -> Iterator[str]:
-    """Modes of the truth that no draw is in, and starts from which no chain sees more than another.
+def mode_warnings(run: RunRecord, comparison: Comparison | None) -> Iterator[str]:
+    """Modes of the truth without draws, and chains that all start at one point.
 
-    Chains that begin at one point are no matter where there is one chain or nothing to judge, and where the truth is
-    at hand and every mode of it has draws.
+    A common start is no problem with one chain, without draws to judge, or if all modes of a known truth have draws.
     """
     if comparison is not None and comparison.missed:
         remedy = (
@@ -330,17 +331,17 @@ def unseen(run: RunRecord, comparison: Comparison | None) -> Iterator[str]:
         )
 
 
-def untempered(run: RunRecord) -> Iterator[str]:
+def exchange_warnings(run: RunRecord) -> Iterator[str]:
     """Swaps and round trips."""
     exchange = run.sampler.tempering
     if not isinstance(exchange, ReplicaExchange) or run.sampling_steps == 0:
         return
     pairs, settings = exchange.pairs(run.sampler.n_replicas), settings_of(run)
-    tried, swapped = (
+    attempted, swapped = (
         np.array([counted[setting.chains].sum(axis=0) for setting in settings])
         for counted in (run.counts.attempted, run.counts.accepted)
     )
-    for (cold, hot), tries, swaps in zip(pairs, tried.T, swapped.T, strict=True):
+    for (cold, hot), tries, swaps in zip(pairs, attempted.T, swapped.T, strict=True):
         if hot != cold + 1:
             continue
         if tries.min() == 0:
@@ -359,15 +360,15 @@ def untempered(run: RunRecord) -> Iterator[str]:
                 f"than {FREQUENT:.0%}: they are closer than they need be; use fewer replicas, or a hotter top."
             )
     stuck = int((run.round_trips == 0).sum())
-    if stuck and tried.sum() > 0:
+    if stuck and attempted.sum() > 0:
         yield (
             f"In {stuck} of {run.n_chains} chains no state has been to the hottest rung and back, so tempering has "
             "brought the coldest nothing new; give more steps, or more temperatures between."
         )
 
 
-def overshooting(run: RunRecord) -> Iterator[str]:
-    """A domain that is ignored, and step sizes that the walls or the Metropolis test find wrong."""
+def boundary_and_acceptance_warnings(run: RunRecord) -> Iterator[str]:
+    """An ignored domain, and step sizes that cause too many reflections or a wrong acceptance rate."""
     if run.problem.domain is not None and run.sampler.boundary.kind == "ignore":
         yield (
             "The sampler ignores the domain, and its draws may lie outside; give boundary=boundaries.reflect(), or use "
@@ -394,8 +395,8 @@ def overshooting(run: RunRecord) -> Iterator[str]:
         yield f"{accepted:.0%} of the moves are accepted, and about {best:.0%} is best; make the step size larger."
 
 
-def unweighted(run: RunRecord) -> Iterator[str]:
-    """Weights that leave little, and contour's own doubts."""
+def weight_warnings(run: RunRecord) -> Iterator[str]:
+    """Uneven weights, and contour's warnings."""
     share = weight_share(run)
     if share is not None and not share.any():
         if not (run.counts.status > 0).any(axis=1).all():

@@ -60,12 +60,8 @@ def compare(path: str, saved: Any, now: Any, portable: bool) -> Any:
 
 def compare_code(path: str, saved: Description, now: Description, portable: bool) -> tuple[Any, Any, list[str]]:
     """The parts of two functions that remain to be compared, and the differences of their code."""
-    compared_here = (
-        "python",
-        "code",
-        "packages",
-        *(() if "references" in saved else ("references",)),
-    )  # of earlier versions
+    older = () if "references" in saved else ("references",)  # older descriptions have no references
+    compared_here = ("python", "code", "packages", *older)
     rest = [{key: item for key, item in d.items() if key not in compared_here} for d in (saved, now)]
     lines = []
     if saved["python"] != now["python"]:
