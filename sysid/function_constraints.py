@@ -49,11 +49,11 @@ def implicit_domain(
     beyond: Any = None
     for function in functions:
         beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
-    look = look_of(beyond)
-    compiled = compile_part(look, DOMAIN, allocates=True, packed=True)
+    locate = locate_of(beyond)
+    compiled = compile_part(locate, DOMAIN, allocates=True, packed=True)
     # Near a corner the nearest point of one wall is not that of the domain.
     is_single = len(functions) + len(offsets) == 1
-    return Domain(label, q, compiled, float_table, np.zeros(0, np.int32), look if is_single else None)
+    return Domain(label, q, compiled, float_table, np.zeros(0, np.int32), locate if is_single else None)
 
 
 def check_compiles(function: Any, q: int) -> None:
@@ -104,57 +104,57 @@ def check_analytic(function: Any, names: tuple[str, ...], coordinates: Coordinat
                     )
 
 
-def look_of(beyond: Any) -> Any:
-    """The domain's function ``look``: which lanes are outside, and their mirror points, from ``beyond``."""
+def locate_of(beyond: Any) -> Any:
+    """The domain's function ``locate``: which lanes are outside, and their mirror points, from ``beyond``."""
 
-    def look(position, foot, outside, real, whole):
+    def locate(position, mirror_point, outside, float_table, int_table):
         for lane in range(outside.size):
             if outside[lane] != 0.0:
-                outside[lane] = 1.0 if beyond(position, foot, lane, real) != 0.0 else 0.0
+                outside[lane] = 1.0 if beyond(position, mirror_point, lane, float_table) != 0.0 else 0.0
 
-    return look
+    return locate
 
 
 def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
     """How far a lane is beyond one function's wall, after those of ``before`` (None: after the linear walls).
 
-    It writes the nearest point of the wall that the lane is farthest beyond to ``foot``, and is 0 inside.
+    It writes the nearest point of the wall that the lane is farthest beyond to ``mirror_point``, and is 0 inside.
     """
     compiled, differentiable = njit(error_model="numpy")(function), analytic(function)
     floats, complexes = (0.0,) * q, (0j,) * q
 
     @inlined
-    def value(u, real):
+    def value(u, float_table):
         """G at positions u."""
         theta = floats
         for k in range(q):
-            v = real[q + k]
+            v = float_table[q + k]
             for j in range(q):
-                v += real[(2 + k) * q + j] * u[j]
-            theta = with_item(theta, k, exp(smaller(v, 700.0)) if real[k] != 0.0 else v)
+                v += float_table[(2 + k) * q + j] * u[j]
+            theta = with_item(theta, k, exp(smaller(v, 700.0)) if float_table[k] != 0.0 else v)
         return compiled(theta)
 
     @inlined
-    def slope(u, along, real):
+    def slope(u, along, float_table):
         """DG/du in one coordinate."""
         theta = complexes
         for k in range(q):
-            v = real[q + k] + 0j
+            v = float_table[q + k] + 0j
             for j in range(q):
-                v += real[(2 + k) * q + j] * u[j]
-            v += 1j * (COMPLEX_STEP * real[(2 + k) * q + along])
-            theta = with_item(theta, k, cmath.exp(v) if real[k] != 0.0 else v)
+                v += float_table[(2 + k) * q + j] * u[j]
+            v += 1j * (COMPLEX_STEP * float_table[(2 + k) * q + along])
+            theta = with_item(theta, k, cmath.exp(v) if float_table[k] != 0.0 else v)
         return differentiable(theta).imag / COMPLEX_STEP
 
     @inlined
-    def nearest(x, real):
+    def nearest(x, float_table):
         """The wall's nearest point to positions x, and how far it is."""
         y, distance = x, 0.0
         for _ in range(MAX_PROJECTIONS):
-            g, steepness, gap = value(y, real), 0.0, 0.0
+            g, steepness, gap = value(y, float_table), 0.0, 0.0
             n = floats
             for k in range(q):
-                n = with_item(n, k, slope(y, k, real))
+                n = with_item(n, k, slope(y, k, float_table))
                 steepness += n[k] * n[k]
             for k in range(q):
                 gap += (y[k] - x[k]) * n[k]
@@ -170,31 +170,31 @@ def beyond_of(function: Any, q: int, n_walls: int, before: Any) -> Any:
         return y, distance
 
     @njit(error_model="numpy")
-    def beyond(position, foot, lane, real):
+    def beyond(position, mirror_point, lane, float_table):
         table = (2 + q) * q
         farthest = 0.0
-        if before is not None and before(position, foot, lane, real) != 0.0:
+        if before is not None and before(position, mirror_point, lane, float_table) != 0.0:
             for k in range(q):
-                difference = position[k, lane] - foot[k, lane]
+                difference = position[k, lane] - mirror_point[k, lane]
                 farthest += difference * difference  # not difference**2, which calls another function on CUDA
             farthest = math.sqrt(farthest)
         for w in range(n_walls):
-            excess = -real[table + w]
+            excess = -float_table[table + w]
             for k in range(q):
-                excess += real[table + n_walls + w * q + k] * position[k, lane]
+                excess += float_table[table + n_walls + w * q + k] * position[k, lane]
             if excess > farthest:
                 farthest = excess
                 for k in range(q):
-                    foot[k, lane] = position[k, lane] - excess * real[table + n_walls + w * q + k]
+                    mirror_point[k, lane] = position[k, lane] - excess * float_table[table + n_walls + w * q + k]
         x = floats
         for k in range(q):
             x = with_item(x, k, position[k, lane])
-        if not value(x, real) >= 0.0:
-            y, distance = nearest(x, real)
+        if not value(x, float_table) >= 0.0:
+            y, distance = nearest(x, float_table)
             if not distance <= farthest:
                 farthest = distance
                 for k in range(q):
-                    foot[k, lane] = y[k]
+                    mirror_point[k, lane] = y[k]
             farthest = larger(farthest, 1e-300)
         return farthest
 

@@ -45,8 +45,10 @@ class TwinEngine:
         leaps = propose if sampler.dynamics.leapfrogs else propose_nothing
         target = problem.target
         own = lazily(target.energy_gradient) if target.stochastic else twin(target.energy_gradient)
-        look = lazily(everywhere_inside if problem.domain is None else problem.domain.look_for(sampler.boundary.kind))
-        parts = (own, twin(sampler.dynamics.move), look, twin(parts_of(asked).temper), twin(leaps))
+        locate = lazily(
+            everywhere_inside if problem.domain is None else problem.domain.locate_for(sampler.boundary.kind)
+        )
+        parts = (own, twin(sampler.dynamics.move), locate, twin(parts_of(asked).temper), twin(leaps))
         # As in the simulator the loop is Python's, and only what it calls is compiled, which takes seconds.
         self._call = functools.partial(interpreted(twin(advance), INTERPRETED), *parts)
         domain = problem.domain or no_domain(target.dim)
@@ -56,11 +58,15 @@ class TwinEngine:
             target.parameters if target.stochastic else target.parameters.astype(Single),
             np.array(sampler.dynamics.parameters, Single),
             tempering,
-            domain.real,
-            domain.whole,
+            domain.float_table,
+            domain.int_table,
         )
         blocks = make_blocks(problem, sampler, asked.init, Layout(lanes=2**62), 1)
-        kept = (*KEPT, *(["scratch"] if problem.target.stochastic else []), *(["foot"] if problem.domain else []))
+        kept = (
+            *KEPT,
+            *(["scratch"] if problem.target.stochastic else []),
+            *(["mirror_point"] if problem.domain else []),
+        )
         self.blocks = [block._replace(state=single(block.state, kept)) for block in blocks]
 
     def fetch_accumulated(self) -> None:

@@ -144,7 +144,7 @@ def engine_of(problem, sampler, n_chains):
     """The engine of a run."""
     from toolkit._engine.driver import Driver
     from toolkit._engine.job import make_job
-    from toolkit._engine.record import RunRecord
+    from toolkit._engine.run_record import RunRecord
 
     job = make_job(
         problem, sampler, n_steps=10, seed=0, n_chains=n_chains, burn_in=0, thin=1, init=None, backend="cuda",

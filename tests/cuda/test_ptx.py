@@ -134,14 +134,14 @@ def test_parts_by_themselves_are_clean():
     """Walls that are functions call CUDA's own, for their complex step."""
     import sympy
 
-    walls = code_of(identified().domain.look.py_func, s.DOMAIN)
+    walls = code_of(identified().domain.locate.py_func, s.DOMAIN)
     assert set(walls.functions) <= {"cos", "exp", "sin"}
     assert not compiling.contracts(walls.ptx)
     x, y = sympy.symbols("x y")
     formula = from_sympy(sympy.log(sympy.cosh(x)) + y**4, (x, y))
     for part in (mixtures.five_spots().energy_gradient, formula.energy_gradient, identified().target.energy_gradient):
         assert not faults(code_of(part, s.TARGET)), part
-    assert not faults(code_of(shapes.flower().domain.look.py_func, s.DOMAIN))
+    assert not faults(code_of(shapes.flower().domain.locate.py_func, s.DOMAIN))
     for name in dynamics.__all__:
         if name.islower():
             assert not faults(code_of(kernels.made(getattr(dynamics, name)).move, s.DYNAMICS)), name
@@ -173,7 +173,7 @@ def line_of(function, text):
     return first + next(i for i, line in enumerate(lines) if text in line)
 
 
-def without_room(position, foot, outside, real, whole):
+def without_room(position, mirror_point, outside, float_table, int_table):
     places = [position[0, 0], 1.0]
     outside[:] = places[0] - places[0]
 
@@ -196,9 +196,9 @@ def test_what_cuda_lacks_is_told_with_its_line(monkeypatch):
     job = kernels.Case("test", "", problem, samplers.sgld(0.1, boundary=boundaries.reflect())).job()
     parts, shape, *_ = inspection.kernel_of(job)
     line = line_of(without_room, "places =")
-    told = refusals.explanation(job, parts._replace(look=without_room), shape, TypeError("whole"))
+    told = refusals.explanation(job, parts._replace(locate=without_room), shape, TypeError("whole"))
     assert "domain 'cramped', of which CUDA lacks something: arrays, lists" in told
-    assert told.endswith(f"in line {line} of test_device_ptx.py")
+    assert told.endswith(f"in line {line} of test_ptx.py")
     assert "by 'sgld', whose kernel CUDA refuses: whole" in refusals.explanation(job, parts, shape, TypeError("whole"))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from targets import mixtures
 from toolkit import Layout, sample, samplers
 from toolkit._engine.driver import Driver
-from toolkit._output.storage import checkpoint, record_file
+from toolkit._output.storage import checkpoint, checkpoint_file
 
 SAMPLER = samplers.resgld((0.01, 0.02), temperatures=(1.0, 3.0), energy_noise=0.5)
 PROBLEM = mixtures.cosine25()
@@ -112,7 +112,7 @@ def at_random(folder, n_kills):
 def everywhere(folder):
     """The same short run from the beginning again and again, killed at the next operation each time."""
     whole, results = digest(sample(PROBLEM, SAMPLER, **SHORT)), []
-    write_all, append = record_file.write_all, checkpoint.Checkpoint._append
+    write_all, append = checkpoint_file.write_all, checkpoint.Checkpoint._append
     replace, fsync = os.replace, os.fsync
 
     def die_at(fatal):
@@ -128,7 +128,7 @@ def everywhere(folder):
             return operation
 
         def prepare():
-            record_file.write_all = counted(write_all, lambda file, data: write_all(file, data[: len(data) // 2]))
+            checkpoint_file.write_all = counted(write_all, lambda file, data: write_all(file, data[: len(data) // 2]))
             os.replace, os.fsync = counted(replace), counted(fsync)
 
         return prepare
@@ -153,8 +153,8 @@ def everywhere(folder):
 
 
 if __name__ == "__main__":
-    assert record_file.Journal is checkpoint.Journal
-    assert record_file.write_record is record_file.write_record
+    assert checkpoint_file.Journal is checkpoint.Journal
+    assert checkpoint_file.write_record is checkpoint_file.write_record
     with tempfile.TemporaryDirectory() as name:
         print(
             json.dumps(

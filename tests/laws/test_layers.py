@@ -201,7 +201,7 @@ def kernels(tree):
             decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
             arguments = {a.arg for a in node.args.args}
             is_plain = node.returns is None and not any(a.annotation for a in node.args.args)
-            is_block = {"position", "gradient"} <= arguments or "foot" in arguments
+            is_block = {"position", "gradient"} <= arguments or "mirror_point" in arguments
             is_phase = is_plain and bool(arguments & {"lanes", "state", "constants"})
             if is_block or is_phase or decorators & {"kernel", "inlined", "noinline"}:
                 yield node
@@ -224,7 +224,7 @@ def test_kernels_use_our_maths_and_nothing_cuda_lacks(path):
 
 def test_some_kernels_were_looked_at():
     found = {node.name for path in MODULES for node in kernels(ast.parse(path.read_text(encoding="utf-8")))}
-    some = {"exp", "philox4x32", "fill_normals", "move_langevin", "cosine25_block", "look_polygon", "swap_replicas"}
+    some = {"exp", "philox4x32", "fill_normals", "move_langevin", "cosine25_block", "locate_polygon", "swap_replicas"}
     assert some <= found
 
 

@@ -6,8 +6,8 @@ MUTANTS = [
     Mutant(
         "boundary: clamped in place of reflected",
         "toolkit/boundaries/rules.py",
-        "position[d, lane] = fma(2.0, foot[d, lane], -position[d, lane])",
-        "position[d, lane] = foot[d, lane]",
+        "position[d, lane] = fma(2.0, mirror_point[d, lane], -position[d, lane])",
+        "position[d, lane] = mirror_point[d, lane]",
         "tests/toolkit/boundaries/test_rules.py",
     ),
     Mutant(
@@ -34,7 +34,7 @@ MUTANTS = [
     Mutant(
         "penalty of the distance from the origin",
         "toolkit/boundaries/rules.py",
-        "select(from_origin, 0.0, foot[d, lane])",
+        "select(from_origin, 0.0, mirror_point[d, lane])",
         "0.0",
         "tests/toolkit/boundaries/test_penalties.py -k closed_form",
     ),
@@ -76,15 +76,15 @@ MUTANTS = [
     Mutant(
         "walls: a linear one clamps",
         "toolkit/boundaries/convex.py",
-        "fma(-excess, real[2 * sides + rows + n], position[axis, lane])",
-        "fma(-0.5 * excess, real[2 * sides + rows + n], position[axis, lane])",
+        "fma(-excess, floats[2 * sides + rows + n], position[axis, lane])",
+        "fma(-0.5 * excess, floats[2 * sides + rows + n], position[axis, lane])",
         "tests/targets/domains/test_domains.py -k sorts",
     ),
     Mutant(
         "walls: ball's foot at its excess",
         "toolkit/boundaries/convex.py",
-        "share = real[start + dim] / (real[start + dim] + excess)",
-        "share = excess / (real[start + dim] + excess)",
+        "share = floats[start + dim] / (floats[start + dim] + excess)",
+        "share = excess / (floats[start + dim] + excess)",
         "tests/targets/domains/test_domains.py -k clamped",
     ),
 ]

@@ -222,7 +222,7 @@ MUTANTS = [
     ),
     Mutant(
         "coordinates: chains of all settings in one table",
-        "toolkit/_engine/record.py",
+        "toolkit/_engine/run_record.py",
         "    if not swept:",
         "    if True:",
         "tests/toolkit/engine/test_starts.py -k temperatures",

@@ -26,7 +26,7 @@ MUTANTS = [
     ),
     Mutant(
         "checkpoint: no state before is kept",
-        "toolkit/_output/storage/record_file.py",
+        "toolkit/_output/storage/checkpoint_file.py",
         "if keeps_last and os.path.exists(paths.state):",
         "if not keeps_last:",
         "tests/toolkit/storage/test_checkpoint_files.py -k previous",
@@ -40,17 +40,17 @@ MUTANTS = [
     ),
     Mutant(
         "checkpoint: checksums are not looked at",
-        "toolkit/_output/storage/record_file.py",
+        "toolkit/_output/storage/checkpoint_file.py",
         "if file.read(DIGEST) != digest.digest():",
         "if len(file.read(DIGEST)) != DIGEST:",
-        "tests/toolkit/storage/test_record_file.py",
+        "tests/toolkit/storage/test_checkpoint_file.py",
     ),
     Mutant(
         "checkpoint: a torn end is written over and not cut off",
-        "toolkit/_output/storage/record_file.py",
+        "toolkit/_output/storage/checkpoint_file.py",
         "        self.cut()\n        self._file.seek",
         "        self._file.seek",
-        "tests/toolkit/storage/test_record_file.py -k beyond",
+        "tests/toolkit/storage/test_checkpoint_file.py -k beyond",
     ),
     Mutant(
         "checkpoint: another seed is taken for the same run",
@@ -68,10 +68,10 @@ MUTANTS = [
     ),
     Mutant(
         "checkpoint: two runs at a time",
-        "toolkit/_output/storage/record_file.py",
+        "toolkit/_output/storage/checkpoint_file.py",
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
-        "tests/toolkit/storage/test_record_file.py -k holds",
+        "tests/toolkit/storage/test_checkpoint_file.py -k holds",
     ),
     Mutant(
         "checkpoint: a chunk broken off is saved",

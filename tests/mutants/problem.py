@@ -13,8 +13,8 @@ MUTANTS = [
     Mutant(
         "penalty: pulls to one wall at a corner",
         "toolkit/problem/definition.py",
-        'return look if boundary != "penalise" or self.nearest is None else self.nearest',
-        "return look",
+        'return locate if boundary != "penalise" or self.nearest is None else self.nearest',
+        "return locate",
         "tests/toolkit/boundaries/test_penalties.py -k every_part",
     ),
     Mutant(

@@ -53,16 +53,16 @@ def edge_cells(points, shape):
 
 def clamping(domain):
     """The same domain, except that a reflection ends at the nearest boundary point instead of behind it."""
-    look = domain.look
+    locate = domain.locate
 
-    def clamp(position, foot, outside, real, whole):
-        look(position, foot, outside, real, whole)
+    def clamp(position, mirror_point, outside, float_table, int_table):
+        locate(position, mirror_point, outside, float_table, int_table)
         for lane in range(position.shape[1]):
             if outside[lane] != 0.0:
                 for d in range(position.shape[0]):
-                    foot[d, lane] = (0.5 + 1e-6) * foot[d, lane] + (0.5 - 1e-6) * position[d, lane]
+                    mirror_point[d, lane] = (0.5 + 1e-6) * mirror_point[d, lane] + (0.5 - 1e-6) * position[d, lane]
 
-    return Domain("clamped", domain.dim, clamp, domain.real, domain.whole).compiled()
+    return Domain("clamped", domain.dim, clamp, domain.float_table, domain.int_table).compiled()
 
 
 def pvalues(name, *, clamped):

@@ -176,7 +176,7 @@ def test_the_foot_on_a_curved_wall_is_its_nearest_point(far):
     problem = identify(NOISY, systems.lorenz(), constraints=ball)
     centre, direction = np.array([10.0, 28.0, 2.5]), np.array([[2.0, -1.0, 2.0]]) / 3.0
     position, foot, outside = (centre + 0.2 * far * direction).T.copy(), np.zeros((3, 1)), np.ones(1)
-    problem.domain.look(position, foot, outside, problem.domain.real, problem.domain.whole)
+    problem.domain.locate(position, foot, outside, problem.domain.float_table, problem.domain.int_table)
     assert outside[0] == 1.0
     np.testing.assert_allclose(foot.T, centre + 0.2 * direction, rtol=1e-9)
 

@@ -225,7 +225,12 @@ def qualified_name(function: Any) -> str:
 
 
 # Functions that files know by an earlier name.
-NAMES_IN_FILES = {"toolkit.no_move": "toolkit.move_not"}
+NAMES_IN_FILES = {
+    "toolkit.no_move": "toolkit.move_not",
+    "toolkit.locate_walls": "toolkit.look_walls",
+    "toolkit.locate_polygon": "toolkit.look_polygon",
+    "sysid.locate_of.<locals>.locate": "sysid.look_of.<locals>.look",
+}
 
 
 def stored_name(function: Any) -> str:

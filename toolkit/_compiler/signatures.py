@@ -9,12 +9,12 @@ Dynamics (lanes: ``Lanes``, memory (rows, lane), parameters (any,), changes)
          moves position (and momentum) one step; memory is private to it and kept from step to step. changes: 2 where
          step size or temperature may differ from the previous call, also at the start of a chunk; 1 where only the
          coupling may differ; else 0. So values computed from them can be kept in memory.
-Domain   (position (dim, lane), foot (dim, lane), outside (lane), real (any,), whole (any,))
-         checks lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to foot
-         the point at which a reflection mirrors it: the nearest boundary point or, where walls meet, the nearest point
-         of one wall that the lane has crossed. ``real`` and ``whole`` are the domain's tables. For a penalty that pulls
-         to the nearest point of the domain, the engine gets another function (``Domain.nearest``), which writes that
-         point to foot.
+Domain   (position (dim, lane), mirror_point (dim, lane), outside (lane), float_table (any,), int_table (any,))
+         checks lanes whose ``outside`` is not 0: sets it to 0 where the lane is inside, else to 1, and writes to
+         mirror_point the point at which a reflection mirrors it: the nearest boundary point or, where walls meet, the
+         nearest point of one wall that the lane has crossed. The tables are the domain's. For a penalty that pulls to
+         the nearest point of the domain, the engine gets another function (``Domain.nearest``), which writes that
+         point to mirror_point.
 """
 
 from typing import Annotated, Any, NamedTuple, get_type_hints

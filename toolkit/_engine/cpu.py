@@ -42,8 +42,8 @@ class CpuEngine:
             problem.target.parameters if self._callback is None else self._callback.parameters,
             np.array(sampler.dynamics.parameters, np.float64),
             tempering_parameters(job),
-            domain.real,
-            domain.whole,
+            domain.float_table,
+            domain.int_table,
         )
         self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads)
         if job.layout.fused and can_be_fused(job):
@@ -87,8 +87,8 @@ def general_engine(job: "Job") -> Callable[..., None]:
     parts, domain = parts_of(job), job.problem.domain or no_domain(job.problem.target.dim)
     temper = compile_part(parts.temper, TEMPER, packed=True, from_python=False)
     propose = compile_part(parts.propose, PROPOSE, packed=True, from_python=False)
-    look = domain.look if parts.look is domain.look.py_func else compile_part(parts.look, DOMAIN, packed=True)
-    compiled = (job.problem.target.compiled(), job.sampler.dynamics.compiled(), look, temper, propose)
+    locate = domain.locate if parts.locate is domain.locate.py_func else compile_part(parts.locate, DOMAIN, packed=True)
+    compiled = (job.problem.target.compiled(), job.sampler.dynamics.compiled(), locate, temper, propose)
     return functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
 
 

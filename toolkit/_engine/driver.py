@@ -25,7 +25,7 @@ from ..errors import DivergenceError, InterruptedWarning
 from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .cpu import CpuEngine, wait_for_all
 from .job import FEWEST_STEPS, Integers, Job, names_on_device, needs_host_draws
-from .record import AnyRun, Counts, RunRecord, Statistics, Trace, count, fold, with_theta
+from .run_record import AnyRun, Counts, RunRecord, Statistics, Trace, count, fold, with_theta
 from .state import Block, Outputs
 
 Floats = NDArray[np.float64]

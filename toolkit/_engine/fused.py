@@ -229,7 +229,7 @@ def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any
 
 def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callable[..., None]:
     """The fused engine, uncompiled."""
-    run, (target_part, move, look, temper, propose) = as_internal(advance), map(as_internal, parts)
+    run, (target_part, move, locate, temper, propose) = as_internal(advance), map(as_internal, parts)
     call = call_reporting(target_part)
     load_state, store_state, set_constants = make_views(shapes, constants)
 
@@ -240,10 +240,10 @@ def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callab
     def advance_fused(state, constants, steps):
         local_state = load_state(state)
         local_constants = Constants(
-            set_constants(constants.numbers), constants.target, constants.move, constants.tempering, constants.real,
-            constants.whole,
+            set_constants(constants.numbers), constants.target, constants.move, constants.tempering,
+            constants.float_table, constants.int_table,
         )  # fmt: skip
-        run(target, move, look, temper, propose, local_state, local_constants, steps)
+        run(target, move, locate, temper, propose, local_state, local_constants, steps)
         store_state(local_state, state)
 
     return advance_fused

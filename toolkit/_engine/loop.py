@@ -60,16 +60,16 @@ class Evaluated(NamedTuple):
 
 
 @inlined
-def evaluate(target, at_target, look, at_look, at, state, numbers):
+def evaluate(target, at_target, locate, at_locate, at, state, numbers):
     """Energy and gradient of all lanes, penalty included. at_target, at_look: the packed arguments of both."""
     call_part(target, at_target)
     if numbers.penalty > 0.0:
         outside = state.rows[OUTSIDE]
         for lane in range(outside.size):
             outside[lane] = 1.0
-        call_part(look, at_look)
+        call_part(locate, at_locate)
         add_penalty(
-            at.position, state.foot, at.energy, at.gradient, outside, numbers.penalty, numbers.from_origin
+            at.position, state.mirror_point, at.energy, at.gradient, outside, numbers.penalty, numbers.from_origin
         )  # fmt: skip
 
 
@@ -189,16 +189,20 @@ def restore_previous(position, previous, alive, status, step):
             position[d, lane] = select(status[lane] != 0, previous[d, lane], position[d, lane])
 
 
-def advance(target, move, look, temper, propose, state, constants, steps):
+def advance(target, move, locate, temper, propose, state, constants, steps):
     """Run the steps of one block. state: ``State``; constants: ``Constants``; steps: ``Steps``."""
     numbers, outputs, slots, trace_slots = constants.numbers, steps.outputs, steps.slots, steps.trace_slots
     step_factors, temperature_factors = steps.step_factors, steps.temperature_factors
     position, previous, gradient, noise, rows = state.position, state.previous, state.gradient, state.noise, state.rows
     step_size, temperature = rows[STEP_SIZE], rows[TEMPERATURE]
     at_target = pack_arguments(target, (position, rows[ENERGY], gradient, constants.target, state.scratch))
-    at_look = pack_arguments(look, (position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    at_locate = pack_arguments(
+        locate, (position, state.mirror_point, rows[OUTSIDE], constants.float_table, constants.int_table)
+    )
     at_probe = pack_arguments(target, (previous, rows[POTENTIAL], state.curvature, constants.target, state.scratch))
-    at_look_of_probe = pack_arguments(look, (previous, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    at_locate_of_probe = pack_arguments(
+        locate, (previous, state.mirror_point, rows[OUTSIDE], constants.float_table, constants.int_table)
+    )
     current = Evaluated(position, rows[ENERGY], gradient)
     probe = Evaluated(previous, rows[POTENTIAL], state.curvature)
     lane_arrays = Lanes(
@@ -206,9 +210,9 @@ def advance(target, move, look, temper, propose, state, constants, steps):
     )  # fmt: skip
     at_move = pack_arguments(move, (lane_arrays, state.memory, constants.move))
     at_temper = pack_arguments(temper, (state, numbers, constants.tempering))
-    at_propose = pack_arguments(propose, (state, constants, target, look))
+    at_propose = pack_arguments(propose, (state, constants, target, locate))
     moved = Moved(
-        position, previous, state.momentum, state.foot, rows[OUTSIDE], state.bounces, state.fallbacks
+        position, previous, state.momentum, state.mirror_point, rows[OUTSIDE], state.bounces, state.fallbacks
     )  # fmt: skip
     lanes = position.shape[1]
     buffer_size = state.noise_buffer.steps_ahead.size
@@ -233,7 +237,7 @@ def advance(target, move, look, temper, propose, state, constants, steps):
         if reuses_trajectory_end(numbers) and k > 0:  # the first step of a call has no previous trajectory
             use_trajectory_end(state, numbers.rejects)
         else:
-            evaluate(target, at_target, look, at_look, current, state, numbers)
+            evaluate(target, at_target, locate, at_locate, current, state, numbers)
         read_energies(state, numbers, constants.tempering, step)
         if slot >= 0:
             record_energies(state, numbers, constants.tempering, slot, outputs)
@@ -248,7 +252,7 @@ def advance(target, move, look, temper, propose, state, constants, steps):
             set_probe(position, previous, noise, state.base_step_size)
             if numbers.draws_batches:
                 set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
-            evaluate(target, at_probe, look, at_look_of_probe, probe, state, numbers)
+            evaluate(target, at_probe, locate, at_locate_of_probe, probe, state, numbers)
             divide_differences(position, previous, gradient, state.curvature)
         if numbers.gradient_noise > 0.0:
             fill_noise(state, numbers.seed, step, uint64(GRADIENT_NOISE), int64(1), place)
@@ -266,9 +270,9 @@ def advance(target, move, look, temper, propose, state, constants, steps):
         else:
             call_part(move, at_move, changes)
         if numbers.max_bounces > 0:
-            reflect_lanes(look, at_look, moved, numbers.max_bounces)
+            reflect_lanes(locate, at_locate, moved, numbers.max_bounces)
         if numbers.rejects:
-            reject_lanes(look, at_look, moved)
+            reject_lanes(locate, at_locate, moved)
             if numbers.leapfrogs > 0 and step >= numbers.burn_in:
                 for lane in range(lanes):  # a lane outside had passed the Metropolis test
                     state.accepted[lane] -= int64(rows[OUTSIDE, lane] != 0.0)

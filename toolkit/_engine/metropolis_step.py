@@ -22,17 +22,19 @@ from ..tempering.interface import scale_gradients
 from .loop import Evaluated, evaluate, reuses_trajectory_end
 
 
-def propose_nothing(state, constants, target, look, step, changes):
+def propose_nothing(state, constants, target, locate, step, changes):
     """Does nothing: for dynamics without a Metropolis test."""
 
 
-def propose(state, constants, target, look, step, changes):
+def propose(state, constants, target, locate, step, changes):
     """A trajectory of leapfrog steps and its Metropolis test, for the law of the tempered energy."""
     rows, numbers, tempering_parameters = state.rows, constants.numbers, constants.tempering
     length, potential = rows[LENGTH], rows[POTENTIAL]
     energy = rows[ENERGY]
     at_target = pack_arguments(target, (state.position, potential, state.gradient, constants.target, state.scratch))
-    at_look = pack_arguments(look, (state.position, state.foot, rows[OUTSIDE], constants.real, constants.whole))
+    at_locate = pack_arguments(
+        locate, (state.position, state.mirror_point, rows[OUTSIDE], constants.float_table, constants.int_table)
+    )
     ends = Evaluated(state.position, potential, state.gradient)
     temper_potential(energy, state, numbers, tempering_parameters)
     begin_trajectory(state, numbers.is_mala, reuses_trajectory_end(numbers), changes)
@@ -42,7 +44,7 @@ def propose(state, constants, target, look, step, changes):
     for leapfrog in range(leapfrogs):
         if leapfrog > 0:
             kick_and_drift(state.position, state.momentum, state.gradient, length)
-        evaluate(target, at_target, look, at_look, ends, state, numbers)
+        evaluate(target, at_target, locate, at_locate, ends, state, numbers)
         if numbers.tempering == CONTOUR:
             find_multipliers(potential, rows[PROPOSED], state, numbers, tempering_parameters)
             scale_gradients(state, rows[PROPOSED])

@@ -14,7 +14,7 @@ from ..schedules import constant
 from ..tempering.contour_tempering import Contour, Partition
 from .driver import SavesNothing, execute
 from .job import PILOT_CHAINS, Job, make_job
-from .record import RunRecord
+from .run_record import RunRecord
 
 Floats = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ class Parts(NamedTuple):
 
     target: Callable[..., None]
     move: Callable[..., None]
-    look: Callable[..., None]
+    locate: Callable[..., None]
     temper: Callable[..., None]
     propose: Callable[..., None]
 
@@ -33,7 +33,7 @@ def parts_of(job: "Job") -> Parts:
     return Parts(
         bound(problem.target.energy_gradient),
         bound(sampler.dynamics.move),
-        everywhere_inside if problem.domain is None else problem.domain.look_for(sampler.boundary.kind),
+        everywhere_inside if problem.domain is None else problem.domain.locate_for(sampler.boundary.kind),
         no_tempering if sampler.tempering is None else sampler.tempering.step,
         propose if sampler.dynamics.leapfrogs else propose_nothing,
     )

@@ -50,7 +50,7 @@ class State(NamedTuple):
     gradient: s.Matrix  # scratch (dim, lane)
     curvature: s.Matrix  # scratch (dim or 0, lane)
     noise: s.Matrix  # scratch (dim, lane)
-    foot: s.Matrix  # scratch (dim, lane)
+    mirror_point: s.Matrix  # scratch (dim, lane)
     distances: s.Vector  # scratch of Stein's particles
     rows: s.Matrix  # scratch (ENGINE_ROWS, lane) of the engine, by the names in ``block_rows``
     masses: s.Matrix  # scratch (MASSES, KICKS or 0, lane) of contour or continuous tempering; always float64
@@ -94,8 +94,8 @@ class Constants(NamedTuple):
     target: s.Vector  # parameters of the target
     move: s.Vector  # of the dynamics
     tempering: s.Vector
-    real: s.Vector  # tables of the domain
-    whole: s.Int32Vector
+    float_table: s.Vector  # tables of the domain
+    int_table: s.Int32Vector
 
 
 class Outputs(NamedTuple):
@@ -232,7 +232,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         gradient=np.empty((dim, lanes)),
         curvature=np.empty((dim if dynamics.needs_curvature else 0, lanes)),
         noise=np.empty((dim, lanes)),
-        foot=np.empty((dim, lanes)),
+        mirror_point=np.empty((dim, lanes)),
         distances=np.empty(distances_room(n_replicas) if isinstance(tempering, Stein) else 0),
         rows=rows,
         masses=np.empty((masses_rows(tempering), lanes)),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._engine.record import RunRecord
+from .._engine.run_record import RunRecord
 from .report.text import html_of, text_of, warnings_about
 from .storage import datatree, run_file
 
@@ -23,7 +23,7 @@ class Run(RunRecord):
     target that draws minibatches, of a minibatch.
     replica_weights: (chain, replica, draw), importance weights where the sampler has any; up to a factor.
     statistics: counts up to every draw; None without replica exchange and without a boundary.
-    counts: all counts, and contour's θ, see ``record.Counts``.
+    counts: all counts, and contour's θ, see ``run_record.Counts``.
     n_steps: steps done, of ``total_steps`` requested. sampling_steps: those after burn-in.
     init: (chain, replica, dim), the start. trace: where requested. accumulated: each accumulator's result.
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.

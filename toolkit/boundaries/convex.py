@@ -20,8 +20,8 @@ from ..maths.elementary import fma, larger, select, smaller
 from ..problem.definition import Domain
 from ..problem.point_function import stack_array
 
-# The table ``whole``: this header, then the bounded coordinates, the first entry of every row and their end, and the
-# entries' columns. The table ``real``: lower ends, upper ends, rows' offsets, rows' entries, balls' centres and radii.
+# The domain's int_table: this header, then the bounded coordinates, the first entry of every row and their end, and the
+# entries' columns. Its float_table: lower ends, upper ends, rows' offsets, rows' entries, balls' centres and radii.
 N_SIDES, N_ROWS, N_BALLS, HEADER = 0, 1, 2, 3
 
 SWEEPS = 10_000  # over all walls, at most
@@ -39,88 +39,93 @@ class GradientVectors(NamedTuple):
 
 
 @kernel
-def find_foot(position, foot, lane, scratch, real, whole):
-    """foot ← the domain's point nearest to one lane's position."""
-    dim, balls = position.shape[0], np.int64(whole[N_BALLS])
-    flat = np.int64(whole[N_SIDES]) + np.int64(whole[N_ROWS])
+def find_mirror_point(position, mirror_point, lane, scratch, floats, ints):
+    """mirror_point ← the domain's point nearest to one lane's position."""
+    dim, balls = position.shape[0], np.int64(ints[N_BALLS])
+    flat = np.int64(ints[N_SIDES]) + np.int64(ints[N_ROWS])
     multipliers, ball_multipliers = scratch[:flat], scratch[3 * flat : 3 * flat + balls]
     vectors = GradientVectors(scratch[flat : 2 * flat], scratch[2 * flat : 3 * flat], scratch[3 * flat + balls :])
     multipliers[:], ball_multipliers[:] = 0.0, 0.0
     for d in range(dim):
-        foot[d, lane] = position[d, lane]
+        mirror_point[d, lane] = position[d, lane]
     weight = 1.0  # 1 + Σ μ
     for sweep in range(SWEEPS):
         if sweep % SWEEPS_PER_CG == SWEEPS_PER_CG - 1:
-            project_on_active_walls(foot, lane, weight, multipliers, vectors, real, whole)
-        moved = project_on_flat_walls(foot, lane, weight, multipliers, real, whole)
+            project_on_active_walls(mirror_point, lane, weight, multipliers, vectors, floats, ints)
+        moved = project_on_flat_walls(mirror_point, lane, weight, multipliers, floats, ints)
         if balls > 0:
-            weight, moved = project_on_balls(foot, lane, weight, moved, ball_multipliers, real, whole)
+            weight, moved = project_on_balls(mirror_point, lane, weight, moved, ball_multipliers, floats, ints)
         size = 0.0
         for d in range(dim):
-            size = larger(size, larger(abs(position[d, lane]), abs(foot[d, lane])))
+            size = larger(size, larger(abs(position[d, lane]), abs(mirror_point[d, lane])))
         if not moved > CONVERGED * size:
             return
 
 
 @kernel
-def project_on_flat_walls(foot, lane, weight, multipliers, real, whole):
-    """Project foot on each side and row in turn, or release it; returns its largest movement."""
-    sides, rows = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
+def project_on_flat_walls(mirror_point, lane, weight, multipliers, floats, ints):
+    """Project mirror_point on each side and row in turn, or release it; returns its largest movement."""
+    sides, rows = np.int64(ints[N_SIDES]), np.int64(ints[N_ROWS])
     moved = 0.0
     for k in range(sides):
-        axis = np.int64(whole[HEADER + k])
-        free = foot[axis, lane] + multipliers[k] / weight
-        clamped = smaller(larger(free, real[k]), real[sides + k])
+        axis = np.int64(ints[HEADER + k])
+        free = mirror_point[axis, lane] + multipliers[k] / weight
+        clamped = smaller(larger(free, floats[k]), floats[sides + k])
         multipliers[k] = weight * (free - clamped)
-        moved = larger(moved, abs(clamped - foot[axis, lane]))
-        foot[axis, lane] = clamped
+        moved = larger(moved, abs(clamped - mirror_point[axis, lane]))
+        mirror_point[axis, lane] = clamped
     for n in range(sides, sides + rows):
-        excess = excess_of(foot, lane, n, 0.0, real, whole)
+        excess = excess_of(mirror_point, lane, n, 0.0, floats, ints)
         multiplier = larger(multipliers[n] + weight * excess, 0.0)
         step = (multiplier - multipliers[n]) / weight
         multipliers[n] = multiplier
         moved = larger(moved, abs(step))
-        begin, end, column, entry = entries_of(n - sides, whole)
+        begin, end, column, entry = entries_of(n - sides, ints)
         for i in range(begin, end):
-            axis = np.int64(whole[column + i])
-            foot[axis, lane] = fma(-step, real[entry + i], foot[axis, lane])
+            axis = np.int64(ints[column + i])
+            mirror_point[axis, lane] = fma(-step, floats[entry + i], mirror_point[axis, lane])
     return moved
 
 
 @kernel
-def project_on_balls(foot, lane, weight, moved, multipliers, real, whole):
-    """Project foot on each ball in turn, or release it; returns the new weight and the largest movement so far."""
-    dim, balls, sides, rows = foot.shape[0], multipliers.size, np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
-    first = 2 * sides + rows + np.int64(whole[HEADER + sides + rows])
+def project_on_balls(mirror_point, lane, weight, moved, multipliers, floats, ints):
+    """Project mirror_point on each ball in turn, or release it; the new weight and the largest movement so far."""
+    dim, balls, sides, rows = (
+        mirror_point.shape[0],
+        multipliers.size,
+        np.int64(ints[N_SIDES]),
+        np.int64(ints[N_ROWS]),
+    )
+    first = 2 * sides + rows + np.int64(ints[HEADER + sides + rows])
     for b in range(balls):
         start = first + b * (dim + 1)
         squared = 0.0
         for d in range(dim):
-            difference = foot[d, lane] - real[start + d]
+            difference = mirror_point[d, lane] - floats[start + d]
             squared = fma(difference, difference, squared)
         distance = math.sqrt(squared)
-        multiplier = larger(multipliers[b] + weight * (distance / real[start + dim] - 1.0), 0.0)
+        multiplier = larger(multipliers[b] + weight * (distance / floats[start + dim] - 1.0), 0.0)
         new_weight = weight + (multiplier - multipliers[b])
         share = weight / new_weight
         multipliers[b], weight = multiplier, new_weight
         moved = larger(moved, abs(share - 1.0) * distance)
         for d in range(dim):
-            foot[d, lane] = fma(share, foot[d, lane] - real[start + d], real[start + d])
+            mirror_point[d, lane] = fma(share, mirror_point[d, lane] - floats[start + d], floats[start + d])
     return weight, moved
 
 
 @kernel
-def project_on_active_walls(foot, lane, weight, multipliers, vectors, real, whole):
-    """Project foot on all active flat walls at once by conjugate gradients, until a multiplier becomes 0."""
+def project_on_active_walls(mirror_point, lane, weight, multipliers, vectors, floats, ints):
+    """Project mirror_point on all active flat walls at once by conjugate gradients, until a multiplier becomes 0."""
     residual, direction, push = vectors.residual, vectors.direction, vectors.push
-    dim, flat = foot.shape[0], multipliers.size
+    dim, flat = mirror_point.shape[0], multipliers.size
     total, first = 0.0, 0.0
     for step in range(flat):
         last, total = total, 0.0
         for n in range(flat):
             residual[n] = 0.0
             if multipliers[n] != 0.0:
-                residual[n] = excess_of(foot, lane, n, multipliers[n], real, whole)
+                residual[n] = excess_of(mirror_point, lane, n, multipliers[n], floats, ints)
             total = fma(residual[n], residual[n], total)
         first = total if step == 0 else first
         slope = 0.0
@@ -129,7 +134,7 @@ def project_on_active_walls(foot, lane, weight, multipliers, vectors, real, whol
             slope = fma(residual[n], direction[n], slope)
         if not (total > SOLVED * first and slope > 0.0):
             return
-        add_normals(push, direction, real, whole)
+        add_normals(push, direction, floats, ints)
         steepness = 0.0
         for d in range(dim):
             steepness = fma(push[d], push[d], steepness)
@@ -142,49 +147,49 @@ def project_on_active_walls(foot, lane, weight, multipliers, vectors, real, whol
         for n in range(flat):
             multipliers[n] = fma(weight * length, direction[n], multipliers[n])
         for d in range(dim):
-            foot[d, lane] = fma(-length, push[d], foot[d, lane])
+            mirror_point[d, lane] = fma(-length, push[d], mirror_point[d, lane])
         if ended >= 0:
             multipliers[ended] = 0.0
             return
 
 
 @kernel
-def excess_of(foot, lane, n, multiplier, real, whole):
-    """How far foot is beyond flat wall ``n``; for a side, beyond the end that the sign of ``multiplier`` selects."""
-    sides = np.int64(whole[N_SIDES])
+def excess_of(mirror_point, lane, n, multiplier, floats, ints):
+    """How far mirror_point is beyond flat wall ``n``; of a side, beyond the end that ``multiplier``'s sign selects."""
+    sides = np.int64(ints[N_SIDES])
     if n < sides:
-        return foot[np.int64(whole[HEADER + n]), lane] - select(multiplier > 0.0, real[sides + n], real[n])
-    begin, end, column, entry = entries_of(n - sides, whole)
-    excess = -real[2 * sides + (n - sides)]
+        return mirror_point[np.int64(ints[HEADER + n]), lane] - select(multiplier > 0.0, floats[sides + n], floats[n])
+    begin, end, column, entry = entries_of(n - sides, ints)
+    excess = -floats[2 * sides + (n - sides)]
     for i in range(begin, end):
-        excess = fma(real[entry + i], foot[np.int64(whole[column + i]), lane], excess)
+        excess = fma(floats[entry + i], mirror_point[np.int64(ints[column + i]), lane], excess)
     return excess
 
 
 @kernel
-def add_normals(push, factors, real, whole):
+def add_normals(push, factors, floats, ints):
     """push (dim,) ← Σ factors · normals, over flat walls."""
-    sides = np.int64(whole[N_SIDES])
+    sides = np.int64(ints[N_SIDES])
     push[:] = 0.0
     for n in range(factors.size):
         factor = factors[n]
         if factor == 0.0:
             continue
         if n < sides:
-            push[np.int64(whole[HEADER + n])] += factor
+            push[np.int64(ints[HEADER + n])] += factor
         else:
-            begin, end, column, entry = entries_of(n - sides, whole)
+            begin, end, column, entry = entries_of(n - sides, ints)
             for i in range(begin, end):
-                axis = np.int64(whole[column + i])
-                push[axis] = fma(factor, real[entry + i], push[axis])
+                axis = np.int64(ints[column + i])
+                push[axis] = fma(factor, floats[entry + i], push[axis])
 
 
 @kernel
-def entries_of(row, whole):
+def entries_of(row, ints):
     """First and last entry (exclusive) of a row, and where columns and entries begin in their tables."""
-    sides, rows = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
+    sides, rows = np.int64(ints[N_SIDES]), np.int64(ints[N_ROWS])
     firsts = HEADER + sides
-    return np.int64(whole[firsts + row]), np.int64(whole[firsts + row + 1]), firsts + rows + 1, 2 * sides + rows
+    return np.int64(ints[firsts + row]), np.int64(ints[firsts + row + 1]), firsts + rows + 1, 2 * sides + rows
 
 
 # Domains for reflection and penalty.
@@ -206,11 +211,11 @@ def convex_domain(
     sides = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper))
     row, column = np.nonzero(normals)
     firsts = np.searchsorted(row, np.arange(len(normals) + 1))
-    whole = np.concatenate([[sides.size, len(normals), len(centres)], sides, firsts, column]).astype(np.int32)
+    ints = np.concatenate([[sides.size, len(normals), len(centres)], sides, firsts, column]).astype(np.int32)
     balls = np.column_stack([centres, radii]).ravel()
-    real = np.concatenate([lower[sides], upper[sides], offsets, normals[row, column], balls])
+    floats = np.concatenate([lower[sides], upper[sides], offsets, normals[row, column], balls])
     nearest = nearest_within(len(lower), sides.size + len(normals), len(centres))
-    return Domain(name, len(lower), look_walls, real, whole, nearest).compiled()
+    return Domain(name, len(lower), locate_walls, floats, ints, nearest).compiled()
 
 
 @kernel
@@ -221,28 +226,28 @@ def keep_worst(worst, face, excess, number):
 
 
 @kernel
-def search_sides(position, face, worst, real, whole):
+def search_sides(position, face, worst, floats, ints):
     """Update ``face`` and ``worst`` by the box's sides, numbered by bounded coordinate."""
-    sides = np.int64(whole[N_SIDES])
+    sides = np.int64(ints[N_SIDES])
     for k in range(sides):
-        row = position[np.int64(whole[HEADER + k])]
-        low, high, number = real[k], real[sides + k], float(k)
+        row = position[np.int64(ints[HEADER + k])]
+        low, high, number = floats[k], floats[sides + k], float(k)
         for lane in range(worst.size):
             below, above = low - row[lane], row[lane] - high
             worst[lane], face[lane] = keep_worst(worst[lane], face[lane], select(below > above, below, above), number)
 
 
 @kernel
-def search_rows(position, total, face, worst, real, whole):
+def search_rows(position, total, face, worst, floats, ints):
     """Update them by the linear walls, numbered after the sides; ``total`` (lane,) is scratch."""
-    sides, rows = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
+    sides, rows = np.int64(ints[N_SIDES]), np.int64(ints[N_ROWS])
     firsts, columns = HEADER + sides, HEADER + sides + rows + 1
     for r in range(rows):
-        offset, number = real[2 * sides + r], float(sides + r)
+        offset, number = floats[2 * sides + r], float(sides + r)
         for lane in range(worst.size):
             total[lane] = -offset
-        for n in range(np.int64(whole[firsts + r]), np.int64(whole[firsts + r + 1])):
-            row, entry = position[np.int64(whole[columns + n])], real[2 * sides + rows + n]
+        for n in range(np.int64(ints[firsts + r]), np.int64(ints[firsts + r + 1])):
+            row, entry = position[np.int64(ints[columns + n])], floats[2 * sides + rows + n]
             for lane in range(worst.size):
                 total[lane] = fma(entry, row[lane], total[lane])
         for lane in range(worst.size):
@@ -250,18 +255,18 @@ def search_rows(position, total, face, worst, real, whole):
 
 
 @kernel
-def search_balls(position, total, face, worst, real, whole):
+def search_balls(position, total, face, worst, floats, ints):
     """Update them by the balls, numbered after the rows; ``total`` (lane,) is scratch."""
-    sides, rows = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS])
+    sides, rows = np.int64(ints[N_SIDES]), np.int64(ints[N_ROWS])
     dim = position.shape[0]
-    first = 2 * sides + rows + np.int64(whole[HEADER + sides + rows])
-    for b in range(np.int64(whole[N_BALLS])):
+    first = 2 * sides + rows + np.int64(ints[HEADER + sides + rows])
+    for b in range(np.int64(ints[N_BALLS])):
         start, number = first + b * (dim + 1), float(sides + rows + b)
-        radius = real[start + dim]
+        radius = floats[start + dim]
         for lane in range(worst.size):
             total[lane] = 0.0
         for d in range(dim):
-            row, centre = position[d], real[start + d]
+            row, centre = position[d], floats[start + d]
             for lane in range(worst.size):
                 total[lane] = fma(row[lane] - centre, row[lane] - centre, total[lane])
         for lane in range(worst.size):
@@ -270,26 +275,26 @@ def search_balls(position, total, face, worst, real, whole):
 
 
 @kernel
-def write_foot(position, foot, lane, number, excess, real, whole):
-    """foot ← the point of wall ``number`` nearest to one lane's position."""
-    sides, rows, dim = np.int64(whole[N_SIDES]), np.int64(whole[N_ROWS]), position.shape[0]
+def write_foot(position, mirror_point, lane, number, excess, floats, ints):
+    """mirror_point ← the point of wall ``number`` nearest to one lane's position."""
+    sides, rows, dim = np.int64(ints[N_SIDES]), np.int64(ints[N_ROWS]), position.shape[0]
     for d in range(dim):
-        foot[d, lane] = position[d, lane]
+        mirror_point[d, lane] = position[d, lane]
     if number < sides:
-        axis = np.int64(whole[HEADER + number])
-        foot[axis, lane] = real[number] if position[axis, lane] < real[number] else real[sides + number]
+        axis = np.int64(ints[HEADER + number])
+        mirror_point[axis, lane] = floats[number] if position[axis, lane] < floats[number] else floats[sides + number]
         return
     if number < sides + rows:
         firsts, columns = HEADER + sides, HEADER + sides + rows + 1
         r = number - sides
-        for n in range(np.int64(whole[firsts + r]), np.int64(whole[firsts + r + 1])):
-            axis = np.int64(whole[columns + n])
-            foot[axis, lane] = fma(-excess, real[2 * sides + rows + n], position[axis, lane])
+        for n in range(np.int64(ints[firsts + r]), np.int64(ints[firsts + r + 1])):
+            axis = np.int64(ints[columns + n])
+            mirror_point[axis, lane] = fma(-excess, floats[2 * sides + rows + n], position[axis, lane])
         return
-    start = 2 * sides + rows + np.int64(whole[HEADER + sides + rows]) + (number - sides - rows) * (dim + 1)
-    share = real[start + dim] / (real[start + dim] + excess)
+    start = 2 * sides + rows + np.int64(ints[HEADER + sides + rows]) + (number - sides - rows) * (dim + 1)
+    share = floats[start + dim] / (floats[start + dim] + excess)
     for d in range(dim):
-        foot[d, lane] = fma(share, position[d, lane] - real[start + d], real[start + d])
+        mirror_point[d, lane] = fma(share, position[d, lane] - floats[start + d], floats[start + d])
 
 
 @kernel
@@ -302,18 +307,18 @@ def is_finite(position, lane):
 
 
 @kernel
-def search_walls(position, foot, outside, real, whole):
-    """outside ← the largest excess beyond a wall, inf in lanes not to check; the last row of foot ← that wall's number.
+def search_walls(position, mirror_point, outside, floats, ints):
+    """outside ← the largest excess beyond a wall, inf in lanes not to check; mirror_point's last row ← the wall.
 
-    The first row of foot is scratch for rows and balls; one-dimensional domains have only a box.
+    The first row of mirror_point is scratch for rows and balls; one-dimensional domains have only a box.
     """
-    face = foot[foot.shape[0] - 1]
+    face = mirror_point[mirror_point.shape[0] - 1]
     for lane in range(outside.size):
         outside[lane] = select(outside[lane] != 0.0, 0.0, math.inf)
         face[lane] = 0.0
-    search_sides(position, face, outside, real, whole)
-    search_rows(position, foot[0], face, outside, real, whole)
-    search_balls(position, foot[0], face, outside, real, whole)
+    search_sides(position, face, outside, floats, ints)
+    search_rows(position, mirror_point[0], face, outside, floats, ints)
+    search_balls(position, mirror_point[0], face, outside, floats, ints)
 
 
 @kernel
@@ -324,14 +329,14 @@ def is_beyond(position, outside, lane):
     return beyond
 
 
-def look_walls(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
-    """The domain's function (``signatures.DOMAIN``): its foot is on the wall that the lane violates most."""
-    search_walls(position, foot, outside, real, whole)
+def locate_walls(position: Any, mirror_point: Any, outside: Any, floats: Any, ints: Any) -> None:
+    """The domain's function (``signatures.DOMAIN``): its mirror_point is on the wall that the lane violates most."""
+    search_walls(position, mirror_point, outside, floats, ints)
     for lane in range(outside.size):
         excess = outside[lane]
         if is_beyond(position, outside, lane):
-            number = np.int64(foot[foot.shape[0] - 1, lane])
-            write_foot(position, foot, lane, number, excess, real, whole)
+            number = np.int64(mirror_point[mirror_point.shape[0] - 1, lane])
+            write_foot(position, mirror_point, lane, number, excess, floats, ints)
 
 
 @functools.cache
@@ -339,17 +344,17 @@ def nearest_within(dim: int, n_flat: int, n_balls: int) -> Callable[..., None]:
     """The function ``Domain.nearest`` for ``n_flat`` bounded coordinates and rows, and ``n_balls`` balls."""
     size = 3 * n_flat + n_balls + dim
 
-    def look_nearest(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
+    def locate_nearest(position: Any, mirror_point: Any, outside: Any, floats: Any, ints: Any) -> None:
         scratch = stack_array(size)
-        search_walls(position, foot, outside, real, whole)
+        search_walls(position, mirror_point, outside, floats, ints)
         for lane in range(outside.size):
             if is_beyond(position, outside, lane):
-                find_foot(position, foot, lane, scratch, real, whole)
+                find_mirror_point(position, mirror_point, lane, scratch, floats, ints)
 
-    return look_nearest
+    return locate_nearest
 
 
-def everywhere_inside(position, foot, outside, real, whole):
+def everywhere_inside(position, mirror_point, outside, floats, ints):
     """A domain without an edge: every lane is inside."""
     outside[:] = 0.0
 

@@ -31,12 +31,12 @@ from ..problem.definition import Domain
 PIECE_EDGES = 16  # a power of 2
 INSIDE = -1
 
-# The table ``real``: this header, then for each of these fields a column of all edges, then rows of pieces:
+# The table ``floats``: this header, then for each of these fields a column of all edges, then rows of pieces:
 # start, direction, 1 / length²; an edge's normals at start and end; a piece's sag, first edge and number of edges.
 CORNER_X, CORNER_Y, SCALE, HEADER = 0, 1, 2, 3
 EDGE_FIELDS, PIECE_FIELDS = 9, 8
 INDEX_BITS = np.int64(PIECE_EDGES - 1)  # of an edge's number in its piece
-# The table ``whole``: this header, then the cells, then lists (length first).
+# The table ``ints``: this header, then the cells, then lists (length first).
 SIDE, N_EDGES, ALL_PIECES, CELLS = 0, 1, 2, 3
 
 
@@ -49,23 +49,23 @@ def segment_distance(x, y, ax, ay, dx, dy, inverse):
 
 
 @inlined
-def chord_distance(x, y, real, row):
+def chord_distance(x, y, floats, row):
     """Squared distance of (x, y) to the chord of the piece whose row begins at ``row``."""
-    return segment_distance(x, y, real[row], real[row + 1], real[row + 2], real[row + 3], real[row + 4])[0]
+    return segment_distance(x, y, floats[row], floats[row + 1], floats[row + 2], floats[row + 3], floats[row + 4])[0]
 
 
 @kernel
-def nearest_in_piece(x, y, real, n_edges, row):
+def nearest_in_piece(x, y, floats, n_edges, row):
     """(squared distance, edge) of a piece's edge nearest to (x, y).
 
     Branch-free: floats ≥ 0 are ordered as their bits as integers, and the lowest bits hold the edge's number.
     """
-    first, count = np.int64(real[row + 6]), np.int64(real[row + 7])
-    ax = real[HEADER + first : HEADER + first + count]
-    ay = real[HEADER + n_edges + first : HEADER + n_edges + first + count]
-    dx = real[HEADER + 2 * n_edges + first : HEADER + 2 * n_edges + first + count]
-    dy = real[HEADER + 3 * n_edges + first : HEADER + 3 * n_edges + first + count]
-    inverse = real[HEADER + 4 * n_edges + first : HEADER + 4 * n_edges + first + count]
+    first, count = np.int64(floats[row + 6]), np.int64(floats[row + 7])
+    ax = floats[HEADER + first : HEADER + first + count]
+    ay = floats[HEADER + n_edges + first : HEADER + n_edges + first + count]
+    dx = floats[HEADER + 2 * n_edges + first : HEADER + 2 * n_edges + first + count]
+    dy = floats[HEADER + 3 * n_edges + first : HEADER + 3 * n_edges + first + count]
+    inverse = floats[HEADER + 4 * n_edges + first : HEADER + 4 * n_edges + first + count]
     smallest = np.int64(0x7FF0000000000000)
     for n in range(count):
         squared, _ = segment_distance(x, y, ax[n], ay[n], dx[n], dy[n], inverse[n])
@@ -74,39 +74,50 @@ def nearest_in_piece(x, y, real, n_edges, row):
 
 
 @kernel
-def nearest_edge(x, y, real, n_edges, table, start, count):
+def nearest_edge(x, y, floats, n_edges, table, start, count):
     """(squared distance, edge, position along it) of the boundary point nearest to (x, y), in the listed pieces."""
     pieces = HEADER + EDGE_FIELDS * n_edges
     lowest, likely = math.inf, pieces
     for n in range(count):
         row = pieces + PIECE_FIELDS * table[start + n]
-        squared = chord_distance(x, y, real, row)
+        squared = chord_distance(x, y, floats, row)
         if squared < lowest:
             lowest, likely = squared, row
-    best, best_edge = nearest_in_piece(x, y, real, n_edges, likely)
+    best, best_edge = nearest_in_piece(x, y, floats, n_edges, likely)
     for n in range(count):
         row = pieces + PIECE_FIELDS * table[start + n]
-        reach = math.sqrt(best) + real[row + 5]
-        if row != likely and chord_distance(x, y, real, row) <= reach * reach * (1.0 + 1e-9):
-            squared, edge = nearest_in_piece(x, y, real, n_edges, row)
+        reach = math.sqrt(best) + floats[row + 5]
+        if row != likely and chord_distance(x, y, floats, row) <= reach * reach * (1.0 + 1e-9):
+            squared, edge = nearest_in_piece(x, y, floats, n_edges, row)
             if squared < best:
                 best, best_edge = squared, edge
     e = HEADER + best_edge
     squared, along = segment_distance(
-        x, y, real[e], real[e + n_edges], real[e + 2 * n_edges], real[e + 3 * n_edges], real[e + 4 * n_edges]
+        x,
+        y,
+        floats[e],
+        floats[e + n_edges],
+        floats[e + 2 * n_edges],
+        floats[e + 3 * n_edges],
+        floats[e + 4 * n_edges],
     )
     return squared, best_edge, along
 
 
 @kernel
-def is_outside(x, y, real, n_edges, edge, along):
+def is_outside(x, y, floats, n_edges, edge, along):
     """Whether (x, y) is outside, given its nearest edge and the position of the nearest point along it."""
     e = HEADER + edge
-    ax, ay, dx, dy = real[e], real[e + n_edges], real[e + 2 * n_edges], real[e + 3 * n_edges]
+    ax, ay, dx, dy = (
+        floats[e],
+        floats[e + n_edges],
+        floats[e + 2 * n_edges],
+        floats[e + 3 * n_edges],
+    )
     if along <= 0.0:
-        return fma(x - ax, real[e + 5 * n_edges], (y - ay) * real[e + 6 * n_edges]) > 0.0
+        return fma(x - ax, floats[e + 5 * n_edges], (y - ay) * floats[e + 6 * n_edges]) > 0.0
     if along >= 1.0:
-        return fma(x - (ax + dx), real[e + 7 * n_edges], (y - (ay + dy)) * real[e + 8 * n_edges]) > 0.0
+        return fma(x - (ax + dx), floats[e + 7 * n_edges], (y - (ay + dy)) * floats[e + 8 * n_edges]) > 0.0
     return fma(x - ax, dy, -(y - ay) * dx) > 0.0
 
 
@@ -118,11 +129,11 @@ def grid_cell(x, y, x0, y0, scale, side):
     return select(in_grid, math.floor(j) * side + math.floor(i), -1.0)
 
 
-def look_polygon(position: Any, foot: Any, outside: Any, real: Any, whole: Any) -> None:
+def locate_polygon(position: Any, mirror_point: Any, outside: Any, floats: Any, ints: Any) -> None:
     """The polygon's function (``signatures.DOMAIN``)."""
-    side, n_edges = whole[SIDE], np.int64(whole[N_EDGES])
-    x0, y0, scale = real[CORNER_X], real[CORNER_Y], real[SCALE]
-    cells = foot[0]
+    side, n_edges = ints[SIDE], np.int64(ints[N_EDGES])
+    x0, y0, scale = floats[CORNER_X], floats[CORNER_Y], floats[SCALE]
+    cells = mirror_point[0]
     for lane in range(position.shape[1]):
         cells[lane] = grid_cell(position[0, lane], position[1, lane], x0, y0, scale, side)
     for lane in range(position.shape[1]):
@@ -130,16 +141,16 @@ def look_polygon(position: Any, foot: Any, outside: Any, real: Any, whole: Any) 
             continue
         cell = np.int64(cells[lane])
         beyond = cell < 0
-        start = whole[ALL_PIECES] if beyond else whole[CELLS + cell]
+        start = ints[ALL_PIECES] if beyond else ints[CELLS + cell]
         x, y = position[0, lane], position[1, lane]
         if start == INSIDE or not (abs(x) < math.inf and abs(y) < math.inf):  # the engine reports what is not finite
             outside[lane] = 0.0
             continue
-        _, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, np.int64(whole[start]))
-        outside[lane] = 1.0 if beyond or is_outside(x, y, real, n_edges, edge, along) else 0.0
+        _, edge, along = nearest_edge(x, y, floats, n_edges, ints, start + 1, np.int64(ints[start]))
+        outside[lane] = 1.0 if beyond or is_outside(x, y, floats, n_edges, edge, along) else 0.0
         e = HEADER + edge
-        foot[0, lane] = fma(along, real[e + 2 * n_edges], real[e])
-        foot[1, lane] = fma(along, real[e + 3 * n_edges], real[e + n_edges])
+        mirror_point[0, lane] = fma(along, floats[e + 2 * n_edges], floats[e])
+        mirror_point[1, lane] = fma(along, floats[e + 3 * n_edges], floats[e + n_edges])
 
 
 LEVELS = 9  # the grid has 2⁹ × 2⁹ cells
@@ -154,10 +165,10 @@ def polygon_domain(name: str, rings: Sequence[NDArray[np.float64]]) -> Domain:
     points = edges[:, :2]
     side = float(np.max(np.ptp(points, axis=0))) * (1.0 + 2.0 * MARGIN)
     corner = 0.5 * (points.min(axis=0) + points.max(axis=0)) - 0.5 * side
-    real = np.concatenate([[*corner, 2**LEVELS / side], edges.T.ravel(), pieces.ravel()])
+    floats = np.concatenate([[*corner, 2**LEVELS / side], edges.T.ravel(), pieces.ravel()])
     signature = types.Tuple((TABLE, types.int64))(FLOATS, types.int64, types.int64)
-    buffer, used = compile_part(list_pieces, signature, allocates=True)(real, len(edges), len(pieces))
-    return Domain(name, 2, look_polygon, real, buffer[:used].copy(), look_polygon).compiled()
+    buffer, used = compile_part(list_pieces, signature, allocates=True)(floats, len(edges), len(pieces))
+    return Domain(name, 2, locate_polygon, floats, buffer[:used].copy(), locate_polygon).compiled()
 
 
 def ring_edges(ring: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -187,7 +198,7 @@ def signed_distance(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.f
     """Distance of ``points`` (n, 2) to the boundary, positive inside and negative outside."""
     distances = np.empty(len(points))
     measure = compile_part(measure_distances, types.void(MATRIX, FLOATS, FLOATS, TABLE))
-    measure(np.array(points, order="C"), distances, domain.real, domain.whole)
+    measure(np.array(points, order="C"), distances, domain.float_table, domain.int_table)
     return distances
 
 
@@ -198,10 +209,10 @@ def nearest_points(domain: Domain, points: NDArray[np.float64]) -> tuple[NDArray
     """
     rows = np.empty((len(points), 3))
     find = compile_part(find_nearest, types.void(MATRIX, MATRIX, FLOATS, TABLE))
-    find(np.array(points, order="C"), rows, domain.real, domain.whole)
-    n_edges = int(domain.whole[N_EDGES])
+    find(np.array(points, order="C"), rows, domain.float_table, domain.int_table)
+    n_edges = int(domain.int_table[N_EDGES])
     squared, edge, along = rows[:, 0], rows[:, 1].astype(np.int64), rows[:, 2]
-    fields = domain.real[HEADER : HEADER + EDGE_FIELDS * n_edges].reshape(EDGE_FIELDS, n_edges)[:, edge].T
+    fields = domain.float_table[HEADER : HEADER + EDGE_FIELDS * n_edges].reshape(EDGE_FIELDS, n_edges)[:, edge].T
     feet = fields[:, :2] + along[:, None] * fields[:, 2:4]
     at_vertex = (along <= 0.0) | (along >= 1.0)
     normals = np.stack([fields[:, 3], -fields[:, 2]], axis=1)
@@ -213,8 +224,8 @@ def nearest_points(domain: Domain, points: NDArray[np.float64]) -> tuple[NDArray
     return feet, normals / np.hypot(normals[:, 0], normals[:, 1])[:, None]
 
 
-def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:
-    """The table ``whole`` and its length, by a quadtree in which a cell's pieces are selected from its parent's."""
+def list_pieces(floats: Any, n_edges: Any, n_pieces: Any) -> Any:
+    """The table ``ints`` and its length, by a quadtree in which a cell's pieces are selected from its parent's."""
     side = 1 << LEVELS
     used = CELLS + side * side
     table = np.full(used + n_pieces + 1, np.int32(INSIDE), np.int32)
@@ -230,13 +241,13 @@ def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:
     while height > 0:
         height -= 1
         level, i, j = stack[height]
-        size = side / real[SCALE] / (1 << level)
-        x, y = real[CORNER_X] + (i + 0.5) * size, real[CORNER_Y] + (j + 0.5) * size
+        size = side / floats[SCALE] / (1 << level)
+        x, y = floats[CORNER_X] + (i + 0.5) * size, floats[CORNER_Y] + (j + 0.5) * size
         reach = size * math.sqrt(0.5) * (1.0 + 1e-9)
         highest = math.inf
         for n in range(counts[level]):
             row = HEADER + EDGE_FIELDS * n_edges + PIECE_FIELDS * listed[level, n]
-            distance, sag = math.sqrt(chord_distance(x, y, real, row)), real[row + 5]
+            distance, sag = math.sqrt(chord_distance(x, y, floats, row)), floats[row + 5]
             lowest[n] = distance - sag
             highest = min(highest, distance + sag)
         kept = 0
@@ -245,8 +256,8 @@ def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:
                 listed[level + 1, kept] = listed[level, n]
                 kept += 1
         counts[level + 1] = kept
-        squared, edge, along = nearest_edge(x, y, real, n_edges, listed[level + 1], np.int64(0), np.int64(kept))
-        if squared > reach * reach and not is_outside(x, y, real, n_edges, edge, along):
+        squared, edge, along = nearest_edge(x, y, floats, n_edges, listed[level + 1], np.int64(0), np.int64(kept))
+        if squared > reach * reach and not is_outside(x, y, floats, n_edges, edge, along):
             continue
         if level < LEVELS:
             for child in range(4):
@@ -264,22 +275,22 @@ def list_pieces(real: Any, n_edges: Any, n_pieces: Any) -> Any:
     return table, used
 
 
-def measure_distances(points: Any, distances: Any, real: Any, whole: Any) -> None:
+def measure_distances(points: Any, distances: Any, floats: Any, ints: Any) -> None:
     """Signed distances of ``points`` (n, 2)."""
-    start, n_edges = whole[ALL_PIECES], np.int64(whole[N_EDGES])
-    count = np.int64(whole[start])
+    start, n_edges = ints[ALL_PIECES], np.int64(ints[N_EDGES])
+    count = np.int64(ints[start])
     for n in range(points.shape[0]):
         x, y = points[n, 0], points[n, 1]
-        squared, edge, along = nearest_edge(x, y, real, n_edges, whole, start + 1, count)
-        beyond = grid_cell(x, y, real[CORNER_X], real[CORNER_Y], real[SCALE], whole[SIDE]) < 0.0
-        outside = beyond or is_outside(x, y, real, n_edges, edge, along)
+        squared, edge, along = nearest_edge(x, y, floats, n_edges, ints, start + 1, count)
+        beyond = grid_cell(x, y, floats[CORNER_X], floats[CORNER_Y], floats[SCALE], ints[SIDE]) < 0.0
+        outside = beyond or is_outside(x, y, floats, n_edges, edge, along)
         distances[n] = -math.sqrt(squared) if outside else math.sqrt(squared)
 
 
-def find_nearest(points: Any, rows: Any, real: Any, whole: Any) -> None:
+def find_nearest(points: Any, rows: Any, floats: Any, ints: Any) -> None:
     """Squared distance, edge and position along it of the boundary point nearest to each of ``points`` (n, 2)."""
-    start, n_edges = whole[ALL_PIECES], np.int64(whole[N_EDGES])
-    count = np.int64(whole[start])
+    start, n_edges = ints[ALL_PIECES], np.int64(ints[N_EDGES])
+    count = np.int64(ints[start])
     for n in range(points.shape[0]):
-        squared, edge, along = nearest_edge(points[n, 0], points[n, 1], real, n_edges, whole, start + 1, count)
+        squared, edge, along = nearest_edge(points[n, 0], points[n, 1], floats, n_edges, ints, start + 1, count)
         rows[n, 0], rows[n, 1], rows[n, 2] = squared, edge, along

@@ -109,11 +109,11 @@ def ignore() -> Boundary:
 
 
 @kernel
-def add_penalty(position, foot, energy, gradient, outside, coefficient, from_origin):
-    """Add the penalty in the lanes where ``outside`` is not 0: by the distance from ``foot``, or from the origin."""
+def add_penalty(position, mirror_point, energy, gradient, outside, coefficient, from_origin):
+    """Add the penalty where ``outside`` is not 0: by the distance from ``mirror_point``, or from the origin."""
     for d in range(position.shape[0]):
         for lane in range(position.shape[1]):
-            centre = select(from_origin, 0.0, foot[d, lane])
+            centre = select(from_origin, 0.0, mirror_point[d, lane])
             offset = select(outside[lane] != 0.0, position[d, lane] - centre, 0.0)
             pull = coefficient * offset
             gradient[d, lane] += pull
@@ -126,22 +126,22 @@ class Moved(NamedTuple):
     position: Any  # (dim, lane)
     previous: Any  # (dim, lane)
     momentum: Any  # (dim or 0, lane)
-    foot: Any  # (dim, lane): at which a lane is mirrored
+    mirror_point: Any  # (dim, lane): at which a lane is mirrored
     outside: Any  # (lane,): not 0 where a lane is outside
     bounces: Any  # (lane,): counts
     fallbacks: Any  # (lane,): counts
 
 
 @kernel
-def reflect_lanes(look, at_look, moved, max_bounces):
+def reflect_lanes(locate, at_locate, moved, max_bounces):
     """Reflect every lane until it is inside; count reflections in ``bounces``, resets in ``fallbacks``."""
-    position, previous, momentum, foot = moved.position, moved.previous, moved.momentum, moved.foot
+    position, previous, momentum, mirror_point = moved.position, moved.previous, moved.momentum, moved.mirror_point
     outside, bounces, fallbacks = moved.outside, moved.bounces, moved.fallbacks
     dim, lanes = position.shape
     for lane in range(lanes):
         outside[lane] = 1.0
     for bounce in range(max_bounces + 1):
-        call_part(look, at_look)
+        call_part(locate, at_locate)
         n_outside = 0
         for lane in range(lanes):
             n_outside += int(outside[lane] != 0.0)
@@ -150,7 +150,7 @@ def reflect_lanes(look, at_look, moved, max_bounces):
         for lane in range(lanes):
             if outside[lane] != 0.0:
                 if bounce < max_bounces:
-                    mirror(position, momentum, foot, lane)
+                    mirror(position, momentum, mirror_point, lane)
                     bounces[lane] += 1
                 else:
                     fallbacks[lane] += 1
@@ -159,25 +159,25 @@ def reflect_lanes(look, at_look, moved, max_bounces):
 
 
 @kernel
-def mirror(position, momentum, foot, lane):
-    """Reflect one lane's position across the tangent at ``foot``, and its momentum if there is one."""
+def mirror(position, momentum, mirror_point, lane):
+    """Reflect one lane's position across the tangent at ``mirror_point``, and its momentum if there is one."""
     dim = position.shape[0]
     if momentum.shape[0]:
         squared, along = 0.0, 0.0
         for d in range(dim):
-            normal = position[d, lane] - foot[d, lane]
+            normal = position[d, lane] - mirror_point[d, lane]
             squared = fma(normal, normal, squared)
             along = fma(momentum[d, lane], normal, along)
         if squared > 0.0:
             for d in range(dim):
-                normal = position[d, lane] - foot[d, lane]
+                normal = position[d, lane] - mirror_point[d, lane]
                 momentum[d, lane] = fma(-2.0 * along / squared, normal, momentum[d, lane])
     for d in range(dim):
-        position[d, lane] = fma(2.0, foot[d, lane], -position[d, lane])
+        position[d, lane] = fma(2.0, mirror_point[d, lane], -position[d, lane])
 
 
 @kernel
-def reject_lanes(look, at_look, moved):
+def reject_lanes(locate, at_locate, moved):
     """Reset every lane that is outside to ``previous`` and reverse its momentum; count in ``bounces``."""
     position, previous, momentum, outside, bounces = (
         moved.position, moved.previous, moved.momentum, moved.outside, moved.bounces
@@ -185,7 +185,7 @@ def reject_lanes(look, at_look, moved):
     dim, lanes = position.shape
     for lane in range(lanes):
         outside[lane] = 1.0
-    call_part(look, at_look)
+    call_part(locate, at_locate)
     for lane in range(lanes):
         bounces[lane] += np.int64(outside[lane] != 0.0)
     for d in range(dim):

@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .._engine.record import check_run
+from .._engine.run_record import check_run
 from ..accumulators.grid_kl import cell_numbers
 from ..errors import check_array, check_edges
 from ..tempering.contour_tempering import Contour

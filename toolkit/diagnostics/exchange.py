@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .._engine.record import check_run, settings_of
+from .._engine.run_record import check_run, settings_of
 from ..errors import check_array, check_choice, check_number, check_numbers
 from ..tempering.exchange import ReplicaExchange
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._engine.record import RunRecord
+from .._engine.run_record import RunRecord
 
 LONG = 100  # fewest steps at one place that are reported
 BEYOND = 5.0  # times the longest standstill expected for independent moves at the run's rate

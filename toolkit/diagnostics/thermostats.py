@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.record import RunRecord, Trace, check_run
+from .._engine.run_record import RunRecord, Trace, check_run
 from ..errors import check_array, check_count, check_instance, check_room
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering

@@ -1,7 +1,7 @@
 """Random numbers as a pure function of (seed, chain, replica, step, purpose), without state or order.
 
-Philox4x32-10 of Salmon et al. (2011), "Parallel random numbers: as easy as 1, 2, 3"; ``tests/toolkit/maths/test_philox.py``
-checks its published known answers. The 64 bits of the seed are the key; the 128 bits of the counter are
+Philox4x32-10 of Salmon et al. (2011), "Parallel random numbers: as easy as 1, 2, 3", checked by its published known
+answers (``tests/toolkit/maths/test_philox.py``). The 64 bits of the seed are the key; the 128 bits of the counter are
 
     word 0: step, low 32 bits     word 1: purpose (16 bits) and step, high 16 bits
     word 2: chain (32 bits)       word 3: index (16 bits) and replica (16 bits)

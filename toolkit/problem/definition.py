@@ -21,32 +21,32 @@ from .math_substitution import raises
 class Domain(NamedTuple):
     """A region of R^dim for the engine: a compiled function with signature ``signatures.DOMAIN``, and its tables.
 
-    nearest: an uncompiled function with the same signature, whose foot is the domain's point nearest to the lane; None
-    where that is not known.
+    nearest: an uncompiled function with the same signature, whose mirror_point is the point of the domain nearest to
+    the lane; None where that is not known.
     """
 
     name: str
     dim: int
-    look: Any
-    real: NDArray[np.float64]
-    whole: NDArray[np.int32]
+    locate: Any
+    float_table: NDArray[np.float64]
+    int_table: NDArray[np.int32]
     nearest: Callable[..., None] | None = None
 
     def compiled(self) -> "Domain":
         """The domain with its function compiled for the engine."""
-        return self._replace(look=compile_part(bound(self.look), DOMAIN, packed=True))
+        return self._replace(locate=compile_part(bound(self.locate), DOMAIN, packed=True))
 
-    def look_for(self, boundary: str) -> Callable[..., None]:
-        """The uncompiled function that a boundary of this kind needs: ``nearest`` for 'penalise', else ``look``."""
-        look: Callable[..., None] = self.look.py_func
-        return look if boundary != "penalise" or self.nearest is None else self.nearest
+    def locate_for(self, boundary: str) -> Callable[..., None]:
+        """The uncompiled function that a boundary of this kind needs: ``nearest`` for 'penalise', else ``locate``."""
+        locate: Callable[..., None] = self.locate.py_func
+        return locate if boundary != "penalise" or self.nearest is None else self.nearest
 
 
 def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether each of ``points`` (n, dim) is finite and inside the domain or on its boundary, as the engine sees it."""
     position = np.array(points.T, order="C")
     outside = np.ones(position.shape[1])
-    domain.look(position, np.empty_like(position), outside, domain.real, domain.whole)
+    domain.locate(position, np.empty_like(position), outside, domain.float_table, domain.int_table)
     return np.asarray(np.isfinite(position).all(axis=0) & (outside == 0.0))
 
 

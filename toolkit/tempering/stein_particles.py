@@ -210,5 +210,5 @@ def temper_by_stein(state, numbers, parameters, step, samples, changes):
             for lane in range(alive.size):
                 state.gradient[d, lane] = select(alive[lane] == 0.0, state.gradient[d, lane], 0.0)
         particles = Particles(state.position, state.gradient, rows[TEMPERATURE])
-        scratch = Scratch(state.foot, rows[KERNEL], state.distances, rows[BANDWIDTH])
+        scratch = Scratch(state.mirror_point, rows[KERNEL], state.distances, rows[BANDWIDTH])
         stein_gradients(particles, scratch, parameters[0], numbers.n_chains, numbers.n_replicas)

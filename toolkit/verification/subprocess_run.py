@@ -67,7 +67,7 @@ class PicklableProblem(NamedTuple):
     """A problem in picklable form: without its truth, which may be large, and with uncompiled functions."""
 
     target: Target | tuple[Any, ...]  # or the arguments of ``from_callable``
-    domain: tuple[Any, ...] | None  # its fields, with the function behind ``look``
+    domain: tuple[Any, ...] | None  # its fields, with the function behind ``locate``
 
 
 def to_picklable(problem: Problem) -> PicklableProblem:
@@ -75,7 +75,7 @@ def to_picklable(problem: Problem) -> PicklableProblem:
     callback, domain = problem.target.callback, problem.domain
     target = replace(problem.target, truth=None) if callback is None else callback.recipe
     if domain is not None:
-        domain = domain._replace(look=getattr(domain.look, "py_func", domain.look))
+        domain = domain._replace(locate=getattr(domain.locate, "py_func", domain.locate))
     return PicklableProblem(target, None if domain is None else tuple(domain))
 
 

@@ -193,18 +193,18 @@ def test_lanes_do_not_matter():
     region = domains.intersection(domains.box([-1.0] * 5, [0.5] * 5), domains.ball([0.0] * 5, 1.0), domains.ordered(5))
     points = np.random.default_rng(12).normal(size=(5, 203))
     feet, outside = np.zeros_like(points), np.ones(203)
-    region.domain.look(points, feet, outside, region.domain.real, region.domain.whole)
+    region.domain.locate(points, feet, outside, region.domain.float_table, region.domain.int_table)
     for lane in range(0, 203, 7):
         foot, lost = np.zeros((5, 1)), np.ones(1)
-        region.domain.look(points[:, [lane]].copy(), foot, lost, region.domain.real, region.domain.whole)
+        region.domain.locate(points[:, [lane]].copy(), foot, lost, region.domain.float_table, region.domain.int_table)
         assert lost[0] == outside[lane]
         assert lost[0] == 0 or (foot[:, 0] == feet[:, lane]).all()
     untouched = np.zeros(203)
-    region.domain.look(points, feet, untouched, region.domain.real, region.domain.whole)
+    region.domain.locate(points, feet, untouched, region.domain.float_table, region.domain.int_table)
     assert (untouched == 0.0).all()
     far = np.array([[np.nan, np.inf, 1e300, -1e200]] * 5)
     lost = np.ones(4)
-    region.domain.look(far, np.zeros((5, 4)), lost, region.domain.real, region.domain.whole)
+    region.domain.locate(far, np.zeros((5, 4)), lost, region.domain.float_table, region.domain.int_table)
     assert lost.tolist() == [0.0, 0.0, 1.0, 1.0]
 
 

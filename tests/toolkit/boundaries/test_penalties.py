@@ -163,7 +163,7 @@ def nearest(domain, points):
     """The points of a domain nearest to ``points`` (n, dim), and which of these are outside."""
     feet, outside = np.full(points.T.shape, np.nan), np.ones(len(points))
     look = compile_part(domain.nearest, DOMAIN, packed=True)
-    look(np.ascontiguousarray(points.T), feet, outside, domain.real, domain.whole)
+    look(np.ascontiguousarray(points.T), feet, outside, domain.float_table, domain.int_table)
     return feet.T, outside != 0.0
 
 

@@ -62,7 +62,7 @@ def test_inside_distance_and_nearest_point(name):
 
     domain = shape.domain
     position, foot, outside = points.T.copy(), np.empty((2, len(points))), np.ones(len(points))
-    domain.look(position, foot, outside, domain.real, domain.whole)
+    domain.locate(position, foot, outside, domain.float_table, domain.int_table)
     np.testing.assert_array_equal((outside == 0)[clear], inside[clear])
     lost = outside != 0
     np.testing.assert_allclose(np.hypot(*(position - foot)[:, lost]), distance[lost], rtol=1e-9, atol=1e-13 * scale)
@@ -75,11 +75,11 @@ def test_inside_distance_and_nearest_point(name):
 def test_cells_marked_inside_are_inside(name):
     """One lookup answers for a whole cell only where the distance at its centre exceeds its half-diagonal."""
     domain = CASES[name].domain
-    side = domain.whole[SIDE]
-    j, i = np.divmod(np.flatnonzero(domain.whole[CELLS : CELLS + side**2] == INSIDE), side)
+    side = domain.int_table[SIDE]
+    j, i = np.divmod(np.flatnonzero(domain.int_table[CELLS : CELLS + side**2] == INSIDE), side)
     assert i.size > 1000
-    centres = domain.real[:2] + (np.stack([i, j], axis=1) + 0.5) / domain.real[2]
-    assert (signed_distance(domain, centres) >= np.sqrt(0.5) / domain.real[2]).all()
+    centres = domain.float_table[:2] + (np.stack([i, j], axis=1) + 0.5) / domain.float_table[2]
+    assert (signed_distance(domain, centres) >= np.sqrt(0.5) / domain.float_table[2]).all()
 
 
 @pytest.mark.cases(3)
@@ -117,7 +117,7 @@ def test_lanes_not_asked_about_are_left_alone():
     domain = CASES["octagon"].domain
     position, foot = np.full((2, 3), 50.0), np.empty((2, 3))
     outside = np.array([0.0, 1.0, 0.0])
-    domain.look(position, foot, outside, domain.real, domain.whole)
+    domain.locate(position, foot, outside, domain.float_table, domain.int_table)
     assert outside.tolist() == [0.0, 1.0, 0.0]
 
 
@@ -125,13 +125,13 @@ def test_non_finite_positions_are_left_to_the_engine():
     domain = CASES["octagon"].domain
     position = np.array([[np.nan, np.inf, 0.0], [0.0, 0.0, -np.inf]])
     outside = np.ones(3)
-    domain.look(position, np.empty((2, 3)), outside, domain.real, domain.whole)
+    domain.locate(position, np.empty((2, 3)), outside, domain.float_table, domain.int_table)
     assert outside.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_lists_are_short():
     """Cost is a count: pieces looked at in a listed cell of the flower, on average and at most."""
-    whole = polygon_domain("flower", shapes.flower().rings).whole
+    whole = polygon_domain("flower", shapes.flower().rings).int_table
     starts = whole[CELLS : CELLS + whole[SIDE] ** 2]
     lengths = whole[starts[starts != INSIDE]]
     assert lengths.mean() < 10

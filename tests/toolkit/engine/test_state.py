@@ -60,7 +60,7 @@ def spoil(driver):
             elif field not in state.STORED and field not in MADE_ANEW:
                 value[:] = np.nan
                 state_has_rows.add(field)
-    assert state_has_rows == {"previous", "gradient", "curvature", "noise", "foot", "distances", "masses"}
+    assert state_has_rows == {"previous", "gradient", "curvature", "noise", "mirror_point", "distances", "masses"}
 
 
 @pytest.fixture(scope="module")

@@ -303,7 +303,7 @@ PHASES = {
         philox.fill_normals.py_func,
         types.void(MATRIX, types.uint64, NAMES, NAMES, types.int64, types.int64),
     ),
-    "looking the domain up": (polygon.look_polygon, signatures.DOMAIN),
+    "looking the domain up": (polygon.locate_polygon, signatures.DOMAIN),
     "attempted swap": (
         exchange.attempt_pair.py_func,
         types.void(STATE, NUMBERS, FLOATS, named(exchange.Pair, *(types.int64,) * 3), types.int64, types.int64),

@@ -188,7 +188,7 @@ def test_the_nearest_point_of_a_wall_by_a_power_at_a_negative_parameter(power):
         constraints=lambda q: 1.0 + q[1] ** power,
     )  # fmt: skip
     position, foot, outside = np.array([[0.2], [-1.4]]), np.zeros((2, 1)), np.ones(1)
-    problem.domain.look(position, foot, outside, problem.domain.real, problem.domain.whole)
+    problem.domain.locate(position, foot, outside, problem.domain.float_table, problem.domain.int_table)
     assert outside[0] == 1.0
     np.testing.assert_allclose(foot[:, 0], [0.2, -1.0], rtol=1e-9)
 

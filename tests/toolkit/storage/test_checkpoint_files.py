@@ -17,8 +17,8 @@ import pytest
 from tests.support.checkpoint_cases import COSINE, PAIR, Sums, assert_same, run_case, stopped
 from toolkit import CheckpointError, CheckpointWarning, Layout, sample, samplers, stream
 from toolkit._engine.driver import Driver
-from toolkit._output.storage import record_file
-from toolkit._output.storage.record_file import Journal, read_record
+from toolkit._output.storage import checkpoint_file
+from toolkit._output.storage.checkpoint_file import Journal, read_record
 
 SAMPLER = samplers.resgld(**PAIR, energy_noise=0.5)
 RUN = {"n_steps": 100, "seed": 3, "n_chains": 3, "trace_every": 3, "accumulators": {"sums": Sums()}}
@@ -236,7 +236,10 @@ def test_a_forged_state_is_refused_though_its_checksum_fits(what, tmp_path, monk
     stopped(monkeypatch, 250, run_case, case, 0, checkpoint=path)
     with io.FileIO(path) as file:
         record = read_record(file, 0, path.stat().st_size)
-        info, arrays = record.info, {key: record_file.read_array(file, placed) for key, placed in record.arrays.items()}
+        info, arrays = (
+            record.info,
+            {key: checkpoint_file.read_array(file, placed) for key, placed in record.arrays.items()},
+        )
     if name == "info":
         info[place] = value
     elif place is not None:
@@ -246,7 +249,7 @@ def test_a_forged_state_is_refused_though_its_checksum_fits(what, tmp_path, monk
     else:
         arrays[name] = value
     with io.FileIO(path, "w") as file:
-        record_file.write_record(file, info, {key: record_file.store(array) for key, array in arrays.items()})
+        checkpoint_file.write_record(file, info, {key: checkpoint_file.store(array) for key, array in arrays.items()})
     with pytest.warns(CheckpointWarning, match=r"run.ckpt' (cannot be read|does not belong).*goes on from"):
         result = run_case(case, 1, checkpoint=path)
     assert_same(result, run_case(case))
@@ -271,14 +274,14 @@ class Disk:
         return None
 
 
-WRITE_ALL = record_file.write_all
+WRITE_ALL = checkpoint_file.write_all
 
 
 def test_a_full_disk_ends_no_run_and_spoils_no_checkpoint(tmp_path, whole, monkeypatch):
     """Full from the n-th byte on, for n's all over: one warning, the right draws, and the last good save goes on."""
     disk = Disk(2**40)
     with monkeypatch.context() as patch:
-        patch.setattr(record_file, "write_all", disk.write)
+        patch.setattr(checkpoint_file, "write_all", disk.write)
         run(tmp_path / STATE, checkpoint_every=1e-9)
     total = 2**40 - disk.room
     with io.FileIO(tmp_path / JOURNAL) as file:
@@ -289,7 +292,7 @@ def test_a_full_disk_ends_no_run_and_spoils_no_checkpoint(tmp_path, whole, monke
         folder = tmp_path / str(n)
         folder.mkdir()
         with monkeypatch.context() as patch:
-            patch.setattr(record_file, "write_all", Disk(n).write)
+            patch.setattr(checkpoint_file, "write_all", Disk(n).write)
             if n < head:
                 with pytest.raises(CheckpointError, match=r"cannot be written.*No space left"):
                     run(folder / STATE, checkpoint_every=1e-9)
@@ -306,7 +309,7 @@ def test_a_full_disk_ends_no_run_and_spoils_no_checkpoint(tmp_path, whole, monke
 
 def test_a_disk_that_frees_up_again_has_the_whole_run(tmp_path, whole, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(record_file, "write_all", Disk(20_000, frees_after=3).write)
+        patch.setattr(checkpoint_file, "write_all", Disk(20_000, frees_after=3).write)
         with pytest.warns(CheckpointWarning, match="could not be written") as caught:
             assert_same(run(tmp_path / STATE, checkpoint_every=1e-9), whole)
     assert len(caught) == 1
@@ -381,9 +384,7 @@ def test_two_runs_on_one_file(tmp_path, whole):
     chunks.close()
     for name in os.listdir(tmp_path):
         os.remove(tmp_path / name)
-    code = (
-        f"import sys\nfrom toolkit._output.storage.record_file import Journal\nj = Journal({str(path) + '.draws'!r})\n"
-    )
+    code = f"import sys\nfrom toolkit._output.storage.checkpoint_file import Journal\nj = Journal({str(path) + '.draws'!r})\n"
     code += "print('held', flush=True)\nsys.stdin.read()"
     root = str(Path(__file__).resolve().parents[3])
     holder = subprocess.Popen(
@@ -401,6 +402,6 @@ def test_two_runs_on_one_file(tmp_path, whole):
 
 
 def test_without_locks_there_is_a_warning(tmp_path, whole, monkeypatch):
-    monkeypatch.setattr("toolkit._output.storage.record_file.lock", lambda file: False)
+    monkeypatch.setattr("toolkit._output.storage.checkpoint_file.lock", lambda file: False)
     with pytest.warns(CheckpointWarning, match="cannot be locked there; see that no second run uses it"):
         assert_same(run(tmp_path / STATE), whole)

@@ -113,7 +113,7 @@ def test_groups_and_dimensions_are_those_of_the_schema(run):
     assert tree["replicas"]["temperature"].values.tolist() == [1.0, 3.0]
     np.testing.assert_array_equal(tree["constant_data"]["init"], run.init)
     np.testing.assert_array_equal(tree["constant_data"]["target_parameters"], NORMAL.parameters)
-    np.testing.assert_array_equal(tree["constant_data"]["domain_real"], BOX.domain.real)
+    np.testing.assert_array_equal(tree["constant_data"]["domain_real"], BOX.domain.float_table)
     np.testing.assert_array_equal(tree["trace"]["walker"], run.trace.fields["walker"])
     np.testing.assert_array_equal(tree["trace"]["step"], run.trace.steps)
     np.testing.assert_array_equal(tree["run"]["counts.attempted"], run.counts.attempted)

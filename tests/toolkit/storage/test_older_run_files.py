@@ -104,7 +104,7 @@ def test_names_of_what_is_stored_are_unique_in_their_package():
             for file in root.rglob("*.py")
             for node in ast.parse(file.read_text(encoding="utf-8")).body
             if isinstance(node, ast.ClassDef)
-            or (isinstance(node, ast.FunctionDef) and re.search(r"_block$|^move_|^look|^add_", node.name))
+            or (isinstance(node, ast.FunctionDef) and re.search(r"_block$|^move_|^locate|^add_", node.name))
         ]
         twice = {name for name in names if names.count(name) > 1} - NOT_STORED
         assert not twice, f"{package.__name__}: {twice}"

@@ -139,7 +139,7 @@ def test_without_the_problem_a_stand_in_takes_its_place(suffix, tmp_path):
     assert back.problem.name == BOX.name
     assert back.problem.target.dim == 2
     np.testing.assert_array_equal(back.problem.target.parameters, NORMAL.parameters)
-    np.testing.assert_array_equal(back.problem.domain.real, BOX.domain.real)
+    np.testing.assert_array_equal(back.problem.domain.float_table, BOX.domain.float_table)
     for use in (
         lambda: back.problem.target.evaluate(np.zeros((1, 2))),
         lambda: back.problem.contains(np.zeros((1, 2))),
@@ -158,7 +158,7 @@ def test_another_problem_is_refused_with_the_difference_named(tmp_path):
     run.save(tmp_path / "run.npz")
     others = {
         "problem.domain: box": NORMAL,
-        "problem.domain.real": constrained(NORMAL, domains.box([-2.0, -2.0], [2.5, np.inf])),
+        "problem.domain.float_table": constrained(NORMAL, domains.box([-2.0, -2.0], [2.5, np.inf])),
         "problem.target.parameters[": constrained(
             mixtures.gaussian_mixture([[0.0, 0.5]], 1.0), domains.box([-2.0, -2.0], [2.0, np.inf])
         ),

@@ -144,7 +144,7 @@ class DeviceEngine:
             self._real(numbers.energy_noise), self._real(numbers.penalty), np.int64(numbers.max_bounces),
             np.int64(numbers.leapfrogs),
         )  # fmt: skip
-        tables = (np.zeros(0), np.zeros(0, np.int32)) if domain is None else (domain.real, domain.whole)
+        tables = (np.zeros(0), np.zeros(0, np.int32)) if domain is None else (domain.float_table, domain.int_table)
         own = problem.target.parameters.astype(kinds.target), np.array(sampler.dynamics.parameters, self._real)
         arrays: list[Array] = [*own, tempering_parameters, *tables]
         given = Tables(*device.argument_tuple(device.to_device(values) for values in arrays))

@@ -174,8 +174,8 @@ class Tables(NamedTuple):
     target: Any
     move: Any
     tempering: Any
-    real: Any  # of the domain
-    whole: Any
+    float_table: Any  # of the domain
+    int_table: Any
 
 
 class Plan(NamedTuple):
@@ -249,7 +249,11 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     numbers need no compilation; 0 means that the run lacks a feature, whose code is left out.
     """
     real, working = kinds.real, kinds.target
-    target, move, look = part_for(working, parts.target), part_for(real, parts.move), cached_device_function(parts.look)
+    target, move, locate = (
+        part_for(working, parts.target),
+        part_for(real, parts.move),
+        cached_device_function(parts.locate),
+    )
     run, temper, propose = (state_part(real, part) for part in (advance, parts.temper, parts.propose))
     dim, replicas, momenta, memory_rows = shape.dim, shape.replicas, shape.momenta, shape.memory
     curvature_rows, pairs, walkers, bins = shape.curvature, shape.pairs, shape.walkers, shape.bins
@@ -280,7 +284,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     masses_rows = MASSES if bins else KICKS if coupled else 1
     engine_rows, lambda_row, zero = ENGINE_ROWS, LAMBDA, real(0.0)
     # float64 as the domain's tables, or rounding could cross edges
-    foot_type = real if parts.look is everywhere_inside else np.float64
+    mirror_type = real if parts.locate is everywhere_inside else np.float64
 
     def kernel(scalars, tables, plan, stored, written, diverged):
         thread = cuda.grid(1)
@@ -312,7 +316,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         gradient = cuda.local.array((dim, replicas), real)
         curvature = cuda.local.array((curvature_or_1, replicas), real)[:curvature_rows]
         noise = cuda.local.array((dim, replicas), real)
-        foot = cuda.local.array((dim, replicas), foot_type)
+        mirror_point = cuda.local.array((dim, replicas), mirror_type)
         rows = cuda.local.array((engine_rows, replicas), real)
         masses = cuda.local.array((masses_rows, replicas), np.float64)
         for r in range(replicas):
@@ -356,7 +360,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
                 theta_table[:, 3 * bins : 4 * bins], outside, next_mark,
             ),
             ContinuousState(coupling, bias[:coupling_bins], bias[coupling_bins : 2 * coupling_bins]),
-            previous, gradient, curvature, noise, foot, pair_distances, rows, masses,
+            previous, gradient, curvature, noise, mirror_point, pair_distances, rows, masses,
             choose(own_scratch, global_scratch), NoiseBuffer(noise[:0], chain[:0], replica[:0], chain[:0]),
         )  # fmt: skip
         numbers = Numbers(
@@ -375,12 +379,12 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
             written.statistics.T[own], written.traces.T[own], written.thetas.T[own][:, 0],
         )  # fmt: skip
         constants = Constants(
-            numbers, tables.target, tables.move, tables.tempering, tables.real, tables.whole
+            numbers, tables.target, tables.move, tables.tempering, tables.float_table, tables.int_table
         )  # fmt: skip
         steps = Steps(
             plan.first, plan.step_factors, plan.temperature_factors, plan.slots, plan.trace_slots, outputs
         )  # fmt: skip
-        run(target, move, look, temper, propose, state, constants, steps)
+        run(target, move, locate, temper, propose, state, constants, steps)
         store_matrix(position, floats, at_position, thread)
         store_matrix(momentum, floats, at_momentum, thread)
         store_matrix(memory, floats, at_memory, thread)

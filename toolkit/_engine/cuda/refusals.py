@@ -49,7 +49,7 @@ def explanation(job: "Job", parts: Parts, shape: Shape, error: Exception) -> str
     temper = type(sampler.tempering).__name__
     parts_by_name = {
         f"target {problem.target.name!r}": (parts.target, target),
-        f"domain {'' if problem.domain is None else problem.domain.name!r}": (parts.look, s.DOMAIN.args),
+        f"domain {'' if problem.domain is None else problem.domain.name!r}": (parts.locate, s.DOMAIN.args),
         f"dynamics {sampler.dynamics.name!r}": (parts.move, s.DYNAMICS.args),
         f"tempering {temper}": (parts.temper, TEMPER.args),
     }

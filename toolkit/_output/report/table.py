@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine.record import RunRecord, fold, settings_of, values_in_words
+from ..._engine.run_record import RunRecord, fold, settings_of, values_in_words
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar, pool
 from ...diagnostics.convergence import ess, r_hat
 from ...tempering.exchange import ReplicaExchange

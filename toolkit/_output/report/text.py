@@ -3,7 +3,7 @@
 import html
 import math
 
-from ..._engine.record import RunRecord
+from ..._engine.run_record import RunRecord
 from .table import MOST_ROWS, Coordinates, Table, lines_of, tables_of, with_unit
 from .warnings import Comparison, compare_with_truth, warnings_of
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine.record import RunRecord, Setting, settings_of
+from ..._engine.run_record import RunRecord, Setting, settings_of
 from ..._engine.starts import all_start_alike
 from ...diagnostics.standstill import standstills
 from ...errors import ContourWarning

@@ -19,8 +19,7 @@ from ..._engine.partition_pilot import with_partition
 from ..._engine.state import are_valid, stored_names, views
 from ...errors import CheckpointError, CheckpointWarning
 from ...tempering.contour_tempering import Partition
-from .description import asked_for, check_extension, compare_with, to_json
-from .record_file import (
+from .checkpoint_file import (
     BEGINNING,
     KINDS,
     MAGIC,
@@ -38,6 +37,7 @@ from .record_file import (
     store,
     write_state,
 )
+from .description import asked_for, check_extension, compare_with, to_json
 
 if TYPE_CHECKING:
     from ..._engine.driver import Driver

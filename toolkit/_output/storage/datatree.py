@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import weighting
-from ..._engine.record import RunRecord, fold
+from ..._engine.run_record import RunRecord, fold
 from ...errors import ContourWarning, Unavailable, UnavailableError, optional
 from ...maths.seeds import RESAMPLING, derived_seed
 from ...schedules import evaluate

@@ -236,9 +236,9 @@ def describe_problem(problem: Problem) -> Description:
     shape = domain and {
         "name": domain.name,
         "dim": domain.dim,
-        "look": describe_function(domain.look),
-        "real": domain.real,
-        "whole": domain.whole,
+        "look": describe_function(domain.locate),
+        "real": domain.float_table,
+        "whole": domain.int_table,
     }
     return {"target": describe_target(problem.target), "domain": shape}
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine.record import RunRecord, fold
+from ..._engine.run_record import RunRecord, fold
 from ...errors import LoadError, optional
 from .datatree import Place, build_groups, build_tree
 from .run_contents import Contents

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._compiler.function_digest import name_without_modules, stored_name
-from ..._engine.record import AnyRun, Counts, RunRecord, Statistics, Trace
+from ..._engine.run_record import AnyRun, Counts, RunRecord, Statistics, Trace
 from ...accumulators.cells import HistogramSoFar
 from ...accumulators.energies import BestPoint, EnergiesSoFar
 from ...accumulators.grid_kl import KlSoFar

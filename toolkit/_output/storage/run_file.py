@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..._engine.record import AnyRun, RunRecord
+from ..._engine.run_record import AnyRun, RunRecord
 from ...errors import LoadError
 from ...problem.definition import as_problem
 from .description import describe_problem, differences, from_json

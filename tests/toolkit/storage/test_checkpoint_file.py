@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit._output.storage import record_file
-from toolkit._output.storage.record_file import (
+from toolkit._output.storage import checkpoint_file
+from toolkit._output.storage.checkpoint_file import (
     BEGINNING,
     DIGEST,
     MAGIC,
@@ -50,7 +50,7 @@ def written(path, info=None, arrays=None, before=bytes(32)):
     """The bytes of a record."""
     with io.FileIO(path, "w") as file:
         stored = {name: store(array) for name, array in (ARRAYS if arrays is None else arrays).items()}
-        record_file.write_record(file, INFO if info is None else info, stored, before)
+        checkpoint_file.write_record(file, INFO if info is None else info, stored, before)
     return path.read_bytes()
 
 
@@ -63,7 +63,7 @@ def read(path, before=bytes(32)):
 
 @pytest.mark.parametrize("piece", [16, 2**22])
 def test_every_bit_comes_back(piece, tmp_path, monkeypatch):
-    monkeypatch.setattr(record_file, "PIECE", piece)
+    monkeypatch.setattr(checkpoint_file, "PIECE", piece)
     content = written(tmp_path / "a")
     info, arrays = read(tmp_path / "a")
     assert info == INFO
@@ -81,12 +81,12 @@ def test_pieces_are_what_they_make_up(tmp_path):
     array = np.arange(60.0).reshape(10, 6)
     with io.FileIO(tmp_path / "a", "w") as file:
         pieces = (array[i : i + 3] for i in range(0, 10, 3))
-        record_file.write_record(file, {}, {"x": Stored(array.dtype, array.shape, pieces)})
+        checkpoint_file.write_record(file, {}, {"x": Stored(array.dtype, array.shape, pieces)})
     assert (tmp_path / "a").read_bytes() == written(tmp_path / "b", {}, {"x": array})
     parts = [np.zeros((4, 6)), np.zeros((12, 6))[::2]]
     with io.FileIO(tmp_path / "a") as file:
         record = read_record(file, 0, (tmp_path / "a").stat().st_size)
-        record_file.read_into(file, record.arrays["x"], parts)
+        checkpoint_file.read_into(file, record.arrays["x"], parts)
     np.testing.assert_array_equal(np.concatenate(parts), array)
 
 
@@ -262,7 +262,7 @@ def test_one_holds_it_at_a_time(path):
     assert journal.is_locked
     with pytest.raises(LockedError):
         Journal(path)
-    code = "from toolkit._output.storage.record_file import Journal, LockedError"
+    code = "from toolkit._output.storage.checkpoint_file import Journal, LockedError"
     code += f"\ntry:\n Journal({path!r})\nexcept LockedError:\n print('no')"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=here())
     assert said.stdout.strip() == "no"
