@@ -384,7 +384,8 @@ def test_two_runs_on_one_file(tmp_path, whole):
     chunks.close()
     for name in os.listdir(tmp_path):
         os.remove(tmp_path / name)
-    code = f"import sys\nfrom toolkit._output.storage.checkpoint_file import Journal\nj = Journal({str(path) + '.draws'!r})\n"
+    code = "import sys\nfrom toolkit._output.storage.checkpoint_file import Journal\n"
+    code += f"j = Journal({str(path) + '.draws'!r})\n"
     code += "print('held', flush=True)\nsys.stdin.read()"
     root = str(Path(__file__).resolve().parents[3])
     holder = subprocess.Popen(
