@@ -29,7 +29,7 @@ from toolkit._engine.cuda import float32
 from toolkit._engine.job import make_job
 from toolkit._engine.loop import advance
 from toolkit._engine.metropolis_step import propose
-from toolkit._output.storage.description import asked_for, differences
+from toolkit._output.storage.description import describe_call, differences
 from toolkit.dynamics.preconditioned import move_preconditioned
 from toolkit.maths.philox import to_uniform
 from toolkit.maths.special import angle
@@ -149,7 +149,7 @@ def test_float32_is_refused_where_it_cannot_be(monkeypatch):
 def test_a_saved_run_says_its_precision_and_not_its_backend():
     with twins_on_this_processor():
         asked = [
-            asked_for(job_of(NORMAL, samplers.sgld(0.1), backend=backend, dtype=dtype), "sample")
+            describe_call(job_of(NORMAL, samplers.sgld(0.1), backend=backend, dtype=dtype), "sample")
             for backend, dtype in (("cpu", "float64"), ("cuda", "float64"), ("cuda", "float32"))
         ]
     assert differences(asked[0], asked[1]) == []

@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant(
         "binding: compiled helpers keep the numbers of their first call",
         "toolkit/_compiler/binding.py",
-        "kinds = (CPUDispatcher, Inner, FunctionType)",
+        "kinds = (CPUDispatcher, UnwrappedDispatcher, FunctionType)",
         "kinds = (FunctionType,)",
         "tests/toolkit/compiler/test_binding.py -k every_door",
     ),

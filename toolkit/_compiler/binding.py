@@ -18,7 +18,7 @@ from numba.core.typeconv import Conversion
 
 from .code_walk import is_filled, names_in
 from .disk_cache import Reads, is_overloaded, is_users
-from .lowering import UNWRAPPED, Inner
+from .lowering import UNWRAPPED, UnwrappedDispatcher
 
 BOUND: dict[
     str, tuple[Any, Reads]
@@ -55,7 +55,7 @@ def bound(function: Any, *, waits: bool = False) -> Any:
 
 def is_bindable(value: Any) -> bool:
     """Whether ``value`` is a user's function, plain or compiled, that can be copied."""
-    kinds = (CPUDispatcher, Inner, FunctionType)
+    kinds = (CPUDispatcher, UnwrappedDispatcher, FunctionType)
     return type(value) in kinds and is_users(value.__module__)
 
 

@@ -17,14 +17,14 @@ from numba.extending import typeof_impl
 from ..errors import Unavailable
 from .argument_pack import PackedCompiler, address_in, packed_address
 from .disk_cache import CodeFile, cache_stamp
-from .lowering import NoInlineLower, WideCompiler, compiler_with, inner
+from .lowering import NoInlineLower, WideCompiler, compiler_with, njit_unwrapped
 
 # Decorators of the functions that parts call. They do not count references to arrays, because the atomic increments
 # would cost more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
-kernel = inner(WideCompiler, error_model="numpy", _nrt=False)
-inlined = inner(WideCompiler, forceinline=True, error_model="numpy", _nrt=False)
+kernel = njit_unwrapped(WideCompiler, error_model="numpy", _nrt=False)
+inlined = njit_unwrapped(WideCompiler, forceinline=True, error_model="numpy", _nrt=False)
 # For long functions that are called in many places. Without it, Numba would apply the caller's ``forceinline`` to them.
-noinline = inner(compiler_with(NoInlineLower), forceinline=False, error_model="numpy", _nrt=False)
+noinline = njit_unwrapped(compiler_with(NoInlineLower), forceinline=False, error_model="numpy", _nrt=False)
 
 
 class StampedCache(FunctionCache):  # type: ignore[misc]

@@ -37,7 +37,7 @@ class UncompiledLibrary(JITCodeLibrary):  # type: ignore[misc]
         raise RuntimeError(f"{name} was compiled to be taken in by other functions, and has no address")
 
 
-class Inner(CPUDispatcher):  # type: ignore[misc]
+class UnwrappedDispatcher(CPUDispatcher):  # type: ignore[misc]
     """A dispatcher that compiles without wrappers for calls from compiled code, and again with them if Python calls."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -97,11 +97,11 @@ class Inner(CPUDispatcher):  # type: ignore[misc]
             super().add_overload(cres)
 
 
-def inner(pipeline_class: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def njit_unwrapped(pipeline_class: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """As ``njit`` with these options, for functions that compiled code calls."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        return Inner(function, targetoptions={"nopython": True, **options}, pipeline_class=pipeline_class)
+        return UnwrappedDispatcher(function, targetoptions={"nopython": True, **options}, pipeline_class=pipeline_class)
 
     return decorate
 

@@ -34,7 +34,7 @@ class CpuEngine:
 
     def __init__(self, job: "Job") -> None:
         problem, sampler = job.problem, job.sampler
-        self._callback = None if problem.target.callback is None else problem.target.callback.of_a_run()
+        self._callback = None if problem.target.callback is None else problem.target.callback.for_run()
         domain = problem.domain or no_domain(problem.target.dim)
         self._numbers = engine_numbers(job)
         self._constants = Constants(

@@ -406,7 +406,7 @@ def execute(
                 chunk_outputs = outputs if fits_all else job.chunk_outputs(first, last, outputs)
                 offset = driver.n_draws if keep_draws else 0
                 driver.advance(first, last, chunk_outputs, offset=offset, trace_offset=driver.n_traced)
-                driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
+                driver.raise_divergence(*filled_outputs(driver, outputs, steps, trace_steps))
                 saved.after_chunk(driver, outputs)
             saved.save(driver, outputs)
         except KeyboardInterrupt:
@@ -414,10 +414,10 @@ def execute(
         except Exception as error:
             if job.calls_python and not isinstance(error, DivergenceError):
                 saved.save(driver, outputs)
-                attach_run(error, driver, driver.result(*so_far(driver, outputs, steps, trace_steps)))
+                attach_run(error, driver, driver.result(*filled_outputs(driver, outputs, steps, trace_steps)))
             raise
         if interrupted:  # the chunk in which Ctrl-C was pressed was completed, and may have diverged
-            driver.raise_divergence(*so_far(driver, outputs, steps, trace_steps))
+            driver.raise_divergence(*filled_outputs(driver, outputs, steps, trace_steps))
             saved.save(driver, outputs)
     if interrupted:
         warnings.warn(
@@ -426,7 +426,7 @@ def execute(
             InterruptedWarning,
             stacklevel=stacklevel + 1,
         )
-    return driver.result(*so_far(driver, outputs, steps, trace_steps), interrupted)
+    return driver.result(*filled_outputs(driver, outputs, steps, trace_steps), interrupted)
 
 
 def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
@@ -439,7 +439,7 @@ def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
         )
 
 
-def so_far(
+def filled_outputs(
     driver: Driver[Any], outputs: Outputs, steps: Integers, trace_steps: Integers
 ) -> tuple[Outputs, Integers, Integers]:
     """The filled part of the outputs, and its steps."""

@@ -55,8 +55,8 @@ class Run(RunRecord):
 
         By suffix: ``.npz`` (NumPy alone), ``.nc`` (netCDF-4), ``.zarr`` (a folder) or ``.zarr.zip``; all but the first
         hold the tree of ``to_datatree``, which ArviZ opens, and need the extra ``io``. Arrays are compressed where that
-        pays, and a checksum of all contents is added. The file is written beside ``path`` and then moved there, so it
-        is never incomplete: after a failure the old file is unchanged.
+        pays, and a checksum of all contents is added. The file is written beside ``path`` and then moved, so it is
+        never incomplete: after a failure the old file is unchanged.
         Raises ValueError for another suffix, or where something other than a file, or for ``.zarr`` than a run, is in
         its place; ImportError without the extra; OSError where it cannot be written.
         """

@@ -21,7 +21,7 @@ class Standstill(NamedTuple):
     steps: int
 
 
-def can_stand(run: RunRecord) -> bool:
+def can_get_stuck(run: RunRecord) -> bool:
     """Whether a replica can stay at its place, because moves can be rejected."""
     return run.sampler.dynamics.leapfrogs > 0 or (
         run.sampler.boundary.kind == "reject" and run.sampler.dynamics.draws_noise
@@ -49,7 +49,7 @@ def longest_standstill(run: RunRecord) -> tuple[Standstill, float]:
 
 def standstills(run: RunRecord) -> Iterator[str]:
     """A sentence on the chain with the longest standstill, or on those that have never moved."""
-    if not can_stand(run):
+    if not can_get_stuck(run):
         return
     remedy = remedy_of(run)
     never_moved = (run.counts.accepted_moves == 0) & (run.counts.status == 0)

@@ -226,7 +226,7 @@ class Target(HoldsFunctions):
             )
         check_flag("stochastic", self.stochastic)
         check_count("scratch_rows", self.scratch_rows, at_least=COUNTER_ROWS if self.stochastic else 0, below=2**31)
-        if self.callback is not None and not hasattr(type(self.callback), "of_a_run"):
+        if self.callback is not None and not hasattr(type(self.callback), "for_run"):
             raise TypeError(f"callback must be None or what from_callable makes, got {self.callback!r}")
         check_truth(self.truth)
         if self.spread is not None:

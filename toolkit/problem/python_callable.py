@@ -67,7 +67,7 @@ class Callback:
         """The function, dimension and name that it is made from."""
         return self.function, self._dim, self._name
 
-    def of_a_run(self) -> "Callback":
+    def for_run(self) -> "Callback":
         """A callback of the same function for one run, with its own stop flag and error."""
         return Callback(self.function, self._dim, self._name, self._lock)
 

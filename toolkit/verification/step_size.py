@@ -73,7 +73,7 @@ class StepSizeReport:
     @property
     def is_settled(self) -> bool:
         """Whether a bias was found, or one of a tenth of a standard deviation would have been found."""
-        return self.is_biased or self._unseen <= LARGEST
+        return self.is_biased or self._missed <= LARGEST
 
     @property
     def verdict(self) -> str:
@@ -93,8 +93,8 @@ class StepSizeReport:
                 "step size, extrapolated from half of it; take smaller steps."
             )
         if not self.is_settled:
-            return f"NOT SETTLED: no bias stands out, but one of {self._unseen:.2g} sd would not; give more steps."
-        return f"No bias of the step size stands out; one of more than {self._unseen:.2g} sd would."
+            return f"NOT SETTLED: no bias stands out, but one of {self._missed:.2g} sd would not; give more steps."
+        return f"No bias of the step size stands out; one of more than {self._missed:.2g} sd would."
 
     @property
     def _factor(self) -> float:
@@ -110,7 +110,7 @@ class StepSizeReport:
             return np.where(errors > 0.0, np.abs(bias) / errors, np.where(bias == 0.0, 0.0, np.inf))
 
     @property
-    def _unseen(self) -> float:
+    def _missed(self) -> float:
         """The largest bias, in standard deviations, that could be missed."""
         return float(self.quantile * np.max(np.maximum(self.mean_bias_errors, self.sd_bias_errors) / self.sds[1]))
 

@@ -19,7 +19,7 @@ import gc, warnings
 import numpy as np
 from targets import constrained, mixtures, shapes
 from toolkit import sample, samplers
-from toolkit._compiler.lowering import Inner
+from toolkit._compiler.lowering import UnwrappedDispatcher
 
 warnings.simplefilter("ignore")  # runs this short settle nothing
 problem = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))
@@ -31,7 +31,7 @@ for sampler in (
     start = np.random.default_rng(0).uniform(-0.2, 0.2, (2, len(sampler.temperatures), 2))
     sample(problem, sampler, n_steps=20, n_chains=2, seed=0, init=start)
 for function in gc.get_objects():
-    if isinstance(function, Inner):
+    if isinstance(function, UnwrappedDispatcher):
         for form in function.overloads:
             print(function.py_func.__module__, function.py_func.__qualname__, form, sep="\\t")
 """

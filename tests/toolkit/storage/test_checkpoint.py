@@ -262,7 +262,7 @@ def test_a_stream_that_is_not_iterated_holds_nothing(tmp_path):
 
 
 def test_without_a_checkpoint_nothing_is_done(monkeypatch):
-    for name in ("asked_for", "Journal", "write_state", "state_arrays", "load_saved"):
+    for name in ("describe_call", "Journal", "write_state", "state_arrays", "load_saved"):
         monkeypatch.setattr(f"toolkit._output.storage.checkpoint.{name}", None)
     monkeypatch.setattr("toolkit._output.storage.checkpoint.time.monotonic", None)
     run = sample(COSINE, SGLD, **RUN)

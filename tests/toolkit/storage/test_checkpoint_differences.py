@@ -95,9 +95,9 @@ def test_other_bits_are_refused_and_edits_that_change_none_are_not(saved, monkey
 
 def test_a_checkpoint_from_before_bits_were_noted_is_refused_in_words(tmp_path, monkeypatch):
     given = {"problem": mixtures.gaussian_grid25(), "sampler": samplers.sgld(0.01), "n_steps": 40, "seed": 1}
-    asked, noted = toolkit._output.storage.checkpoint.asked_for, {"version": "0.1.0", "sources": "0" * 64}
+    asked, noted = toolkit._output.storage.checkpoint.describe_call, {"version": "0.1.0", "sources": "0" * 64}
     with monkeypatch.context() as patch:
-        patch.setattr(toolkit._output.storage.checkpoint, "asked_for", lambda *a: asked(*a) | {"toolkit": noted})
+        patch.setattr(toolkit._output.storage.checkpoint, "describe_call", lambda *a: asked(*a) | {"toolkit": noted})
         sample(checkpoint=tmp_path / "old", **given)
     with pytest.raises(CheckpointError, match="noted its sources and not its bits, so whether it can go on is not"):
         sample(checkpoint=tmp_path / "old", **given)

@@ -29,7 +29,7 @@ def text_of(run: RunRecord) -> str:
     width = max(len(label) for label, _ in lines)
     out = [title(run), *(f"  {label:<{width}}  {text}" for label, text in lines), ""]
     if len(tables) > MOST_TABLES:
-        out += [f"  {too_many(tables)}"]
+        out += [f"  {too_many_settings(tables)}"]
     else:
         for table in tables:
             out += [f"  {heading(table)}"] if table.words else []
@@ -59,7 +59,7 @@ def html_of(run: RunRecord) -> str:
     facts = "".join(row((label, text), ("left", "left")) for label, text in lines)
     out.append(f'<table style="{TABLE}"><tbody>{facts}</tbody></table>')
     if len(tables) > MOST_TABLES:
-        out.append(f"<p>{html.escape(too_many(tables))}</p>")
+        out.append(f"<p>{html.escape(too_many_settings(tables))}</p>")
     else:
         for table in tables:
             out += [f"<p><strong>{html.escape(heading(table))}</strong></p>"] if table.words else []
@@ -89,7 +89,7 @@ def heading(table: Table) -> str:
     return f"{table.words} ({with_unit(table.chains.size, 'chain')})"
 
 
-def too_many(tables: list[Table]) -> str:
+def too_many_settings(tables: list[Table]) -> str:
     """The sentence that replaces the tables of too many settings."""
     return f"{len(tables):,} settings of the chains, too many for a table of each; run.draws[chains] has those of one"
 

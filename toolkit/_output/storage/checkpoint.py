@@ -29,7 +29,7 @@ from .checkpoint_file import (
     Mark,
     Record,
     Stored,
-    little,
+    little_endian,
     read_array,
     read_into,
     read_record,
@@ -37,7 +37,7 @@ from .checkpoint_file import (
     store,
     write_state,
 )
-from .description import asked_for, check_extension, compare_with, to_json
+from .description import check_extension, compare_with, describe_call, to_json
 
 if TYPE_CHECKING:
     from ..._engine.driver import Driver
@@ -124,7 +124,7 @@ def rows_of(part: Array) -> Iterator[Array]:
 def check_fit(record: Record, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Raise DamagedError where a record has no array ``name`` of this shape and kind."""
     placed = record.arrays.get(name)
-    if placed is None or placed.shape != shape or placed.dtype != little(dtype):
+    if placed is None or placed.shape != shape or placed.dtype != little_endian(dtype):
         raise DamagedError(f"cannot be read: it has no {name} of shape {shape} and kind {dtype}")
 
 
@@ -232,7 +232,7 @@ class Checkpoint:
             return
         self._paths = job.checkpoint
         self._kept = JournalFields(draws=kind == "sample", trace=kind != "stream")
-        self._asked = asked_for(job, kind)
+        self._asked = describe_call(job, kind)
         self._journal = self._open()
         try:
             self._head = self._compare(self._journal)
@@ -309,7 +309,7 @@ class Checkpoint:
             return
         for name, state in driver.accumulated.items():
             for key, array in state.items():
-                if not KINDS.fullmatch(little(array.dtype).str):
+                if not KINDS.fullmatch(little_endian(array.dtype).str):
                     raise TypeError(
                         f"accumulators[{name!r}] must hold arrays of numbers to be saved, got {array.dtype} in {key!r}"
                     )

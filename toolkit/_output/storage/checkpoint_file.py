@@ -104,20 +104,20 @@ def store(array: Array) -> Stored:
 
 def write_record(file: io.FileIO, info: dict[str, Any], arrays: dict[str, Stored], before: bytes = NO_DIGEST) -> bytes:
     """Write a record at the file's position, and return its digest. before: the previous record's digest."""
-    kinds = {name: [little(stored.dtype).str, list(stored.shape)] for name, stored in arrays.items()}
+    kinds = {name: [little_endian(stored.dtype).str, list(stored.shape)] for name, stored in arrays.items()}
     text = json.dumps({"info": info, "arrays": kinds}, allow_nan=False).encode()
     length = sum(stored.dtype.itemsize * math.prod(stored.shape) for stored in arrays.values())
     writer = Writer(file, before)
     writer.add(PREFIX.pack(MAGIC, VERSION, 0, len(text), length))
     writer.add(text)
     for stored in arrays.values():
-        kind = little(stored.dtype)
+        kind = little_endian(stored.dtype)
         for piece in stored.pieces:
             writer.add(np.ascontiguousarray(piece, kind).data.cast("B") if piece.size else b"")
     return writer.finish()
 
 
-def little(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def little_endian(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """``dtype`` in little-endian order."""
     return dtype.newbyteorder("<")
 

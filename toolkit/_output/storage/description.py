@@ -355,7 +355,7 @@ MOST = 5  # differences in a message
 STRIDE = 2**20  # steps of a schedule that are compared at a time
 
 
-def asked_for(job: "Job", kind: str) -> Description:
+def describe_call(job: "Job", kind: str) -> Description:
     """All that determines the results of a run, except its number of steps."""
     return {
         "toolkit": {"bits": BITS},

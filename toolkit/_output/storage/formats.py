@@ -32,7 +32,7 @@ def as_text(values: Any) -> str:
     return np.asarray(values, np.uint8).tobytes().decode()
 
 
-def shrinks(array: Values) -> bool:
+def is_compressible(array: Values) -> bool:
     """Whether compression pays, judged by sampled parts: counts and tables shrink, random mantissas do not."""
     if array.nbytes < PART:
         return False
@@ -49,7 +49,7 @@ def write_npz(run: RunRecord, contents: Contents, path: Path) -> None:
     texts = {HEADER: as_bytes(contents.header), CHECKSUM: as_bytes(contents.checksum)}
     with zipfile.ZipFile(path, "w", allowZip64=True, compresslevel=1) as archive:
         for name, array in {**contents.arrays, **texts}.items():
-            archive.compression = zipfile.ZIP_DEFLATED if shrinks(array) else zipfile.ZIP_STORED  # of the next
+            archive.compression = zipfile.ZIP_DEFLATED if is_compressible(array) else zipfile.ZIP_STORED  # of the next
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
 
@@ -104,7 +104,7 @@ def encodings(tree: Any, compressed: dict[str, Any], plain: dict[str, Any], chun
         options_of_group[node.path] = {}
         for name, variable in node.to_dataset(inherit=False).variables.items():
             options = {"_FillValue": None, **plain}
-            if variable.dtype.kind in "biuf" and variable.size and shrinks(variable.values):
+            if variable.dtype.kind in "biuf" and variable.size and is_compressible(variable.values):
                 options = {"_FillValue": None, **compressed}
                 options[chunk_name] = chunks(variable.shape, variable.dtype.itemsize)
             elif variable.size and chunk_name == "chunks":
