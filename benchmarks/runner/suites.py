@@ -67,7 +67,7 @@ EVIDENCE = {
     "float32": Table("evidence.float32"),
     "examination": Table("evidence.examination.__main__", COMMAND),
     "golden": Table("evidence.golden", COMMAND),
-    "house": Table("evidence.house", COMMAND),
+    "layout": Table("evidence.layout_counts", COMMAND),
 }
 SUITES = {
     "speed": SPEED, "quality": QUALITY, "identification": IDENTIFICATION, "evidence": EVIDENCE, "cuda": CUDA,

@@ -3,10 +3,11 @@
 import ast
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from benchmarks.evidence.layout_counts import circles, imports_of, module_of, public_names
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("toolkit", "targets", "sysid", "figures")
@@ -40,30 +41,8 @@ CORE = {"numba", "llvmlite", "numpy", "scipy", "matplotlib", "tqdm", "mpl_toolki
 EXTRAS = {"pyarrow", "shapely", "sklearn", "svgpathtools", "sympy", "xarray"}  # imported inside functions only
 
 
-def name_of(path: Path) -> str:
-    """The dotted name of a module's file."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-FILES = {name_of(path): path for path in MODULES}
-
-
-def imports_of(path: Path) -> Iterator[str]:
-    """The modules of ours that a file imports, wherever in it the import stands."""
-    here = [*path.relative_to(ROOT).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in FILES)
-        elif isinstance(node, ast.ImportFrom):
-            base = here[: len(here) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            for alias in node.names:
-                whole = f"{module}.{alias.name}"
-                if whole in FILES:
-                    yield whole
-                elif module in FILES:
-                    yield module
+FILES = {module_of(path): path for path in MODULES}
+IMPORTS = {name: imports_of(path, set(FILES)) for name, path in FILES.items()}
 
 
 def room_of(module: str) -> tuple[str, int]:
@@ -76,8 +55,8 @@ def room_of(module: str) -> tuple[str, int]:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_rooms_import_downwards(path):
-    package, place = room_of(name_of(path))
-    for module in imports_of(path):
+    package, place = room_of(module_of(path))
+    for module in IMPORTS[module_of(path)]:
         other, below = room_of(module)
         if other == package:
             assert below <= place, f"{module} stands above"
@@ -88,42 +67,13 @@ def test_rooms_import_downwards(path):
             assert not private or rest == ["_compiler"], f"{module} is private to {other}"
 
 
-def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Strongly connected components of more than one node, by Tarjan's algorithm."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found = []
-
-    def visit(node):
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for other in graph.get(node, ()):
-            if other not in index:
-                visit(other)
-                low[node] = min(low[node], low[other])
-            elif other in stack:
-                low[node] = min(low[node], index[other])
-        if low[node] == index[node]:
-            component = [stack.pop()]
-            while component[-1] != node:
-                component.append(stack.pop())
-            if len(component) > 1:
-                found.append(sorted(component))
-
-    for node in graph:
-        if node not in index:
-            visit(node)
-    return found
-
-
 def test_circles_are_found():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
 def test_no_files_import_each_other_in_a_circle():
-    assert circles({name: {m for m in imports_of(path) if m != name} for name, path in FILES.items()}) == []
+    assert circles(IMPORTS) == []
 
 
 FOLDERS = sorted({path.parent for path in MODULES} | {p.parent for p in (ROOT / "tests").rglob("*.py")}
@@ -163,6 +113,12 @@ def test_no_module_is_named_as_a_public_function(package):
         for public in getattr(face, "__all__", ()):
             value = getattr(face, public)
             assert f"{name}.{public}" not in FILES or isinstance(value, type(re)), f"{name}.{public}"
+
+
+def test_no_public_name_is_lost():
+    """The stored list is written by ``python -m benchmarks evidence layout --names``: a name leaves it on purpose."""
+    stored = (ROOT / "benchmarks" / "measured" / "public_names.txt").read_text(encoding="utf-8").split()
+    assert public_names() == sorted(stored)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

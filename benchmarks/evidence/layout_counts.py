@@ -1,6 +1,6 @@
 """Counts of the layout: files, lines, largest folders, circles of imports, long lists of arguments, public names.
 
-``python -m benchmarks evidence house`` prints them, to be held beside those of another commit; ``--names FILE`` writes
+``python -m benchmarks evidence layout`` prints them, to be held beside those of another commit; ``--names FILE`` writes
 the public names, one a line, and ``--lost FILE`` says which names in FILE there are no more, and exits with 1 if any
 are.
 """
@@ -101,7 +101,7 @@ def public_names() -> list[str]:
 def main(arguments: list[str]) -> int:
     """Print the counts; the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks evidence house", description=__doc__,
+        prog="python -m benchmarks evidence layout", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("--names", type=Path, metavar="FILE")
