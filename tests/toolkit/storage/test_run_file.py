@@ -158,7 +158,7 @@ def test_another_problem_is_refused_with_the_difference_named(tmp_path):
     run.save(tmp_path / "run.npz")
     others = {
         "problem.domain: box": NORMAL,
-        "problem.domain.float_table": constrained(NORMAL, domains.box([-2.0, -2.0], [2.5, np.inf])),
+        "problem.domain.real": constrained(NORMAL, domains.box([-2.0, -2.0], [2.5, np.inf])),
         "problem.target.parameters[": constrained(
             mixtures.gaussian_mixture([[0.0, 0.5]], 1.0), domains.box([-2.0, -2.0], [2.0, np.inf])
         ),
