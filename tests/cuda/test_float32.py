@@ -29,11 +29,10 @@ from toolkit._engine.cuda import float32
 from toolkit._engine.job import make_job
 from toolkit._engine.loop import advance
 from toolkit._engine.metropolis_step import propose
-from toolkit._output.storage.description import describe_call, differences
+from toolkit._output.storage.description import TEMPERINGS, describe_call, differences
 from toolkit.dynamics.preconditioned import move_preconditioned
 from toolkit.maths.philox import to_uniform
 from toolkit.maths.special import angle
-from toolkit.tempering import Tempering
 from toolkit.tempering.interface import no_tempering
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6
@@ -86,7 +85,7 @@ def test_every_part_has_a_twin_and_a_constant_beyond_float32_is_named():
     for sampler in (samplers.sgld(1e-3), samplers.psgld(1e-3), samplers.sghmc(1e-3), samplers.sgnht(1e-3),
                     samplers.svgd(1e-3), samplers.hmc(0.1)):  # fmt: skip
         float32.twin(sampler.dynamics.move)
-    steps = [kind.step.fget(None) for kind in Tempering.__subclasses__()]
+    steps = [kind.step.fget(None) for kind in TEMPERINGS]
     for part in (no_tempering, *steps, propose, advance):
         float32.twin(part)
 

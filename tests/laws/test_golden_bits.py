@@ -1,4 +1,4 @@
-"""Short runs of every constructor keep their bits as long as ``digests.BITS`` is what it is."""
+"""Short runs of every constructor keep their bits as long as ``function_digest.BITS`` is what it is."""
 
 from pathlib import Path
 

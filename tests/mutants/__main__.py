@@ -5,4 +5,5 @@ import sys
 from . import MUTANTS
 from .runner import main
 
-sys.exit(main(MUTANTS, sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main(MUTANTS, sys.argv[1:]))

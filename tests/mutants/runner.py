@@ -4,6 +4,7 @@
 names contain a NAME. Exits with 1 where a mutant lives. ``test_mutants.py`` sees that each still applies.
 """
 
+import argparse
 import concurrent.futures
 import os
 import shutil
@@ -62,12 +63,17 @@ def run(mutant: Mutant) -> tuple[Mutant, str, float]:
     return mutant, verdict, time.perf_counter() - started
 
 
-def main(mutants: list[Mutant], wanted: list[str]) -> int:
+def main(mutants: list[Mutant], arguments: list[str]) -> int:
     """Run the mutants, two at a time, and print what became of each."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="faults whose names contain one of these; none: all")
+    wanted = parser.parse_args(arguments).names
     chosen = [mutant for mutant in mutants if not wanted or any(word in mutant.name for word in wanted)]
+    if not chosen:
+        parser.error(f"no fault has a name that contains one of {wanted}")
     tests = " ".join(sorted({name for mutant in chosen for name in mutant.tests.split() if "tests/" in name}))
-    line = chosen[0].old if chosen else ""
-    _, verdict, seconds = run(Mutant("no fault", chosen[0].file, line, line, tests)) if chosen else (None, "LIVES", 0.0)
+    line = chosen[0].old
+    _, verdict, seconds = run(Mutant("no fault", chosen[0].file, line, line, tests))
     print(f"{verdict:15s} {seconds:5.0f} s  no fault at all, which must live")
     if verdict != "LIVES":
         return 1

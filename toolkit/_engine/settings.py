@@ -34,7 +34,7 @@ def parts_of(job: "Job") -> Parts:
         bound(problem.target.energy_gradient),
         bound(sampler.dynamics.move),
         everywhere_inside if problem.domain is None else problem.domain.locate_for(sampler.boundary.kind),
-        no_tempering if sampler.tempering is None else sampler.tempering.step,
+        no_tempering if sampler.tempering is None else bound(sampler.tempering.step),
         propose if sampler.dynamics.leapfrogs else propose_nothing,
     )
 

@@ -275,7 +275,7 @@ def search_balls(position, total, face, worst, floats, ints):
 
 
 @kernel
-def write_foot(position, mirror_point, lane, number, excess, floats, ints):
+def write_mirror_point(position, mirror_point, lane, number, excess, floats, ints):
     """mirror_point ← the point of wall ``number`` nearest to one lane's position."""
     sides, rows, dim = np.int64(ints[N_SIDES]), np.int64(ints[N_ROWS]), position.shape[0]
     for d in range(dim):
@@ -336,7 +336,7 @@ def locate_walls(position: Any, mirror_point: Any, outside: Any, floats: Any, in
         excess = outside[lane]
         if is_beyond(position, outside, lane):
             number = np.int64(mirror_point[mirror_point.shape[0] - 1, lane])
-            write_foot(position, mirror_point, lane, number, excess, floats, ints)
+            write_mirror_point(position, mirror_point, lane, number, excess, floats, ints)
 
 
 @functools.cache

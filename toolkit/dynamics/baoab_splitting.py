@@ -35,10 +35,12 @@ def baoab(*, friction: float = 0.1) -> Dynamics:
     friction: η in (0, 1], the share of momentum lost per step, e^(−γ√h) = 1 − η; 1 is the method of Leimkuhler &
     Matthews for overdamped dynamics, x ← x − h/2 ∇U + √(hT)/2 (ξ + ξ'), ξ' the noise of the step before. √h is the time
     step, so the step size h is that of ``underdamped_langevin``.
-    Law: on N(0, 1) the positions have variance T exactly, at every stable step size, h < 4; with gradient noise of
-    standard deviation s, T + h s² (2 − η) / (η (4 − h)). The momenta between steps are those of half a kick before the
-    position, as in ``underdamped_langevin``; at the position's time they have variance T (1 − h/4). On other targets
-    the bias of the positions is of second order in √h. At temperature 0, gradient descent with momentum.
+    Law, at constant h: on N(0, 1) the positions have variance T exactly, at every stable step size, h < 4; with
+    gradient noise of standard deviation s, T + h s² (2 − η) / (η (4 − h)). A step size that jumps adds a bias, since
+    the two half kicks of B then differ. The momenta between steps are those of half a kick before the position, as in
+    ``underdamped_langevin``; at the position's time they have variance T (1 − h/4). On other targets steps are stable
+    for h < 4 / largest curvature, and the bias of the positions is of second order in √h. While a schedule holds the
+    temperature at 0, gradient descent with momentum.
     Source: Leimkuhler & Matthews (2013), "Rational construction of stochastic numerical methods for molecular
     sampling". Raises TypeError or ValueError where out of range.
     """

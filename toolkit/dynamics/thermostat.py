@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
 
 @inlined
-def note_changes(lanes, rows, parameters, changes):
+def update_rows(lanes, rows, parameters, changes):
     """root ← √h, strength ← √(2cT), kick ← λ strength and gain ← λ²h/(2γ), those that ``changes`` concerns."""
     root, kick, strength, gain = rows.root, rows.kick, rows.strength, rows.gain
     step_size, temperature, coupling = lanes.step_size, lanes.temperature, lanes.coupling
@@ -75,7 +75,7 @@ def move_nose_hoover(lanes, memory, parameters, changes):
     """z by ``advance_thermostat``, p ← (1 − λ²z) p − √h λ∇U + λ √(2cT) ξ, x ← x + √h p, and z again."""
     thermostat, rows = memory[0], Rows(memory[1], memory[2], memory[3], memory[4], memory[5])
     momentum, temperature, coupling = lanes.momentum, lanes.temperature, lanes.coupling
-    note_changes(lanes, rows, parameters, changes)
+    update_rows(lanes, rows, parameters, changes)
     advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
     set_keep(rows.keep, thermostat, temperature, coupling, parameters[0])
     kick_and_drift(lanes.position, momentum, lanes.gradient, lanes.noise, rows.root, rows.keep, rows.kick)
@@ -87,7 +87,7 @@ def move_nose_hoover_by_coordinate(lanes, memory, parameters, changes):
     dim = lanes.position.shape[0]
     rows = Rows(memory[dim], memory[dim + 1], memory[dim + 2], memory[dim + 3], memory[dim + 4])
     temperature, coupling = lanes.temperature, lanes.coupling
-    note_changes(lanes, rows, parameters, changes)
+    update_rows(lanes, rows, parameters, changes)
     for d in range(dim):
         row, thermostat = slice(d, d + 1), memory[d]
         momentum = lanes.momentum[row]

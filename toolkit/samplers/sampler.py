@@ -1,7 +1,7 @@
 """A sampler: one point of dynamics × schedule × tempering × boundary × gradient noise, and which points make sense."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,10 +14,11 @@ from ..dynamics import Dynamics, langevin
 from ..errors import check_deviation, check_number, check_numbers, check_text, is_sequence
 from ..maths.philox import MAX_REPLICAS
 from ..schedules import Schedule, constant
-from ..tempering import Contour, ReplicaExchange, Stein, Tempering
+from ..tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
 
 Number = float | Sequence[float] | NDArray[np.float64]  # one value, or one for every chain
 Values = Sequence[Any] | NDArray[np.float64]
+STEP_ARGUMENTS = 6  # of ``tempering.interface.no_tempering``
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,10 @@ class Sampler:
             if not isinstance(value, kind):
                 raise TypeError(f"{name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
         if self.tempering is not None and not isinstance(self.tempering, Tempering):
-            kinds = ", ".join(sorted(kind.__name__ for kind in Tempering.__subclasses__()))
+            kinds = ", ".join(kind.__name__ for kind in (ContinuousTempering, Contour, ReplicaExchange, Stein))
             raise TypeError(f"tempering must be None or one of {kinds}, got {self.tempering!r}")
+        if self.tempering is not None:
+            check_tempering(self.tempering)
         for name, part in (("dynamics.move", self.dynamics.move), ("schedule.factors", self.schedule.factors)):
             if not callable(part):
                 raise TypeError(f"{name} must be a function, got {part!r} of type {type(part).__name__}")
@@ -129,6 +132,24 @@ def check_values(name: str, values: Any) -> tuple[Any, ...]:
     if len({len(row) for row in table}) > 1:
         raise ValueError(f"{name} must have one value per replica in every chain, got {values!r}")
     return table
+
+
+def check_tempering(tempering: Tempering) -> None:
+    """Raise TypeError where a tempering is no dataclass, or its step no function of the six arguments of a step."""
+    name = type(tempering).__name__
+    if not is_dataclass(tempering):
+        raise TypeError(f"tempering must be a dataclass, so that its numbers can be saved; {name} is none")
+    try:
+        step = tempering.step
+    except NotImplementedError as error:
+        raise TypeError(f"tempering: {error}") from None
+    code = getattr(step, "__code__", None)
+    if not callable(step) or (code is not None and code.co_argcount != STEP_ARGUMENTS):
+        given = f"{step!r}" if code is None else f"a function of {code.co_argcount}"
+        raise TypeError(
+            f"tempering.step of {name} must be a function of {STEP_ARGUMENTS} arguments (state, numbers, parameters, "
+            f"step, samples, changes), got {given}"
+        )
 
 
 def check_replicas(sampler: Sampler) -> None:

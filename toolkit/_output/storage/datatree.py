@@ -201,7 +201,8 @@ def add_constants(run: RunRecord, tree: Tree) -> None:
         group["target_parameters"] = (("parameter",), values, description)
         tree.places[f"{path}.target.parameters"] = Place("constant_data", "target_parameters")
     if run.problem.domain is not None:
-        tables = {"real": run.problem.domain.float_table, "whole": run.problem.domain.int_table}  # by their names in files
+        domain = run.problem.domain
+        tables: dict[str, Any] = {"real": domain.float_table, "whole": domain.int_table}  # by their names in files
         for name, values in tables.items():
             group[f"domain_{name}"] = ((f"domain_{name}_entry",), values, "the domain's table for the engine")
             tree.places[f"{path}.domain.{name}"] = Place("constant_data", f"domain_{name}")

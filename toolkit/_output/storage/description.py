@@ -116,7 +116,11 @@ def brief(value: Any, exists: bool = True) -> str:
 
 # A sampler from its description. Only known constructors are called, with numbers and strings.
 
-TEMPERINGS = tuple(kind for kind in vars(tempering).values() if isinstance(kind, type) and issubclass(kind, Tempering))
+TEMPERINGS = tuple(
+    kind
+    for kind in vars(tempering).values()
+    if isinstance(kind, type) and issubclass(kind, Tempering) and kind is not Tempering
+)
 PARTS: tuple[type[Any], ...] = (*(part for kind in TEMPERINGS for part in (kind, *kind.field_types)), Boundary)
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in PARTS}
 SCHEDULES: dict[str, Any] = {
@@ -129,6 +133,28 @@ SCHEDULES: dict[str, Any] = {
 NOT_IN_FILES = ("check",)  # fields of dynamics that change no bit
 
 
+@dataclasses.dataclass(frozen=True)
+class UnavailableTempering(Tempering):
+    """Stands for a tempering of the user's in a loaded run; ``description`` is that of ``describe_own_tempering``."""
+
+    description: Any
+
+    @property
+    def step(self) -> Any:
+        """A function that raises UnavailableError."""
+        return Unavailable(f"the step of tempering {self.description['name']!r}", self.description["step"])
+
+
+def describe_own_tempering(value: Tempering) -> Description:
+    """Class name, fields, numbers and step of a tempering that is not the toolkit's."""
+    if isinstance(value, UnavailableTempering):
+        return value.description  # type: ignore[no-any-return]
+    fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
+    numbers = {"kind": value.kind, "reads_energies": value.reads_energies, "is_weighted": value.is_weighted}
+    own = {"name": type(value).__qualname__, "fields": fields, **numbers, "parameters": value.parameters()}
+    return {"type": "own tempering", **own, "step": describe_function(value.step)}
+
+
 def forms_of(constructor: Any) -> list[Dynamics]:
     """The dynamics that a constructor makes with its defaults and all values of its flags (bool arguments)."""
     parameters = inspect.signature(constructor).parameters.items()
@@ -137,7 +163,7 @@ def forms_of(constructor: Any) -> list[Dynamics]:
     return [constructor(**dict(zip(flags, choice, strict=True))) for choice in choices]
 
 
-CONSTRUCTORS = [getattr(dynamics, name) for name in dynamics.__all__ if name != "Dynamics"]
+CONSTRUCTORS = [part for part in map(vars(dynamics).get, dynamics.__all__) if inspect.isfunction(part)]
 KNOWN = tuple(form for constructor in CONSTRUCTORS for form in forms_of(constructor))
 
 
@@ -213,6 +239,8 @@ def rebuild_part(description: Any) -> Any:
         return description
     fields = dict(description)
     kind = fields.pop("type")
+    if kind == "own tempering":
+        return UnavailableTempering(description)
     if kind not in KINDS:
         raise ValueError(f"a part must be one of {', '.join(KINDS)}, got {kind!r}")
     if kind == Boundary.__name__:
@@ -299,6 +327,8 @@ def plain(value: Any) -> Any:
         if isinstance(value, Boundary):
             fields["kind"] = STORED_KINDS.get(value.kind, value.kind)
         return {"type": type(value).__name__, **fields}
+    if isinstance(value, Tempering):
+        return describe_own_tempering(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):
