@@ -15,10 +15,11 @@ from ..errors import check_deviation, check_number, check_numbers, check_text, i
 from ..maths.philox import MAX_REPLICAS
 from ..schedules import Schedule, constant
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
+from ..tempering.interface import no_tempering
 
 Number = float | Sequence[float] | NDArray[np.float64]  # one value, or one for every chain
 Values = Sequence[Any] | NDArray[np.float64]
-STEP_ARGUMENTS = 6  # of ``tempering.interface.no_tempering``
+STEP_ARGUMENTS = no_tempering.__code__.co_argcount
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def check_values(name: str, values: Any) -> tuple[Any, ...]:
 
 
 def check_tempering(tempering: Tempering) -> None:
-    """Raise TypeError where a tempering is no dataclass, or its step no function of the six arguments of a step."""
+    """Raise TypeError where a tempering is no dataclass, or its step no function of the arguments of a step."""
     name = type(tempering).__name__
     if not is_dataclass(tempering):
         raise TypeError(f"tempering must be a dataclass, so that its numbers can be saved; {name} is none")

@@ -71,6 +71,27 @@ def test_it_is_saved_by_name_alone(tmp_path):
     assert load(tmp_path / "again.npz", PROBLEM).sampler == back.sampler
 
 
+@dataclass(frozen=True)
+class Noisy(Tempering):
+    reads_energies = True
+
+    @property
+    def step(self):
+        return leave
+
+    def parameters(self, burn_in=0, energy_noise=0.0):
+        return np.array([1.0, 2.0, energy_noise])
+
+
+def test_one_that_reads_noisy_energies_comes_back(tmp_path):
+    noisy = Sampler("noisy", (0.5,), tempering=Noisy(), energy_noise=0.1)
+    run = sample(PROBLEM, noisy, n_steps=20, **RUN)
+    run.save(tmp_path / "run.npz")
+    first, second = (load(tmp_path / "run.npz", PROBLEM).sampler for _ in range(2))
+    assert first == second
+    assert (first.energy_noise, first.tempering.reads_energies, first.is_weighted) == (0.1, True, False)
+
+
 class NoDataclass(Tempering):
     step = property(lambda self: halve)
 

@@ -131,6 +131,7 @@ SCHEDULES: dict[str, Any] = {
     )
 }  # fmt: skip
 NOT_IN_FILES = ("check",)  # fields of dynamics that change no bit
+NUMBERS_OF_A_TEMPERING = ("kind", "reads_energies", "is_weighted")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +139,10 @@ class UnavailableTempering(Tempering):
     """Stands for a tempering of the user's in a loaded run; ``description`` is that of ``describe_own_tempering``."""
 
     description: Any
+
+    def __post_init__(self) -> None:
+        for name in NUMBERS_OF_A_TEMPERING:
+            object.__setattr__(self, name, self.description[name])
 
     @property
     def step(self) -> Any:
@@ -150,8 +155,8 @@ def describe_own_tempering(value: Tempering) -> Description:
     if isinstance(value, UnavailableTempering):
         return value.description  # type: ignore[no-any-return]
     fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
-    numbers = {"kind": value.kind, "reads_energies": value.reads_energies, "is_weighted": value.is_weighted}
-    own = {"name": type(value).__qualname__, "fields": fields, **numbers, "parameters": value.parameters()}
+    numbers = {name: getattr(value, name) for name in NUMBERS_OF_A_TEMPERING}
+    own = {"name": type(value).__qualname__, "fields": fields, **numbers, "parameters": value.parameters().tolist()}
     return {"type": "own tempering", **own, "step": describe_function(value.step)}
 
 
