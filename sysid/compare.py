@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_array, check_choice, check_count, is_sequence, optional
+from toolkit.errors import check_array, check_choice, check_count, is_sequence, optional, shown
 
 from .arrays import Array, Bools
 from .data.series import Series, check_series
@@ -209,12 +209,12 @@ def compare_pysindy(
     check_series("data", data)
     library = polynomial(data.states, check_count("degree", degree, at_least=1, below=8))
     if not is_sequence(methods):
-        raise TypeError(f"methods must be a sequence of names, got {methods!r:.200}")
+        raise TypeError(f"methods must be a sequence of names, got {shown(methods)}")
     for method in methods:
         check_choice("methods", method, METHODS)
     grid = check_array("thresholds", thresholds)
     if grid.ndim != 1 or not grid.size or (grid < 0.0).any():
-        raise ValueError(f"thresholds must be one or more numbers ≥ 0, got {thresholds!r:.200}")
+        raise ValueError(f"thresholds must be one or more numbers ≥ 0, got {shown(thresholds)}")
     samples = check_count("samples", samples, at_least=10)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     if truth is not None:

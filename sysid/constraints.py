@@ -11,7 +11,7 @@ import numpy as np
 
 from targets import domains
 from targets.domains.convex import Convex
-from toolkit.errors import check_number
+from toolkit.errors import check_number, shown
 
 from .arrays import Array, Bools
 
@@ -69,7 +69,7 @@ def region_of(constraints: Any, names: tuple[str, ...], coordinates: Coordinates
             walls += [Linear(normal, float(offset)) for normal, offset in zip(*constraint.walls, strict=True)]
         elif not callable(constraint):
             raise TypeError(
-                f"constraints must be texts such as 'sigma > 1 + beta', regions or functions, got {constraint!r:.200}"
+                f"constraints must be texts such as 'sigma > 1 + beta', regions or functions, got {shown(constraint)}"
             )
     check_bounds(walls, names)
     walls = [moved for wall in walls for moved in to_logarithms(wall, names, coordinates.log)]
@@ -150,22 +150,22 @@ def parse_inequalities(text: str, names: tuple[str, ...]) -> list[Linear]:
         rf"(?<!\w)(?:{longest_first})(?!\w)", lambda found: f" {prefix}{names.index(found[0])} ", text
     )
     if "#" in renamed:
-        raise ValueError(f"constraints must not hold '#', after which nothing would be read, got {text!r}")
+        raise ValueError(f"constraints must not hold '#', after which nothing would be read, got {shown(text)}")
     try:
         tree = ast.parse(renamed.strip(), mode="eval").body
     except SyntaxError as error:
-        raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}") from error
+        raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {shown(text)}") from error
     if not isinstance(tree, ast.Compare) or not all(
         isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in tree.ops
     ):
-        raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {text!r}")
+        raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {shown(text)}")
     sides = [linear_form(node, index_of, names, text) for node in (tree.left, *tree.comparators)]
     walls = []
     for (left, right), op in zip(itertools.pairwise(sides), tree.ops, strict=True):
         low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)
         normal, offset = (low - high)[:-1], float((high - low)[-1])
         if not normal.any():
-            raise ValueError(f"constraints must hold a parameter ({', '.join(names)}), got {text!r}")
+            raise ValueError(f"constraints must hold a parameter ({', '.join(names)}), got {shown(text)}")
         walls.append(Linear(normal, offset))
     return walls
 
@@ -178,7 +178,7 @@ def linear_form(node: Any, index_of: dict[str, int], names: tuple[str, ...], tex
         return constant
     if isinstance(node, ast.Name):
         if node.id not in index_of:
-            raise ValueError(f"constraints must name parameters ({', '.join(names)}), got {node.id!r} in {text!r}")
+            raise ValueError(f"constraints must name parameters ({', '.join(names)}), got {node.id!r} in {shown(text)}")
         constant[index_of[node.id]] = 1.0
         return constant
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -192,4 +192,4 @@ def linear_form(node: Any, index_of: dict[str, int], names: tuple[str, ...], tex
             return np.asarray(left * right[-1] if not right[:-1].any() else right * left[-1])
         if isinstance(node.op, ast.Div) and not right[:-1].any() and right[-1] != 0.0:
             return np.asarray(left / right[-1])
-    raise ValueError(f"constraints must be linear in the parameters, got {text!r}")
+    raise ValueError(f"constraints must be linear in the parameters, got {shown(text)}")

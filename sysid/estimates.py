@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_array, check_number
+from toolkit.errors import check_array, check_number, shown
 
 from .arrays import Array
 from .priors import Prior
@@ -85,7 +85,7 @@ def marginal_modes(draws: Any, weights: Any = None) -> Array:
     if weights is not None:
         weights = check_array("weights", weights)
         if weights.shape != points.shape[:1] or weights.min() < 0.0 or weights.max() == 0.0:
-            raise ValueError(f"weights must be ≥ 0, not all 0, and of shape {points.shape[:1]}, got {weights!r:.200}")
+            raise ValueError(f"weights must be ≥ 0, not all 0, and of shape {points.shape[:1]}, got {shown(weights)}")
         heaviest = int(np.argmax(weights))
         if len(points) > 1 and weights.sum() - weights[heaviest] <= MIN_OTHER_WEIGHT * weights[heaviest]:
             raise ValueError(f"weights must not lie on one draw, which has no density, but do on that at [{heaviest}]")

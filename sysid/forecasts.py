@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit import Run
-from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_real_array
+from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_real_array, shown
 from toolkit.weighting import shares_of
 
 from .arrays import Array, Integers
@@ -61,7 +61,7 @@ class Ensemble:
         """
         p = check_array("probabilities", probabilities)
         if p.ndim != 1 or ((p < 0.0) | (p > 1.0)).any():
-            raise ValueError(f"probabilities must be within [0, 1], of shape (n,), got {probabilities!r:.200}")
+            raise ValueError(f"probabilities must be within [0, 1], of shape (n,), got {shown(probabilities)}")
         done = self.observed[self.status == DONE]
         if not len(done):
             return np.full((p.size, *self.observed.shape[1:]), np.nan)
@@ -164,7 +164,7 @@ def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array 
         problem = draws.problem if problem is None else problem
         if not isinstance(problem, Identification):
             raise TypeError(
-                f"draws must be the run of an Identification, got that of {problem!r:.80}: "
+                f"draws must be the run of an Identification, got that of {shown(problem)}: "
                 "give problem with a loaded run"
             )
         theta = problem.parameters(draws).reshape(-1, problem.dim)
@@ -172,7 +172,7 @@ def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array 
     else:
         theta = check_real_array("draws", draws)
         if not isinstance(problem, Identification | System):
-            raise TypeError(f"problem must be the System or Identification of the draws, got {problem!r:.200}")
+            raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
         width = problem.dim if isinstance(problem, Identification) else problem.n_parameters
         if theta.ndim == 0 or theta.shape[-1] != width:
             raise ValueError(f"draws must have shape (…, {width}), got {theta.shape}")
@@ -240,7 +240,7 @@ def largest_lyapunov(
     n_paths = check_count("n_paths", n_paths, at_least=2, below=2**16)
     draws = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
     if method not in ("rk4", "rk5"):
-        raise ValueError(f"method must be 'rk4' or 'rk5', got {method!r}")
+        raise ValueError(f"method must be 'rk4' or 'rk5', got {shown(method)}")
     p = rows_of("parameters", system.usual if parameters is None else parameters, system.n_parameters, False)
     x = rows_of("start", system.start if start is None else start, system.dim, False)
     if len(p) > 1 or len(x) > 1:

@@ -19,6 +19,7 @@ from toolkit.errors import (
     check_progress,
     check_real_array,
     check_text,
+    shown,
 )
 from toolkit.maths.seeds import STARTS, derived_seed
 from toolkit.problem import Problem, Spread, Target
@@ -348,7 +349,7 @@ def check_log(log: Any, prepared: Prepared, priors: tuple[Prior, ...]) -> Bools:
     chosen = check_names("log", log, at_least=0)
     for label in chosen:
         if label not in prepared.names:
-            raise ValueError(f"log must name parameters ({', '.join(prepared.names)}), got {label!r}")
+            raise ValueError(f"log must name parameters ({', '.join(prepared.names)}), got {shown(label)}")
     wanted = np.array([label in chosen for label in prepared.names])
     return np.asarray(wanted | np.array(prepared.positive))
 
@@ -475,7 +476,7 @@ def checked_mode(mode: Any, log: Bools) -> Array:
     """``mode`` as parameters (q,), > 0 where ``log``."""
     values = check_array("mode", mode)
     if values.shape != log.shape or (values[log] <= 0.0).any():
-        raise ValueError(f"mode must have shape {log.shape}, and > 0 where logarithms are sampled, got {mode!r:.200}")
+        raise ValueError(f"mode must have shape {log.shape}, and > 0 where logarithms are sampled, got {shown(mode)}")
     return values
 
 
@@ -483,5 +484,5 @@ def checked_root(root: Any, q: int) -> Array:
     """``root`` as an invertible matrix (q, q)."""
     factor = check_array("root", root)
     if factor.shape != (q, q) or np.linalg.matrix_rank(factor) < q:
-        raise ValueError(f"root must be an invertible matrix ({q}, {q}), got {root!r:.200}")
+        raise ValueError(f"root must be an invertible matrix ({q}, {q}), got {shown(root)}")
     return factor

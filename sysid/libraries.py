@@ -17,6 +17,7 @@ from toolkit.errors import (
     check_scale,
     check_text,
     is_sequence,
+    shown,
 )
 
 from .arrays import Array
@@ -44,11 +45,11 @@ class Term(HoldsFunctions):
         check_text("text", self.text)
         if self.powers is not None:
             if not is_sequence(self.powers):
-                raise TypeError(f"powers must be None or a sequence of integers, got {self.powers!r:.200}")
+                raise TypeError(f"powers must be None or a sequence of integers, got {shown(self.powers)}")
             for d, power in enumerate(self.powers):
                 check_count(f"powers[{d}]", power, at_least=0, below=2**6)
         if self.own is not None and not callable(self.own):
-            raise TypeError(f"own must be None or a function of a state, got {self.own!r:.200}")
+            raise TypeError(f"own must be None or a function of a state, got {shown(self.own)}")
         object.__setattr__(self, "own", bound(self.own))
 
 
@@ -62,7 +63,7 @@ class Library:
     def __post_init__(self) -> None:
         object.__setattr__(self, "states", check_names("states", self.states))
         if not is_sequence(self.terms):
-            raise TypeError(f"terms must be a sequence of terms, got {self.terms!r:.200}")
+            raise TypeError(f"terms must be a sequence of terms, got {shown(self.terms)}")
         if not self.terms or len(self.terms) > MAX_TERMS:
             raise ValueError(f"a library must have 1 to {MAX_TERMS} terms, got {len(self.terms)}")
         for k, term in enumerate(self.terms):
@@ -194,17 +195,17 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
     """
     names = check_names("states", states)
     if not isinstance(named, Mapping) or not named:
-        raise TypeError(f"named must map names to functions, got {named!r:.200}")
+        raise TypeError(f"named must map names to functions, got {shown(named)}")
     terms = []
     for label, function in named.items():
         if not callable(function):
-            raise TypeError(f"named[{label!r}] must be a function of a state, got {function!r}")
+            raise TypeError(f"named[{shown(label)}] must be a function of a state, got {shown(function)}")
         try:
             value = complex(function((1.0,) * len(names)))
             if value.imag != 0.0:
                 raise ValueError(f"it gives the complex number {value}")
             check_array(f"named[{label!r}](ones)", value.real)
         except Exception as error:
-            raise TypeError(f"named[{label!r}] must give a number at a state of ones: {error}") from error
+            raise TypeError(f"named[{shown(label)}] must give a number at a state of ones: {error}") from error
         terms.append(Term(label, "own(x)", own=function))
     return Library(names, tuple(terms))

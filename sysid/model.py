@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from targets.symbolic.source import compile_source
-from toolkit.errors import check_array, check_instance, check_number, check_real_array
+from toolkit.errors import check_array, check_instance, check_number, check_real_array, shown
 
 from .arrays import Array
 from .libraries import Library, polynomial
@@ -81,7 +81,7 @@ class Model:
         object.__setattr__(self, "parameters", names)
         unused = np.flatnonzero(~self.directions.any(axis=(1, 2)))
         if unused.size:
-            raise ValueError(f"parameters must each stand at a term, but {names[unused[0]]!r} stands at none")
+            raise ValueError(f"parameters must each stand at a term, but {shown(names[unused[0]])} stands at none")
 
     def __repr__(self) -> str:
         """Its name and parameters."""
@@ -152,7 +152,7 @@ def model_of(
     def check_index(argument: str, label: Any) -> tuple[int, int]:
         if label not in index_of:
             known = ", ".join(list(index_of)[:12]) + (", …" if len(index_of) > 12 else "")
-            raise ValueError(f"{argument} must name coefficients ({known}), got {label!r}")
+            raise ValueError(f"{argument} must name coefficients ({known}), got {shown(label)}")
         return index_of[label]
 
     fixed = check_mapping("fixed", fixed)
@@ -179,7 +179,7 @@ def model_of(
     for label in chosen:
         check_index("free", label)
         if label in assigned:
-            raise ValueError(f"free must not hold what is fixed or tied, got {label!r}")
+            raise ValueError(f"free must not hold what is fixed or tied, got {shown(label)}")
         names.append(label)
         directions.append(full.directions[full.parameters.index(label)])
     if not names:
@@ -192,7 +192,7 @@ def check_mapping(name: str, value: Any) -> Mapping[Any, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping, got {value!r:.200} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a mapping, got {shown(value)} of type {type(value).__name__}")
     return value
 
 
@@ -232,5 +232,5 @@ def as_model(model: Any) -> Model:
     if isinstance(model, System):
         return model_of_system(model)
     if not isinstance(model, Model):
-        raise TypeError(f"model must be a System, Library or Model, got {model!r:.200} of type {type(model).__name__}")
+        raise TypeError(f"model must be a System, Library or Model, got {shown(model)} of type {type(model).__name__}")
     return model

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from toolkit._compiler import kernel
-from toolkit.errors import check_array, check_count, check_number, check_numbers, check_scale
+from toolkit.errors import check_array, check_count, check_number, check_numbers, check_scale, shown
 from toolkit.maths.elementary import exp_share, fma, log, select
 
 from .arrays import Array
@@ -135,7 +135,7 @@ class Prior:
                 f"{len(self.scales)} scales for kind {self.kind}"
             )
         if any(after <= before for before, after in itertools.pairwise(self.scales)):
-            raise ValueError(f"scales must increase, got {self.scales!r:.200}")
+            raise ValueError(f"scales must increase, got {shown(self.scales)}")
         check_count("spikes", self.spikes, at_least=0, below=max(n, 1))
 
     @property
@@ -242,12 +242,12 @@ def check_priors(prior: Any, names: tuple[str, ...]) -> tuple[Prior, ...]:
     if isinstance(prior, Prior):
         return (prior,) * len(names)
     if not isinstance(prior, Mapping):
-        raise TypeError(f"prior must be None, a Prior or a mapping from names to priors, got {prior!r:.200}")
+        raise TypeError(f"prior must be None, a Prior or a mapping from names to priors, got {shown(prior)}")
     for name, law in prior.items():
         if name not in names:
             raise ValueError(f"prior must name parameters ({', '.join(names)}), got {name!r}")
         if not isinstance(law, Prior):
-            raise TypeError(f"prior[{name!r}] must be a Prior (see sysid.priors), got {law!r:.200}")
+            raise TypeError(f"prior[{name!r}] must be a Prior (see sysid.priors), got {shown(law)}")
     return tuple(prior.get(name, flat()) for name in names)
 
 

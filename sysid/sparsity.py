@@ -8,7 +8,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from toolkit._compiler import compile_part, kernel
-from toolkit.errors import check_count, check_number, check_real_array, check_scale
+from toolkit.errors import check_count, check_number, check_real_array, check_scale, shown
 from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed
 
@@ -285,7 +285,7 @@ def quadratic_of(prepared: Any) -> Quadratic:
     quadratic: Quadratic | None = getattr(prepared, "quadratic", None)
     if quadratic is None:
         raise ValueError(
-            f"prepared must be a quadratic likelihood, as weak() and derivative() give, got {prepared!r:.80}"
+            f"prepared must be a quadratic likelihood, as weak() and derivative() give, got {shown(prepared)}"
         )
     return quadratic
 
@@ -336,7 +336,7 @@ def mixtures_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) 
             log_weights[k, 0] = 0.0
             variances[k, 0] = law.scale**2 if law.kind == GAUSSIAN else (FLAT_SCALE * spread[k]) ** 2
         else:
-            raise ValueError(f"prior[{names[k]!r}] must be flat, Gaussian or a mixture of normals, got {law}")
+            raise ValueError(f"prior[{shown(names[k])}] must be flat, Gaussian or a mixture of normals, got {law}")
     return Mixtures(log_weights, variances, present, np.isfinite(log_weights).sum(axis=1))
 
 

@@ -13,14 +13,28 @@ from numpy.typing import NDArray
 
 # Checks of arguments: each raises with the argument's name, its value and the allowed values.
 
+SHOWN = 200  # characters of a value in a message
+
+
+def shown(value: Any) -> str:
+    """A short text of any ``value`` for a message; its type alone where its own ``__repr__`` raises."""
+    if type(value) in (str, bytes, list, tuple) and len(value) > SHOWN:
+        value = value[:SHOWN]  # the rest would be cut anyway
+    try:
+        return repr(value)[:SHOWN]
+    except Exception:
+        if type(value) is int:  # Python prints no more than some 4300 digits
+            return f"an integer of {value.bit_length()} bits"
+        return f"<{type(value).__name__}, whose repr raises>"
+
 
 def check_count(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
     """``value`` as an int. Raises TypeError where it is not an integer, ValueError where out of range."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, got {value!r:.200} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}")
     if not at_least <= value < below:
         limit = "" if below >= 2**20 and value < below else f" and < {below}"  # omits a large limit that is met
-        raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {value}")
+        raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {shown(int(value))}")
     return int(value)
 
 
@@ -35,7 +49,7 @@ def check_number(
 ) -> float:
     """``value`` as a finite float. Raises TypeError where it is not a number, ValueError where out of range."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"{name} must be a number, got {value!r:.200} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a number, got {shown(value)} of type {type(value).__name__}")
     try:
         number = float(value)
     except OverflowError:
@@ -55,7 +69,7 @@ def check_number(
         allowed.append(f"≤ {at_most:g}")
         valid = valid and number <= at_most
     if not valid:
-        raise ValueError(f"{name} must be {' and '.join(allowed)}, got {value!r:.200}")
+        raise ValueError(f"{name} must be {' and '.join(allowed)}, got {shown(value)}")
     return number
 
 
@@ -72,28 +86,28 @@ def check_deviation(name: str, value: Any) -> float:
 def check_flag(name: str, value: Any) -> bool:
     """``value`` where it is True or False. Raises TypeError otherwise."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r:.200}")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     """``value`` where it is one of the ``allowed`` words. Raises ValueError otherwise."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r:.200}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {shown(value)}")
     return value
 
 
 def check_text(name: str, value: Any) -> str:
     """``value`` where it is a str. Raises TypeError otherwise."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a str, got {value!r:.200} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a str, got {shown(value)} of type {type(value).__name__}")
     return value
 
 
 def check_instance(name: str, value: Any, kind: type) -> None:
     """Raise TypeError where ``value`` is not of the class ``kind``."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be a {kind.__name__}, got {value!r:.200} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a {kind.__name__}, got {shown(value)} of type {type(value).__name__}")
 
 
 def is_sequence(values: Any) -> bool:
@@ -105,7 +119,7 @@ def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
     """``values`` as a tuple of finite floats, each within ``limits``; the message names the invalid entry."""
     flat = values.ndim == 1 if isinstance(values, np.ndarray) else is_sequence(values)
     if not flat:
-        raise TypeError(f"{name} must be a sequence of numbers, got {values!r:.200} of type {type(values).__name__}")
+        raise TypeError(f"{name} must be a sequence of numbers, got {shown(values)} of type {type(values).__name__}")
     return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
 
 
@@ -142,12 +156,12 @@ def plain_array(name: str, values: Any, what: str = "numbers") -> NDArray[Any]:
     Raises TypeError where they are no array or have a unit, ValueError where an entry is masked.
     """
     if has_unit(values) or (is_sequence(values) and len(values) > 0 and has_unit(values[0])):
-        raise TypeError(f"{name} must be {what} without a unit, got {values!r:.200}: give them in the unit meant")
+        raise TypeError(f"{name} must be {what} without a unit, got {shown(values)}: give them in the unit meant")
     try:
         masked = masked_entry(values)
         array = None if masked is not None else np.asarray(values)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise TypeError(f"{name} must be an array of {what}, got {values!r:.200}: {error}") from None
+    except Exception as error:  # also one of the object's own __array__
+        raise TypeError(f"{name} must be an array of {what}, got {shown(values)}: {error}") from error
     if array is None:
         at = f" at [{', '.join(map(str, masked))}]" if masked else ""
         raise ValueError(f"{name} must have no masked entries, got one{at}: fill them in or leave them out")
@@ -162,7 +176,7 @@ def check_real_array(name: str, values: Any, *, copies: bool = True) -> NDArray[
     """
     array = plain_array(name, values)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be an array of real numbers, got {values!r:.200}")
+        raise TypeError(f"{name} must be an array of real numbers, got {shown(values)}")
     return array.astype(np.float64, order="C", copy=copies or not array.flags.carray)
 
 
@@ -197,7 +211,7 @@ def check_edges(name: str, values: Any) -> NDArray[np.float64]:
     """``values`` as edges (cells + 1,). Raises as ``check_array``, and ValueError where they do not increase."""
     edges = check_array(name, values)
     if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0.0).all():
-        raise ValueError(f"{name} must be at least 2 numbers that increase, got {values!r:.200}")
+        raise ValueError(f"{name} must be at least 2 numbers that increase, got {shown(values)}")
     return edges
 
 

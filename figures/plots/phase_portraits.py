@@ -9,7 +9,7 @@ from matplotlib.streamplot import StreamplotSet
 
 from sysid import System
 from sysid.solvers.solution import Solution
-from toolkit.errors import check_array, check_count, check_instance, check_measured, check_numbers, is_sequence
+from toolkit.errors import check_array, check_count, check_instance, check_measured, check_numbers, is_sequence, shown
 
 from ..arrays import Array
 
@@ -52,10 +52,10 @@ def phase_portrait(
         states = states_of(source, coordinates, n_axes)
     streams = None
     if parameters is not None and not isinstance(field, System):
-        raise ValueError(f"parameters must be None without a System as field, got {parameters!r:.200}")
+        raise ValueError(f"parameters must be None without a System as field, got {shown(parameters)}")
     if field is not None:
         if n_axes == 3:
-            raise ValueError(f"field must be None in axes of three dimensions, got {field!r:.200}")
+            raise ValueError(f"field must be None in axes of three dimensions, got {shown(field)}")
         velocities = field_of(field, parameters)
         streams = draw_streams(axes, velocities, ends_of(limits, states))
     paths: list[Any] = []
@@ -80,7 +80,7 @@ def states_of(source: Any, coordinates: Any, n_axes: int) -> Array:
             raise ValueError(f"source must have {n_axes} states for these axes, or coordinates be given, got {dim}")
         return states
     if not is_sequence(coordinates) or len(coordinates) != n_axes:
-        raise ValueError(f"coordinates must be {n_axes} numbers of states, got {coordinates!r:.200}")
+        raise ValueError(f"coordinates must be {n_axes} numbers of states, got {shown(coordinates)}")
     return states[..., [check_count(f"coordinates[{i}]", k, at_least=0, below=dim) for i, k in enumerate(coordinates)]]
 
 
@@ -88,11 +88,11 @@ def field_of(field: Any, parameters: Any) -> Callable[[Array], Any]:
     """Velocities (n, 2) as a function of points (n, 2)."""
     if not isinstance(field, System):
         if not callable(field):
-            raise TypeError(f"field must be a System or a function of points, got {field!r:.200}")
+            raise TypeError(f"field must be a System or a function of points, got {shown(field)}")
         given: Callable[[Array], Any] = field
         return given
     if field.dim != 2:
-        raise ValueError(f"field must be a System of 2 states, got {field!r:.200}")
+        raise ValueError(f"field must be a System of 2 states, got {shown(field)}")
     numbers = field.usual if parameters is None else check_array("parameters", parameters)
     if numbers.shape != field.usual.shape:
         raise ValueError(f"parameters must have shape {field.usual.shape}, got {numbers.shape}")
@@ -104,10 +104,10 @@ def ends_of(limits: Any, states: Array | None) -> Array:
     """Ends (axis, 2) of the field's rectangle."""
     if limits is not None:
         if not is_sequence(limits) or len(limits) != 2:
-            raise ValueError(f"limits must be ((low, high), (low, high)), got {limits!r:.200}")
+            raise ValueError(f"limits must be ((low, high), (low, high)), got {shown(limits)}")
         ends = [check_numbers(f"limits[{i}]", pair) for i, pair in enumerate(limits)]
         if any(len(pair) != 2 or not pair[0] < pair[1] for pair in ends):
-            raise ValueError(f"limits must be ((low, high), (low, high)), each increasing, got {limits!r:.200}")
+            raise ValueError(f"limits must be ((low, high), (low, high)), each increasing, got {shown(limits)}")
         return np.array(ends)
     if states is None or not np.isfinite(states).any():
         raise ValueError("limits must be given where there is no path, got None")

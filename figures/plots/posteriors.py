@@ -16,6 +16,7 @@ from toolkit.errors import (
     check_instance,
     check_number,
     check_numbers,
+    shown,
 )
 from toolkit.weighting import check_weights
 
@@ -116,7 +117,7 @@ def limits_of(limits: Any, values: Array) -> tuple[float, float]:
     if limits is not None:
         ends = check_numbers("limits", limits, above=-MAX_VALUE, below=MAX_VALUE)
         if len(ends) != 2 or not ends[1] - ends[0] > 1e-9 * max(map(abs, ends)):
-            raise ValueError(f"limits must be two increasing numbers, got {limits!r:.200}")
+            raise ValueError(f"limits must be two increasing numbers, got {shown(limits)}")
         return ends[0], ends[1]
     low, high = float(values.min()), float(values.max())
     size = max(-low, high)

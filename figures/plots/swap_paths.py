@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from toolkit import Run
-from toolkit.errors import check_array, check_count, check_instance
+from toolkit.errors import check_array, check_count, check_instance, shown
 
 from ..arrays import Array, Integers
 from .style import LIGHT, MEDIUM
@@ -32,7 +32,7 @@ def swaps(
     check_instance("axes", axes, Axes)
     if isinstance(source, Run):
         if at is not None:
-            raise ValueError(f"at must be None for a Run, which knows its steps, got {at!r:.200}")
+            raise ValueError(f"at must be None for a Run, which knows its steps, got {shown(at)}")
         check_count("chain", chain, at_least=0, below=source.n_chains)
         steps, walkers = walkers_of(source, chain)
     else:
@@ -71,7 +71,7 @@ def walkers_of(run: Run, chain: int) -> tuple[Array, Array]:
         steps, walkers = run.steps, run.statistics.walker[chain]
     else:
         raise ValueError(
-            f"source must be a Run of several replicas with trace_every or keep_replicas=True, got {run!r:.200}"
+            f"source must be a Run of several replicas with trace_every or keep_replicas=True, got {shown(run)}"
         )
     if steps.size == 0:
         raise ValueError("source must hold at least one time, got none")

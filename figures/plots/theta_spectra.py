@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from toolkit import Run
 from toolkit.diagnostics import energy_probabilities
 from toolkit.diagnostics.energies import theta_masses
-from toolkit.errors import check_array, check_edges, check_instance
+from toolkit.errors import check_array, check_edges, check_instance, shown
 from toolkit.tempering import Contour
 
 from ..arrays import Array
@@ -39,7 +39,7 @@ def theta_spectrum(source: Any, axes: Any, *, edges: Any = None, truth: Any = No
     check_instance("axes", axes, Axes)
     if isinstance(source, Run):
         if edges is not None:
-            raise ValueError(f"edges must be None for a Run, which has its own, got {edges!r:.200}")
+            raise ValueError(f"edges must be None for a Run, which has its own, got {shown(edges)}")
         theta, bounds = masses_of(source)
     else:
         theta, bounds = check_array("source", source), check_edges("edges", edges)
@@ -82,5 +82,5 @@ def true_shares(truth: Any, bounds: Array) -> Array:
     """The truth's probabilities (bin,), given an energy between the ends."""
     known = energy_probabilities(truth, bounds) if hasattr(truth, "energy_quantiles") else check_array("truth", truth)
     if known.shape != (bounds.size - 1,):
-        raise ValueError(f"truth must have energy_quantiles or shape ({bounds.size - 1},), got {truth!r:.200}")
+        raise ValueError(f"truth must have energy_quantiles or shape ({bounds.size - 1},), got {shown(truth)}")
     return np.asarray(normalised("truth", known[None])[0])

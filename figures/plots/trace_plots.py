@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from toolkit import Run
-from toolkit.errors import check_array, check_count, check_instance, check_text, is_sequence
+from toolkit.errors import check_array, check_count, check_instance, check_text, is_sequence, shown
 
 from ..arrays import Array
 
@@ -35,7 +35,7 @@ def traces(
     check_text("field", field)
     if isinstance(source, Run):
         if at is not None:
-            raise ValueError(f"at must be None for a Run, which knows its steps, got {at!r:.200}")
+            raise ValueError(f"at must be None for a Run, which knows its steps, got {shown(at)}")
         steps, values = series_of(source, field, replica)
     else:
         values = check_array("source", source)
@@ -60,7 +60,7 @@ def series_of(run: Run, field: str, replica: Any) -> tuple[Array, Array]:
         series |= {name: (run.trace.steps, values) for name, values in run.trace.fields.items()}
     if field not in series:
         hint = "" if run.trace is not None else "; more with trace_every"
-        raise ValueError(f"field must be one of {', '.join(series)}{hint}, got {field!r:.200}")
+        raise ValueError(f"field must be one of {', '.join(series)}{hint}, got {shown(field)}")
     steps, values = series[field]
     if values.shape[2] == 0:
         raise ValueError(f"source must hold at least one time of {field}, got none")
@@ -70,5 +70,5 @@ def series_of(run: Run, field: str, replica: Any) -> tuple[Array, Array]:
 def chosen(chains: Any, n: int) -> list[int]:
     """Numbers of chains, at least one, each of those there are."""
     if not is_sequence(chains) or not len(chains):
-        raise TypeError(f"chains must be None or a sequence of numbers of chains, got {chains!r:.200}")
+        raise TypeError(f"chains must be None or a sequence of numbers of chains, got {shown(chains)}")
     return [check_count(f"chains[{i}]", chain, at_least=0, below=n) for i, chain in enumerate(chains)]

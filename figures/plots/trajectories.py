@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from toolkit import Run
-from toolkit.errors import check_array, check_count, check_instance
+from toolkit.errors import check_array, check_count, check_instance, shown
 
 from ..arrays import Bools
 
@@ -39,7 +39,7 @@ def trajectory(
     try:
         jumps = np.asarray(swapped(path, chain) if breaks is None and isinstance(path, Run) else breaks)
     except ValueError:
-        raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {breaks!r:.80}") from None
+        raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {shown(breaks)}") from None
     if breaks is not None and (jumps.dtype != np.bool_ or jumps.shape != points.shape[:1]):
         raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {jumps.dtype} of {jumps.shape}")
     where = jumps if jumps.ndim else np.zeros(len(points), bool)

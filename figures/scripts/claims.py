@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+from toolkit.errors import shown
+
 VERDICTS = ("better", "equal within error", "worse", "as claimed", "not as claimed", "not printed")
 
 
@@ -52,9 +54,9 @@ def check_claim(claim: Claim) -> Claim:
     """``claim`` unchanged. Raises ValueError where it has no text, aim or finite error."""
     known = claim.aim in ("higher", "lower") if isinstance(claim.aim, str) else math.isfinite(claim.aim)
     if not claim.what or not known:
-        raise ValueError(f"aim must be 'higher', 'lower' or the true value, got {claim.aim!r} for {claim.what!r}")
+        raise ValueError(f"aim must be 'higher', 'lower' or the true value, got {shown(claim.aim)} for {claim.what!r}")
     if claim.in_words and not isinstance(claim.aim, str):
-        raise ValueError(f"aim must be 'higher' or 'lower' where a claim is in words, got {claim.aim!r}")
+        raise ValueError(f"aim must be 'higher' or 'lower' where a claim is in words, got {shown(claim.aim)}")
     if not (math.isfinite(claim.ours) and math.isfinite(claim.error) and claim.error >= 0.0):
         raise ValueError(f"{claim.what}: ours and its error must be finite, got {claim.ours!r} ± {claim.error!r}")
     return claim

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from toolkit.errors import check_flag, check_instance, check_text, is_sequence, package_root
+from toolkit.errors import check_flag, check_instance, check_text, is_sequence, package_root, shown
 
 OUT = package_root(__name__) / "out"
 QUICK = os.environ.get("QUICK", "0") not in ("", "0")
@@ -36,7 +36,7 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str, *, 
         or not table
         or not all(isinstance(row, dict) and row.keys() == table[0].keys() for row in table)
     ):
-        raise ValueError(f"table must be a sequence of dicts with the same keys, got {table!r:.80}")
+        raise ValueError(f"table must be a sequence of dicts with the same keys, got {shown(table)}")
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"{name}.{kind}" for kind in (("png", "pdf", "csv") if pdf else ("png", "csv"))]
     figure.savefig(paths[0], metadata={"Software": None})

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_text, is_sequence, optional
+from toolkit.errors import check_text, is_sequence, optional, shown
 
 from ..arrays import Array
 from ..systems.system import check_names
@@ -59,9 +59,9 @@ def read_header(file: Path, text: Any) -> Header:
         separator = max(SEPARATORS, key=line.count)
         columns = tuple(word.strip() for word in next(csv.reader([line.strip("\n")], delimiter=separator), []))
         if len(columns) < 2:
-            raise ValueError(f"{file}, line {number}: must name columns between , ; or tabs, got {line[:80]!r}")
+            raise ValueError(f"{file}, line {number}: must name columns between , ; or tabs, got {shown(line[:80])}")
         if all(is_number(word) for word in columns):
-            raise ValueError(f"{file}, line {number}: must name the columns, got numbers: {line[:80].strip()!r}")
+            raise ValueError(f"{file}, line {number}: must name the columns, got numbers: {shown(line[:80].strip())}")
         return Header(columns, separator, number)
     raise ValueError(f"{file}: must begin with a line that names the columns, but is empty")
 
@@ -194,7 +194,7 @@ def load(
         raise ValueError(f"{file}: is a folder")
     check_text("time", time)
     if not is_sequence(missing):
-        raise TypeError(f"missing must be a sequence of words, got {missing!r:.200} of type {type(missing).__name__}")
+        raise TypeError(f"missing must be a sequence of words, got {shown(missing)} of type {type(missing).__name__}")
     words = [check_text(f"missing[{i}]", word) for i, word in enumerate(missing)]
     if file.suffix.lower() == ".parquet":
         names, table, first = *read_parquet(file, time, states), 0
@@ -203,7 +203,7 @@ def load(
     not_finite = np.flatnonzero(~np.isfinite(table[:, 0]))
     if not_finite.size:
         where = f"line {not_finite[0] + first}" if first else f"row {not_finite[0]}"
-        raise ValueError(f"{file}, {where}, column {time!r}: a time must be finite, got {table[not_finite[0], 0]}")
+        raise ValueError(f"{file}, {where}, column {shown(time)}: a time must be finite, got {table[not_finite[0], 0]}")
     try:
         return Series(
             table[:, 0], table[:, 1:], names[1:], time_unit=time_unit, units=units, name=name or file.stem,
@@ -217,15 +217,15 @@ def choose_columns(file: Path, columns: Sequence[str], time: str, states: Any) -
     """Time and states, among ``columns``. Raises ValueError where one is repeated or not there."""
     for k, column in enumerate(columns):
         if column in columns[:k]:
-            raise ValueError(f"{file}: columns must have different names, got {column!r} at {k + 1} again")
+            raise ValueError(f"{file}: columns must have different names, got {shown(column)} at {k + 1} again")
     wanted = [column for column in columns if column != time] if states is None else check_names("states", states)
     if time in wanted:
-        raise ValueError(f"states must not hold the time, got {time!r}")
+        raise ValueError(f"states must not hold the time, got {shown(time)}")
     for column in (time, *wanted):
         if column not in columns:
-            raise ValueError(f"{file}: has no column {column!r}; its columns are {', '.join(map(repr, columns))}")
+            raise ValueError(f"{file}: has no column {shown(column)}; its columns are {', '.join(map(repr, columns))}")
     if not wanted:
-        raise ValueError(f"{file}: must have a column beside the time {time!r}")
+        raise ValueError(f"{file}: must have a column beside the time {shown(time)}")
     return (time, *wanted)
 
 
@@ -238,7 +238,7 @@ def read_parquet(file: Path, time: str, states: Any) -> tuple[tuple[str, ...], A
         for column in names:
             kind = schema.field(column).type
             if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)):
-                raise ValueError(f"{file}, column {column!r}: must hold numbers, got {kind}")
+                raise ValueError(f"{file}, column {shown(column)}: must hold numbers, got {kind}")
         read = parquet.read_table(file, columns=list(names))
     except pyarrow.ArrowException as error:
         raise ValueError(f"{file}: is not a Parquet file that can be read: {error}") from error

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_measured, check_text
+from toolkit.errors import check_array, check_measured, check_text, shown
 
 from ..arrays import Array
 from ..systems.system import check_names, check_units
@@ -55,11 +55,11 @@ class Series:
             row, column = infinite[0]
             raise ValueError(
                 f"values must be finite, or nan where missing, got {values[row, column]} of "
-                f"{states[column]!r} at row {row}"
+                f"{shown(states[column])} at row {row}"
             )
         empty = np.flatnonzero(np.isnan(values).all(axis=0))
         if empty.size:
-            raise ValueError(f"values must not all be missing, but are for {states[empty[0]]!r}")
+            raise ValueError(f"values must not all be missing, but are for {shown(states[empty[0]])}")
         for name, shape in (("velocities", values.shape), ("noise", (len(states),))):
             given = getattr(self, name)
             if given is not None:
@@ -95,5 +95,5 @@ class Series:
 def check_series(name: str, value: Any) -> Series:
     """``value`` where it is a ``Series``. Raises TypeError otherwise."""
     if not isinstance(value, Series):
-        raise TypeError(f"{name} must be a Series (see sysid.data), got {value!r:.200} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a Series (see sysid.data), got {shown(value)} of type {type(value).__name__}")
     return value

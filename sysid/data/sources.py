@@ -18,6 +18,7 @@ from toolkit.errors import (
     check_real_array,
     check_row,
     package_root,
+    shown,
 )
 
 from ..arrays import Array
@@ -82,7 +83,7 @@ def simulate(
         if not_positive.size:
             row, column = not_positive[0]
             raise ValueError(
-                f"errors must be 'gaussian' unless all states are > 0, but {system.states[column]!r} is "
+                f"errors must be 'gaussian' unless all states are > 0, but {shown(system.states[column])} is "
                 f"{states[row, column]:.6g} at time {times[row]:.6g}"
             )
         values = states * np.exp(deviations * draws)

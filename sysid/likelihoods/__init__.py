@@ -6,6 +6,8 @@ model: a kernel with its numbers.
 
 from typing import Any
 
+from toolkit.errors import shown
+
 from .interface import Likelihood
 from .trajectories import trajectory
 from .velocity import derivative
@@ -21,8 +23,8 @@ def of(likelihood: Any) -> Likelihood:
     known = ", ".join(map(repr, BY_NAME))
     if isinstance(likelihood, str):
         if likelihood not in BY_NAME:
-            raise ValueError(f"likelihood must be one of {known}, got {likelihood!r}")
+            raise ValueError(f"likelihood must be one of {known}, got {shown(likelihood)}")
         return BY_NAME[likelihood]()  # type: ignore[no-any-return]
     if not callable(getattr(likelihood, "prepare", None)):
-        raise TypeError(f"likelihood must be one of {known} or made by sysid.likelihoods, got {likelihood!r:.200}")
+        raise TypeError(f"likelihood must be one of {known} or made by sysid.likelihoods, got {shown(likelihood)}")
     return likelihood  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_choice, check_count, check_number
+from toolkit.errors import check_array, check_choice, check_count, check_number, shown
 
 from ..arrays import Array
 from ..data.series import Series, check_series
@@ -52,7 +52,7 @@ class Trajectory(TrajectorySettings):
         """The energy, and a θ (q,) near its minimum."""
         check_series("data", data)
         if not isinstance(model, System | Library | Model):
-            raise TypeError(f"model must be a System, Library or Model, got {model!r:.200}")
+            raise TypeError(f"model must be a System, Library or Model, got {shown(model)}")
         equations = equations_of(model)
         values = values_in_order(data, equations.system.states)
         logarithmic = self.errors == "lognormal"

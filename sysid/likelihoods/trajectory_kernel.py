@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit._compiler import inlined, kernel
+from toolkit.errors import shown
 from toolkit.maths.elementary import fma, log, select
 
 from ..arrays import Array, Bools, Integers
@@ -313,7 +314,7 @@ def values_in_order(data: Series, states: tuple[str, ...]) -> Array:
     """The data (n, dim) with columns in the order of ``states``; nan for those that were not measured."""
     unknown = [name for name in data.states if name not in states]
     if unknown:
-        raise ValueError(f"data must have states of the model, {', '.join(states)}, got {unknown[0]!r}")
+        raise ValueError(f"data must have states of the model, {', '.join(states)}, got {shown(unknown[0])}")
     values = np.full((len(data), len(states)), np.nan)
     for k, name in enumerate(data.states):
         values[:, states.index(name)] = data.values[:, k]

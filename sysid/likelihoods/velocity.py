@@ -10,7 +10,7 @@ import scipy
 from targets.posteriors.minibatch import draw_pair
 from targets.posteriors.quadratic import N_NUMBERS, quadratic_numbers, use_quadratic
 from toolkit._compiler import COUNTER_ROWS, MODE, kernel
-from toolkit.errors import check_array, check_choice, check_count
+from toolkit.errors import check_array, check_choice, check_count, shown
 from toolkit.maths.elementary import fma
 
 from ..arrays import Array
@@ -240,7 +240,7 @@ def velocities_of(series: Series, method: str, window: int | None = None) -> Sta
             raise ValueError(f"velocities='finite_difference' needs at least 3 times, got {len(series)}")
         return complete_rows(values, np.asarray(np.gradient(values, times, axis=0, edge_order=2)))
     if not series.is_complete:
-        raise ValueError(f"velocities={method!r} needs data without missing values: take 'finite_difference'")
+        raise ValueError(f"velocities={shown(method)} needs data without missing values: take 'finite_difference'")
     if method == "savitzky_golay":
         width = check_window(DEFAULT_WINDOW if window is None else window)
         if width > len(series):
@@ -382,7 +382,7 @@ def derivative(
     else:
         sds = check_array("noise", noise)
         if sds.ndim > 1 or sds.size == 0 or (sds <= 0.0).any():
-            raise ValueError(f"noise must be one or one per state, each > 0, got {noise!r:.200}")
+            raise ValueError(f"noise must be one or one per state, each > 0, got {shown(noise)}")
         noise = tuple(sds.ravel().tolist())
     if batch_size is not None:
         batch_size = check_count("batch_size", batch_size, at_least=1, below=2**17)

@@ -12,7 +12,7 @@ import scipy
 from numba.core.dispatcher import Dispatcher
 
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
-from toolkit.errors import check_array, check_count
+from toolkit.errors import check_array, check_count, shown
 
 from ..arrays import Array, Integers
 from ..data.series import Series
@@ -151,7 +151,7 @@ def check_term_derivatives(library: Library, states: Array) -> None:
             row, k = np.argwhere(wrong)[0]
             raise ValueError(
                 f"functions must be analytic, but at {library.states} = {checked[row].tolist()} the derivative of "
-                f"{library.names[k]!r} with respect to {state} is {exact[row, k, d]:.6g} by a complex step and "
+                f"{shown(library.names[k])} with respect to {state} is {exact[row, k, d]:.6g} by a complex step and "
                 f"{difference[row, k]:.6g} by differences: write abs(x) as np.sqrt(x*x), and use no sign, min or max"
             )
 
@@ -241,7 +241,7 @@ def initial_guess(data: list[Series], model: Model, substeps: int, known: Array 
     gram, cross, paths, all_terms, all_velocities = np.zeros((q, q)), np.zeros(q), [], [], []
     for series in data:
         if len(series) * substeps * len(model.states) > MAX_NODES:
-            raise ValueError(f"data must have at most {MAX_NODES:.0e} values, got {series!r}: average or thin it")
+            raise ValueError(f"data must have at most {MAX_NODES:.0e} values, got {shown(series)}: average or thin it")
         grid = grid_of(series.times, substeps)
         path, velocities = smooth(series, grid.times)
         paths.append(FittedPath(series, grid, path))
@@ -483,7 +483,7 @@ def weak(*, noise: float | Sequence[float] | None = None, substeps: int | None =
     if noise is not None:
         sds = check_array("noise", noise)
         if sds.ndim > 1 or sds.size == 0 or (sds <= 0.0).any():
-            raise ValueError(f"noise must be one or one per state, each > 0, got {noise!r:.200}")
+            raise ValueError(f"noise must be one or one per state, each > 0, got {shown(noise)}")
         noise = tuple(sds.ravel().tolist())
     if substeps is not None:
         substeps = check_count("substeps", substeps, at_least=1, below=2**12)

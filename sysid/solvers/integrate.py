@@ -10,7 +10,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from toolkit._compiler import CUBE, FLOATS, INTEGERS, MATRIX, available_threads, compile_part
-from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, plain_array
+from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, plain_array, shown
 
 from ..arrays import Array
 from ..systems.system import System
@@ -126,7 +126,7 @@ def solve(
     times = check_times(times)
     is_complex = any(np.iscomplexobj(given) for given in (parameters, start))
     if is_complex and method not in FIXED:
-        raise ValueError(f"method must be 'rk4' or 'rk5' for complex parameters or starts, got {method!r}")
+        raise ValueError(f"method must be 'rk4' or 'rk5' for complex parameters or starts, got {shown(method)}")
     p = rows_of("parameters", system.usual if parameters is None else parameters, system.n_parameters, is_complex)
     x = rows_of("start", system.start if start is None else start, system.dim, is_complex)
     is_one = max(np.ndim(parameters), np.ndim(start)) < 2
@@ -141,7 +141,7 @@ def solve(
     if step is not None:
         check_number("step", step, above=0.0)
         if method not in FIXED:
-            raise ValueError(f"step must be None for the adaptive method {method!r}, got {step}")
+            raise ValueError(f"step must be None for the adaptive method {shown(method)}, got {step}")
     threads = available_threads() if threads is None else check_count("threads", threads, at_least=1, below=2**12)
     try:
         states = np.full((lanes, times.size, system.dim), np.nan, np.complex128 if is_complex else np.float64)

@@ -11,7 +11,7 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 
 from toolkit._compiler import HoldsFunctions, bound, inlined
-from toolkit.errors import check_number, check_row, check_text, is_sequence
+from toolkit.errors import check_number, check_row, check_text, is_sequence, shown
 from toolkit.problem import reason, rebind
 
 from ..arrays import Array
@@ -26,7 +26,7 @@ def check_terms(terms: Any, states: tuple[str, ...], parameters: tuple[str, ...]
     """Raise TypeError or ValueError unless ``terms`` is a mapping of these names as in ``System``."""
     for state, row in mapping("terms", terms).items():
         if state not in states:
-            raise ValueError(f"terms must name states ({', '.join(states)}), got {state!r}")
+            raise ValueError(f"terms must name states ({', '.join(states)}), got {shown(state)}")
         for label, coefficient in mapping(f"terms[{state!r}]", row).items():
             where = f"terms[{state!r}][{check_text(f'a name in terms[{state!r}]', label)!r}]"
             for name, factor in factors_of(coefficient).items():
@@ -38,7 +38,7 @@ def check_terms(terms: Any, states: tuple[str, ...], parameters: tuple[str, ...]
 def mapping(name: str, value: Any) -> Mapping[Any, Any]:
     """``value`` where it is a mapping. Raises TypeError otherwise."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping, got {value!r:.200} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be a mapping, got {shown(value)} of type {type(value).__name__}")
     return value
 
 
@@ -128,9 +128,9 @@ class System(HoldsFunctions):
         object.__setattr__(self, "parameters", check_names("parameters", self.parameters, at_least=0))
         both = sorted(set(self.states) & set(self.parameters))
         if both:
-            raise ValueError(f"parameters must not be named as states, got {both[0]!r}")
+            raise ValueError(f"parameters must not be named as states, got {shown(both[0])}")
         if not callable(self.rhs):
-            raise TypeError(f"rhs must be a function (t, x, p), got {self.rhs!r}")
+            raise TypeError(f"rhs must be a function (t, x, p), got {shown(self.rhs)}")
         object.__setattr__(self, "rhs", bound(self.rhs))
         for name, length in (("usual", len(self.parameters)), ("start", len(self.states))):
             object.__setattr__(self, name, check_row(name, getattr(self, name), length))
@@ -138,7 +138,7 @@ class System(HoldsFunctions):
         for label in ("time_unit", "source"):
             check_text(label, getattr(self, label))
         if self.invariant is not None and not callable(self.invariant):
-            raise TypeError(f"invariant must be None or a function (states, parameters), got {self.invariant!r:.200}")
+            raise TypeError(f"invariant must be None or a function (states, parameters), got {shown(self.invariant)}")
         if self.lyapunov is not None:
             check_number("lyapunov", self.lyapunov)
         if self.terms is not None:
@@ -162,7 +162,7 @@ class System(HoldsFunctions):
 def check_names(argument: str, names: Any, *, at_least: int = 1) -> tuple[str, ...]:
     """``names`` as a tuple of distinct texts that are not empty. Raises TypeError or ValueError otherwise."""
     if not is_sequence(names):
-        raise TypeError(f"{argument} must be a sequence of names, got {names!r:.200} of type {type(names).__name__}")
+        raise TypeError(f"{argument} must be a sequence of names, got {shown(names)} of type {type(names).__name__}")
     given = tuple(check_text(f"{argument}[{i}]", name) for i, name in enumerate(names))
     if len(given) < at_least:
         raise ValueError(f"{argument} must be at least {at_least}, got none")
@@ -175,7 +175,7 @@ def check_names(argument: str, names: Any, *, at_least: int = 1) -> tuple[str, .
 def check_units(units: Any, n: int) -> tuple[str, ...]:
     """``units`` as texts, one of each of ``n`` states; "" where there are none. Raises TypeError or ValueError."""
     if not is_sequence(units):
-        raise TypeError(f"units must be a sequence of texts, got {units!r:.200} of type {type(units).__name__}")
+        raise TypeError(f"units must be a sequence of texts, got {shown(units)} of type {type(units).__name__}")
     given = tuple(check_text(f"units[{i}]", unit) for i, unit in enumerate(units)) or ("",) * n
     if len(given) != n:
         raise ValueError(f"units must name one unit per state, {n}, got {len(given)}")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from targets.symbolic.source import compile_source
 from toolkit._compiler import names_in
-from toolkit.errors import optional
+from toolkit.errors import optional, shown
 from toolkit.problem import raises
 
 from ..arrays import Array
@@ -205,12 +205,12 @@ def from_sympy(
     """
     sympy = optional("sympy", "symbolic")
     if not isinstance(expressions, Mapping) or not expressions:
-        raise TypeError(f"expressions must map states to their slopes, got {expressions!r:.200}")
+        raise TypeError(f"expressions must map states to their slopes, got {shown(expressions)}")
     words = {symbol: f"x[{d}]" for d, symbol in enumerate(expressions)}
     given = [parameters] if isinstance(parameters, sympy.Symbol) else list(parameters)
     for symbol in [*expressions, *given, *([] if time is None else [time])]:
         if not isinstance(symbol, sympy.Symbol):
-            raise TypeError(f"states, parameters and time must be SymPy symbols, got {symbol!r}")
+            raise TypeError(f"states, parameters and time must be SymPy symbols, got {shown(symbol)}")
     for k, symbol in enumerate(given):
         if symbol in words:
             raise ValueError(f"parameters must be distinct and no states, got {symbol}")

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from toolkit.errors import shown
+
 from ..arrays import Array, Integers
 
 
@@ -93,7 +95,7 @@ def read_numbers(path: Any, layout: Layout) -> tuple[Array, Integers]:
             raise ValueError(f"{place}: {found}; expected {expected}{hint}")
         values = [read_number(word, f"{place}, column {c}") for c, word in enumerate(words, 1)]
         if values[-1] not in layout.classes:
-            raise ValueError(f"{place}, column {layout.columns}: class {words[-1]!r}; expected {layout.meaning}")
+            raise ValueError(f"{place}, column {layout.columns}: class {shown(words[-1])}; expected {layout.meaning}")
         table.append(values[:-1])
         labels.append(layout.classes[values[-1]])
     check_rows(path, len(table), layout.rows, expected)
@@ -133,7 +135,7 @@ def read_mushroom(path: Any) -> tuple[list[str], Integers]:
         if len(words) != len(codes) + 1:
             raise ValueError(f"{place}: {len(words)} columns between commas; expected {expected}")
         if words[0] not in ("e", "p"):
-            raise ValueError(f"{place}, column 1: class {words[0]!r}; expected e (edible) or p (poisonous)")
+            raise ValueError(f"{place}, column 1: class {shown(words[0])}; expected e (edible) or p (poisonous)")
         for c, (word, (name, known)) in enumerate(zip(words[1:], codes, strict=True), 2):
             if len(word) != 1 or word not in known:
                 raise ValueError(f"{place}, column {c}: unknown code {word!r} of {name}; known are {', '.join(known)}")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_number, plain_array
+from toolkit.errors import check_number, plain_array, shown
 from toolkit.maths.philox import MAX_DIM
 
 from ..arrays import Array
@@ -61,7 +61,7 @@ def check_ends(name: str, values: Any, open_end: float) -> Array:
     """Ends of a box (dim,), finite or ``open_end``. Raises TypeError or ValueError otherwise."""
     ends = plain_array(name, values)
     if ends.size and ends.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be an array of real numbers, got {values!r}")
+        raise TypeError(f"{name} must be an array of real numbers, got {shown(values)}")
     if ends.ndim != 1 or not 0 < ends.size < MAX_DIM:
         raise ValueError(f"{name} must have shape (dim,) with dim ≥ 1, got {ends.shape}")
     bad = np.flatnonzero(~np.isfinite(ends) & (ends != open_end))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_count
+from toolkit.errors import check_count, shown
 from toolkit.maths.seeds import EXACT_DRAWS, derived_seed
 from toolkit.problem import EnergyAccuracy, Modes, Problem, Target, Truth, check_finite_points
 
@@ -65,10 +65,10 @@ def constrained(target: Target, region: Shape | Convex) -> Problem:
     (``SampledTruth``). Raises TypeError for other kinds of arguments, ValueError where dimensions differ.
     """
     if not isinstance(target, Target):
-        raise TypeError(f"target must be a Target, got {target!r} of type {type(target).__name__}")
+        raise TypeError(f"target must be a Target, got {shown(target)} of type {type(target).__name__}")
     if not isinstance(region, Shape | Convex):
         raise TypeError(
-            f"region must be a Shape or a convex region of targets.domains, got {region!r} of type "
+            f"region must be a Shape or a convex region of targets.domains, got {shown(region)} of type "
             f"{type(region).__name__}"
         )
     if target.dim != region.dim:

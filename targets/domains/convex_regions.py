@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_count, check_scale
+from toolkit.errors import check_array, check_count, check_scale, shown
 from toolkit.maths.philox import MAX_DIM
 
 from .. import shapes
@@ -121,7 +121,7 @@ def intersection(*regions: Convex) -> Convex:
         raise ValueError("intersection must have at least one region, got none")
     for place, region in enumerate(regions):
         if not isinstance(region, Convex):
-            raise TypeError(f"regions[{place}] must be a convex region of targets.domains, got {region!r}")
+            raise TypeError(f"regions[{place}] must be a convex region of targets.domains, got {shown(region)}")
         if region.dim != regions[0].dim:
             raise ValueError(f"regions must have one dimension, got {regions[0].dim} and {region.dim}")
     sources = [r for region in regions for r in (region, region.part_of) if r is not None and r.closed is not None]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from toolkit.errors import check_array
+from toolkit.errors import check_array, shown
 from toolkit.problem import Modes, Spread, Target, check_finite_points, check_points
 
 from ..arrays import Array
@@ -148,5 +148,5 @@ def check_components(means: Any, weights: Any) -> tuple[Array, Array]:
     n = len(centres)
     shares = np.full(n, 1.0 / n) if weights is None else check_array("weights", weights)
     if shares.shape != (n,) or (shares <= 0).any() or abs(shares.sum() - 1.0) > 1e-9:
-        raise ValueError(f"weights must be {n} positive numbers that sum to 1, got {weights!r}")
+        raise ValueError(f"weights must be {n} positive numbers that sum to 1, got {shown(weights)}")
     return centres, shares / shares.sum()

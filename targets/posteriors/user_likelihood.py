@@ -9,7 +9,7 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 
 from toolkit._compiler import WideCompiler, bound, inlined
-from toolkit.errors import check_array, check_count, check_scale, check_text
+from toolkit.errors import check_array, check_count, check_scale, check_text, shown
 from toolkit.problem import Target, Truth, with_item
 
 from .minibatch import (
@@ -73,7 +73,7 @@ def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tu
     """Whether ``function`` makes arrays. Raises TypeError unless it compiles and returns an energy and a gradient."""
     wanted = f"{name} must be a function {arguments} → (energy, gradient) that Numba can compile"
     if not callable(function):
-        raise TypeError(f"{wanted}, got {function!r}")
+        raise TypeError(f"{wanted}, got {shown(function)}")
     try:
         compiled = njit(error_model="numpy")(function)
         compiled.compile(kinds)
@@ -81,7 +81,7 @@ def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tu
         raise TypeError(f"{wanted}: {error}") from error
     returned = compiled.nopython_signatures[0].return_type
     if not isinstance(returned, types.BaseTuple) or len(returned.types) != 2:
-        raise TypeError(f"{wanted}, got {function!r}: it returns {returned}")
+        raise TypeError(f"{wanted}, got {shown(function)}: it returns {returned}")
     energy, gradient = returned.types
     if not isinstance(energy, types.Integer | types.Float):
         raise TypeError(f"{name} must return an energy that is a real number; it returns {energy}")

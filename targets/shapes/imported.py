@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_count, check_text, optional
+from toolkit.errors import check_count, check_text, optional, shown
 
 from ..arrays import Array
 from .planar import MAX_VERTICES, Shape, polygon_of, ring_area
@@ -30,7 +30,7 @@ def from_shapely(geometry: Any, *, name: str = "polygon") -> Shape:
     """
     shapely = optional("shapely", "shapes")
     if not isinstance(geometry, shapely.Geometry):
-        raise TypeError(f"geometry must be a Shapely geometry, got {geometry!r} of type {type(geometry).__name__}")
+        raise TypeError(f"geometry must be a Shapely geometry, got {shown(geometry)} of type {type(geometry).__name__}")
     if geometry.is_empty:
         raise ValueError(f"geometry must not be empty, got an empty {geometry.geom_type}")
     parts = shapely.get_parts(geometry)
@@ -62,18 +62,18 @@ def from_geojson(source: Any, *, name: str = "polygon") -> Shape:
         text = str(source)
         where = "source"
         if not text.strip():
-            raise ValueError(f"source must be a path, a text or a dict, got {source!r}")
+            raise ValueError(f"source must be a path, a text or a dict, got {shown(source)}")
         if isinstance(source, Path) or not text.lstrip().startswith(("{", "[")):
             try:
                 where, text = text, Path(source).read_text(encoding="utf-8")
             except OSError as error:
-                raise type(error)(f"source {text!r:.200} cannot be read: {error.strerror}") from None
+                raise type(error)(f"source {shown(text)} cannot be read: {error.strerror}") from None
         try:
             source = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"{where} must be GeoJSON, but {error}") from None
     elif not isinstance(source, dict):
-        raise TypeError(f"source must be a path, a text or a dict, got {source!r} of type {type(source).__name__}")
+        raise TypeError(f"source must be a path, a text or a dict, got {shown(source)} of type {type(source).__name__}")
     found = source
     while isinstance(found, dict) and found.get("type") in ("Feature", "FeatureCollection", "GeometryCollection"):
         kind = found["type"]
@@ -81,7 +81,7 @@ def from_geojson(source: Any, *, name: str = "polygon") -> Shape:
         if kind != "Feature":
             if not isinstance(inner, list) or len(inner) != 1:
                 count = len(inner) if isinstance(inner, list) else inner
-                raise ValueError(f"{kind} must hold one polygon, got {count!r}")
+                raise ValueError(f"{kind} must hold one polygon, got {shown(count)}")
             inner = inner[0]
         found = inner
     kind = found.get("type") if isinstance(found, dict) else found
@@ -89,9 +89,9 @@ def from_geojson(source: Any, *, name: str = "polygon") -> Shape:
     if kind == "MultiPolygon" and isinstance(rings, list | tuple) and len(rings) == 1:
         kind, rings = "Polygon", rings[0]
     if kind != "Polygon":
-        raise ValueError(f"geometry must be one Polygon, got {kind!r}")
+        raise ValueError(f"geometry must be one Polygon, got {shown(kind)}")
     if not isinstance(rings, list | tuple) or not rings:
-        raise ValueError(f"coordinates must be a list of rings, got {rings!r}")
+        raise ValueError(f"coordinates must be a list of rings, got {shown(rings)}")
     return polygon_of(name, *split_rings(rings))
 
 
@@ -101,12 +101,12 @@ def split_rings(rings: list[Any] | tuple[Any, ...]) -> tuple[Array, list[Array]]
     for place, ring in enumerate(rings):
         label = f"coordinates[{place}]"
         if not isinstance(ring, list | tuple):
-            raise ValueError(f"{label} must be a list of positions [x, y], got {ring!r}")
+            raise ValueError(f"{label} must be a list of positions [x, y], got {shown(ring)}")
         for n, position in enumerate(ring):
             if not isinstance(position, list | tuple) or len(position) not in (2, 3):
-                raise ValueError(f"{label}[{n}] must be a position [x, y], got {position!r}")
+                raise ValueError(f"{label}[{n}] must be a position [x, y], got {shown(position)}")
             if any(isinstance(v, bool) or not isinstance(v, int | float) for v in position[:2]):
-                raise ValueError(f"{label}[{n}] must be numbers, got {position!r}")
+                raise ValueError(f"{label}[{n}] must be numbers, got {shown(position)}")
             if not all(abs(v) < MAX_COORDINATE for v in position[:2]):
                 raise ValueError(f"{label}[{n}] must be finite and < {MAX_COORDINATE:g}, got {position!s:.60}")
         if len(ring) < 4:
@@ -128,7 +128,7 @@ def from_svg(source: Any, *, name: str = "polygon", n_vertices: int = 256) -> Sh
     svg = optional("svgpathtools", "shapes")
     n_vertices = check_count("n_vertices", n_vertices, at_least=2, below=MAX_VERTICES)
     if not isinstance(source, str | Path):
-        raise TypeError(f"source must be path data or a path, got {source!r} of type {type(source).__name__}")
+        raise TypeError(f"source must be path data or a path, got {shown(source)} of type {type(source).__name__}")
     if isinstance(source, str) and source.strip()[:1] in ("M", "m", ""):
         path = parse_svg_path(svg, source)
     else:
@@ -161,9 +161,9 @@ def parse_svg_path(svg: Any, data: str) -> Any:
     try:
         path = svg.parse_path(data)
     except Exception as error:  # the parser raises errors of many classes
-        raise ValueError(f"source must be SVG path data, got {data!r}: {error}") from error
+        raise ValueError(f"source must be SVG path data, got {shown(data)}: {error}") from error
     if len(path) == 0:
-        raise ValueError(f"source must be SVG path data with at least 3 points, got {data!r}")
+        raise ValueError(f"source must be SVG path data with at least 3 points, got {shown(data)}")
     for segment in path:
         if not np.isfinite([segment.start, segment.end]).all():
             raise ValueError(f"source must be SVG path data of finite numbers, got {segment.start} to {segment.end}")
@@ -181,7 +181,7 @@ def intersection(*shapes: Shape, name: str | None = None) -> Shape:
         raise ValueError("intersection must have at least one shape, got none")
     for place, shape in enumerate(shapes):
         if not isinstance(shape, Shape):
-            raise TypeError(f"shapes[{place}] must be a Shape, got {shape!r}")
+            raise TypeError(f"shapes[{place}] must be a Shape, got {shown(shape)}")
     common = shapely.intersection_all([shapely.Polygon(shape.rings[0], shape.rings[1:]) for shape in shapes])
     title = check_text("name", name) if name is not None else " ∩ ".join(shape.name for shape in shapes)
     if common.area == 0.0:

@@ -15,7 +15,7 @@ from numba import types
 
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
 from toolkit.boundaries.polygon import nearest_points, polygon_domain, signed_distance
-from toolkit.errors import check_array, check_count, check_number, check_text, is_sequence
+from toolkit.errors import check_array, check_count, check_number, check_text, is_sequence, shown
 from toolkit.problem import Domain, check_points, is_inside
 
 from ..arrays import Array, Bools
@@ -117,7 +117,7 @@ class Shape:
     def __post_init__(self) -> None:
         check_text("name", self.name)
         if not is_sequence(self.rings) or not self.rings:
-            raise TypeError(f"rings must be a sequence of at least one ring, got {self.rings!r}")
+            raise TypeError(f"rings must be a sequence of at least one ring, got {shown(self.rings)}")
         for place, ring in enumerate(self.rings):
             shape = check_array(f"rings[{place}]", ring).shape
             if len(shape) != 2 or shape[1] != 2 or shape[0] < 3:
@@ -193,7 +193,7 @@ def polygon_of(name: str, outer: Any, holes: Sequence[Any] = ()) -> Shape:
     outside the outer ring or inside another hole.
     """
     if isinstance(holes, str) or not isinstance(holes, Sequence | np.ndarray):
-        raise TypeError(f"holes must be a sequence of rings, got {holes!r} of type {type(holes).__name__}")
+        raise TypeError(f"holes must be a sequence of rings, got {shown(holes)} of type {type(holes).__name__}")
     rings = [check_ring("outer", outer, clockwise=False)]
     rings += [check_ring(f"holes[{i}]", hole, clockwise=True) for i, hole in enumerate(holes)]
     check_crossings(name, rings)
@@ -224,7 +224,7 @@ def curve(
     n_vertices = check_count("n_vertices", n_vertices, at_least=3, below=MAX_VERTICES)
     t = np.arange(n_vertices + 1) / n_vertices
     if not callable(function):
-        raise TypeError(f"function must be callable, got {function!r}")
+        raise TypeError(f"function must be callable, got {shown(function)}")
     if area is not None:
         area = check_number("area", area, above=0.0)
     points = check_array("function(t)", function(t)).T.copy()

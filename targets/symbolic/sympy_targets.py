@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_number, optional
+from toolkit.errors import check_number, optional, shown
 from toolkit.problem import Target, Truth
 
 from .source import block_of
@@ -38,7 +38,7 @@ def from_sympy(
     """
     sympy = optional("sympy", "symbolic")
     if not isinstance(energy, sympy.Expr) or getattr(energy, "is_Matrix", False) or energy.has(sympy.MatrixSymbol):
-        raise TypeError(f"energy must be a scalar SymPy expression, got {energy!r} of type {type(energy).__name__}")
+        raise TypeError(f"energy must be a scalar expression of SymPy, got {shown(energy)} of {type(energy)}")
     coordinates = check_symbols(sympy, symbols)
     numbers = check_parameters(sympy, parameters, coordinates)
     energy = energy.replace(lambda e: isinstance(e, sympy.Sum | sympy.Product), lambda e: e.doit())
@@ -79,11 +79,11 @@ def check_symbols(sympy: Any, symbols: Any) -> list[Any]:
     given = [symbols] if isinstance(symbols, sympy.Symbol) else symbols
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) == 0:
         raise TypeError(
-            f"symbols must be a sequence of SymPy symbols, got {symbols!r} of type {type(symbols).__name__}"
+            f"symbols must be a sequence of SymPy symbols, got {shown(symbols)} of type {type(symbols).__name__}"
         )
     for i, symbol in enumerate(given):
         if not isinstance(symbol, sympy.Symbol):
-            raise TypeError(f"symbols[{i}] must be a SymPy symbol, got {symbol!r} of type {type(symbol).__name__}")
+            raise TypeError(f"symbols[{i}] must be a SymPy symbol, got {shown(symbol)} of type {type(symbol).__name__}")
         if symbol in given[:i]:
             raise ValueError(f"symbols must be distinct, got {symbol} twice")
     return list(given)
@@ -94,11 +94,11 @@ def check_parameters(sympy: Any, parameters: Any, coordinates: list[Any]) -> dic
     if parameters is None:
         return {}
     if not isinstance(parameters, Mapping):
-        raise TypeError(f"parameters must map symbols to numbers, got {parameters!r}")
+        raise TypeError(f"parameters must map symbols to numbers, got {shown(parameters)}")
     numbers = {}
     for symbol, value in parameters.items():
         if not isinstance(symbol, sympy.Symbol):
-            raise TypeError(f"parameters must map SymPy symbols to numbers, got the key {symbol!r}")
+            raise TypeError(f"parameters must map SymPy symbols to numbers, got the key {shown(symbol)}")
         if symbol in coordinates:
             raise ValueError(f"parameters must not hold coordinates, got {symbol}")
         exact = isinstance(value, sympy.Expr) and value.is_number and value.is_extended_real

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from toolkit._compiler import INTEGERS, MATRIX, compile_part
-from toolkit.errors import check_array, check_edges
+from toolkit.errors import check_array, check_edges, shown
 
 from ..arrays import Array, Integers
 
@@ -25,7 +25,7 @@ def checked_edges(x_edges: Any, y_edges: Any, dim: int) -> list[Array]:
     if (y_edges is None) != (dim == 1):
         raise ValueError(
             f"y_edges must be {'left out in one dimension' if dim == 1 else f'given in {dim} dimensions'}, "
-            f"got {y_edges!r}"
+            f"got {shown(y_edges)}"
         )
     return [check_edges("x_edges", x_edges)] + ([] if dim == 1 else [check_edges("y_edges", y_edges)])
 

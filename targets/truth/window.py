@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from toolkit.errors import check_array, check_count, check_numbers
+from toolkit.errors import check_array, check_count, check_numbers, shown
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
 from ..arrays import Array, Integers
@@ -31,7 +31,7 @@ def window_truth(
 ) -> "WindowTruth":
     """The truth of ``target`` in ``window`` (2 · dim,): low and high of each coordinate in turn; all checked."""
     if not isinstance(target, Target):
-        raise TypeError(f"target must be a Target, got {target!r} of type {type(target).__name__}")
+        raise TypeError(f"target must be a Target, got {shown(target)} of type {type(target).__name__}")
     if target.dim != dim:
         raise ValueError(f"target must have dimension {dim}, got {target.dim}")
     edges = check_numbers("window", window)
@@ -42,7 +42,7 @@ def window_truth(
         raise ValueError(f"centres must have shape (modes, {dim}), got {places.shape}")
     for name, function in (("label", label), ("draw", draw)):
         if function is not None and not callable(function):
-            raise TypeError(f"{name} must be None or a function, got {function!r}")
+            raise TypeError(f"{name} must be None or a function, got {shown(function)}")
     return WindowTruth(target, np.reshape(edges, (dim, 2)), places, label, draw, has_walls)
 
 

@@ -13,6 +13,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
+from ..errors import shown
 from .lowering import WIDTH, WideLower, compiler_with
 
 INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
@@ -82,7 +83,7 @@ def address_in(result: Any, name: str) -> int:
     address = int(result.library.get_pointer_to_function(name))
     if address == 0:
         form = name.partition(".")[0]
-        raise TypeError(f"{result.fndesc.qualname} must be compiled to be called so: there is no {form!r}")
+        raise TypeError(f"{result.fndesc.qualname} must be compiled to be called so: there is no {shown(form)}")
     return address
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._compiler.disk_cache import available_threads
 from ..accumulators import Accumulator, check_accumulators
 from ..accumulators.interface import KernelAccumulator
-from ..errors import check_array, check_choice, check_count, check_flag, check_number, check_room, optional
+from ..errors import check_array, check_choice, check_count, check_flag, check_number, check_room, optional, shown
 from ..maths.philox import MAX_CHAINS, MAX_STEPS
 from ..problem.definition import Problem, Spread, as_problem
 from ..samplers.sampler import Sampler
@@ -284,7 +284,7 @@ def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) ->
         return
     if backend != "cuda":
         raise ValueError(
-            f"dtype must be 'float64' for backend {backend!r}, got {dtype!r}; float32 needs backend='cuda'"
+            f"dtype must be 'float64' for backend {shown(backend)}, got {shown(dtype)}; float32 needs backend='cuda'"
         )
     if sampler.dynamics.needs_curvature:
         raise ValueError(
@@ -348,7 +348,7 @@ def check_minibatches(problem: Problem, sampler: Sampler) -> None:
         if tempering.scheme not in ("deo", "seo"):
             raise ValueError(
                 f"scheme must be 'deo' or 'seo' on {problem.name!r}, which draws minibatches: one noisy energy must "
-                f"not serve two decisions; got {tempering.scheme!r}"
+                f"not serve two decisions; got {shown(tempering.scheme)}"
             )
 
 
@@ -440,10 +440,10 @@ def make_job(
     """Check all arguments of a run, documented in ``sample``. A contour may still lack its partition."""
     problem = as_problem(problem)
     if not isinstance(sampler, Sampler):
-        raise TypeError(f"sampler must be a Sampler, got {sampler!r} of type {type(sampler).__name__}")
+        raise TypeError(f"sampler must be a Sampler, got {shown(sampler)} of type {type(sampler).__name__}")
     if sampler.boundary.kind != "ignore" and problem.domain is None:
         raise ValueError(
-            f"boundary {sampler.boundary.kind!r} needs a problem with a domain, and {problem.name!r} has none; "
+            f"boundary {shown(sampler.boundary.kind)} needs a problem with a domain, and {problem.name!r} has none; "
             "give constrained(target, shape), or boundary=boundaries.ignore()"
         )
     check_minibatches(problem, sampler)
@@ -456,7 +456,7 @@ def make_job(
     seed = check_count("seed", seed, at_least=0, below=2**64)
     threads = available_threads() if threads is None else check_count("threads", threads, at_least=1)
     if not isinstance(layout, Layout):
-        raise TypeError(f"layout must be a Layout, got {layout!r} of type {type(layout).__name__}")
+        raise TypeError(f"layout must be a Layout, got {shown(layout)} of type {type(layout).__name__}")
     if layout.lanes is not None:
         check_count("layout.lanes", layout.lanes, at_least=1)
     if layout.chunk_steps is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import shown
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
 from ..tempering.contour_tempering import Contour, Partition, theta_of, visits_of
@@ -232,7 +233,7 @@ def fold(values: Floats) -> Floats:
 def check_run(run: Any) -> RunRecord:
     """``run``, a ``Run``. Raises TypeError for anything else."""
     if not isinstance(run, RunRecord):
-        raise TypeError(f"run must be a Run, got {run!r} of type {type(run).__name__}")
+        raise TypeError(f"run must be a Run, got {shown(run)} of type {type(run).__name__}")
     return run
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import shown
 from .cells import HistogramSoFar, histogram
 from .energies import BestPoint, EnergiesSoFar, best_point, energy_histogram
 from .grid_kl import KlSoFar, kl
@@ -68,12 +69,12 @@ def check_accumulators(accumulators: Any) -> dict[str, Accumulator]:
         return {}
     if not isinstance(accumulators, Mapping):
         raise TypeError(
-            f"accumulators must be a mapping from names to accumulators, got {accumulators!r} of type "
+            f"accumulators must be a mapping from names to accumulators, got {shown(accumulators)} of type "
             f"{type(accumulators).__name__}"
         )
     for name, accumulator in accumulators.items():
         if not isinstance(name, str) or not name:
             raise TypeError(f"accumulators must have names that are words, got {name!r}")
         if isinstance(accumulator, type) or not isinstance(accumulator, Accumulator):
-            raise TypeError(f"accumulators[{name!r}] must be an accumulator, got {accumulator!r}")
+            raise TypeError(f"accumulators[{name!r}] must be an accumulator, got {shown(accumulator)}")
     return dict(accumulators)

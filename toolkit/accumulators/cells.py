@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._compiler.decorators import kernel
 from .._compiler.signatures import FLOATS, INTEGERS, MATRIX
-from ..errors import check_count, check_edges
+from ..errors import check_count, check_edges, shown
 from .interface import DrawKernel, KernelAccumulator
 from .running_moments import ANY_DRAWS, ANY_WEIGHTS
 
@@ -91,10 +91,10 @@ def histogram(x_edges: Any, y_edges: Any = None, *, coordinates: Any = (0, 1)) -
     Raises TypeError or ValueError where these are wrong, before anything runs.
     """
     if not isinstance(coordinates, tuple | list) or len(coordinates) != 2:
-        raise TypeError(f"coordinates must be two numbers of coordinates, got {coordinates!r}")
+        raise TypeError(f"coordinates must be two numbers of coordinates, got {shown(coordinates)}")
     x, y = (check_count(f"coordinates[{i}]", value, at_least=0) for i, value in enumerate(coordinates))
     if x == y and y_edges is not None:
-        raise ValueError(f"coordinates must be different, got {coordinates!r}")
+        raise ValueError(f"coordinates must be different, got {shown(coordinates)}")
     return Histogram(
         np.array(check_edges("x_edges", x_edges)),
         None if y_edges is None else np.array(check_edges("y_edges", y_edges)),

@@ -10,7 +10,16 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..errors import check_array, check_count, check_edges, check_integers, check_number, check_scale, is_sequence
+from ..errors import (
+    check_array,
+    check_count,
+    check_edges,
+    check_integers,
+    check_number,
+    check_scale,
+    is_sequence,
+    shown,
+)
 from ..weighting import batch_numbers, cell_sums, check_draw_weights, check_draws, check_sample, ratio
 from .cells import Histogram, histogram
 from .interface import DrawKernel, KernelAccumulator
@@ -122,7 +131,7 @@ def kl_path(
     ends = check_integers("checkpoints", [points.shape[1]] if checkpoints is None else checkpoints)
     valid = ends.ndim == 1 and ends.size > 0 and (np.diff(ends) > 0).all()
     if not valid or ends[0] < 1 or ends[-1] > points.shape[1]:
-        raise ValueError(f"checkpoints must increase from ≥ 1 to ≤ {points.shape[1]}, got {checkpoints!r}")
+        raise ValueError(f"checkpoints must increase from ≥ 1 to ≤ {points.shape[1]}, got {shown(checkpoints)}")
     scale = check_draw_weights(weights, points)
     path = np.full((len(points), ends.size), np.nan)
     for chain in range(len(points)):
@@ -407,7 +416,7 @@ def kl(
     if hasattr(truth, "cell_masses"):
         if grid.coordinates[: len(grid.shape)] != (0, 1)[: len(grid.shape)]:
             raise ValueError(
-                f"coordinates must be (0, 1), for which a truth has masses, or give masses; got {coordinates!r}"
+                f"coordinates must be (0, 1), for which a truth has masses, or give masses; got {shown(coordinates)}"
             )
         truth = (
             truth.cell_masses(grid.x_edges) if grid.y_edges is None else truth.cell_masses(grid.x_edges, grid.y_edges)
@@ -423,8 +432,8 @@ def check_steps(values: Any) -> Integers:
     """``values`` as numbers of steps. Raises TypeError or ValueError where they are not increasing integers ≥ 1."""
     is_row = is_sequence(values) or (isinstance(values, np.ndarray) and values.ndim == 1)
     if not is_row or len(values) == 0:
-        raise TypeError(f"at must be a sequence of numbers of steps, got {values!r}")
+        raise TypeError(f"at must be a sequence of numbers of steps, got {shown(values)}")
     steps = np.array([check_count(f"at[{i}]", value, at_least=1) for i, value in enumerate(values)])
     if (np.diff(steps) <= 0).any():
-        raise ValueError(f"at must increase, got {values!r}")
+        raise ValueError(f"at must increase, got {shown(values)}")
     return steps

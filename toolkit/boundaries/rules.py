@@ -11,7 +11,7 @@ import numpy as np
 
 from .._compiler.argument_pack import call_part
 from .._compiler.decorators import kernel
-from ..errors import check_choice, check_count, check_number
+from ..errors import check_choice, check_count, check_number, shown
 from ..maths.elementary import fma, select
 
 __all__ = ["Boundary", "ignore", "penalise", "penalise_as_printed", "reflect", "reject"]
@@ -39,11 +39,11 @@ class Boundary:
         if self.kind in PENALTIES:
             check_number("coefficient", self.coefficient, above=0.0)
         elif check_number("coefficient", self.coefficient) != 0.0:
-            raise ValueError(f"coefficient must be 0 for {self.kind!r}, got {self.coefficient!r}")
+            raise ValueError(f"coefficient must be 0 for {shown(self.kind)}, got {shown(self.coefficient)}")
         if self.kind == "reflect":
             check_count("max_bounces", self.max_bounces, at_least=1)
         elif check_count("max_bounces", self.max_bounces, at_least=0) != 0:
-            raise ValueError(f"max_bounces must be 0 for {self.kind!r}, got {self.max_bounces!r}")
+            raise ValueError(f"max_bounces must be 0 for {shown(self.kind)}, got {shown(self.max_bounces)}")
 
 
 def reflect(*, max_bounces: int = 256) -> Boundary:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .._engine.run_record import check_run
 from ..accumulators.grid_kl import cell_numbers
-from ..errors import check_array, check_edges
+from ..errors import check_array, check_edges, shown
 from ..tempering.contour_tempering import Contour
 from ..weighting import batch_numbers, cell_sums, check_draw_weights, ratio
 
@@ -66,7 +66,7 @@ def energy_probabilities(truth: Any, edges: Any) -> Array:
     """
     bounds = check_edges("edges", edges)
     if not hasattr(truth, "energy_quantiles"):
-        raise TypeError(f"truth must have energy_quantiles, as a problem's truth, got {truth!r}")
+        raise TypeError(f"truth must have energy_quantiles, as a problem's truth, got {shown(truth)}")
     tails = getattr(truth, "energy_tails", None)
     if tails is not None:
         below, above = tails(bounds)
@@ -117,7 +117,7 @@ def theta_error(run: Any, *, truth: Any = None) -> ThetaError:
     estimated = masses / masses.sum(axis=1, keepdims=True)
     true = energy_probabilities(run.problem.truth if truth is None else truth, tempering.partition.edges)
     if true.sum() <= 0.0:
-        raise ValueError(f"run must have a partition where the truth has energies, got {tempering.partition!r}")
+        raise ValueError(f"run must have a partition where the truth has energies, got {shown(tempering.partition)}")
     true = true / true.sum()
     pooled = float(np.abs(estimated.mean(axis=0) - true).sum())
     return ThetaError(estimated, true, np.abs(estimated - true).sum(axis=1), pooled)

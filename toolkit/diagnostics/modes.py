@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import check_array, check_choice, check_number, check_scale
+from ..errors import check_array, check_choice, check_number, check_scale, shown
 from ..weighting import batch_numbers, check_draw_weights, check_draws, ratio
 
 Array = NDArray[np.float64]
@@ -73,7 +73,7 @@ def mode_weights_error(draws: Any, truth: Any, *, weights: Any = None, assign: s
     points = check_draws(draws)
     check_choice("assign", assign, ("memberships", "nearest"))
     if not (hasattr(truth, "modes") and hasattr(truth, "memberships")):
-        raise TypeError(f"truth must have modes and memberships, as a problem's truth, got {truth!r}")
+        raise TypeError(f"truth must have modes and memberships, as a problem's truth, got {shown(truth)}")
     true, places = truth.modes.weights, check_places(truth.modes.centres, points.shape[2])
     scale = check_draw_weights(weights, points)
     batches = batch_numbers(*points.shape[:2])

@@ -13,7 +13,7 @@ from .._compiler.binding import HoldsFunctions, bound
 from .._compiler.block_rows import COUNTER_ROWS
 from .._compiler.decorators import compile_part
 from .._compiler.signatures import DOMAIN, TARGET
-from ..errors import check_array, check_count, check_flag, check_instance, check_real_array, check_text
+from ..errors import check_array, check_count, check_flag, check_instance, check_real_array, check_text, shown
 from ..maths.philox import MAX_DIM
 from .math_substitution import raises
 
@@ -184,7 +184,7 @@ def check_truth(truth: Any) -> None:
     methods = ("memberships", "energy_quantiles", "cell_masses", "independent_draws")
     missing = [name for name in methods if truth is not None and not callable(getattr(truth, name, None))]
     if missing:
-        raise TypeError(f"truth must be None or a Truth, got {truth!r}, which has no method {missing[0]}")
+        raise TypeError(f"truth must be None or a Truth, got {shown(truth)}, which has no method {missing[0]}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ class Target(HoldsFunctions):
         check_text("name", self.name)
         check_count("dim", self.dim, at_least=1, below=MAX_DIM)
         if not callable(self.energy_gradient):
-            raise TypeError(f"energy_gradient must be a block function, got {self.energy_gradient!r}")
+            raise TypeError(f"energy_gradient must be a block function, got {shown(self.energy_gradient)}")
         if raises(getattr(self.energy_gradient, "__code__", None)):
             raise TypeError(
                 f"energy_gradient of target {self.name!r} must not raise or assert, which the engine cannot pass on; "
@@ -227,7 +227,7 @@ class Target(HoldsFunctions):
         check_flag("stochastic", self.stochastic)
         check_count("scratch_rows", self.scratch_rows, at_least=COUNTER_ROWS if self.stochastic else 0, below=2**31)
         if self.callback is not None and not hasattr(type(self.callback), "for_run"):
-            raise TypeError(f"callback must be None or what from_callable makes, got {self.callback!r}")
+            raise TypeError(f"callback must be None or what from_callable makes, got {shown(self.callback)}")
         check_truth(self.truth)
         if self.spread is not None:
             check_instance("spread", self.spread, Spread)
@@ -269,10 +269,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.target, Target):
-            raise TypeError(f"target must be a Target, got {self.target!r} of type {type(self.target).__name__}")
+            raise TypeError(f"target must be a Target, got {shown(self.target)} of type {type(self.target).__name__}")
         if self.domain is not None and not isinstance(self.domain, Domain):
             raise TypeError(
-                f"domain must be None or a Domain, got {self.domain!r} of type {type(self.domain).__name__}"
+                f"domain must be None or a Domain, got {shown(self.domain)} of type {type(self.domain).__name__}"
             )
         check_truth(self.truth)
         if self.domain is not None and self.domain.dim != self.target.dim:
@@ -294,5 +294,5 @@ def as_problem(problem: Any) -> Problem:
     if isinstance(problem, Target):
         return Problem(problem, truth=problem.truth)
     if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a Problem or a Target, got {problem!r} of type {type(problem).__name__}")
+        raise TypeError(f"problem must be a Problem or a Target, got {shown(problem)} of type {type(problem).__name__}")
     return problem

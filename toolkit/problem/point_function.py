@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from .._compiler.binding import bound
-from ..errors import check_array, check_count, check_instance, check_text
+from ..errors import check_array, check_count, check_instance, check_text, shown
 from ..maths.philox import MAX_DIM
 from .definition import Spread, Target, Truth, check_truth
 from .math_substitution import rebind
@@ -200,7 +200,7 @@ def check_function(function: Any) -> None:
     """Raise TypeError where ``function`` is neither a Python function nor one of Numba."""
     if not isinstance(function, Dispatcher) and not inspect.isfunction(function):
         kind = type(function).__name__
-        raise TypeError(f"target is put above a function of one point, got {function!r} of type {kind}")
+        raise TypeError(f"target is put above a function of one point, got {shown(function)} of type {kind}")
 
 
 def name_of(function: Any) -> str:

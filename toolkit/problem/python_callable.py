@@ -12,7 +12,7 @@ from llvmlite import binding
 from numba import types
 from numpy.typing import NDArray
 
-from ..errors import check_count, check_text, plain_array
+from ..errors import check_count, check_text, plain_array, shown
 from ..maths.philox import MAX_DIM
 from .definition import Spread, Target, Truth
 
@@ -43,7 +43,7 @@ def from_callable(
     cannot be called.
     """
     if not callable(function):
-        raise TypeError(f"function must be a function of points (lanes, dim), got {function!r}")
+        raise TypeError(f"function must be a function of points (lanes, dim), got {shown(function)}")
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
     target_name = check_text("name", getattr(function, "__name__", type(function).__name__) if name is None else name)
     callback = Callback(function, dim, target_name)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._compiler.binding import bound
 from ..boundaries.rules import Boundary, ignore
 from ..dynamics import Dynamics, langevin
-from ..errors import check_deviation, check_number, check_numbers, check_text, is_sequence
+from ..errors import check_deviation, check_number, check_numbers, check_text, is_sequence, shown
 from ..maths.philox import MAX_REPLICAS
 from ..schedules import Schedule, constant
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
@@ -55,15 +55,15 @@ class Sampler:
         for name, kind in (("dynamics", Dynamics), ("schedule", Schedule), ("boundary", Boundary)):
             value = getattr(self, name)
             if not isinstance(value, kind):
-                raise TypeError(f"{name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
+                raise TypeError(f"{name} must be a {kind.__name__}, got {shown(value)} of type {type(value).__name__}")
         if self.tempering is not None and not isinstance(self.tempering, Tempering):
             kinds = ", ".join(kind.__name__ for kind in (ContinuousTempering, Contour, ReplicaExchange, Stein))
-            raise TypeError(f"tempering must be None or one of {kinds}, got {self.tempering!r}")
+            raise TypeError(f"tempering must be None or one of {kinds}, got {shown(self.tempering)}")
         if self.tempering is not None:
             check_tempering(self.tempering)
         for name, part in (("dynamics.move", self.dynamics.move), ("schedule.factors", self.schedule.factors)):
             if not callable(part):
-                raise TypeError(f"{name} must be a function, got {part!r} of type {type(part).__name__}")
+                raise TypeError(f"{name} must be a function, got {shown(part)} of type {type(part).__name__}")
         check_replicas(self)
         check_parts(self)
         move = bound(self.dynamics.move)
@@ -119,7 +119,7 @@ def shared(name: str, value: Any, n_replicas: int = 1) -> Values:
     """One value for all replicas: (R,) of a number, (chain, R) of an array (chain,)."""
     if is_sequence(value) or (isinstance(value, np.ndarray) and value.ndim > 0):
         if len(value) == 0:
-            raise ValueError(f"{name} must be a number, or one for every chain, got {value!r}")
+            raise ValueError(f"{name} must be a number, or one for every chain, got {shown(value)}")
         return tuple((v,) * n_replicas for v in check_numbers(name, value, above=0.0))
     return (check_number(name, value, above=0.0),) * n_replicas
 
@@ -131,7 +131,7 @@ def check_values(name: str, values: Any) -> tuple[Any, ...]:
         return check_numbers(name, values, above=0.0)
     table = tuple(check_numbers(f"{name}[{i}]", row, above=0.0) for i, row in enumerate(rows))
     if len({len(row) for row in table}) > 1:
-        raise ValueError(f"{name} must have one value per replica in every chain, got {values!r}")
+        raise ValueError(f"{name} must have one value per replica in every chain, got {shown(values)}")
     return table
 
 

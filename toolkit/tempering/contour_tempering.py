@@ -27,7 +27,7 @@ from .._compiler.block_rows import (
     THETA_BELOW,
 )
 from .._compiler.decorators import inlined, kernel, noinline
-from ..errors import check_choice, check_count, check_flag, check_number
+from ..errors import check_choice, check_count, check_flag, check_number, shown
 from ..maths.elementary import exp, fma, larger, log_of_normal, power, select, smaller
 from .interface import Tempering, scale_gradients
 
@@ -103,10 +103,10 @@ class Contour(Tempering):
     def __post_init__(self) -> None:
         check_number("zeta", self.zeta, at_least=0.0)
         if self.partition is not None and not isinstance(self.partition, Partition):
-            raise TypeError(f"partition must be None or a Partition, got {self.partition!r}")
+            raise TypeError(f"partition must be None or a Partition, got {shown(self.partition)}")
         check_choice("field", self.field, FIELDS)
         if not isinstance(self.decay, StepDecay):
-            raise TypeError(f"decay must be a StepDecay, got {self.decay!r}")
+            raise TypeError(f"decay must be a StepDecay, got {shown(self.decay)}")
         check_flag("interpolated", self.interpolated)
         check_flag("freezes", self.freezes)
 

@@ -21,7 +21,7 @@ from .._compiler.block_rows import (
     TEMPERATURE,
 )
 from .._compiler.decorators import inlined, kernel, noinline
-from ..errors import check_choice, check_count, check_flag, check_number
+from ..errors import check_choice, check_count, check_flag, check_number, shown
 from ..maths.elementary import exp, fma, power, select
 from ..maths.philox import ENERGY_NOISE, SWAP, normal_pair, uniform_pair
 from .interface import Tempering
@@ -110,7 +110,7 @@ class ReplicaExchange(Tempering):
         check_flag("one_swap_per_window", self.one_swap_per_window)
         if self.scheme != "deo" and (self.window > 1 or self.one_swap_per_window):
             raise ValueError(
-                f"window and one_swap_per_window belong to scheme 'deo', got scheme {self.scheme!r}, window "
+                f"window and one_swap_per_window belong to scheme 'deo', got scheme {shown(self.scheme)}, window "
                 f"{self.window} and one_swap_per_window={self.one_swap_per_window}"
             )
 

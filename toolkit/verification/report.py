@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.job import make_job
-from ..errors import ContourWarning, DivergenceError, check_count
+from ..errors import ContourWarning, DivergenceError, check_count, shown
 from ..maths.seeds import ROUND, derived_seed
 from ..problem.definition import Problem, as_problem
 from ..problem.gradient_check import GradientError, check_gradient
@@ -132,7 +132,7 @@ def verify(
     """
     problem = as_problem(problem)
     if not isinstance(sampler, Sampler):
-        raise TypeError(f"sampler must be a Sampler, got {sampler!r} of type {type(sampler).__name__}")
+        raise TypeError(f"sampler must be a Sampler, got {shown(sampler)} of type {type(sampler).__name__}")
     fewer = FEWER if isinstance(sampler.tempering, Contour) else 1
     seed = check_count("seed", seed, at_least=0, below=2**64)
     n_steps = check_count("n_steps", STEPS * fewer if n_steps is None else n_steps, at_least=4, below=MOST_STEPS)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..._compiler.binding import bound
 from ..._compiler.disk_cache import cache_stamp
 from ...accumulators.interface import INPUTS, DrawKernel, KernelAccumulator, State
+from ...errors import shown
 from ..job import names_on_device
 from . import device
 from .compiling import compile_kernel, device_function, kernel_helper, ptx_of, raw_array
@@ -265,6 +266,6 @@ def check_room(states: dict[str, State], n_chains: int) -> int:
         largest = max(sizes, key=sizes.__getitem__)
         raise ValueError(
             f"accumulators must fit into the device's {free / 1e9:.3g} GB, got {need / 1e9:.3g} GB for n_chains="
-            f"{n_chains}, of which {largest!r} takes {sizes[largest] / 1e9:.3g} GB; give fewer chains or cells"
+            f"{n_chains}, of which {shown(largest)} takes {sizes[largest] / 1e9:.3g} GB; give fewer chains or cells"
         )
     return need

@@ -21,6 +21,7 @@ from numba.core.dispatcher import Dispatcher
 from ..._compiler.code_walk import constants_in, is_ours, names_in, transformed
 from ..._compiler.function_digest import stored_name
 from ...dynamics import preconditioned
+from ...errors import shown
 from ...maths import elementary, medians, philox, special
 from ...tempering import continuous, contour_tempering, exchange, stein_particles
 from .. import loop
@@ -96,7 +97,7 @@ def to_single(value: float, name: str, replacements: Mapping[float, float] = Map
     with np.errstate(over="ignore", under="ignore"):
         single = Single(number)
     if math.isfinite(number) and (np.isinf(single) or (number != 0.0 and abs(single) < np.finfo(Single).tiny)):
-        raise PrecisionError(f"dtype must be 'float64' for {name}: no float32 can hold {value!r}")
+        raise PrecisionError(f"dtype must be 'float64' for {name}: no float32 can hold {shown(value)}")
     return single
 
 

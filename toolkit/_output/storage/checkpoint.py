@@ -17,7 +17,7 @@ from ..._engine.driver import defer_interrupt
 from ..._engine.job import Paths
 from ..._engine.partition_pilot import with_partition
 from ..._engine.state import are_valid, stored_names, views
-from ...errors import CheckpointError, CheckpointWarning
+from ...errors import CheckpointError, CheckpointWarning, shown
 from ...tempering.contour_tempering import Partition
 from .checkpoint_file import (
     BEGINNING,
@@ -74,7 +74,7 @@ class Position(NamedTuple):
                 raise ValueError(f"{steps} of {n_steps} steps")
             return cls(steps, draws, traced, float(info["elapsed"]), n_steps, mark)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DamagedError(f"cannot be read: {error!r}") from None
+            raise DamagedError(f"cannot be read: {shown(error)}") from None
 
 
 class JournalFields(NamedTuple):
@@ -209,7 +209,7 @@ def read_segment(journal: Journal, done: Position, record: Record, outputs: "Out
     try:
         draws, traced = int(record.info["draws"]), int(record.info["traced"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DamagedError(f"cannot be read: {error!r}") from None
+        raise DamagedError(f"cannot be read: {shown(error)}") from None
     parts = segment(outputs, (done.draws, draws), (done.traced, traced))
     for name, part in parts.items():
         check_fit(record, name, part.shape, part.dtype)
@@ -296,7 +296,7 @@ class Checkpoint:
                 low, width, bins = self._head.info["partition"]
                 partition, gradients = Partition(low, width, bins), int(self._head.info["pilot_gradients"])
             except (TypeError, ValueError, KeyError) as error:
-                raise CheckpointError(f"{self._paths.journal!r} cannot be read: {error!r}") from None
+                raise CheckpointError(f"{self._paths.journal!r} cannot be read: {shown(error)}") from None
             contour: Any = job.sampler.tempering
             sampler = replace(job.sampler, tempering=replace(contour, partition=partition))
             return replace(job, sampler=sampler, pilot_gradients=gradients)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._engine.job import Paths
+from ...errors import shown
 
 Array = NDArray[Any]
 
@@ -159,7 +160,7 @@ def locate_arrays(kinds: dict[str, Any], offset: int) -> dict[str, Placed]:
     arrays = {}
     for name, (kind, shape) in kinds.items():
         if not isinstance(kind, str) or not KINDS.fullmatch(kind):
-            raise ValueError(f"array {name} is of kind {kind!r}")
+            raise ValueError(f"array {name} is of kind {shown(kind)}")
         sizes = [max(1, length) for length in shape if isinstance(length, int) and length >= 0]
         if len(sizes) != len(shape) or len(shape) > 32 or math.prod(sizes) >= 2**59:
             raise ValueError(f"array {name} has an impossible shape")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ... import weighting
 from ..._engine.run_record import RunRecord, fold
-from ...errors import ContourWarning, Unavailable, UnavailableError, optional
+from ...errors import ContourWarning, Unavailable, UnavailableError, optional, shown
 from ...maths.seeds import RESAMPLING, derived_seed
 from ...schedules import evaluate
 from .run_contents import Contents, contents_of
@@ -322,9 +322,9 @@ def build_tree(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[s
 def check_names(names: Any, dim: int) -> list[str]:
     """Names of the coordinates. Raises TypeError or ValueError where they are not one string for each."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"names must be a sequence of strings, got {names!r}")
+        raise TypeError(f"names must be a sequence of strings, got {shown(names)}")
     if len(names) != dim or len(set(names)) != dim:
-        raise ValueError(f"names must be {dim} different ones, one for each coordinate, got {list(names)!r}")
+        raise ValueError(f"names must be {dim} different ones, one for each coordinate, got {shown(list(names))}")
     return list(names)
 
 

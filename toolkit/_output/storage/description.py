@@ -14,7 +14,7 @@ from ..._compiler.function_digest import BITS, as_described_now, describe_functi
 from ..._engine.job import Paths
 from ...boundaries.rules import STORED_KINDS, Boundary
 from ...dynamics import Dynamics
-from ...errors import CheckpointError, Unavailable, check_flag
+from ...errors import CheckpointError, Unavailable, check_flag, shown
 from ...problem.definition import Problem, Target, as_problem
 from ...samplers.sampler import Sampler
 from ...schedules import Schedule, evaluate
@@ -192,13 +192,13 @@ def rebuild_sampler(description: Any) -> Sampler:
             energy_noise=description["energy_noise"],
         )
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"the description of the sampler is incomplete or malformed: {error!r}") from error
+        raise ValueError(f"the description of the sampler is incomplete or malformed: {shown(error)}") from error
 
 
 def text(value: Any) -> str:
     """``value``, checked to be a string."""
     if not isinstance(value, str):
-        raise TypeError(f"a name must be a string, got {value!r}")
+        raise TypeError(f"a name must be a string, got {shown(value)}")
     return value
 
 
@@ -234,7 +234,7 @@ def rebuild_schedule(description: Any) -> schedules.Schedule:
     if kind == "own":
         return schedules.Schedule(**arguments)
     if kind not in SCHEDULES:
-        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {kind!r}")
+        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {shown(kind)}")
     return SCHEDULES[kind](**arguments)  # type: ignore[no-any-return]
 
 
@@ -247,7 +247,7 @@ def rebuild_part(description: Any) -> Any:
     if kind == "own tempering":
         return UnavailableTempering(description)
     if kind not in KINDS:
-        raise ValueError(f"a part must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise ValueError(f"a part must be one of {', '.join(KINDS)}, got {shown(kind)}")
     if kind == Boundary.__name__:
         fields["kind"] = {stored: own for own, stored in STORED_KINDS.items()}.get(fields["kind"], fields["kind"])
     return KINDS[kind](**{name: rebuild_part(value) for name, value in fields.items()})
@@ -369,7 +369,7 @@ def from_json(text: str, arrays: dict[str, Any]) -> Any:
     def decode(item: dict[str, Any]) -> Any:
         if item.keys() == {"$array"}:
             if item["$array"] not in arrays:
-                raise ValueError(f"array {item['$array']!r} of the description is missing")
+                raise ValueError(f"array {shown(item['$array'])} of the description is missing")
             return arrays[item["$array"]]
         if item.keys() == {"$float"}:
             return float(item["$float"])
@@ -421,7 +421,7 @@ def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], ask
             )
         lines = differences(saved, asked)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{paths.journal!r} cannot be read: {error!r}") from None
+        raise CheckpointError(f"{paths.journal!r} cannot be read: {shown(error)}") from None
     if lines:
         more = f"; and {len(lines) - MOST} more" if len(lines) > MOST else ""
         raise CheckpointError(

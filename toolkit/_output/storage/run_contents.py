@@ -14,7 +14,7 @@ from ...accumulators.cells import HistogramSoFar
 from ...accumulators.energies import BestPoint, EnergiesSoFar
 from ...accumulators.grid_kl import KlSoFar
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar
-from ...errors import LoadError, Unavailable
+from ...errors import LoadError, Unavailable, shown
 from ...problem.definition import Domain, Problem, Target
 from ...tempering.contour_tempering import Contour
 from ...tempering.exchange import ReplicaExchange
@@ -118,7 +118,7 @@ def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun])
     """
     nested = from_json(contents.header, contents.arrays)
     if nested["format"] != FORMAT:
-        raise LoadError(f"format must be {FORMAT}, got {nested['format']!r}: it was written by another version")
+        raise LoadError(f"format must be {FORMAT}, got {shown(nested['format'])}: it was written by another version")
     trace, statistics, accumulated = nested["trace"], nested["statistics"], nested["accumulated"]
     counts = Counts(**nested["counts"])
     check_arrays([nested["init"], nested["replica_draws"], nested["steps"], *counts])
@@ -154,7 +154,7 @@ def check_counted(run: RunRecord) -> None:
         )
     steps = run.steps
     if steps.ndim != 1 or steps.dtype.kind not in "iu" or (steps < 0).any() or (np.diff(steps) <= 0).any():
-        raise ValueError(f"the steps of the draws must be integers ≥ 0 that increase, got {steps!r:.200}")
+        raise ValueError(f"the steps of the draws must be integers ≥ 0 that increase, got {shown(steps)}")
     if steps.size and steps[-1] >= run.n_steps:
         raise ValueError(f"the steps of the draws must be below the {run.n_steps} steps done, got {steps[-1]}")
 
@@ -219,13 +219,13 @@ def check_arrays(values: list[Any]) -> None:
     """Raise TypeError where one of ``values`` is not an array of numbers."""
     for value in values:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
-            raise TypeError(f"an array of numbers is missing, got {value!r}")
+            raise TypeError(f"an array of numbers is missing, got {shown(value)}")
 
 
 def number(value: Any) -> int:
     """``value``, checked to be an integer ≥ 0."""
     if type(value) is not int or value < 0:
-        raise TypeError(f"a count must be a whole number, got {value!r}")
+        raise TypeError(f"a count must be a whole number, got {shown(value)}")
     return value
 
 
