@@ -3,10 +3,11 @@
 import importlib
 import math
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,6 +222,37 @@ def check_row(name: str, values: Any, length: int) -> NDArray[np.float64]:
     if row.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), got {row.shape}")
     return row
+
+
+FILE_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def check_regular(name: str, path: "str | os.PathLike[str]", mode: int) -> None:
+    """Raise ValueError where ``mode``, the file's at ``path``, is not that of a regular file."""
+    if not stat.S_ISREG(mode):
+        kind = FILE_KINDS.get(stat.S_IFMT(mode), "none")
+        raise ValueError(f"{name} must be a regular file, and {os.fspath(path)!r} is {kind}")
+
+
+def open_regular(name: str, path: "str | os.PathLike[str]") -> BinaryIO:
+    """The regular file at ``path``, opened to read bytes; a FIFO is not waited for, and a device not touched.
+
+    Raises ValueError where it is no regular file, OSError where it cannot be opened.
+    """
+    check_regular(name, path, os.stat(path).st_mode)
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        check_regular(name, path, os.fstat(descriptor).st_mode)  # it may have been replaced since
+    except ValueError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
 
 
 def check_progress(progress: Any) -> None:
