@@ -12,6 +12,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from ._compiler.decorators import compile_part
+from ._compiler.pickling import portable, remade, restored
 from ._compiler.signatures import FLOATS
 from .errors import check_array, check_count, check_number, plain_array
 from .maths.elementary import power, sincos_turns
@@ -57,6 +58,18 @@ class Schedule:
 
     def __hash__(self) -> int:
         return hash(self.factors if self.made_by is None else self.made_by[0])
+
+    def __reduce__(self) -> Any:
+        if self.made_by is None:
+            return remade, (Schedule, self.name, portable(self.factors), self.keeps_all)
+        kind, arguments = self.made_by
+        return make_again, (kind, {name: portable(value) for name, value in arguments.items()})
+
+
+def make_again(kind: str, arguments: dict[str, Any]) -> Schedule:
+    """The schedule of the constructor named ``kind``, as ``made_by`` has it."""
+    schedule: Schedule = globals()[kind](**{name: restored(value) for name, value in arguments.items()})
+    return schedule
 
 
 def same(a: Any, b: Any) -> bool:

@@ -3,17 +3,20 @@
 What other packages use is exported here.
 """
 
-from .binding import HoldsFunctions, bound
+from .binding import bound
 from .block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from .code_walk import names_in
 from .decorators import FunctionPointer, compile_part, inlined, kernel
 from .disk_cache import available_threads, environment, source_stamp
 from .function_digest import PYTHON
 from .lowering import WideCompiler
+from .per_function import cached_per_function
+from .pickling import HoldsFunctions, Recipe, reduced
 from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX
 
 __all__ = [
     "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INTEGERS", "MATRIX", "MODE", "PYTHON", "REPLICA",
-    "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "WideCompiler", "available_threads", "bound",
-    "compile_part", "environment", "inlined", "kernel", "names_in", "source_stamp",
+    "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "Recipe", "WideCompiler",
+    "available_threads", "bound", "cached_per_function", "compile_part", "environment", "inlined", "kernel", "names_in",
+    "reduced", "source_stamp",
 ]  # fmt: skip

@@ -7,11 +7,11 @@ function alone. So it uses the values at the first call, not those at the defini
 import builtins
 import hashlib
 import threading
+import weakref
 from types import CellType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numba import cloudpickle
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 from numba.core.typeconv import Conversion
@@ -19,11 +19,10 @@ from numba.core.typeconv import Conversion
 from .code_walk import is_filled, names_in
 from .disk_cache import Reads, is_overloaded, is_users
 from .lowering import UNWRAPPED, UnwrappedDispatcher
+from .per_function import results_of
 
-BOUND: dict[
-    str, tuple[Any, Reads]
-] = {}  # by a hash of all that is read; ``Reads`` keeps objects alive whose id is in the hash
-COPIES: set[Any] = set()
+BOUND: "weakref.WeakValueDictionary[str, Any]" = weakref.WeakValueDictionary()  # by a hash of all that is read
+COPIES: "weakref.WeakSet[Any]" = weakref.WeakSet()
 LOCK = threading.RLock()
 
 
@@ -46,35 +45,19 @@ def bound(function: Any, *, waits: bool = False) -> Any:
         code = plain.__code__
         texts = [*reads.contents, code.co_filename, str(code.co_firstlineno), type(function).__name__]
         key = hashlib.sha256("\0".join(texts).encode(errors="surrogatepass")).hexdigest()
-        if key not in BOUND:
+        copy = BOUND.get(key)
+        if copy is None:
             copy = Copies().copy(function, frozenset())
+            results_of(copy)[Reads] = reads  # keeps objects alive whose identity is in the key
             COPIES.add(copy)
-            BOUND[key] = copy, reads
-        return BOUND[key][0]
+            BOUND[key] = copy
+        return copy
 
 
 def is_bindable(value: Any) -> bool:
     """Whether ``value`` is a user's function, plain or compiled, that can be copied."""
     kinds = (CPUDispatcher, UnwrappedDispatcher, FunctionType)
     return type(value) in kinds and is_users(value.__module__)
-
-
-class HoldsFunctions:
-    """Base of dataclasses that pickle bound functions by value; by name, unpickling would find the unbound ones."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: PickledFunction(cloudpickle.dumps(v)) if is_copy(v) else v for name, v in vars(self).items()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            loaded = bound(cloudpickle.loads(value.content)) if isinstance(value, PickledFunction) else value
-            object.__setattr__(self, name, loaded)
-
-
-class PickledFunction(NamedTuple):
-    """A bound function, pickled by value."""
-
-    content: bytes
 
 
 def is_copy(value: Any) -> bool:

@@ -5,7 +5,6 @@ compiled functions it calls, their code, and the values they read (``disk_cache`
 """
 
 import contextlib
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +14,20 @@ from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
 from ..errors import Unavailable
-from .argument_pack import PackedCompiler, address_in, packed_address
+from .argument_pack import PackedCompiler, PackedLower, address_in, packed_address
 from .disk_cache import CodeFile, cache_stamp
-from .lowering import NoInlineLower, WideCompiler, compiler_with, njit_unwrapped
+from .lowering import (
+    FrugalLibrary,
+    NoInlineLower,
+    WideCompiler,
+    WideLower,
+    compiler_with,
+    forget_source,
+    njit_unwrapped,
+    with_own_engine,
+)
+from .per_function import cached_per_function
+from .pickling import Recipe
 
 # Decorators of the functions that parts call. They do not count references to arrays, because the atomic increments
 # would cost more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
@@ -39,7 +49,17 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
         return (*super()._index_key(sig, codegen), self._stamp)
 
 
-@functools.cache
+# By whether arguments are packed, and whether the code is one function's own, which no later process can load.
+OWN = with_own_engine(FrugalLibrary)
+COMPILERS = {
+    (False, False): WideCompiler,
+    (False, True): compiler_with(WideLower, OWN),
+    (True, False): PackedCompiler,
+    (True, True): compiler_with(PackedLower, OWN),
+}
+
+
+@cached_per_function
 def compile_part(
     function: Callable[..., Any],
     signature: Signature,
@@ -51,11 +71,11 @@ def compile_part(
     """``function`` compiled for ``signature``, to run without the GIL; allocates: it may create arrays.
 
     packed: add the entry point that the engine calls, with packed arguments (``argument_pack``).
-    from_python: whether Python calls it too. The cache key in memory is the function itself, so ``function`` must be
-    ``binding.bound``.
+    from_python: whether Python calls it too. The function holds the result itself, so it must be ``binding.bound``.
     Functions are cached on disk if their sources, and those of all they call, belong to packages; those of a script or
-    notebook are compiled again in each process. Raises UnavailableError for a function that a loaded run only names,
-    ValueError where the result would have no entry point, RuntimeError where NUMBA_DISABLE_JIT is set.
+    notebook are compiled again in each process, and their machine code is freed with them.
+    Raises UnavailableError for a function that a loaded run only names, ValueError where the result would have no entry
+    point, RuntimeError where NUMBA_DISABLE_JIT is set.
     """
     if isinstance(function, Unavailable):
         function()
@@ -63,17 +83,20 @@ def compile_part(
         raise ValueError("from_python must be True for a part that is not packed: nobody could call it")
     if config.DISABLE_JIT:
         raise RuntimeError("NUMBA_DISABLE_JIT is set, and parts run as machine code alone: unset it to sample")
-    compiler = PackedCompiler if packed else WideCompiler
+    stamp = cache_stamp(function)
+    compiler = COMPILERS[packed, stamp is None]
     dispatcher = njit(
         nogil=True, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=not packed,
         no_cpython_wrapper=not from_python, pipeline_class=compiler,
     )(function)  # fmt: skip
-    stamp = cache_stamp(function)
     if stamp is not None:
         with contextlib.suppress(RuntimeError):  # no folder to write the cache to
             dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {packed} {from_python}")
     dispatcher.compile(signature)
     dispatcher.disable_compile()
+    forget_source(dispatcher)
+    options = {"allocates": allocates, "packed": packed, "from_python": from_python}
+    dispatcher.recipe = Recipe(compile_part, (function, signature), options)
     return dispatcher
 
 

@@ -4,26 +4,130 @@ Numba compiles every function that it meets to separate machine code with a wrap
 function is inlined, and the wrapper is long: a block's state has hundreds of numbers to unpack.
 """
 
+import importlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from llvmlite.binding.ffi import ObjectRef
 from numba import types
 from numba.core import ir
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, RuntimeLinker
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
+from numba.core.environment import lookup_environment
 from numba.core.errors import UnsupportedError
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import NativeLowering
 
+try:
+    from llvmlite.binding import newpassmanagers
+except ImportError:  # before 0.44
+    newpassmanagers = None
+
+
+def is_found_by_name(value: Any) -> bool:
+    """Whether module and name of a function, plain or compiled, lead to it in every process."""
+    return value.__module__ != "__main__" and found_by_name(value.__module__, value.__qualname__) is value
+
+
+def found_by_name(module: str, name: str) -> Any:
+    """The member of a module; None where there is none."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def import_by_name(module: str, name: str) -> Any:
+    """The member of a module, which is imported."""
+    importlib.import_module(module)
+    return found_by_name(module, name)
+
+
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-class UncompiledLibrary(JITCodeLibrary):  # type: ignore[misc]
+# Pass managers of LLVM that are freed. From version 0.45 on, llvmlite defines how to free them, in a base class that
+# another one hides, and never does: 60 kB for each module that is compiled. Empty where that is mended.
+FREED = (
+    {
+        kind: type(kind.__name__, (kind,), {"_dispose": newpassmanagers.NewPassManager._dispose})
+        for kind in (newpassmanagers.ModulePassManager, newpassmanagers.FunctionPassManager)
+        if kind._dispose is ObjectRef._dispose
+    }
+    if newpassmanagers is not None
+    else {}
+)
+
+
+class FrugalCodegen:
+    """Numba's code generator, whose pass managers are freed."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._its = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._its, name)
+
+    def _module_pass_manager(self, *arguments: Any, **options: Any) -> Any:
+        return self._freed(self._its._module_pass_manager(*arguments, **options))
+
+    def _function_pass_manager(self, *arguments: Any, **options: Any) -> Any:
+        return self._freed(self._its._function_pass_manager(*arguments, **options))
+
+    @staticmethod
+    def _freed(made: Any) -> Any:
+        """``made``, a pass manager or a pair with one, which will be freed with its last reference."""
+        manager = made[0] if isinstance(made, tuple) else made
+        if type(manager) in FREED:
+            manager.__class__ = FREED[type(manager)]
+        return made
+
+
+class FrugalLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Numba's library with ``FrugalCodegen``."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(FrugalCodegen(codegen), name)
+
+
+ENVIRONMENT = "_ZN08NumbaEnv"  # the name of a function's environment begins so
+
+
+def with_own_engine(library: type[JITCodeLibrary]) -> type[JITCodeLibrary]:
+    """A kind of ``library`` of which each has an LLVM engine of its own, whose machine code is freed with it.
+
+    Numba's one engine keeps all machine code until the process ends.
+    """
+
+    class OwnEngineLibrary(library):  # type: ignore[misc]
+        def __init__(self, codegen: Any, name: str) -> None:
+            super().__init__(JITCPUCodegen(name), name)
+            self._numbas = codegen
+
+        def _finalize_final_module(self) -> None:
+            """As Numba's; in Numba's engine where functions call each other in a ring, whose addresses it has."""
+            if any(variable.name.startswith(RuntimeLinker.PREFIX) for variable in self._final_module.global_variables):
+                self._codegen = FrugalCodegen(self._numbas)
+            super()._finalize_final_module()
+
+        def _finalize_specific(self) -> None:
+            """As Numba's, and give the environments of inlined functions, which only the other engine has."""
+            super()._finalize_specific()
+            for variable in self._final_module.global_variables:
+                environment = lookup_environment(variable.name) if variable.name.startswith(ENVIRONMENT) else None
+                if environment is not None:
+                    self._codegen.set_env(variable.name, environment)
+
+    return OwnEngineLibrary
+
+
+class UncompiledLibrary(FrugalLibrary):
     """A function as LLVM IR only, to be inlined into others."""
 
     def _finalize_final_module(self) -> None:
@@ -43,6 +147,12 @@ class UnwrappedDispatcher(CPUDispatcher):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._without_wrapper: set[tuple[Any, ...]] = set()  # argument types compiled without wrappers
+
+    def __reduce__(self) -> Any:
+        """By name where that finds it; else as Numba's, which keeps no pipeline."""
+        if is_found_by_name(self):
+            return import_by_name, (self.__module__, self.__qualname__)
+        return super().__reduce__()
 
     def lacks_wrapper(self, args: tuple[Any, ...]) -> bool:
         """Whether the overload for these types has no wrapper, so that only compiled code can call it."""
@@ -65,6 +175,11 @@ class UnwrappedDispatcher(CPUDispatcher):  # type: ignore[misc]
 
     def _is_unwrapped(self) -> bool:
         return bool(UNWRAPPED.items() <= self.targetoptions.items())
+
+    def compile_unwrapped(self, sig: Any) -> None:
+        """Compile for ``sig``, for calls from compiled code only."""
+        with global_compiler_lock, self._unwrapped():
+            self.compile(sig)
 
     def compile(self, sig: Any) -> Any:
         """Compile for ``sig``; again, where the existing overload has no wrapper and this call is from Python."""
@@ -95,6 +210,16 @@ class UnwrappedDispatcher(CPUDispatcher):  # type: ignore[misc]
         else:
             self._without_wrapper.discard(args)
             super().add_overload(cres)
+        forget_source(self)
+
+
+def forget_source(dispatcher: Any) -> None:
+    """Drop the intermediate code of what was compiled, by which Numba would keep the function for good.
+
+    A dispatcher's finaliser, which a global registry holds, refers to its overloads, and these to the function.
+    """
+    for args, compiled in dispatcher.overloads.items():
+        dispatcher.overloads[args] = compiled._replace(type_annotation=None)
 
 
 def njit_unwrapped(pipeline_class: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:

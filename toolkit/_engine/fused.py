@@ -16,7 +16,6 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
@@ -24,7 +23,8 @@ from numba.np.arrayobj import make_array, populate_array
 from .._compiler.argument_pack import call_reporting
 from .._compiler.decorators import StampedCache, kernel
 from .._compiler.disk_cache import cache_stamp
-from .._compiler.lowering import WideLower, compiler_with
+from .._compiler.lowering import FrugalLibrary, WideLower, compiler_with, forget_source, with_own_engine
+from .._compiler.per_function import cached_per_function
 from .loop import advance
 from .settings import Parts, compile_time_constants, parts_of
 from .state import ADVANCE, Block, Constants, Numbers
@@ -164,7 +164,7 @@ def copy_numbers(builder: Any, source: Any, target: Any, shape: Shape) -> None:
     cgutils.raw_memcpy(builder, target, source, ir.Constant(ir.IntType(64), math.prod(shape)), ITEM)
 
 
-class FusedLibrary(JITCodeLibrary):  # type: ignore[misc]
+class FusedLibrary(FrugalLibrary):
     """A function with everything it calls inlined before optimisation."""
 
     def _optimize_final_module(self) -> None:
@@ -190,6 +190,7 @@ def can_set_attributes() -> bool:
 
 
 FusedCompiler = compiler_with(WideLower, FusedLibrary)
+OwnFusedCompiler = compiler_with(WideLower, with_own_engine(FusedLibrary))
 
 
 def can_be_fused(job: "Job") -> bool:
@@ -205,7 +206,8 @@ def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Cal
     """
     parts = parts_of(job)
     try:
-        return [compiled(parts, shapes_of(b.state), compile_time_constants(numbers, b.last - b.first)) for b in blocks]
+        constants = [compile_time_constants(numbers, b.last - b.first) for b in blocks]
+        return [compiled(*parts, shapes_of(b.state), c) for b, c in zip(blocks, constants, strict=True)]
     except NumbaError as error:
         raise TypeError(
             f"layout.fused must be False for {job.problem.name!r} by {job.sampler.name!r}, whose parts compile one "
@@ -213,17 +215,23 @@ def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Cal
         ) from error
 
 
-@functools.lru_cache(maxsize=256)
-def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
-    """A fused engine, compiled once for all runs that differ only in its arguments; cached on disk."""
+@cached_per_function
+def compiled(target: Any, *given: Any) -> Any:
+    """A fused engine, compiled once for all runs that differ only in its arguments; cached on disk.
+
+    target: compiled, the first of the parts; given: the other parts, shapes and constants.
+    """
+    parts, shapes, constants = Parts(target, *given[:-2]), given[-2], given[-1]
     function = fused(parts, shapes, constants)
-    dispatcher = njit(error_model="numpy", _nrt=False, nogil=True, pipeline_class=FusedCompiler)(function)
     stamp = fused_stamp(parts, shapes, constants)
+    compiler = FusedCompiler if stamp is not None else OwnFusedCompiler
+    dispatcher = njit(error_model="numpy", _nrt=False, nogil=True, pipeline_class=compiler)(function)
     if stamp is not None:
         with contextlib.suppress(RuntimeError):  # no folder to write the cache to
             dispatcher._cache = FusedCache(function, stamp)
     dispatcher.compile(types.void(*ADVANCE.args[len(parts) :]))
     dispatcher.disable_compile()
+    forget_source(dispatcher)
     return dispatcher
 
 
@@ -249,7 +257,7 @@ def fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Callab
     return advance_fused
 
 
-@functools.lru_cache(maxsize=4096)
+@cached_per_function
 def as_internal(part: Callable[..., None]) -> Any:
     """A part as compiled code calls it, made once for each."""
     return kernel(part)

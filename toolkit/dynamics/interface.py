@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from .._compiler.binding import bound
 from .._compiler.decorators import compile_part
+from .._compiler.pickling import reduced
 from .._compiler.signatures import DYNAMICS
 
 
@@ -35,6 +36,9 @@ class Dynamics(NamedTuple):
     draws_noise: bool = True
     random_length: bool = False
     check: Callable[..., None] | None = None
+
+    def __reduce__(self) -> Any:
+        return reduced(self)
 
     def compiled(self) -> Any:
         """The block function compiled for the engine. Raises TypeError where it takes other arguments."""

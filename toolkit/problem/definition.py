@@ -1,6 +1,5 @@
 """A problem: the target to be sampled, its domain if there is one, and its truth."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -9,9 +8,11 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from .._compiler.binding import HoldsFunctions, bound
+from .._compiler.binding import bound
 from .._compiler.block_rows import COUNTER_ROWS
 from .._compiler.decorators import compile_part
+from .._compiler.per_function import cached_per_function
+from .._compiler.pickling import HoldsFunctions, reduced
 from .._compiler.signatures import DOMAIN, TARGET
 from ..errors import check_array, check_count, check_flag, check_instance, check_real_array, check_text, shown
 from ..maths.philox import MAX_DIM
@@ -31,6 +32,9 @@ class Domain(NamedTuple):
     float_table: NDArray[np.float64]
     int_table: NDArray[np.int32]
     nearest: Callable[..., None] | None = None
+
+    def __reduce__(self) -> Any:
+        return reduced(self)
 
     def compiled(self) -> "Domain":
         """The domain with its function compiled for the engine."""
@@ -157,7 +161,7 @@ class Truth(Protocol):
         """Exact independent draws, shape (n, dim)."""
 
 
-@functools.cache
+@cached_per_function
 def compile_block(function: Callable[..., None]) -> Any:
     """A target's block function, compiled without reference counts on arrays if possible."""
     try:

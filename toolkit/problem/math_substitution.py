@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from .._compiler.code_walk import instructions_in, names_in
 from .._compiler.decorators import inlined
+from .._compiler.lowering import WideCompiler, njit_unwrapped
 from ..maths import elementary, powers, special
 
 Function = python_types.FunctionType
@@ -72,7 +72,7 @@ def replacements(*, products: bool = False) -> dict[int, Any]:
     return by_id
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def raises(code: python_types.CodeType | None) -> bool:
     """Whether ``code`` (None: of no Python function) or a function inside it has a statement that raises."""
     return code is not None and any(i.opname == "RAISE_VARARGS" for i in instructions_in(code))
@@ -107,7 +107,9 @@ def rebind(
     bound = Function(code, space, plain.__name__, plain.__defaults__, cells)
     bound.__qualname__, bound.__module__ = plain.__qualname__, plain.__module__
     bound.__kwdefaults__ = plain.__kwdefaults__
-    compiled = done[function] = njit(forceinline=True, error_model="numpy", _nrt=allocates)(bound)
+    compiled = done[function] = njit_unwrapped(WideCompiler, forceinline=True, error_model="numpy", _nrt=allocates)(
+        bound
+    )
     # After ``done`` is set, because a function may call itself.
     names = names_in(plain.__code__)
     replace = functools.partial(substituted, names=names, allocates=allocates, ours=ours, products=products, done=done)

@@ -1,5 +1,6 @@
 """``@target``: a target from a plain function of one point, compiled and looped over lanes."""
 
+import functools
 import inspect
 import math
 import re
@@ -15,6 +16,8 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from .._compiler.binding import bound
+from .._compiler.per_function import cached_per_function
+from .._compiler.pickling import Recipe
 from ..errors import check_array, check_count, check_instance, check_text, shown
 from ..maths.philox import MAX_DIM
 from .definition import Spread, Target, Truth, check_truth
@@ -70,6 +73,7 @@ def stack_array(typing_context, size):
     return kind(size), generate
 
 
+@functools.cache
 def lane_access(dim: int) -> tuple[Any, Any]:
     """``load(position, lane)``, a point as a tuple, and ``store(energy, gradient, lane, value, slope)``."""
 
@@ -208,10 +212,14 @@ def name_of(function: Any) -> str:
     return str(getattr(function, "__name__", function))
 
 
+@cached_per_function
 def block_of(
     function: Callable[..., Any], dim: int, parameters_shape: tuple[int, ...] | None = None
 ) -> Callable[..., None]:
-    """The block function of ``function``, as described in ``target``; parameters_shape: None without parameters."""
+    """The block function of ``function``, as described in ``target``; parameters_shape: None without parameters.
+
+    One and the same while it is in use, for the same function.
+    """
     spreads = takes_scalars(function, dim, parameters_shape is not None)
     point: Any = compile_point(function, dim, parameters_shape, spreads=spreads)
     load, store = lane_access(dim)
@@ -237,6 +245,7 @@ def block_of(
                 value, slope = point(*(*x, given)) if spreads else point(x, given)
                 store(energy, gradient, lane, value, slope)
 
+    block.recipe = Recipe(block_of, (function, dim, parameters_shape))  # type: ignore[attr-defined]
     return block
 
 
@@ -270,7 +279,7 @@ def compile_point(
     for allocates, ours in ((False, True), (True, True), (True, False)):
         compiled = rebind(function, allocates=allocates, ours=ours)
         try:
-            compiled.compile(tuple(signature))
+            compiled.compile_unwrapped(tuple(signature))
             break
         except Exception as error:
             refused = error
