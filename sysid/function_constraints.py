@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
 
-from toolkit._compiler import DOMAIN, bound, compile_part, inlined
+from toolkit._compiler import DOMAIN, Recipe, bound, cached_per_function, compile_part, inlined
 from toolkit.maths.elementary import exp, larger, smaller
 from toolkit.problem import Domain, with_item
 
@@ -46,14 +46,22 @@ def implicit_domain(
     float_table = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
     float_table = np.concatenate([float_table, offsets, normals.ravel()])
     label = "constraints of " + ", ".join(getattr(f, "__name__", "a function") for f in functions)
-    beyond: Any = None
-    for function in functions:
-        beyond = beyond_of(function, q, len(offsets) if beyond is None else 0, beyond)
-    locate = locate_of(beyond)
+    locate = locate_by(functions[0], tuple(functions[1:]), q, len(offsets))
     compiled = compile_part(locate, DOMAIN, allocates=True, packed=True)
     # Near a corner the nearest point of one wall is not that of the domain.
     is_single = len(functions) + len(offsets) == 1
     return Domain(label, q, compiled, float_table, np.zeros(0, np.int32), locate if is_single else None)
+
+
+@cached_per_function
+def locate_by(first: Any, others: tuple[Any, ...], q: int, n_walls: int) -> Any:
+    """The function ``Domain.locate``, uncompiled, of constraints and walls; the same for the same functions."""
+    beyond: Any = None
+    for function in (first, *others):
+        beyond = beyond_of(function, q, n_walls if beyond is None else 0, beyond)
+    locate = locate_of(beyond)
+    locate.recipe = Recipe(locate_by, (first, others, q, n_walls))
+    return locate
 
 
 def check_compiles(function: Any, q: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from toolkit._compiler import HoldsFunctions
 from toolkit.boundaries.convex import convex_domain
 from toolkit.errors import check_array
 from toolkit.problem import Domain, check_points, is_inside
@@ -23,7 +24,7 @@ N_VOLUME_DRAWS = 1_000_000  # draws behind a volume without a closed form
 
 
 @dataclass(frozen=True, eq=False)
-class Convex:
+class Convex(HoldsFunctions):
     """{x: lower ≤ x ≤ upper, normals · x ≤ offsets, |x − centres| ≤ radii}; normals of length 1, (walls, dim).
 
     lower, upper: (dim,), infinite where there is no side. offsets: (walls,). centres: (balls, dim). radii: (balls,).

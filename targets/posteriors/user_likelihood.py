@@ -1,6 +1,5 @@
 """The posterior of any data under a user's own likelihood and prior, each one function of one point."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
 
-from toolkit._compiler import WideCompiler, bound, inlined
+from toolkit._compiler import Recipe, WideCompiler, bound, cached_per_function, inlined, njit_unwrapped
 from toolkit.errors import check_array, check_count, check_scale, check_text, shown
 from toolkit.problem import Target, Truth, with_item
 
@@ -95,11 +94,11 @@ def check_function(name: str, function: Any, dim: int, arguments: str, kinds: tu
     return "NRT_MemInfo_alloc" in compiled.inspect_llvm(compiled.signatures[0])
 
 
-@functools.cache
+@cached_per_function
 def posterior_block(datum: Function, prior: Function | None, dim: int, columns: int, makes_arrays: bool) -> Function:
     """The block function of a posterior; one and the same for the same functions, so that it compiles once."""
     # Kernels count references to arrays only where they must.
-    compiler = njit(error_model="numpy", _nrt=makes_arrays, pipeline_class=WideCompiler)
+    compiler = njit_unwrapped(WideCompiler, error_model="numpy", _nrt=makes_arrays)
     add, add_change = adders(datum, dim, compiler)
     use_prior, move_prior = use_normal_prior, move_normal_prior
     if prior is not None:
@@ -129,6 +128,8 @@ def posterior_block(datum: Function, prior: Function | None, dim: int, columns: 
     def block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
         evaluate(position, energy, gradient, parameters, scratch, scratch)
 
+    recipe = Recipe(posterior_block, (datum, prior, dim, columns, makes_arrays))
+    block.recipe = recipe  # type: ignore[attr-defined]
     return block
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
+from toolkit._compiler import HoldsFunctions
 from toolkit.errors import check_array
 from toolkit.problem import EnergyAccuracy, Modes, check_finite_points
 
@@ -23,7 +24,7 @@ MIN_TAIL, MAX_ENERGY_ABOVE = 1e-290, 750.0
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeTruth:
+class RidgeTruth(HoldsFunctions):
     """Truth of U(x) = h(x₁) + ½ ‖(x₂ − c(x₁), x₃, …)‖² / s(x₁)², by quadrature over x₁.
 
     Given x₁ the others are independent normals, so x₁ has density ∝ e^−h s^(dim − 1) and U = h(x₁) + ½ χ²(dim − 1).

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from toolkit._compiler import HoldsFunctions
 from toolkit.errors import check_array, check_count, check_numbers, shown
 from toolkit.problem import EnergyAccuracy, Modes, Target, check_finite_points
 
@@ -47,7 +48,7 @@ def window_truth(
 
 
 @dataclass(frozen=True, eq=False)
-class WindowTruth(WithEnergyLaw):
+class WindowTruth(HoldsFunctions, WithEnergyLaw):
     """Truth by quadrature over panels (``panels.adaptive_panels``), computed when first asked for.
 
     accuracy holds for cells, mode weights and moments. Energy quantiles and tails are by ``energy_levels``, to 1e-6 of

@@ -9,7 +9,7 @@ from .code_walk import names_in
 from .decorators import FunctionPointer, compile_part, inlined, kernel
 from .disk_cache import available_threads, environment, source_stamp
 from .function_digest import PYTHON
-from .lowering import WideCompiler
+from .lowering import WideCompiler, njit_unwrapped
 from .per_function import cached_per_function
 from .pickling import HoldsFunctions, Recipe, reduced
 from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX
@@ -18,5 +18,5 @@ __all__ = [
     "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INTEGERS", "MATRIX", "MODE", "PYTHON", "REPLICA",
     "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "Recipe", "WideCompiler",
     "available_threads", "bound", "cached_per_function", "compile_part", "environment", "inlined", "kernel", "names_in",
-    "reduced", "source_stamp",
+    "njit_unwrapped", "reduced", "source_stamp",
 ]  # fmt: skip

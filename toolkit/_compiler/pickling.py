@@ -47,6 +47,8 @@ def from_bytes(content: bytes) -> Any:
 
 def portable(value: Any) -> Any:
     """``value``, or what stands for it in a pickle where it is a function that its name does not find."""
+    if type(value) is tuple:
+        return tuple(map(portable, value))
     if not isinstance(value, FunctionType | Dispatcher):
         return value
     by_name = not is_copy(value) and not hasattr(value, "recipe") and is_found_by_name(value)
@@ -66,6 +68,8 @@ class HoldsFunctions:
 
 def restored(value: Any) -> Any:
     """The inverse of ``portable``, where nothing was pickled."""
+    if type(value) is tuple:
+        return tuple(map(restored, value))
     return value.function if isinstance(value, Portable) else value
 
 

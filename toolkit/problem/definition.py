@@ -239,6 +239,11 @@ class Target(HoldsFunctions):
         object.__setattr__(self, "parameters", check_array("parameters", self.parameters).ravel())
         object.__setattr__(self, "energy_gradient", bound(self.energy_gradient, waits=True))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.callback is not None:
+            object.__setattr__(self, "parameters", self.callback.parameters)  # its handle in this process
+
     def compiled(self) -> Any:
         """The block function compiled for the engine; one that allocates works too, if more slowly.
 
@@ -264,7 +269,7 @@ class Target(HoldsFunctions):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(HoldsFunctions):
     """A target, the domain it is constrained to (None: all of space), and the truth of both together."""
 
     target: Target

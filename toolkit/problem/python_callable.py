@@ -12,6 +12,7 @@ from llvmlite import binding
 from numba import types
 from numpy.typing import NDArray
 
+from .._compiler.pickling import portable, remade
 from ..errors import check_count, check_text, plain_array, shown
 from ..maths.philox import MAX_DIM
 from .definition import Spread, Target, Truth
@@ -61,6 +62,9 @@ class Callback:
         self._error: BaseException | None = None
         self._stopped = False
         CALLBACKS[float(self.parameters[0])] = self
+
+    def __reduce__(self) -> Any:
+        return remade, (Callback, *map(portable, self.recipe))
 
     @property
     def recipe(self) -> tuple[Callable[[Array], tuple[Any, Any]], int, str]:

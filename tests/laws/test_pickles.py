@@ -1,0 +1,264 @@
+"""Every part pickles, and another process gets the same draws of it: for pools, clusters and caches of results."""
+
+import copy
+import hashlib
+import json
+import pickle
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sysid
+from sysid import systems
+from targets import catalogue, constrained, domains, from_sympy, mixtures, posteriors, shapes
+from tests.support.device_cases import CONSTRUCTORS, PARTITION, made
+from toolkit import (
+    Layout,
+    Spread,
+    Target,
+    accumulators,
+    boundaries,
+    check_step_size,
+    dynamics,
+    from_callable,
+    load,
+    sample,
+    samplers,
+    schedules,
+    tempering,
+)
+from toolkit import target as target_of
+from toolkit.problem.definition import as_problem
+
+ROOT = Path(__file__).resolve().parents[2]
+COSINE = mixtures.cosine25()
+SGLD = samplers.sgld(0.01)
+KL = accumulators.kl([0.5, 0.5], [-10.0, 0.0, 10.0], at=[20, 40])
+
+
+def bowl(stiffness):
+    """A target of a closure."""
+
+    @target_of(dim=2)
+    def of_closure(x):
+        return 0.5 * stiffness * (x[0] ** 2 + x[1] ** 2), (stiffness * x[0], stiffness * x[1])
+
+    return of_closure
+
+
+def block(stiffness):
+    """A target of a block function in a closure."""
+
+    def energy_gradient(position, energy, gradient, parameters, scratch):
+        for lane in range(energy.size):
+            energy[lane] = 0.5 * stiffness * position[0, lane] ** 2
+            gradient[0, lane] = stiffness * position[0, lane]
+
+    return Target("own block", 1, energy_gradient)
+
+
+def symbolic():
+    """A target of an expression."""
+    sympy = pytest.importorskip("sympy")
+    x, y = sympy.symbols("x y")
+    return from_sympy(x**2 + sympy.exp(y) + y**2, (x, y))
+
+
+def mean_posterior(**options):
+    """A posterior of a likelihood and a prior of one's own."""
+    rows = np.linspace(-1.0, 1.0, 12)[:, None]
+    return posteriors.posterior(
+        lambda x, row: (0.5 * (row[0] - x[0]) ** 2, (x[0] - row[0],)), rows, 1,
+        prior=lambda x: (0.5 * x[0] ** 2, (x[0],)), **options,
+    )  # fmt: skip
+
+
+def identification(likelihood, **options):
+    """An identification of a few made data."""
+    system = systems.lotka_volterra()
+    data = sysid.data.simulate(system, np.linspace(0.0, 6.0, 40), noise=0.02, seed=3)
+    return sysid.identify(data, system, likelihood=likelihood, progress=False, **options)
+
+
+def own_system():
+    """A system of a function in a closure."""
+    rate = 0.7
+    return systems.own(lambda t, x, p: (-rate * x[0] + p[0],), states=["x"], parameters=["a"], usual=[0.5], start=[1.0])
+
+
+REGIONS = {region.name: region for region in domains.catalogue()}
+PROBLEMS = {
+    **{made.name: lambda made=made: made for made in catalogue()},
+    **{f"in {name}": lambda name=name: constrained(gaussian(REGIONS[name].dim), REGIONS[name]) for name in REGIONS},
+    "cosine25 in flower": lambda: constrained(COSINE, shapes.flower()),
+    "closure": lambda: bowl(2.0),
+    "closure with parameters": lambda: target_of(
+        lambda x, p: (p[0] * x[0] ** 2, (2.0 * p[0] * x[0],)), dim=1, parameters=[0.7]
+    ),
+    "block function": lambda: block(3.0),
+    "callable": lambda: from_callable(lambda p: (0.5 * (p**2).sum(axis=1), p), dim=2, name="mine"),
+    "expression": symbolic,
+    "own posterior": mean_posterior,
+    "own posterior, minibatches": lambda: mean_posterior(batch_size=3),
+    "velocities": lambda: identification("derivative"),
+    "weak form": lambda: identification("weak"),
+    "trajectories": lambda: identification("trajectory"),
+    "velocities, constrained": lambda: identification("derivative", constraints=lambda p: p[0] - 0.01),
+}
+SAMPLERS = {
+    **{name: lambda name=name: made(name) for name in CONSTRUCTORS},
+    "custom schedule": lambda: samplers.sgld(
+        0.01, schedule=schedules.custom(lambda steps: 1.0 + steps % 2, keep=lambda steps: steps % 2 == 0)
+    ),
+    "own schedule": lambda: samplers.sgld(0.01, schedule=schedules.Schedule("mine", halves)),
+    "own dynamics": lambda: samplers.Sampler(
+        "mine", (0.01,), (1.0,), dynamics=dynamics.langevin()._replace(name="mine", check=lambda *given: None)
+    ),
+    "reflected": lambda: samplers.r2sgld((0.001, 0.002), temperatures=(1.0, 2.0)),
+    "continuous tempering": lambda: samplers.tact_hmc(0.02),
+}
+RESULTS = {
+    "run": lambda: sample(
+        COSINE, samplers.icsgld(0.01, n_replicas=3, partition=PARTITION), n_steps=60, seed=1, keep_replicas=True,
+        trace_every=5, accumulators={"moments": accumulators.moments(), "kl": KL}, progress=False,
+    ),
+    "loaded run": lambda: loaded(RESULTS["run"]()),
+    "identification": lambda: identification("derivative"),
+    "system": own_system,
+    "library": lambda: sysid.libraries.polynomial(["x", "y"], 2),
+    "catalogue of systems": lambda: systems.catalogue(),
+    "series": lambda: sysid.data.lynx_hare(),
+    "layout": lambda: Layout(lanes=4, fused=True),
+    "spread": lambda: Spread(1.0),
+    "accumulator": lambda: KL,
+    "boundary": lambda: boundaries.penalise(3.0),
+    "tempering": lambda: tempering.replica_exchange(),
+    "shape": lambda: shapes.flower(),
+    "report of step sizes": lambda: check_step_size(sample(COSINE, SGLD, n_steps=60, seed=1, progress=False)),
+    "truth": lambda: COSINE.truth,
+}  # fmt: skip
+
+
+def halves(steps, total_steps):
+    """Half the step size throughout."""
+    return schedules.Factors(np.full(steps.size, 0.5), np.ones(steps.size), np.ones(steps.size, np.bool_))
+
+
+def loaded(run):
+    """The run, saved and loaded without its problem."""
+    with tempfile.TemporaryDirectory() as folder:
+        run.save(Path(folder) / "run.npz")
+        return load(Path(folder) / "run.npz")
+
+
+def gaussian(dim):
+    """A normal target about a point that most regions have."""
+    return mixtures.gaussian_mixture([[0.1] * dim], 0.05)
+
+
+def problem_for(sampler):
+    """cosine25; in the flower where the sampler reflects."""
+    return constrained(COSINE, shapes.flower()) if sampler.boundary.kind == "reflect" else COSINE
+
+
+def digest(arrays):
+    """A hash of arrays."""
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+
+
+def start_of(problem, sampler):
+    """A start of two chains: what an identification knows, or points about 0.1; None in a domain, and of particles."""
+    if isinstance(problem, sysid.Identification):
+        return np.tile(problem.usual_start(), (2, 1))
+    problem = as_problem(problem)
+    if problem.domain is not None or isinstance(sampler.tempering, tempering.Stein):
+        return None
+    return np.linspace(0.1, 0.2, 2)[:, None] * np.ones(problem.target.dim)
+
+
+def draws_of(problem, sampler):
+    """A hash of a short run's draws."""
+    run = sample(
+        problem, sampler, n_steps=40, n_chains=2, seed=5, init=start_of(problem, sampler), progress=False, threads=1
+    )
+    return digest([run.replica_draws, run.weights])
+
+
+def given(problem, sampler):
+    """The pickle that ``pickle_worker`` takes."""
+    return pickle.dumps((problem, sampler, start_of(problem, sampler)))
+
+
+def arrays_in(value, seen=None):
+    """Every array that an object of a round trip holds, in order."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return []
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, dict):
+        return [array for item in value.values() for array in arrays_in(item, seen)]
+    if isinstance(value, tuple | list):
+        return [array for item in value for array in arrays_in(item, seen)]
+    return arrays_in(vars(value), seen) if hasattr(value, "__dict__") and not callable(value) else []
+
+
+def elsewhere(pickles):
+    """What ``pickle_worker`` says of each pickle, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.pickle_worker"],
+        input=pickle.dumps(pickles), stdout=subprocess.PIPE, check=True, cwd=ROOT,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+IGNORED = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # of short runs
+
+
+@IGNORED
+def test_targets_and_domains_give_equal_draws_in_another_process():
+    made = {name: make() for name, make in PROBLEMS.items()}
+    sampler = samplers.sgld(1e-10)
+    expected = {name: draws_of(problem, sampler) for name, problem in made.items()}
+    pickles = {name: given(problem, sampler) for name, problem in made.items()}
+    assert elsewhere(pickles) == expected
+
+
+@IGNORED
+def test_samplers_give_equal_draws_in_another_process():
+    made = {name: make() for name, make in SAMPLERS.items()}
+    expected = {name: draws_of(problem_for(sampler), sampler) for name, sampler in made.items()}
+    pickles = {name: given(problem_for(sampler), sampler) for name, sampler in made.items()}
+    assert elsewhere(pickles) == expected
+
+
+@IGNORED
+@pytest.mark.parametrize("what", RESULTS)
+def test_what_is_made_keeps_its_numbers(what):
+    made = RESULTS[what]()
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is type(made)
+    assert digest(arrays_in(again)) == digest(arrays_in(made))
+
+
+@pytest.mark.parametrize("what", ["closure", "block function", "own posterior", "velocities"])
+def test_equal_pickles_compile_once(what):
+    made = PROBLEMS[what]()
+    first, second = (as_problem(pickle.loads(pickle.dumps(made))).target for _ in range(2))
+    assert first.energy_gradient is second.energy_gradient is as_problem(made).target.energy_gradient
+    assert first.compiled() is second.compiled()
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_copies_share_their_functions(duplicate):
+    made = bowl(2.0)
+    assert duplicate(made).energy_gradient is made.energy_gradient
+    called = from_callable(lambda p: (p.sum(axis=1), np.ones_like(p)), dim=1, name="mine")
+    assert duplicate(called).evaluate(np.ones((1, 1)))[0] == 1.0
+    sampler = SAMPLERS["custom schedule"]()
+    assert duplicate(sampler) == sampler
