@@ -255,6 +255,38 @@ def open_regular(name: str, path: "str | os.PathLike[str]") -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def read_bytes(name: str, path: "str | os.PathLike[str]", *, at_most: int) -> bytes:
+    """The content of the regular file at ``path``, of ``at_most`` bytes.
+
+    Raises ValueError where it is no regular file or is larger, OSError where it cannot be read.
+    """
+    with open_regular(name, path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        content = stream.read(at_most + 1) if size <= at_most else b""
+    if max(size, len(content)) > at_most:
+        raise ValueError(f"{name} must be a file of at most {at_most} bytes, and {os.fspath(path)!r} has {size}")
+    return content
+
+
+def decoded(label: str, content: bytes, *, first_line: int = 1) -> str:
+    """``content``, of which the first line has the number ``first_line``, as text.
+
+    Raises ValueError that begins with ``label`` and names line and column where it is not UTF-8, or has a NUL.
+    """
+    try:
+        text = content.decode("utf-8")
+        at, what = content.find(b"\0"), "a NUL character"
+    except UnicodeDecodeError as error:
+        text, at, what = "", error.start, f"the byte 0x{content[error.start]:02x}"
+    if at >= 0:
+        before = content[:at].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        line, column = before.count(b"\n"), len(before) - before.rfind(b"\n")
+        raise ValueError(
+            f"{label}: is not a text file in UTF-8, got {what} in line {line + first_line}, column {column}"
+        )
+    return text
+
+
 def check_progress(progress: Any) -> None:
     """Raise TypeError where ``progress`` is not None, True or False."""
     if progress is not None:
