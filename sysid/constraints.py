@@ -230,7 +230,7 @@ class Reader:
         return Token(found.lastgroup or "", found[0], start + 1)
 
     def take(self) -> Token:
-        """This token; the next takes its place."""
+        """The token; the next takes its place."""
         token = self.token
         self.depth += {"(": 1, ")": -1}.get(token.text, 0)
         self.token = self.next()
@@ -258,10 +258,8 @@ class Reader:
             if divides and right[-1] == 0.0:
                 raise self.error("must not divide by 0", sign)
             with np.errstate(all="ignore"):
-                if divides:
-                    left = left / right[-1]
-                else:
-                    left = right * left[-1] if right[:-1].any() else left * right[-1]
+                scaled = right * left[-1] if right[:-1].any() else left * right[-1]
+                left = left / right[-1] if divides else scaled
         return left
 
     def factor(self) -> Array:
