@@ -243,9 +243,13 @@ def check_regular(name: str, path: "str | os.PathLike[str]", mode: int) -> None:
 def open_regular(name: str, path: "str | os.PathLike[str]") -> BinaryIO:
     """The regular file at ``path``, opened to read bytes; a FIFO is not waited for, and a device not touched.
 
-    Raises ValueError where it is no regular file, OSError where it cannot be opened.
+    Raises ValueError where it is no regular file or no path at all, OSError where it cannot be opened.
     """
-    check_regular(name, path, os.stat(path).st_mode)
+    try:
+        mode = os.stat(path).st_mode
+    except ValueError as error:  # a NUL, or a surrogate
+        raise ValueError(f"{name} must be the path of a file, got {shown(os.fspath(path))}: {error}") from None
+    check_regular(name, path, mode)
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         check_regular(name, path, os.fstat(descriptor).st_mode)  # it may have been replaced since
