@@ -63,9 +63,9 @@ def from_geojson(source: Any, *, name: str = "polygon") -> Shape:
     A MultiPolygon of one part counts as that. Dicts may hold tuples, as ``shapely.geometry.mapping`` gives.
 
     Rings are closed, as RFC 7946 asks, and heights left out. Texts are UTF-8 of at most 64 MiB, 2**22 commas and 2**21
-    opening brackets; collections lie in others at most 16 deep. Raises TypeError for another kind of source; ValueError,
-    with the reason and the place, for text that is no JSON or names a key twice, other kinds of geometry, several of
-    them, open rings, and what ``polygon_of`` refuses; OSError where there is no such file.
+    opening brackets; collections lie in others at most 16 deep. Raises TypeError for another kind of source;
+    ValueError, with the reason and the place, for text that is no JSON or names a key twice, other kinds of geometry,
+    several of them, open rings, and what ``polygon_of`` refuses; OSError where there is no such file.
     """
     if isinstance(source, str | Path):
         source = parse_geojson(source)
