@@ -181,9 +181,12 @@ def read_header(file: Path, rows: Rows) -> Header:
                 f"{file}, line {number}: must name at most {MAX_COLUMNS} columns, got {line.count(separator) + 1}"
             )
         try:
-            columns = tuple(word.strip() for word in next(csv.reader([line], delimiter=separator), []))
+            reader = csv.reader([line, "end"], delimiter=separator)
+            columns = tuple(word.strip() for word in next(reader, []))
         except csv.Error:
             raise long_field(file, number) from None
+        if reader.line_num > 1:
+            raise ValueError(f"{file}, line {number}: has a quote that does not close")
         if len(columns) < 2:
             raise ValueError(f"{file}, line {number}: must name columns between , ; or tabs, got {shown(line[:80])}")
         if all(is_number(word) for word in columns):

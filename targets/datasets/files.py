@@ -12,7 +12,7 @@ from toolkit.errors import decoded, read_bytes, shown
 
 from ..arrays import Array, Integers
 
-MAX_BYTES = 2**22  # of a file; the largest, of Mushroom, has 373,704
+MAX_BYTES = 2**20  # of a file; the largest, of Mushroom, has 373,704
 
 
 class Layout(NamedTuple):

@@ -160,7 +160,8 @@ def split_rings(rings: list[Any] | tuple[Any, ...], place: str) -> tuple[Array, 
             raise ValueError(f"{label} must be a list of positions [x, y], got {shown(ring)}")
         if len(ring) > MAX_VERTICES:
             raise ValueError(f"{label} must have at most {MAX_VERTICES} positions, got {len(ring)}")
-        for n, position in enumerate(itertools.islice(ring, len(ring))):  # a list of one's own may go on for ever
+        ring = list(itertools.islice(ring, len(ring)))  # a list of one's own may go on for ever
+        for n, position in enumerate(ring):
             if not isinstance(position, list | tuple) or len(position) not in (2, 3):
                 raise ValueError(f"{label}[{n}] must be a position [x, y], got {shown(position)}")
             if any(isinstance(v, bool) or not isinstance(v, int | float) for v in position):
@@ -227,6 +228,8 @@ def path_of_file(svg: Any, source: str | Path) -> Any:
         raise FileNotFoundError(
             f"source must be path data that begin with M, or a file, got {shown(str(source))}"
         ) from None
+    except OSError as error:
+        raise type(error)(f"{label} cannot be read: {error.strerror}") from None
     document = svg_text.read_document(label, content)
     if len(document.places) != 1:
         raise ValueError(f"{label} must hold one path, got {len(document.places)}")

@@ -3,6 +3,7 @@
 Path data, transforms and attributes come out in one form: commands and numbers between spaces.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -61,8 +62,8 @@ def commands(where: str, data: str) -> Iterator[tuple[str, int, int]]:
     found = TOKEN.match(data)
     if data.strip() and (found is None or found["command"] not in ("M", "m")):
         raise ValueError(f"{where} must be SVG path data that begin with M, got {shown(data)}")
-    places = [match.start() for match in re.finditer("[MmZzLlHhVvCcSsQqTtAa]", data)]
-    for place, end in zip(places, [*places[1:], len(data)], strict=False):
+    places = (match.start() for match in re.finditer("[MmZzLlHhVvCcSsQqTtAa]", data))
+    for place, end in itertools.pairwise(itertools.chain(places, [len(data)])):
         yield data[place], place + 1, end
 
 
