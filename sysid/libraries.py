@@ -85,7 +85,7 @@ def is_allowed(node: ast.AST) -> bool:
     """Whether a part of an expression may be in a term."""
     match node:
         case ast.Constant(value=value):
-            return type(value) in (int, float) and abs(value) < LARGEST
+            return isinstance(value, int | float) and not isinstance(value, bool) and value < LARGEST
         case ast.Call(func=ast.Name(id="sin" | "cos" | "own"), args=[_], keywords=[]):
             return True
         case ast.Subscript(value=ast.Name(id="x"), slice=ast.Constant(value=int())):

@@ -129,7 +129,7 @@ CSV = [
         says=(r"a\.csv, line 5, column 't'",),
     ),
     Case("csv: empty", table(b""), says=(r"a\.csv", "names the columns")),
-    Case("csv: blank", table(b"\n\n\n"), says=(r"a\.csv", "line 1")),
+    Case("csv: blank lines alone", table(b"\n\n\n"), says=(r"a\.csv", "line 1")),
     Case("csv: names alone", table(b"t,x\n"), says=(r"a\.csv", "got 0")),
     Case("csv: a name twice", table(b"t,x,x\n0,1,2\n"), says=(r"a\.csv", "'x' at 3")),
     Case(

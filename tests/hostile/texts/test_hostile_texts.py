@@ -33,9 +33,9 @@ ALLOWED = {
 }
 RUNS = {"eval", "exec", "compile", "__import__", "execfile"}  # built in
 METHODS = {
-    "sympify", "parse_expr", "parse_latex", "lambdify", "S", "loads", "Unpickler", "import_module", "exec_module", "run_path",
-    "run_module", "read_pickle", "unsafe_load", "full_load", "fromstring", "parseString", "literal_eval", "system", "popen",
-    "Document", "svg2paths", "iterparse", "unregister_extension_type", "InteractiveInterpreter",
+    "sympify", "parse_expr", "parse_latex", "lambdify", "S", "loads", "Unpickler", "import_module", "exec_module",
+    "run_path", "run_module", "read_pickle", "unsafe_load", "full_load", "fromstring", "parseString", "literal_eval",
+    "system", "popen", "Document", "svg2paths", "iterparse",
 }  # fmt: skip
 OF_SAFE = {("json", "loads"), ("platform", "system")}
 

@@ -1,6 +1,6 @@
 """One process of hostile texts: makes the calls from a place on, and tells of each what is wrong, its time and memory.
 
-Arguments: a folder of its own, and the place of the first case. A case that takes longer than ``LIMIT`` ends the process.
+Arguments: a folder of its own, and the place of the first case. One that takes longer than ``LIMIT`` ends it.
 """
 
 import faulthandler
