@@ -1,9 +1,7 @@
 """Constraints of parameters: linear inequalities as text, convex regions, or a user's function."""
 
-import ast
 import itertools
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +9,7 @@ import numpy as np
 
 from targets import domains
 from targets.domains.convex import Convex
-from toolkit.errors import check_number, shown
+from toolkit.errors import shown
 
 from .arrays import Array, Bools
 
@@ -139,57 +137,153 @@ def to_logarithms(wall: Linear, names: tuple[str, ...], log: Bools) -> list[Line
     return [Linear(sign * np.eye(len(names))[k], sign * float(np.log(bound)))]
 
 
+MAX_CHARACTERS = 10_000  # of one constraint
+MAX_DEPTH = 50  # of brackets within brackets
+EXAMPLE = "inequalities such as 'sigma > 1 + beta'"
+NUMBER = r"(?:[0-9]+(?:_[0-9]+)*\.?(?:[0-9]+(?:_[0-9]+)*)?|\.[0-9]+(?:_[0-9]+)*)(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?"
+
+
+class Token(NamedTuple):
+    """A piece of a constraint: its kind ("name", "number", "sign" or "end"), its text, and where it begins."""
+
+    kind: str
+    text: str
+    column: int  # from 1
+
+
 def parse_inequalities(text: str, names: tuple[str, ...]) -> list[Linear]:
-    """The walls of "a < b", "a < b < c" and so on; < and <= mean the same. Raises ValueError otherwise."""
-    longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    prefix = "parameter_"
-    while prefix in unicodedata.normalize("NFKC", text):  # as Python reads names; none of the user's may stand for one
-        prefix += "_"
-    index_of = {f"{prefix}{k}": k for k in range(len(names))}
-    renamed = re.sub(  # "dx:xy" is no name to Python
-        rf"(?<!\w)(?:{longest_first})(?!\w)", lambda found: f" {prefix}{names.index(found[0])} ", text
-    )
-    if "#" in renamed:
-        raise ValueError(f"constraints must not hold '#', after which nothing would be read, got {shown(text)}")
-    try:
-        tree = ast.parse(renamed.strip(), mode="eval").body
-    except SyntaxError as error:
-        raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {shown(text)}") from error
-    if not isinstance(tree, ast.Compare) or not all(
-        isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in tree.ops
-    ):
-        raise ValueError(f"constraints must be inequalities such as 'sigma > 1 + beta', got {shown(text)}")
-    sides = [linear_form(node, index_of, names, text) for node in (tree.left, *tree.comparators)]
+    """The walls of "a < b", "a < b < c" and so on; < and <= mean the same.
+
+    Sums, differences, products and quotients of numbers and parameters, in brackets or not. Raises ValueError naming
+    the column for anything else, and for above ``MAX_CHARACTERS`` or brackets deeper than ``MAX_DEPTH``.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(
+            f"constraints must be texts of at most {MAX_CHARACTERS} characters, got {len(text)}: {shown(text)}"
+        )
+    reader = Reader(text, names)
+    sides, signs = [reader.sum()], []
+    while reader.token.text in ("<", "<=", ">", ">="):
+        signs.append(reader.take())
+        sides.append(reader.sum())
+    if reader.token.kind != "end" or not signs:
+        raise reader.error(f"must be {EXAMPLE}")
     walls = []
-    for (left, right), op in zip(itertools.pairwise(sides), tree.ops, strict=True):
-        low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)
-        normal, offset = (low - high)[:-1], float((high - low)[-1])
+    for (left, right), sign in zip(itertools.pairwise(sides), signs, strict=True):
+        low, high = (left, right) if sign.text.startswith("<") else (right, left)
+        with np.errstate(all="ignore"):
+            normal, offset = (low - high)[:-1], float((high - low)[-1])
+        if not np.isfinite([*normal, offset]).all():
+            raise reader.error("must have coefficients that are finite", sign)
         if not normal.any():
-            raise ValueError(f"constraints must hold a parameter ({', '.join(names)}), got {shown(text)}")
+            raise reader.error(f"must hold a parameter ({listed(names)})", sign)
         walls.append(Linear(normal, offset))
     return walls
 
 
-def linear_form(node: Any, index_of: dict[str, int], names: tuple[str, ...], text: str) -> Array:
-    """An expression of the identifiers ``index_of`` (→ 0 … q − 1) as its coefficients (q + 1,), the constant last."""
-    constant = np.zeros(len(names) + 1)
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
-        constant[-1] = check_number(f"a number of the constraint {text!r}", node.value)
-        return constant
-    if isinstance(node, ast.Name):
-        if node.id not in index_of:
-            raise ValueError(f"constraints must name parameters ({', '.join(names)}), got {node.id!r} in {shown(text)}")
-        constant[index_of[node.id]] = 1.0
-        return constant
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = linear_form(node.operand, index_of, names, text)
-        return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.BinOp):
-        left, right = linear_form(node.left, index_of, names, text), linear_form(node.right, index_of, names, text)
-        if isinstance(node.op, ast.Add | ast.Sub):
-            return left + right if isinstance(node.op, ast.Add) else left - right
-        if isinstance(node.op, ast.Mult) and not (left[:-1].any() and right[:-1].any()):
-            return np.asarray(left * right[-1] if not right[:-1].any() else right * left[-1])
-        if isinstance(node.op, ast.Div) and not right[:-1].any() and right[-1] != 0.0:
-            return np.asarray(left / right[-1])
-    raise ValueError(f"constraints must be linear in the parameters, got {shown(text)}")
+def listed(names: Sequence[str]) -> str:
+    """The first names in a message."""
+    return ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+
+
+class Reader:
+    """Reads a constraint from left to right: each method reads one part of it, as its coefficients (q + 1,).
+
+    Those of the parameters, and the constant last.
+    """
+
+    def __init__(self, text: str, names: tuple[str, ...]) -> None:
+        longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+        self.text, self.names = text, names
+        self.index_of = {name: k for k, name in enumerate(names)}
+        self.pattern = re.compile(
+            rf"(?P<name>(?<!\w)(?:{longest_first})(?!\w))|(?P<number>{NUMBER})(?!\w)|(?P<sign><=|>=|[-+*/()<>])"
+        )
+        self.depth, self.place, self.end = 0, len(text) - len(text.lstrip()), len(text.rstrip())
+        self.token = self.next()
+
+    def error(self, what: str, token: Token | None = None) -> ValueError:
+        """The error that the constraints ``what``, at a token or the next."""
+        column = (token or self.token).column
+        return ValueError(f"constraints {what}, got {shown(self.text)}, column {column}")
+
+    def next(self) -> Token:
+        """The token at ``place``. Raises ValueError where there is none."""
+        while self.place < len(self.text) and self.text[self.place] in (" \t\f\r\n" if self.depth else " \t\f"):
+            self.place += 1  # Python's rule for lines within brackets
+        start = self.place
+        if start >= self.end:
+            return Token("end", "", start + 1)
+        found = self.pattern.match(self.text, start)
+        if found is None:
+            token = Token("sign", self.text[start], start + 1)
+            word = re.compile(r"\w+").match(self.text, start)
+            if word and not token.text.isdigit():
+                raise ValueError(
+                    f"constraints must name parameters ({listed(self.names)}), got {shown(word[0])} in "
+                    f"{shown(self.text)}, column {token.column}"
+                )
+            if token.text == "#":
+                raise self.error("must not hold '#'", token)
+            raise self.error(f"must be {EXAMPLE}", token)
+        self.place = found.end()
+        return Token(found.lastgroup or "", found[0], start + 1)
+
+    def take(self) -> Token:
+        """The token; the next takes its place."""
+        token = self.token
+        self.depth += {"(": 1, ")": -1}.get(token.text, 0)
+        self.token = self.next()
+        return token
+
+    def sum(self) -> Array:
+        """Products between + and −."""
+        total = self.product()
+        while self.token.text in ("+", "-"):
+            sign = self.take()
+            other = self.product()
+            with np.errstate(all="ignore"):
+                total = total + other if sign.text == "+" else total - other
+        return total
+
+    def product(self) -> Array:
+        """Factors between * and /, of which at most one has parameters."""
+        left = self.factor()
+        while self.token.text in ("*", "/"):
+            sign = self.take()
+            right = self.factor()
+            divides = sign.text == "/"
+            if right[:-1].any() and (divides or left[:-1].any()):
+                raise self.error("must be linear in the parameters", sign)
+            if divides and right[-1] == 0.0:
+                raise self.error("must not divide by 0", sign)
+            with np.errstate(all="ignore"):
+                scaled = right * left[-1] if right[:-1].any() else left * right[-1]
+                left = left / right[-1] if divides else scaled
+        return left
+
+    def factor(self) -> Array:
+        """A number, a parameter or a bracket, after any number of signs."""
+        is_negative = False
+        while self.token.kind == "sign" and self.token.text in ("+", "-"):
+            is_negative ^= self.take().text == "-"
+        token = self.token
+        value = np.zeros(len(self.names) + 1)
+        if token.kind == "name":
+            value[self.index_of[self.take().text]] = 1.0
+        elif token.kind == "number":
+            number = float(self.take().text)
+            if not np.isfinite(number):
+                raise self.error(f"must be finite, got {number} of {shown(token.text)}", token)
+            value[-1] = number
+        elif token.text == "(":
+            if self.depth >= MAX_DEPTH:
+                raise self.error(f"must have brackets at most {MAX_DEPTH} deep")
+            self.take()
+            value = self.sum()
+            if self.token.text != ")":
+                raise self.error("must close the bracket")
+            self.take()
+        else:
+            raise self.error(f"must be {EXAMPLE}")
+        return -value if is_negative else value

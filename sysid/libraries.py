@@ -1,5 +1,6 @@
 """Libraries of candidate terms: polynomials, Fourier modes, and a user's own functions of the states."""
 
+import ast
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,13 +27,17 @@ from .systems.system import check_names
 __all__ = ["Library", "Term", "fourier", "functions", "polynomial"]
 
 MAX_TERMS = 2000
+MAX_TEXT = 1000  # characters of a term
+MAX_POWER = 64
+LARGEST = 1e300  # number in a term
 
 
 @dataclass(frozen=True)
 class Term(HoldsFunctions):
     """One candidate: its name, and either powers of the states (dim,), or a function of them.
 
-    text: the term as an expression of x[0], x[1], …, which may call ``sin``, ``cos`` and ``own``, its function.
+    text: the term as an expression of numbers and x[0], x[1], … with + − * / **, which may call ``sin``, ``cos`` and
+    ``own``, its function; of at most 1,000 characters, powers of x[k] up to 64. It becomes code: other text is refused.
     """
 
     name: str
@@ -51,6 +56,51 @@ class Term(HoldsFunctions):
         if self.own is not None and not callable(self.own):
             raise TypeError(f"own must be None or a function of a state, got {shown(self.own)}")
         object.__setattr__(self, "own", bound(self.own))
+        object.__setattr__(self, "text", str.__str__(self.text))  # without methods of one's own
+        check_expression(self.text)
+        if self.powers is not None and self.text != monomial_text(tuple(self.powers)):
+            raise ValueError(
+                f"text must be {monomial_text(tuple(self.powers))!r}, as the powers, got {shown(self.text)}"
+            )
+
+
+def check_expression(text: str) -> None:
+    """Raise ValueError unless ``text`` is an expression that a term may have; it is parsed, not run."""
+    try:
+        if len(text) > MAX_TEXT:
+            raise ValueError(f"it has {len(text)} characters")
+        for node in ast.walk(ast.parse(text, mode="eval")):
+            if not is_allowed(node):
+                raise ValueError(
+                    f"{type(node).__name__} at column {getattr(node, 'col_offset', 0) + 1} is none of these"
+                )
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(
+            f"text must be an expression of numbers, x[0], x[1], …, + - * / **, sin, cos and own(x) of at most "
+            f"{MAX_TEXT} characters, got {shown(text)}: {error!s:.200}"
+        ) from None
+
+
+def is_allowed(node: ast.AST) -> bool:
+    """Whether a part of an expression may be in a term."""
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool) and value < LARGEST
+        case ast.Call(func=ast.Name(id="sin" | "cos" | "own"), args=[_], keywords=[]):
+            return True
+        case ast.Subscript(value=ast.Name(id="x"), slice=ast.Constant(value=int())):
+            return True
+        case ast.BinOp(
+            op=ast.Pow(), left=left, right=ast.Constant(value=int(power)) | ast.Constant(value=float(power))
+        ):
+            return isinstance(left, ast.Subscript) and power <= MAX_POWER
+        case ast.BinOp(op=ast.Pow()):
+            return False
+        case ast.Name(id=name):
+            return name in ("x", "sin", "cos", "own")
+    return isinstance(node, (ast.Expression, ast.BinOp, ast.UnaryOp, ast.operator, ast.USub, ast.UAdd, ast.Load)) and (
+        not isinstance(node, ast.operator) or isinstance(node, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +186,7 @@ def column_of(term: Term, columns: tuple[Array, ...]) -> Array:
             first = values[np.abs(values.imag) > 0.0][0]
             raise ValueError(f"term {term.name!r} must give real numbers at real states, got {first}")
         return values.real
-    return np.asarray(eval(term.text, {"__builtins__": {}}, namespace))  # our own text, of ``fourier``
+    return np.asarray(eval(term.text, {"__builtins__": {}}, namespace))  # checked by ``check_expression``
 
 
 def polynomial(states: Any, degree: int, *, constant: bool = True) -> Library:

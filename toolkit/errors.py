@@ -243,9 +243,13 @@ def check_regular(name: str, path: "str | os.PathLike[str]", mode: int) -> None:
 def open_regular(name: str, path: "str | os.PathLike[str]") -> BinaryIO:
     """The regular file at ``path``, opened to read bytes; a FIFO is not waited for, and a device not touched.
 
-    Raises ValueError where it is no regular file, OSError where it cannot be opened.
+    Raises ValueError where it is no regular file or no path at all, OSError where it cannot be opened.
     """
-    check_regular(name, path, os.stat(path).st_mode)
+    try:
+        mode = os.stat(path).st_mode
+    except ValueError as error:  # a NUL, or a surrogate
+        raise ValueError(f"{name} must be the path of a file, got {shown(os.fspath(path))}: {error}") from None
+    check_regular(name, path, mode)
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         check_regular(name, path, os.fstat(descriptor).st_mode)  # it may have been replaced since
@@ -253,6 +257,38 @@ def open_regular(name: str, path: "str | os.PathLike[str]") -> BinaryIO:
         os.close(descriptor)
         raise
     return os.fdopen(descriptor, "rb")
+
+
+def read_bytes(name: str, path: "str | os.PathLike[str]", *, at_most: int) -> bytes:
+    """The content of the regular file at ``path``, of ``at_most`` bytes.
+
+    Raises ValueError where it is no regular file or is larger, OSError where it cannot be read.
+    """
+    with open_regular(name, path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        content = stream.read(at_most + 1) if size <= at_most else b""
+    if max(size, len(content)) > at_most:
+        raise ValueError(f"{name} must be a file of at most {at_most} bytes, and {os.fspath(path)!r} has {size}")
+    return content
+
+
+def decoded(label: str, content: bytes, *, first_line: int = 1) -> str:
+    """``content``, of which the first line has the number ``first_line``, as text.
+
+    Raises ValueError that begins with ``label`` and names line and column where it is not UTF-8, or has a NUL.
+    """
+    try:
+        text = content.decode("utf-8")
+        at, what = content.find(b"\0"), "a NUL character"
+    except UnicodeDecodeError as error:
+        text, at, what = "", error.start, f"the byte 0x{content[error.start]:02x}"
+    if at >= 0:
+        before = content[:at].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        line, column = before.count(b"\n"), len(before) - before.rfind(b"\n")
+        raise ValueError(
+            f"{label}: is not a text file in UTF-8, got {what} in line {line + first_line}, column {column}"
+        )
+    return text
 
 
 def check_progress(progress: Any) -> None:

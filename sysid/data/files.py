@@ -7,18 +7,23 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_text, is_sequence, optional, shown
+from toolkit.errors import available_memory, check_text, decoded, is_sequence, open_regular, optional, shown
 
 from ..arrays import Array
 from ..systems.system import check_names
 from .series import Series
 
 SEPARATORS = (",", ";", "\t")
-CHUNK = 2**24  # characters read at a time
+CHUNK = 2**20  # bytes read at a time
+MAX_ROW = 2**22  # bytes of a row
+MAX_COLUMNS = 20_000
+MAX_COMMENTS = 100_000  # lines before that of the names
+MAX_NAMED = 20  # columns in a message
+MAX_FIELD = 131_072  # characters of a field, the limit of Python's csv
 
 
 class Header(NamedTuple):
@@ -33,31 +38,155 @@ def read_delimited(
     file: Path, choose: Callable[[Sequence[str]], tuple[str, ...]], missing: Sequence[str]
 ) -> tuple[tuple[str, ...], Array, int]:
     """Names of the columns that ``choose`` takes from all, the numbers (n, columns), and the line of the first."""
-    try:
-        with file.open("rb") as stream:
-            rows = sum(piece.count(b"\n") for piece in iter(lambda: stream.read(CHUNK), b"")) + 1
-        with file.open(encoding="utf-8-sig", newline=None) as text:
-            header = read_header(file, text)
-            names = choose(header.columns)
-            places = [header.columns.index(name) for name in names]
-            table = np.empty((rows, len(names)))
-            filled = 0
-            for chunk in read_chunks(text):
-                numbers = parse_chunk(file, chunk, header, places, missing, filled + header.lines + 1)
-                table[filled : filled + len(numbers)] = numbers
-                filled += len(numbers)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: is not a text file in UTF-8") from error
-    return names, table[:filled], header.lines + 1
+    with open_regular("path", file) as stream:
+        rows = Rows(file, stream)
+        header = read_header(file, rows)
+        names = choose(header.columns)
+        place_of = {column: k for k, column in enumerate(header.columns)}
+        places = [place_of[name] for name in names]
+        table = np.empty((0, len(names)))
+        filled = 0
+        for chunk, first in rows.chunks(header.separator):
+            numbers = parse_chunk(file, chunk, header, places, missing, first)
+            not_finite = np.flatnonzero(~np.isfinite(numbers[:, 0]))
+            if not_finite.size:
+                row = int(not_finite[0])
+                line = next(number for k, (number, _) in enumerate(numbered(file, chunk, header, first)) if k == row)
+                raise ValueError(
+                    f"{file}, line {line}, column {shown(names[0])}: a time must be finite, got {numbers[row, 0]}"
+                )
+            if filled + len(numbers) > len(table):  # as many more as the rest of the file would give
+                share = max(stream.tell(), 1) / max(os.fstat(stream.fileno()).st_size, 1)
+                size = max(filled + len(numbers), int(1.01 * (filled + len(numbers)) / min(share, 1.0)))
+                table.resize((size, len(names)), refcheck=False)
+            table[filled : filled + len(numbers)] = numbers
+            filled += len(numbers)
+    table.resize((filled, len(names)), refcheck=False)
+    return names, table, header.lines + 1
 
 
-def read_header(file: Path, text: Any) -> Header:
+class Rows:
+    """The lines of a file, with any ends, decoded; a field in quotes may hold line ends.
+
+    Raises ValueError naming line and column where the text is not UTF-8 or holds a NUL, and for a row above
+    ``MAX_ROW`` bytes.
+    """
+
+    def __init__(self, file: Path, stream: BinaryIO) -> None:
+        self.file, self.stream = file, stream
+        self.rest = b""
+        self.line = 1  # number of the line with which the rest begins
+        self.at_end = False
+        self.last = b""  # byte of the piece before
+        self.begin = 0  # of the rest, of which the lines before were taken
+
+    def read(self) -> None:
+        """Read on, with line ends as Unix has them."""
+        piece = self.stream.read(CHUNK)
+        self.at_end = not piece
+        kept = piece
+        if not self.last:
+            kept = kept.removeprefix(b"\xef\xbb\xbf")
+        elif self.last == b"\r":
+            kept = kept.removeprefix(b"\n")
+        self.last = piece[-1:]
+        if b"\r" in kept:
+            kept = kept.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if b"\0" in kept:
+            decoded(str(self.file), self.rest + kept[: kept.index(b"\0") + 1], first_line=self.line)
+        self.rest += kept
+
+    def error(self) -> ValueError:
+        """The error of a row that is too long."""
+        return ValueError(
+            f"{self.file}, line {self.line}: must have rows of at most {MAX_ROW} bytes, got a longer one that "
+            f"begins with {shown(self.rest[:40].decode('utf-8', 'replace'))} …"
+        )
+
+    def next_line(self) -> str | None:
+        """The next line; None at the end."""
+        while (end := self.rest.find(b"\n", self.begin)) < 0 and not self.at_end:
+            self.rest, self.begin = self.rest[self.begin :], 0
+            if len(self.rest) > MAX_ROW:
+                raise self.error()
+            self.read()
+        line = self.rest[self.begin : end if end >= 0 else None]
+        if not line and end < 0:
+            return None
+        self.begin += len(line) + 1
+        text = decoded(str(self.file), line, first_line=self.line)
+        self.line += 1
+        return text
+
+    def chunks(self, separator: str) -> Iterator[tuple[str, int]]:
+        """Chunks of whole rows, some ``CHUNK`` bytes, and the line of the first; no blank lines at the end."""
+        self.rest, self.begin = self.rest[self.begin :], 0
+        blank_line = 0  # the first blank one, which is an error only before data
+        while not self.at_end or self.rest:
+            end = len(self.rest) if self.at_end else self.rest.rfind(b"\n") + 1
+            whole = self.rest[:end]
+            if b'"' in whole:
+                whole = whole[: self.end_of_rows(whole, separator)]
+            if not whole:
+                if len(self.rest) > MAX_ROW:
+                    raise self.error()
+                self.read()
+                continue
+            text = decoded(str(self.file), whole, first_line=self.line)
+            self.rest = self.rest[len(whole) :]
+            first, self.line = self.line, self.line + whole.count(b"\n")
+            rows = text.rstrip("\n")
+            if not rows.strip() and self.at_end and not self.rest:
+                return
+            if rows:
+                yield ("\n" + rows, blank_line) if blank_line else (rows, first)
+            if text[len(rows) :].count("\n") > bool(rows) and (rows or not blank_line):
+                blank_line = first + rows.count("\n") + bool(rows)
+
+    def end_of_rows(self, whole: bytes, separator: str) -> int:
+        """Bytes of the rows in ``whole`` that end there. Raises ValueError where a quote is open at the file's end."""
+        lines = whole.removesuffix(b"\n").split(b"\n")
+        reader = csv.reader([*(line.decode("utf-8", "replace") for line in lines), "end"], delimiter=separator)
+        begun = 0  # lines before the row that is read
+        try:
+            for _ in reader:
+                if reader.line_num > len(lines):
+                    break
+                begun = reader.line_num
+        except csv.Error:
+            raise long_field(self.file, self.line + begun) from None
+        if begun < len(lines) and self.at_end:
+            raise ValueError(f"{self.file}, line {self.line + begun}: has a quote that does not close")
+        return len(whole) if begun == len(lines) else sum(len(line) + 1 for line in lines[:begun])
+
+
+def long_field(file: Path, line: int) -> ValueError:
+    """The error of a field that is too long in a row that begins with the ``line``."""
+    return ValueError(
+        f"{file}, line {line}: must have fields of at most {MAX_FIELD} characters; does a quote not close?"
+    )
+
+
+def read_header(file: Path, rows: Rows) -> Header:
     """The names of the columns, from the first line that is no comment."""
-    for number, line in enumerate(text, 1):
+    while (line := rows.next_line()) is not None:
+        number = rows.line - 1
         if line.startswith("#"):
+            if number > MAX_COMMENTS:
+                raise ValueError(f"{file}, line {number}: must name the columns after at most {MAX_COMMENTS} comments")
             continue
         separator = max(SEPARATORS, key=line.count)
-        columns = tuple(word.strip() for word in next(csv.reader([line.strip("\n")], delimiter=separator), []))
+        if line.count(separator) >= MAX_COLUMNS:
+            raise ValueError(
+                f"{file}, line {number}: must name at most {MAX_COLUMNS} columns, got {line.count(separator) + 1}"
+            )
+        try:
+            reader = csv.reader([line, "end"], delimiter=separator)
+            columns = tuple(word.strip() for word in next(reader, []))
+        except csv.Error:
+            raise long_field(file, number) from None
+        if reader.line_num > 1:
+            raise ValueError(f"{file}, line {number}: has a quote that does not close")
         if len(columns) < 2:
             raise ValueError(f"{file}, line {number}: must name columns between , ; or tabs, got {shown(line[:80])}")
         if all(is_number(word) for word in columns):
@@ -66,29 +195,11 @@ def read_header(file: Path, text: Any) -> Header:
     raise ValueError(f"{file}: must begin with a line that names the columns, but is empty")
 
 
-def read_chunks(text: Any) -> Iterator[str]:
-    """Chunks of whole lines, some 16 MiB each, without blank lines at the end of the text."""
-    rest = ""
-    while piece := text.read(CHUNK):
-        whole, newline, rest = (rest + piece).rpartition("\n")
-        stripped = whole.rstrip("\n")
-        rest = (
-            whole[len(stripped) :] + newline + rest
-        )  # blank lines are kept for the next chunk, as they are errors only before data
-        if stripped and rest.startswith("\n"):
-            rest = rest[1:]
-        elif not stripped:
-            continue
-        yield stripped
-    if rest.strip():
-        yield rest.rstrip("\n")
-
-
 def parse_chunk(file: Path, chunk: str, header: Header, places: list[int], missing: Sequence[str], first: int) -> Array:
     """The numbers in a chunk of whole lines; first: the number of its first line."""
     reason: Any = "lines do not all have the columns of the header"
     may_be_nan = "nan" in {word.lower() for word in missing} or not re.search("nan", chunk, re.IGNORECASE)
-    if is_rectangular(chunk, header):
+    if is_rectangular(file, chunk, header, first):
         text = io.StringIO(replace_missing(chunk, header.separator, missing))
         try:
             numbers = np.loadtxt(
@@ -106,11 +217,23 @@ def parse_chunk(file: Path, chunk: str, header: Header, places: list[int], missi
     return np.asarray(numbers, np.float64)
 
 
-def is_rectangular(chunk: str, header: Header) -> bool:
-    """Whether all lines have the columns of the header."""
+def numbered(file: Path, chunk: str, header: Header, first: int) -> Iterator[tuple[int, list[str]]]:
+    """The line and the fields of every row in a chunk that begins with the line ``first``."""
+    reader = csv.reader(io.StringIO(chunk), delimiter=header.separator)
+    line = first
+    try:
+        for row in reader:
+            yield line, row
+            line = first + reader.line_num
+    except csv.Error:
+        raise long_field(file, line) from None
+
+
+def is_rectangular(file: Path, chunk: str, header: Header, first: int) -> bool:
+    """Whether all rows have the columns of the header."""
     wanted = len(header.columns) - 1
     if '"' in chunk:
-        return all(len(row) == wanted + 1 for row in csv.reader(io.StringIO(chunk), delimiter=header.separator))
+        return all(len(row) == wanted + 1 for _, row in numbered(file, chunk, header, first))
     content = np.frombuffer(chunk.encode(), np.uint8)
     ends = np.append(np.flatnonzero(content == ord("\n")), content.size)
     found = np.flatnonzero(content == ord(header.separator))
@@ -127,14 +250,10 @@ def replace_missing(chunk: str, separator: str, missing: Sequence[str]) -> str:
     )  # fmt: skip
     if not empty and not any(word in chunk for word in words):
         return chunk
-    allowed = "|".join(map(re.escape, words + [""] * ("" in missing)))
-    separator_pattern = re.escape(separator)
-    return re.sub(
-        rf'(?:(?<={separator_pattern})|^)[ ]*("?)(?:{allowed})\1[ ]*(?={separator_pattern}|$)',
-        "nan",
-        chunk,
-        flags=re.MULTILINE,
-    )
+    before, after = rf"(?:(?<={re.escape(separator)})|^)[ ]*", rf"(?={re.escape(separator)}|$)"
+    allowed = [rf"(?:{word}|\"{word}\")[ ]*" for word in map(re.escape, words)]
+    allowed += [r"\"\"[ ]*", ""] * empty  # no spaces beside those before: one way to read them, so time grows linearly
+    return re.sub(rf"{before}(?:{'|'.join(allowed)}){after}", "nan", chunk, flags=re.MULTILINE)
 
 
 def first_error(
@@ -142,27 +261,27 @@ def first_error(
 ) -> ValueError | None:
     """The error of the first bad line; None where no line is bad."""
     wanted = len(header.columns)
-    for number, row in enumerate(csv.reader(io.StringIO(chunk), delimiter=header.separator), first):
+    for number, row in numbered(file, chunk, header, first):
         if len(row) != wanted:
             what = "is blank, with data after it" if not row else f"has {len(row)} columns, but the header has {wanted}"
             return ValueError(f"{file}, line {number}: {what}")
         for place in places:
             word = row[place].strip()
             if word not in missing and (not is_number(word) or math.isnan(float(word))):
-                hint = "; numbers have a decimal point" if re.fullmatch(r"[-+]?\d+,\d*", word) else ""
+                hint = "; numbers have a decimal point" if re.fullmatch(r"[-+]?\d+,\d*", word[:80]) else ""
                 hint = hint or f"; missing values are written {', '.join(map(repr, missing)) or 'in no way'}"
                 column = header.columns[place]
-                return ValueError(f"{file}, line {number}, column {column!r}: {word[:80]!r} is not a number{hint}")
+                return ValueError(f"{file}, line {number}, column {shown(column)}: {word[:80]!r} is not a number{hint}")
     return None
 
 
 def is_number(word: str) -> bool:
-    """Whether Python reads ``word`` as a float, without underscores."""
+    """Whether Python reads ``word`` as a float, without underscores and digits of other scripts."""
     try:
         float(word)
     except ValueError:
         return False
-    return "_" not in word
+    return "_" not in word and word.isascii()
 
 
 def load(
@@ -178,20 +297,20 @@ def load(
 ) -> Series:
     """The columns ``time`` and ``states`` (None: all others) of a file of text, or of Parquet (``….parquet``).
 
-    Text: a line of column names, before which lines may begin with "#"; columns between commas, semicolons or tabs, in
-    quotes or not; numbers with a decimal point. missing: what stands for a missing state, apart from spaces and quotes.
-    Read in pieces of 16 MiB, so that memory holds little more than the numbers. Parquet needs pyarrow (extra
-    ``data``); its nulls are missing. The rest: as in ``Series``.
-    Raises FileNotFoundError, and ValueError naming file, line and column for text, ragged lines, repeated or unknown
-    columns, and times that do not increase.
+    Text: UTF-8; a line of at most 20,000 column names, before which up to 100,000 lines may begin with "#"; columns
+    between commas, semicolons or tabs, in quotes or not; numbers with a decimal point; rows of at most 4 MiB, fields in
+    quotes of at most 131,072 characters. missing: what stands for a missing state, apart from spaces and quotes. Read
+    in pieces of 1 MiB, so that memory holds little more than the numbers. Parquet needs pyarrow (extra ``data``); its
+    nulls are missing, and integers must be below 2**53. The rest: as in ``Series``.
+    Raises TypeError for arguments of another kind; OSError where the file cannot be read, such as FileNotFoundError;
+    ValueError naming file, line and column for what is no regular file, no UTF-8, text in place of numbers, ragged
+    lines, repeated or unknown columns, times that do not increase, and more numbers than memory holds.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be the path of a file, got {path!r:.200} of type {type(path).__name__}")
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
+        raise TypeError(f"path must be the path of a file, got {shown(path)} of type {type(path).__name__}")
     file = Path(path)
     if not file.exists():
-        raise FileNotFoundError(f"{file}: no such file")
-    if not file.is_file():
-        raise ValueError(f"{file}: is a folder")
+        raise FileNotFoundError(f"path {file!s:.500}: no such file")
     check_text("time", time)
     if not is_sequence(missing):
         raise TypeError(f"missing must be a sequence of words, got {shown(missing)} of type {type(missing).__name__}")
@@ -200,10 +319,6 @@ def load(
         names, table, first = *read_parquet(file, time, states), 0
     else:
         names, table, first = read_delimited(file, lambda columns: choose_columns(file, columns, time, states), words)
-    not_finite = np.flatnonzero(~np.isfinite(table[:, 0]))
-    if not_finite.size:
-        where = f"line {not_finite[0] + first}" if first else f"row {not_finite[0]}"
-        raise ValueError(f"{file}, {where}, column {shown(time)}: a time must be finite, got {table[not_finite[0], 0]}")
     try:
         return Series(
             table[:, 0], table[:, 1:], names[1:], time_unit=time_unit, units=units, name=name or file.stem,
@@ -215,15 +330,18 @@ def load(
 
 def choose_columns(file: Path, columns: Sequence[str], time: str, states: Any) -> tuple[str, ...]:
     """Time and states, among ``columns``. Raises ValueError where one is repeated or not there."""
+    seen: set[str] = set()
     for k, column in enumerate(columns):
-        if column in columns[:k]:
+        if column in seen:
             raise ValueError(f"{file}: columns must have different names, got {shown(column)} at {k + 1} again")
+        seen.add(column)
     wanted = [column for column in columns if column != time] if states is None else check_names("states", states)
     if time in wanted:
         raise ValueError(f"states must not hold the time, got {shown(time)}")
     for column in (time, *wanted):
-        if column not in columns:
-            raise ValueError(f"{file}: has no column {shown(column)}; its columns are {', '.join(map(repr, columns))}")
+        if column not in seen:
+            named = ", ".join(map(shown, columns[:MAX_NAMED])) + (", …" if len(columns) > MAX_NAMED else "")
+            raise ValueError(f"{file}: has no column {shown(column)}; its columns are {named}")
     if not wanted:
         raise ValueError(f"{file}: must have a column beside the time {shown(time)}")
     return (time, *wanted)
@@ -232,17 +350,47 @@ def choose_columns(file: Path, columns: Sequence[str], time: str, states: Any) -
 def read_parquet(file: Path, time: str, states: Any) -> tuple[tuple[str, ...], Array]:
     """Names and the numbers (n, columns) of a Parquet file."""
     pyarrow, parquet = optional("pyarrow", "data"), optional("pyarrow.parquet", "data")
-    try:
-        schema = parquet.read_schema(file)
+    with open_regular("path", file) as stream:
+        try:
+            content = parquet.ParquetFile(stream, page_checksum_verification=True)
+            schema, rows = content.schema_arrow, content.metadata.num_rows
+        except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
+            raise not_parquet(file, error) from error
         names = choose_columns(file, schema.names, time, states)
         for column in names:
             kind = schema.field(column).type
             if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)):
-                raise ValueError(f"{file}, column {shown(column)}: must hold numbers, got {kind}")
-        read = parquet.read_table(file, columns=list(names))
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{file}: is not a Parquet file that can be read: {error}") from error
-    table = np.empty((read.num_rows, len(names)))
+                raise ValueError(f"{file}, column {shown(column)}: must hold numbers, got {kind!s:.200}")
+        n_bytes = 24 * rows * len(names)  # as read, as floats, and as a table
+        if n_bytes > available_memory():
+            raise ValueError(
+                f"{file}: must fit into memory, got {rows} rows of {len(names)} columns, which take "
+                f"{n_bytes / 1e9:.4g} GB where there are {available_memory() / 1e9:.4g} GB"
+            )
+        try:
+            read = content.read(columns=list(names))
+            read.validate(full=True)
+        except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
+            raise not_parquet(file, error) from error
+    if read.num_rows != rows:
+        raise ValueError(f"{file}: must hold the {rows} rows that it says, got {read.num_rows}")
+    table = np.empty((rows, len(names)))
     for k, column in enumerate(names):
-        table[:, k] = read.column(column).cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        try:
+            table[:, k] = read.column(column).cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        except pyarrow.ArrowInvalid as error:
+            where = f"{file}, column {shown(column)}"
+            raise ValueError(f"{where}: must hold integers below 2**53, got {error!s:.200}") from error
+    not_finite = np.flatnonzero(~np.isfinite(table[:, 0]))
+    if not_finite.size:
+        raise ValueError(
+            f"{file}, row {not_finite[0]}, column {shown(time)}: a time must be finite, got {table[not_finite[0], 0]}"
+        )
     return names, table
+
+
+def not_parquet(file: Path, error: Exception) -> Exception:
+    """The error of a file that pyarrow cannot read; the system's own as it is."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    return ValueError(f"{file}: is not a Parquet file that can be read: {error!s:.500}")

@@ -19,6 +19,7 @@ from ..arrays import Array
 Terms = Mapping[str, Mapping[str, float | str | Mapping[str, float]]]
 POINT_SPREAD = 0.1  # of the points at which terms and function are compared
 N_POINTS = 4
+WAVE_NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?"
 AGREEMENT = 1e-4  # of the terms' sizes; names of waves have six digits of their frequency
 
 
@@ -85,7 +86,7 @@ def term_value(label: str, states: tuple[str, ...], x: Array) -> float | None:
     factors = list(label) if all(len(state) == 1 for state in states) else label.split(" ")
     if factors and all(factor in states for factor in factors):
         return float(np.prod([x[states.index(factor)] for factor in factors]))
-    wave = re.fullmatch(r"(sin|cos)\((?:([0-9.e+-]+) )?(.*)\)", label)
+    wave = re.fullmatch(rf"(sin|cos)\((?:({WAVE_NUMBER}) )?(.*)\)", label)
     if wave and wave[3] in states:
         angle = float(wave[2] or 1.0) * x[states.index(wave[3])]
         return float(np.sin(angle) if wave[1] == "sin" else np.cos(angle))
@@ -166,9 +167,11 @@ def check_names(argument: str, names: Any, *, at_least: int = 1) -> tuple[str, .
     given = tuple(check_text(f"{argument}[{i}]", name) for i, name in enumerate(names))
     if len(given) < at_least:
         raise ValueError(f"{argument} must be at least {at_least}, got none")
+    seen: set[str] = set()
     for i, name in enumerate(given):
-        if not name.strip() or name in given[:i]:
-            raise ValueError(f"{argument} must be distinct and not empty, got {name!r} at [{i}]")
+        if not name.strip() or name in seen:
+            raise ValueError(f"{argument} must be distinct and not empty, got {shown(name)} at [{i}]")
+        seen.add(name)
     return given
 
 

@@ -7,9 +7,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from targets.symbolic.expressions import check_parts
 from targets.symbolic.source import compile_source
 from toolkit._compiler import names_in
-from toolkit.errors import optional, shown
+from toolkit.errors import check_number, optional, shown
 from toolkit.problem import raises
 
 from ..arrays import Array
@@ -198,6 +199,7 @@ def from_sympy(
 ) -> System:
     """The system of SymPy expressions: state (a Symbol) → its slope, of these states, ``parameters`` and ``time``.
 
+    Slopes are expressions or numbers; texts are refused, because SymPy reads a text by running it as Python code.
     parameters: Symbols. time: the Symbol of time, where a slope depends on it. The rest: as for ``own``, which checks
     the system. Functions that are known: sin, cos, tan, exp, log, sqrt, sinh, cosh, tanh and powers.
     ``inspect.getsource(system.rhs)`` is the code.
@@ -206,38 +208,65 @@ def from_sympy(
     sympy = optional("sympy", "symbolic")
     if not isinstance(expressions, Mapping) or not expressions:
         raise TypeError(f"expressions must map states to their slopes, got {shown(expressions)}")
-    words = {symbol: f"x[{d}]" for d, symbol in enumerate(expressions)}
     given = [parameters] if isinstance(parameters, sympy.Symbol) else list(parameters)
     for symbol in [*expressions, *given, *([] if time is None else [time])]:
         if not isinstance(symbol, sympy.Symbol):
             raise TypeError(f"states, parameters and time must be SymPy symbols, got {shown(symbol)}")
+    words = {symbol: f"x[{d}]" for d, symbol in enumerate(expressions)}
     for k, symbol in enumerate(given):
         if symbol in words:
-            raise ValueError(f"parameters must be distinct and no states, got {symbol}")
+            raise ValueError(f"parameters must be distinct and no states, got {shown(symbol)}")
         words[symbol] = f"p[{k}]"
     if time is not None:
         words[time] = "t"
-    formulas = [sympy.sympify(formula) for formula in expressions.values()]
-    for state, formula in zip(expressions, formulas, strict=True):
-        unknown = sorted(str(s) for s in getattr(formula, "free_symbols", set()) - set(words))
-        if not isinstance(formula, sympy.Expr) or unknown:
-            raise ValueError(
-                f"expressions[{state}] must be of the states, parameters and time, got {formula}"
-                + (f", which has {', '.join(unknown)}" if unknown else "")
-            )
+    real = {symbol: sympy.Dummy() for symbol in words}  # the names of the user's are not printed
+    try:
+        formulas = [expression_of(sympy, state, formula, real) for state, formula in expressions.items()]
+        text = source_of(sympy, formulas, {real[symbol]: word for symbol, word in words.items()})
+    except RecursionError:
+        raise ValueError(
+            "expressions must be nested less deeply: SymPy's own functions call themselves too often"
+        ) from None
+    rhs = compile_source("system", "rhs", text, {"np": np, "__name__": "generated"})
+    return own(
+        rhs, states=[s.name for s in expressions], parameters=[s.name for s in given], usual=usual,
+        start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,
+        source=source,
+    )  # fmt: skip
+
+
+def expression_of(sympy: Any, state: Any, formula: Any, real: Mapping[Any, Any]) -> Any:
+    """A slope with the symbols ``real`` in place of the user's, which are of SymPy's own classes throughout."""
+    label = f"expressions[{state.name}]"
+    if isinstance(formula, int | float | np.integer | np.floating) and not isinstance(formula, bool | np.bool_):
+        return sympy.Float(check_number(label, formula))
+    if not isinstance(formula, sympy.Expr):
+        hint = ": text is not read, as SymPy would run it as code" if isinstance(formula, str) else ""
+        raise TypeError(
+            f"{label} must be a SymPy expression or a number, got {shown(formula)} of type "
+            f"{type(formula).__name__}{hint}"
+        )
+    check_parts(label, formula, real)
+    unknown = sorted(s.name for s in formula.free_symbols - set(real))
+    if unknown:
+        raise ValueError(
+            f"{label} must be of the states, parameters and time, got {shown(formula)}, which has "
+            f"{', '.join(unknown)[:200]}"
+        )
+    replaced = formula.xreplace(dict(real))
+    check_parts(label, replaced)
+    return replaced
+
+
+def source_of(sympy: Any, formulas: list[Any], words: dict[Any, str]) -> str:
+    """Source of the right-hand side, with what occurs twice computed once. Raises ValueError for unknown functions."""
     shared, reduced = sympy.cse(formulas, symbols=sympy.numbered_symbols("shared", cls=sympy.Dummy))
     lines = ["def rhs(t, x, p):"]
     for k, (symbol, formula) in enumerate(shared):
         lines.append(f"    v{k} = {text_of(sympy, formula, words)}")
         words[symbol] = f"v{k}"
     slopes = "".join(f"{text_of(sympy, formula, words)}, " for formula in reduced)
-    text = "\n".join([*lines, f"    return ({slopes.strip()})", ""])
-    rhs = compile_source("system", "rhs", text, {"np": np, "__name__": "generated"})
-    return own(
-        rhs, states=[str(s) for s in expressions], parameters=[str(s) for s in given], usual=usual,
-        start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,
-        source=source,
-    )  # fmt: skip
+    return "\n".join([*lines, f"    return ({slopes.strip()})", ""])
 
 
 def text_of(sympy: Any, formula: Any, words: Mapping[Any, str]) -> str:
@@ -246,8 +275,14 @@ def text_of(sympy: Any, formula: Any, words: Mapping[Any, str]) -> str:
         return words[formula]
     if formula.is_number:
         if not formula.is_finite or not formula.is_real:
-            raise ValueError(f"expressions must hold finite real numbers only, got {formula}")
-        return f"({float(formula)!r})"
+            raise ValueError(f"expressions must hold finite real numbers only, got {shown(formula)}")
+        try:
+            number = float(formula)
+        except OverflowError:
+            number = np.inf
+        if not np.isfinite(number):
+            raise ValueError(f"expressions must hold numbers within the range of floats, got {shown(formula)}")
+        return f"({number!r})"
     parts = [text_of(sympy, part, words) for part in formula.args]
     if formula.is_Add:
         return f"({' + '.join(parts)})"
@@ -265,7 +300,7 @@ def text_of(sympy: Any, formula: Any, words: Mapping[Any, str]) -> str:
             return f"np.sqrt({parts[0]})" if power > 0 else f"(1.0/np.sqrt({parts[0]}))"
         return f"np.exp({parts[1]}*np.log({parts[0]}))"
     called = type(formula).__name__
-    if called in FUNCTIONS and len(parts) == 1:
+    if called in FUNCTIONS and type(formula) is getattr(sympy, called) and len(parts) == 1:
         return f"np.{called}({parts[0]})"
     known = ", ".join(sorted(FUNCTIONS))
-    raise ValueError(f"expressions must be of sums, products, powers and {known}, got {formula}")
+    raise ValueError(f"expressions must be of sums, products, powers and {known}, got {shown(formula)}")

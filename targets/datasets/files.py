@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import shown
+from toolkit.errors import decoded, read_bytes, shown
 
 from ..arrays import Array, Integers
+
+MAX_BYTES = 2**20  # of a file; the largest, of Mushroom, has 373,704
 
 
 class Layout(NamedTuple):
@@ -53,20 +55,19 @@ MUSHROOM_CODES: dict[str, str] = {
 def read_lines(path: Any, expected: str) -> Iterator[tuple[str, str]]:
     """(place, line) of every line up to the blank ones at the end; ``place`` names file and line.
 
-    Raises TypeError for what is no path, FileNotFoundError, and ValueError for a folder, a file that is empty or no
-    text, and for a blank line between others.
+    Raises TypeError for what is no path, FileNotFoundError, and ValueError for a folder, a file that is empty, no text
+    in UTF-8 or above ``MAX_BYTES``, and for a blank line between others.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be None or the path of {expected}, got {path!r} of type {type(path).__name__}")
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
+        raise TypeError(f"path must be None or the path of {expected}, got {shown(path)} of type {type(path).__name__}")
     file = Path(path)
     if not file.exists():
-        raise FileNotFoundError(f"{file}: no such file; expected {expected}")
-    if not file.is_file():
-        raise ValueError(f"{file}: is a folder; expected {expected}")
+        raise FileNotFoundError(f"{file!s:.500}: no such file; expected {expected}")
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise ValueError(f"{file}: is not a text file; expected {expected}") from None
+        text = decoded(str(file), read_bytes("path", file, at_most=MAX_BYTES).removeprefix(b"\xef\xbb\xbf"))
+    except ValueError as error:
+        raise ValueError(f"{error}; expected {expected}") from None
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     if not lines:
@@ -108,9 +109,9 @@ def read_number(word: str, place: str) -> float:
         number = float(word)
     except ValueError:
         missing = ", a missing mark that this file does not have" if word == "?" else ""
-        raise ValueError(f"{place}: {word!r} is not a number{missing}") from None
-    if not math.isfinite(number) or "_" in word:
-        raise ValueError(f"{place}: {word!r} is not a finite number")
+        raise ValueError(f"{place}: {shown(word[:80])} is not a number{missing}") from None
+    if not math.isfinite(number) or "_" in word or not word.isascii():
+        raise ValueError(f"{place}: {shown(word[:80])} is not a finite number")
     return number
 
 
@@ -138,7 +139,9 @@ def read_mushroom(path: Any) -> tuple[list[str], Integers]:
             raise ValueError(f"{place}, column 1: class {shown(words[0])}; expected e (edible) or p (poisonous)")
         for c, (word, (name, known)) in enumerate(zip(words[1:], codes, strict=True), 2):
             if len(word) != 1 or word not in known:
-                raise ValueError(f"{place}, column {c}: unknown code {word!r} of {name}; known are {', '.join(known)}")
+                raise ValueError(
+                    f"{place}, column {c}: unknown code {shown(word[:80])} of {name}; known are {', '.join(known)}"
+                )
         rows.append("".join(words[1:]))
         labels.append(int(words[0] == "p"))
     check_rows(path, len(rows), MUSHROOM_ROWS, expected)

@@ -34,7 +34,11 @@ def write_block(
     within.lines.append(f"store(energy, gradient, lane, {value}, ({names}))")
     body = [*before.lines, "for lane in range(energy.size):", *[f"    {line}" for line in within.lines]]
     head = "def energy_and_gradient(position, energy, gradient, parameters, scratch):"
-    return "\n".join([head, f'    """{formula}"""', *[f"    {line}" for line in body], ""])
+    is_plain = formula.isprintable() and not set('"\\\\') & set(
+        formula
+    )  # as formulas are, but names in them may not be
+    docstring = f'"""{formula}"""' if is_plain else repr(str.__str__(formula))
+    return "\n".join([head, f"    {docstring}", *[f"    {line}" for line in body], ""])
 
 
 def order_statements(writer: "Writer", expressions: dict[Any, Any], pairs: list[Any], outputs: list[Any]) -> None:
@@ -78,7 +82,9 @@ class Writer:
     def text(self, e: Any) -> str:
         """``e`` as an expression."""
         if e.is_Symbol:
-            return self.same.get(e, str(e))
+            name = self.same.get(e, str(e))
+            assert name.isidentifier(), "all symbols are our own"
+            return name
         if e.is_Rational:
             return repr(int(e.p) / int(e.q))
         if e.is_Number:

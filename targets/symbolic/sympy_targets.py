@@ -1,5 +1,6 @@
 """Targets from SymPy expressions: checked here, written out as block functions by ``targets.symbolic.source``."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from toolkit.errors import check_number, optional, shown
 from toolkit.problem import Target, Truth
 
+from .expressions import check_parts
 from .source import block_of
 
 
@@ -37,10 +39,27 @@ def from_sympy(
     that is no real scalar expression of exactly these symbols and parameters, or holds a function not known here.
     """
     sympy = optional("sympy", "symbolic")
-    if not isinstance(energy, sympy.Expr) or getattr(energy, "is_Matrix", False) or energy.has(sympy.MatrixSymbol):
-        raise TypeError(f"energy must be a scalar expression of SymPy, got {shown(energy)} of {type(energy)}")
+    if not isinstance(energy, sympy.Expr) or getattr(energy, "is_Matrix", False):
+        raise TypeError(
+            f"energy must be a scalar SymPy expression, got {shown(energy)} of type {type(energy).__name__}"
+        )
     coordinates = check_symbols(sympy, symbols)
     numbers = check_parameters(sympy, parameters, coordinates)
+    check_parts("energy", energy, [*coordinates, *numbers])
+    try:
+        return target_of(sympy, energy, coordinates, numbers, name, truth)
+    except RecursionError:
+        raise ValueError("energy must be nested less deeply: SymPy's own functions call themselves too often") from None
+
+
+def target_of(
+    sympy: Any, energy: Any, coordinates: list[Any], numbers: dict[Any, float], name: str, truth: Truth | None
+) -> Target:
+    """The target of an energy whose parts are SymPy's own. Raises as ``from_sympy``."""
+    if energy.has(sympy.MatrixSymbol):
+        raise TypeError(
+            f"energy must be a scalar SymPy expression, got {shown(energy)} of type {type(energy).__name__}"
+        )
     energy = energy.replace(lambda e: isinstance(e, sympy.Sum | sympy.Product), lambda e: e.doit())
     unevaluated = energy.atoms(sympy.Integral, sympy.Derivative, sympy.Limit, sympy.Sum, sympy.Product, sympy.Subs)
     if unevaluated:
@@ -54,6 +73,7 @@ def from_sympy(
             f"got {tuple(coordinates)!s:.100} and {dict(numbers)!s:.100}"
         )
     formula = energy.xreplace(real)
+    check_parts("energy", formula)
     if formula.has(sympy.I) or formula.is_extended_real is False:
         raise ValueError(f"energy must be real, but {energy} is complex")
     if formula.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
@@ -102,5 +122,9 @@ def check_parameters(sympy: Any, parameters: Any, coordinates: list[Any]) -> dic
         if symbol in coordinates:
             raise ValueError(f"parameters must not hold coordinates, got {symbol}")
         exact = isinstance(value, sympy.Expr) and value.is_number and value.is_extended_real
-        numbers[symbol] = check_number(f"parameters[{symbol}]", float(value) if exact else value)
+        try:
+            number = float(value) if exact else value
+        except OverflowError:
+            number = math.inf
+        numbers[symbol] = check_number(f"parameters[{symbol}]", number)
     return numbers

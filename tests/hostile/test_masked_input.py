@@ -123,7 +123,7 @@ def test_a_point_that_is_none_belongs_to_no_mode(problem):
 @pytest.mark.parametrize(
     ("text", "said"),
     [("sigma > parameter_1", "got 'parameter_1'"), ("sigma > parameter__1", "got 'parameter__1'"),
-        ("sigma > \uff50arameter_1", "got 'parameter_1'"), ("sigma > 1 # + beta", "must not hold '#'"),
+        ("sigma > \uff50arameter_1", "got '\uff50arameter_1'"), ("sigma > 1 # + beta", "must not hold '#'"),
         ("sigma < 1e999", "must be finite, got inf")],
 )  # fmt: skip
 def test_a_constraint_means_what_it_says_or_is_refused(text, said):

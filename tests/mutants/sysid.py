@@ -4,6 +4,20 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "texts: a term may call anything",
+        "sysid/libraries.py",
+        '"sin" | "cos" | "own"',
+        "_",
+        "tests/hostile/texts -k term",
+    ),
+    Mutant(
+        "texts: an open quote swallows rows",
+        "sysid/data/files.py",
+        "if begun < len(lines) and self.at_end:",
+        "if False:",
+        "tests/hostile/texts -k quote",
+    ),
+    Mutant(
         "binding: a system's right-hand side is not bound",
         "sysid/systems/system.py",
         "bound(self.rhs)",
@@ -67,11 +81,11 @@ MUTANTS = [
         "tests/hostile/test_masked_input.py -k law",
     ),
     Mutant(
-        "constraints: a user may write what stands for a parameter",
+        "constraints: what follows is not read",
         "sysid/constraints.py",
-        'while prefix in unicodedata.normalize("NFKC", text):',
-        "while False:",
-        "tests/hostile/test_masked_input.py -k says_or",
+        'if reader.token.kind != "end" or not signs:',
+        "if not signs:",
+        "tests/hostile/texts -k documented",
     ),
     Mutant(
         "constraints: functions that are not analytic",
@@ -83,7 +97,7 @@ MUTANTS = [
     Mutant(
         "constraints: comments are left out",
         "sysid/constraints.py",
-        'if "#" in renamed:',
+        'if token.text == "#":',
         "if False:",
         "tests/hostile/test_masked_input.py -k says_or",
     ),
@@ -195,8 +209,8 @@ MUTANTS = [
     Mutant(
         "files: line of a fault off by one",
         "sysid/data/files.py",
-        "missing, filled + header.lines + 1)",
-        "missing, filled + header.lines)",
+        "first, self.line = self.line, self.line + ",
+        "first, self.line = self.line - 1, self.line + ",
         "tests/sysid/data/test_sources.py",
     ),
     Mutant(
@@ -244,8 +258,8 @@ MUTANTS = [
     Mutant(
         "identification: inequalities the wrong way round",
         "sysid/constraints.py",
-        "low, high = (left, right) if isinstance(op, ast.Lt | ast.LtE) else (right, left)",
-        "low, high = (right, left) if isinstance(op, ast.Lt | ast.LtE) else (left, right)",
+        'low, high = (left, right) if sign.text.startswith("<") else (right, left)',
+        'low, high = (right, left) if sign.text.startswith("<") else (left, right)',
         "tests/sysid/test_identification.py",
     ),
     Mutant(

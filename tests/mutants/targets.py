@@ -4,6 +4,13 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "texts: names end the docstring of generated code",
+        "targets/symbolic/printing.py",
+        "if is_plain else repr(str.__str__(formula))",
+        "if True else repr(formula)",
+        "tests/hostile/texts -k printed",
+    ),
+    Mutant(
         "binding: a posterior's functions are not bound",
         "targets/posteriors/user_likelihood.py",
         "    datum, prior = bound(datum), bound(prior)\n",

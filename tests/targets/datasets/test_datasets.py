@@ -200,7 +200,9 @@ def test_paths_that_lead_nowhere(tmp_path):
     with pytest.raises(ValueError, match=r"is a folder; expected heart\.dat"):
         datasets.heart(tmp_path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(ValueError, match=r"is not a text file; expected german\.data-numeric"):
+    with pytest.raises(
+        ValueError, match=r"UTF-8, got the byte 0xff in line 1, column 1; expected german\.data-numeric"
+    ):
         datasets.german(tmp_path / "binary")
     with pytest.raises(TypeError, match=r"path must be None or the path of australian\.dat.*got 3 of type int"):
         datasets.australian(3)
