@@ -35,7 +35,7 @@ def trajectory(
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"path must have shape (step, 2), got {points.shape}")
     if not len(points):
-        raise ValueError(f"path must hold at least one step, got {path!r:.200}")
+        raise ValueError(f"path must hold at least one step, got {shown(path)}")
     try:
         jumps = np.asarray(swapped(path, chain) if breaks is None and isinstance(path, Run) else breaks)
     except ValueError:

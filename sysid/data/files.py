@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_text, is_sequence, optional, shown
+from toolkit.errors import check_exists, check_path, check_text, is_sequence, optional, shown
 
 from ..arrays import Array
 from ..systems.system import check_names
@@ -185,14 +184,14 @@ def load(
     Raises FileNotFoundError, and ValueError naming file, line and column for text, ragged lines, repeated or unknown
     columns, and times that do not increase.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be the path of a file, got {path!r:.200} of type {type(path).__name__}")
-    file = Path(path)
-    if not file.exists():
+    given = check_path("path", path, "the path of a file")
+    file = Path(given)
+    if not check_exists("path", given, "the path of a file"):
         raise FileNotFoundError(f"{file}: no such file")
     if not file.is_file():
         raise ValueError(f"{file}: is a folder")
     check_text("time", time)
+    check_text("name", name)
     if not is_sequence(missing):
         raise TypeError(f"missing must be a sequence of words, got {shown(missing)} of type {type(missing).__name__}")
     words = [check_text(f"missing[{i}]", word) for i, word in enumerate(missing)]

@@ -168,7 +168,7 @@ def check_names(argument: str, names: Any, *, at_least: int = 1) -> tuple[str, .
         raise ValueError(f"{argument} must be at least {at_least}, got none")
     for i, name in enumerate(given):
         if not name.strip() or name in given[:i]:
-            raise ValueError(f"{argument} must be distinct and not empty, got {name!r} at [{i}]")
+            raise ValueError(f"{argument} must be distinct and not empty, got {shown(name)} at [{i}]")
     return given
 
 

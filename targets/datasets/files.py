@@ -1,14 +1,13 @@
 """Files of the UCI data sets in their documented formats; errors name file, line and column."""
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import shown
+from toolkit.errors import check_exists, check_path, shown
 
 from ..arrays import Array, Integers
 
@@ -56,10 +55,9 @@ def read_lines(path: Any, expected: str) -> Iterator[tuple[str, str]]:
     Raises TypeError for what is no path, FileNotFoundError, and ValueError for a folder, a file that is empty or no
     text, and for a blank line between others.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be None or the path of {expected}, got {path!r} of type {type(path).__name__}")
-    file = Path(path)
-    if not file.exists():
+    given = check_path("path", path, f"None or the path of {expected}")
+    file = Path(given)
+    if not check_exists("path", given, f"None or the path of {expected}"):
         raise FileNotFoundError(f"{file}: no such file; expected {expected}")
     if not file.is_file():
         raise ValueError(f"{file}: is a folder; expected {expected}")

@@ -146,7 +146,7 @@ def check_tempering(tempering: Tempering) -> None:
         raise TypeError(f"tempering: {error}") from None
     code = getattr(step, "__code__", None)
     if not callable(step) or (code is not None and code.co_argcount != STEP_ARGUMENTS):
-        given = f"{step!r}" if code is None else f"a function of {code.co_argcount}"
+        given = shown(step) if code is None else f"a function of {code.co_argcount}"
         raise TypeError(
             f"tempering.step of {name} must be a function of {STEP_ARGUMENTS} arguments (state, numbers, parameters, "
             f"step, samples, changes), got {given}"
