@@ -221,7 +221,7 @@ def compare_pysindy(
     grid = check_array("thresholds", thresholds)
     if grid.ndim != 1 or not grid.size or (grid < 0.0).any():
         raise ValueError(f"thresholds must be one or more numbers ≥ 0, got {shown(thresholds)}")
-    samples = check_count("samples", samples, at_least=10)
+    samples = check_count("samples", samples, at_least=10, below=10**7)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     if truth is not None:
         truth = check_array("truth", truth)

@@ -90,12 +90,12 @@ class Ensemble:
         if rate is None:
             raise ValueError(f"lyapunov must be given, as it is not known of {self.system.name!r}")
         rate = check_number("lyapunov", rate, above=0.0)
-        exact = truth.values if isinstance(truth, Series) else check_array("truth", truth)
+        exact = truth.values if is_a(truth, Series) else check_array("truth", truth)
         if exact.shape != self.states.shape[1:]:
             raise ValueError(f"truth must have shape {self.states.shape[1:]}, got {exact.shape}")
-        if isinstance(truth, Series) and truth.states != self.system.states:
+        if is_a(truth, Series) and truth.states != self.system.states:
             raise ValueError(f"truth must have states {self.system.states}, got {truth.states}")
-        if isinstance(truth, Series) and not np.allclose(truth.times, self.times):
+        if is_a(truth, Series) and not np.allclose(truth.times, self.times):
             raise ValueError("truth must be at the times of the ensemble")
         size = np.sqrt(np.nanmean((exact**2).sum(axis=1)))
         if not size > 0.0:
@@ -151,11 +151,10 @@ def simulate(
         raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {initial.shape}")
     starts = np.broadcast_to(initial, (len(rows), system.dim))
     deviations = deviations_of(noise, len(rows), system.dim)
-    chosen = np.arange(len(rows))
-    if n_draws is not None:
-        chosen = choose_draws(generator, weights, len(rows), check_count("n_draws", n_draws, at_least=1, below=2**31))
-    size = 8.0 * len(chosen) * (times.size + lead.size) * system.dim
-    check_room("n_draws" if n_draws is not None else "draws", len(chosen), size * (2 if noise is None else 4))
+    wanted = len(rows) if n_draws is None else check_count("n_draws", n_draws, at_least=1, below=2**31)
+    size = 8.0 * wanted * ((times.size + lead.size) * system.dim * (2 if noise is None else 4) + 4)
+    check_room("draws" if n_draws is None else "n_draws", wanted, size)
+    chosen = np.arange(len(rows)) if n_draws is None else choose_draws(generator, weights, len(rows), wanted)
     p, x = rows[chosen], starts[chosen]
     is_finite = np.isfinite(p).all(axis=1) & np.isfinite(x).all(axis=1)
     states = np.full((len(p), times.size, system.dim), np.nan)
@@ -175,9 +174,9 @@ def simulate(
 def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
     """System, its parameters (n, n_parameters), draws (n, q), their shares (n,) or None, and the problem or system."""
     weights = None
-    if isinstance(draws, Run):
+    if is_a(draws, Run):
         problem = draws.problem if problem is None else problem
-        if not isinstance(problem, Identification):
+        if not is_a(problem, Identification):
             raise TypeError(
                 f"draws must be the run of an Identification, got that of {shown(problem)}: "
                 "give problem with a loaded run"
@@ -186,15 +185,15 @@ def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array 
         weights = shares_of(draws)
     else:
         theta = check_real_array("draws", draws)
-        if not isinstance(problem, Identification | System):
+        if not is_a(problem, Identification | System):
             raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
-        width = problem.dim if isinstance(problem, Identification) else problem.n_parameters
+        width = problem.dim if is_a(problem, Identification) else problem.n_parameters
         if theta.ndim == 0 or theta.shape[-1] != width:
             raise ValueError(f"draws must have shape (…, {width}), got {theta.shape}")
         theta = theta.reshape(-1, width) if width else theta.reshape(int(np.prod(theta.shape[:-1])), 0)
     if not len(theta):
         raise ValueError("draws must be at least one, got none")
-    if isinstance(problem, System):
+    if is_a(problem, System):
         return problem, theta, theta, weights, problem
     return problem.system, problem.system_parameters_of(theta), theta, weights, problem
 

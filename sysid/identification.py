@@ -20,6 +20,7 @@ from toolkit.errors import (
     check_real_array,
     check_room,
     check_text,
+    is_a,
     shown,
 )
 from toolkit.maths.seeds import STARTS, derived_seed
@@ -156,7 +157,7 @@ class Identification(Problem):
     def _check_run(self, run: Any) -> None:
         """Raise ValueError where ``run`` was sampled in other coordinates."""
         coordinate_numbers = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
-        if isinstance(run, Run) and not np.array_equal(
+        if is_a(run, Run) and not np.array_equal(
             run.problem.target.parameters[coordinate_numbers], self.target.parameters[coordinate_numbers]
         ):
             raise ValueError(
@@ -287,7 +288,7 @@ class Identification(Problem):
 
 def positions_of(draws: Any, q: int) -> Array:
     """Positions (…, q) of a run or an array."""
-    positions = check_real_array("draws", draws.draws if isinstance(draws, Run) else draws)
+    positions = check_real_array("draws", draws.draws if is_a(draws, Run) else draws)
     if positions.ndim == 0 or positions.shape[-1] != q:
         raise ValueError(f"draws must have shape (…, {q}), got {positions.shape}")
     return positions
@@ -324,7 +325,7 @@ def identify(
     direction of parameters undetermined, or a user's function is not analytic at the data.
     """
     chosen = likelihoods.of(likelihood)
-    model = model if isinstance(model, System) else as_model(model)
+    model = model if is_a(model, System) else as_model(model)
     check_progress(progress)
     time_limit = check_number("time_limit", time_limit, above=0.0)
     if isinstance(chosen, Trajectory):

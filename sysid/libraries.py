@@ -16,6 +16,7 @@ from toolkit.errors import (
     check_real_array,
     check_scale,
     check_text,
+    is_a,
     is_sequence,
     shown,
 )
@@ -196,7 +197,7 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
     Raises TypeError where one is no function, or does not give a number at a state of ones.
     """
     names = check_names("states", states)
-    if not isinstance(named, Mapping) or not named:
+    if not is_a(named, Mapping) or not named:
         raise TypeError(f"named must map names to functions, got {shown(named)}")
     terms = []
     for label, function in named.items():

@@ -243,10 +243,10 @@ def model_of_system(system: System, library: Library | None = None) -> Model:
 
 def as_model(model: Any) -> Model:
     """A ``Model`` from a model, a library (all coefficients free) or a system linear in its parameters."""
-    if isinstance(model, Library):
+    if is_a(model, Library):
         return all_free(model)
-    if isinstance(model, System):
+    if is_a(model, System):
         return model_of_system(model)
-    if not isinstance(model, Model):
+    if not is_a(model, Model):
         raise TypeError(f"model must be a System, Library or Model, got {shown(model)} of type {type(model).__name__}")
-    return model
+    return model  # type: ignore[no-any-return]

@@ -189,7 +189,7 @@ def load(
     if not check_exists("path", given, "the path of a file"):
         raise FileNotFoundError(f"{file}: no such file")
     if not file.is_file():
-        raise ValueError(f"{file}: is a folder")
+        raise ValueError(f"{file}: is a folder, got path = {shown(given)}")
     check_text("time", time)
     check_text("name", name)
     if not is_sequence(missing):

@@ -115,7 +115,7 @@ def trajectory(
 
 def word_or_numbers(name: str, value: Any, **limits: float) -> str | tuple[float, ...]:
     """``value`` as one of the words allowed for ``name``, or as numbers."""
-    if isinstance(value, str):
+    if is_a(value, str):
         return check_choice(name, value, CHOICES[name])
     given = check_array(name, value)
     if not given.size:

@@ -70,7 +70,7 @@ def from_geojson(source: Any, *, name: str = "polygon") -> Shape:
                 raise type(error)(f"source {shown(text)} cannot be read: {error.strerror}") from None
         try:
             source = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"{where} must be GeoJSON, but {error}") from None
     elif not isinstance(source, dict):
         raise TypeError(f"source must be a path, a text or a dict, got {shown(source)} of type {type(source).__name__}")

@@ -141,7 +141,9 @@ SYSTEM, SERIES, RUNS = instance(System), instance(Series), instance(toolkit.Run)
 OTHER_RUNS = RUNS._replace(wrong=st.one_of(RUNS.wrong, st.builds(lambda: runs()["plain"])))
 MODELS = instance(System, Library, Model)
 UNITS = kind(
-    lambda v: isinstance(v, list | tuple) and (len(v) == 0 or (len(v) == 3 and all(isinstance(u, str) for u in v)))
+    lambda v: (
+        isinstance(v, list | tuple | range) and (len(v) == 0 or (len(v) == 3 and all(isinstance(u, str) for u in v)))
+    )
 )
 DESCRIBED = {"time_unit": text(), "source": text(), "units": UNITS, "name": text()}
 IS_TIMES = shaped(TIMES, (None,), is_rising)
@@ -198,7 +200,7 @@ SYSTEM_KINDS = {
 X, Y, K, T = sympy.symbols("x y k t")
 OSCILLATOR = {
     **DESCRIBED,
-    "units": kind(lambda v: isinstance(v, list | tuple) and len(v) == 0),
+    "units": kind(lambda v: isinstance(v, list | tuple | range) and len(v) == 0),
     "states": names(("x", "y")),
     "parameters": names(("k",)),
     "usual": shaped([1.0], (1,)),
@@ -611,14 +613,10 @@ CALLS = [
             "system": SYSTEM,
             "parameters": or_none(IS_USUAL),
             "start": or_none(IS_USUAL),
-            "time": kind(
-                lambda v: isinstance(v, float) and 0.0 < v < 100.0, st.sampled_from([1e12, 1e300, 10**30, 2**62])
-            ),
-            "burn_in": kind(
-                lambda v: isinstance(v, float) and 0.0 <= v < 100.0, st.sampled_from([1e12, 1e300, 10**30])
-            ),
-            "interval": kind(lambda v: isinstance(v, float) and v > 1e-3, st.sampled_from([1e-12, 5e-324])),
-            "step": kind(lambda v: isinstance(v, float) and v > 1e-3, st.sampled_from([1e-12, 5e-324])),
+            "time": number(0.0, 1e7)._replace(odd=None),
+            "burn_in": number(0.0, 1e7, ends="[")._replace(odd=None),
+            "interval": number(3e-7)._replace(odd=None),
+            "step": number(3e-9)._replace(odd=None),
             "n_paths": count(2, 2**16)._replace(odd=None),
             "method": choice("rk4", "rk5"),
         },
@@ -682,7 +680,7 @@ CALLS = [
         {"kind": 1},
         {
             "kind": only(0, 1, 2, 3),
-            "location": number(-600.0, 600.0),
+            "location": FREE,
             "scale": SCALE,
             "weights": kind(lambda v: isinstance(v, list | tuple | range) and len(v) == 0),
             "scales": kind(lambda v: isinstance(v, list | tuple | range) and len(v) == 0),
@@ -815,7 +813,7 @@ CALLS = [
             ),
             "prior": PRIORS,
             "constraints": kind(
-                lambda v: v is None or (isinstance(v, list | tuple) and len(v) == 0),
+                lambda v: v is None or (isinstance(v, list | tuple | range) and len(v) == 0),
                 st.sampled_from(
                     [
                         "sigma",
