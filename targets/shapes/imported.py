@@ -70,8 +70,10 @@ def from_geojson(source: Any, *, name: str = "polygon") -> Shape:
                 raise type(error)(f"source {shown(text)} cannot be read: {error.strerror}") from None
         try:
             source = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except json.JSONDecodeError as error:
             raise ValueError(f"{where} must be GeoJSON, but {error}") from None
+        except RecursionError:
+            raise ValueError(f"{where} must be GeoJSON, but is nested too deeply: {shown(text[:80])}") from None
     elif not isinstance(source, dict):
         raise TypeError(f"source must be a path, a text or a dict, got {shown(source)} of type {type(source).__name__}")
     found = source
