@@ -187,9 +187,9 @@ def load(
     given = check_path("path", path, "the path of a file")
     file = Path(given)
     if not check_exists("path", given, "the path of a file"):
-        raise FileNotFoundError(f"{file}: no such file")
+        raise FileNotFoundError(f"path {shown(given)}: no such file")
     if not file.is_file():
-        raise ValueError(f"{file}: is a folder, got path = {shown(given)}")
+        raise ValueError(f"path {shown(given)}: is a folder")
     check_text("time", time)
     check_text("name", name)
     if not is_sequence(missing):

@@ -168,7 +168,8 @@ def or_none(one: Kind) -> Kind:
 
 def is_whole(value: Any) -> bool:
     """Whether it is an integer, and no bool and no time."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_ | np.timedelta64)
+    kind = type(value)  # its ``__class__`` may raise
+    return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.bool_ | np.timedelta64)
 
 
 def plain(value: Any) -> Any:
@@ -180,7 +181,7 @@ def plain(value: Any) -> Any:
 
 def is_real(value: Any) -> bool:
     """Whether it is a finite real number, and no bool and no time."""
-    if not is_whole(value) and not isinstance(value, float | np.floating):
+    if not is_whole(value) and not issubclass(type(value), float | np.floating):
         return False
     try:
         return math.isfinite(float(plain(value)))

@@ -81,13 +81,6 @@ MUTANTS = [
         "tests/hostile/test_hostile_objects.py -k times",
     ),
     Mutant(
-        "hostile: sequences are read beyond their length",
-        "toolkit/errors.py",
-        "        if is_endless(values):",
-        "        if False:",
-        "tests/hostile/test_hostile_objects.py -k Endless-array",
-    ),
-    Mutant(
         "hostile: memory without an end",
         "toolkit/errors.py",
         "if n_bytes > available:",
