@@ -175,7 +175,11 @@ def is_whole(value: Any) -> bool:
 def plain(value: Any) -> Any:
     """A number of a subclass of int or float as one of that, whatever methods it has."""
     return (
-        int.__int__(value) if isinstance(value, int) else float.__float__(value) if isinstance(value, float) else value
+        int.__int__(value)
+        if issubclass(type(value), int)
+        else float.__float__(value)
+        if issubclass(type(value), float)
+        else value
     )
 
 
