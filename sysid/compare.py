@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_array, check_choice, check_count, is_sequence, optional, shown
+from toolkit.errors import check_array, check_choice, check_count, check_instance, is_sequence, optional, shown
 
 from .arrays import Array, Bools
 from .data.series import Series, check_series
@@ -154,19 +154,25 @@ class Comparison:
     truth: Array | None = None
 
     def error(self, row: Row) -> float:
-        """‖Ξ̂ − Ξ‖ / ‖Ξ‖; nan without truth."""
+        """‖Ξ̂ − Ξ‖ / ‖Ξ‖; nan without truth. Raises TypeError for what is no Row."""
+        check_instance("row", row, Row)
         if self.truth is None:
             return float("nan")
         return float(np.linalg.norm(row.coefficients - self.truth) / np.linalg.norm(self.truth))
 
     def is_right(self, row: Row) -> bool:
-        """Whether the terms found are those of the truth. Raises ValueError without truth."""
+        """Whether the terms found are those of the truth. Raises ValueError without truth, TypeError for no Row."""
+        check_instance("row", row, Row)
         if self.truth is None:
             raise ValueError("truth must be given to compare_pysindy for that")
         return bool(np.array_equal(row.present, self.truth != 0.0))
 
     def covered(self, row: Row) -> float:
-        """Share of the truth's terms, those that are not 0, inside the 90 % intervals; nan without either."""
+        """Share of the truth's terms, those that are not 0, inside the 90 % intervals; nan without either.
+
+        Raises TypeError for what is no Row.
+        """
+        check_instance("row", row, Row)
         if self.truth is None or row.intervals is None:
             return float("nan")
         inside = (row.intervals[0] <= self.truth) & (self.truth <= row.intervals[1])
@@ -215,7 +221,7 @@ def compare_pysindy(
     grid = check_array("thresholds", thresholds)
     if grid.ndim != 1 or not grid.size or (grid < 0.0).any():
         raise ValueError(f"thresholds must be one or more numbers ≥ 0, got {shown(thresholds)}")
-    samples = check_count("samples", samples, at_least=10)
+    samples = check_count("samples", samples, at_least=10, below=10**7)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     if truth is not None:
         truth = check_array("truth", truth)

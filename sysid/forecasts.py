@@ -6,7 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit import Run
-from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_real_array, shown
+from toolkit.errors import (
+    check_array,
+    check_choice,
+    check_count,
+    check_instance,
+    check_number,
+    check_real_array,
+    check_room,
+    is_a,
+    shown,
+)
 from toolkit.weighting import shares_of
 
 from .arrays import Array, Integers
@@ -80,12 +90,12 @@ class Ensemble:
         if rate is None:
             raise ValueError(f"lyapunov must be given, as it is not known of {self.system.name!r}")
         rate = check_number("lyapunov", rate, above=0.0)
-        exact = truth.values if isinstance(truth, Series) else check_array("truth", truth)
+        exact = truth.values if is_a(truth, Series) else check_array("truth", truth)
         if exact.shape != self.states.shape[1:]:
             raise ValueError(f"truth must have shape {self.states.shape[1:]}, got {exact.shape}")
-        if isinstance(truth, Series) and truth.states != self.system.states:
+        if is_a(truth, Series) and truth.states != self.system.states:
             raise ValueError(f"truth must have states {self.system.states}, got {truth.states}")
-        if isinstance(truth, Series) and not np.allclose(truth.times, self.times):
+        if is_a(truth, Series) and not np.allclose(truth.times, self.times):
             raise ValueError("truth must be at the times of the ensemble")
         size = np.sqrt(np.nanmean((exact**2).sum(axis=1)))
         if not size > 0.0:
@@ -129,6 +139,9 @@ def simulate(
     times = check_times(times)
     generator = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
     check_choice("errors", errors, ("gaussian", "lognormal"))
+    rtol = check_number("rtol", rtol, at_least=1e-14, below=1.0)
+    if problem is not None and not is_a(problem, Identification | System):
+        raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
     system, rows, theta, weights, source = unpack_draws(draws, problem)
     if start is None:
         initial, lead = start_and_lead_times(source, theta, times)
@@ -138,9 +151,10 @@ def simulate(
         raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {initial.shape}")
     starts = np.broadcast_to(initial, (len(rows), system.dim))
     deviations = deviations_of(noise, len(rows), system.dim)
-    chosen = np.arange(len(rows))
-    if n_draws is not None:
-        chosen = choose_draws(generator, weights, len(rows), check_count("n_draws", n_draws, at_least=1, below=2**31))
+    wanted = len(rows) if n_draws is None else check_count("n_draws", n_draws, at_least=1, below=2**31)
+    size = 8.0 * wanted * ((times.size + lead.size) * system.dim * (2 if noise is None else 4) + 4)
+    check_room("draws" if n_draws is None else "n_draws", wanted, size)
+    chosen = np.arange(len(rows)) if n_draws is None else choose_draws(generator, weights, len(rows), wanted)
     p, x = rows[chosen], starts[chosen]
     is_finite = np.isfinite(p).all(axis=1) & np.isfinite(x).all(axis=1)
     states = np.full((len(p), times.size, system.dim), np.nan)
@@ -160,9 +174,9 @@ def simulate(
 def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
     """System, its parameters (n, n_parameters), draws (n, q), their shares (n,) or None, and the problem or system."""
     weights = None
-    if isinstance(draws, Run):
+    if is_a(draws, Run):
         problem = draws.problem if problem is None else problem
-        if not isinstance(problem, Identification):
+        if not is_a(problem, Identification):
             raise TypeError(
                 f"draws must be the run of an Identification, got that of {shown(problem)}: "
                 "give problem with a loaded run"
@@ -171,15 +185,15 @@ def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array 
         weights = shares_of(draws)
     else:
         theta = check_real_array("draws", draws)
-        if not isinstance(problem, Identification | System):
+        if not is_a(problem, Identification | System):
             raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
-        width = problem.dim if isinstance(problem, Identification) else problem.n_parameters
+        width = problem.dim if is_a(problem, Identification) else problem.n_parameters
         if theta.ndim == 0 or theta.shape[-1] != width:
             raise ValueError(f"draws must have shape (…, {width}), got {theta.shape}")
         theta = theta.reshape(-1, width) if width else theta.reshape(int(np.prod(theta.shape[:-1])), 0)
     if not len(theta):
         raise ValueError("draws must be at least one, got none")
-    if isinstance(problem, System):
+    if is_a(problem, System):
         return problem, theta, theta, weights, problem
     return problem.system, problem.system_parameters_of(theta), theta, weights, problem
 
@@ -201,6 +215,8 @@ def deviations_of(noise: Any, n: int, dim: int) -> Array:
     return np.broadcast_to(given, (n, dim))
 
 
+MAX_INTERVALS = 1e7  # after each of which tangents are made unit vectors again
+MAX_STEPS = 1e9  # of the solver, of each path
 COMPLEX_STEP = 1e-40  # of the tangent as an imaginary part of the state
 
 
@@ -230,6 +246,7 @@ def largest_lyapunov(
     The tangent is carried as an imaginary part, so its growth is that of the solver's own steps to rounding; it is
     made a unit vector again after each ``interval``. parameters (n_parameters,), start (dim,): None: the usual ones;
     each path starts from there with 1 % noise, and a tangent of random direction. step: of "rk4" or "rk5".
+    time + burn_in: at most 1e7 intervals and 1e9 steps, which take hours.
     The standard error is of the mean of paths, and true where these forget their starts within burn_in. Law: 0 for
     limit cycles, but for O(1/time). Source: Benettin et al. (1980), Meccanica 15, 9.
     Raises TypeError or ValueError naming the argument; ArithmeticError where a path blows up.
@@ -239,8 +256,8 @@ def largest_lyapunov(
     burn_in = check_number("burn_in", burn_in, at_least=0.0)
     n_paths = check_count("n_paths", n_paths, at_least=2, below=2**16)
     draws = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
-    if method not in ("rk4", "rk5"):
-        raise ValueError(f"method must be 'rk4' or 'rk5', got {shown(method)}")
+    check_choice("method", method, ("rk4", "rk5"))
+    check_steps(time, burn_in, interval, check_number("step", step, above=0.0))
     p = rows_of("parameters", system.usual if parameters is None else parameters, system.n_parameters, False)
     x = rows_of("start", system.start if start is None else start, system.dim, False)
     if len(p) > 1 or len(x) > 1:
@@ -271,6 +288,17 @@ def largest_lyapunov(
     return Exponent(float(paths.mean()), float(paths.std(ddof=1) / np.sqrt(n_paths)), paths)
 
 
+def check_steps(time: float, burn_in: float, interval: float, step: float) -> None:
+    """Raise ValueError where an exponent would take more than ``MAX_INTERVALS`` or ``MAX_STEPS``: hours to days."""
+    total = time + burn_in
+    for name, length, most in (("interval", interval, MAX_INTERVALS), ("step", min(step, interval), MAX_STEPS)):
+        if not total <= most * length:
+            raise ValueError(
+                f"time + burn_in must be at most {most:.0e} times {name}, got time = {time:g}, burn_in = {burn_in:g} "
+                f"and {name} = {length:g}"
+            )
+
+
 class Histograms(NamedTuple):
     """Histograms of each state. edges: (dim, bins + 1). shares: (dim, bins + 2), the outermost beyond the edges."""
 
@@ -281,10 +309,13 @@ class Histograms(NamedTuple):
         """Total variation (dim,) between the shares of both: 0 where equal, 1 where they have no bin in common.
 
         Of n independent states in each it is some √(bins / (2 n)) by chance; those of one path are fewer than n.
-        Raises ValueError for other edges.
+        Raises ValueError for other edges, TypeError for what is no Histograms.
         """
+        check_instance("other", other, Histograms)
         if not np.array_equal(self.edges, other.edges):
-            raise ValueError("histograms must have the same edges: give those of one to the other")
+            raise ValueError(
+                f"other must have the same edges, got some of shape {other.edges.shape}: give those of one to the other"
+            )
         return np.asarray(0.5 * np.abs(self.shares - other.shares).sum(axis=1))
 
 

@@ -18,7 +18,9 @@ from toolkit.errors import (
     check_number,
     check_progress,
     check_real_array,
+    check_room,
     check_text,
+    is_a,
     shown,
 )
 from toolkit.maths.seeds import STARTS, derived_seed
@@ -42,6 +44,14 @@ from .systems.system import System, check_names
 TIME_TOLERANCE = 1e-9  # of the span of the data: times closer than this are equal
 
 
+def rows_of_parameters(parameters: Any, q: int) -> Array:
+    """``parameters`` (q,) or (n, q) as rows (n, q), nan included. Raises TypeError or ValueError otherwise."""
+    theta = check_real_array("parameters", parameters)
+    if theta.ndim not in (1, 2) or theta.shape[-1] != q:
+        raise ValueError(f"parameters must have shape ({q},) or (n, {q}), got {theta.shape}")
+    return np.atleast_2d(theta)
+
+
 class Initial(NamedTuple):
     """States (n, dim) at ``time``."""
 
@@ -55,7 +65,7 @@ def initial_states(problem: "Identification", parameters: Any) -> Initial:
     Of likelihoods without initial states: the first row of the data, or of the first of several series, in which no
     state is missing, at its own time. Raises ValueError where there is no such row.
     """
-    theta = np.atleast_2d(check_real_array("parameters", parameters))
+    theta = rows_of_parameters(parameters, problem.dim)
     series = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
     columns_of = {
         state: problem.names.index(f"{state}(0)") for state in problem.system.states if f"{state}(0)" in problem.names
@@ -147,7 +157,7 @@ class Identification(Problem):
     def _check_run(self, run: Any) -> None:
         """Raise ValueError where ``run`` was sampled in other coordinates."""
         coordinate_numbers = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
-        if isinstance(run, Run) and not np.array_equal(
+        if is_a(run, Run) and not np.array_equal(
             run.problem.target.parameters[coordinate_numbers], self.target.parameters[coordinate_numbers]
         ):
             raise ValueError(
@@ -172,8 +182,11 @@ class Identification(Problem):
         return self.model.system if isinstance(self.model, Model) else self.model
 
     def system_parameters_of(self, parameters: Any) -> Array:
-        """The system's own parameters (n, n_parameters) of parameters (n, q); usual ones for those not sampled."""
-        theta = np.atleast_2d(check_real_array("parameters", parameters))
+        """The system's own parameters (n, n_parameters) of parameters (n, q); usual ones for those not sampled.
+
+        Raises TypeError or ValueError for another shape.
+        """
+        theta = rows_of_parameters(parameters, self.dim)
         columns = [
             theta[:, self.names.index(name)] if name in self.names else np.full(len(theta), usual)
             for name, usual in zip(self.system.parameters, self.system.usual, strict=True)
@@ -183,7 +196,7 @@ class Identification(Problem):
     def start_of(self, parameters: Any) -> Array:
         """Initial states (n, dim) of parameters (n, q): those sampled, else as fixed, or the data's first whole row.
 
-        Raises ValueError where no row of the data is whole.
+        Raises TypeError or ValueError for another shape, or where no row of the data is whole.
         """
         return initial_states(self, parameters).states
 
@@ -215,6 +228,7 @@ class Identification(Problem):
         """
         n_chains = check_count("n_chains", n_chains, at_least=1)
         spread = check_number("spread", spread, at_least=0.0)
+        check_room("n_chains", n_chains, 8.0 * n_chains * self.dim * 3)  # normals, positions, and those inside
         rng = np.random.default_rng(derived_seed(seed, STARTS))  # other normals than those of exact draws
         is_scaled = self.coordinates.is_scaled
         centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
@@ -243,8 +257,8 @@ class Identification(Problem):
 
     def _weighted(self, run: Run) -> tuple[Array, Array | None]:
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
-        theta = self.parameters(run).reshape(-1, self.dim)
         check_instance("run", run, Run)
+        theta = self.parameters(run).reshape(-1, self.dim)
         cold = run.sampler.arrays["temperatures"][..., : run.sampler.n_target_replicas]
         if (cold != cold.flat[0]).any():
             raise ValueError(
@@ -254,7 +268,11 @@ class Identification(Problem):
         return theta, shares_of(run)
 
     def to_datatree(self, run: Run) -> Any:
-        """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``."""
+        """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``.
+
+        Raises ValueError for a run of other positions, TypeError for what is no run.
+        """
+        check_instance("run", run, Run)
         self._check_run(run)
         named = replace(run, replica_draws=self.coordinates.parameters(run.replica_draws))
         return named.to_datatree(self.names)
@@ -270,7 +288,7 @@ class Identification(Problem):
 
 def positions_of(draws: Any, q: int) -> Array:
     """Positions (…, q) of a run or an array."""
-    positions = check_real_array("draws", draws.draws if isinstance(draws, Run) else draws)
+    positions = check_real_array("draws", draws.draws if is_a(draws, Run) else draws)
     if positions.ndim == 0 or positions.shape[-1] != q:
         raise ValueError(f"draws must have shape (…, {q}), got {positions.shape}")
     return positions
@@ -307,7 +325,7 @@ def identify(
     direction of parameters undetermined, or a user's function is not analytic at the data.
     """
     chosen = likelihoods.of(likelihood)
-    model = model if isinstance(model, System) else as_model(model)
+    model = model if is_a(model, System) else as_model(model)
     check_progress(progress)
     time_limit = check_number("time_limit", time_limit, above=0.0)
     if isinstance(chosen, Trajectory):
@@ -459,7 +477,8 @@ def scaled_coordinates(problem: Identification, mode: Any, root: Any) -> Coordin
     Raises ValueError where one is given alone, or does not fit.
     """
     if (mode is None) != (root is None):
-        raise ValueError("mode and root must be given both or neither")
+        given = shown(root if mode is None else mode)
+        raise ValueError(f"mode and root must be given both or neither, got {given} alone")
     q = problem.dim
     plain = Coordinates(problem.coordinates.log, np.zeros(q), np.eye(q))
     if mode is not None:

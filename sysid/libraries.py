@@ -17,6 +17,7 @@ from toolkit.errors import (
     check_real_array,
     check_scale,
     check_text,
+    is_a,
     is_sequence,
     shown,
 )
@@ -115,7 +116,7 @@ class Library:
         if not is_sequence(self.terms):
             raise TypeError(f"terms must be a sequence of terms, got {shown(self.terms)}")
         if not self.terms or len(self.terms) > MAX_TERMS:
-            raise ValueError(f"a library must have 1 to {MAX_TERMS} terms, got {len(self.terms)}")
+            raise ValueError(f"terms must be 1 to {MAX_TERMS}, got {len(self.terms)}")
         for k, term in enumerate(self.terms):
             check_instance(f"terms[{k}]", term, Term)
             if term.powers is not None and len(term.powers) != len(self.states):
@@ -126,8 +127,8 @@ class Library:
 
     def __repr__(self) -> str:
         """Its terms."""
-        shown = ", ".join(self.names[:12]) + (", …" if len(self) > 12 else "")
-        return f"<Library of {len(self)} terms: {shown}>"
+        first = ", ".join(self.names[:12]) + (", …" if len(self) > 12 else "")
+        return f"<Library of {len(self)} terms: {first}>"
 
     def __len__(self) -> int:
         """Number of terms."""
@@ -166,7 +167,7 @@ class Library:
         wanted = check_names("names", names)
         for name in wanted:
             if name not in self.names:
-                raise ValueError(f"names must be of the library's terms {', '.join(self.names)}, got {name!r}")
+                raise ValueError(f"names must be of the library's terms {', '.join(self.names)}, got {shown(name)}")
         return Library(self.states, tuple(self.terms[self.names.index(name)] for name in wanted))
 
 
@@ -227,6 +228,8 @@ def fourier(states: Any, n_frequencies: int, *, frequency: float = 1.0) -> Libra
     names = check_names("states", states)
     n = check_count("n_frequencies", n_frequencies, at_least=1, below=2**10)
     frequency = check_scale("frequency", frequency)
+    if 2 * n * len(names) > MAX_TERMS:
+        raise ValueError(f"n_frequencies must leave at most {MAX_TERMS} terms, got {n} for {len(names)} states")
     terms = []
     for d, name in enumerate(names):
         for k in range(1, n + 1):
@@ -244,17 +247,18 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
     Raises TypeError where one is no function, or does not give a number at a state of ones.
     """
     names = check_names("states", states)
-    if not isinstance(named, Mapping) or not named:
+    if not is_a(named, Mapping) or not named:
         raise TypeError(f"named must map names to functions, got {shown(named)}")
     terms = []
     for label, function in named.items():
+        check_text("a name in named", label)
         if not callable(function):
             raise TypeError(f"named[{shown(label)}] must be a function of a state, got {shown(function)}")
         try:
             value = complex(function((1.0,) * len(names)))
             if value.imag != 0.0:
                 raise ValueError(f"it gives the complex number {value}")
-            check_array(f"named[{label!r}](ones)", value.real)
+            check_array(f"named[{shown(label)}](ones)", value.real)
         except Exception as error:
             raise TypeError(f"named[{shown(label)}] must give a number at a state of ones: {error}") from error
         terms.append(Term(label, "own(x)", own=function))

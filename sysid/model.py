@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from targets.symbolic.source import compile_source
-from toolkit.errors import check_array, check_instance, check_number, check_real_array, shown
+from toolkit.errors import (
+    check_array,
+    check_count,
+    check_instance,
+    check_number,
+    check_real_array,
+    check_text,
+    is_a,
+    shown,
+)
 
 from .arrays import Array
 from .libraries import Library, polynomial
@@ -71,6 +80,7 @@ class Model:
 
     def __post_init__(self) -> None:
         check_instance("library", self.library, Library)
+        check_text("name", self.name)
         names = check_names("parameters", self.parameters)
         shape = (len(self.library), len(self.library.states))
         for label, wanted in (("constant", shape), ("directions", (len(names), *shape))):
@@ -85,8 +95,8 @@ class Model:
 
     def __repr__(self) -> str:
         """Its name and parameters."""
-        shown = ", ".join(self.parameters[:8]) + (", …" if len(self.parameters) > 8 else "")
-        return f"<Model {self.name!r}: {len(self.parameters)} free of {self.constant.size} coefficients: {shown}>"
+        first = ", ".join(self.parameters[:8]) + (", …" if len(self.parameters) > 8 else "")
+        return f"<Model {self.name!r}: {len(self.parameters)} free of {self.constant.size} coefficients: {first}>"
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -101,14 +111,21 @@ class Model:
         return np.asarray(self.constant + np.tensordot(beta, self.directions, axes=1))
 
     def equations(self, parameters: Any, *, digits: int = 4) -> str:
-        """The equations in words, one line per state, of ``parameters`` (n,); terms with coefficient 0 are left out."""
+        """The equations in words, one line per state, of ``parameters`` (n,); terms with coefficient 0 are left out.
+
+        Raises TypeError or ValueError for another shape, or digits that are not from 1 to 100.
+        """
+        digits = check_count("digits", digits, at_least=1, below=101)
+        beta = check_real_array("parameters", parameters)
+        if beta.shape != (len(self.parameters),):
+            raise ValueError(f"parameters must have shape ({len(self.parameters)},), got {beta.shape}")
         lines = []
-        for e, (state, column) in enumerate(zip(self.states, self.coefficients(parameters).T, strict=True)):
+        for e, (state, column) in enumerate(zip(self.states, self.coefficients(beta).T, strict=True)):
             free = np.abs(self.directions[:, :, e]).max(axis=0) > 0.0
-            shown = [
+            parts = [
                 f"{c:+.{digits}g} {name}" for c, name, f in zip(column, self.library.names, free, strict=True) if c or f
             ]
-            lines.append(f"d{state}/dt = " + (" ".join(shown) or "0"))
+            lines.append(f"d{state}/dt = " + (" ".join(parts) or "0"))
         return "\n".join(lines)
 
     @functools.cached_property
@@ -150,7 +167,7 @@ def model_of(
     index_of = {label: (k % len(library), k // len(library)) for k, label in enumerate(full.parameters)}
 
     def check_index(argument: str, label: Any) -> tuple[int, int]:
-        if label not in index_of:
+        if not is_a(label, str) or label not in index_of:
             known = ", ".join(list(index_of)[:12]) + (", …" if len(index_of) > 12 else "")
             raise ValueError(f"{argument} must name coefficients ({known}), got {shown(label)}")
         return index_of[label]
@@ -159,15 +176,14 @@ def model_of(
     tied = check_mapping("tied", tied)
     constant = np.zeros(full.constant.shape)
     for label, value in fixed.items():
-        constant[check_index("fixed", label)] = check_number(f"fixed[{label!r}]", value)
+        constant[check_index("fixed", label)] = check_number(f"fixed[{shown(label)}]", value)
     names, directions = [], []
     assigned = set(fixed)
     for parameter, factors in tied.items():
         direction = np.zeros(constant.shape)
-        for label, factor in check_mapping(f"tied[{parameter!r}]", factors).items():
-            direction[check_index(f"tied[{parameter!r}]", label)] = check_number(
-                f"tied[{parameter!r}][{label!r}]", factor
-            )
+        where = f"tied[{check_text('a name in tied', parameter)!r}]"
+        for label, factor in check_mapping(where, factors).items():
+            direction[check_index(where, label)] = check_number(f"{where}[{shown(label)}]", factor)
             assigned.add(label)
         names.append(parameter)
         directions.append(direction)
@@ -183,7 +199,7 @@ def model_of(
         names.append(label)
         directions.append(full.directions[full.parameters.index(label)])
     if not names:
-        raise ValueError("a model must have a free or tied parameter, got none")
+        raise ValueError("free and tied must name a parameter, got none")
     return Model(library, tuple(names), constant, np.array(directions), name)
 
 
@@ -191,9 +207,9 @@ def check_mapping(name: str, value: Any) -> Mapping[Any, Any]:
     """``value`` as a mapping; None as an empty one. Raises TypeError otherwise."""
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
+    if not is_a(value, Mapping):
         raise TypeError(f"{name} must be a mapping, got {shown(value)} of type {type(value).__name__}")
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def model_of_system(system: System, library: Library | None = None) -> Model:
@@ -227,10 +243,10 @@ def model_of_system(system: System, library: Library | None = None) -> Model:
 
 def as_model(model: Any) -> Model:
     """A ``Model`` from a model, a library (all coefficients free) or a system linear in its parameters."""
-    if isinstance(model, Library):
+    if is_a(model, Library):
         return all_free(model)
-    if isinstance(model, System):
+    if is_a(model, System):
         return model_of_system(model)
-    if not isinstance(model, Model):
+    if not is_a(model, Model):
         raise TypeError(f"model must be a System, Library or Model, got {shown(model)} of type {type(model).__name__}")
-    return model
+    return model  # type: ignore[no-any-return]

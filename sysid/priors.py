@@ -15,7 +15,18 @@ import numpy as np
 import scipy
 
 from toolkit._compiler import kernel
-from toolkit.errors import check_array, check_count, check_number, check_numbers, check_scale, shown
+from toolkit.errors import (
+    check_array,
+    check_count,
+    check_instance,
+    check_number,
+    check_numbers,
+    check_room,
+    check_scale,
+    is_a,
+    plain_float,
+    shown,
+)
 from toolkit.maths.elementary import exp_share, fma, log, select
 
 from .arrays import Array
@@ -154,7 +165,10 @@ class Prior:
         return self.kind in (FLAT, GAUSSIAN)
 
     def draws(self, n: int, rng: np.random.Generator) -> Array:
-        """Independent draws (n,). Raises ValueError for a flat one."""
+        """Independent draws (n,). Raises TypeError or ValueError for a flat one, or no count or generator."""
+        n = check_count("n", n, at_least=0)
+        check_instance("rng", rng, np.random.Generator)
+        check_room("n", n, 8.0 * n * (4 if self.kind == MIXTURE else 2))
         if self.kind == FLAT:
             raise ValueError("a flat prior cannot be drawn from")
         if self.kind == LAPLACE:
@@ -224,7 +238,7 @@ def horseshoe(scale: float, *, slab: float = math.inf) -> Prior:
     Source: Carvalho, Polson & Scott (2010); Piironen & Vehtari (2017).
     """
     width = check_scale("scale", scale)
-    if slab != math.inf:
+    if not (is_a(slab, float | np.floating) and plain_float(slab) == math.inf):
         slab = check_number("slab", check_scale("slab", slab), above=width)
     edges = np.geomspace(MIN_HORSESHOE_SCALE, 1.0 / MIN_HORSESHOE_SCALE, HORSESHOE_PARTS + 1)
     below = np.arctan(edges) * 2.0 / np.pi
@@ -239,15 +253,15 @@ def check_priors(prior: Any, names: tuple[str, ...]) -> tuple[Prior, ...]:
     """One prior per name: the given one for all, or those of a mapping, others flat. Raises where a name is unknown."""
     if prior is None:
         return (flat(),) * len(names)
-    if isinstance(prior, Prior):
+    if is_a(prior, Prior):
         return (prior,) * len(names)
-    if not isinstance(prior, Mapping):
+    if not is_a(prior, Mapping):
         raise TypeError(f"prior must be None, a Prior or a mapping from names to priors, got {shown(prior)}")
     for name, law in prior.items():
-        if name not in names:
-            raise ValueError(f"prior must name parameters ({', '.join(names)}), got {name!r}")
-        if not isinstance(law, Prior):
-            raise TypeError(f"prior[{name!r}] must be a Prior (see sysid.priors), got {shown(law)}")
+        if not is_a(name, str) or name not in names:
+            raise ValueError(f"prior must name parameters ({', '.join(names)}), got {shown(name)}")
+        if not is_a(law, Prior):
+            raise TypeError(f"prior[{shown(name)}] must be a Prior (see sysid.priors), got {shown(law)}")
     return tuple(prior.get(name, flat()) for name in names)
 
 

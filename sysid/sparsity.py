@@ -8,7 +8,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from toolkit._compiler import compile_part, kernel
-from toolkit.errors import check_count, check_number, check_real_array, check_scale, shown
+from toolkit.errors import check_count, check_number, check_real_array, check_room, check_scale, shown
 from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed
 
@@ -312,6 +312,9 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     laws = check_priors(prior, prepared.names)
+    check_room(
+        "sweeps", sweeps, CHAINS * sweeps * (40.0 * len(mean) + 400.0)
+    )  # draws, once in lists and once in arrays
     mixtures = mixtures_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
     centre = np.array([law.location if law.kind == GAUSSIAN else 0.0 for law in laws])
     streams = np.random.default_rng(derived_seed(seed, GIBBS)).spawn(CHAINS)  # the seed's own are of data.simulate

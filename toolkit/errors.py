@@ -1,11 +1,12 @@
 """Exceptions and warnings, and checks of arguments."""
 
 import importlib
+import itertools
 import math
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,14 +30,42 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__}, whose repr raises>"
 
 
+def is_a(value: Any, kinds: Any) -> bool:
+    """``isinstance``; False where the value's own ``__class__`` raises."""
+    try:
+        return isinstance(value, kinds)
+    except Exception:
+        return False
+
+
+def is_integer(value: Any) -> bool:
+    """Whether ``value`` is an integer: no bool, and no time span, which NumPy derives from its integers."""
+    return is_a(value, int | np.integer) and not is_a(value, bool | np.bool_ | np.timedelta64)
+
+
+def plain_integer(value: Any) -> int:
+    """An integer as an int, whatever methods a class of the user's has."""
+    return int.__int__(value) if issubclass(type(value), int) else int(value)
+
+
+def plain_float(value: Any) -> float:
+    """A number as a float, likewise."""
+    return (
+        float.__float__(value)
+        if issubclass(type(value), float)
+        else float(plain_integer(value) if issubclass(type(value), int) else value)
+    )
+
+
 def check_count(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
     """``value`` as an int. Raises TypeError where it is not an integer, ValueError where out of range."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+    if not is_integer(value):
         raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}")
-    if not at_least <= value < below:
-        limit = "" if below >= 2**20 and value < below else f" and < {below}"  # omits a large limit that is met
-        raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {shown(int(value))}")
-    return int(value)
+    count = plain_integer(value)
+    if not at_least <= count < below:
+        limit = "" if below >= 2**20 and count < below else f" and < {below}"  # omits a large limit that is met
+        raise ValueError(f"{name} must be ≥ {at_least}{limit}, got {shown(count)}")
+    return count
 
 
 def check_number(
@@ -49,10 +78,10 @@ def check_number(
     at_most: float | None = None,
 ) -> float:
     """``value`` as a finite float. Raises TypeError where it is not a number, ValueError where out of range."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+    if not is_integer(value) and not is_a(value, float | np.floating):
         raise TypeError(f"{name} must be a number, got {shown(value)} of type {type(value).__name__}")
     try:
-        number = float(value)
+        number = plain_float(value)
     except OverflowError:
         number = math.inf
     allowed = ["finite"]
@@ -86,42 +115,58 @@ def check_deviation(name: str, value: Any) -> float:
 
 def check_flag(name: str, value: Any) -> bool:
     """``value`` where it is True or False. Raises TypeError otherwise."""
-    if not isinstance(value, bool | np.bool_):
+    if not is_a(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     """``value`` where it is one of the ``allowed`` words. Raises ValueError otherwise."""
-    if not isinstance(value, str) or value not in allowed:
+    word = str.__str__(value) if issubclass(type(value), str) else None
+    if word is None or word not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {shown(value)}")
-    return value
+    return word
 
 
 def check_text(name: str, value: Any) -> str:
     """``value`` where it is a str. Raises TypeError otherwise."""
-    if not isinstance(value, str):
+    if not is_a(value, str):
         raise TypeError(f"{name} must be a str, got {shown(value)} of type {type(value).__name__}")
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def check_instance(name: str, value: Any, kind: type) -> None:
     """Raise TypeError where ``value`` is not of the class ``kind``."""
-    if not isinstance(value, kind):
+    if not is_a(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, got {shown(value)} of type {type(value).__name__}")
 
 
 def is_sequence(values: Any) -> bool:
     """Whether ``values`` are a list, a tuple or similar: no text, no bytes, no array."""
-    return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
+    return is_a(values, Sequence) and not is_a(values, str | bytes | bytearray | memoryview)
+
+
+def entries(name: str, values: Any, what: str = "numbers") -> list[Any]:
+    """The entries of a sequence or an array (n,). Raises TypeError where it is neither, or its own methods raise."""
+    if type(values) in (list, tuple):
+        return list(values)
+    if not is_sequence(values) and not is_a(values, np.ndarray):
+        raise TypeError(f"{name} must be a sequence of {what}, got {shown(values)} of type {type(values).__name__}")
+    try:
+        listed = list(values)
+        flat = not is_a(values, np.ndarray) or values.ndim == 1
+    except Exception as error:
+        raise TypeError(
+            f"{name} must be a sequence of {what}, got {shown(values)}, which raises {shown(error)}"
+        ) from error
+    if not flat:
+        raise TypeError(f"{name} must be a sequence of {what}, got {shown(values)} of type {type(values).__name__}")
+    return listed
 
 
 def check_numbers(name: str, values: Any, **limits: float) -> tuple[float, ...]:
     """``values`` as a tuple of finite floats, each within ``limits``; the message names the invalid entry."""
-    flat = values.ndim == 1 if isinstance(values, np.ndarray) else is_sequence(values)
-    if not flat:
-        raise TypeError(f"{name} must be a sequence of numbers, got {shown(values)} of type {type(values).__name__}")
-    return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(values))
+    return tuple(check_number(f"{name}[{i}]", value, **limits) for i, value in enumerate(entries(name, values)))
 
 
 def masked_entry(values: Any) -> tuple[int, ...] | None:
@@ -151,18 +196,31 @@ def has_unit(values: Any) -> bool:
     return any(all(hasattr(kind, name) for name in pair) for pair in (("unit", "to_value"), ("units", "magnitude")))
 
 
+def is_endless(values: Any) -> bool:
+    """Whether a sequence of a class of the user's own, which NumPy reads to its end, goes on beyond its length."""
+    kind = type(values)
+    if issubclass(kind, list | tuple | str | bytes | np.ndarray) or hasattr(kind, "__array__"):
+        return False
+    if not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")) or issubclass(kind, Mapping):
+        return False
+    return sum(1 for _ in itertools.islice(iter(values), len(values) + 1)) > len(values)
+
+
 def plain_array(name: str, values: Any, what: str = "numbers") -> NDArray[Any]:
     """``values`` as an array of any kind, without loss of masks or units.
 
     Raises TypeError where they are no array or have a unit, ValueError where an entry is masked.
     """
-    if has_unit(values) or (is_sequence(values) and len(values) > 0 and has_unit(values[0])):
-        raise TypeError(f"{name} must be {what} without a unit, got {shown(values)}: give them in the unit meant")
     try:
-        masked = masked_entry(values)
-        array = None if masked is not None else np.asarray(values)
-    except Exception as error:  # also one of the object's own __array__
+        if is_endless(values):
+            raise TypeError("it goes on beyond its length")
+        with_unit = has_unit(values) or (is_sequence(values) and len(values) > 0 and has_unit(values[0]))
+        masked = None if with_unit else masked_entry(values)
+        array = None if with_unit or masked is not None else np.asarray(values)
+    except Exception as error:  # also one of the object's own methods
         raise TypeError(f"{name} must be an array of {what}, got {shown(values)}: {error}") from error
+    if with_unit:
+        raise TypeError(f"{name} must be {what} without a unit, got {shown(values)}: give them in the unit meant")
     if array is None:
         at = f" at [{', '.join(map(str, masked))}]" if masked else ""
         raise ValueError(f"{name} must have no masked entries, got one{at}: fill them in or leave them out")
@@ -224,6 +282,27 @@ def check_row(name: str, values: Any, length: int) -> NDArray[np.float64]:
     return row
 
 
+def check_path(name: str, value: Any, what: str) -> str:
+    """``value``, a str or a path, as a str. Raises TypeError where it is neither, or its own ``__fspath__`` raises."""
+    path = None
+    try:
+        path = os.fspath(value) if is_a(value, str | os.PathLike) else None
+        reason = f"of type {type(value).__name__}"
+    except Exception as error:
+        reason = f"which raises {shown(error)}"
+    if not is_a(path, str):
+        raise TypeError(f"{name} must be {what}, got {shown(value)} {reason}")
+    return str(path)
+
+
+def check_exists(name: str, path: str, what: str) -> bool:
+    """Whether there is something at ``path``. Raises ValueError where no file system has such a path."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError) as error:  # too long, or with a null character
+        raise ValueError(f"{name} must be {what}, got {shown(path)}: {shown(error)}") from error
+
+
 FILE_KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a FIFO",
@@ -237,7 +316,7 @@ def check_regular(name: str, path: "str | os.PathLike[str]", mode: int) -> None:
     """Raise ValueError where ``mode``, the file's at ``path``, is not that of a regular file."""
     if not stat.S_ISREG(mode):
         kind = FILE_KINDS.get(stat.S_IFMT(mode), "none")
-        raise ValueError(f"{name} must be a regular file, and {os.fspath(path)!r} is {kind}")
+        raise ValueError(f"{name} must be a regular file, and {shown(os.fspath(path))} is {kind}")
 
 
 def open_regular(name: str, path: "str | os.PathLike[str]") -> BinaryIO:

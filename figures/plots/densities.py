@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from targets.shapes import Shape
 from toolkit import Run
 from toolkit.diagnostics import cell_counts
-from toolkit.errors import check_array, check_edges, check_instance, check_number
+from toolkit.errors import check_array, check_edges, check_instance, check_number, is_a
 from toolkit.weighting import shares_of
 
 from ..arrays import Array
@@ -37,14 +37,14 @@ def density(
     if highest is not None:
         check_number("highest", highest, above=0.0)
     x_edges, y_edges = check_edges("x_edges", x_edges), check_edges("y_edges", y_edges)
-    array = check_array("source", source.draws if isinstance(source, Run) else source)
+    array = check_array("source", source.draws if is_a(source, Run) else source)
     if array.shape == (x_edges.size - 1, y_edges.size - 1):
         masses = array
     elif array.ndim >= 2 and array.shape[-1] == 2:
         points = array.reshape(-1, 2)
         if not len(points):
             raise ValueError(f"source must hold at least one draw, got shape {array.shape}")
-        shares = shares_of(source) if isinstance(source, Run) else None
+        shares = shares_of(source) if is_a(source, Run) else None
         masses = cell_counts(points, x_edges, y_edges, weights=shares) / len(points)
     else:
         raise ValueError(f"source must be draws (..., 2) or masses of the grid, got an array of shape {array.shape}")

@@ -9,7 +9,16 @@ from matplotlib.streamplot import StreamplotSet
 
 from sysid import System
 from sysid.solvers.solution import Solution
-from toolkit.errors import check_array, check_count, check_instance, check_measured, check_numbers, is_sequence, shown
+from toolkit.errors import (
+    check_array,
+    check_count,
+    check_instance,
+    check_measured,
+    check_numbers,
+    is_a,
+    is_sequence,
+    shown,
+)
 
 from ..arrays import Array
 
@@ -46,12 +55,12 @@ def phase_portrait(
     """
     check_instance("axes", axes, Axes)
     n_axes = 3 if axes.name == "3d" else 2
-    if isinstance(source, System) and field is None:
+    if is_a(source, System) and field is None:
         field, states = source, None
     else:
         states = states_of(source, coordinates, n_axes)
     streams = None
-    if parameters is not None and not isinstance(field, System):
+    if parameters is not None and not is_a(field, System):
         raise ValueError(f"parameters must be None without a System as field, got {shown(parameters)}")
     if field is not None:
         if n_axes == 3:
@@ -67,10 +76,8 @@ def phase_portrait(
 
 def states_of(source: Any, coordinates: Any, n_axes: int) -> Array:
     """States (lanes, times, axis); nan where a solution has none."""
-    if isinstance(source, Solution):
-        states = np.asarray(source.states, dtype=np.float64)
-    else:
-        states = check_array("source", source)
+    solved = is_a(source, Solution)
+    states = np.asarray(source.states, dtype=np.float64) if solved else check_array("source", source)
     if states.ndim not in (2, 3) or states.size == 0:
         raise ValueError(f"source must be states (times, dim) or (lanes, times, dim), got an array of {states.shape}")
     states = states.reshape(-1, *states.shape[-2:])
@@ -86,7 +93,7 @@ def states_of(source: Any, coordinates: Any, n_axes: int) -> Array:
 
 def field_of(field: Any, parameters: Any) -> Callable[[Array], Any]:
     """Velocities (n, 2) as a function of points (n, 2)."""
-    if not isinstance(field, System):
+    if not is_a(field, System):
         if not callable(field):
             raise TypeError(f"field must be a System or a function of points, got {shown(field)}")
         given: Callable[[Array], Any] = field

@@ -16,6 +16,7 @@ from toolkit.errors import (
     check_instance,
     check_number,
     check_numbers,
+    is_a,
     shown,
 )
 from toolkit.weighting import check_weights
@@ -96,7 +97,7 @@ def posterior(
 
 def values_of(source: Any, coordinate: Any) -> Array:
     """The coordinate (chain, draw) of a run or of draws."""
-    draws = check_array("source", source.draws if isinstance(source, Run) else source)
+    draws = check_array("source", source.draws if is_a(source, Run) else source)
     if draws.ndim not in (2, 3) or draws.size == 0:
         raise ValueError(f"source must be draws (chain, draw) or (chain, draw, dim), got an array of {draws.shape}")
     whole = draws.reshape(*draws.shape[:2], -1)
@@ -105,7 +106,7 @@ def values_of(source: Any, coordinate: Any) -> Array:
 
 def shares_of_draws(source: Any, weights: Any, values: Array) -> Array:
     """Weights (chain, draw) as shares of their chain's sum."""
-    given = source.weights if weights is None and isinstance(source, Run) else weights
+    given = source.weights if weights is None and is_a(source, Run) else weights
     shares = check_weights(np.ones(values.shape) if given is None else given)
     if shares.shape != values.shape:
         raise ValueError(f"weights must have shape {values.shape}, one for each draw, got {shares.shape}")

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from toolkit import Run
-from toolkit.errors import check_array, check_count, check_instance, shown
+from toolkit.errors import check_array, check_count, check_instance, is_a, shown
 
 from ..arrays import Array, Integers
 from .style import LIGHT, MEDIUM
@@ -30,7 +30,7 @@ def swaps(
     Picture: docs/plots.png, (g).
     """
     check_instance("axes", axes, Axes)
-    if isinstance(source, Run):
+    if is_a(source, Run):
         if at is not None:
             raise ValueError(f"at must be None for a Run, which knows its steps, got {shown(at)}")
         check_count("chain", chain, at_least=0, below=source.n_chains)

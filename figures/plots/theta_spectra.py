@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from toolkit import Run
 from toolkit.diagnostics import energy_probabilities
 from toolkit.diagnostics.energies import theta_masses
-from toolkit.errors import check_array, check_edges, check_instance, shown
+from toolkit.errors import check_array, check_edges, check_instance, is_a, shown
 from toolkit.tempering import Contour
 
 from ..arrays import Array
@@ -37,7 +37,7 @@ def theta_spectrum(source: Any, axes: Any, *, edges: Any = None, truth: Any = No
     Picture: docs/plots.png, (f).
     """
     check_instance("axes", axes, Axes)
-    if isinstance(source, Run):
+    if is_a(source, Run):
         if edges is not None:
             raise ValueError(f"edges must be None for a Run, which has its own, got {shown(edges)}")
         theta, bounds = masses_of(source)

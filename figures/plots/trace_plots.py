@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from toolkit import Run
-from toolkit.errors import check_array, check_count, check_instance, check_text, is_sequence, shown
+from toolkit.errors import check_array, check_count, check_instance, check_text, is_a, is_sequence, shown
 
 from ..arrays import Array
 
@@ -33,7 +33,7 @@ def traces(
     """
     check_instance("axes", axes, Axes)
     check_text("field", field)
-    if isinstance(source, Run):
+    if is_a(source, Run):
         if at is not None:
             raise ValueError(f"at must be None for a Run, which knows its steps, got {shown(at)}")
         steps, values = series_of(source, field, replica)

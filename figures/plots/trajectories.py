@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from toolkit import Run
-from toolkit.errors import check_array, check_count, check_instance, shown
+from toolkit.errors import check_array, check_count, check_instance, is_a, shown
 
 from ..arrays import Bools
 
@@ -35,9 +35,9 @@ def trajectory(
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"path must have shape (step, 2), got {points.shape}")
     if not len(points):
-        raise ValueError(f"path must hold at least one step, got {path!r:.200}")
+        raise ValueError(f"path must hold at least one step, got {shown(path)}")
     try:
-        jumps = np.asarray(swapped(path, chain) if breaks is None and isinstance(path, Run) else breaks)
+        jumps = np.asarray(swapped(path, chain) if breaks is None and is_a(path, Run) else breaks)
     except ValueError:
         raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {shown(breaks)}") from None
     if breaks is not None and (jumps.dtype != np.bool_ or jumps.shape != points.shape[:1]):
@@ -57,8 +57,8 @@ def trajectory(
 
 def points_of(path: Any, chain: Any) -> Any:
     """Places (step, dim) of one chain of a run, or what was given."""
-    number = check_count("chain", chain, at_least=0, below=path.n_chains if isinstance(path, Run) else 1)
-    return path.replica_draws[number, 0] if isinstance(path, Run) else path
+    number = check_count("chain", chain, at_least=0, below=path.n_chains if is_a(path, Run) else 1)
+    return path.replica_draws[number, 0] if is_a(path, Run) else path
 
 
 def swapped(run: Run, chain: int) -> Bools:

@@ -58,5 +58,7 @@ def check_claim(claim: Claim) -> Claim:
     if claim.in_words and not isinstance(claim.aim, str):
         raise ValueError(f"aim must be 'higher' or 'lower' where a claim is in words, got {shown(claim.aim)}")
     if not (math.isfinite(claim.ours) and math.isfinite(claim.error) and claim.error >= 0.0):
-        raise ValueError(f"{claim.what}: ours and its error must be finite, got {claim.ours!r} ± {claim.error!r}")
+        raise ValueError(
+            f"{claim.what}: ours and its error must be finite, got {shown(claim.ours)} ± {shown(claim.error)}"
+        )
     return claim

@@ -30,7 +30,7 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str, *, 
     check_flag("pdf", pdf)
     check_instance("out", out, Path)
     if check_text("name", name)[:1] in ("", ".") or Path(name).name != name or "\0" in name or len(name) > 200:
-        raise ValueError(f"name must be the name of a file, without folders, got {name!r:.80}")
+        raise ValueError(f"name must be the name of a file, without folders, got {shown(name)}")
     if (
         not is_sequence(table)
         or not table

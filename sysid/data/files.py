@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,17 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import available_memory, check_text, decoded, is_sequence, open_regular, optional, shown
+from toolkit.errors import (
+    available_memory,
+    check_exists,
+    check_path,
+    check_text,
+    decoded,
+    is_sequence,
+    open_regular,
+    optional,
+    shown,
+)
 
 from ..arrays import Array
 from ..systems.system import check_names
@@ -306,12 +315,12 @@ def load(
     ValueError naming file, line and column for what is no regular file, no UTF-8, text in place of numbers, ragged
     lines, repeated or unknown columns, times that do not increase, and more numbers than memory holds.
     """
-    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        raise TypeError(f"path must be the path of a file, got {shown(path)} of type {type(path).__name__}")
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"path {file!s:.500}: no such file")
+    given = check_path("path", path, "the path of a file")
+    file = Path(given)
+    if not check_exists("path", given, "the path of a file"):
+        raise FileNotFoundError(f"path {shown(given)}: no such file")
     check_text("time", time)
+    check_text("name", name)
     if not is_sequence(missing):
         raise TypeError(f"missing must be a sequence of words, got {shown(missing)} of type {type(missing).__name__}")
     words = [check_text(f"missing[{i}]", word) for i, word in enumerate(missing)]

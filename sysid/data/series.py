@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_measured, check_text, shown
+from toolkit.errors import check_array, check_measured, check_text, is_a, shown
 
 from ..arrays import Array
 from ..systems.system import check_names, check_units
@@ -94,6 +94,6 @@ class Series:
 
 def check_series(name: str, value: Any) -> Series:
     """``value`` where it is a ``Series``. Raises TypeError otherwise."""
-    if not isinstance(value, Series):
+    if not is_a(value, Series):
         raise TypeError(f"{name} must be a Series (see sysid.data), got {shown(value)} of type {type(value).__name__}")
-    return value
+    return value  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from toolkit.errors import (
     check_number,
     check_real_array,
     check_row,
+    is_a,
     package_root,
     shown,
 )
@@ -155,7 +156,7 @@ def from_arrays(
     """
     table = check_measured("values", values)
     table = table[:, None] if table.ndim == 1 else table
-    named = (states,) if isinstance(states, str) else states
+    named = (states,) if is_a(states, str) else states
     return Series(times, table, named, velocities, noise, time_unit, units, name, source)
 
 

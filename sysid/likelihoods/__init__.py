@@ -6,7 +6,7 @@ model: a kernel with its numbers.
 
 from typing import Any
 
-from toolkit.errors import shown
+from toolkit.errors import is_a, shown
 
 from .interface import Likelihood
 from .trajectories import trajectory
@@ -21,7 +21,7 @@ BY_NAME: dict[str, Any] = {"derivative": derivative, "weak": weak, "trajectory":
 def of(likelihood: Any) -> Likelihood:
     """The likelihood of that name, with its defaults; or one as it is. Raises TypeError or ValueError otherwise."""
     known = ", ".join(map(repr, BY_NAME))
-    if isinstance(likelihood, str):
+    if is_a(likelihood, str):
         if likelihood not in BY_NAME:
             raise ValueError(f"likelihood must be one of {known}, got {shown(likelihood)}")
         return BY_NAME[likelihood]()  # type: ignore[no-any-return]

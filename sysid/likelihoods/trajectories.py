@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_choice, check_count, check_number, shown
+from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, is_a, shown
 
 from ..arrays import Array
 from ..data.series import Series, check_series
@@ -51,7 +51,7 @@ class Trajectory(TrajectorySettings):
     ) -> tuple[TrajectoryEnergy, Array]:
         """The energy, and a θ (q,) near its minimum."""
         check_series("data", data)
-        if not isinstance(model, System | Library | Model):
+        if not is_a(model, System | Library | Model):
             raise TypeError(f"model must be a System, Library or Model, got {shown(model)}")
         equations = equations_of(model)
         values = values_in_order(data, equations.system.states)
@@ -65,7 +65,9 @@ class Trajectory(TrajectorySettings):
             )
         if self.segments >= len(data):
             raise ValueError(f"segments must be fewer than the {len(data)} times of the data, got {self.segments}")
-        progress = SearchProgress() if progress is None else progress
+        if progress is None:
+            progress = SearchProgress()
+        check_instance("progress", progress, SearchProgress)
         with progress.display():
             return StartSearch(self, equations, data, values, progress).run()
 
@@ -113,7 +115,10 @@ def trajectory(
 
 def word_or_numbers(name: str, value: Any, **limits: float) -> str | tuple[float, ...]:
     """``value`` as one of the words allowed for ``name``, or as numbers."""
-    if isinstance(value, str):
+    if is_a(value, str):
         return check_choice(name, value, CHOICES[name])
-    numbers = tuple(np.atleast_1d(check_array(name, value)).ravel().tolist())
+    given = check_array(name, value)
+    if not given.size:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))} or numbers, got {shown(value)}")
+    numbers = tuple(given.ravel().tolist())
     return tuple(check_number(f"{name}[{i}]", number, **limits) for i, number in enumerate(numbers))

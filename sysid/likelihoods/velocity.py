@@ -10,7 +10,7 @@ import scipy
 from targets.posteriors.minibatch import draw_pair
 from targets.posteriors.quadratic import N_NUMBERS, quadratic_numbers, use_quadratic
 from toolkit._compiler import COUNTER_ROWS, MODE, kernel
-from toolkit.errors import check_array, check_choice, check_count, shown
+from toolkit.errors import check_array, check_choice, check_count, is_a, shown
 from toolkit.maths.elementary import fma
 
 from ..arrays import Array
@@ -393,7 +393,7 @@ def derivative(
 
 def check_data(data: Any, model: Model) -> list[Series]:
     """``data`` as a list of series of the model's states."""
-    given = [data] if isinstance(data, Series) or not isinstance(data, Sequence) else list(data)
+    given = [data] if is_a(data, Series) or not is_a(data, Sequence) else list(data)
     if not given:
         raise ValueError("data must be a Series or several, got none")
     for i, series in enumerate(given):

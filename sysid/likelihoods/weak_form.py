@@ -12,7 +12,7 @@ import scipy
 from numba.core.dispatcher import Dispatcher
 
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
-from toolkit.errors import check_array, check_count, shown
+from toolkit.errors import check_array, check_count, check_instance, shown
 
 from ..arrays import Array, Integers
 from ..data.series import Series
@@ -419,6 +419,8 @@ class Weak:
 
     def fit(self, data: list[Series], model: Model) -> WeakFit:
         """The most likely coefficients and paths, with steps between samples halved until they change no more."""
+        check_instance("model", model, Model)
+        data = check_data(data, model)
         known = self._known(data)
         substeps = 1 if self.substeps is None else self.substeps
         fit = gauss_newton(initial_guess(data, model, substeps, known), model, known, self.iterations)

@@ -124,12 +124,14 @@ def solve(
     check_instance("system", system, System)
     check_choice("method", method, METHODS)
     times = check_times(times)
+    parameters = plain_array("parameters", system.usual if parameters is None else parameters)
+    start = plain_array("start", system.start if start is None else start)
     is_complex = any(np.iscomplexobj(given) for given in (parameters, start))
     if is_complex and method not in FIXED:
         raise ValueError(f"method must be 'rk4' or 'rk5' for complex parameters or starts, got {shown(method)}")
-    p = rows_of("parameters", system.usual if parameters is None else parameters, system.n_parameters, is_complex)
-    x = rows_of("start", system.start if start is None else start, system.dim, is_complex)
-    is_one = max(np.ndim(parameters), np.ndim(start)) < 2
+    p = rows_of("parameters", parameters, system.n_parameters, is_complex)
+    x = rows_of("start", start, system.dim, is_complex)
+    is_one = max(parameters.ndim, start.ndim) < 2
     lanes = max(len(p), len(x)) if min(len(p), len(x)) else 0
     if {len(p), len(x)} - {1, lanes}:
         raise ValueError(f"parameters and start must have the same lanes, or one, got {len(p)} and {len(x)}")

@@ -11,7 +11,7 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 
 from toolkit._compiler import HoldsFunctions, bound, inlined
-from toolkit.errors import check_number, check_row, check_text, is_sequence, shown
+from toolkit.errors import check_number, check_row, check_text, entries, is_a, is_sequence, shown
 from toolkit.problem import reason, rebind
 
 from ..arrays import Array
@@ -38,9 +38,9 @@ def check_terms(terms: Any, states: tuple[str, ...], parameters: tuple[str, ...]
 
 def mapping(name: str, value: Any) -> Mapping[Any, Any]:
     """``value`` where it is a mapping. Raises TypeError otherwise."""
-    if not isinstance(value, Mapping):
+    if not is_a(value, Mapping):
         raise TypeError(f"{name} must be a mapping, got {shown(value)} of type {type(value).__name__}")
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def factors_of(coefficient: Any) -> Mapping[str, Any]:
@@ -164,14 +164,16 @@ def check_names(argument: str, names: Any, *, at_least: int = 1) -> tuple[str, .
     """``names`` as a tuple of distinct texts that are not empty. Raises TypeError or ValueError otherwise."""
     if not is_sequence(names):
         raise TypeError(f"{argument} must be a sequence of names, got {shown(names)} of type {type(names).__name__}")
-    given = tuple(check_text(f"{argument}[{i}]", name) for i, name in enumerate(names))
+    listed = entries(argument, names, "names")
+    given = tuple(check_text(f"{argument}[{i}]", name) for i, name in enumerate(listed))
     if len(given) < at_least:
         raise ValueError(f"{argument} must be at least {at_least}, got none")
     seen: set[str] = set()
     for i, name in enumerate(given):
-        if not name.strip() or name in seen:
+        if name.strip() and name not in seen:
+            seen.add(name)
+        else:
             raise ValueError(f"{argument} must be distinct and not empty, got {shown(name)} at [{i}]")
-        seen.add(name)
     return given
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from targets.symbolic.expressions import check_parts
 from targets.symbolic.source import compile_source
 from toolkit._compiler import names_in
-from toolkit.errors import check_number, optional, shown
+from toolkit.errors import check_number, check_text, is_sequence, optional, shown
 from toolkit.problem import raises
 
 from ..arrays import Array
@@ -50,7 +50,7 @@ def own(
     by what, and where terms are of names unknown, or another function's.
     """
     made = System(
-        name or getattr(function, "__name__", "system"), states, parameters, function, usual, start,
+        check_text("name", name) or getattr(function, "__name__", "system"), states, parameters, function, usual, start,
         time_unit, units, terms, invariant, lyapunov, source,
     )  # fmt: skip
     if raises(getattr(getattr(function, "py_func", function), "__code__", None)):
@@ -208,6 +208,8 @@ def from_sympy(
     sympy = optional("sympy", "symbolic")
     if not isinstance(expressions, Mapping) or not expressions:
         raise TypeError(f"expressions must map states to their slopes, got {shown(expressions)}")
+    if not isinstance(parameters, sympy.Symbol) and not is_sequence(parameters):
+        raise TypeError(f"parameters must be a sequence of SymPy symbols, got {shown(parameters)}")
     given = [parameters] if isinstance(parameters, sympy.Symbol) else list(parameters)
     for symbol in [*expressions, *given, *([] if time is None else [time])]:
         if not isinstance(symbol, sympy.Symbol):

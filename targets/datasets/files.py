@@ -1,14 +1,13 @@
 """Files of the UCI data sets in their documented formats; errors name file, line and column."""
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import decoded, read_bytes, shown
+from toolkit.errors import check_exists, check_path, decoded, read_bytes, shown
 
 from ..arrays import Array, Integers
 
@@ -58,11 +57,10 @@ def read_lines(path: Any, expected: str) -> Iterator[tuple[str, str]]:
     Raises TypeError for what is no path, FileNotFoundError, and ValueError for a folder, a file that is empty, no text
     in UTF-8 or above ``MAX_BYTES``, and for a blank line between others.
     """
-    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        raise TypeError(f"path must be None or the path of {expected}, got {shown(path)} of type {type(path).__name__}")
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"{file!s:.500}: no such file; expected {expected}")
+    given = check_path("path", path, f"None or the path of {expected}")
+    file = Path(given)
+    if not check_exists("path", given, f"None or the path of {expected}"):
+        raise FileNotFoundError(f"{file}: no such file; expected {expected}")
     try:
         text = decoded(str(file), read_bytes("path", file, at_most=MAX_BYTES).removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:

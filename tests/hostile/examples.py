@@ -41,6 +41,12 @@ def says_nothing(number):
         raise ValueError("number must be a number")
 
 
+def names_in_passing(number):
+    """Has the argument's name in what it was given only."""
+    if not is_good(number):
+        raise ValueError("it must be 1.0, got 'number'")
+
+
 def gives_nan(number):
     """Goes on where it cannot."""
     if not isinstance(number, float) or not 0.0 < number < math.inf:
@@ -69,5 +75,16 @@ def writes(number):
 
 CALLS = [
     Call(function.__name__, function, {"number": 1.0}, {"number": number(0.0)})
-    for function in (indexes, is_vague, takes_all, borrows, says_nothing, gives_nan, hangs, crashes, writes)
+    for function in (
+        indexes,
+        is_vague,
+        takes_all,
+        borrows,
+        says_nothing,
+        names_in_passing,
+        gives_nan,
+        hangs,
+        crashes,
+        writes,
+    )
 ]

@@ -332,7 +332,7 @@ CALLS = [
         "y_edges": EDGES}, {
         "source": kind(lambda v: False, array(TWO,
             lambda a: (a.ndim > 1 and a.shape[-1] == 2 and a.size) or a.shape == (4, 4)).wrong.filter(
-            lambda v: not (isinstance(v, np.ndarray) and v.shape == ()))), "axes": kind(lambda v: False),
+            lambda v: not (type(v) is np.ndarray and v.shape == ()))), "axes": kind(lambda v: False),
         "x_edges": IS_EDGES, "y_edges": IS_EDGES, "shape": or_none(instance(shapes.Shape)),
             "highest": or_none(POSITIVE)}),
     Call("figures.plots.trajectories.trajectory",

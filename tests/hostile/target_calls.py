@@ -177,7 +177,7 @@ CALLS = [
     Call("targets.shapes.imported.from_geojson",
          shapes.from_geojson, {"source": GEOJSON}, {"source": kind(lambda v: False,
         SOURCES)},
-         {"source": "geometry"}),
+         {"source": "geometry coordinates features"}),
     Call("targets.shapes.imported.from_svg", shapes.from_svg, {"source": "M 0 0 L 1 0 L 1 1 Z"},
          {"source": kind(lambda v: False, st.sampled_from(["M", "M 0 0", "M 0 0 L 1 1", "M a b Z", "nowhere.svg", "",
              "\0", "/dev/null", "M 0 0 L 1e999 0 L 1 1 Z"])),

@@ -6,48 +6,15 @@ are odd but may be right must give numbers, or such a refusal. The calls are mad
 (``worker``), so that a call that hangs, or takes Python with it, is told by its name.
 """
 
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.hostile import result_calls, target_calls, toolkit_calls
+from tests.hostile import result_calls, sysid_calls, target_calls, toolkit_calls
 from tests.hostile.calls import EXCUSED, name_of, surface
+from tests.hostile.fuzz import outcome, reports, start
 
-ROOT = Path(__file__).resolve().parents[2]
-TABLES = ("toolkit_calls", "target_calls", "result_calls")
-CALLS = [*toolkit_calls.CALLS, *target_calls.CALLS, *result_calls.CALLS]
-
-
-def start(folder, module, share, of, examples, seed):
-    """A process that makes a share of a table's calls."""
-    folder.mkdir()
-    with (folder / "said").open("wb") as said:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.hostile.worker", str(folder), module, *map(str, (share, of, examples, seed))],
-            stdout=said, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-
-
-def outcome(folder, process):
-    """The report of a process; where it did not come to its end, with the call that ended it."""
-    ended = process.wait(timeout=3000)
-    file = folder / "report.json"
-    report = json.loads(file.read_text()) if file.exists() else {"made": 0, "refused": 0, "found": []}
-    if ended:
-        last = (folder / "told").read_text().splitlines()[-1:] if (folder / "told").exists() else []
-        report["found"].append(f"ended by {last}: {(folder / 'said').read_text()[-2000:]}")
-    return report
-
-
-def reports(folder, examples, seed, of=2):
-    """What two processes find, each with one call in so many."""
-    folders = [folder / str(share) for share in range(2)]
-    running = [start(place, "+".join(TABLES), share, of, examples, seed) for share, place in enumerate(folders)]
-    return [outcome(*each) for each in zip(folders, running, strict=True)]
+CALLS = [*toolkit_calls.CALLS, *target_calls.CALLS, *result_calls.CALLS, *sysid_calls.CALLS]
 
 
 def test_calls_that_write_leave_the_folder_they_run_in_as_it_is(tmp_path, monkeypatch):
@@ -94,7 +61,8 @@ def test_20000_malformed_calls_of_another_day_are_refused_in_words(tmp_path):
 
 FAULTS = {
     "indexes": "ended in IndexError", "is_vague": "does not name number", "takes_all": "is taken",
-    "borrows": "none of our checks raised", "says_nothing": "says no value", "gives_nan": "gives nan",
+    "borrows": "none of our checks raised", "says_nothing": "says no value",
+    "names_in_passing": "does not name number", "gives_nan": "gives nan",
     "writes": "left", "hangs": "ended by", "crashes": "ended by",
 }  # fmt: skip
 

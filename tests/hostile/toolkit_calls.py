@@ -135,8 +135,9 @@ CALLS = [
     }, tried=False),
     Call("toolkit.verification.step_size.check_step_size", toolkit.check_step_size,
          lambda: {"run": untempered(), "n_steps": 8}, {
-        "run": RUNS, "n_steps": or_none(count(4, 2**40)), "n_chains": or_none(count(8, 2**20)),
-        "burn_in": or_none(count(0, 8)), "order": count(1, 3), "seed": or_none(count(0, 2**64)),
+        "run": RUNS, "n_steps": or_none(count(4, 2**40))._replace(odd=None),
+        "n_chains": or_none(count(8, 2**20))._replace(odd=None), "burn_in": or_none(count(0, 8)), "order": count(1, 3),
+        "seed": or_none(count(0, 2**64)),
     }, tried=False),
     Call("toolkit.samplers.sampler.Sampler", toolkit.Sampler, {"step_sizes": [0.1]}, {**PARTS,
         "tempering": or_none(instance(*TEMPERINGS))},

@@ -50,6 +50,68 @@ def recursive() -> list:
     return inner
 
 
+ERRORS = (RuntimeError, KeyError, AttributeError, ZeroDivisionError, RecursionError, MemoryError, AssertionError,
+    StopIteration, UserWarning, UnicodeError, TypeError, ValueError, OSError)  # fmt: skip
+METHODS = ("__repr__", "__str__", "__array__", "__len__", "__iter__", "__getitem__", "__eq__", "__bool__", "__hash__",
+    "__index__", "__float__", "__int__", "__complex__", "__fspath__", "__contains__", "__getattr__", "__lt__", "__ge__",
+    "__array_function__", "__array_ufunc__", "__format__", "__next__")  # fmt: skip
+PROPERTIES = ("__class__", "__array_interface__", "__array_struct__", "__name__", "ndim", "shape", "dtype", "draws")
+BASES: dict[type, tuple[Any, ...]] = {int: (-7,), float: (math.nan,), str: ("non sense",), list: ([None, "x"],),
+    tuple: ((None, "x"),), dict: ({1: "x"},), np.ndarray: ((2,), "U3"), bytes: (b"x",), set: ({1},)}  # fmt: skip
+
+
+class Holds:
+    """An object with one attribute of its class."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.__class__ = type("Holds", (Holds,), {name: value})
+
+
+def raising(names: tuple[str, ...], error: type[Exception], base: type = object) -> Any:
+    """An object, or a wrong number, text or list, of which these methods and properties raise ``error``."""
+
+    def fails(*arguments: Any, **options: Any) -> Any:
+        if error is UnicodeError:
+            raise UnicodeDecodeError("utf-8", b"x", 0, 1, "raised by the object itself")
+        raise error("raised by the object itself")
+
+    methods = {name: property(fails) if name in PROPERTIES else fails for name in names}
+    return type("Raising", (base,), methods)(*BASES.get(base, ()))
+
+
+def failing_generator() -> Any:
+    """A generator that raises after one number."""
+    yield 1.0
+    raise RuntimeError("raised by the object itself")
+
+
+class Endless:
+    """A sequence that goes on beyond its length."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, place):
+        return 1.0
+
+
+NAMES = st.lists(st.sampled_from(METHODS + PROPERTIES), min_size=1, max_size=3).map(tuple)
+RAISING = st.one_of(
+    st.builds(raising, NAMES, st.sampled_from(ERRORS), st.sampled_from([object, object, *BASES])),
+    st.builds(raising, st.just(METHODS), st.sampled_from(ERRORS), st.sampled_from([object, *BASES])),
+    st.builds(failing_generator), st.builds(lambda: itertools.repeat(1.0)),
+    st.builds(Holds, st.sampled_from(["__array_interface__", "__array_struct__", "__array__", "shape", "ndim",
+        "prepare", "draws", "quadratic", "__fspath__", "__len__"]),
+        st.sampled_from([None, 3, {}, {"version": 3, "shape": (-1,), "typestr": "<f8"}, "text", [], (2,), math.nan])),
+    st.builds(lambda: [None] * 100_000), st.builds(lambda: "9" * 100_000),
+    st.builds(np.datetime64, st.just("NaT")),
+    st.builds(lambda make: make(), st.sampled_from([lambda: np.timedelta64(3, "s"), lambda: np.timedelta64(3),
+        lambda: np.timedelta64("NaT"), lambda: np.timedelta64(0, "D"), lambda: [np.timedelta64(1, "s")],
+        lambda: (np.timedelta64(1), 2), lambda: 10**5000, lambda: -(10**5000)])),
+    st.builds(lambda: np.array([1, 2], "m8[s]")),
+)  # fmt: skip
+
+
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), HUGE, st.floats(), st.complex_numbers(), st.text(max_size=8),
     st.binary(max_size=8), st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 5e-324, -1.0, 0, -1, "nan", "0.1"]),
@@ -75,8 +137,12 @@ HIDDEN = st.sampled_from([np.ma.masked, np.ma.masked_equal([1.0, 2.0], 2.0), np.
 CONTAINERS = st.one_of(
     st.lists(SCALARS, max_size=3), st.lists(st.lists(SCALARS, max_size=2), max_size=3), st.tuples(SCALARS, SCALARS),
     st.dictionaries(st.text(max_size=2), SCALARS, max_size=2), st.sets(st.integers(), max_size=3),
+    st.lists(RAISING, min_size=1, max_size=2), st.tuples(st.sampled_from([0.5, 1, "x"]), RAISING),
+    st.dictionaries(st.sampled_from(["x", "sigma"]), RAISING, min_size=1),
 )  # fmt: skip
-ANYTHING = st.one_of(SCALARS, SCALARS, OBJECTS, CONTAINERS, ARRAYS, HIDDEN)
+ANYTHING = st.one_of(
+    SCALARS, SCALARS, OBJECTS, CONTAINERS, ARRAYS, HIDDEN, RAISING, st.one_of(RAISING, st.builds(Endless))
+)
 
 
 def kind(
@@ -87,8 +153,8 @@ def kind(
     def fits(value: Any) -> bool:
         """Whether it is taken; what cannot even be asked is not."""
         try:
-            return bool(takes(value))
-        except (TypeError, ValueError, ArithmeticError, RuntimeWarning):
+            return not isinstance(value, Endless) and bool(takes(value))  # NumPy would read it for ever
+        except Exception:
             return False
 
     wrong = st.one_of(ANYTHING, *more, *more).filter(lambda value: not fits(value))
@@ -101,16 +167,28 @@ def or_none(one: Kind) -> Kind:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is an integer, and no bool."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+    """Whether it is an integer, and no bool and no time."""
+    kind = type(value)  # its ``__class__`` may raise
+    return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.bool_ | np.timedelta64)
+
+
+def plain(value: Any) -> Any:
+    """A number of a subclass of int or float as one of that, whatever methods it has."""
+    return (
+        int.__int__(value)
+        if issubclass(type(value), int)
+        else float.__float__(value)
+        if issubclass(type(value), float)
+        else value
+    )
 
 
 def is_real(value: Any) -> bool:
-    """Whether it is a finite real number, and no bool."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+    """Whether it is a finite real number, and no bool and no time."""
+    if not is_whole(value) and not issubclass(type(value), float | np.floating):
         return False
     try:
-        return math.isfinite(float(value))
+        return math.isfinite(float(plain(value)))
     except OverflowError:
         return False
 
@@ -120,7 +198,7 @@ def count(at_least: int = 0, below: int = 2**63, *, idle: bool = True) -> Kind:
     around = st.one_of(st.integers(max_value=at_least - 1), st.integers(min_value=below), HUGE, st.floats())
     least = at_least if idle else max(at_least, 2**40)
     inside = st.one_of(st.integers(least, below - 1), HUGE) if least < below else None
-    return kind(lambda v: is_whole(v) and at_least <= v < below, around, odd=inside)
+    return kind(lambda v: is_whole(v) and at_least <= plain(v) < below, around, odd=inside)
 
 
 def number(above: float = -math.inf, below: float = math.inf, *, ends: str = "") -> Kind:
@@ -129,7 +207,7 @@ def number(above: float = -math.inf, below: float = math.inf, *, ends: str = "")
     def takes(value: Any) -> bool:
         if not is_real(value):
             return False
-        x = float(value)  # as half precision it would overflow beside the ends
+        x = float(plain(value))  # as half precision it would overflow beside the ends
         return above < x < below or ("[" in ends and x == above) or ("]" in ends and x == below)
 
     reach = st.sampled_from([5e-324, 1e-300, 1e-12, 1e12, 1e300, -1e300, above, below])
@@ -166,6 +244,8 @@ def array(good: Any, fits: Callable[[np.ndarray], bool], *, finite: bool = True)
     sound = np.asarray(good)
 
     def takes(value: Any) -> bool:
+        if isinstance(value, Endless):
+            return False
         try:
             given = np.asarray(value)
         except Exception:

@@ -22,6 +22,8 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from tests.hostile import values as hostile_values
+
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 10.0  # seconds for one call
 WARM = 900.0  # for the first, which may compile
@@ -55,6 +57,20 @@ def said_by_us(error: BaseException) -> bool:
     return raised and code.co_filename.startswith(str(ROOT))
 
 
+def own(error: BaseException) -> bool:
+    """Whether a method of the hostile object itself raised it, which is the user's error as it is."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code.co_filename == hostile_values.__file__
+
+
+def is_named(name: str, said: str) -> bool:
+    """Whether a message names an argument before it shows a value, other than in "must name"."""
+    before = re.sub(r"\bmust name\b", "", re.split(r"\bgot (?!an unexpected)", said)[0])
+    return bool(re.search(rf"(?<![\w'\"]){re.escape(name)}\b|argument '{re.escape(name)}'", before))
+
+
 def judge(error: BaseException, names: list[str], given: list[object]) -> str:
     """What is wrong with a refusal; empty where nothing is."""
     said = str(error)
@@ -62,7 +78,7 @@ def judge(error: BaseException, names: list[str], given: list[object]) -> str:
         return f"ended in {type(error).__name__}"
     if not said_by_us(error):
         return f"ended in a {type(error).__name__} that none of our checks raised"
-    if not any(re.search(rf"\b{re.escape(name)}\b", said) for name in names):
+    if not any(is_named(name, said) for name in names):
         return f"does not name {' or '.join(names)}"
     if not re.search(r"got |\d|'", said) and not all(value is None for value in given):
         return "says no value"
@@ -95,7 +111,8 @@ class Caller:
         self.limit = limit
         self.told = (folder / "told").open("w", encoding="utf-8")
         self.traces = (folder / "traces").open("w", encoding="utf-8")
-        self.made, self.refused, self.found, self.slowest = 0, 0, [], (0.0, "")
+        self.done, self.made, self.refused, self.own, self.found, self.slowest = 0, 0, 0, 0, [], (0.0, "")
+        self.last: FoundError | None = None
 
     def make(self, call, changes: dict, *, must_fail: bool) -> None:
         """One call; raises ``FoundError`` where it does not end as it must."""
@@ -109,6 +126,9 @@ class Caller:
             result = call(changes)
         except Exception as error:
             self.refused += 1
+            if own(error):
+                self.own += 1
+                return
             fault = judge(error, names, list(changes.values()))
             if fault:
                 raise FoundError(f"{what} {fault}: {type(error).__name__}: {str(error)[:300]}") from error
@@ -162,12 +182,17 @@ class Caller:
         )  # fmt: skip
         @given(changes)
         def look(values: dict) -> None:
-            self.make(call, values, must_fail=must_fail)
+            try:
+                self.make(call, values, must_fail=must_fail)
+            except FoundError as found:
+                self.last = found
+                raise
 
+        self.last = None
         try:
             look()
-        except FoundError as found:
-            self.found.append(str(found))
+        except Exception as error:  # Hypothesis may fail itself where it shows an object whose repr raises
+            self.found.append(str(self.last) if self.last is not None else f"{label}: {error!r}")
 
 
 def main(folder: str, module: str, share: str, of: str, examples: str, start: str) -> None:
@@ -186,12 +211,15 @@ def main(folder: str, module: str, share: str, of: str, examples: str, start: st
     caller = Caller(home, 0.5 if tables == "examples" else LIMIT)
     for call in calls[int(share) :: int(of)]:
         caller.try_all(call, int(examples), int(start))
+        caller.done += 1
         left = sorted(map(str, workplace.iterdir()))
         if left:
             caller.found.append(f"{call.name} left {left}")
         report = {
+            "done": caller.done,
             "made": caller.made,
             "refused": caller.refused,
+            "own": caller.own,
             "found": caller.found,
             "slowest": caller.slowest,
             "processor": time.process_time(),

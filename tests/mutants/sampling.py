@@ -69,9 +69,16 @@ MUTANTS = [
     Mutant(
         "hostile: bytes are sequences of numbers",
         "toolkit/errors.py",
-        "and not isinstance(values, str | bytes | bytearray | memoryview)",
-        "and not isinstance(values, str)",
+        "and not is_a(values, str | bytes | bytearray | memoryview)",
+        "and not is_a(values, str)",
         "tests/hostile/test_found_inputs.py",
+    ),
+    Mutant(
+        "hostile: times are counts",
+        "toolkit/errors.py",
+        "not is_a(value, bool | np.bool_ | np.timedelta64)",
+        "not is_a(value, bool | np.bool_)",
+        "tests/hostile/test_hostile_objects.py -k times",
     ),
     Mutant(
         "hostile: memory without an end",

@@ -18,6 +18,20 @@ MUTANTS = [
         "tests/hostile/texts -k quote",
     ),
     Mutant(
+        "hostile: an exponent may take for ever",
+        "sysid/forecasts.py",
+        "if not total <= most * length:",
+        "if total < 0.0:",
+        "tests/hostile/test_hostile_objects.py -k short",
+    ),
+    Mutant(
+        "hostile: parameters of another length",
+        "sysid/identification.py",
+        "if theta.ndim not in (1, 2) or theta.shape[-1] != q:",
+        "if theta.ndim not in (0, 1, 2):",
+        "tests/hostile/test_hostile_objects.py -k parameters",
+    ),
+    Mutant(
         "binding: a system's right-hand side is not bound",
         "sysid/systems/system.py",
         "bound(self.rhs)",

@@ -284,7 +284,7 @@ REFUSED = {
         lambda: simulate([[1.0]], TIMES, problem=DECAY).valid_time(np.ones(3)),
         r"truth must have shape \(41, 1\)",
     ),
-    "method": (lambda: largest_lyapunov(LORENZ, method="dopri5"), "method must be 'rk4' or 'rk5', got 'dopri5'"),
+    "method": (lambda: largest_lyapunov(LORENZ, method="dopri5"), "method must be one of 'rk4', 'rk5', got 'dopri5'"),
     "paths": (lambda: largest_lyapunov(LORENZ, n_paths=1), "n_paths must be ≥ 2"),
     "edges": (lambda: histograms([[1.0]], edges=[[1.0, 0.0]]), "edges must increase"),
     "no states": (lambda: histograms([[np.nan]]), "states must be finite at some time"),

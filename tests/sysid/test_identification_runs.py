@@ -167,7 +167,7 @@ def test_what_is_no_number_or_no_sequence_of_names_is_refused_by_name():
     with pytest.raises(ValueError, match="seed must be ≥ 0"):
         problem.starts(2, seed=2**64)
     assert problem.starts(2, seed=2**64 - 1).shape == (2, 3)
-    with pytest.raises(TypeError, match="draws must be"):
+    with pytest.raises(TypeError, match="run must be a Run"):
         problem.estimates("run")
     with pytest.raises(TypeError, match="states must be a sequence of names"):
         systems.own(lambda t, x, p: (p[0] * x[0], x[1]), states="xy", parameters="a", usual=[1.0], start=[1.0, 1.0])

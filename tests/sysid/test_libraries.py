@@ -75,7 +75,7 @@ def test_free_fixed_and_tied_coefficients():
     [
         (lambda lib: model_of(lib, free=["dx:q"]), "free must name coefficients .*got 'dx:q'"),
         (lambda lib: model_of(lib, free=["dx:x"], fixed={"dx:x": 1.0}), "free must not hold what is fixed or tied"),
-        (lambda lib: model_of(lib, free=[]), "must have a free or tied parameter"),
+        (lambda lib: model_of(lib, free=[]), "free and tied must name a parameter"),
         (lambda lib: model_of(lib, fixed={"dx:x": np.nan}), r"fixed\['dx:x'\] must be finite"),
         (lambda lib: model_of(lib, tied={"a": {}}), "'a' stands at none"),
         (lambda lib: libraries.polynomial(STATES, 40), "degree must leave at most 2000 terms"),

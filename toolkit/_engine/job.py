@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 from .._compiler.disk_cache import available_threads
 from ..accumulators import Accumulator, check_accumulators
 from ..accumulators.interface import KernelAccumulator
-from ..errors import check_array, check_choice, check_count, check_flag, check_number, check_room, optional, shown
+from ..errors import (
+    check_array,
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    check_path,
+    check_room,
+    optional,
+    shown,
+)
 from ..maths.philox import MAX_CHAINS, MAX_STEPS
 from ..problem.definition import Problem, Spread, as_problem
 from ..samplers.sampler import Sampler
@@ -186,9 +196,7 @@ def check_checkpoint(path: Any) -> Paths | None:
     """The files for a checkpoint at ``path``; None for None. Raises TypeError or ValueError where it cannot be one."""
     if path is None:
         return None
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise TypeError(f"checkpoint must be None or the path of a file, got {path!r} of type {type(path).__name__}")
-    given = os.fspath(path)
+    given = check_path("checkpoint", path, "None or the path of a file")
     if not given or "\0" in given:
         raise ValueError(f"checkpoint must be the path of a file, got {given!r}")
     if len(os.fsencode(given)) > LONGEST_PATH or len(os.fsencode(os.path.basename(given))) > LONGEST_NAME:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import shown
+from ..errors import is_a, shown
 from .cells import HistogramSoFar, histogram
 from .energies import BestPoint, EnergiesSoFar, best_point, energy_histogram
 from .grid_kl import KlSoFar, kl
@@ -67,14 +67,14 @@ def check_accumulators(accumulators: Any) -> dict[str, Accumulator]:
     """A copy of ``accumulators``, empty for None. Raises TypeError where they do not map names to accumulators."""
     if accumulators is None:
         return {}
-    if not isinstance(accumulators, Mapping):
+    if not is_a(accumulators, Mapping):
         raise TypeError(
             f"accumulators must be a mapping from names to accumulators, got {shown(accumulators)} of type "
             f"{type(accumulators).__name__}"
         )
     for name, accumulator in accumulators.items():
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"accumulators must have names that are words, got {name!r}")
+        if not is_a(name, str) or not name:
+            raise TypeError(f"accumulators must have names that are words, got {shown(name)}")
         if isinstance(accumulator, type) or not isinstance(accumulator, Accumulator):
-            raise TypeError(f"accumulators[{name!r}] must be an accumulator, got {shown(accumulator)}")
+            raise TypeError(f"accumulators[{shown(name)}] must be an accumulator, got {shown(accumulator)}")
     return dict(accumulators)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._compiler.decorators import kernel
 from .._compiler.signatures import FLOATS, INTEGERS, MATRIX
-from ..errors import check_count, check_edges, shown
+from ..errors import check_count, check_edges, is_a, shown
 from .interface import DrawKernel, KernelAccumulator
 from .running_moments import ANY_DRAWS, ANY_WEIGHTS
 
@@ -90,7 +90,7 @@ def histogram(x_edges: Any, y_edges: Any = None, *, coordinates: Any = (0, 1)) -
     finite, which a diverged replica leaves, are left out.
     Raises TypeError or ValueError where these are wrong, before anything runs.
     """
-    if not isinstance(coordinates, tuple | list) or len(coordinates) != 2:
+    if not is_a(coordinates, tuple | list) or len(coordinates) != 2:
         raise TypeError(f"coordinates must be two numbers of coordinates, got {shown(coordinates)}")
     x, y = (check_count(f"coordinates[{i}]", value, at_least=0) for i, value in enumerate(coordinates))
     if x == y and y_edges is not None:

@@ -17,6 +17,7 @@ from ..errors import (
     check_integers,
     check_number,
     check_scale,
+    is_a,
     is_sequence,
     shown,
 )
@@ -199,8 +200,8 @@ def equivalent_draws(kl: Any, masses: Any, *, pseudo_count: float = 0.5) -> Arra
     numbers, table = numbers[worst:], table[worst:]
     if table.size < 2 or not (np.diff(table) < 0).all():
         raise ValueError(
-            f"masses must spread over cells so that more draws help, got {np.shape(masses)} cells and "
-            f"pseudo_count={pseudo_count}"
+            f"masses must spread over cells, and pseudo_count be small, so that more draws help, got "
+            f"{np.shape(masses)} cells and pseudo_count={pseudo_count}"
         )
     inverse = scipy.interpolate.PchipInterpolator(np.log(table[::-1]), np.log(numbers[::-1]))
     return np.asarray(np.exp(inverse(np.log(np.clip(values, table[-1], table[0])))))
@@ -430,7 +431,7 @@ def kl(
 
 def check_steps(values: Any) -> Integers:
     """``values`` as numbers of steps. Raises TypeError or ValueError where they are not increasing integers ≥ 1."""
-    is_row = is_sequence(values) or (isinstance(values, np.ndarray) and values.ndim == 1)
+    is_row = is_sequence(values) or (is_a(values, np.ndarray) and values.ndim == 1)
     if not is_row or len(values) == 0:
         raise TypeError(f"at must be a sequence of numbers of steps, got {shown(values)}")
     steps = np.array([check_count(f"at[{i}]", value, at_least=1) for i, value in enumerate(values)])

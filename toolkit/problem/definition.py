@@ -14,7 +14,7 @@ from .._compiler.decorators import compile_part
 from .._compiler.per_function import cached_per_function
 from .._compiler.pickling import HoldsFunctions, reduced
 from .._compiler.signatures import DOMAIN, TARGET
-from ..errors import check_array, check_count, check_flag, check_instance, check_real_array, check_text, shown
+from ..errors import check_array, check_count, check_flag, check_instance, check_real_array, check_text, is_a, shown
 from ..maths.philox import MAX_DIM
 from .math_substitution import raises
 
@@ -300,8 +300,8 @@ class Problem(HoldsFunctions):
 
 def as_problem(problem: Any) -> Problem:
     """``problem`` itself, or the unconstrained problem of a bare target. Raises TypeError for anything else."""
-    if isinstance(problem, Target):
+    if is_a(problem, Target):
         return Problem(problem, truth=problem.truth)
-    if not isinstance(problem, Problem):
+    if not is_a(problem, Problem):
         raise TypeError(f"problem must be a Problem or a Target, got {shown(problem)} of type {type(problem).__name__}")
-    return problem
+    return problem  # type: ignore[no-any-return]

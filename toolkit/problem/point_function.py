@@ -180,7 +180,7 @@ def target(
         check_function(function)
     if dim is None:
         where = f" above {name_of(function)}" if function is not None else ""
-        raise TypeError(f"target needs the dimension of the point: write @target(dim=...){where}, got {dim}")
+        raise TypeError(f"target needs the dimension of the point: write @target(dim=...){where}, got {shown(dim)}")
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
     numbers = None if parameters is None else check_array("parameters", parameters)
     if name is not None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._compiler.binding import bound
 from ..boundaries.rules import Boundary, ignore
 from ..dynamics import Dynamics, langevin
-from ..errors import check_deviation, check_number, check_numbers, check_text, is_sequence, shown
+from ..errors import check_deviation, check_number, check_numbers, check_text, is_a, is_sequence, shown
 from ..maths.philox import MAX_REPLICAS
 from ..schedules import Schedule, constant
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
@@ -117,10 +117,11 @@ class Sampler:
 
 def shared(name: str, value: Any, n_replicas: int = 1) -> Values:
     """One value for all replicas: (R,) of a number, (chain, R) of an array (chain,)."""
-    if is_sequence(value) or (isinstance(value, np.ndarray) and value.ndim > 0):
-        if len(value) == 0:
+    if is_sequence(value) or (is_a(value, np.ndarray) and np.asarray(value).ndim > 0):
+        numbers = check_numbers(name, value, above=0.0)
+        if not numbers:
             raise ValueError(f"{name} must be a number, or one for every chain, got {shown(value)}")
-        return tuple((v,) * n_replicas for v in check_numbers(name, value, above=0.0))
+        return tuple((v,) * n_replicas for v in numbers)
     return (check_number(name, value, above=0.0),) * n_replicas
 
 
@@ -146,7 +147,7 @@ def check_tempering(tempering: Tempering) -> None:
         raise TypeError(f"tempering: {error}") from None
     code = getattr(step, "__code__", None)
     if not callable(step) or (code is not None and code.co_argcount != STEP_ARGUMENTS):
-        given = f"{step!r}" if code is None else f"a function of {code.co_argcount}"
+        given = shown(step) if code is None else f"a function of {code.co_argcount}"
         raise TypeError(
             f"tempering.step of {name} must be a function of {STEP_ARGUMENTS} arguments (state, numbers, parameters, "
             f"step, samples, changes), got {given}"

@@ -179,7 +179,7 @@ def test_other_bad_calls_are_refused(tmp_path):
     with pytest.raises(ValueError, match="column 'x': 'nan' is not a number; missing values are written '-99'"):
         load(path, time="t", missing=["-99"])
     assert np.isnan(load(path, time="t", missing=["nan", "-99"]).values).ravel().tolist() == [False, True, True]
-    with pytest.raises(FileNotFoundError, match=r"nothing.csv: no such file"):
+    with pytest.raises(FileNotFoundError, match=r"nothing.csv': no such file"):
         load(tmp_path / "nothing.csv", time="t")
     with pytest.raises(ValueError, match="is a folder"):
         load(tmp_path, time="t")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._engine.run_record import AnyRun, RunRecord
-from ...errors import LoadError
+from ...errors import LoadError, check_path, shown
 from ...problem.definition import as_problem
 from .description import describe_problem, differences, from_json
 from .formats import read_netcdf, read_npz, read_zarr, write_netcdf, write_npz, write_zarr
@@ -56,7 +56,7 @@ def read_run(path: "str | os.PathLike[str]", problem: Any, run_class: type[AnyRu
     place, suffix = checked_path(path)
     expected = None if problem is None else as_problem(problem)
     if not place.exists():
-        raise FileNotFoundError(f"path must be a saved run, and there is nothing at {str(place)!r}")
+        raise FileNotFoundError(f"path must be a saved run, and there is nothing at {shown(str(place))}")
     with name_in_errors(place):
         contents, checksum = READERS[suffix](place)
         if contents.checksum != checksum:
@@ -89,21 +89,19 @@ def name_in_errors(place: Path) -> Any:
 
 def checked_path(path: Any) -> tuple[Path, str]:
     """``path`` and its suffix. Raises TypeError or ValueError where it is not a path or has none of the suffixes."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a string or a path, got {path!r} of type {type(path).__name__}")
-    name = os.fspath(path)
-    if not isinstance(name, str) or "\0" in name:
-        raise ValueError(f"path must be text without null characters, got {path!r}")
+    name = check_path("path", path, "a string or a path")
+    if "\0" in name:
+        raise ValueError(f"path must be text without null characters, got {shown(name)}")
     for suffix in SUFFIXES:
         if name.endswith(suffix) and Path(name).name != suffix:
             return Path(name), suffix
-    raise ValueError(f"path must end in one of {', '.join(SUFFIXES)}, got {name!r}")
+    raise ValueError(f"path must end in one of {', '.join(SUFFIXES)}, got {shown(name)}")
 
 
 def check_replaceable(place: Path, suffix: str) -> None:
     """Raise ValueError where something other than a file or a saved run is at ``place``."""
     if not place.parent.is_dir():
-        raise FileNotFoundError(f"path must lie in a folder that is there, got {str(place)!r}")
+        raise FileNotFoundError(f"path must lie in a folder that is there, got {shown(str(place))}")
     if not place.exists():
         return
     if suffix != ".zarr" and not place.is_file():
