@@ -33,23 +33,29 @@ def open_archive(path: Path, methods: tuple[int, ...]) -> Iterator[tuple[zipfile
     """The archive at ``path`` and its members by name. Raises LoadError where one is not as our writers write it."""
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
-        check_list(file, size)
+        count = count_members(file, size)
         with zipfile.ZipFile(file) as archive:
+            if len(archive.infolist()) != count:
+                raise LoadError(f"it says {count} members, and has {len(archive.infolist())}")
             yield archive, checked_members(archive.infolist(), size, methods)
 
 
-def check_list(file: BinaryIO, size: int) -> None:
-    """Raise LoadError where the list of members, which zipfile reads as a whole, is missing, torn or too long."""
+def count_members(file: BinaryIO, size: int) -> int:
+    """How many members it says.
+
+    Raises LoadError where their list, which zipfile reads as a whole, is missing, torn or too long.
+    """
     file.seek(max(0, size - END.size - 76))
     tail = file.read()
     if len(tail) < END.size or not tail[-END.size :].startswith(b"PK\5\6"):
         raise LoadError("it is torn, or is no ZIP archive: the list of its members is missing at the end")
-    *_, length, _, _ = END.unpack(tail[-END.size :])
-    if length == 2**32 - 1 and len(tail) == END.size + 76 and tail.startswith(b"PK\6\6"):
-        length = LARGER_END.unpack(tail[: LARGER_END.size])[-2]
+    *_, count, length, _, _ = END.unpack(tail[-END.size :])
+    if len(tail) == END.size + 76 and tail.startswith(b"PK\6\6"):
+        *_, count, length, _ = LARGER_END.unpack(tail[: LARGER_END.size])
     if length > LONGEST_LIST + size // 100:
         raise LoadError(f"the list of its members has {length} bytes, too many for a file of {size} bytes")
     file.seek(0)
+    return int(count)
 
 
 def checked_members(members: list[zipfile.ZipInfo], size: int, methods: tuple[int, ...]) -> dict[str, zipfile.ZipInfo]:
