@@ -1,4 +1,4 @@
-"""``python -m tests.support.lowest_versions EXTRAS``: the lowest versions that pyproject.toml allows, as pip takes them.
+"""``python -m tests.support.lowest_versions EXTRAS``: the lowest versions that pyproject allows, for pip.
 
 Those of the dependencies and of the extras named, for the environment of ``make test-lowest``.
 """
