@@ -15,12 +15,17 @@ def metadata(array=X, **changes):
     return lambda files, _: with_metadata(files, array, **changes)
 
 
-def code(field):
-    """A chunk that is a pickle, and codec metadata that say so; the four of these ran with numcodecs before 0.16.6."""
+def code(field, first=({"id": "vlen-utf8"},)):
+    """A chunk that is a pickle, and codec metadata that say so.
+
+    With a codec of texts ``first``, after which Zarr 3.1.3 takes any other, it ran with numcodecs before 0.16.6.
+    """
 
     def change(files, folder):
         codec = {"id": "pickle", "protocol": 5}
-        how = {"filters": [codec]} if field == "filters" else {"compressor": codec}
+        how = {"filters": [*first, codec], "compressor": None}
+        if field == "compressor":
+            how = {"filters": list(first) or None, "compressor": codec}
         files[f"{HEADER}/0"] = pickle.dumps(np.array([Canary(folder)], dtype=object))
         return with_metadata(files, HEADER, dtype="|O", shape=[1], chunks=[1], fill_value=None, **how)
 
@@ -107,6 +112,8 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
 CODECS = {
     "pickle filter": code("filters"),
     "pickle compressor": code("compressor"),
+    "pickle filter alone": code("filters", ()),
+    "pickle compressor alone": code("compressor", ()),
     "json2": objects({"id": "json2"}, b'["a",[1]]'),
     "msgpack2": objects({"id": "msgpack2"}, b"\x92\xa1a\x91\x01"),
     "vlen-utf8": objects({"id": "vlen-utf8"}),
