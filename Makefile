@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: figures test test-slow test-cuda mutants bench bench-compare bench-all bench-cuda lint clean
+.PHONY: figures test test-slow test-cuda test-lowest mutants bench bench-compare bench-all bench-cuda lint clean
 
 figures: .venv/installed
 	$(BIN)/python -m figures
@@ -16,6 +16,11 @@ test-slow: .venv/installed
 
 test-cuda: .venv/installed
 	$(BIN)/python -m pytest -m cuda
+
+# Files, hostile and good, with the lowest version of every package that pyproject.toml allows.
+test-lowest: .venv-lowest/installed
+	.venv-lowest/bin/python -m tests.hostile.files
+	.venv-lowest/bin/python -m pytest tests/toolkit/storage tests/hostile/test_hostile_files.py
 
 mutants: .venv/installed
 	$(BIN)/python -m tests.mutants
@@ -43,11 +48,17 @@ lint: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[test,lint]'
 	@touch $@
 
+.venv-lowest/installed: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+		$$($(PYTHON) -m tests.support.lowest_versions io symbolic shapes data test)
+	@touch $@
+
 # Other packages, pinned, that the tables of `make bench` compare with; one that does not install is listed as such.
 .venv-peers/installed: benchmarks/peers/pins.txt
 	$(PYTHON) -m benchmarks.peers.install
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-peers figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-lowest figures/out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

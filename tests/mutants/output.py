@@ -185,4 +185,32 @@ MUTANTS = [
         "    undiverged = chains[(run.counts.status[chains] == 0).all(axis=1)][:3]",
         "tests/toolkit/engine/test_starts.py -k left_out",
     ),
+    Mutant(
+        "files: any codec's name is taken",
+        "toolkit/_output/storage/zarr_reader.py",
+        "if not isinstance(name, str) or name not in NUMBERS_OF_CODECS:",
+        "if not isinstance(name, str):",
+        "tests/toolkit/storage/test_hostile_contents.py -k codec",
+    ),
+    Mutant(
+        "files: links in HDF5 are followed",
+        "toolkit/_output/storage/hdf5_reader.py",
+        "if links.get_info(encoded).type != h5py.h5l.TYPE_HARD:",
+        "if not links.get_info(encoded):",
+        "tests/toolkit/storage/test_hostile_contents.py -k link",
+    ),
+    Mutant(
+        "files: arrays are not held against the file",
+        "toolkit/_output/storage/limits.py",
+        "if self._taken > limit:",
+        "if self._taken > 2**60:",
+        "tests/toolkit/storage/test_hostile_contents.py -k kilobytes",
+    ),
+    Mutant(
+        "files: a chunk of Zstandard inflates to any length",
+        "toolkit/_output/storage/zarr_reader.py",
+        '    if held != length:\n        raise LoadError(f"a chunk of Zstandard',
+        '    if held == 0:\n        raise LoadError(f"a chunk of Zstandard',
+        "tests/toolkit/storage/test_hostile_contents.py -k zstandard",
+    ),
 ]

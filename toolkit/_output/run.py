@@ -81,7 +81,8 @@ def load(path: "str | os.PathLike[str]", problem: Any = None) -> Run:
 
     path: with the suffix it was saved with. problem: what was sampled; it is compared with what the file says of it.
     None: a stand-in with its name, dimension and numbers, whose evaluation raises UnavailableError, as do functions of
-    one's own in a sampler. Code that another version of Python compiled is not compared. Nothing in a file is executed.
+    one's own in a sampler. Code that another version of Python compiled is not compared. Nothing in a file is
+    executed; what it may ask for is in ``docs/storage.md``.
     Raises ValueError for another suffix, and where ``problem`` differs, naming in what; LoadError, a ValueError, where
     the file is torn, was edited or is no run; FileNotFoundError or another OSError where it cannot be read;
     ImportError where the format needs the extra ``io``.

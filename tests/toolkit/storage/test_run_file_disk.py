@@ -126,10 +126,11 @@ def test_the_core_alone_saves_npz_and_names_the_extra_for_the_others(tmp_path, m
     assert_same_run(run, load(tmp_path / "run.npz", BOX))
     for use in (
         run.to_datatree, lambda: run.save(tmp_path / "other.nc"), lambda: run.save(tmp_path / "other.zarr"),
-        lambda: load(tmp_path / "run.nc"), lambda: load(tmp_path / "run.zarr"),
+        lambda: load(tmp_path / "run.nc"),
     ):  # fmt: skip
         with pytest.raises(ImportError, match=r'pip install "manymodes\[io\]"'):
             use()
+    assert_same_run(run, load(tmp_path / "run.zarr", BOX))  # nothing in it is compressed, which numcodecs would undo
     assert not list(tmp_path.glob("other*")) + list(tmp_path.glob(".*"))
 
 

@@ -70,7 +70,7 @@ class Position(NamedTuple):
             length, records, digest = info["journal"]
             mark = Mark(int(length), int(records), bytes.fromhex(digest))
             steps, draws, traced, n_steps = (int(info[name]) for name in ("steps", "draws", "traced", "n_steps"))
-            if not 0 < steps <= n_steps:
+            if not 0 < steps <= n_steps < 2**63:
                 raise ValueError(f"{steps} of {n_steps} steps")
             return cls(steps, draws, traced, float(info["elapsed"]), n_steps, mark)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -253,7 +253,13 @@ class Checkpoint:
             self._journal.close()
 
     def _open(self) -> Journal:
-        """The journal, locked."""
+        """The journal, locked. Raises CheckpointError where a link would lead the files elsewhere."""
+        for path in self._paths:
+            if os.path.islink(path):
+                raise CheckpointError(
+                    f"checkpoint {self._paths.state!r} cannot be used: {path!r} is a link; remove it, or "
+                    "give another path"
+                )
         try:
             journal = Journal(self._paths.journal)
         except LockedError:

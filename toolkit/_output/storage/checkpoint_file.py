@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._engine.job import Paths
-from ...errors import shown
+from ...errors import available_memory, shown
 
 Array = NDArray[Any]
 
@@ -29,6 +29,7 @@ VERSION = 1
 PREFIX = struct.Struct("<8sIIQQ")  # magic, version, 0, bytes of JSON, bytes of arrays
 DIGEST = 32
 NO_DIGEST = bytes(DIGEST)  # before the first record
+LONGEST_TEXT = 2**26  # bytes of JSON, besides as many as its arrays have
 PIECE = 2**22  # bytes written, read or hashed at a time
 KINDS = re.compile(r"<[iuf][248]|<c(8|16)|\|[biu]1|\|b1")
 
@@ -137,6 +138,8 @@ def read_record(file: io.FileIO, offset: int, end: int, before: bytes = NO_DIGES
         raise DamagedError(f"has format {version}, and this version of the toolkit reads format {VERSION}")
     if zero != 0 or start + length + DIGEST > end:
         raise DamagedError(f"is torn: it has {end - offset} bytes of {start + length + DIGEST - offset}")
+    if text_length > LONGEST_TEXT + length or length > available_memory():
+        raise DamagedError(f"cannot be read: it says {text_length} bytes of JSON and {length} bytes of arrays")
     digest = hashlib.sha256(before)
     digest.update(prefix)
     for piece in pieces_of(file, text_length + length):

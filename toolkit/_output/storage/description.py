@@ -420,7 +420,7 @@ def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], ask
                 "it can go on is not known; give another path, or delete it"
             )
         lines = differences(saved, asked)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{paths.journal!r} cannot be read: {shown(error)}") from None
     if lines:
         more = f"; and {len(lines) - MOST} more" if len(lines) > MOST else ""

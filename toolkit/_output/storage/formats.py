@@ -5,18 +5,31 @@ import math
 import warnings
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._engine.run_record import RunRecord, fold
-from ...errors import LoadError, optional
+from ...errors import LoadError, optional, shown
+from . import hdf5_reader, zarr_reader
 from .datatree import Place, build_groups, build_tree
+from .limits import (
+    LONGEST_PLACES,
+    Allowance,
+    StoredArray,
+    Values,
+    check_file,
+    check_header_length,
+    checked_dtype,
+    checked_shape,
+    is_within,
+    parse_json,
+)
 from .run_contents import Contents
+from .zip_reader import open_archive, read_array_member
 
-Values = NDArray[Any]
 HEADER, CHECKSUM, PLACES = "header", "checksum", "places"
 PART, PARTS, WORTH = 1 << 14, 8, 0.8  # arrays are compressed if 8 sampled parts of 16 KB shrink to four fifths or less
 LARGEST_CHUNK = 8 << 20  # bytes
@@ -44,39 +57,46 @@ def is_compressible(array: Values) -> bool:
     return len(zlib.compress(shuffled, 1)) < WORTH * sampled.nbytes
 
 
+def to_compress(arrays: dict[Any, Values]) -> set[Any]:
+    """Names of the arrays to be compressed: where that pays, and as few bytes remain as a file may be loaded from."""
+    pays = {name for name, array in arrays.items() if array.dtype.kind in "biuf" and is_compressible(array)}
+    total = sum(array.nbytes for array in arrays.values())
+    plain = sum(array.nbytes for name, array in arrays.items() if name not in pays)
+    for name in sorted(pays, key=lambda name: -arrays[name].nbytes):
+        if is_within(total, plain):
+            break
+        pays.remove(name)
+        plain += arrays[name].nbytes
+    return pays
+
+
 def write_npz(run: RunRecord, contents: Contents, path: Path) -> None:
     """Write ``contents`` as NumPy's archive of arrays."""
     texts = {HEADER: as_bytes(contents.header), CHECKSUM: as_bytes(contents.checksum)}
+    compressed = to_compress(contents.arrays)
     with zipfile.ZipFile(path, "w", allowZip64=True, compresslevel=1) as archive:
         for name, array in {**contents.arrays, **texts}.items():
-            archive.compression = zipfile.ZIP_DEFLATED if is_compressible(array) else zipfile.ZIP_STORED  # of the next
+            pays = name in compressed or (name in texts and is_compressible(array))
+            archive.compression = zipfile.ZIP_DEFLATED if pays else zipfile.ZIP_STORED  # of the next
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def read_npz(path: Path) -> tuple[Contents, str]:
     """Contents and checksum of a file of ``write_npz``."""
-    arrays = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            with archive.open(member) as file:
-                arrays[member.filename.removesuffix(".npy")] = read_member(file, member.file_size)
-    header, checksum = arrays.pop(HEADER), arrays.pop(CHECKSUM)
-    return Contents(as_text(header), arrays), as_text(checksum)
-
-
-def read_member(file: Any, size: int) -> Values:
-    """One array of an archive, whose header must fit its ``size`` bytes."""
-    version = np.lib.format.read_magic(file)
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
-    if read is None:
-        raise LoadError(f"its arrays are of an unknown version {version}")
-    shape, by_column, dtype = read(file)
-    if dtype.kind not in "biuf" or math.prod(shape) * dtype.itemsize + file.tell() != size:
-        raise LoadError("an array is not as long as it says, or holds no numbers")
-    values = np.empty(math.prod(shape), dtype)
-    file.readinto(values.view(np.uint8))
-    return values.reshape(shape, order="F" if by_column else "C")
+    with open_archive(path, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)) as (archive, members):
+        size = path.stat().st_size
+        allowance = Allowance(size)
+        for name in (HEADER, CHECKSUM):
+            if f"{name}.npy" not in members:
+                raise LoadError(f"it is no run: {name!r} is missing in it")
+        header = members[f"{HEADER}.npy"]
+        check_header_length(header.file_size, size - header.compress_size)
+        for name, member in members.items():
+            allowance.take(name, member.file_size)
+        arrays = {name.removesuffix(".npy"): read_array_member(archive, member) for name, member in members.items()}
+    header_text, checksum = arrays.pop(HEADER), arrays.pop(CHECKSUM)
+    return Contents(as_text(header_text), arrays), as_text(checksum)
 
 
 def saved_tree(run: RunRecord, contents: Contents) -> Any:
@@ -99,17 +119,21 @@ def chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def encodings(tree: Any, compressed: dict[str, Any], plain: dict[str, Any], chunk_name: str) -> dict[str, Any]:
     """Encoding of every variable: no fill value, and compressed if that pays."""
-    options_of_group: dict[str, Any] = {}
-    for node in tree.subtree:
-        options_of_group[node.path] = {}
-        for name, variable in node.to_dataset(inherit=False).variables.items():
-            options = {"_FillValue": None, **plain}
-            if variable.dtype.kind in "biuf" and variable.size and is_compressible(variable.values):
-                options = {"_FillValue": None, **compressed}
-                options[chunk_name] = chunks(variable.shape, variable.dtype.itemsize)
-            elif variable.size and chunk_name == "chunks":
-                options[chunk_name] = chunks(variable.shape, variable.dtype.itemsize)
-            options_of_group[node.path][name] = options
+    options_of_group: dict[str, Any] = {node.path: {} for node in tree.subtree}
+    variables = {
+        (node.path, name): variable
+        for node in tree.subtree
+        for name, variable in node.to_dataset(inherit=False).variables.items()
+    }
+    pays = to_compress({place: variable.values for place, variable in variables.items()})
+    for (path, name), variable in variables.items():
+        options = {"_FillValue": None, **plain}
+        if (path, name) in pays:
+            options = {"_FillValue": None, **compressed}
+            options[chunk_name] = chunks(variable.shape, variable.dtype.itemsize)
+        elif variable.size and chunk_name == "chunks":
+            options[chunk_name] = chunks(variable.shape, variable.dtype.itemsize)
+        options_of_group[path][name] = options
     return options_of_group
 
 
@@ -124,50 +148,86 @@ def write_netcdf(run: RunRecord, contents: Contents, path: Path) -> None:
 def read_netcdf(path: Path) -> tuple[Contents, str]:
     """Contents and checksum of a file of ``write_netcdf``."""
     h5py = optional("h5py", "io")
+    size = check_file(path)
     with h5py.File(path, "r") as file:
-        return read_groups(file)
+        return read_groups(hdf5_reader.opener(file), size)
 
 
 def write_zarr(run: RunRecord, contents: Contents, path: Path) -> None:
     """Write the run's tree as a Zarr folder of version 2, which all readers support."""
     optional("zarr", "io")
+    blosc = optional("numcodecs", "io").Blosc(cname="lz4", clevel=5, shuffle=1)  # Zarr's own choice differs by version
     tree = saved_tree(run, contents)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree.to_zarr(
-            path, zarr_format=2, write_empty_chunks=True, encoding=encodings(tree, {}, {"compressors": None}, "chunks")
+            path,
+            zarr_format=2,
+            write_empty_chunks=True,
+            encoding=encodings(tree, {"compressors": blosc}, {"compressors": None}, "chunks"),
         )
 
 
 def read_zarr(path: Path) -> tuple[Contents, str]:
     """Contents and checksum of a folder of ``write_zarr``, or of such a folder in a zip file."""
-    zarr = optional("zarr", "io")
     if path.is_dir():
-        return read_groups(zarr.open_group(str(path), mode="r"))
-    with zarr.storage.ZipStore(path, mode="r") as store:
-        return read_groups(zarr.open_group(store, mode="r"))
+        return read_store(zarr_reader.files_of_folder(path))
+    with open_archive(path, (zipfile.ZIP_STORED,)) as (archive, members):
+        return read_store(zarr_reader.files_of_archive(archive, members))
 
 
-def read_groups(root: Any) -> tuple[Contents, str]:
-    """Contents and checksum of an open file with groups of arrays."""
-    run_group = root["run"]
-    header, checksum = as_text(run_group[HEADER][...]), as_text(run_group[CHECKSUM][...])
+def read_store(files: zarr_reader.Files) -> tuple[Contents, str]:
+    """Contents and checksum of the files of a Zarr folder."""
+    zarr_reader.check_group(files, "")
+    return read_groups(
+        lambda group, variable: zarr_reader.open_array(files, group, variable), sum(files.sizes.values())
+    )
+
+
+def read_groups(open_array: Callable[[str, str], StoredArray], size: int) -> tuple[Contents, str]:
+    """Contents and checksum of an open file of ``size`` bytes; all its arrays are checked before one is read."""
+    allowance = Allowance(size)
+    texts = {}
+    for name in (HEADER, CHECKSUM, PLACES):
+        stored = open_array("run", name)
+        if stored.dtype != np.uint8 or len(stored.shape) != 1:
+            raise LoadError(f"{name!r} must be a row of bytes, got shape {stored.shape} of {stored.dtype}")
+        allowance.take(name, stored.n_bytes)
+        texts[name] = stored
+    check_header_length(texts[HEADER].n_bytes, size - min(size, texts[HEADER].n_bytes))
+    if texts[PLACES].n_bytes > LONGEST_PLACES:
+        raise LoadError(f"{PLACES!r} has {texts[PLACES].n_bytes} bytes, and may have {LONGEST_PLACES}")
+    places = {
+        name: checked_place(name, fields) for name, fields in parse_json(PLACES, texts[PLACES].read().tobytes()).items()
+    }
+    used = [(place.group, place.variable) for place in places.values() if place.group]
+    if len(set(used)) < len(used):
+        raise LoadError("two of its arrays have the same place")
+    found = {name: open_array(place.group, place.variable) for name, place in places.items() if place.group}
+    for name, stored in found.items():
+        allowance.take(name, stored.n_bytes)
     arrays = {}
-    for name, fields in json.loads(as_text(run_group[PLACES][...])).items():
-        place = Place(*fields)
-        if not place.group:
-            arrays[name] = empty(place)
-            continue
-        values = np.asarray(root[place.group][place.variable][...])
+    for name, place in places.items():
+        values = found[name].read() if place.group else empty(name, place)
         arrays[name] = unfold(values, place.folds) if place.folds else values
-    return Contents(header, arrays), checksum
+    return Contents(as_text(texts[HEADER].read()), arrays), as_text(texts[CHECKSUM].read())
 
 
-def empty(place: Place) -> Values:
+def checked_place(name: str, fields: Any) -> Place:
+    """The place that a file says of an array. Raises LoadError where it is none."""
+    if not isinstance(fields, list) or not 2 <= len(fields) <= 4 or not all(isinstance(f, str) for f in fields[:2]):
+        raise LoadError(f"the place of {shown(name)} is malformed: {shown(fields)}")
+    place = Place(*fields)
+    if type(place.folds) is not int or not 0 <= place.folds < 2**31:
+        raise LoadError(f"the replicas of {shown(name)} must be an integer ≥ 0, got {shown(place.folds)}")
+    return place._replace(shape=checked_shape(name, list(place.shape)))
+
+
+def empty(name: str, place: Place) -> Values:
     """An empty array."""
-    if math.prod(place.shape) != 0 or np.dtype(place.variable).kind not in "biuf":
-        raise LoadError("an array that has no place has entries")
-    return np.empty(tuple(place.shape), place.variable)
+    if math.prod(place.shape) != 0:
+        raise LoadError(f"{shown(name)} has no place, but entries: shape {shown(place.shape)}")
+    return np.empty(place.shape, checked_dtype(name, place.variable))
 
 
 def unfold(values: Values, replicas: int) -> Values:

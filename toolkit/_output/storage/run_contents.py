@@ -27,6 +27,21 @@ RESULTS = {
     for kind in (MomentsSoFar, BatchMeansSoFar, HistogramSoFar, KlSoFar, EnergiesSoFar, BestPoint)
 }
 ARRAYS = ("init", "replica_draws", "steps", "energies", "replica_weights")
+ENTRIES = {
+    "format",
+    "created_at",
+    "description",
+    "seed",
+    "elapsed",
+    "interrupted",
+    "made_with",
+    "statistics",
+    "counts",
+    "trace",
+    "accumulated",
+    *NUMBERS,
+    *ARRAYS,
+}
 
 
 class Contents(NamedTuple):
@@ -119,6 +134,9 @@ def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun])
     nested = from_json(contents.header, contents.arrays)
     if nested["format"] != FORMAT:
         raise LoadError(f"format must be {FORMAT}, got {shown(nested['format'])}: it was written by another version")
+    unknown = nested.keys() - ENTRIES
+    if unknown:
+        raise LoadError(f"the header has an unknown entry {shown(min(unknown))}")
     trace, statistics, accumulated = nested["trace"], nested["statistics"], nested["accumulated"]
     counts = Counts(**nested["counts"])
     check_arrays([nested["init"], nested["replica_draws"], nested["steps"], *counts])
@@ -232,6 +250,7 @@ def number(value: Any) -> int:
 def placeholder_problem(description: Any) -> Problem:
     """A problem with the name, dimension and numbers of the one described; evaluating it raises UnavailableError."""
     target, domain = description["target"], description["domain"]
+    check_arrays([target["parameters"], *([domain["real"], domain["whole"]] if domain else [])])
     block = Unavailable(f"target {target['name']!r}", target["energy_gradient"])
     look = domain and Unavailable(f"domain {domain['name']!r}", domain["look"])
     shape = domain and Domain(domain["name"], number(domain["dim"]), look, domain["real"], domain["whole"], look)

@@ -24,6 +24,7 @@ READERS: dict[str, Callable[[Path], tuple[Contents, str]]] = {
     ".zarr": read_zarr,
     ".zarr.zip": read_zarr,
 }
+LONGEST = 500  # characters of another exception in a message
 FOREIGN = "is there already and is no saved run, so it is left alone"
 
 
@@ -64,10 +65,9 @@ def read_run(path: "str | os.PathLike[str]", problem: Any, run_class: type[AnyRu
         if expected is not None:
             description = from_json(contents.header, contents.arrays)["description"]["problem"]
             placeholder_problem(description)
-    if expected is not None:
-        lines = differences({"problem": description}, {"problem": describe_problem(expected)}, portable=True)
-        if lines:
-            raise ValueError(f"problem must be the one of the run in {str(place)!r}, but differs: {'; '.join(lines)}")
+            lines = differences({"problem": description}, {"problem": describe_problem(expected)}, portable=True)
+    if expected is not None and lines:
+        raise ValueError(f"problem must be the one of the run in {str(place)!r}, but differs: {'; '.join(lines)}")
     with name_in_errors(place):
         return run_of(contents, expected, run_class)
 
@@ -83,7 +83,8 @@ def name_in_errors(place: Path) -> Any:
         raise LoadError(f"{str(place)!r} holds no run that can be loaded: {error}") from error
     except Exception as error:
         raise LoadError(
-            f"{str(place)!r} holds no run that can be loaded: it is torn, or is none ({type(error).__name__}: {error})"
+            f"{str(place)!r} holds no run that can be loaded: it is torn, or is none "
+            f"({type(error).__name__}: {str(error)[:LONGEST]})"
         ) from error
 
 
