@@ -331,7 +331,7 @@ def histograms(states: Any, *, edges: Any = None, bins: int = 40) -> Histograms:
     points = points.reshape(-1, points.shape[-1])
     points = points[np.isfinite(points).all(axis=1)]
     if not len(points):
-        raise ValueError("states must be finite at some time, and are at none")
+        raise ValueError(f"states must be finite at some time, and are at none of {shown(states)}")
     if edges is None:
         bins = check_count("bins", bins, at_least=1, below=2**20)
         low, high = points.min(axis=0), points.max(axis=0)

@@ -504,4 +504,7 @@ def checked_root(root: Any, q: int) -> Array:
     factor = check_array("root", root)
     if factor.shape != (q, q) or np.linalg.matrix_rank(factor) < q:
         raise ValueError(f"root must be an invertible matrix ({q}, {q}), got {shown(root)}")
+    size = float(np.abs(factor).max())
+    if not 1e-100 < size < 1e100:  # else its inverse or a covariance is none in floats
+        raise ValueError(f"root must have a largest entry > 1e-100 and < 1e+100, got {size:g}")
     return factor
