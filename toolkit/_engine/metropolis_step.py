@@ -24,6 +24,7 @@ from .loop import Evaluated, evaluate, reuses_trajectory_end
 
 def propose_nothing(state, constants, target, locate, step, changes):
     """Does nothing: for dynamics without a Metropolis test."""
+    return
 
 
 def propose(state, constants, target, locate, step, changes):

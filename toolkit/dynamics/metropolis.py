@@ -24,6 +24,7 @@ from .interface import Dynamics
 
 def no_move(lanes, memory, parameters, changes):
     """Nothing: the engine moves by ``metropolis_step.propose``."""
+    return
 
 
 def mala() -> Dynamics:

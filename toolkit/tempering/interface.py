@@ -43,6 +43,7 @@ def no_tempering(state, numbers, parameters, step, samples, changes):
     state: ``State`` of a block. numbers: ``Numbers``. parameters: those of the tempering. samples: false where the
     schedule explores, at temperature 0. changes: 2 where step size or temperature may have changed, else less.
     """
+    return
 
 
 @inlined
