@@ -1,12 +1,13 @@
 """Exceptions and warnings, and checks of arguments."""
 
+import contextlib
 import importlib
 import itertools
 import math
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -301,6 +302,21 @@ def check_exists(name: str, path: str, what: str) -> bool:
         return Path(path).exists()
     except (OSError, ValueError) as error:  # too long, or with a null character
         raise ValueError(f"{name} must be {what}, got {shown(path)}: {shown(error)}") from error
+
+
+@contextlib.contextmanager
+def names_removed_folder() -> Iterator[None]:
+    """Say so where something fails because the working directory was removed, which the system does not name."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                "the working directory of this process was removed: change to a folder that is there, with os.chdir"
+            ) from error
+        raise
 
 
 FILE_KINDS = {

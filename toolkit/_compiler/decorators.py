@@ -13,7 +13,7 @@ from numba.core.caching import FunctionCache
 from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
-from ..errors import Unavailable
+from ..errors import Unavailable, names_removed_folder
 from .argument_pack import PackedCompiler, PackedLower, address_in, packed_address
 from .disk_cache import CodeFile, cache_stamp
 from .lowering import (
@@ -92,7 +92,8 @@ def compile_part(
     if stamp is not None:
         with contextlib.suppress(RuntimeError):  # no folder to write the cache to
             dispatcher._cache = StampedCache(function, f"{stamp} {allocates} {packed} {from_python}")
-    dispatcher.compile(signature)
+    with names_removed_folder():
+        dispatcher.compile(signature)
     dispatcher.disable_compile()
     forget_source(dispatcher)
     options = {"allocates": allocates, "packed": packed, "from_python": from_python}

@@ -19,6 +19,7 @@ from ..errors import (
     check_number,
     check_path,
     check_room,
+    names_removed_folder,
     optional,
     shown,
 )
@@ -204,7 +205,8 @@ def check_checkpoint(path: Any) -> Paths | None:
             f"checkpoint must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
             f"all, got {given!r:.80}…"
         )
-    resolved = os.path.realpath(given)
+    with names_removed_folder():
+        resolved = os.path.realpath(given)
     if not os.path.isdir(os.path.dirname(resolved)):
         raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")
     paths = Paths(resolved, f"{resolved}.previous", f"{resolved}.writing", f"{resolved}.draws")

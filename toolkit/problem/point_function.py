@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from .._compiler.binding import bound
 from .._compiler.per_function import cached_per_function
 from .._compiler.pickling import Recipe
-from ..errors import check_array, check_count, check_instance, check_text, shown
+from ..errors import check_array, check_count, check_instance, check_text, names_removed_folder, shown
 from ..maths.philox import MAX_DIM
 from .definition import Spread, Target, Truth, check_truth
 from .math_substitution import rebind
@@ -279,8 +279,11 @@ def compile_point(
     for allocates, ours in ((False, True), (True, True), (True, False)):
         compiled = rebind(function, allocates=allocates, ours=ours)
         try:
-            compiled.compile_unwrapped(tuple(signature))
+            with names_removed_folder():
+                compiled.compile_unwrapped(tuple(signature))
             break
+        except FileNotFoundError:
+            raise
         except Exception as error:
             refused = error
     else:

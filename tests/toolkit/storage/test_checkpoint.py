@@ -326,11 +326,22 @@ def test_bad_paths_are_refused_before_anything_runs(given, error, message, tmp_p
 
 
 def test_a_file_of_someone_else_s_is_not_touched(tmp_path):
-    for name in ("run.ckpt", "run.ckpt.draws"):
+    for name in ("run.ckpt", "run.ckpt.previous", "run.ckpt.draws", "run.ckpt.writing"):
         (tmp_path / name).write_bytes(b"my thesis")
-        with pytest.raises(CheckpointError, match=r"is empty|is no checkpoint of this toolkit"):
+        with pytest.raises(
+            CheckpointError, match=rf"{name}' is no checkpoint of this toolkit, and is left alone; give"
+        ):
             sample(COSINE, SGLD, checkpoint=tmp_path / "run.ckpt", **RUN)
         assert (tmp_path / name).read_bytes() == b"my thesis"
+        assert os.listdir(tmp_path) == [name]
+        os.remove(tmp_path / name)
+
+
+def test_a_half_written_state_of_ours_is_written_anew(tmp_path):
+    for begin in (b"", b"many", bytes(64)):
+        (tmp_path / "run.ckpt.writing").write_bytes(begin)
+        sample(COSINE, SGLD, checkpoint=tmp_path / "run.ckpt", **RUN)
+        assert sorted(os.listdir(tmp_path)) == ["run.ckpt", "run.ckpt.draws"]
         for left in os.listdir(tmp_path):
             os.remove(tmp_path / left)
 

@@ -154,7 +154,7 @@ def load_saved(paths: Paths, journal: Journal, kept: JournalFields, driver: "Dri
         return not reasons
     raise CheckpointError(
         f"checkpoint {paths.state!r} cannot be used: {'; '.join(reasons)}; give another path, or remove the "
-        f"files {paths.state + '*'!r} to begin anew"
+        f"files {own_files(paths)} to begin anew"
     )
 
 
@@ -250,7 +250,11 @@ class Checkpoint:
 
     def __exit__(self, *exception: object) -> None:
         if self._journal is not None:
+            nothing_saved = self._is_new and self._journal.size == 0
             self._journal.close()
+            if nothing_saved:
+                with contextlib.suppress(OSError):
+                    os.remove(self._paths.journal)
 
     def _open(self) -> Journal:
         """The journal, locked. Raises CheckpointError where a link would lead the files elsewhere."""
@@ -260,6 +264,8 @@ class Checkpoint:
                     f"checkpoint {self._paths.state!r} cannot be used: {path!r} is a link; remove it, or "
                     "give another path"
                 )
+        self._check_foreign()
+        self._is_new = not os.path.exists(self._paths.journal)
         try:
             journal = Journal(self._paths.journal)
         except LockedError:
@@ -277,6 +283,22 @@ class Checkpoint:
             )
         return journal
 
+    def _check_foreign(self) -> None:
+        """Raise CheckpointError where a file at one of the paths was not written here, before it is overwritten.
+
+        One among files that were written here counts as damaged.
+        """
+        state, previous, writing, draws = self._paths
+        foreign = [path for path in (state, draws, previous) if is_foreign_file(path)]
+        others = [path for path in (state, draws, previous) if os.path.exists(path) and path not in foreign]
+        foreign = foreign if not others else []
+        foreign += [writing] if is_foreign_file(writing) else []
+        if foreign:
+            raise CheckpointError(
+                f"checkpoint {state!r} cannot be used: {foreign[0]!r} is no checkpoint of this toolkit, and is left "
+                "alone; give another path, or move that file away"
+            )
+
     def _compare(self, journal: Journal) -> Record | None:
         """The journal's first record, which describes the run; None where nothing has been saved yet."""
         has_state = os.path.exists(self._paths.state) or os.path.exists(self._paths.previous)
@@ -290,7 +312,7 @@ class Checkpoint:
         except (DamagedError, OSError) as error:
             raise CheckpointError(
                 f"checkpoint {self._paths.state!r} cannot be used: {self._paths.journal!r}, which holds its draws, "
-                f"{error}; give another path, or remove the files {self._paths.state + '*'!r} to begin anew"
+                f"{error}; give another path, or remove the files {own_files(self._paths)} to begin anew"
             ) from None
         compare_with(self._paths, head.info, arrays, self._asked)
         return head
@@ -320,15 +342,18 @@ class Checkpoint:
                         f"accumulators[{name!r}] must hold arrays of numbers to be saved, got {array.dtype} in {key!r}"
                     )
         if self._head is None:
-            self._begin(driver)
+            self._prepare_head(driver)
+            try:
+                self._write_head()
+            except OSError as error:
+                self._warn(driver, error)
         else:
             self._keeps_last = load_saved(self._paths, self._journal, self._kept, driver, outputs)
         self._saved = self._position(driver)
         self._last_try = time.monotonic()
 
-    def _begin(self, driver: "Driver[Any]") -> None:
-        """Write the description of the run as the journal's first record."""
-        assert self._journal is not None
+    def _prepare_head(self, driver: "Driver[Any]") -> None:
+        """Make the journal's first record, the description of the run."""
         text, arrays = to_json(self._asked)
         tempering = driver.job.sampler.tempering
         found = getattr(tempering, "partition", None) if driver.job.pilot_gradients else None
@@ -338,11 +363,18 @@ class Checkpoint:
             "partition": found and [found.u_min, found.width, found.n_bins],
             "pilot_gradients": driver.job.pilot_gradients,
         }
+        self._first_record = info, {name: store(array) for name, array in arrays.items()}
+
+    def _write_head(self) -> None:
+        """Write the journal's first record. Raises OSError, and leaves the journal empty, where that fails."""
+        assert self._journal is not None
         self._journal.go_to(BEGINNING)
         try:
-            self._journal.append(info, {name: store(array) for name, array in arrays.items()})
-        except OSError as error:
-            raise CheckpointError(f"checkpoint {self._paths.state!r} cannot be written: {error}") from error
+            self._journal.append(*self._first_record)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._journal.cut()
+            raise
 
     def after_chunk(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
         """Save if it is time to."""
@@ -369,18 +401,26 @@ class Checkpoint:
             self._journal.go_to(self._saved.journal)
             with contextlib.suppress(OSError):  # to free the space on the disk
                 self._journal.cut()
-            if not self._has_warned:
-                self._has_warned = True
-                ends = driver.done == driver.job.n_steps
-                then = "the run ends" if ends else f"sampling goes on, and the next is tried in {self._every:g} s"
-                warnings.warn(
-                    f"checkpoint {self._paths.state!r} could not be written after step {driver.done}: {error}; it "
-                    f"stands at step {self._saved.steps}, and {then}",
-                    CheckpointWarning,
-                    stacklevel=4,
-                )
+            self._warn(driver, error)
         finally:
             self._last_try = time.monotonic()
+
+    def _warn(self, driver: "Driver[Any]", error: OSError) -> None:
+        """Warn, once a run, that a save has failed."""
+        if self._has_warned:
+            return
+        self._has_warned = True
+        ends = driver.done == driver.job.n_steps
+        then = "the run ends" if ends else f"sampling goes on, and the next is tried in {self._every:g} s"
+        stands = (
+            "nothing is saved yet" if self._saved.journal == BEGINNING else f"it stands at step {self._saved.steps}"
+        )
+        warnings.warn(
+            f"checkpoint {self._paths.state!r} could not be written after step {driver.done}: {error}; {stands}, and "
+            f"{then}",
+            CheckpointWarning,
+            stacklevel=5,
+        )
 
     def _append(self, position: Position, outputs: "Outputs") -> Mark:
         """Append the outputs since the last save to the journal, and return its end."""
@@ -388,6 +428,8 @@ class Checkpoint:
         self._journal.check_place(self._paths.journal)
         saved = self._saved
         self._journal.go_to(saved.journal)
+        if saved.journal == BEGINNING:  # there was no room for it before
+            self._write_head()
         (first_draw, first_traced), (draws, traced) = self._kept.counts_at(saved), self._kept.counts_at(position)
         if draws > first_draw or traced > first_traced:
             parts = segment(outputs, (first_draw, draws), (first_traced, traced))
@@ -401,6 +443,21 @@ class Checkpoint:
         return Position(
             driver.done, driver.n_draws, driver.n_traced, driver.elapsed, driver.job.n_steps, self._journal.mark
         )
+
+
+def own_files(paths: Paths) -> str:
+    """The names of those files at ``paths`` that are there."""
+    return ", ".join(repr(path) for path in paths if os.path.lexists(path))
+
+
+def is_foreign_file(path: str) -> bool:
+    """Whether the file at ``path`` begins as none that was written here does; an empty one, or zeros, may be torn."""
+    try:
+        with io.FileIO(path) as file:
+            begin = file.read(len(MAGIC))
+    except OSError:  # none there, or it cannot be read, which is said where it is opened
+        return False
+    return not MAGIC.startswith(begin) and any(begin)
 
 
 def is_own_format(journal: Journal) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._engine.run_record import AnyRun, RunRecord
-from ...errors import LoadError, check_path, shown
+from ...errors import LoadError, check_path, names_removed_folder, shown
 from ...problem.definition import as_problem
 from .description import describe_problem, differences, from_json
 from .formats import read_netcdf, read_npz, read_zarr, write_netcdf, write_npz, write_zarr
@@ -34,7 +34,8 @@ def save(run: RunRecord, path: "str | os.PathLike[str]") -> None:
     writers: dict[str, Callable[[RunRecord, Contents, Path], None]] = {
         ".npz": write_npz, ".nc": write_netcdf, ".zarr": write_zarr, ".zarr.zip": write_zarr,
     }  # fmt: skip
-    place = Path(os.path.realpath(place))
+    with names_removed_folder():
+        place = Path(os.path.realpath(place))
     check_replaceable(place, suffix)
     contents = contents_of(run)
     # A temporary folder beside ``place``, so that an incomplete file is never taken for a run or seen by other saves.
