@@ -6,6 +6,7 @@ compiled functions it calls, their code, and the values they read (``disk_cache`
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import config, njit, types
@@ -15,7 +16,7 @@ from numba.extending import typeof_impl
 
 from ..errors import Unavailable, names_removed_folder
 from .argument_pack import PackedCompiler, PackedLower, address_in, packed_address
-from .disk_cache import CodeFile, cache_stamp
+from .disk_cache import CodeFile, cache_stamp, check_private
 from .lowering import (
     FrugalLibrary,
     NoInlineLower,
@@ -42,6 +43,7 @@ class StampedCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)
+        check_private(Path(self.cache_path).resolve(), Path(function.__code__.co_filename))
         self._cache_file: Any = CodeFile(self._cache_file)
         self._stamp = stamp
 

@@ -12,8 +12,10 @@ import hmac
 import os
 import pickle
 import platform
+import stat
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -89,6 +91,61 @@ class CodeFile:
     def _path(self, key: Any) -> Path:
         digest = HASH(repr((MADE_BY, key)).encode()).digest()
         return Path(self._files._data_path(self._files._data_name(int.from_bytes(digest[:12]))))
+
+
+@functools.cache
+def others_who_may_write(folder: Path, source: Path) -> str:
+    """Who but this user, root and the owner of ``source`` may change what is in ``folder``; "" for nobody.
+
+    A private group of the user's own counts as the user. On Windows, whose rights are of another kind, always "".
+    """
+    if os.name == "nt":
+        return ""
+    trusted = {0, os.getuid(), source.stat().st_uid}
+    for place in (folder, *folder.parents):
+        found = place.stat()
+        if found.st_uid not in trusted:
+            return f"user {found.st_uid}, who owns {str(place)!r}"
+        is_shared = place != folder and found.st_mode & stat.S_ISVTX  # as /tmp: others cannot rename what is in it
+        if found.st_mode & stat.S_IWOTH and not is_shared:
+            return f"everyone, in {str(place)!r}"
+        if found.st_mode & stat.S_IWGRP and not is_shared and not is_private_group(found.st_gid, found.st_uid):
+            return f"group {found.st_gid}, in {str(place)!r}"
+    return ""
+
+
+def is_private_group(group: int, user: int) -> bool:
+    """Whether nobody but ``user`` and root is in a group: root's own, or one that bears the user's name."""
+    import grp
+    import pwd
+
+    if group == 0:
+        return True
+    try:
+        members = set(grp.getgrgid(group).gr_mem)
+        return grp.getgrgid(group).gr_name == pwd.getpwuid(user).pw_name and members <= {pwd.getpwuid(user).pw_name}
+    except KeyError:  # of a system that this one does not know
+        return False
+
+
+WARNED: set[str] = set()
+
+
+def check_private(folder: Path, source: Path) -> None:
+    """Raise RuntimeError, and warn once, where others may write to a cache folder: what is in it is run as code."""
+    others = others_who_may_write(folder, source)
+    if not others:
+        return
+    if others not in WARNED:
+        WARNED.add(others)
+        warnings.warn(
+            f"machine code is not kept in {str(folder)!r}, because others may write there ({others}), and what is in "
+            "it runs as code of this user: take their right away (chmod go-w), or set NUMBA_CACHE_DIR to a folder of "
+            "your own",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    raise RuntimeError(f"others may write to {str(folder)!r}")
 
 
 START = time.time()

@@ -420,3 +420,45 @@ def test_types_of_parts_are_made_once_and_not_for_every_block(monkeypatch):
         )  # fmt: skip
         counts.append(len(made))
     assert counts[0] == counts[1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has rights of another kind")
+def test_a_folder_where_others_may_write_is_not_used(tmp_path, monkeypatch):
+    """What is in a cache folder is run as code."""
+    source, kept = tmp_path / "module.py", tmp_path / "kept"
+    source.touch()
+    kept.mkdir(mode=0o700)
+    assert disk_cache.others_who_may_write.__wrapped__(kept, source) == ""
+    for mode, who in ((0o777, "everyone"), (0o702, "everyone"), (0o1777, "everyone"), (0o770, "group 12345")):
+        for folder in (kept, kept / "below"):
+            folder.mkdir(exist_ok=True)
+            if who != "everyone":
+                monkeypatch.setattr(disk_cache, "is_private_group", lambda group, user: False)
+                who = f"group {kept.stat().st_gid}"
+            kept.chmod(mode)
+            is_shared = mode == 0o1777 and folder != kept
+            assert disk_cache.others_who_may_write.__wrapped__(folder, source).startswith("" if is_shared else who)
+            assert bool(disk_cache.others_who_may_write.__wrapped__(folder, source)) is not is_shared
+    kept.chmod(0o700)
+    if os.getuid() == 0:
+        os.chown(kept, 12345, -1)
+        assert disk_cache.others_who_may_write.__wrapped__(kept, source).startswith("user 12345, who owns")
+        os.chown(source, 12345, -1)  # who may write the sources runs code in any case
+        assert disk_cache.others_who_may_write.__wrapped__(kept, source) == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has rights of another kind")
+def test_where_others_may_write_it_warns_once_and_keeps_nothing(tmp_path):
+    code = "from targets import mixtures; print(mixtures.cosine25().evaluate([[0.5, 0.5]])[0].item())"
+    said = []
+    for mode in (0o700, 0o777):
+        tmp_path.chmod(mode)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+        files = {file for file in tmp_path.rglob("*") if file.is_file()}
+        said.append((done.stdout, done.stderr.count("RuntimeWarning"), len(files)))
+    assert said[0][0] == said[1][0]
+    assert [count for _, count, _ in said] == [0, 1]
+    assert said[0][2] == said[1][2] > 0
