@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple, Protocol
 
+from toolkit._compiler import reduced
+
 from ..arrays import Array
 
 
@@ -24,6 +26,9 @@ class Prepared(NamedTuple):
     stochastic: bool = False
     quadratic: tuple[Array, Array, float] | None = None
     initial: Array | None = None
+
+    def __reduce__(self) -> Any:
+        return reduced(self)
 
 
 class Likelihood(Protocol):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit._compiler import inlined
+from toolkit._compiler import Recipe, inlined
 from toolkit.maths.elementary import fma
 from toolkit.maths.special import cos, sin
 
@@ -28,7 +28,9 @@ def pullback_of_system(system: System) -> Any:
         products = [(f"f{k}[{e}].imag*{HUGE!r}", f"w[{e}]") for e in range(len(x))]
         pulls.append(summed(products))
     lines.append(f"    return {tuple_text(pulls[: len(x)])}, {tuple_text(pulls[len(x) :])}")
-    return inlined(built("pull", "\n".join(lines), rhs=analytic(system.rhs), fma=fma))
+    pull = inlined(built("pull", "\n".join(lines), rhs=analytic(system.rhs), fma=fma))
+    pull.recipe = Recipe(pullback_of_system, (system,))
+    return pull
 
 
 def pullback_of_model(model: Model) -> Any:
@@ -59,7 +61,9 @@ def pullback_of_model(model: Model) -> Any:
                 parameter_pulls[j].append((f"v{k}", summed(pushed)))
     pulls = (tuple_text([summed(rows) for rows in pulls]) for pulls in (state_pulls, parameter_pulls))
     lines.append(f"    return {', '.join(pulls)}")
-    return inlined(built("pull", "\n".join(lines), **space))
+    pull = inlined(built("pull", "\n".join(lines), **space))
+    pull.recipe = Recipe(pullback_of_model, (model,))
+    return pull
 
 
 def slopes_of(term: Term, k: int, dim: int) -> list[str]:

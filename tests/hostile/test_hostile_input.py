@@ -10,9 +10,9 @@ import os
 
 import pytest
 
-from tests.hostile import result_calls, sysid_calls, target_calls, toolkit_calls
 from tests.hostile.calls import EXCUSED, name_of, surface
 from tests.hostile.fuzz import outcome, reports, start
+from tests.hostile.tables import result_calls, sysid_calls, target_calls, toolkit_calls
 
 CALLS = [*toolkit_calls.CALLS, *target_calls.CALLS, *result_calls.CALLS, *sysid_calls.CALLS]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.hostile import malformed
+from tests.hostile.tables import malformed
 from toolkit import DivergenceError
 
 INPUTS = dict([*malformed.DOORS, *malformed.TARGETS, *malformed.POSTERIORS, *malformed.REGIONS])

@@ -206,7 +206,9 @@ def main(folder: str, module: str, share: str, of: str, examples: str, start: st
     workplace.mkdir()
     os.chdir(workplace)
     tables, _, only = module.partition(":")
-    calls = [call for table in tables.split("+") for call in importlib.import_module(f"tests.hostile.{table}").CALLS]
+    calls = [
+        call for table in tables.split("+") for call in importlib.import_module(f"tests.hostile.tables.{table}").CALLS
+    ]
     calls = [call for call in calls if re.search(only, call.name)]
     caller = Caller(home, 0.5 if tables == "examples" else LIMIT)
     for call in calls[int(share) :: int(of)]:

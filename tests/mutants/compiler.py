@@ -83,8 +83,8 @@ MUTANTS = [
     Mutant(
         "binding: a target follows the function, not its values",
         "toolkit/_compiler/binding.py",
-        "        if key not in BOUND:\n",
-        "        key = str(id(plain.__code__))\n        if key not in BOUND:\n",
+        "        copy = BOUND.get(key)\n",
+        "        key = str(id(plain.__code__))\n        copy = BOUND.get(key)\n",
         "tests/toolkit/compiler/test_binding.py -k every_door",
     ),
     Mutant(

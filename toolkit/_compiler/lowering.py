@@ -262,6 +262,11 @@ def prints(function: Any) -> bool:
     return any(isinstance(statement, ir.Print) for block in function.blocks.values() for statement in block.body)
 
 
+def calls_itself(state: Any) -> bool:
+    """Whether a function calls itself, by an address that only machine code of its own has."""
+    return any(isinstance(kind, types.RecursiveCall) for kind in state.typemap.values())
+
+
 def check_mutual_recursion(state: Any) -> None:
     """Raise UnsupportedError for mutual recursion of two or more functions."""
     for kind in state.typemap.values():
@@ -285,7 +290,8 @@ def compiler_with(lower: type[WideLower], library: type[JITCodeLibrary] | None =
             if library is not None:
                 state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
                 state.library.enable_object_caching()
-            if not (state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper) or prints(state.func_ir):
+            is_whole = prints(state.func_ir) or calls_itself(state)
+            if is_whole or not (state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper):
                 return bool(super().run_pass(state))
             state.library = UncompiledLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True

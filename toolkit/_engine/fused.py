@@ -206,8 +206,7 @@ def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Cal
     """
     parts = parts_of(job)
     try:
-        constants = [compile_time_constants(numbers, b.last - b.first) for b in blocks]
-        return [compiled(*parts, shapes_of(b.state), c) for b, c in zip(blocks, constants, strict=True)]
+        return [compiled(parts, shapes_of(b.state), compile_time_constants(numbers, b.last - b.first)) for b in blocks]
     except NumbaError as error:
         raise TypeError(
             f"layout.fused must be False for {job.problem.name!r} by {job.sampler.name!r}, whose parts compile one "
@@ -215,13 +214,19 @@ def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Cal
         ) from error
 
 
-@cached_per_function
-def compiled(target: Any, *given: Any) -> Any:
-    """A fused engine, compiled once for all runs that differ only in its arguments; cached on disk.
+def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
+    """A fused engine, compiled once for all runs that differ only in its arguments."""
+    return compiled_for(parts.target, parts, shapes, constants)
 
-    target: compiled, the first of the parts; given: the other parts, shapes and constants.
-    """
-    parts, shapes, constants = Parts(target, *given[:-2]), given[-2], given[-1]
+
+@cached_per_function
+def compiled_for(target: Any, parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
+    """``compiled``, which lives as long as its target."""
+    return compile_fused(parts, shapes, constants)
+
+
+def compile_fused(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
+    """A fused engine, compiled; cached on disk."""
     function = fused(parts, shapes, constants)
     stamp = fused_stamp(parts, shapes, constants)
     compiler = FusedCompiler if stamp is not None else OwnFusedCompiler

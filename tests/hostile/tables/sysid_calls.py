@@ -18,7 +18,7 @@ from sysid.model import Model
 from sysid.solvers.integrate import solve
 from targets import domains
 from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG, Call
-from tests.hostile.result_calls import runs, temporary_folder
+from tests.hostile.tables.result_calls import runs, temporary_folder
 from tests.hostile.values import array, choice, count, flag, function, instance, kind, number, or_none, plain, text
 from toolkit import samplers
 

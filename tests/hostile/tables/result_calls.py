@@ -16,7 +16,7 @@ import toolkit
 from sysid import System, systems
 from targets import mixtures, shapes
 from tests.hostile.calls import NOT_NEGATIVE, OPEN_SHARE, POSITIVE, RNG, Call
-from tests.hostile.toolkit_calls import DRAWS, EDGES, IS_EDGES, IS_GRID, IS_MASSES, IS_RATES, MASSES, NORMAL, TWO
+from tests.hostile.tables.toolkit_calls import DRAWS, EDGES, IS_EDGES, IS_GRID, IS_MASSES, IS_RATES, MASSES, NORMAL, TWO
 from tests.hostile.values import array, choice, count, flag, instance, is_whole, kind, number, numbers, or_none, text
 from toolkit import accumulators, diagnostics, samplers
 from toolkit.problem.definition import Problem, Target
@@ -110,7 +110,7 @@ def saved(suffix):
 def load_damaged(suffix, damage):
     """Load a saved run of which one file was damaged; whatever is loaded must be what was saved."""
     files = saved(suffix)
-    names = sorted(files)
+    names = sorted(name for name in files if not name.endswith((".zmetadata", ".zattrs")))  # what ``load`` reads
     name = names[int(damage[0] * len(names)) % len(names)]
     with temporary_folder(f"run{suffix}"):
         for file, content in files.items():
