@@ -333,6 +333,7 @@ CALLS = [
             ),
             "parameters": or_none(IS_USUAL),
         },
+        {"system": "parameters"},  # a system of another number of parameters
     ),
     Call(
         "sysid.data.sources.from_arrays",
@@ -743,8 +744,10 @@ CALLS = [
             "errors": choice("gaussian", "lognormal"),
             "noise": NOISES,
             "start": kind(
-                lambda v: isinstance(v, str),
-                array([1.0], lambda a: a.size).wrong.filter(lambda v: not array([1.0], lambda a: a.size).takes(v)),
+                lambda v: isinstance(v, str | int | float),  # a number may be the start of one state
+                array([1.0], lambda a: a.size).wrong.filter(
+                    lambda v: not isinstance(v, int | float) and not array([1.0], lambda a: a.size).takes(v)
+                ),
             ),
             "method": choice("rk4", "rk5"),
             "step": or_none(POSITIVE),
