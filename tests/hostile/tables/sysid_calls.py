@@ -148,6 +148,7 @@ UNITS = kind(
 DESCRIBED = {"time_unit": text(), "source": text(), "units": UNITS, "name": text()}
 IS_TIMES = shaped(TIMES, (None,), is_rising)
 IS_USUAL = shaped(LORENZ.usual, (3,))
+IS_ONE = array(LORENZ.usual, lambda a: a.shape in ((3,), (1, 3)))
 IS_LANES = or_none(array(LORENZ.usual, lambda a: a.ndim in (1, 2) and a.shape[-1] == 3 and a.size))
 IS_DRAWS = array(np.ones((2, 3)), lambda a: a.ndim > 0 and a.shape[-1] == 3 and a.size)
 PRIORS = kind(
@@ -612,8 +613,8 @@ CALLS = [
         {"system": LORENZ, "time": 2.0, "burn_in": 1.0, "n_paths": 2},
         {
             "system": SYSTEM,
-            "parameters": or_none(IS_USUAL),
-            "start": or_none(IS_USUAL),
+            "parameters": or_none(IS_ONE),
+            "start": or_none(IS_ONE),
             "time": number(0.0, 1e7)._replace(odd=None),
             "burn_in": number(0.0, 1e7, ends="[")._replace(odd=None),
             "interval": number(3e-7)._replace(odd=None),
