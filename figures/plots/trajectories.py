@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from toolkit import Run
-from toolkit.errors import check_array, check_count, check_instance, is_a, shown
+from toolkit.errors import check_array, check_count, check_instance, is_a, plain_array, shown
 
 from ..arrays import Bools
 
@@ -37,8 +37,9 @@ def trajectory(
     if not len(points):
         raise ValueError(f"path must hold at least one step, got {shown(path)}")
     try:
-        jumps = np.asarray(swapped(path, chain) if breaks is None and is_a(path, Run) else breaks)
-    except ValueError:
+        given = swapped(path, chain) if breaks is None and is_a(path, Run) else breaks
+        jumps = np.asarray(None) if given is None else plain_array("breaks", given, "booleans")
+    except (TypeError, ValueError):
         raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {shown(breaks)}") from None
     if breaks is not None and (jumps.dtype != np.bool_ or jumps.shape != points.shape[:1]):
         raise ValueError(f"breaks must be booleans of shape {points.shape[:1]}, got {jumps.dtype} of {jumps.shape}")

@@ -153,7 +153,7 @@ def kind(
     def fits(value: Any) -> bool:
         """Whether it is taken; what cannot even be asked is not."""
         try:
-            return not isinstance(value, Endless) and bool(takes(value))  # NumPy would read it for ever
+            return not issubclass(type(value), Endless) and bool(takes(value))  # NumPy would read it for ever
         except Exception:
             return False
 
