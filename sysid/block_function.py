@@ -8,7 +8,7 @@ import functools
 from typing import Any
 
 from targets.posteriors.quadratic import use_quadratic
-from toolkit._compiler import Recipe, kernel
+from toolkit._compiler import kernel, set_recipe
 from toolkit.maths.elementary import exp, fma, log, select
 
 from .likelihoods.velocity import batch_energy
@@ -106,5 +106,5 @@ def block_of(likelihood: Any) -> Any:
         likelihood(theta, energy, slope, numbers, work)
         finish_energy(energy, gradient, theta, slope, parameters)
 
-    block.recipe = Recipe(block_of, (likelihood,))  # type: ignore[attr-defined]
+    set_recipe(block, block_of, likelihood)
     return block

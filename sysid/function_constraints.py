@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
 
-from toolkit._compiler import DOMAIN, Recipe, bound, cached_per_function, compile_part, inlined
+from toolkit._compiler import DOMAIN, bound, cached_per_function, compile_part, inlined, set_recipe
 from toolkit.maths.elementary import exp, larger, smaller
 from toolkit.problem import Domain, with_item
 
@@ -60,7 +60,7 @@ def locate_by(first: Any, others: tuple[Any, ...], q: int, n_walls: int) -> Any:
     for function in (first, *others):
         beyond = beyond_of(function, q, n_walls if beyond is None else 0, beyond)
     locate = locate_of(beyond)
-    locate.recipe = Recipe(locate_by, (first, others, q, n_walls))
+    set_recipe(locate, locate_by, first, others, q, n_walls)
     return locate
 
 

@@ -392,6 +392,14 @@ def check_progress(progress: Any) -> None:
         check_flag("progress", progress)
 
 
+def made_again(kind: type[Exception], arguments: tuple[Any, ...], fields: dict[str, Any]) -> Exception:
+    """An exception with these arguments and attributes, which ``__reduce__`` gives."""
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    vars(error).update(fields)
+    return error
+
+
 class DivergenceError(ArithmeticError):
     """A replica's position or energy stopped being finite.
 
@@ -409,6 +417,9 @@ class DivergenceError(ArithmeticError):
         self.step = step
         self.state = state
         self.run = run
+
+    def __reduce__(self) -> Any:
+        return made_again, (type(self), self.args, vars(self))
 
 
 class CheckpointError(ValueError):

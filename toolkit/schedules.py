@@ -61,9 +61,9 @@ class Schedule:
 
     def __reduce__(self) -> Any:
         if self.made_by is None:
-            return remade, (Schedule, self.name, portable(self.factors), self.keeps_all)
+            return remade, (Schedule, self.name, portable(self.factors, binds=False), self.keeps_all)
         kind, arguments = self.made_by
-        return make_again, (kind, {name: portable(value) for name, value in arguments.items()})
+        return make_again, (kind, {name: portable(value, binds=False) for name, value in arguments.items()})
 
 
 def make_again(kind: str, arguments: dict[str, Any]) -> Schedule:

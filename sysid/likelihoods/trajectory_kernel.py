@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit._compiler import Recipe, inlined, kernel
+from toolkit._compiler import inlined, kernel, set_recipe
 from toolkit.errors import shown
 from toolkit.maths.elementary import fma, log, select
 
@@ -231,7 +231,7 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
         finish(theta, energy, slope, numbers, work)
         forbid(energy, slope)
 
-    shoot.recipe = Recipe(shooting_kernel, (rhs, pull, method, dim, n_parameters))
+    set_recipe(shoot, shooting_kernel, rhs, pull, method, dim, n_parameters)
     return shoot
 
 

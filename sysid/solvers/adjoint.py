@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit._compiler import Recipe, inlined
+from toolkit._compiler import inlined, set_recipe
 from toolkit.maths.elementary import fma
 from toolkit.maths.special import cos, sin
 
@@ -29,7 +29,7 @@ def pullback_of_system(system: System) -> Any:
         pulls.append(summed(products))
     lines.append(f"    return {tuple_text(pulls[: len(x)])}, {tuple_text(pulls[len(x) :])}")
     pull = inlined(built("pull", "\n".join(lines), rhs=analytic(system.rhs), fma=fma))
-    pull.recipe = Recipe(pullback_of_system, (system,))
+    set_recipe(pull, pullback_of_system, system)
     return pull
 
 
@@ -62,7 +62,7 @@ def pullback_of_model(model: Model) -> Any:
     pulls = (tuple_text([summed(rows) for rows in pulls]) for pulls in (state_pulls, parameter_pulls))
     lines.append(f"    return {', '.join(pulls)}")
     pull = inlined(built("pull", "\n".join(lines), **space))
-    pull.recipe = Recipe(pullback_of_model, (model,))
+    set_recipe(pull, pullback_of_model, model)
     return pull
 
 

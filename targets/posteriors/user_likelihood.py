@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
 
-from toolkit._compiler import Recipe, WideCompiler, bound, cached_per_function, inlined, njit_unwrapped
+from toolkit._compiler import WideCompiler, bound, cached_per_function, inlined, njit_unwrapped, set_recipe
 from toolkit.errors import check_array, check_count, check_scale, check_text, shown
 from toolkit.problem import Target, Truth, with_item
 
@@ -128,8 +128,7 @@ def posterior_block(datum: Function, prior: Function | None, dim: int, columns: 
     def block(position: Any, energy: Any, gradient: Any, parameters: Any, scratch: Any) -> None:
         evaluate(position, energy, gradient, parameters, scratch, scratch)
 
-    recipe = Recipe(posterior_block, (datum, prior, dim, columns, makes_arrays))
-    block.recipe = recipe  # type: ignore[attr-defined]
+    set_recipe(block, posterior_block, datum, prior, dim, columns, makes_arrays)
     return block
 
 

@@ -1,6 +1,7 @@
 """Every part pickles, and another process gets the same draws of it: for pools, clusters and caches of results."""
 
 import copy
+import functools
 import hashlib
 import json
 import pickle
@@ -17,11 +18,14 @@ from sysid import systems
 from targets import catalogue, constrained, domains, from_sympy, mixtures, posteriors, shapes
 from tests.support.device_cases import CONSTRUCTORS, PARTITION, made
 from toolkit import (
+    DivergenceError,
+    GradientError,
     Layout,
     Spread,
     Target,
     accumulators,
     boundaries,
+    check_gradient,
     check_step_size,
     dynamics,
     from_callable,
@@ -262,3 +266,39 @@ def test_copies_share_their_functions(duplicate):
     assert duplicate(called).evaluate(np.ones((1, 1)))[0] == 1.0
     sampler = SAMPLERS["custom schedule"]()
     assert duplicate(sampler) == sampler
+
+
+def test_a_recipe_is_not_copied_with_a_functions_attributes():
+    @functools.wraps(bowl(2.0).energy_gradient)
+    def other(position, energy, gradient, parameters, scratch):
+        for lane in range(energy.size):
+            energy[lane] = 7.0 * position[0, lane] ** 2
+            gradient[0, lane] = 14.0 * position[0, lane]
+
+    again = pickle.loads(pickle.dumps(Target("other", 1, other)))
+    assert [part.item() for part in again.evaluate(np.ones((1, 1)))] == [7.0, 14.0]
+
+
+def test_functions_that_python_calls_are_each_their_own():
+    """Not bound, as compiled ones are: a copy of a module would lack what it looks up by other names."""
+    calls = []
+
+    def counted(points):
+        calls.append(len(points))
+        return (points**2).sum(axis=1) + len(calls), 2.0 * vars(np)["asarray"](points)
+
+    content = pickle.dumps(from_callable(counted, dim=1, name="mine"))
+    for _ in range(2):
+        loaded = pickle.loads(content)
+        assert [loaded.evaluate(np.ones((1, 1)))[0].item() for _ in range(2)] == [2.0, 3.0]
+
+
+def test_errors_come_out_of_a_pool_with_all_that_they_say():
+    with pytest.raises(DivergenceError) as caught:
+        sample(bowl(2.0), samplers.sgld(1e9), n_steps=300, seed=1, init=[1.0, 1.0], progress=False)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again), again.step) == (DivergenceError, str(caught.value), caught.value.step)
+    np.testing.assert_array_equal(again.run.draws, caught.value.run.draws)
+    with pytest.raises(GradientError) as wrong:
+        check_gradient(from_callable(lambda p: ((p**2).sum(axis=1), -p), dim=1, name="mine"))
+    assert pickle.loads(pickle.dumps(wrong.value)).coordinate == wrong.value.coordinate

@@ -11,12 +11,12 @@ from .disk_cache import available_threads, environment, source_stamp
 from .function_digest import PYTHON
 from .lowering import WideCompiler, njit_unwrapped
 from .per_function import cached_per_function
-from .pickling import HoldsFunctions, Recipe, reduced
+from .pickling import HoldsFunctions, reduced, set_recipe
 from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX
 
 __all__ = [
     "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INTEGERS", "MATRIX", "MODE", "PYTHON", "REPLICA",
-    "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "Recipe", "WideCompiler",
+    "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "WideCompiler",
     "available_threads", "bound", "cached_per_function", "compile_part", "environment", "inlined", "kernel", "names_in",
-    "njit_unwrapped", "reduced", "source_stamp",
+    "njit_unwrapped", "reduced", "set_recipe", "source_stamp",
 ]  # fmt: skip

@@ -51,6 +51,7 @@ def bound(function: Any, *, waits: bool = False) -> Any:
             results_of(copy)[Reads] = reads  # keeps objects alive whose identity is in the key
             COPIES.add(copy)
             BOUND[key] = copy
+        results_of(function)[bound] = copy  # so that it lives as long as the function
         return copy
 
 

@@ -28,7 +28,7 @@ from .lowering import (
     with_own_engine,
 )
 from .per_function import cached_per_function
-from .pickling import Recipe
+from .pickling import set_recipe
 
 # Decorators of the functions that parts call. They do not count references to arrays, because the atomic increments
 # would cost more than the arithmetic; so a kernel cannot allocate. Division by zero gives inf or nan, as in IEEE 754.
@@ -98,8 +98,9 @@ def compile_part(
         dispatcher.compile(signature)
     dispatcher.disable_compile()
     forget_source(dispatcher)
-    options = {"allocates": allocates, "packed": packed, "from_python": from_python}
-    dispatcher.recipe = Recipe(compile_part, (function, signature), options)
+    set_recipe(
+        dispatcher, compile_part, function, signature, allocates=allocates, packed=packed, from_python=from_python
+    )
     return dispatcher
 
 

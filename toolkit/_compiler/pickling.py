@@ -13,46 +13,62 @@ from numba.core.dispatcher import Dispatcher
 
 from .binding import bound, is_copy
 from .lowering import is_found_by_name
+from .per_function import results_of
 
 
 class Recipe(NamedTuple):
-    """How a function was made, as its attribute ``recipe``: maker(*arguments, **options), equal for equal ones."""
+    """How a function was made: maker(*arguments, **options), which is equal for equal ones."""
 
     maker: Callable[..., Any]
     arguments: tuple[Any, ...]
     options: Mapping[str, Any] = {}
 
 
-class Portable:
-    """Stands for a function in a pickle; it is unpickled as the function. Copies keep the function itself."""
+def set_recipe(function: Any, maker: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """Note how ``function`` was made. What copies its attributes, as ``functools.wraps`` does, copies no recipe."""
+    results_of(function)[Recipe] = Recipe(maker, arguments, options)
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
+
+def recipe_of(function: Any) -> Recipe | None:
+    """How ``function`` was made, where that is noted."""
+    recipe: Recipe | None = results_of(function).get(Recipe)
+    return recipe
+
+
+class Portable:
+    """Stands for a function in a pickle; it is unpickled as the function. Copies keep the function itself.
+
+    binds: whether it is bound when it is unpickled: functions that are compiled are, and those that Python calls not.
+    """
+
+    def __init__(self, function: Any, *, binds: bool) -> None:
+        self.function, self.binds = function, binds
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self
 
     def __reduce__(self) -> Any:
-        recipe = getattr(self.function, "recipe", None)
-        if not isinstance(recipe, Recipe):
-            return from_bytes, (cloudpickle.dumps(self.function),)
+        recipe = recipe_of(self.function)
+        if recipe is None:
+            return from_bytes, (cloudpickle.dumps(self.function), self.binds)
         maker = functools.partial(recipe.maker, **recipe.options) if recipe.options else recipe.maker
         return maker, tuple(map(portable, recipe.arguments))
 
 
-def from_bytes(content: bytes) -> Any:
-    """The function that was pickled by value, bound."""
-    return bound(cloudpickle.loads(content))
+def from_bytes(content: bytes, binds: bool) -> Any:
+    """The function that was pickled by value."""
+    function = cloudpickle.loads(content)
+    return bound(function) if binds else function
 
 
-def portable(value: Any) -> Any:
+def portable(value: Any, *, binds: bool = True) -> Any:
     """``value``, or what stands for it in a pickle where it is a function that its name does not find."""
     if type(value) is tuple:
-        return tuple(map(portable, value))
+        return tuple(portable(item, binds=binds) for item in value)
     if not isinstance(value, FunctionType | Dispatcher):
         return value
-    by_name = not is_copy(value) and not hasattr(value, "recipe") and is_found_by_name(value)
-    return value if by_name else Portable(value)
+    by_name = not is_copy(value) and recipe_of(value) is None and is_found_by_name(value)
+    return value if by_name else Portable(value, binds=binds)
 
 
 class HoldsFunctions:

@@ -221,7 +221,7 @@ def compiled(parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any
 
 @cached_per_function
 def compiled_for(target: Any, parts: Parts, shapes: tuple[Shape, ...], constants: Numbers) -> Any:
-    """``compiled``, which lives as long as its target."""
+    """``compiled``, held by the target; what the toolkit's own functions are compiled to for it stays longer."""
     return compile_fused(parts, shapes, constants)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..errors import check_array, check_count, check_number, check_room
+from ..errors import check_array, check_count, check_number, check_room, made_again
 from .definition import Problem, as_problem
 
 # Likely causes of a wrong gradient: common mistakes, recognised from got and expected slopes.
@@ -204,6 +204,9 @@ class GradientError(ValueError):
         self.got = got
         self.expected = expected
         self.cause = cause
+
+    def __reduce__(self) -> Any:
+        return made_again, (type(self), self.args, vars(self))
 
 
 def check_gradient(

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from .._compiler.binding import bound
 from .._compiler.per_function import cached_per_function
-from .._compiler.pickling import Recipe
+from .._compiler.pickling import set_recipe
 from ..errors import check_array, check_count, check_instance, check_text, names_removed_folder, shown
 from ..maths.philox import MAX_DIM
 from .definition import Spread, Target, Truth, check_truth
@@ -245,7 +245,7 @@ def block_of(
                 value, slope = point(*(*x, given)) if spreads else point(x, given)
                 store(energy, gradient, lane, value, slope)
 
-    block.recipe = Recipe(block_of, (function, dim, parameters_shape))  # type: ignore[attr-defined]
+    set_recipe(block, block_of, function, dim, parameters_shape)
     return block
 
 

@@ -64,7 +64,8 @@ class Callback:
         CALLBACKS[float(self.parameters[0])] = self
 
     def __reduce__(self) -> Any:
-        return remade, (Callback, *map(portable, self.recipe))
+        function, dim, name = self.recipe
+        return remade, (Callback, portable(function, binds=False), dim, name)
 
     @property
     def recipe(self) -> tuple[Callable[[Array], tuple[Any, Any]], int, str]:

@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 
-from toolkit import sample, samplers, target
+from toolkit import dynamics, sample, samplers, target
 from toolkit._compiler.per_function import cached_per_function, results_of
 
 CLOSURES = """
@@ -90,3 +90,15 @@ def test_results_are_not_copied_with_a_functions_attributes():
     assert name_of(second, 1) == ("second", 1)
     assert made == [("first", 1), ("second", 1)]
     assert results_of(second) is not results_of(first)
+
+
+def test_a_function_of_a_users_is_compiled_once_though_only_it_is_kept(monkeypatch):
+    """Also one that is bound at each use, as dynamics, temperings and accumulators of one's own are."""
+
+    def move(lanes, memory, parameters, changes):
+        return
+
+    own = dynamics.langevin()._replace(name="mine", move=move)
+    first = weakref.ref(own.compiled())
+    gc.collect()
+    assert own.compiled() is first()

@@ -237,7 +237,7 @@ class Checkpoint:
         try:
             self._head = self._compare(self._journal)
         except BaseException:
-            self._journal.close()
+            self._close()
             raise
         self._saved = Position(0, 0, 0, 0.0, job.n_steps, BEGINNING)
         self._keeps_last = True  # an unusable state must not replace the previous, usable one
@@ -249,12 +249,17 @@ class Checkpoint:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._journal is not None:
-            nothing_saved = self._is_new and self._journal.size == 0
-            self._journal.close()
-            if nothing_saved:
-                with contextlib.suppress(OSError):
-                    os.remove(self._paths.journal)
+        self._close()
+
+    def _close(self) -> None:
+        """Release the lock, and remove a journal that this run has begun and not written."""
+        if self._journal is None:
+            return
+        nothing_saved = self._is_new and self._journal.size == 0
+        self._journal.close()
+        if nothing_saved:
+            with contextlib.suppress(OSError):
+                os.remove(self._paths.journal)
 
     def _open(self) -> Journal:
         """The journal, locked. Raises CheckpointError where a link would lead the files elsewhere."""
@@ -446,8 +451,8 @@ class Checkpoint:
 
 
 def own_files(paths: Paths) -> str:
-    """The names of those files at ``paths`` that are there."""
-    return ", ".join(repr(path) for path in paths if os.path.lexists(path))
+    """The names of those files at ``paths`` that are there and were written here."""
+    return ", ".join(repr(path) for path in paths if os.path.lexists(path) and not is_foreign_file(path))
 
 
 def is_foreign_file(path: str) -> bool:
