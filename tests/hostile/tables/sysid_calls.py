@@ -232,6 +232,18 @@ POSITIVE_PROBLEM = problem(priors.lognormal())
 UNIT = np.eye(3)
 PREPARED = kind(lambda v: getattr(v, "quadratic", None) is not None)
 
+MEASURED = {
+    **DESCRIBED,
+    "states": names(NAMED),
+    "times": shaped(TIMES, (51,), is_rising),
+    "values": kind(
+        lambda v: isinstance(v, np.ma.MaskedArray),
+        array(DATA.values, lambda a: a.shape == (51, 3), finite=False).wrong,
+    ),
+    "velocities": or_none(shaped(DATA.values, (51, 3))),
+    "noise": or_none(shaped(UNIT[0], (3,), lambda a: (a >= 0).all())),
+}
+
 CALLS = [
     Call(
         "sysid.systems.system.System",
@@ -304,17 +316,7 @@ CALLS = [
         "sysid.data.series.Series",
         Series,
         {"times": TIMES, "values": DATA.values, "states": NAMED},
-        {
-            **DESCRIBED,
-            "states": names(NAMED),
-            "times": shaped(TIMES, (51,), is_rising),
-            "values": kind(
-                lambda v: isinstance(v, np.ma.MaskedArray),
-                array(DATA.values, lambda a: a.shape == (51, 3), finite=False).wrong,
-            ),
-            "velocities": or_none(shaped(DATA.values, (51, 3))),
-            "noise": or_none(shaped(UNIT[0], (3,), lambda a: (a >= 0).all())),
-        },
+        MEASURED,
         {"states": "values units", "times": "values"},
     ),
     Call(
@@ -340,17 +342,7 @@ CALLS = [
         "sysid.data.sources.from_arrays",
         data.from_arrays,
         {"times": TIMES, "values": DATA.values, "states": NAMED},
-        {
-            **DESCRIBED,
-            "states": names(NAMED),
-            "times": shaped(TIMES, (51,), is_rising),
-            "values": kind(
-                lambda v: isinstance(v, np.ma.MaskedArray),
-                array(DATA.values, lambda a: a.shape == (51, 3), finite=False).wrong,
-            ),
-            "velocities": or_none(shaped(DATA.values, (51, 3))),
-            "noise": or_none(shaped(UNIT[0], (3,), lambda a: (a >= 0).all())),
-        },
+        MEASURED,
         {"states": "values units", "times": "values"},
     ),
     Call(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import LoadError, optional, shown
-from .limits import StoredArray, Values, check_name, checked_count, checked_dtype, checked_shape
+from .limits import StoredArray, Values, check_name, checked_count, checked_dtype, checked_shape, put_together
 
 DEFLATE, SHUFFLE = 1, 2  # HDF5's numbers of filters
 ALLOWED = ((), (DEFLATE,), (SHUFFLE, DEFLATE))
@@ -104,9 +104,9 @@ def read_chunks(
     dtype: np.dtype[Any],
 ) -> Values:
     """A dataset of chunks, each inflated to no more than its length."""
-    values = np.empty(shape, dtype)
     length = math.prod(chunks) * dtype.itemsize
-    for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))):
+
+    def read_chunk(index: tuple[int, ...]) -> Values:
         first = tuple(i * c for i, c in zip(index, chunks, strict=True))
         stored = dataset.get_chunk_info_by_coord(first).size
         if not 0 < stored <= length + length // 8 + 1024:
@@ -115,11 +115,9 @@ def read_chunks(
         used = tuple(
             number for i, number in enumerate(filters) if not skipped >> i & 1
         )  # what does not shrink is plain
-        place = tuple(slice(i, i + c) for i, c in zip(first, chunks, strict=True))
-        part = values[place]
-        inside = tuple(slice(n) for n in part.shape)  # chunks at the edges reach beyond it
-        values[place] = decoded(path, bytes(data), used, length, dtype).reshape(chunks)[inside]
-    return values
+        return decoded(path, bytes(data), used, length, dtype)
+
+    return put_together(shape, chunks, dtype, read_chunk)
 
 
 def decoded(path: str, data: bytes, filters: tuple[int, ...], length: int, dtype: np.dtype[Any]) -> Values:

@@ -94,6 +94,22 @@ def checked_count(what: str, shape: tuple[int, ...], chunks: tuple[int, ...]) ->
     return math.prod(-(-n // c) for n, c in zip(shape, chunks, strict=True))
 
 
+def put_together(
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...],
+    dtype: np.dtype[Any],
+    read_chunk: Callable[[tuple[int, ...]], Values],
+) -> Values:
+    """The array of these ``chunks``; read_chunk: the numbers of the chunk of an index, as a row."""
+    values = np.empty(shape, dtype)
+    for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))):
+        place = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, chunks, strict=True))
+        part = values[place]
+        inside = tuple(slice(n) for n in part.shape)  # chunks at the edges reach beyond it
+        values[place] = read_chunk(index).reshape(chunks)[inside]
+    return values
+
+
 def checked_dtype(what: str, text: Any) -> np.dtype[Any]:
     """The kind of number that ``text`` says. Raises LoadError where it is none."""
     if not isinstance(text, str) or not KINDS.fullmatch(text):

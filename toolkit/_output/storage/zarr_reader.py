@@ -22,6 +22,7 @@ from .limits import (
     files_below,
     open_file,
     parse_json,
+    put_together,
 )
 
 LONGEST_METADATA = 1 << 16  # bytes
@@ -102,19 +103,16 @@ def read_chunks(
     files: Files, path: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any], decode: Any
 ) -> Values:
     """The array put together from its chunks."""
-    values = np.empty(shape, dtype)
     length = math.prod(chunks) * dtype.itemsize
-    for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))):
+
+    def read_chunk(index: tuple[int, ...]) -> Values:
         name = f"{path}/{'.'.join(map(str, index)) or '0'}"
         data = decode(files.read(name, 2 * length + LONGEST_METADATA), length)
         if len(data) != length:
             raise LoadError(f"chunk {shown(name)} has {len(data)} bytes, and must have {length}")
-        first = tuple(i * c for i, c in zip(index, chunks, strict=True))
-        place = tuple(slice(i, i + c) for i, c in zip(first, chunks, strict=True))
-        part = values[place]
-        inside = tuple(slice(n) for n in part.shape)  # chunks at the edges reach beyond it
-        values[place] = np.frombuffer(data, dtype).reshape(chunks)[inside]
-    return values
+        return np.frombuffer(data, dtype)
+
+    return put_together(shape, chunks, dtype, read_chunk)
 
 
 def decoder(path: str, codec: Any) -> Callable[[bytes, int], Any]:
