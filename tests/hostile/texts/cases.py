@@ -19,6 +19,27 @@ class Case(NamedTuple):
     holds: Callable[[Any], bool] | None = None  # of the result, where the text is good after all
 
 
+def special(kind, read, name="a.svg"):
+    """A call of ``read`` on what is no regular file, or a huge one."""
+
+    def call(folder):
+        path = folder / name
+        if kind == "fifo":
+            os.mkfifo(path)
+        elif kind == "folder":
+            path.mkdir()
+        elif kind == "sparse":
+            with path.open("wb") as stream:
+                stream.truncate(1 << 30)
+        elif kind == "locked":
+            path = folder / "nowhere" / name
+        else:
+            path = Path(kind)
+        return read(path)
+
+    return call
+
+
 def wrong_with(case: Case, folder: Path) -> str:
     """What is wrong with how a case ends; empty where nothing is. A file "ran" in the folder: text was run."""
     vague = (UnicodeError, RecursionError, MemoryError, OverflowError, ZeroDivisionError)

@@ -2,11 +2,10 @@
 
 import itertools
 import json
-import os
 from pathlib import Path
 
 from targets import shapes
-from tests.hostile.texts.cases import Case
+from tests.hostile.texts.cases import Case, special
 
 OS = (OSError,)
 SQUARE = "M 0 0 H 4 V 4 H 0 Z"
@@ -31,27 +30,6 @@ def raw(content, read=shapes.from_svg, name="a.svg"):
     def call(folder):
         path = folder / name
         path.write_bytes(content)
-        return read(path)
-
-    return call
-
-
-def special(kind, read, name="a.svg"):
-    """A call of ``read`` on what is no regular file, or a huge one."""
-
-    def call(folder):
-        path = folder / name
-        if kind == "fifo":
-            os.mkfifo(path)
-        elif kind == "folder":
-            path.mkdir()
-        elif kind == "sparse":
-            with path.open("wb") as stream:
-                stream.truncate(1 << 30)
-        elif kind == "locked":
-            path = folder / "nowhere" / name
-        else:
-            path = Path(kind)
         return read(path)
 
     return call

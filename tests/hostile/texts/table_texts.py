@@ -8,7 +8,7 @@ import numpy as np
 
 from sysid.data import load
 from targets import datasets
-from tests.hostile.texts.cases import Case
+from tests.hostile.texts.cases import Case, special
 
 GOOD = b"t,x\n0,1\n1,2\n"
 AT = (r"a\.csv", r"line \d+")
@@ -22,25 +22,6 @@ def table(content, name="a.csv", **options):
         path = folder / name
         path.write_bytes(content)
         return load(path, time="t", **options)
-
-    return call
-
-
-def special(kind, read, name):
-    """A call of ``read`` on what is no regular file, or a huge one."""
-
-    def call(folder):
-        path = folder / name
-        if kind == "fifo":
-            os.mkfifo(path)
-        elif kind == "folder":
-            path.mkdir()
-        elif kind == "sparse":
-            with path.open("wb") as stream:
-                stream.truncate(1 << 30)
-        else:
-            path = Path(kind)
-        return read(path)
 
     return call
 
