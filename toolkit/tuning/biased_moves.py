@@ -1,0 +1,264 @@
+"""Tuning of moves without a Metropolis test: the largest step size whose bias is small, then the other numbers.
+
+Bias is measured, not assumed: chains of eight step sizes, each half the one before, begin in the same states, and the
+mean of |∂U|² is compared. At temperature T it is T · E[ΔU], the mean curvature, and a step size h that makes a
+Gaussian too wide by a share makes it larger by the same share; but it does not see how far apart modes are, between
+which short runs hardly move.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..samplers.sampler import Sampler
+from ..schedules import constant, make_again
+from ..tempering import ContinuousTempering, Contour, ReplicaExchange
+from ..tempering.contour_tempering import Partition
+from ..tempering.exchange import AdaptedCorrection
+from .exchange_rounds import Ladder, chains_for, first_ladder, recut, rejections
+from .exploration import Choice, Levels, descended
+from .race import Result, raced
+from .study import LANES, Floats, Study, as_tuple, rounded
+
+SIZES = 8  # step sizes, each half the one before
+COPIES = LANES // SIZES
+FIRST_ROUND, SHARE = 64, 0.35  # steps; of the gradients that the tuning may spend
+BIAS = 0.02  # of a standard deviation, so twice that of a variance
+LOOKED_AT = 16
+UNSTABLE = 4.0  # times the mean of |∂U|² at the smaller step sizes
+KNOB_SHARE = 0.1  # of the gradients that the tuning may spend, for each variant
+
+
+class StepSize(NamedTuple):
+    """Found: the step size, its bias in standard deviations with what is uncertain of it, and states (chain, dim)."""
+
+    step_size: float
+    bias: float
+    uncertainty: float
+    states: Floats
+
+
+def find_step_size(study: Study, sampler: Sampler, states: Floats, guess: float) -> StepSize:
+    """The largest step size of one replica of ``sampler`` whose bias is at most ``BIAS``, and is stable.
+
+    states: (chain, dim). guess: of the largest that is stable; wrong by 2⁶ both ways, it is found all the same.
+    """
+    alone = replace(
+        sampler, name="bias", step_sizes=(1.0,), temperatures=(study.temperature,), tempering=None,
+        schedule=constant(), energy_noise=0.0,
+    )  # fmt: skip
+    largest, length, limit = guess, FIRST_ROUND, study.spent + int(SHARE * study.n_gradients)
+    starts = np.resize(states, (COPIES, study.dim))
+    found = None
+    while study.spent + LANES * length * alone.gradients_per_step <= limit or found is None:
+        sizes = rounded(largest * 2.0 ** -np.arange(SIZES))
+        swept = replace(alone, step_sizes=np.repeat(sizes, COPIES)[:, None], temperatures=(study.temperature,))
+        run = study.run(swept, length, np.tile(starts, (SIZES, 1))[:, None], on_divergence="keep")
+        squares = mean_squares(study, run.draws)
+        usable = usable_sizes(squares)
+        study.add_round(
+            "step size", run, temperatures=(study.temperature,) * SIZES, step_sizes=as_tuple(sizes),
+            figure=as_tuple(squares.mean(axis=1) / (study.dim * study.temperature)), figure_name="mean of (∂U)²",
+        )  # fmt: skip
+        ends = run.draws[:, -1].reshape(SIZES, COPIES, -1)
+        if usable[0]:
+            largest, length = 8.0 * largest, FIRST_ROUND
+        elif not usable[-3:].all():
+            largest, length = largest / 32.0, FIRST_ROUND
+        else:
+            found, length = found_step(sizes, squares, usable), 2 * length
+        settled = int(np.flatnonzero(usable)[0]) + 1 if usable.any() else SIZES - 1
+        good = ends[min(settled, SIZES - 1)]
+        starts = np.where(np.isfinite(good).all(axis=1)[:, None], good, starts)
+        if not 1e-30 < largest < 1e30:
+            break
+    if found is None:
+        study.note("No step size was found at which the moves are stable.")
+        found = float(rounded(guess)), math.nan, math.nan
+    return StepSize(*found, starts)
+
+
+def mean_squares(study: Study, draws: Floats) -> Floats:
+    """Mean of |∂U|² of each chain, (size, copy), at some of ``draws`` (chain, draw, dim); inf where it diverged."""
+    some = draws[:, :: -(-draws.shape[1] // LOOKED_AT)]
+    finite = np.isfinite(some).all(axis=(1, 2))
+    points = np.where(finite[:, None, None], some, 0.0)
+    gradients = study.evaluate(points.reshape(-1, study.dim))[1].reshape(some.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = (gradients**2).sum(axis=2).mean(axis=1)
+    return np.where(finite & np.isfinite(squares), squares, math.inf).reshape(SIZES, COPIES)
+
+
+def usable_sizes(squares: Floats) -> np.ndarray:
+    """Whether no chain of a step size is far off, and none of a smaller one, (size,)."""
+    level = float(np.median(squares[SIZES // 2 :]))
+    fine = (squares.mean(axis=1) < UNSTABLE * level) if np.isfinite(level) else np.zeros(SIZES, np.bool_)
+    return np.logical_and.accumulate(fine[::-1])[::-1]
+
+
+def found_step(sizes: Floats, squares: Floats, usable: np.ndarray) -> tuple[float, float, float]:
+    """Step size, bias, uncertainty: of the line log S = a + c h through the usable sizes, by weighted least squares.
+
+    The same chains begin in the same states at all sizes, so what differs between chains is no noise of the slope.
+    """
+    sizes, logs = sizes[usable], np.log(squares[usable])
+    logs = logs - logs.mean(axis=0)
+    variances = np.maximum(logs.var(axis=1, ddof=1), 1e-6) / logs.shape[1]
+    means, weights = logs.mean(axis=1), 1.0 / variances
+    centre = (weights * sizes).sum() / weights.sum()
+    spread = (weights * (sizes - centre) ** 2).sum()
+    slope = float((weights * (sizes - centre) * means).sum() / spread)
+    error = float(1.0 / math.sqrt(spread))
+    cautious = max(slope, error)  # a slope that noise hides may be as large as its error
+    step = min(2.0 * BIAS / cautious, 0.5 * float(sizes[0]))
+    return float(rounded(step)), 0.5 * slope * step, 0.5 * error * step
+
+
+# The other numbers, raced one after the other.
+
+
+def variants(sampler: Sampler) -> Iterator[tuple[str, Sampler, Sampler]]:
+    """Knobs of a sampler: a name, and the sampler with it smaller and larger."""
+    dynamics, tempering, schedule = sampler.dynamics, sampler.tempering, sampler.schedule
+    if dynamics.name in ("underdamped_langevin", "baoab", "nose_hoover"):
+        friction, *others = dynamics.parameters
+
+        def with_friction(value: float) -> Sampler:
+            value = float(rounded(min(value, 1.0)))
+            starts = (value, *dynamics.memory_start[1:]) if dynamics.name == "nose_hoover" else dynamics.memory_start
+            return replace(sampler, dynamics=dynamics._replace(parameters=(value, *others), memory_start=starts))
+
+        yield "friction", with_friction(friction / 3.0), with_friction(friction * 3.0)
+    if dynamics.name == "preconditioned_langevin":
+        decay, floor = dynamics.parameters
+        lower, upper = (dynamics._replace(parameters=(decay, float(rounded(floor * f)))) for f in (1.0 / 3.0, 3.0))
+        yield "floor", replace(sampler, dynamics=lower), replace(sampler, dynamics=upper)
+    if isinstance(tempering, Contour):
+        flatter, steeper = (replace(tempering, zeta=float(rounded(tempering.zeta * f))) for f in (1.0 / 1.4, 1.4))
+        yield "zeta", replace(sampler, tempering=flatter), replace(sampler, tempering=steeper)
+    if schedule.made_by is not None and schedule.made_by[0] == "cosine_cycles":
+        kind, numbers = schedule.made_by
+        fewer, more = (
+            make_again(kind, {**numbers, "n_cycles": max(1, round(numbers["n_cycles"] * f))}) for f in (1.0 / 3.0, 3.0)
+        )
+        yield "n_cycles", replace(sampler, schedule=fewer), replace(sampler, schedule=more)
+
+
+def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
+    """Each knob moved as long as the score rises, one after the other."""
+    each = int(KNOB_SHARE * study.n_gradients)
+    best = raced(study, "as it is", sampler, states, each)
+    for name in [name for name, *_ in variants(sampler)]:
+        for way in (0, 1):
+            moved = False
+            while study.spent + each <= study.n_gradients:
+                trial = next(pair[way] for called, *pair in variants(best.sampler) if called == name)
+                if trial == best.sampler:
+                    break
+                other = raced(study, name, trial, best.states, each)
+                if other.score <= best.score:
+                    break
+                best, moved = other, True
+            if moved:
+                break
+    return best
+
+
+# What each tempering needs besides.
+
+
+def contour_partition(levels: Levels, top: int, temperature: float) -> Partition:
+    """Bins of energy from those of the target's temperature up to those of level ``top``, each T/2 to T wide.
+
+    As ``partition_pilot``, from the energies that exploration saw.
+    """
+    low, high = np.quantile(levels.energies[0], [0.01, 0.99])
+    end = np.clip(np.quantile(levels.energies[top], 0.9), high + 6.0 * temperature, high + 20.0 * temperature)
+    width = float(np.clip(0.75 * temperature, (end - low) / 200, (end - low) / 10))
+    return Partition(float(rounded(low)), float(rounded(width)), int(np.ceil((end - low) / width)))
+
+
+def find_biased_ladder(study: Study, sampler: Sampler, ladder: Ladder) -> Ladder:
+    """Rungs of equal rejection, as ``find_ladder``, with step sizes as they are."""
+    length, limit = 32, study.spent + int(0.2 * study.n_gradients)
+    first = True
+    while first or study.spent + LANES * length * sampler.dynamics.gradients <= limit:
+        first = False
+        trial = with_ladder(sampler, ladder)
+        run = study.run(trial, length, ladder.states)
+        rejected = rejections(run)
+        study.add_round(
+            "ladder", run, temperatures=as_tuple(ladder.temperatures), step_sizes=as_tuple(ladder.step_sizes),
+            rejection=as_tuple(rejected),
+        )  # fmt: skip
+        ladder = recut(ladder, rejected, run.replica_draws[:, :, -1])
+        length *= 2
+    return ladder
+
+
+def with_ladder(sampler: Sampler, ladder: Ladder) -> Sampler:
+    """``sampler`` with the rungs of ``ladder``."""
+    return replace(sampler, step_sizes=ladder.step_sizes, temperatures=ladder.temperatures)
+
+
+def tune_biased(study: Study, sampler: Sampler, levels: Levels | None, choice: Choice | None, starts: Floats) -> Result:
+    """All numbers of a sampler without a Metropolis test. levels: None for gradients that are noisy of themselves."""
+    if levels is None:
+        states = descended(study, starts, np.full(len(starts), -math.inf))
+        guess = 1.0
+    else:
+        states = levels.positions[0]
+        guess = float(levels.step_sizes[0] ** 2)
+    found = find_step_size(study, sampler, states, guess)
+    study.note(
+        f"Step size {found.step_size:.4g}: its bias is {found.bias:.1%} ± {found.uncertainty:.1%} of a standard "
+        f"deviation, from chains of {SIZES} step sizes; {BIAS:.0%} is allowed."
+    )
+    tempering = sampler.tempering
+    if isinstance(tempering, ReplicaExchange):
+        return race_knobs(study, *biased_exchange(study, sampler, levels, choice, found))
+    n_replicas = sampler.n_replicas
+    top = max(1, choice.level) if choice is not None else 0
+    if isinstance(tempering, Contour) and levels is not None:
+        sampler = replace(
+            sampler, tempering=replace(tempering, partition=contour_partition(levels, top, study.temperature))
+        )
+    if isinstance(tempering, ContinuousTempering) and levels is not None:
+        hottest = float(levels.temperatures[top] / study.temperature)
+        sampler = replace(sampler, tempering=replace(tempering, top_temperature=float(rounded(max(hottest, 2.0)))))
+    sampler = replace(
+        sampler, step_sizes=(found.step_size,) * n_replicas, temperatures=(study.temperature,) * n_replicas
+    )
+    chains = chains_for(n_replicas)
+    return race_knobs(study, sampler, np.resize(found.states, (chains, n_replicas, study.dim)))
+
+
+def biased_exchange(
+    study: Study, sampler: Sampler, levels: Levels | None, choice: Choice | None, found: StepSize
+) -> tuple[Sampler, Floats]:
+    """A ladder of a sampler with replica exchange: step sizes in the ratios of those of HMC, squared."""
+    if levels is None or choice is None:
+        ladder = noisy_ladder(study, sampler, found)
+    else:
+        ladder = first_ladder(levels, max(1, choice.level))
+        ratios = (ladder.step_sizes / ladder.step_sizes[0]) ** 2
+        ladder = ladder._replace(step_sizes=rounded(found.step_size * np.clip(ratios, 0.1, 100.0)))
+    tempering = sampler.tempering
+    assert isinstance(tempering, ReplicaExchange)
+    if study.problem.target.stochastic and not isinstance(tempering.correction, AdaptedCorrection | float):
+        tempering = replace(tempering, correction=AdaptedCorrection(0.3))  # nobody tells the variance of the noise
+    sampler = with_ladder(replace(sampler, tempering=tempering), ladder)
+    ladder = find_biased_ladder(study, sampler, ladder)
+    return with_ladder(sampler, ladder), ladder.states
+
+
+def noisy_ladder(study: Study, sampler: Sampler, found: StepSize) -> Ladder:
+    """Rungs as the sampler has them, with the step size found."""
+    temperatures = sampler.arrays["temperatures"]
+    temperatures = temperatures * (study.temperature / temperatures[0])
+    chains = chains_for(len(temperatures))
+    states = np.resize(found.states, (chains, len(temperatures), study.dim))
+    return Ladder(temperatures, np.full(len(temperatures), found.step_size), states, 0.0)

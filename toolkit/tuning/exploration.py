@@ -1,0 +1,220 @@
+"""Exploration: many temperatures at once, without swaps, to see at which one chains forget where they began.
+
+Each temperature has ``COPIES`` chains of HMC. After every round the chains change places: each temperature gets one
+state of every other, brought down to its energies by descent. So the cold ones begin in whatever the hot ones have
+found, and one that cannot leave its start is seen.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dynamics import hmc
+from ..samplers.sampler import Sampler
+from .step_sizes import Improvement, first_step_sizes, harmonic_mean
+from .study import LANES, Floats, Study, as_tuple, rounded
+
+LEVELS, FACTOR = 8, 2.0  # temperatures T, 2 T, … 128 T
+COPIES = LANES // LEVELS
+LEAPFROGS = 4
+FIRST_ROUND, LONG_ENOUGH, LONGEST = 8, 32, 64  # steps; leapfrogs
+SHARE, MOST = 0.35, 0.6  # of the gradients that the tuning may spend
+CLEAR, MIXED = 0.35, 0.6  # of the variance, between chains: above it nothing can be said but that they have not mixed
+IMPROPER = 0.5  # of E[x ∂U] = dim · T: below it positions drift away, and there is no law
+LOOKED_AT = 16  # draws of a chain at which gradients are evaluated
+DESCENT = 40  # evaluations of a descent
+ADDED_LEVELS = 8
+
+
+class Levels(NamedTuple):
+    """What a round shows of each temperature, (level,).
+
+    between: the largest share, over coordinates and the energy, of the chains' means in the variance. steepness: mean
+    of (∂U)² of each coordinate, (level, dim). barrier: mean of ½ |U − U'| of two draws. virial: mean of (x − x̄) · ∂U
+    over dim · T, x̄ the chain's mean; the median of the chains. energies: (level, draw); positions: (level, chain, dim) at the end. steps: over which it
+    was measured, of so many ``leapfrogs``.
+    """
+
+    temperatures: Floats
+    step_sizes: Floats
+    acceptance: Floats
+    between: Floats
+    virial: Floats
+    steepness: Floats
+    barrier: Floats
+    energies: Floats
+    positions: Floats
+    steps: int
+    leapfrogs: int
+
+
+def explore(study: Study, starts: Floats) -> Levels:
+    """Rounds of doubling length, of all temperatures. starts: (chain, dim), ``LANES`` of them.
+
+    Where no temperature mixes, trajectories are made longer instead, which is worth more on narrow valleys. Ends at
+    ``SHARE`` where the best temperature is clear, else at ``MOST``.
+    """
+    temperatures = study.temperature * FACTOR ** np.arange(LEVELS)
+    of_lane = np.repeat(temperatures, COPIES)
+    step_sizes = np.median(first_step_sizes(study, starts, of_lane).reshape(LEVELS, COPIES), axis=1)
+    steps = Improvement("hmc")
+    length, leapfrogs, states = FIRST_ROUND, LEAPFROGS, starts.reshape(LEVELS, COPIES, -1)
+    before, is_bounded = study.spent, study.problem.domain is not None
+    while True:
+        levels = explore_round(study, temperatures, step_sizes, states, (length, leapfrogs))
+        step_sizes = steps.next(step_sizes, levels.acceptance)
+        if length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
+            leapfrogs *= 2
+        else:
+            length *= 2
+        share = (study.spent - before + LANES * length * leapfrogs) / study.n_gradients
+        if share > (SHARE if is_clear(levels, is_bounded) else MOST) or leapfrogs > LONGEST:
+            return levels._replace(step_sizes=step_sizes)
+        states = exchanged(study, levels)
+
+
+def is_clear(levels: Levels, is_bounded: bool) -> bool:
+    """Whether the best temperature has mixed well enough for its cost to be known."""
+    choice = choose_top(levels, is_bounded)
+    return bool(np.isfinite(choice.costs[choice.level]) and levels.between[choice.level] < CLEAR)
+
+
+def explore_round(
+    study: Study, temperatures: Floats, step_sizes: Floats, states: Floats, size: tuple[int, int]
+) -> Levels:
+    """One round. states: (level, chain, dim). size: steps, and leapfrogs of each."""
+    n_steps, leapfrogs = size
+    n_levels, copies, dim = states.shape
+    sampler = Sampler(
+        "exploration", np.repeat(rounded(step_sizes), copies)[:, None], np.repeat(temperatures, copies)[:, None],
+        dynamics=hmc(n_leapfrogs=leapfrogs), boundary=study.boundary,
+    )  # fmt: skip
+    run = study.run(sampler, n_steps, states.reshape(-1, 1, dim), keep_energies=True)
+    assert run.energies is not None
+    draws = run.draws.reshape(n_levels, copies, -1, dim)
+    energies = run.energies.reshape(n_levels, copies, -1)
+    stride = -(-draws.shape[2] // LOOKED_AT)
+    some = draws[:, :, ::stride]
+    gradients = study.evaluate(some.reshape(-1, dim))[1].reshape(some.shape)
+    centres = draws.mean(axis=2, keepdims=True)
+    levels = Levels(
+        temperatures=temperatures,
+        step_sizes=step_sizes,
+        acceptance=harmonic_mean(run.acceptance[:, 0].reshape(n_levels, copies).T, run.sampling_steps),
+        between=np.array([between_share(d, e) for d, e in zip(draws, energies, strict=True)]),
+        virial=np.median(((some - centres) * gradients).sum(axis=3).mean(axis=2), axis=1) / (dim * temperatures),
+        steepness=(gradients**2).mean(axis=(1, 2)),
+        barrier=np.array([mean_difference(e.ravel()) for e in energies]) / 2.0,
+        energies=energies.reshape(n_levels, -1),
+        positions=draws[:, :, -1],
+        steps=draws.shape[2],
+        leapfrogs=leapfrogs,
+    )
+    study.add_round(
+        "exploration", run, temperatures=as_tuple(temperatures), step_sizes=as_tuple(step_sizes),
+        acceptance=as_tuple(levels.acceptance), figure=as_tuple(levels.between),
+        figure_name="share of the variance between chains",
+    )  # fmt: skip
+    return levels
+
+
+def between_share(draws: Floats, energies: Floats) -> float:
+    """The largest share, over coordinates and energy, that the variance of chains' means has in the variance of all."""
+    values = np.concatenate([draws, energies[..., None]], axis=2)
+    total = values.reshape(-1, values.shape[2]).var(axis=0)
+    means = values.mean(axis=1).var(axis=0, ddof=1)
+    return float((means[total > 0.0] / total[total > 0.0]).max(initial=0.0))
+
+
+def mean_difference(values: Floats) -> float:
+    """Mean of |a − b| over all pairs of ``values``, by their order."""
+    arranged, n = np.sort(values), len(values)
+    ranks = 2.0 * np.arange(n) - n + 1.0
+    return float(2.0 * (ranks * arranged).sum() / (n * (n - 1))) if n > 1 else 0.0
+
+
+def exchanged(study: Study, levels: Levels) -> Floats:
+    """States (level, chain, dim) of the next round: chain c of level l continues from chain c of level l + c."""
+    n_levels, copies, dim = levels.positions.shape
+    source = (np.arange(n_levels)[:, None] + np.arange(copies)) % n_levels
+    states = levels.positions[source, np.arange(copies)]
+    ceilings = levels.energies.min() + dim * levels.temperatures
+    return descended(study, states.reshape(-1, dim), np.repeat(ceilings, copies)).reshape(states.shape)
+
+
+def descended(study: Study, points: Floats, ceilings: Floats) -> Floats:
+    """``points`` (n, dim) moved down their gradients until their energies are at most ``ceilings`` (n,).
+
+    Each has a step length of its own, which doubles where the energy falls and is quartered where it does not; in the
+    domain. One that stays above, in a local minimum perhaps, is left where it came to.
+    """
+    states = np.array(points)
+    energy, gradient = study.evaluate(states)
+    with np.errstate(all="ignore"):
+        steepest = np.abs(gradient).max(axis=1)
+        size = 2.0 ** np.round(np.log2(np.maximum(np.abs(states).max(axis=1), 1.0) * 1e-2 / steepest))
+    active = (energy > ceilings) & np.isfinite(size) & (size > 0.0)
+    for _ in range(DESCENT):
+        index = np.flatnonzero(active)
+        if index.size == 0:
+            break
+        trial = states[index] - size[index, None] * gradient[index]
+        inside = study.problem.contains(trial)
+        trial = np.where(inside[:, None], trial, states[index])
+        new_energy, new_gradient = study.evaluate(trial)
+        falls = inside & (new_energy < energy[index]) & np.isfinite(new_gradient).all(axis=1)
+        moved = index[falls]
+        states[moved], energy[moved], gradient[moved] = trial[falls], new_energy[falls], new_gradient[falls]
+        size[index] *= np.where(falls, 2.0, 0.25)
+        active[moved] = energy[moved] > ceilings[moved]
+    return states
+
+
+# The top temperature: that with the least expected cost of an independent draw.
+
+
+class Choice(NamedTuple):
+    """level: of the top temperature; 0: no tempering. barrier: up to it. costs: expected, of each level, in steps of
+    one replica per independent draw, inf where nothing is known."""
+
+    level: int
+    barrier: float
+    costs: Floats
+
+
+def barriers(levels: Levels) -> Floats:
+    """Λ from the coldest temperature up to each, (level,): ∫ λ dβ, λ = ½ E|U − U'|, by trapezia in log β."""
+    integrand = levels.barrier / levels.temperatures
+    steps = 0.5 * (integrand[1:] + integrand[:-1]) * np.diff(np.log(levels.temperatures))
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def scans_per_restart(barrier: float, n_pairs: int) -> float:
+    """Scans from one arrival of a fresh state to the next, 2 + 2 Σ r/(1 − r), r = Λ / pairs; inf where r ≥ 1.
+
+    Source: Syed et al. (2022), theorem 1 and corollary 2.
+    """
+    return 2.0 + 2.0 * n_pairs * barrier / (n_pairs - barrier) if n_pairs > barrier else math.inf
+
+
+def best_pairs(barrier: float, most: int = 63) -> int:
+    """The number of pairs at which the rungs' steps per restart, (n + 1) (2 + 2 n Λ/(n − Λ)), are fewest; near 2 Λ."""
+    return min(range(1, most + 1), key=lambda n: (n + 1) * scans_per_restart(barrier, n))
+
+
+def choose_top(levels: Levels, is_bounded: bool) -> Choice:
+    """The level with the least expected cost; one without a law, or on which chains have not mixed, has none."""
+    total = barriers(levels)
+    mixes = levels.between < MIXED
+    if not is_bounded:
+        lawful = np.flatnonzero(levels.virial > IMPROPER)
+        mixes[lawful[-1] + 1 if lawful.size else 1 :] = False
+    relaxation = np.maximum(1.0, levels.between / np.maximum(1.0 - levels.between, 0.05) * levels.steps)
+    costs = np.full(len(total), math.inf)
+    costs[0] = relaxation[0] if mixes[0] else math.inf
+    for level in np.flatnonzero(mixes[1:]) + 1:
+        pairs = best_pairs(total[level])
+        costs[level] = (pairs + 1) * (relaxation[level] + scans_per_restart(total[level], pairs))
+    level = int(np.argmin(costs)) if np.isfinite(costs).any() else 0
+    return Choice(level, float(total[level]), costs)

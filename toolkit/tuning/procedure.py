@@ -1,0 +1,208 @@
+"""``tune``: from a problem and a seed to a sampler with all its numbers."""
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import samplers
+from .._engine.starts import draw_starts
+from ..boundaries.rules import Boundary, ignore, reject, reflect
+from ..diagnostics import ksd
+from ..dynamics import hmc, mala
+from ..errors import check_array, check_count, check_progress, shown
+from ..problem.definition import Problem, Spread, as_problem
+from ..samplers.sampler import Sampler
+from ..tempering import ContinuousTempering, Contour, ReplicaExchange
+from ..tempering.stein_particles import Stein
+from .biased_moves import contour_partition, race_knobs, tune_biased
+from .exact_moves import Found, Moves, settled, tune_exact
+from .exploration import Choice, Levels, choose_top, explore
+from .progress import Bar
+from .race import Result
+from .result import Cost, Tuned
+from .study import LANES, Floats, Study, rounded
+
+FEWEST = 20_000  # gradients, below which no round is long enough
+
+
+def tune(
+    problem: Any,
+    sampler: Sampler | None = None,
+    *,
+    seed: int,
+    n_gradients: int = 200_000,
+    init: Any = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Tuned:
+    """Find the numbers of ``sampler`` for ``problem``; without one, choose it too.
+
+    problem: a Problem or a Target. sampler: of any constructor or ``Sampler(...)``, whose numbers are where the search
+    begins, or are replaced: step sizes, temperatures above the coldest, rungs, path length, friction, ζ and partition,
+    cycles. Its parts, its coldest temperature, its boundary, noises and schedule stay. None: HMC, with replica exchange
+    where that pays, for exact gradients, and SGNHT for those of minibatches; walls reject or reflect.
+    seed: 0 to 2⁶⁴ − 1; the same seed finds the same numbers, which have 4 digits. n_gradients: gradient evaluations
+    that it may spend, ≥ 20,000, within a few per cent. init: a ``Spread``, or points (n, dim), from which
+    chains begin; None: as ``sample`` does. threads, progress: as in ``sample``.
+
+    Rounds of doubling length; each uses what the one before showed, with random numbers of its own:
+    exploration with 64 chains of HMC at 8 temperatures, whose states change places between rounds, so that a
+    temperature at which chains forget where they began is told from one at which they cannot leave their mode; the
+    ladder, by equal rejection (Syed et al. 2022), with the number of rungs that makes a fresh state cheapest; step
+    sizes by the harmonic mean of acceptance, 0.65, or for biased moves by the bias measured over eight step sizes,
+    2 % of a standard deviation; path length and the other numbers by races, judged by independent draws per gradient.
+    docs/tuning.md says how, and what was measured.
+
+    What could not be found is in ``warnings`` of the result. Raises TypeError or ValueError before anything runs,
+    naming the argument, its value and what is allowed.
+    """
+    problem = as_problem(problem)
+    seed = check_count("seed", seed, at_least=0, below=2**64)
+    n_gradients = check_count("n_gradients", n_gradients, at_least=FEWEST, below=2**50)
+    check_progress(progress)
+    if threads is not None:
+        threads = check_count("threads", threads, at_least=1)
+    check_tunable(sampler)
+    start, bar = time.perf_counter(), Bar(n_gradients, progress)
+    begun = sampler or chosen(problem)
+    study = Study(
+        problem, seed, n_gradients, boundary_of(problem, begun), float(begun.arrays["temperatures"].min()), threads,
+        progress=bar,
+    )  # fmt: skip
+    try:
+        found = search(study, begun, starts_of(problem, init, seed), sampler is None)
+    finally:
+        bar.close()
+    cost = Cost(study.spent, time.perf_counter() - start)
+    return Tuned(
+        problem.name, found.sampler, seed, found.states, found.burn_in, tuple(study.rounds), tuple(study.reasons),
+        tuple(study.warnings), found.worth, cost,
+    )  # fmt: skip
+
+
+def check_tunable(sampler: Any) -> None:
+    """Raise TypeError or ValueError for what is no sampler, or one with settings by chain."""
+    if sampler is None:
+        return
+    if not isinstance(sampler, Sampler):
+        raise TypeError(f"sampler must be None or a Sampler, got {shown(sampler)} of type {type(sampler).__name__}")
+    if sampler.n_chains is not None:
+        raise ValueError(
+            f"sampler must have one setting for all chains, got step sizes or temperatures for {sampler.n_chains} chains"
+        )
+
+
+def chosen(problem: Problem) -> Sampler:
+    """The sampler for a problem: by whether its gradients are exact."""
+    if problem.target.stochastic:
+        return samplers.sgnht(boundary=ignore() if problem.domain is None else reflect())
+    return samplers.hmc(boundary=ignore() if problem.domain is None else reject())
+
+
+def boundary_of(problem: Problem, sampler: Sampler) -> Boundary:
+    """What exploration does at walls: reject, where the sampler keeps them."""
+    keeps = problem.domain is not None and sampler.boundary.kind != "ignore"
+    return reject() if keeps else ignore()
+
+
+def starts_of(problem: Problem, init: Any, seed: int) -> Floats:
+    """``LANES`` points (chain, dim) to begin from."""
+    if init is None or isinstance(init, Spread):
+        return draw_starts(problem, init, seed, LANES, 1)[:, 0]
+    points = check_array("init", init)
+    if points.ndim != 2 or points.shape[1] != problem.target.dim or not len(points):
+        raise ValueError(f"init must be a Spread or have shape (n, {problem.target.dim}), got shape {points.shape}")
+    if not problem.contains(points).all():
+        raise ValueError(f"init must lie inside the domain {problem.name!r}, got {points.tolist()!r:.80}")
+    return np.resize(points, (LANES, problem.target.dim))
+
+
+def search(study: Study, sampler: Sampler, starts: Floats, chooses: bool) -> Found:
+    """All numbers of ``sampler``. chooses: replica exchange may be added to HMC."""
+    if study.problem.target.stochastic:
+        study.note("Gradients are of minibatches, so no Metropolis test and no exploration at exact energies.")
+        return of_result(tune_biased(study, sampler, None, None, starts))
+    levels = explore(study, starts)
+    choice = choose_top(levels, study.problem.domain is not None)
+    describe(study, levels, choice)
+    tempering, exact = sampler.tempering, sampler.dynamics.leapfrogs > 0
+    if isinstance(tempering, Stein):
+        return tune_stein(study, sampler, levels)
+    if exact and (tempering is None or isinstance(tempering, ReplicaExchange)):
+        moves = Moves(sampler.dynamics.name, tempering if isinstance(tempering, ReplicaExchange) else None)
+        found = tune_exact(study, levels, choice, moves, chooses)
+        name = sampler.name if not chooses or found.sampler.tempering is None else "pt_hmc"
+        return found._replace(sampler=replace(found.sampler, name=name, schedule=sampler.schedule, boundary=sampler.boundary))
+    if exact:
+        return of_result(race_knobs(study, *exact_and_tempered(study, sampler, levels, choice)))
+    return of_result(tune_biased(study, sampler, levels, choice, starts))
+
+
+def of_result(best: Result) -> Found:
+    """What a race found."""
+    return Found(best.sampler, best.states, max(16, best.run.n_steps // 4), best.worth)
+
+
+def describe(study: Study, levels: Levels, choice: Choice) -> None:
+    """Sentences on what exploration saw."""
+    top = levels.temperatures[choice.level] / study.temperature
+    cold = levels.between[0]
+    if not np.isfinite(choice.costs).any():
+        study.warn(
+            "At no temperature did chains forget where they began: means and modes' weights are not to be trusted "
+            "before R-hat is near 1; give tune more n_gradients, or a better scale of the starts (init)."
+        )
+    elif choice.level == 0:
+        study.note(f"Chains forget where they began at the target's own temperature ({cold:.0%} of the variance is between them).")
+    else:
+        study.note(
+            f"At the target's own temperature {cold:.0%} of the variance is between chains; at {top:g} times it "
+            f"{levels.between[choice.level]:.0%}, which is the cheapest top of a ladder, with a barrier of "
+            f"{choice.barrier:.2g}."
+        )
+
+
+def exact_and_tempered(study: Study, sampler: Sampler, levels: Levels, choice: Choice) -> tuple[Sampler, Floats]:
+    """MALA or HMC under contour or continuous tempering: step sizes by acceptance."""
+    tempering, replicas = sampler.tempering, sampler.n_replicas
+    top = max(1, choice.level)
+    if isinstance(tempering, Contour):
+        tempering = replace(tempering, partition=contour_partition(levels, top, study.temperature))
+    elif isinstance(tempering, ContinuousTempering):
+        tempering = replace(tempering, top_temperature=float(levels.temperatures[top] / study.temperature))
+    size = float(levels.step_sizes[0])
+    size = 0.5 * size**2 if sampler.dynamics.name == "mala" else size
+    sampler = replace(sampler, tempering=tempering, step_sizes=(size,) * replicas)
+    states = np.resize(levels.positions[0], (max(4, LANES // replicas), replicas, study.dim))
+    for _ in range(4):
+        sampler, states = settled(study, sampler, states)
+    return sampler, states
+
+
+def tune_stein(study: Study, sampler: Sampler, levels: Levels) -> Found:
+    """The step size at which particles come closest to the target, by the kernel Stein discrepancy, in equal steps."""
+    replicas = sampler.n_replicas
+    states = np.resize(levels.positions[-1], (1, replicas, study.dim))
+    states = states + 1e-3 * levels.positions.std(axis=(0, 1)) * np.random.default_rng(study.seed).standard_normal(states.shape)
+    scale = float(np.median(levels.positions[0].std(axis=0)))
+    sizes = rounded(scale * 4.0 ** np.arange(-6.0, 1.0))
+    steps = max(16, (study.n_gradients - study.spent) // (len(sizes) * replicas))
+    best: tuple[float, Sampler, Floats] = (math.inf, sampler, states)
+    for size in sizes:
+        trial = replace(sampler, step_sizes=(float(size),) * replicas)
+        run = study.run(trial, steps, states, burn_in=steps - 1, on_divergence="keep")
+        ends = run.replica_draws[:, :, -1]
+        distance = float(ksd(ends[0], study.problem)) if np.isfinite(ends).all() else math.inf
+        study.add_round(
+            "step size", run, temperatures=(study.temperature,), step_sizes=(float(size),), figure=(distance,),
+            figure_name="kernel Stein discrepancy",
+        )  # fmt: skip
+        if distance < best[0]:
+            best = distance, trial, ends
+    return Found(best[1], states, 0, math.nan)
+
+
+__all__ = ["hmc", "mala", "tune"]

@@ -1,0 +1,66 @@
+"""Races: variants of a sampler run from the same states, judged by independent draws per gradient."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .._output.run import Run
+from ..diagnostics.convergence import ess
+from ..samplers.sampler import Sampler
+from .step_sizes import mean_acceptance
+from .study import Floats, Study, as_tuple
+
+TRUSTED = 6.0  # ESS of each chain: with less, a chain has seen too little for its number to mean much
+
+
+class Result(NamedTuple):
+    """A variant's run. worth: independent draws per gradient, of the slowest
+    coordinate. score: what variants are compared by. trusted: whether each chain has seen enough for it."""
+
+    sampler: Sampler
+    run: Run
+    worth: float
+    score: float
+    trusted: bool
+    states: Floats
+
+
+def least_ess(run: Run) -> float:
+    """The smallest bulk ESS of the coordinates that move; nan where none does, or where a draw is not finite."""
+    draws = run.draws
+    if not np.isfinite(draws).all():
+        return math.nan
+    sizes = ess(draws, weights=run.weights if run.sampler.is_weighted else None)
+    return float(np.nanmin(sizes)) if np.isfinite(sizes).any() else math.nan
+
+
+def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients: int) -> Result:
+    """Run ``sampler`` from ``states`` (chain, replica, dim) for about so many gradients.
+
+    A worth is trusted where each chain has ``TRUSTED`` independent draws, as frozen chains that began in the right places
+    would otherwise seem to be independent.
+    """
+    steps = max(16, n_gradients // (len(states) * sampler.gradients_per_step))
+    run = study.run(sampler, steps, states, burn_in=steps // 8)
+    size = least_ess(run)
+    sampled = run.gradient_evaluations * run.sampling_steps / run.n_steps
+    worth = size / sampled if size > 0.0 else 0.0
+    score = score_of(run, worth)
+    study.add_round(
+        name, run, temperatures=as_tuple(np.atleast_2d(sampler.arrays["temperatures"])[0]),
+        step_sizes=as_tuple(np.atleast_2d(sampler.arrays["step_sizes"])[0]),
+        acceptance=as_tuple(mean_acceptance(run)), figure=(1e3 * worth,),
+        figure_name="independent draws per 1,000 gradients",
+    )  # fmt: skip
+    return Result(sampler, run, worth, score, size >= TRUSTED * run.n_chains, run.replica_draws[:, :, -1])
+
+
+def score_of(run: Run, worth: float) -> float:
+    """worth^⅔ · (new places per gradient)^⅓: means want independent draws, and densities many different places.
+
+    A longer trajectory gives more of the former, a shorter one more of the latter; by the power, a sampler that has
+    half as many places must have 1.4 times as many independent draws.
+    """
+    moves = run.acceptance[:, : run.sampler.n_target_replicas].mean() if run.sampler.dynamics.leapfrogs else 1.0
+    return float((worth**2 * moves / run.sampler.gradients_per_step) ** (1.0 / 3.0))

@@ -1,0 +1,106 @@
+"""What all stages of a tuning share: short runs with seeds of their own, the count of gradients, and the rounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._output.run import Run
+from ..boundaries.rules import Boundary
+from ..maths.seeds import TUNING, derived_seed
+from ..problem.definition import Problem
+from ..samplers.sampler import Sampler
+from ..sampling import sample
+
+Floats = NDArray[np.float64]
+
+LANES = 64  # chains × replicas of a round: what one core advances at full speed
+DIGITS = 4  # of the numbers that are found, so that they are the same on machines whose sums differ in the last bits
+
+
+class Round(NamedTuple):
+    """One short run of a tuning.
+
+    stage: what it was for. Per rung or setting: ``temperatures``, ``step_sizes``, ``acceptance`` (nan without a test),
+    ``rejection`` of swaps (rungs − 1,), empty without. figure: the number the stage looks at, of each setting; its name
+    is in ``figure_name``.
+    """
+
+    stage: str
+    n_steps: int
+    n_chains: int
+    gradients: int
+    temperatures: tuple[float, ...]
+    step_sizes: tuple[float, ...]
+    acceptance: tuple[float, ...] = ()
+    rejection: tuple[float, ...] = ()
+    figure: tuple[float, ...] = ()
+    figure_name: str = ""
+
+
+@dataclass
+class Study:
+    """A tuning under way. n_gradients: what it may spend; ``spent`` so far. temperature: that of the target."""
+
+    problem: Problem
+    seed: int
+    n_gradients: int
+    boundary: Boundary
+    temperature: float = 1.0
+    threads: int | None = None
+    spent: int = 0
+    n_runs: int = 0
+    rounds: list[Round] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    progress: Any = None
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.problem.target.dim
+
+    def evaluate(self, points: Floats) -> tuple[Floats, Floats]:
+        """Energy (n,) and gradient (n, dim) at ``points`` (n, dim), counted; nan and inf where they are not finite."""
+        self.spent += len(points)
+        with np.errstate(all="ignore"):
+            return self.problem.target.evaluate(points)
+
+    def run(self, sampler: Sampler, n_steps: int, init: Floats, **options: Any) -> Run:
+        """A run with a seed of its own. init: (chain, replica, dim)."""
+        self.n_runs += 1
+        options = {"burn_in": n_steps // 2, "keep_replicas": True, "keep_statistics": False, **options}
+        run = sample(
+            self.problem, sampler, n_steps=n_steps, n_chains=len(init), init=init, threads=self.threads,
+            seed=derived_seed(self.seed, TUNING, self.n_runs), progress=False, **options,
+        )  # fmt: skip
+        self.spent += run.gradient_evaluations
+        return run
+
+    def note(self, reason: str) -> None:
+        """A sentence of the report."""
+        self.reasons.append(reason)
+
+    def warn(self, sentence: str) -> None:
+        """A warning of the report."""
+        self.warnings.append(sentence)
+
+    def add_round(self, stage: str, run: Run, **found: Any) -> None:
+        """Keep what a run showed, and show it where there is a progress bar."""
+        self.rounds.append(Round(stage, run.n_steps, run.n_chains, run.gradient_evaluations, **found))
+        if self.progress is not None:
+            self.progress.show(self, self.rounds[-1])
+
+
+def rounded(values: Any) -> Any:
+    """``values`` to ``DIGITS`` significant digits: a float, or an array of the same shape."""
+    array = np.asarray(values, np.float64)
+    flat = [float(f"{value:.{DIGITS}g}") for value in array.ravel()]
+    return flat[0] if array.ndim == 0 else np.array(flat).reshape(array.shape)
+
+
+def as_tuple(values: Sequence[float] | Floats) -> tuple[float, ...]:
+    """Floats, as records hold them."""
+    return tuple(float(value) for value in values)
