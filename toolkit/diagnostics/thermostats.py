@@ -34,7 +34,8 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
 
     s: the sampler's gradient_noise; D is 1 for thermostats by coordinate. Under a ``scale`` s² is that noise's square
     times the mean square of the scale. To first order in h; of the first chain and replica. Raises ValueError for other
-    dynamics, and where thermostats by coordinate have laws that differ or dim is not the size of the scale. Source: TACT-HMC (2018), theorem 1, with z = s Δt.
+    dynamics, and where thermostats by coordinate have laws that differ or dim is not the size of the scale.
+    Source: TACT-HMC (2018), theorem 1, with z = s Δt.
     """
     check_instance("sampler", sampler, Sampler)
     check_count("dim", dim, at_least=1)

@@ -12,7 +12,8 @@ ROOT, KICK = 0, 1  # rows of memory: √h, and the standard deviation √(T (1 �
 def move_baoab(lanes, memory, parameters, changes):
     """B: p ← p − √h s ∂U. A: x ← x + √h/2 s p. O: p ← (1 − η) p + √(T (1 − (1 − η)²)) ξ. A again.
 
-    s is the scale of the coordinate. B is the last half kick of the step before and the first one of this step, which have the same gradient.
+    s is the scale of the coordinate. B is the last half kick of the step before and the first one of this step, which
+    have the same gradient.
     """
     position, momentum, gradient, noise = lanes.position, lanes.momentum, lanes.gradient, lanes.noise
     scale = lanes.scale
