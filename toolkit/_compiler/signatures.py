@@ -72,6 +72,7 @@ class Lanes(NamedTuple):
     step_size: Vector  # (lane,)
     temperature: Vector  # (lane,)
     coupling: Vector  # (lane,): the λ by which continuous tempering scaled the gradient, else 1
+    scale: Vector  # (dim,): the scale s of each coordinate, which a move in z = x / s must know; 1 where none is given
 
 
 LANES = tuple_type(Lanes)

@@ -310,6 +310,7 @@ def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) ->
         "temperatures": sampler.temperatures,
         "noises": (sampler.gradient_noise, sampler.energy_noise),
         "the boundary's coefficient": (sampler.boundary.coefficient,),
+        "the squares of the scale": np.square(sampler.scale or ()),
     }
     for name, values in numbers.items():
         to_singles(values, name)
@@ -321,6 +322,16 @@ def check_lanes(problem: Problem, sampler: Sampler, n_chains: int) -> None:
     lane = 4 * dim + problem.target.scratch_rows + 8  # position, gradient, noise, start, and more
     bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
     check_room("n_chains", n_chains, 8.0 * n_chains * (lane * sampler.n_replicas + 2 * bins))
+
+
+def check_scale_size(problem: Problem, sampler: Sampler) -> None:
+    """Raise ValueError where the sampler's scale has not one number for every coordinate of the problem."""
+    dim = problem.target.dim
+    if sampler.scale is not None and len(sampler.scale) != dim:
+        raise ValueError(
+            f"scale of {sampler.name!r} must have shape (dim,) = ({dim},) on {problem.name!r}, one number for every "
+            f"coordinate, got ({len(sampler.scale)},)"
+        )
 
 
 def check_penalty(problem: Problem, sampler: Sampler) -> None:
@@ -456,6 +467,7 @@ def make_job(
             f"boundary {shown(sampler.boundary.kind)} needs a problem with a domain, and {problem.name!r} has none; "
             "give constrained(target, shape), or boundary=boundaries.ignore()"
         )
+    check_scale_size(problem, sampler)
     check_minibatches(problem, sampler)
     check_backend(backend, problem)
     check_dtype(dtype, backend, problem, sampler)

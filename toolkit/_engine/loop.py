@@ -86,11 +86,12 @@ def set_counters(scratch, mode, step, chain, replica, seed):
 
 
 @kernel
-def set_probe(position, probe, signs, base_step_size):
-    """probe ← position ± δ in every coordinate, with δ much shorter than the step size."""
+def set_probe(position, probe, signs, base_step_size, scale):
+    """probe ← position ± s δ in every coordinate of scale s, with δ much shorter than the step size."""
     for d in range(position.shape[0]):
+        s = scale[d]
         for lane in range(base_step_size.size):
-            length = select(base_step_size[lane] > 1e-9, PROBE_LENGTH * base_step_size[lane], 1e-12)
+            length = s * select(base_step_size[lane] > 1e-9, PROBE_LENGTH * base_step_size[lane], 1e-12)
             probe[d, lane] = position[d, lane] + select(signs[d, lane] > 0.0, length, -length)
 
 
@@ -206,7 +207,7 @@ def advance(target, move, locate, temper, propose, state, constants, steps):
     current = Evaluated(position, rows[ENERGY], gradient)
     probe = Evaluated(previous, rows[POTENTIAL], state.curvature)
     lane_arrays = Lanes(
-        position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA]
+        position, state.momentum, gradient, state.curvature, noise, step_size, temperature, rows[LAMBDA], state.scale
     )  # fmt: skip
     at_move = pack_arguments(move, (lane_arrays, state.memory, constants.move))
     at_temper = pack_arguments(temper, (state, numbers, constants.tempering))
@@ -249,7 +250,7 @@ def advance(target, move, locate, temper, propose, state, constants, steps):
         samples = temperature_factors[k] > 0.0  # at temperature 0 there is no law that tempering must leave invariant
         if numbers.needs_curvature:
             fill_signs(noise, numbers.seed, state.chain, state.replica, step, PROBE)
-            set_probe(position, previous, noise, state.base_step_size)
+            set_probe(position, previous, noise, state.base_step_size, state.scale)
             if numbers.draws_batches:
                 set_counters(state.scratch, 2.0, step, state.chain, state.replica, numbers.seed)
             evaluate(target, at_probe, locate, at_locate_of_probe, probe, state, numbers)

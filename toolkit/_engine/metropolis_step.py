@@ -44,7 +44,7 @@ def propose(state, constants, target, locate, step, changes):
         leapfrogs = trajectory_length(numbers.leapfrogs, numbers.seed, step)
     for leapfrog in range(leapfrogs):
         if leapfrog > 0:
-            kick_and_drift(state.position, state.momentum, state.gradient, length)
+            kick_and_drift(state.position, state.momentum, state.gradient, length, state.scale)
         evaluate(target, at_target, locate, at_locate, ends, state, numbers)
         if numbers.tempering == CONTOUR:
             find_multipliers(potential, rows[PROPOSED], state, numbers, tempering_parameters)
@@ -52,7 +52,7 @@ def propose(state, constants, target, locate, step, changes):
         elif numbers.tempering == CONTINUOUS:
             scale_gradients(state, rows[LAMBDA])
     temper_potential(potential, state, numbers, tempering_parameters)
-    end_trajectory(state.momentum, state.gradient, potential, length, rows[ACCEPTED])
+    end_trajectory(state.momentum, state.gradient, potential, length, rows[ACCEPTED], state.scale)
     accept(state, numbers.seed, step, step >= numbers.burn_in)
 
 

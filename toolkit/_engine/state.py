@@ -43,6 +43,7 @@ class State(NamedTuple):
     replica: s.NameVector  # (lane,)
     base_step_size: s.Vector  # (lane,), 0 for padding
     base_temperature: s.Vector  # (lane,)
+    scale: s.Vector  # (dim,): of each coordinate, the same for all lanes
     exchange: ExchangeState
     contour: ContourState
     continuous: ContinuousState
@@ -225,6 +226,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         replica=names[1],
         base_step_size=step_size,
         base_temperature=temperature,
+        scale=sampler.coordinate_scales(dim),
         exchange=exchange_state(exchange, n_replicas, replica, sampler.energy_noise, n_chains),
         contour=contour_state(tempering if isinstance(tempering, Contour) else None, n_chains),
         continuous=continuous_state(tempering, temperature),

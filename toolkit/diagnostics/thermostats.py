@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.run_record import RunRecord, Trace, check_run
-from ..errors import check_array, check_count, check_instance, check_room
+from ..errors import check_array, check_count, check_instance, check_room, shown
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering
 
@@ -32,8 +32,10 @@ class NormalLaw(NamedTuple):
 def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
     """The stationary law N(c + h s²/(2T), hT/(γD)) of the thermostat z of Nosé–Hoover dynamics in ``dim`` dimensions.
 
-    s: the sampler's gradient_noise; D is 1 for thermostats by coordinate. To first order in h; of the first chain and
-    replica. Raises ValueError for other dynamics. Source: TACT-HMC (2018), theorem 1, with z = s Δt.
+    s: the sampler's gradient_noise; D is 1 for thermostats by coordinate. Under a ``scale`` s² is that noise's square
+    times the mean square of the scale. To first order in h; of the first chain and replica. Raises ValueError for other
+    dynamics, and where thermostats by coordinate have laws that differ or dim is not the size of the scale.
+    Source: TACT-HMC (2018), theorem 1, with z = s Δt.
     """
     check_instance("sampler", sampler, Sampler)
     check_count("dim", dim, at_least=1)
@@ -42,7 +44,15 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
     friction, inertia = sampler.dynamics.parameters
     shared = dim if "thermostat" in sampler.dynamics.memory else 1
     h, temperature = first_value(sampler.step_sizes), first_value(sampler.temperatures)
-    mean = friction + 0.5 * h * sampler.gradient_noise**2 / temperature
+    scale = sampler.coordinate_scales(dim)
+    if len(scale) != dim:
+        raise ValueError(f"dim must be {len(scale)}, the size of the sampler's scale, got {dim}")
+    if shared == 1 and sampler.gradient_noise > 0.0 and (scale != scale[0]).any():
+        raise ValueError(
+            "sampler must have one scale, or no gradient noise, for thermostats by coordinate to have one law; got "
+            f"scale {shown(sampler.scale)} and gradient_noise {sampler.gradient_noise}"
+        )
+    mean = friction + 0.5 * h * sampler.gradient_noise**2 * float(np.mean(np.square(scale))) / temperature
     return NormalLaw(mean, float(np.sqrt(h * temperature / (inertia * shared))))
 
 

@@ -10,23 +10,26 @@ ROOT, KICK = 0, 1  # rows of memory: √h, and the standard deviation √(T (1 �
 
 
 def move_baoab(lanes, memory, parameters, changes):
-    """B: p ← p − √h ∇U. A: x ← x + √h/2 p. O: p ← (1 − η) p + √(T (1 − (1 − η)²)) ξ. A again.
+    """B: p ← p − √h s ∂U. A: x ← x + √h/2 s p. O: p ← (1 − η) p + √(T (1 − (1 − η)²)) ξ. A again.
 
-    B is the last half kick of the step before and the first one of this step, which have the same gradient.
+    s is the scale of the coordinate. B is the last half kick of the step before and the first one of this step, which
+    have the same gradient.
     """
     position, momentum, gradient, noise = lanes.position, lanes.momentum, lanes.gradient, lanes.noise
+    scale = lanes.scale
     keep, root, kick = 1.0 - parameters[0], memory[ROOT], memory[KICK]
     if changes > 1:
         for lane in range(root.size):
             root[lane] = math.sqrt(lanes.step_size[lane])
             kick[lane] = math.sqrt(lanes.temperature[lane] * (1.0 - keep * keep))
     for d in range(position.shape[0]):
-        x, p, slope, normal = position[d], momentum[d], gradient[d], noise[d]
+        x, p, slope, normal, s = position[d], momentum[d], gradient[d], noise[d], scale[d]
+        half = 0.5 * s
         for lane in range(root.size):
-            kicked = fma(-root[lane], slope[lane], p[lane])
-            middle = fma(0.5 * root[lane], kicked, x[lane])
+            kicked = fma(-s * root[lane], slope[lane], p[lane])
+            middle = fma(half * root[lane], kicked, x[lane])
             p[lane] = fma(keep, kicked, kick[lane] * normal[lane])
-            x[lane] = fma(0.5 * root[lane], p[lane], middle)
+            x[lane] = fma(half * root[lane], p[lane], middle)
 
 
 def baoab(*, friction: float = 0.1) -> Dynamics:
@@ -46,5 +49,6 @@ def baoab(*, friction: float = 0.1) -> Dynamics:
     """
     check_number("friction", friction, above=0.0, at_most=1.0)
     return Dynamics(
-        "baoab", move_baoab, (friction,), has_momentum=True, memory=("_root", "_kick"), memory_start=(0.0, 0.0)
-    )
+        "baoab", move_baoab, (friction,), has_momentum=True, memory=("_root", "_kick"), memory_start=(0.0, 0.0),
+        scales=True,
+    )  # fmt: skip

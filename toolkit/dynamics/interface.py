@@ -22,6 +22,9 @@ class Dynamics(NamedTuple):
     random_length: whether these are drawn for each step, uniformly from 1 … 2 · leapfrogs − 1, for all chains alike.
     check: called with parameters, step sizes and temperatures, (R,) or (chain, R); raises ValueError where they do not
     go together. It changes no bit, so files do not name it.
+    scales: whether the block function moves by ``lanes.scale`` (s: x ← x + s …, with the gradient s ∂U), as all of the
+    toolkit's do but ``preconditioned_langevin`` and ``descent``. A sampler's ``scale`` is refused for others. Files do
+    not name it either.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Dynamics(NamedTuple):
     draws_noise: bool = True
     random_length: bool = False
     check: Callable[..., None] | None = None
+    scales: bool = False
 
     def __reduce__(self) -> Any:
         return reduced(self)

@@ -35,7 +35,7 @@ def mala() -> Dynamics:
     and continuous tempering. The test needs the exact energy, so gradient noise is refused.
     Source: Roberts & Tweedie (1996); here as ``hmc`` with one leapfrog of length √(2h), which is the same.
     """
-    return Dynamics("mala", no_move, has_momentum=True, gradients=2, leapfrogs=1)
+    return Dynamics("mala", no_move, has_momentum=True, gradients=2, leapfrogs=1, scales=True)
 
 
 def hmc(*, n_leapfrogs: int = 10, random_length: bool = True) -> Dynamics:
@@ -51,7 +51,7 @@ def hmc(*, n_leapfrogs: int = 10, random_length: bool = True) -> Dynamics:
     count = check_count("n_leapfrogs", n_leapfrogs, at_least=1, below=2**31)
     varies = check_flag("random_length", random_length)
     return Dynamics(
-        "hmc", no_move, has_momentum=True, gradients=count + 1, leapfrogs=count, random_length=varies
+        "hmc", no_move, has_momentum=True, gradients=count + 1, leapfrogs=count, random_length=varies, scales=True
     )  # fmt: skip
 
 
@@ -80,6 +80,7 @@ def total_leapfrogs(mean: int, seed: int, first: int, last: int) -> int:
 def begin_trajectory(state, is_mala, keeps, changes):
     """Fresh momenta √T ξ, in EXTENDED the energy of the extended system, and the first half kick and drift.
 
+    Momenta are those of z = x / s, s the scale of a coordinate: p ← p − ε/2 s ∂U, x ← x + ε s p.
     LENGTH ← the leapfrog's own, and HEAT ← √T, where ``changes``. keeps: the noise becomes the gradient.
     """
     position, momentum, gradient, noise, rows = state.position, state.momentum, state.gradient, state.noise, state.rows
@@ -91,38 +92,40 @@ def begin_trajectory(state, is_mala, keeps, changes):
     for lane in range(start.size):
         start[lane] = potential[lane]
     for d in range(position.shape[0]):
-        x, p, slope, normal = position[d], momentum[d], gradient[d], noise[d]
+        x, p, slope, normal, s = position[d], momentum[d], gradient[d], noise[d], state.scale[d]
+        half = -0.5 * s
         for lane in range(start.size):
             fresh = sqrt_temperature[lane] * normal[lane]
             start[lane] = fma(0.5 * fresh, fresh, start[lane])
-            kicked = fma(-0.5 * length[lane], slope[lane], fresh)
+            kicked = fma(half * length[lane], slope[lane], fresh)
             p[lane] = kicked
-            x[lane] = fma(length[lane], kicked, x[lane])
+            x[lane] = fma(s * length[lane], kicked, x[lane])
         if keeps:
             for lane in range(start.size):
                 normal[lane] = slope[lane]
 
 
 @inlined
-def kick_and_drift(position, momentum, gradient, length):
-    """p ← p − ε ∇U, then x ← x + ε p."""
+def kick_and_drift(position, momentum, gradient, length, scale):
+    """p ← p − ε s ∂U, then x ← x + ε s p."""
     for d in range(position.shape[0]):
-        x, p, slope = position[d], momentum[d], gradient[d]
+        x, p, slope, s = position[d], momentum[d], gradient[d], scale[d]
         for lane in range(x.size):
-            kicked = fma(-length[lane], slope[lane], p[lane])
+            kicked = fma(-s * length[lane], slope[lane], p[lane])
             p[lane] = kicked
-            x[lane] = fma(length[lane], kicked, x[lane])
+            x[lane] = fma(s * length[lane], kicked, x[lane])
 
 
 @inlined
-def end_trajectory(momentum, gradient, potential, length, end):
+def end_trajectory(momentum, gradient, potential, length, end, scale):
     """The last half kick, and in ``end`` the energy of the extended system."""
     for lane in range(end.size):
         end[lane] = potential[lane]
     for d in range(momentum.shape[0]):
         p, slope = momentum[d], gradient[d]
+        half = -0.5 * scale[d]
         for lane in range(end.size):
-            kicked = fma(-0.5 * length[lane], slope[lane], p[lane])
+            kicked = fma(half * length[lane], slope[lane], p[lane])
             p[lane] = kicked
             end[lane] = fma(0.5 * kicked, kicked, end[lane])
 

@@ -7,16 +7,18 @@ from .interface import Dynamics
 
 
 def move_langevin(lanes, memory, parameters, changes):
-    """x ← x − h ∇U + √(2hT) ξ for every lane."""
-    position, gradient, noise = lanes.position, lanes.gradient, lanes.noise
+    """x ← x − h s² ∂U + √(2hT) s ξ for every coordinate, of scale s, and every lane."""
+    position, gradient, noise, scale = lanes.position, lanes.gradient, lanes.noise, lanes.scale
     step_size, temperature, kick = lanes.step_size, lanes.temperature, memory[0]
     if changes:
         for lane in range(position.shape[1]):
             kick[lane] = math.sqrt(2.0 * step_size[lane] * temperature[lane])
     for d in range(position.shape[0]):
+        s = scale[d]
+        square = s * s
         for lane in range(position.shape[1]):
-            kicked = fma(kick[lane], noise[d, lane], position[d, lane])
-            position[d, lane] = fma(-step_size[lane], gradient[d, lane], kicked)
+            kicked = fma(s * kick[lane], noise[d, lane], position[d, lane])
+            position[d, lane] = fma(-square * step_size[lane], gradient[d, lane], kicked)
 
 
 def langevin() -> Dynamics:
@@ -26,4 +28,4 @@ def langevin() -> Dynamics:
     deviation s raises it to (T + h s²/2) / (1 − h/2).
     Source: Welling & Teh (2011), eq. 4, with h = ε/2; r2SGLD (2024), algorithm 1, sampling step.
     """
-    return Dynamics("langevin", move_langevin, memory=("_kick",), memory_start=(0.0,))
+    return Dynamics("langevin", move_langevin, memory=("_kick",), memory_start=(0.0,), scales=True)

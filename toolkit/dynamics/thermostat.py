@@ -72,13 +72,15 @@ def set_keep(keep, thermostat, temperature, coupling, friction):
 
 
 def move_nose_hoover(lanes, memory, parameters, changes):
-    """z by ``advance_thermostat``, p ← (1 − λ²z) p − √h λ∇U + λ √(2cT) ξ, x ← x + √h p, and z again."""
+    """z by ``advance_thermostat``, p ← (1 − λ²z) p − √h s λ∂U + λ √(2cT) ξ, x ← x + √h s p, and z again."""
     thermostat, rows = memory[0], Rows(memory[1], memory[2], memory[3], memory[4], memory[5])
     momentum, temperature, coupling = lanes.momentum, lanes.temperature, lanes.coupling
     update_rows(lanes, rows, parameters, changes)
     advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
     set_keep(rows.keep, thermostat, temperature, coupling, parameters[0])
-    kick_and_drift(lanes.position, momentum, lanes.gradient, lanes.noise, rows.root, rows.keep, rows.kick)
+    kick_and_drift(
+        lanes.position, momentum, lanes.gradient, lanes.noise, lanes.scale, rows.root, rows.keep, rows.kick
+    )  # fmt: skip
     advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
 
 
@@ -94,8 +96,9 @@ def move_nose_hoover_by_coordinate(lanes, memory, parameters, changes):
         advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
         set_keep(rows.keep, thermostat, temperature, coupling, parameters[0])
         kick_and_drift(
-            lanes.position[row], momentum, lanes.gradient[row], lanes.noise[row], rows.root, rows.keep, rows.kick
-        )
+            lanes.position[row], momentum, lanes.gradient[row], lanes.noise[row], lanes.scale[row], rows.root,
+            rows.keep, rows.kick,
+        )  # fmt: skip
         advance_thermostat(momentum, thermostat, rows.keep, rows.gain, temperature, coupling)
 
 
@@ -126,4 +129,5 @@ def nose_hoover(*, friction: float = 0.1, inertia: float = 1.0, by_coordinate: b
         has_momentum=True,
         memory=("thermostat[]" if by_coordinate else "thermostat", "_root", "_keep", "_kick", "_strength", "_gain"),
         memory_start=(friction, 0.0, 0.0, 0.0, 0.0, 0.0),
+        scales=True,
     )

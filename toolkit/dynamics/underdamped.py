@@ -16,18 +16,18 @@ from .interface import Dynamics
 
 
 @inlined
-def kick_and_drift(position, momentum, gradient, noise, root, keep, kick):
-    """p ← keep p − √h ∇U + kick ξ, then x ← x + √h p; root, keep and kick are (lane,)."""
+def kick_and_drift(position, momentum, gradient, noise, scale, root, keep, kick):
+    """p ← keep p − √h s ∂U + kick ξ, then x ← x + √h s p; scale s is (dim,), root, keep and kick are (lane,)."""
     for d in range(position.shape[0]):
-        x, p, slope, normal = position[d], momentum[d], gradient[d], noise[d]
+        x, p, slope, normal, s = position[d], momentum[d], gradient[d], noise[d], scale[d]
         for lane in range(x.size):
-            moved = fma(keep[lane], p[lane], fma(-root[lane], slope[lane], kick[lane] * normal[lane]))
+            moved = fma(keep[lane], p[lane], fma(-s * root[lane], slope[lane], kick[lane] * normal[lane]))
             p[lane] = moved
-            x[lane] = fma(root[lane], moved, x[lane])
+            x[lane] = fma(s * root[lane], moved, x[lane])
 
 
 def move_underdamped(lanes, memory, parameters, changes):
-    """p ← (1 − λ²η) p − √h λ∇U + λ √(2ηT − h ŝ²) ξ, x ← x + √h p; the gradient comes with its λ."""
+    """p ← (1 − λ²η) p − √h s λ∂U + λ √(2ηT − h ŝ²) ξ, x ← x + √h s p; the gradient comes with its λ."""
     step_size, temperature, coupling = lanes.step_size, lanes.temperature, lanes.coupling
     friction, variance = parameters[0], parameters[1]
     root, keep, kick, strength = memory[0], memory[1], memory[2], memory[3]
@@ -41,7 +41,7 @@ def move_underdamped(lanes, memory, parameters, changes):
             scale = coupling[lane]
             keep[lane] = fma(-scale * scale, friction, 1.0)
             kick[lane] = scale * strength[lane]
-    kick_and_drift(lanes.position, lanes.momentum, lanes.gradient, lanes.noise, root, keep, kick)
+    kick_and_drift(lanes.position, lanes.momentum, lanes.gradient, lanes.noise, lanes.scale, root, keep, kick)
 
 
 def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) -> Dynamics:
@@ -49,7 +49,8 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
 
     friction: η in (0, 1], the share of momentum lost per step; 1 is ``langevin``, to rounding.
     noise_estimate: ŝ ≥ 0, the standard deviation of the gradient noise where it is known; that much less noise is
-    injected (the paper's γ̂ = h ŝ²/2), and none where it exceeds 2ηT. At temperature 0, gradient descent with momentum.
+    injected (the paper's γ̂ = h ŝ²/2), and none where it exceeds 2ηT. Under a ``scale`` s of the sampler ŝ is that of
+    s ∂U, the same for all coordinates. At temperature 0, gradient descent with momentum.
     Biased at finite step: on N(0, 1), with gradient noise of standard deviation s, the stationary variance is
     (T + h (s² − ŝ²)/(2η)) / (1 − h/(4 − 2η)), exactly. Raises ValueError where out of range.
     Source: cyclical SG-MCMC (2020), section 2, with v = √h p; Chen, Fox & Guestrin (2014), eq. 15.
@@ -64,6 +65,7 @@ def underdamped_langevin(*, friction: float = 0.1, noise_estimate: float = 0.0) 
         memory=("_root", "_keep", "_kick", "_strength"),
         memory_start=(0.0, 0.0, 0.0, 0.0),
         check=check_noise_estimate,
+        scales=True,
     )
 
 

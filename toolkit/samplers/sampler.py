@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 from .._compiler.binding import bound
 from ..boundaries.rules import Boundary, ignore
 from ..dynamics import Dynamics, langevin
-from ..errors import check_deviation, check_number, check_numbers, check_text, is_a, is_sequence, shown
+from ..errors import (
+    check_deviation,
+    check_number,
+    check_numbers,
+    check_scale,
+    check_text,
+    entries,
+    is_a,
+    is_sequence,
+    shown,
+)
 from ..maths.philox import MAX_REPLICAS
 from ..schedules import Schedule, constant
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange, Stein, Tempering
@@ -32,6 +42,12 @@ class Sampler:
     ``continuous_tempering(...)`` or ``stein(...)``.
     gradient_noise, energy_noise: standard deviations of normal noise added to each gradient coordinate and to each
     energy that tempering looks at. They stand for minibatches, and are unknown to the dynamics.
+    scale: None, or the scale s of each coordinate, (dim,) positive numbers, of all replicas and chains: the sampler
+    moves in z = x / s as it would without, with the gradient s ∂U, so that coordinates whose standard deviations are
+    about s need one step size (a diagonal metric, or mass 1/s²). None is 1 everywhere. For any sampler:
+    ``dataclasses.replace(samplers.hmc(0.3), scale=(1.0, 100.0))``. What is given in x stays so: draws, starts, the
+    domain and the gradient noise. ``preconditioned_langevin`` and ``descent``, which scale steps themselves, have none,
+    nor has a reflecting boundary where entries differ.
     A block function of one's own in ``dynamics`` is what it is when the sampler is made (see ``Target``).
     Raises TypeError or ValueError naming the argument where something is off, and where parts make no sense together.
     """
@@ -45,6 +61,7 @@ class Sampler:
     boundary: Boundary = ignore()
     gradient_noise: float = 0.0
     energy_noise: float = 0.0
+    scale: Sequence[float] | NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -52,6 +69,11 @@ class Sampler:
         object.__setattr__(self, "temperatures", check_values("temperatures", self.temperatures))
         check_deviation("gradient_noise", self.gradient_noise)
         check_deviation("energy_noise", self.energy_noise)
+        if self.scale is not None:
+            scale = tuple(check_scale(f"scale[{d}]", s) for d, s in enumerate(entries("scale", self.scale)))
+            if not scale:
+                raise ValueError(f"scale must have one number for every coordinate, got {shown(self.scale)}")
+            object.__setattr__(self, "scale", scale)
         for name, kind in (("dynamics", Dynamics), ("schedule", Schedule), ("boundary", Boundary)):
             value = getattr(self, name)
             if not isinstance(value, kind):
@@ -113,6 +135,10 @@ class Sampler:
         """``step_sizes`` or ``temperatures`` of the lanes whose chains and replicas are given."""
         values = self.arrays[name]
         return np.asarray(values[replica] if values.ndim == 1 else values[chain, replica])
+
+    def coordinate_scales(self, dim: int) -> NDArray[np.float64]:
+        """``scale`` of all coordinates, (dim,); 1 where none is given."""
+        return np.ones(dim) if self.scale is None else np.array(self.scale, np.float64)
 
 
 def shared(name: str, value: Any, n_replicas: int = 1) -> Values:
@@ -219,5 +245,22 @@ def check_parts(sampler: Sampler) -> None:
             f"boundary must not be 'reflect' for {dynamics.name!r}: its test is passed before the reflection and knows "
             "nothing of it; boundaries.reject() is exact"
         )
+    if sampler.scale is not None:
+        check_scales(sampler)
     if dynamics.check is not None:
         dynamics.check(dynamics.parameters, sampler.arrays["step_sizes"], sampler.arrays["temperatures"])
+
+
+def check_scales(sampler: Sampler) -> None:
+    """Raise ValueError where the parts cannot move in coordinates of the sampler's ``scale``."""
+    if not sampler.dynamics.scales:
+        raise ValueError(
+            f"scale must be None for dynamics {sampler.dynamics.name!r}, whose move does not read it (a move that "
+            f"uses lanes.scale says so by Dynamics(..., scales=True)); got {shown(sampler.scale)}"
+        )
+    if sampler.boundary.kind == "reflect" and len(set(sampler.scale or ())) > 1:
+        raise ValueError(
+            "scale must be the same for all coordinates with boundary 'reflect', which mirrors at the edge's normal in "
+            f"x, and that is another direction in x / scale; got {shown(sampler.scale)}. boundaries.reject() takes "
+            "any scale"
+        )

@@ -330,7 +330,8 @@ def find_multipliers(energy, multiplier, state, numbers, parameters):
     """``contour_multiplier`` of the rows where the engine keeps them; inlined, as a block is large to pass.
 
     Under a Metropolis test the gradient must not be multiplied yet, and a multiplier m with h (m − 1)² |∇U|²/(4T) >
-    ``MOST_LOST`` becomes 1: a step of √(2hT) back against the excess drift has the logarithm of its probability density
+    ``MOST_LOST`` becomes 1 (∇U in the scale of
+    each coordinate): a step of √(2hT) back against the excess drift has the logarithm of its probability density
     less by as much. The test keeps the law whatever gradient a trajectory follows, as a function of the place alone.
     """
     rows = state.rows
@@ -345,7 +346,8 @@ def find_multipliers(energy, multiplier, state, numbers, parameters):
         for lane in range(multiplier.size):
             square = 0.0
             for d in range(state.gradient.shape[0]):
-                square = fma(state.gradient[d, lane], state.gradient[d, lane], square)
+                slope = state.scale[d] * state.gradient[d, lane]
+                square = fma(slope, slope, square)
             h = step_size[lane] if numbers.is_mala else 0.5 * step_size[lane] * step_size[lane]
             excess = multiplier[lane] - 1.0
             steep = 0.25 * h * excess * excess * square > MOST_LOST * temperature[lane]

@@ -268,21 +268,31 @@ def find_momentum_scale(scale, cold_temperature, hot_temperature, thermostats, d
             scale[c] = math.sqrt(hot_variance / cold_variance)
 
 
+class Rung(NamedTuple):
+    """One coordinate of a rung's lanes, each (chain,)."""
+
+    momentum: Any
+    gradient: Any
+    half_kick: Any  # √h/2
+
+
 @kernel
-def exchange_momenta(
-    cold_momentum, hot_momentum, cold_gradient, hot_gradient, cold_half, hot_half, scale, swapped
-):  # fmt: skip
+def exchange_momenta(cold, hot, momentum_scale, coordinate_scale, swapped):
     """Exchange momenta where ``swapped`` is not 0, fitted to their heat, with gradients still in their old places.
 
+    cold, hot: ``Rung`` each. momentum_scale: (chain,). coordinate_scale: the s by which a kick is √h s ∂U.
     A momentum is that of half a step before its position. It is brought to the position's time by half a kick, scaled
     there, and taken back by half a kick of its new rung; or it would keep a covariance with the position that belongs
     to the other temperature.
     """
+    cold_momentum, cold_gradient, cold_half = cold.momentum, cold.gradient, cold.half_kick
+    hot_momentum, hot_gradient, hot_half = hot.momentum, hot.gradient, hot.half_kick
     for c in range(cold_momentum.size):
-        upward = fma(-cold_half[c], cold_gradient[c], cold_momentum[c]) * scale[c]
-        downward = fma(-hot_half[c], hot_gradient[c], hot_momentum[c]) / scale[c]
-        upward = fma(hot_half[c], cold_gradient[c], upward)
-        downward = fma(cold_half[c], hot_gradient[c], downward)
+        cold_kick, hot_kick = coordinate_scale * cold_half[c], coordinate_scale * hot_half[c]
+        upward = fma(-cold_kick, cold_gradient[c], cold_momentum[c]) * momentum_scale[c]
+        downward = fma(-hot_kick, hot_gradient[c], hot_momentum[c]) / momentum_scale[c]
+        upward = fma(hot_kick, cold_gradient[c], upward)
+        downward = fma(cold_kick, hot_gradient[c], downward)
         cold_momentum[c] = select(swapped[c] != 0.0, downward, cold_momentum[c])
         hot_momentum[c] = select(swapped[c] != 0.0, upward, hot_momentum[c])
 
@@ -408,8 +418,8 @@ def attempt_pair(state, numbers, parameters, pair, attempt, step):
         if of_pair and (d == 0 or thermostats.shape[0] > 1):
             find_momentum_scale(scale, temperature[cold], temperature[hot], thermostats, d, cold, hot)
         exchange_momenta(
-            momentum[d, cold], momentum[d, hot], gradient[d, cold], gradient[d, hot], rungs[HALF_KICK, cold],
-            rungs[HALF_KICK, hot], scale, swapped,
+            Rung(momentum[d, cold], gradient[d, cold], rungs[HALF_KICK, cold]),
+            Rung(momentum[d, hot], gradient[d, hot], rungs[HALF_KICK, hot]), scale, state.scale[d], swapped,
         )  # fmt: skip
     for d in range(position.shape[0]):
         exchange(gradient[d, cold], gradient[d, hot], swapped)

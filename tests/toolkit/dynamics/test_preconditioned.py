@@ -109,7 +109,9 @@ def estimates(precision, seed, n=20_000):
     position, noise = rng.standard_normal((2, dim, n))
     probe, sizes = np.zeros((dim, n)), rng.uniform(1e-4, 1e-1, n)
     matrix, floats = signatures.MATRIX, signatures.FLOATS
-    compile_part(set_probe, types.void(matrix, matrix, matrix, floats))(position, probe, noise, sizes)
+    compile_part(set_probe, types.void(matrix, matrix, matrix, floats, floats))(
+        position, probe, noise, sizes, np.ones(dim)
+    )
     away = np.abs(probe - position)
     np.testing.assert_allclose(away, np.broadcast_to(loop.PROBE_LENGTH * sizes, away.shape), rtol=1e-7)
     gradient, curvature = precision @ position, precision @ probe
@@ -117,8 +119,8 @@ def estimates(precision, seed, n=20_000):
     return curvature
 
 
-def set_probe(position, probe, noise, sizes):
-    loop.set_probe(position, probe, noise, sizes)
+def set_probe(position, probe, noise, sizes, scale):
+    loop.set_probe(position, probe, noise, sizes, scale)
 
 
 def divide_differences(position, probe, gradient, curvature):

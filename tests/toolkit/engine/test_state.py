@@ -12,7 +12,7 @@ from toolkit._engine.state import make_blocks
 from toolkit.tempering import ContinuousTempering
 
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
-MADE_ANEW = {"chain", "replica", "base_step_size", "base_temperature", "status"}
+MADE_ANEW = {"chain", "replica", "base_step_size", "base_temperature", "scale", "status"}
 NEEDED_BY = {
     "position": "sgld",
     "momentum": "sghmc",

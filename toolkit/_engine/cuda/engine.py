@@ -146,7 +146,8 @@ class DeviceEngine:
         )  # fmt: skip
         tables = (np.zeros(0), np.zeros(0, np.int32)) if domain is None else (domain.float_table, domain.int_table)
         own = problem.target.parameters.astype(kinds.target), np.array(sampler.dynamics.parameters, self._real)
-        arrays: list[Array] = [*own, tempering_parameters, *tables]
+        scale = sampler.coordinate_scales(problem.target.dim).astype(self._real)
+        arrays: list[Array] = [*own, tempering_parameters, *tables, scale]
         given = Tables(*device.argument_tuple(device.to_device(values) for values in arrays))
         self._fixed = (Scalars(*scalars), given)
         self._exports = self._make_exports(job)

@@ -176,6 +176,7 @@ class Tables(NamedTuple):
     tempering: Any
     float_table: Any  # of the domain
     int_table: Any
+    scale: Any  # of each coordinate
 
 
 class Plan(NamedTuple):
@@ -317,6 +318,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         curvature = cuda.local.array((curvature_or_1, replicas), real)[:curvature_rows]
         noise = cuda.local.array((dim, replicas), real)
         mirror_point = cuda.local.array((dim, replicas), mirror_type)
+        coordinate_scale = cuda.local.array(dim, real)
         rows = cuda.local.array((engine_rows, replicas), real)
         masses = cuda.local.array((masses_rows, replicas), np.float64)
         for r in range(replicas):
@@ -336,6 +338,8 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         # Read only when the schedule changes, so they stay in device memory.
         step_size = floats[at_step_size : at_step_size + replicas, thread]
         temperature = floats[at_temperature : at_temperature + replicas, thread]
+        for d in range(dim):
+            coordinate_scale[d] = tables.scale[d]
         load_row(status, integers, at_status, thread)
         load_row(bounces, integers, at_bounces, thread)
         load_row(fallbacks, integers, at_fallbacks, thread)
@@ -354,6 +358,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         pair_distances = stored.distances[:distances_size, min(thread, stored.distances.shape[1] - 1)]
         state = State(
             position, momentum, memory, status, bounces, fallbacks, moves, chain, replica, step_size, temperature,
+            coordinate_scale,
             ExchangeState(attempted, accepted, correction, swapped_in_window, walker, last_end, round_trips),
             ContourState(
                 theta_table[:, : 2 * bins], scale, theta_table[:, 2 * bins : 3 * bins],
@@ -425,7 +430,8 @@ def argument_types(kinds: Kinds) -> tuple[Any, ...]:
     return (
         types.NamedTuple((types.uint64, integer, number, number, number, integer, integer), Scalars),
         types.NamedTuple(
-            (array(working, 1), array(number, 1), array(exact, 1), array(exact, 1), array(whole, 1)), Tables
+            (array(working, 1), array(number, 1), array(exact, 1), array(exact, 1), array(whole, 1), array(number, 1)),
+            Tables,
         ),
         types.NamedTuple((integer, array(number, 1), array(number, 1), array(integer, 1), array(integer, 1)), Plan),
         types.NamedTuple(

@@ -158,7 +158,11 @@ def lines_of(run: RunRecord) -> list[tuple[str, str]]:
     noise = [f"{name} {size:g}" for name, size in sizes.items() if size]
     noise += ["minibatches of data"] * problem.target.stochastic
     return [
-        ("dynamics", f"{sampler.dynamics.name}, {values_in_words('step size', sampler.arrays['step_sizes'])}"),
+        (
+            "dynamics",
+            f"{sampler.dynamics.name}, {values_in_words('step size', sampler.arrays['step_sizes'])}"
+            f"{scale_words(sampler.scale)}",
+        ),
         ("schedule", sampler.schedule.name),
         ("tempering", f"{tempering_words(run)}, {values_in_words('temperature', sampler.arrays['temperatures'])}"),
         ("boundary", boundary_words(run)),
@@ -182,6 +186,14 @@ def lines_of(run: RunRecord) -> list[tuple[str, str]]:
 def with_unit(number: int, what: str) -> str:
     """A number with its unit, in the plural where needed."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def scale_words(scale: Any) -> str:
+    """The scale of the coordinates, from the smallest to the largest; nothing where none is given."""
+    if scale is None:
+        return ""
+    low, high = min(scale), max(scale)
+    return f", scale {low:g}" if low == high else f", scales {low:g} to {high:g}"
 
 
 def tempering_words(run: RunRecord) -> str:

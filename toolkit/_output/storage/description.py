@@ -130,7 +130,7 @@ SCHEDULES: dict[str, Any] = {
         schedules.custom,
     )
 }  # fmt: skip
-NOT_IN_FILES = ("check",)  # fields of dynamics that change no bit
+NOT_IN_FILES = ("check", "scales")  # fields of dynamics that change no bit
 NUMBERS_OF_A_TEMPERING = ("kind", "reads_energies", "is_weighted")
 
 
@@ -184,12 +184,13 @@ def rebuild_sampler(description: Any) -> Sampler:
             name=text(description["name"]),
             step_sizes=values(description["step_sizes"]),
             temperatures=values(description["temperatures"]),
-            dynamics=rebuild_dynamics(description["dynamics"]),
+            dynamics=rebuild_dynamics(description["dynamics"], has_scale="scale" in description),
             schedule=rebuild_schedule(description["schedule"]),
             tempering=rebuild_part(description["tempering"]),
             boundary=rebuild_part(description["boundary"]),
             gradient_noise=description["gradient_noise"],
             energy_noise=description["energy_noise"],
+            scale=description.get("scale"),
         )
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"the description of the sampler is incomplete or malformed: {shown(error)}") from error
@@ -207,8 +208,11 @@ def values(given: Any) -> Any:
     return given if isinstance(given, np.ndarray) else tuple(given)
 
 
-def rebuild_dynamics(description: Any) -> Dynamics:
-    """The toolkit's dynamics of that function and form, with the described numbers; else one that raises when used."""
+def rebuild_dynamics(description: Any, *, has_scale: bool) -> Dynamics:
+    """The toolkit's dynamics of that function and form, with the described numbers; else one that raises when used.
+
+    has_scale: the sampler has a scale, so that dynamics of the user's own must have read it.
+    """
     fields = {name: description[name] for name in Dynamics._fields if name not in ("random_length", *NOT_IN_FILES)}
     fields["random_length"] = check_flag("random_length", description.get("random_length", False))
     fields |= {name: tuple(fields[name]) for name in ("parameters", "memory", "memory_start")}
@@ -220,8 +224,8 @@ def rebuild_dynamics(description: Any) -> Dynamics:
         leapfrogs = (fields["leapfrogs"] > 0, fields["gradients"] - fields["leapfrogs"])
         same_leapfrogs = leapfrogs == (known.leapfrogs > 0, known.gradients - known.leapfrogs)
         if same_move and same_leapfrogs and all(sizes) and all(fields[name] == getattr(known, name) for name in form):
-            return Dynamics(move=known.move, check=known.check, **fields)
-    return Dynamics(move=Unavailable(f"the move of dynamics {fields['name']!r}", move), **fields)
+            return Dynamics(move=known.move, check=known.check, scales=known.scales, **fields)
+    return Dynamics(move=Unavailable(f"the move of dynamics {fields['name']!r}", move), scales=has_scale, **fields)
 
 
 def rebuild_schedule(description: Any) -> schedules.Schedule:
@@ -290,7 +294,7 @@ def describe_target(target: Target) -> Description:
 
 
 def describe_sampler(sampler: Sampler) -> Description:
-    """A sampler's parts, each with all its numbers."""
+    """A sampler's parts, each with all its numbers; scale only if given, because older files do not have it."""
     dynamics: Dynamics = sampler.dynamics
     return {
         "name": sampler.name,
@@ -302,6 +306,7 @@ def describe_sampler(sampler: Sampler) -> Description:
         "boundary": plain(sampler.boundary),
         "gradient_noise": plain(sampler.gradient_noise),
         "energy_noise": plain(sampler.energy_noise),
+        **({} if sampler.scale is None else {"scale": list(sampler.scale)}),
     }
 
 
