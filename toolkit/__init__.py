@@ -3,7 +3,7 @@
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
 from ._engine.state import Layout
 from ._output.run import Run, load
-from .diagnostics import cycles, thermostats
+from .diagnostics import cycles, stopping, thermostats
 from .errors import (
     CheckpointError,
     CheckpointWarning,
@@ -56,6 +56,7 @@ __all__ = [
     "sample",
     "samplers",
     "schedules",
+    "stopping",
     "stream",
     "target",
     "tempering",

@@ -8,10 +8,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ._output.execution import run_sampler
 from .errors import check_count, check_instance, check_number
 from .maths.philox import MAX_REPLICAS
 from .samplers.sampler import Sampler
-from .sampling import sample
 from .tempering.exchange import ReplicaExchange
 
 __all__ = ["adapted_ladder", "deo_window", "geometric_ladder"]
@@ -65,9 +65,10 @@ def adapted_ladder(
     check_count("seed", seed, at_least=0, below=2**64)
     burn_in = n_steps // 2
     for round_seed in np.random.SeedSequence(seed).generate_state(n_rounds, np.uint64):
-        run = sample(
+        run = run_sampler(
             problem, sampler, n_steps=n_steps, n_chains=n_chains, seed=int(round_seed), burn_in=burn_in,
             thin=n_steps - burn_in, init=init, keep_replicas=True, progress=False,
+            on_divergence="stop",
         )  # fmt: skip
         sampler = with_equal_parts(sampler, *neighbour_counts(run.counts.attempted, run.counts.accepted, sampler))
         init = run.replica_draws[:, :, -1] if run.steps.size else init

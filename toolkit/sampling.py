@@ -1,19 +1,14 @@
-"""``sample`` and ``stream``: check the arguments, run in chunks, return the results."""
+"""``sample`` and ``stream``, the public face of a run."""
 
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from ._engine.driver import Driver, execute
-from ._engine.job import Job, check_footprint, make_job, needs_host_draws
 from ._engine.state import Layout
-from ._output.report.warnings import warn_about
+from ._output.execution import run_sampler, stream_sampler
 from ._output.run import Run
-from ._output.storage.checkpoint import Checkpoint
 from .accumulators import Accumulator
-from .errors import check_flag, check_progress
+from .diagnostics.stopping import Condition
 from .samplers.sampler import Sampler
 
 
@@ -21,7 +16,7 @@ def sample(
     problem: Any,
     sampler: Sampler,
     *,
-    n_steps: int,
+    n_steps: int | None = None,
     seed: int,
     n_chains: int = 1,
     burn_in: int = 0,
@@ -40,6 +35,8 @@ def sample(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     layout: Layout = Layout(),
+    until: Condition | None = None,
+    on_divergence: str | None = None,
 ) -> Run:
     """Run ``sampler`` on ``problem`` and return its draws.
 
@@ -58,6 +55,12 @@ def sample(
     keep_draws=False keeps none of them: memory does not grow with n_steps, but for a trace. checkpoint: a file in which
     the run is saved every ``checkpoint_every`` > 0 seconds of sampling, and at its end; called again the run goes on
     from there (docs/resume.md), with more n_steps too, and gives the bits of one that was never stopped.
+    until: a condition of ``toolkit.stopping``, such as ``stopping.ess(1000) | stopping.seconds(60)``, at which the run
+    ends, with the bits of one of that n_steps; ``run.stopping`` says what was found. n_steps is then the most steps
+    there may be; None: as many as fit into memory, where the schedule does not depend on n_steps.
+    on_divergence: "stop" ends the run with a DivergenceError where a replica diverges; "keep" freezes that replica, its
+    further draws are nan, and the others go on, until none is left; ``run.diverged`` says which chains. None: "keep" in
+    a sweep, whose chains have step sizes or temperatures of their own, else "stop".
 
     Ctrl-C ends the run after the chunk under way and returns the draws so far, with an ``InterruptedWarning``; a second
     one does not wait, unless for a GPU. A run with a checkpoint is saved first, as far as it has come in whole chunks.
@@ -67,28 +70,20 @@ def sample(
     run so far attached, where a position or energy stops being finite; what a target made by ``from_callable`` raises,
     with the run so far as its attribute ``run``.
     """
-    job = make_job(
+    return run_sampler(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, dtype=dtype, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
-        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators,
-        checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
+        backend=backend, dtype=dtype, threads=threads, progress=progress, keep_replicas=keep_replicas,
+        keep_draws=keep_draws, keep_energies=keep_energies, keep_statistics=keep_statistics, trace_every=trace_every,
+        accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
+        until=until, on_divergence=on_divergence, stacklevel=2,
     )  # fmt: skip
-    check_progress(progress)
-    check_flag("keep_draws", keep_draws)
-    check_footprint(job, keep_draws=keep_draws, keep_trace=True, has_draws=needs_host_draws(job, keep_draws))
-    next(job.kept_pieces())  # raises where there are none
-    with Checkpoint(job, "sample" if keep_draws else "sample without draws") as saved:
-        job = saved.complete(job)
-        run = execute(job, Run, saved, progress=progress, keep_draws=keep_draws, stacklevel=2)
-    warn_about(run, stacklevel=2)
-    return run
 
 
 def stream(
     problem: Any,
     sampler: Sampler,
     *,
-    n_steps: int,
+    n_steps: int | None = None,
     seed: int,
     n_chains: int = 1,
     burn_in: int = 0,
@@ -106,6 +101,8 @@ def stream(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     layout: Layout = Layout(),
+    until: Condition | None = None,
+    on_divergence: str | None = None,
 ) -> Iterator[Run]:
     """As ``sample``, but yield a ``Run`` for each chunk of steps, so that memory does not grow with ``n_steps``.
 
@@ -113,36 +110,13 @@ def stream(
     Joined along the draws, they equal ``sample``'s bit for bit. Checks its arguments when called, not when iterated.
     With a checkpoint, what is saved counts a chunk as taken once the next is asked for: a stream that is called again
     goes on after the last chunk saved as taken, and one that had come to its end yields a single run without draws.
+    With ``until`` chunks end at looks, ESS, R-hat and MCSE are those of the chains' means (n_chains ≥ 4), and the last
+    chunk has ``run.stopping``.
     """
-    job = make_job(
+    return stream_sampler(
         problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, dtype=dtype, threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies,
-        keep_statistics=keep_statistics, trace_every=trace_every, accumulators=accumulators,
-        checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
+        backend=backend, dtype=dtype, threads=threads, progress=progress, keep_replicas=keep_replicas,
+        keep_energies=keep_energies, keep_statistics=keep_statistics, trace_every=trace_every,
+        accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
+        until=until, on_divergence=on_divergence,
     )  # fmt: skip
-    check_progress(progress)
-    next(job.kept_pieces())  # raises where there are none
-    check_footprint(job, keep_draws=False, keep_trace=False)
-    with Checkpoint(job, "stream") as saved:
-        job = saved.complete(job)
-    return stream_chunks(job, progress)
-
-
-def stream_chunks(job: Job, progress: bool | None) -> Iterator[Run]:
-    """The chunks of a checked job."""
-    nothing = job.empty_outputs(0, 0)
-    with Checkpoint(job, "stream") as saved, Driver(job, progress, Run) as driver:
-        saved.restore(driver, nothing)
-        if driver.done == job.n_steps:
-            yield driver.result(nothing, np.zeros(0, np.int64), np.zeros(0, np.int64))
-        for first, last in job.chunks(driver.done):
-            steps, trace_steps = job.plan(first, last)[1], job.traced(first, last)
-            outputs = job.empty_outputs(steps.size, trace_steps.size)
-            driver.advance(first, last, outputs, offset=0, trace_offset=0)
-            driver.raise_divergence(outputs, steps, trace_steps)
-            run = driver.result(outputs, steps, trace_steps)
-            if last == job.n_steps:
-                warn_about(run, stacklevel=2)
-            yield run
-            saved.after_chunk(driver, nothing)
-        saved.save(driver, nothing)

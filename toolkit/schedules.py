@@ -102,6 +102,13 @@ def evaluate(schedule: Schedule, steps: Steps, total_steps: int) -> Factors:
     return Factors(checked[0], checked[1], keep)
 
 
+def depends_on_length(schedule: Schedule) -> bool:
+    """Whether a step's factors may depend on ``total_steps``: so with cosines, arrays, and functions of one's own."""
+    kind, arguments = schedule.made_by or ("", {})
+    has_arrays = any(isinstance(value, np.ndarray) for value in arguments.values())
+    return kind not in ("constant", "exponential_decay", "polynomial_decay", "custom") or has_arrays
+
+
 Own = NDArray[Any] | Sequence[Any] | Callable[[Steps], Any] | None
 
 

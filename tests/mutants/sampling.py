@@ -40,9 +40,9 @@ MUTANTS = [
     ),
     Mutant(
         "checkpoint: a chunk counts as taken when it is made",
-        "toolkit/sampling.py",
-        "            yield run\n            saved.after_chunk(driver, nothing)",
-        "            saved.after_chunk(driver, nothing)\n            yield run",
+        "toolkit/_output/execution.py",
+        "                yield run\n                saved.after_chunk(driver, nothing)",
+        "                saved.after_chunk(driver, nothing)\n                yield run",
         "tests/toolkit/storage/test_checkpoint.py -k chunks_taken",
     ),
     Mutant(

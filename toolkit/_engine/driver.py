@@ -24,8 +24,8 @@ from ..dynamics.metropolis import total_leapfrogs
 from ..errors import DivergenceError, InterruptedWarning
 from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .cpu import CpuEngine, wait_for_all
-from .job import FEWEST_STEPS, Integers, Job, names_on_device, needs_host_draws
-from .run_record import AnyRun, Counts, RunRecord, Statistics, Trace, count, fold, with_theta
+from .job import FEWEST_STEPS, JUDGED, Integers, Job, names_on_device, needs_host_draws
+from .run_record import AnyRun, Counts, RunRecord, Statistics, Stopping, Trace, count, fold, with_theta
 from .state import Block, Outputs
 
 Floats = NDArray[np.float64]
@@ -33,8 +33,13 @@ Floats = NDArray[np.float64]
 # Divergence.
 
 
-def divergence_error(job: Job, blocks: list[Block], status: NDArray[np.int64], run: RunRecord) -> DivergenceError:
-    """The error for the first lane that diverged. status: (chain, replica), some not 0; run: with the draws so far."""
+def divergence_error(
+    job: Job, blocks: list[Block], status: NDArray[np.int64], run: RunRecord, saved: str
+) -> DivergenceError:
+    """The error for the first lane that diverged.
+
+    status: (chain, replica), some not 0. run: with the draws so far. saved: a sentence on the checkpoint, or "".
+    """
     step = int(status[status > 0].min()) - 1
     chain, replica = (int(i) for i in np.argwhere(status == step + 1)[0])
     block = next(block for block in blocks if block.first <= chain < block.last)
@@ -58,6 +63,11 @@ def divergence_error(job: Job, blocks: list[Block], status: NDArray[np.int64], r
         f"{step_size:g}. {cause} "
         f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the draws so far."
     )
+    if job.on_divergence == "keep":
+        message += " No chain is left to go on, which on_divergence='keep' would do."
+    elif len(status) > 1 and not (status > 0).any(axis=1).all():
+        message += " With on_divergence='keep' the other chains go on to the end."
+    message += f" {saved}" if saved else ""
     return DivergenceError(message, chain=chain, replica=replica, step=step, state=state, run=run)
 
 
@@ -172,6 +182,9 @@ class Driver(Generic[AnyRun]):
         threads = self._engine.threads
         is_threaded = threads > 1 or job.calls_python
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if is_threaded else None
+        self._resumed_diverged = False
+        self._begins_short = job.checkpoint is not None and job.layout.chunk_steps is None
+        self._length = 0  # of the next chunk
         self._bar = progress_bar(job, progress)
 
     def __enter__(self) -> "Driver[AnyRun]":
@@ -201,14 +214,22 @@ class Driver(Generic[AnyRun]):
         for name, accumulator in self.job.accumulators.items():
             if hasattr(accumulator, "advance_to"):
                 accumulator.advance_to(states[name], self.done)
-        return {name: accumulator.result(states[name]) for name, accumulator in self.job.accumulators.items()}
+        return {
+            name: accumulator.result(states[name])
+            for name, accumulator in self.job.accumulators.items()
+            if name != JUDGED
+        }
+
+    def judged_moments(self) -> Any:
+        """The result of the accumulator ``JUDGED`` after the last complete chunk."""
+        return self.job.accumulators[JUDGED].result(self.accumulated[JUDGED])
 
     def _count(self) -> Counts | None:
         """The blocks' counts; None for an engine whose counts can be read later."""
         return count(self.blocks, self.job.sampler) if self._engine.counts_by_chunk else None
 
     @property
-    def _counts(self) -> Counts:
+    def counts(self) -> Counts:
         """The counts after the last complete chunk."""
         counts = self._finished.counts
         return count(self.blocks, self.job.sampler) if counts is None else counts
@@ -236,27 +257,39 @@ class Driver(Generic[AnyRun]):
     def resume(self, steps: int, draws: int, traced: int, elapsed: float) -> None:
         """Continue after ``steps``; blocks and accumulators must have been restored to that step."""
         self._finished = Finished(steps, draws, traced, elapsed, self._count())
+        self._resumed_diverged = bool(self.counts.status.any())
         if self._bar is not None:
             self._bar.initial = steps
             self._bar.update(steps - self._bar.n)
 
-    def growing_chunks(self, longest: int = LONGEST_CHUNK) -> Iterator[tuple[int, int]]:
-        """First and last step (exclusive) of chunks that double while they take less than a tenth of a second.
+    def show(self, words: str, end: int) -> None:
+        """Show ``words`` beside the progress bar, which is full at step ``end``."""
+        if self._bar is not None:
+            self._bar.total = end
+            self._bar.set_postfix_str(words)
+
+    def growing_chunks(
+        self, longest: int = LONGEST_CHUNK, end: int | None = None, *, in_time: bool = False
+    ) -> Iterator[tuple[int, int]]:
+        """First and last step (exclusive) of chunks up to ``end`` that double while they take less than 0.1 s.
 
         With a checkpoint they begin short, because the time of a step is unknown, and double up to the usual length
-        while they take less than a second.
+        while they take less than a second. in_time: they begin short too, and none doubles that takes 0.1 s or more. A
+        second call goes on with the length that the first had come to.
         """
-        length = min(self.job.chunk_length, longest)
-        if self.job.checkpoint is not None and self.job.layout.chunk_steps is None:
-            length = min(length, FEWEST_STEPS)
+        if self._length == 0:
+            self._length = min(self.job.chunk_length, longest)
+            if self._begins_short or (in_time and self.job.layout.chunk_steps is None):
+                self._length = min(self._length, FEWEST_STEPS)
+        end = self.job.n_steps if end is None else end
         first = self.done
-        while first < self.job.n_steps:
-            last = min(first + length, self.job.n_steps)
+        while first < end:
+            last = min(first + self._length, end)
             started = time.perf_counter()
             yield first, last
-            limit = 0.1 if length >= self.job.chunk_length else 1.0
+            limit = 0.1 if in_time or self._length >= self.job.chunk_length else 1.0
             if self.job.layout.chunk_steps is None and time.perf_counter() - started < limit:
-                length = min(2 * length, longest)
+                self._length = min(2 * self._length, longest)
             first = last
 
     def advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
@@ -300,7 +333,14 @@ class Driver(Generic[AnyRun]):
         slots.fill(-1)
         return slots
 
-    def result(self, outputs: Outputs, steps: Integers, trace_steps: Integers, interrupted: bool = False) -> AnyRun:
+    def result(
+        self,
+        outputs: Outputs,
+        steps: Integers,
+        trace_steps: Integers,
+        interrupted: bool = False,
+        stopping: Stopping | None = None,
+    ) -> AnyRun:
         """The run so far, with the given draws."""
         job, finished = self.job, self._finished
         sampling = max(0, finished.steps - job.burn_in)
@@ -313,7 +353,7 @@ class Driver(Generic[AnyRun]):
             sampler=job.sampler,
             seed=job.seed,
             n_steps=finished.steps,
-            total_steps=job.n_steps,
+            total_steps=finished.steps if job.is_open else job.n_steps,
             burn_in=job.burn_in,
             thin=job.thin,
             init=job.init,
@@ -322,7 +362,7 @@ class Driver(Generic[AnyRun]):
             energies=outputs.energies if job.keep_energies else None,
             replica_weights=outputs.weights if job.sampler.is_weighted else None,
             statistics=Statistics(*np.moveaxis(outputs.statistics, 3, 0)) if job.keep_statistics else None,
-            counts=with_theta(self._counts, self.blocks),
+            counts=with_theta(self.counts, self.blocks),
             sampling_steps=sampling,
             trace=trace,
             gradient_evaluations=self._gradients(),
@@ -330,32 +370,43 @@ class Driver(Generic[AnyRun]):
             interrupted=interrupted,
             accumulated=self._results(),
             made_with=environment() | self._engine.made_with,
+            stopping=stopping,
         )
 
     def _gradients(self) -> int:
         """Gradient evaluations so far, all chains and replicas, with the actual lengths of random trajectories."""
-        job, dynamics, steps = self.job, self.job.sampler.dynamics, self.done
-        per_chain = steps * job.sampler.gradients_per_step
+        dynamics, steps = self.job.sampler.dynamics, self.done
         if dynamics.random_length:
             first, leapfrogs = self._leapfrogs
-            leapfrogs += total_leapfrogs(dynamics.leapfrogs, job.seed, first, steps)
+            leapfrogs += total_leapfrogs(dynamics.leapfrogs, self.job.seed, first, steps)
             self._leapfrogs = steps, leapfrogs
-            per_chain += (leapfrogs - steps * dynamics.leapfrogs) * job.sampler.n_replicas
-        return job.pilot_gradients + per_chain * len(job.init)
+        return self.job.gradients(steps, self._leapfrogs[1])
 
-    def raise_divergence(self, outputs: Outputs, steps: Integers, trace_steps: Integers) -> None:
-        """Raise DivergenceError for the first lane that diverged, if any did."""
-        if not self._engine.may_have_diverged:
+    def diverged_status(self) -> NDArray[np.int64] | None:
+        """The status (chain, replica) where the run must end: a lane has diverged; with "keep", one of each chain."""
+        if not self._engine.may_have_diverged and not self._resumed_diverged:
+            return None
+        has_diverged = (self.counts.status > 0).any(axis=1)
+        ends = has_diverged.all() if self.job.on_divergence == "keep" else has_diverged.any()
+        return self.counts.status if ends else None
+
+    def raise_divergence(self, filled: tuple[Outputs, Integers, Integers], saved: "Saves", outputs: Outputs) -> None:
+        """Raise DivergenceError where the run must end; what was saved last without a divergence is named in it.
+
+        filled: the outputs, steps and traced steps of the run in the error. outputs: all, as they are saved.
+        """
+        status = self.diverged_status()
+        if status is None:
             return
-        status = self._counts.status
-        if not status.any():
-            return
-        run = self.result(outputs, steps, trace_steps)
-        raise divergence_error(self.job, self.blocks, status, run)
+        words = saved.save_last_good(self, outputs)
+        raise divergence_error(self.job, self.blocks, status, self.result(*filled), words)
 
 
 class Saves(Protocol):
     """Saves a job's state while it runs: a checkpoint, or nothing."""
+
+    def steps_done(self) -> int:
+        """The steps of the earlier run, by which ``outputs`` must have room; 0 where there is none."""
 
     def restore(self, driver: Driver[Any], outputs: Outputs) -> None:
         """Restore ``driver`` and ``outputs`` to the state of the earlier run."""
@@ -366,9 +417,16 @@ class Saves(Protocol):
     def save(self, driver: Driver[Any], outputs: Outputs) -> None:
         """Save now."""
 
+    def save_last_good(self, driver: Driver[Any], outputs: Outputs) -> str:
+        """Save the last state known without a divergence; a sentence on what is saved, "" for nothing."""
+
 
 class SavesNothing:
     """A run without a checkpoint."""
+
+    def steps_done(self) -> int:
+        """Nothing was saved."""
+        return 0
 
     def restore(self, driver: Driver[Any], outputs: Outputs) -> None:
         """Nothing was saved."""
@@ -379,6 +437,98 @@ class SavesNothing:
     def save(self, driver: Driver[Any], outputs: Outputs) -> None:
         """Nothing is saved."""
 
+    def save_last_good(self, driver: Driver[Any], outputs: Outputs) -> str:
+        """Nothing is saved."""
+        return ""
+
+
+class Watch(Protocol):
+    """Says when a run is looked at, and when it ends: by its number of steps, or by a condition."""
+
+    in_time: bool  # chunks must be short in time
+
+    def next_end(self, done: int) -> int:
+        """The first step after ``done`` at which the run is looked at, or its last."""
+
+    def room_for(self, end: int) -> str:
+        """Why the outputs of a run up to step ``end`` do not fit into memory; "" where they do."""
+
+    def is_over(self, driver: Driver[Any]) -> bool:
+        """Whether the run ends after the last complete chunk, between looks."""
+
+    def look(self, driver: Driver[Any], outputs: Outputs) -> bool:
+        """Judge the run at the end of a chunk that is a look; whether it ends."""
+
+    def stopping(self, driver: Driver[Any], outputs: Outputs, *, interrupted: bool, full: str = "") -> Stopping | None:
+        """How the run ended. full: why there is no room for more."""
+
+
+class RunsToEnd:
+    """A run that ends by its number of steps."""
+
+    in_time = False
+
+    def __init__(self, job: Job) -> None:
+        self._n_steps = job.n_steps
+
+    def next_end(self, done: int) -> int:
+        """The last step."""
+        return self._n_steps
+
+    def room_for(self, end: int) -> str:
+        """There is room, as has been checked."""
+        return ""
+
+    def is_over(self, driver: Driver[Any]) -> bool:
+        """Never between looks."""
+        return False
+
+    def look(self, driver: Driver[Any], outputs: Outputs) -> bool:
+        """All steps are done."""
+        return True
+
+    def stopping(self, driver: Driver[Any], outputs: Outputs, *, interrupted: bool, full: str = "") -> Stopping | None:
+        """Nothing was asked for."""
+        return None
+
+
+class Kept:
+    """The outputs of a run up to a step ``end``, which may be made larger, and the steps of their draws and trace."""
+
+    def __init__(self, job: Job, end: int, *, keep_draws: bool, has_draws: bool) -> None:
+        self._job, self._keep_draws = job, keep_draws
+        self.fits_all = keep_draws or not has_draws  # else the draws of a chunk have outputs of their own
+        self.end = end
+        self.steps, self.trace_steps = self._steps_before(end)
+        self.outputs = job.empty_outputs(self.steps.size, self.trace_steps.size)
+
+    def _steps_before(self, end: int) -> tuple[Integers, Integers]:
+        """The steps before ``end`` of draws, if they are kept, and of the trace."""
+        steps = self._job.kept_steps(end) if self._keep_draws else np.zeros(0, np.int64)
+        return steps, self._job.traced(0, end)
+
+    def enlarge(self, end: int, driver: Driver[Any]) -> None:
+        """Make room for the steps before ``end``."""
+        filled = self.filled(driver)[0]
+        self.steps, self.trace_steps = self._steps_before(end)
+        larger = self._job.empty_outputs(self.steps.size, self.trace_steps.size)
+        draws, traced = filled.draws.shape[2], filled.trace.shape[2]
+        rooms: tuple[NDArray[Any], ...] = larger.of_draws(draws, traced)
+        for array, room in zip(filled, rooms, strict=True):
+            room[...] = array
+        self.outputs, self.end = larger, end
+
+    def advance(self, driver: Driver[Any], first: int, last: int) -> None:
+        """Run one chunk into the outputs, or, where draws are not kept, into outputs of its own."""
+        outputs = self.outputs if self.fits_all else self._job.chunk_outputs(first, last, self.outputs)
+        offset = driver.n_draws if self._keep_draws else 0
+        driver.advance(first, last, outputs, offset=offset, trace_offset=driver.n_traced)
+
+    def filled(self, driver: Driver[Any]) -> tuple[Outputs, Integers, Integers]:
+        """The filled part of the outputs, and its steps."""
+        draws, traced = min(driver.n_draws, self.steps.size), driver.n_traced
+        return self.outputs.of_draws(draws, traced), self.steps[:draws], self.trace_steps[:traced]
+
 
 def execute(
     job: Job,
@@ -387,46 +537,73 @@ def execute(
     *,
     progress: bool | None,
     keep_draws: bool = True,
+    watch: Watch | None = None,
     stacklevel: int = 1,
 ) -> AnyRun:
     """Run a checked job to its end, or to Ctrl-C, and return a ``run_class``.
 
     Raises and warns as documented in ``sample``; stacklevel: of the InterruptedWarning, 1 for the caller.
     """
-    has_draws = needs_host_draws(job, keep_draws)
-    steps = job.kept_steps() if keep_draws else next(job.kept_pieces())[:0].copy()  # a view would keep all
-    trace_steps = job.traced(0, job.n_steps)
-    fits_all = keep_draws or not has_draws
-    interrupted = False
-    outputs = job.empty_outputs(steps.size, trace_steps.size)
+    watch = RunsToEnd(job) if watch is None else watch
+    interrupted, full = False, ""
+    done = saved.steps_done()
+    end = watch.next_end(max(0, done - 1))
+    if done and watch.room_for(end):
+        end = done
+        full = watch.room_for(end)
+        if full:
+            raise ValueError(f"checkpoint must hold a run that fits into memory: {full}")
+    kept = Kept(job, end, keep_draws=keep_draws, has_draws=needs_host_draws(job, keep_draws))
     with Driver(job, progress, run_class, keep_draws=keep_draws) as driver:
-        saved.restore(driver, outputs)
+        saved.restore(driver, kept.outputs)
+        driver.raise_divergence(kept.filled(driver), saved, kept.outputs)
         try:
-            for first, last in driver.growing_chunks(LONGEST_CHUNK if fits_all else job.chunk_length):
-                chunk_outputs = outputs if fits_all else job.chunk_outputs(first, last, outputs)
-                offset = driver.n_draws if keep_draws else 0
-                driver.advance(first, last, chunk_outputs, offset=offset, trace_offset=driver.n_traced)
-                driver.raise_divergence(*filled_outputs(driver, outputs, steps, trace_steps))
-                saved.after_chunk(driver, outputs)
-            saved.save(driver, outputs)
+            full = run_to_end(driver, kept, saved, watch)
+            saved.save(driver, kept.outputs)
+            stopping = watch.stopping(driver, kept.filled(driver)[0], interrupted=False, full=full)
         except KeyboardInterrupt:
             interrupted = True
         except Exception as error:
             if job.calls_python and not isinstance(error, DivergenceError):
-                saved.save(driver, outputs)
-                attach_run(error, driver, driver.result(*filled_outputs(driver, outputs, steps, trace_steps)))
+                saved.save(driver, kept.outputs)
+                attach_run(error, driver, driver.result(*kept.filled(driver)))
             raise
         if interrupted:  # the chunk in which Ctrl-C was pressed was completed, and may have diverged
-            driver.raise_divergence(*filled_outputs(driver, outputs, steps, trace_steps))
-            saved.save(driver, outputs)
+            driver.raise_divergence(kept.filled(driver), saved, kept.outputs)
+            saved.save(driver, kept.outputs)
+            stopping = watch.stopping(driver, kept.filled(driver)[0], interrupted=True)
     if interrupted:
+        all_steps = "" if job.is_open else f" of {job.n_steps}"
+        all_draws = f" of {kept.steps.size}" if isinstance(watch, RunsToEnd) else ""
         warnings.warn(
-            f"interrupted after {driver.done} of {job.n_steps} steps; "
-            f"the run holds {driver.n_draws} of {steps.size} draws",
+            f"interrupted after {driver.done}{all_steps} steps; the run holds {driver.n_draws}{all_draws} draws",
             InterruptedWarning,
             stacklevel=stacklevel + 1,
         )
-    return driver.result(*filled_outputs(driver, outputs, steps, trace_steps), interrupted)
+    return driver.result(*kept.filled(driver), interrupted, stopping)
+
+
+def run_to_end(driver: Driver[Any], kept: Kept, saved: Saves, watch: Watch) -> str:
+    """Run chunk by chunk until ``watch`` says that it ends. Why there is no room for more; "" where that is not why."""
+    longest = LONGEST_CHUNK if kept.fits_all else driver.job.chunk_length
+    if driver.done and watch.is_over(driver):
+        return ""
+    end = watch.next_end(max(0, driver.done - 1))
+    while True:
+        if end > kept.end:
+            full = watch.room_for(end)
+            if full:
+                return full
+            kept.enlarge(end, driver)
+        for first, last in driver.growing_chunks(longest, end, in_time=watch.in_time):
+            kept.advance(driver, first, last)
+            driver.raise_divergence(kept.filled(driver), saved, kept.outputs)
+            saved.after_chunk(driver, kept.outputs)
+            if last < end and watch.is_over(driver):
+                return ""
+        if watch.look(driver, kept.filled(driver)[0]):
+            return ""
+        end = watch.next_end(end)
 
 
 def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
@@ -437,14 +614,6 @@ def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
             f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` holds the "
             f"{driver.n_draws} draws of each chain until then."
         )
-
-
-def filled_outputs(
-    driver: Driver[Any], outputs: Outputs, steps: Integers, trace_steps: Integers
-) -> tuple[Outputs, Integers, Integers]:
-    """The filled part of the outputs, and its steps."""
-    draws, traced = min(driver.n_draws, steps.size), driver.n_traced
-    return outputs.of_draws(draws, traced), steps[:draws], trace_steps[:traced]
 
 
 def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
@@ -462,4 +631,6 @@ def progress_bar(job: Job, progress: bool | None) -> Any:
         return None
     from tqdm import tqdm
 
-    return tqdm(total=job.n_steps, desc=job.sampler.name, unit="step", unit_scale=True, leave=False)
+    return tqdm(
+        total=None if job.is_open else job.n_steps, desc=job.sampler.name, unit="step", unit_scale=True, leave=False
+    )

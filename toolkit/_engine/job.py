@@ -26,11 +26,12 @@ from ..errors import (
 from ..maths.philox import MAX_CHAINS, MAX_STEPS
 from ..problem.definition import Problem, Spread, as_problem
 from ..samplers.sampler import Sampler
-from ..schedules import Factors, evaluate
+from ..schedules import Factors, depends_on_length, evaluate
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
 from ..tempering.stein_particles import Stein
 from .recording import STATISTICS, TRACED, TRACED_COUPLING
+from .run_record import swept_arrays
 from .starts import draw_starts
 from .state import Layout, Outputs
 
@@ -40,6 +41,7 @@ Integers = NDArray[np.int64]
 FEWEST_STEPS = 16  # in a chunk
 MOST_FLOATS = 2**25  # in the draws of a chunk
 PILOT_CHAINS = 32
+JUDGED = "\0until"  # the accumulator by which a run without stored draws is judged; in no result, and no description
 
 
 class Paths(NamedTuple):
@@ -77,6 +79,8 @@ class Job:
     dtype: str  # of the engine's arithmetic; draws are always float64
     spread: Spread | None  # the spread that ``init`` was drawn from, if the caller gave one
     drew_init: bool
+    on_divergence: str  # "stop" or "keep"
+    is_open: bool  # no n_steps was given, and a condition ends the run; ``n_steps`` is then the most there can be
 
     @property
     def pilot_init(self) -> Floats:
@@ -123,11 +127,11 @@ class Job:
         # Each call of the engine costs some 50 µs per block besides its steps, so a chunk must not be too short.
         return int(np.clip(2**21 // (n_chains * n_replicas), min(128, most), most))
 
-    def chunks(self, done: int = 0) -> Iterator[tuple[int, int]]:
-        """First and last step (exclusive) of a stream's chunks after ``done`` steps, all of the same length."""
-        length = self.chunk_length
-        for first in range(done, self.n_steps, length):
-            yield first, min(first + length, self.n_steps)
+    def chunks(self, done: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+        """First and last step (exclusive) of a stream's chunks from ``done`` to ``end``, all of the same length."""
+        length, last_step = self.chunk_length, self.n_steps if end is None else end
+        for first in range(done, last_step, length):
+            yield first, min(first + length, last_step)
 
     def plan(self, first: int, last: int) -> tuple[Factors, Integers]:
         """The schedule's factors of a chunk's steps, and the steps whose draw is kept."""
@@ -136,25 +140,41 @@ class Job:
         due = np.arange(start + (self.burn_in - 1 - start) % self.thin, last, self.thin)
         return factors, due[factors.keep[due - first]]
 
-    def kept_pieces(self) -> Iterator[Integers]:
-        """The steps whose draw is kept, in non-empty pieces. Raises ValueError where there are none."""
+    def kept_pieces(self, end: int | None = None) -> Iterator[Integers]:
+        """The steps before ``end`` (None: all) whose draw is kept, in non-empty pieces.
+
+        Raises ValueError where there are none; of a run without n_steps, among the first 2²⁰ that could be.
+        """
         length, is_any_kept = 1 << 16, False
-        for first in range(self.burn_in, self.n_steps, length):
-            steps = self.plan(first, min(first + length, self.n_steps))[1]
+        last_step = end if end is not None else self.n_steps
+        if self.is_open and end is None:
+            last_step = min(last_step, self.burn_in + (self.thin << 20))
+        for first in range(self.burn_in, last_step, length):
+            steps = self.plan(first, min(first + length, last_step))[1]
             if steps.size:
                 is_any_kept = True
                 yield steps
-        if not is_any_kept:
+        if not is_any_kept and end is None:
             raise ValueError(
-                f"schedule {self.sampler.schedule.name} keeps none of the draws asked for by n_steps={self.n_steps}, "
-                f"burn_in={self.burn_in}, thin={self.thin}"
+                f"schedule {self.sampler.schedule.name} keeps none of the draws asked for by n_steps="
+                f"{None if self.is_open else self.n_steps}, burn_in={self.burn_in}, thin={self.thin}"
             )
 
-    def kept_steps(self) -> Integers:
-        """All steps whose draw is kept. Raises ValueError where there are none."""
+    def kept_steps(self, end: int | None = None) -> Integers:
+        """The steps before ``end`` whose draw is kept; None: all, and ValueError where there are none."""
         if self.sampler.schedule.keeps_all:
-            return np.arange(self.burn_in + self.thin - 1, self.n_steps, self.thin)
-        return np.concatenate(list(self.kept_pieces()))
+            return np.arange(self.burn_in + self.thin - 1, self.n_steps if end is None else end, self.thin)
+        return np.concatenate([np.zeros(0, np.int64), *self.kept_pieces(end)])
+
+    def gradients(self, steps: int, leapfrogs: int = 0) -> int:
+        """Gradient evaluations of ``steps`` steps, all chains and replicas, with those of the pilot.
+
+        leapfrogs: of one replica in these steps, where trajectories have random lengths.
+        """
+        per_chain = steps * self.sampler.gradients_per_step
+        if self.sampler.dynamics.random_length:
+            per_chain += (leapfrogs - steps * self.sampler.dynamics.leapfrogs) * self.sampler.n_replicas
+        return self.pilot_gradients + per_chain * len(self.init)
 
     def counts_before(self, step: int) -> tuple[int, int]:
         """The numbers of draws kept, and of times of the trace, before ``step``."""
@@ -234,32 +254,35 @@ SAMPLED_STEPS = 4096  # at which a schedule is evaluated to estimate how many it
 GOLDEN = 0.6180339887498949  # its multiples modulo 1 are evenly spread, whatever the period of the schedule
 
 
-def check_footprint(job: Job, *, keep_draws: bool, keep_trace: bool, has_draws: bool = True) -> None:
+def check_footprint(
+    job: Job, *, keep_draws: bool, keep_trace: bool, has_draws: bool = True, end: int | None = None
+) -> None:
     """Raise ValueError where the draws or the trace of a run, or of a chunk if not kept, do not fit into memory.
 
-    has_draws: whether draws are copied to the host.
+    has_draws: whether draws are copied to the host. end: the step before which the run ends; None: ``job.n_steps``.
     """
     chains, replicas, dim = job.init.shape
-    chunk = min(job.chunk_length, job.n_steps)
+    n_steps = job.n_steps if end is None else end
+    chunk = min(job.chunk_length, n_steps)
     numbers = dim + job.records_energies + job.sampler.is_weighted + 0.5 * len(STATISTICS) * job.keep_statistics
-    draws = expected_draws(job) if keep_draws else has_draws * -(-chunk // job.thin)
-    got = f"{job.n_steps} with n_chains={chains}, thin={job.thin} and layout.chunk_steps={job.layout.chunk_steps}"
+    draws = expected_draws(job, n_steps) if keep_draws else has_draws * -(-chunk // job.thin)
+    got = f"{n_steps} with n_chains={chains}, thin={job.thin} and layout.chunk_steps={job.layout.chunk_steps}"
     hint = "; give a larger thin, or accumulators with keep_draws=False, or use stream"
     check_room("n_steps", got, 8.0 * draws * (1 + chains * job.n_kept * numbers) + 40.0 * chunk, hint=hint)
     if job.trace_every is not None:
         tempering = job.sampler.tempering
         bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
-        times = (job.n_steps if keep_trace else chunk) // job.trace_every
-        got = f"{job.trace_every} with n_steps={job.n_steps} and n_chains={chains}"
+        times = (n_steps if keep_trace else chunk) // job.trace_every
+        got = f"{job.trace_every} with n_steps={n_steps} and n_chains={chains}"
         check_room("trace_every", got, 8.0 * times * (1 + chains * (replicas * len(job.trace_fields) + bins)))
 
 
-def expected_draws(job: Job) -> float:
-    """The draws of each chain; an estimate if the schedule does not keep all steps."""
-    most = (job.n_steps - job.burn_in) // job.thin
+def expected_draws(job: Job, n_steps: int) -> float:
+    """The draws of each chain in ``n_steps`` steps; an estimate if the schedule does not keep all steps."""
+    most = max(0, n_steps - job.burn_in) // job.thin
     if job.sampler.schedule.keeps_all or most < SAMPLED_STEPS:
         return most
-    steps = np.unique((np.arange(SAMPLED_STEPS) * GOLDEN % 1.0 * job.n_steps).astype(np.int64))
+    steps = np.unique((np.arange(SAMPLED_STEPS) * GOLDEN % 1.0 * n_steps).astype(np.int64))
     kept = job.sampler.schedule.factors(steps, job.n_steps).keep
     return most * float(np.mean(kept))
 
@@ -436,6 +459,11 @@ def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any, se
     return start
 
 
+def default_on_divergence(sampler: Sampler) -> str:
+    """The value for None: "keep" in a sweep, whose chains have step sizes or temperatures of their own; else "stop"."""
+    return "keep" if swept_arrays(sampler) else "stop"
+
+
 def make_job(
     problem: Any,
     sampler: Any,
@@ -457,8 +485,13 @@ def make_job(
     checkpoint: Any = None,
     checkpoint_every: Any = 60.0,
     layout: Any = Layout(),
+    on_divergence: Any = None,
+    has_until: bool = False,
 ) -> Job:
-    """Check all arguments of a run, documented in ``sample``. A contour may still lack its partition."""
+    """Check all arguments of a run, documented in ``sample``. A contour may still lack its partition.
+
+    has_until: a condition ends the run, so that n_steps may be None.
+    """
     problem = as_problem(problem)
     if not isinstance(sampler, Sampler):
         raise TypeError(f"sampler must be a Sampler, got {shown(sampler)} of type {type(sampler).__name__}")
@@ -471,6 +504,13 @@ def make_job(
     check_minibatches(problem, sampler)
     check_backend(backend, problem)
     check_dtype(dtype, backend, problem, sampler)
+    is_open = n_steps is None and has_until
+    if is_open:
+        if depends_on_length(sampler.schedule):
+            raise ValueError(
+                f"n_steps must be given with schedule {sampler.schedule.name}, which may depend on it; got None"
+            )
+        n_steps = MAX_STEPS - 1
     n_steps = check_count("n_steps", n_steps, at_least=1, below=MAX_STEPS)
     n_chains = check_count("n_chains", n_chains, at_least=1, below=MAX_CHAINS)
     burn_in = check_count("burn_in", burn_in, at_least=0, below=n_steps)
@@ -498,6 +538,8 @@ def make_job(
             f"n_chains must be {sampler.n_chains}, for which the sampler's step sizes or temperatures are given, got "
             f"{n_chains}"
         )
+    on_divergence = default_on_divergence(sampler) if on_divergence is None else on_divergence
+    check_choice("on_divergence", on_divergence, ["stop", "keep"])
     check_learning(sampler, n_steps, burn_in)
     check_penalty(problem, sampler)
     check_lanes(problem, sampler, n_chains)
@@ -506,7 +548,7 @@ def make_job(
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
         keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype, spread,
-        init is None or spread is not None,
+        init is None or spread is not None, on_divergence, is_open,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # so that a schedule's errors are raised before anything runs
     return job

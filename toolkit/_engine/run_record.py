@@ -102,6 +102,31 @@ class Statistics(NamedTuple):
     reflections: NDArray[np.int32]
 
 
+class Judged(NamedTuple):
+    """A condition of ``until`` at the end of a run.
+
+    condition: in words. value: what was found, for several coordinates or settings the one that is furthest from the
+    target; nan where nothing moves, or too little is known. target: the number that was asked for.
+    """
+
+    condition: str
+    value: float
+    target: float
+    met: bool
+
+
+class Stopping(NamedTuple):
+    """How a run with ``until`` ended.
+
+    conditions: each of ``until``'s, judged at the end. reason: why the run ended, in words. satisfied: the quality that
+    was asked for is there; False where a limit of steps, time, gradients or memory came first.
+    """
+
+    conditions: tuple[Judged, ...]
+    reason: str
+    satisfied: bool
+
+
 @dataclass(frozen=True, eq=False)
 class RunRecord:
     """Draws and counts of a run; ``Run`` adds report, tree and file.
@@ -117,6 +142,7 @@ class RunRecord:
     init: (chain, replica, dim), the start. trace: where requested. accumulated: each accumulator's result.
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
     elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
+    stopping: how ``until`` ended the run; None without.
     """
 
     problem: Problem
@@ -140,6 +166,12 @@ class RunRecord:
     interrupted: bool = False
     accumulated: dict[str, Any] = field(default_factory=dict)
     made_with: dict[str, str] = field(default_factory=dict)
+    stopping: Stopping | None = None
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """Whether a replica of the chain has diverged, (chain,); its draws from then on are nan."""
+        return np.asarray((self.counts.status > 0).any(axis=1))
 
     @property
     def draws(self) -> Floats:
@@ -247,12 +279,22 @@ class Setting(NamedTuple):
     chains: Integers
 
 
+def swept_arrays(sampler: Sampler) -> dict[str, Floats]:
+    """The step sizes or temperatures, (chain, R), that are not those of all chains; empty where there is no sweep."""
+    swept = {name: values for name, values in sampler.arrays.items() if values.ndim == 2}
+    return {name: values for name, values in swept.items() if (values != values[0]).any()}
+
+
 def settings_of(run: RunRecord) -> list[Setting]:
     """The settings of ``run``, in the order of their first chains."""
-    swept = {name: values for name, values in run.sampler.arrays.items() if values.ndim == 2}
-    swept = {name: values for name, values in swept.items() if (values != values[0]).any()}
+    return settings_of_sampler(run.sampler, run.n_chains)
+
+
+def settings_of_sampler(sampler: Sampler, n_chains: int) -> list[Setting]:
+    """The settings of ``n_chains`` chains of ``sampler``, in the order of their first chains."""
+    swept = swept_arrays(sampler)
     if not swept:
-        return [Setting("", np.arange(run.n_chains))]
+        return [Setting("", np.arange(n_chains))]
     table = np.hstack(list(swept.values()))
     _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(which.ravel(), kind="stable")

@@ -272,6 +272,7 @@ CHAINS_FIRST = (
     "exchange.round_trips", "contour.table", "contour.scale", "contour.late", "contour.early", "contour.mark",
 )  # fmt: skip
 STORED = (*BY_LANE, *CHAINS_LAST, *CHAINS_FIRST)
+STATUS = "status"  # stored only where it is not all 0
 # Fields whose names in files differ from their present names.
 FIELD_OF = {
     "exchange.rests": "swapped_in_window", "contour.late": "theta_at_mark", "contour.early": "theta_before",
@@ -294,10 +295,16 @@ def by_chain(state: State, name: str, n_chains: int, n_replicas: int) -> Array:
     return shaped.transpose(array.ndim, *range(array.ndim))
 
 
-def stored_names(blocks: "list[Block]", n_replicas: int) -> list[str]:
-    """The names of ``STORED`` that are not empty in these blocks."""
+def stored_names(blocks: "list[Block]", n_replicas: int, has_status: bool | None = None) -> list[str]:
+    """The names of ``STORED`` that are not empty in these blocks, and ``STATUS`` where a lane has diverged.
+
+    has_status: whether it is among them, where that is known of a file.
+    """
     first = blocks[0]
-    return [name for name in STORED if by_chain(first.state, name, first.last - first.first, n_replicas).size]
+    names = [name for name in STORED if by_chain(first.state, name, first.last - first.first, n_replicas).size]
+    if has_status is None:
+        has_status = any(block.state.status.any() for block in blocks)
+    return [*names, STATUS] if has_status else names
 
 
 def views(blocks: "list[Block]", name: str, n_replicas: int) -> Iterator[Array]:
@@ -310,6 +317,6 @@ def are_valid(blocks: "list[Block]") -> bool:
     """Whether numbers that the engine uses as indices or counters are in the range that it produces itself."""
     for block in blocks:
         coordinate, marks = block.state.continuous.rows[XI : XI + 1], block.state.contour.next_mark
-        if not (np.abs(coordinate) <= 1.0).all() or not (marks >= 1).all():
+        if not (np.abs(coordinate) <= 1.0).all() or not (marks >= 1).all() or (block.state.status < 0).any():
             return False
     return True

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._output.execution import run_sampler
 from .._output.run import Run
 from ..errors import ContourWarning
 from ..maths.seeds import HALF_STEP, derived_seed
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
-from ..sampling import sample
 from ..schedules import Factors, Schedule, evaluate
 from ..tempering import ContinuousTempering, Contour
 from .law_statistics import Group
@@ -99,9 +99,9 @@ def measure(
         init = plan.init[i * plan.n_chains : (i + 1) * plan.n_chains]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ContourWarning)
-            run = sample(
+            run = run_sampler(
                 problem, sampler, n_steps=plan.n_steps, burn_in=plan.burn_in, thin=plan.thin, progress=False,
-                n_chains=plan.n_chains, init=init, seed=seed,
+                n_chains=plan.n_chains, init=init, seed=seed, on_divergence="stop",
             )  # fmt: skip
         doubts += [str(w.message) for w in caught if issubclass(w.category, ContourWarning)]
         draws, weights = judged_draws(run, plan.n_steps)

@@ -7,6 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from .._output.execution import run_sampler
 from .._output.report.table import MOST_ROWS
 from .._output.run import Run
 from ..accumulators import moments
@@ -14,7 +15,6 @@ from ..accumulators.running_moments import MomentsSoFar
 from ..errors import check_count, check_instance
 from ..maths.seeds import HALF_STEP, STEP_SIZE, derived_seed
 from ..samplers.sampler import Sampler
-from ..sampling import sample
 from ..tempering import Stein
 from .law_runs import halved
 
@@ -169,10 +169,10 @@ def check_step_size(
 
     def measure(variant: Sampler, pace: int) -> MomentsSoFar:
         own = seed if pace == 1 else derived_seed(seed, HALF_STEP)
-        done = sample(
+        done = run_sampler(
             run.problem, variant, n_steps=pace * n_steps, burn_in=pace * burn_in, n_chains=n_chains, init=init,
             seed=own, keep_draws=False, keep_statistics=False, progress=False,
-            accumulators={"moments": moments()},
+            accumulators={"moments": moments()}, on_divergence="stop",
         )  # fmt: skip
         results: Any = done.accumulated["moments"]
         return results  # type: ignore[no-any-return]

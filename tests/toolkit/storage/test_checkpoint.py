@@ -193,7 +193,7 @@ def test_ctrl_c_saves_what_is_whole(moment, tmp_path, monkeypatch):
 
 
 def test_a_chunk_broken_off_is_not_saved(tmp_path, monkeypatch):
-    """A second Ctrl-C, which does not wait for the chunk's end, when nothing has been saved since step 30."""
+    """A second Ctrl-C does not wait for the end of the chunk from step 40, of whose beginning there is a copy."""
     path, accumulate = tmp_path / "run.ckpt", HostAccumulation.add_draws
     stopped(monkeypatch, 30, sample, COSINE, SGLD, checkpoint=path, **RUN)
 
@@ -209,7 +209,7 @@ def test_a_chunk_broken_off_is_not_saved(tmp_path, monkeypatch):
     seen, resume = [], Driver.resume
     monkeypatch.setattr(Driver, "resume", lambda self, *given: (seen.append(given[0]), resume(self, *given)))
     assert_same(sample(COSINE, SGLD, checkpoint=path, **RUN), sample(COSINE, SGLD, **RUN))
-    assert seen == [30]
+    assert seen == [40]
 
 
 def test_a_diverged_run_is_not_saved_past_its_last_good_chunk(tmp_path):

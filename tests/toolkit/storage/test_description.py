@@ -65,7 +65,7 @@ def test_a_sampler_comes_back_equal_and_with_the_same_bits(name):
     init = np.arange(2 * 3 * 2).reshape(2, 3, 2) / 20 if many else None
     arguments = {"n_steps": 40, "burn_in": 12, "n_chains": 2, "seed": 2, "init": init}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolkit.sampling.warn_about", lambda *_, **__: None)  # runs too short for θ
+        patch.setattr("toolkit._output.execution.warn_about", lambda *_, **__: None)  # runs too short for θ
         runs = [sample(BALLS, s, **arguments) for s in (sampler, back)]
     np.testing.assert_array_equal(runs[0].replica_draws, runs[1].replica_draws)
     np.testing.assert_array_equal(runs[0].steps, runs[1].steps)

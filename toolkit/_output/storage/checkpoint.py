@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ..._compiler.disk_cache import environment
 from ..._engine.driver import defer_interrupt
-from ..._engine.job import Paths
+from ..._engine.job import JUDGED, Paths
 from ..._engine.partition_pilot import with_partition
-from ..._engine.state import are_valid, stored_names, views
+from ..._engine.state import STATUS, are_valid, stored_names, views
 from ...errors import CheckpointError, CheckpointWarning, shown
 from ...tempering.contour_tempering import Partition
 from .checkpoint_file import (
@@ -128,6 +128,8 @@ def check_fit(record: Record, name: str, shape: tuple[int, ...], dtype: np.dtype
         raise DamagedError(f"cannot be read: it has no {name} of shape {shape} and kind {dtype}")
 
 
+COPYING = 0.02  # share of the time of sampling that copies of the state may take
+
 # Reading: the last state with its draws or, if these are damaged, the previous state.
 
 
@@ -149,7 +151,7 @@ def load_saved(paths: Paths, journal: Journal, kept: JournalFields, driver: "Dri
             warnings.warn(
                 f"{reasons[0]}; the run goes on from {path!r}, saved after step {driver.done}",
                 CheckpointWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         return not reasons
     raise CheckpointError(
@@ -168,8 +170,9 @@ def load_state(
         check_extension(driver.job, paths, position.steps, position.n_steps)
         if (position.draws, position.traced) != driver.job.counts_before(position.steps):
             raise DamagedError("cannot be read: its steps have other draws")
-        names = stored_names(driver.blocks, driver.job.sampler.n_replicas)
+        names = stored_names(driver.blocks, driver.job.sampler.n_replicas, STATUS in record.arrays)
         accumulated = accumulated_arrays(driver)
+        check_judged(driver, paths, record)
         for name in names:
             first = next(views(driver.blocks, name, driver.job.sampler.n_replicas))
             check_fit(record, name, (len(driver.job.init), *first.shape[1:]), first.dtype)
@@ -187,6 +190,15 @@ def load_state(
     ):
         raise DamagedError("cannot be read: its values are impossible")
     driver.resume(position.steps, position.draws, position.traced, position.elapsed)
+
+
+def check_judged(driver: "Driver[Any]", paths: Paths, record: Record) -> None:
+    """Raise CheckpointError where ``until`` needs moments of draws that were neither kept nor gathered."""
+    if JUDGED in driver.accumulated and not any(name.startswith(f"accumulators[{JUDGED!r}]") for name in record.arrays):
+        raise CheckpointError(
+            f"until must be as in the call that made checkpoint {paths.state!r}, which kept no draws and gathered none "
+            "of their moments: leave out the conditions on draws (ess, r_hat, mcse), or give another path"
+        )
 
 
 def read_draws(position: Position, paths: Paths, journal: Journal, kept: JournalFields, outputs: "Outputs") -> None:
@@ -243,6 +255,7 @@ class Checkpoint:
         self._keeps_last = True  # an unusable state must not replace the previous, usable one
         self._has_warned = False
         self._snapshot: tuple[Position, dict[str, Stored]] | None = None
+        self._snapshot_seconds = 0.0
         self._last_try = time.monotonic()
 
     def __enter__(self) -> "Checkpoint":
@@ -284,7 +297,7 @@ class Checkpoint:
             warnings.warn(
                 f"files beside checkpoint {self._paths.state!r} cannot be locked there; see that no second run uses it",
                 CheckpointWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
         return journal
 
@@ -333,8 +346,17 @@ class Checkpoint:
             contour: Any = job.sampler.tempering
             sampler = replace(job.sampler, tempering=replace(contour, partition=partition))
             return replace(job, sampler=sampler, pilot_gradients=gradients)
-        sampler, pilot = with_partition(job, stacklevel=3)
+        sampler, pilot = with_partition(job, stacklevel=4)
         return replace(job, sampler=sampler, pilot_gradients=pilot) if pilot else job
+
+    def steps_done(self) -> int:
+        """Steps of the last saved state, or of the previous one if more; 0 where none can be read."""
+        most = 0
+        for path in (self._paths.state, self._paths.previous) if self._head is not None else ():
+            with contextlib.suppress(DamagedError, OSError), io.FileIO(path) as file:
+                record = read_record(file, 0, os.fstat(file.fileno()).st_size)
+                most = max(most, Position.of_info(record.info).steps)
+        return most
 
     def restore(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
         """Restore the driver and its outputs to the saved position, or create the files of a new run."""
@@ -385,18 +407,48 @@ class Checkpoint:
         """Save if it is time to."""
         if self._journal is None:
             return
-        if driver.job.calls_python:  # an exception in it interrupts a chunk, which leaves the state inconsistent
+        if self._needs_snapshot(driver):
+            started = time.perf_counter()
             self._snapshot = self._position(driver), state_arrays(driver, copies=True)
+            self._snapshot_seconds += time.perf_counter() - started
         if time.monotonic() - self._last_try >= self._every:
             self.save(driver, outputs)
 
+    def _needs_snapshot(self, driver: "Driver[Any]") -> bool:
+        """Whether the state is to be copied after this chunk, because the next may leave none that can be saved.
+
+        A Python function's exception interrupts a chunk, and a divergence spoils it. Against the latter, copies are
+        made as long as they take at most ``COPYING`` of the time of sampling.
+        """
+        if driver.job.calls_python:
+            return True
+        return driver.job.on_divergence == "stop" and self._snapshot_seconds <= COPYING * driver.elapsed
+
     def save(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
         """Save the run after its last complete chunk, if that state exists; warn if writing fails."""
-        if self._journal is None or (not driver.is_whole and self._snapshot is None):
+        if self._journal is None:
             return
-        position, arrays = self._snapshot or (self._position(driver), state_arrays(driver, copies=False))
-        if position.steps == self._saved.steps:
+        if driver.is_whole:
+            self._save(driver, outputs, self._position(driver), state_arrays(driver, copies=False))
+        elif self._snapshot is not None:
+            self._save(driver, outputs, *self._snapshot)
+
+    def save_last_good(self, driver: "Driver[Any]", outputs: "Outputs") -> str:
+        """Save the last copy of the state, before a divergence; a sentence on what is saved."""
+        if self._journal is None:
+            return ""
+        if self._snapshot is not None:
+            self._save(driver, outputs, *self._snapshot)
+        if self._saved.steps == 0:
+            return f"Nothing is saved in checkpoint {self._paths.state!r}, as no chunk of steps came before."
+        then = "" if driver.job.on_divergence == "keep" else "; on_divergence='keep' would go on from there"
+        return f"Checkpoint {self._paths.state!r} stands at step {self._saved.steps}{then}."
+
+    def _save(self, driver: "Driver[Any]", outputs: "Outputs", position: Position, arrays: dict[str, Stored]) -> None:
+        """Save this state, unless it is saved already; warn if writing fails."""
+        if position.steps <= self._saved.steps:
             return
+        assert self._journal is not None
         try:
             with defer_interrupt():
                 position = position._replace(journal=self._append(position, outputs))
@@ -424,7 +476,7 @@ class Checkpoint:
             f"checkpoint {self._paths.state!r} could not be written after step {driver.done}: {error}; {stands}, and "
             f"{then}",
             CheckpointWarning,
-            stacklevel=5,
+            stacklevel=7,
         )
 
     def _append(self, position: Position, outputs: "Outputs") -> Mark:

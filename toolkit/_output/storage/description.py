@@ -11,7 +11,7 @@ import numpy as np
 from ... import dynamics, schedules, tempering
 from ..._compiler.disk_cache import environment
 from ..._compiler.function_digest import BITS, as_described_now, describe_function, stored_name
-from ..._engine.job import Paths
+from ..._engine.job import JUDGED, Paths
 from ...boundaries.rules import STORED_KINDS, Boundary
 from ...dynamics import Dynamics
 from ...errors import CheckpointError, Unavailable, check_flag, shown
@@ -409,7 +409,7 @@ def describe_call(job: "Job", kind: str) -> Description:
         "keep_energies": job.keep_energies,
         "keep_statistics": job.keep_statistics,
         "trace_every": job.trace_every,
-        "accumulators": {name: describe_function(accumulator) for name, accumulator in job.accumulators.items()},
+        "accumulators": {name: describe_function(a) for name, a in job.accumulators.items() if name != JUDGED},
         **describe(job.problem, job.asked),
         "init": job.init,
     }
