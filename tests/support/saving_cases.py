@@ -35,7 +35,7 @@ NAMED = {
     "hmc": samplers.hmc(0.1, n_leapfrogs=4),
     "pt_mala": samplers.pt_mala(**PAIR, swap_every=2),
     "pt_hmc": samplers.pt_hmc(**PAIR, n_leapfrogs=4, random_length=False),
-    "pt_baoab": samplers.pt_baoab(**PAIR, friction=0.3, energy_noise=0.1, correction=tempering.estimated_correction()),
+    "pt_baoab": samplers.pt_baoab(**PAIR, friction=0.3, energy_noise=0.1, correction=0.02),
 }
 
 

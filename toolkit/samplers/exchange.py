@@ -138,7 +138,16 @@ def pt_mala(
     which no paper prints; ``ladders.adapted_ladder`` moves them.
     Source: Okabe et al. (2001), swaps in even and odd pairs; Syed et al. (2022), why they beat random ones.
     """
-    return parallel_tempering("pt_mala", moves.mala(), step_sizes, temperatures, swap_every, window, schedule, boundary)
+    sampler = resgld(
+        step_sizes,
+        temperatures=temperatures,
+        swap_every=swap_every,
+        scheme="deo",
+        window=window,
+        schedule=schedule,
+        boundary=boundary,
+    )
+    return replace(sampler, name="pt_mala", dynamics=moves.mala())
 
 
 def pt_hmc(
@@ -158,8 +167,18 @@ def pt_hmc(
     replicas. A swap follows a whole trajectory. The rest, law, defaults and source: ``pt_mala``, with ``hmc``'s step
     size. ``rules.reject()`` is exact in a domain.
     """
-    way = moves.hmc(n_leapfrogs=n_leapfrogs, random_length=random_length)
-    return parallel_tempering("pt_hmc", way, step_sizes, temperatures, swap_every, window, schedule, boundary)
+    sampler = resgld(
+        step_sizes,
+        temperatures=temperatures,
+        swap_every=swap_every,
+        scheme="deo",
+        window=window,
+        schedule=schedule,
+        boundary=boundary,
+    )
+    return replace(
+        sampler, name="pt_hmc", dynamics=moves.hmc(n_leapfrogs=n_leapfrogs, random_length=random_length)
+    )  # fmt: skip
 
 
 def pt_baoab(
@@ -181,36 +200,21 @@ def pt_baoab(
     replicas. correction: of ``tempering.replica_exchange``, for noisy energies. Takes noisy gradients and energies,
     which ``pt_mala`` and ``pt_hmc`` do not.
     Law: swaps leave each temperature's law as it is, and positions have no bias on a Gaussian target; elsewhere the
-    bias is that of the moves, of second order in √h. ``rules.reflect()`` keeps replicas in a domain.
+    bias is that of the moves, of second order in √h. ``rules.reflect()`` is exact in a domain as √h goes to 0.
     The step sizes default to a time step of 0.2 on every replica, ``hmc``'s ε: h times the curvature is 0.04 to 0.4
     where the curvature is 1 to 10, and steps are stable below 4. The rest, temperatures and source: ``pt_mala``;
     Leimkuhler & Matthews (2013).
     """
-    sampler = parallel_tempering(
-        "pt_baoab", moves.baoab(friction=friction), step_sizes, temperatures, swap_every, window, schedule, boundary,
-        correction,
-    )  # fmt: skip
-    return replace(sampler, gradient_noise=gradient_noise, energy_noise=energy_noise)
-
-
-def parallel_tempering(
-    name: str,
-    way: moves.Dynamics,
-    step_sizes: Values,
-    temperatures: Values,
-    swap_every: int,
-    window: int,
-    schedule: Schedule,
-    boundary: Boundary,
-    correction: Correction = None,
-) -> Sampler:
-    """The sampler of any dynamics under even–odd swaps."""
-    return Sampler(
-        name,
+    sampler = resgld(
         step_sizes,
-        temperatures,
-        dynamics=way,
+        temperatures=temperatures,
+        correction=correction,
+        swap_every=swap_every,
+        scheme="deo",
+        window=window,
         schedule=schedule,
-        tempering=temper.replica_exchange(correction=correction, swap_every=swap_every, scheme="deo", window=window),
         boundary=boundary,
+        gradient_noise=gradient_noise,
+        energy_noise=energy_noise,
     )
+    return replace(sampler, name="pt_baoab", dynamics=moves.baoab(friction=friction))

@@ -44,9 +44,9 @@ def psgld(
 ) -> Sampler:
     """Preconditioned SGLD: preconditioned Langevin × ``schedule``.
 
-    Law, bias and numbers: ``dynamics.preconditioned_langevin``. No paper here prints a step size for a synthetic target;
-    the default times preconditioner times curvature c is 0.01 to 0.03 for c = 1 to 10, since the preconditioner is
-    about 1/√c. Source: Li et al. (2016), algorithm 1.
+    Law, bias and numbers: ``dynamics.preconditioned_langevin``. The default step size is of no paper: times the
+    preconditioner, which is about 1/√c, and the curvature c it is 0.01 to 0.03 for c = 1 to 10. Source: Li et al.
+    (2016), algorithm 1.
     """
     return Sampler(
         "psgld",
@@ -99,8 +99,8 @@ def sgnht(
 ) -> Sampler:
     """Stochastic gradient Nosé–Hoover thermostat: Nosé–Hoover × ``schedule``; neutralises unknown gradient noise.
 
-    Law, bias and numbers: ``dynamics.nose_hoover``. The step size defaults to that of ``sghmc``, as TACT-HMC (2018) prints
-    none for its synthetic targets. Source: Ding et al. (2014), algorithm 2; friction and inertia of TACT-HMC (2018).
+    Law, bias and numbers: ``dynamics.nose_hoover``. The step size defaults to that of ``sghmc``, as TACT-HMC (2018)
+    prints none for its synthetic targets. Source: Ding et al. (2014), algorithm 2; friction and inertia of TACT-HMC.
     """
     return Sampler(
         "sgnht",
@@ -126,8 +126,9 @@ def cyclical_sgld(
     """Cyclical SGLD: Langevin × cosine cycles, with step size ``step_size`` at the start of each cycle.
 
     n_cycles, exploration, floor: of ``schedules.cosine_cycles``; defaults are those of cyclical SG-MCMC (2020), section
-    5.1: M = 30, β = 1/4, and the first step size of a cycle α₀ = 0.09. Draws are biased by the step size at which they
-    are kept; ``cycles.combine_cycles`` weighs cycles that found different modes. Source: the same, algorithm 1.
+    5.1: M = 30, β = 1/4, and α₀ = 0.09 at the start of a cycle, by which all kept draws together have a variance a
+    quarter too large where the curvature is 10. Draws are biased by the step size at which they are kept;
+    ``cycles.combine_cycles`` weighs cycles that found different modes. Source: the same, algorithm 1.
     """
     schedule = cosine_cycles(n_cycles, exploration=exploration, floor=floor)
     sampler = sgld(
