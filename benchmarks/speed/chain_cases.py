@@ -40,11 +40,14 @@ EVERY_SAMPLER: dict[str, Sampler] = {
     "tact_hmc": samplers.tact_hmc(H),
     "mala": samplers.mala(H),
     "hmc, 10 leapfrogs": samplers.hmc(0.03, random_length=False),
+    "pt_mala × 4": samplers.pt_mala((H,) * 4),
+    "pt_hmc × 4": samplers.pt_hmc((0.03,) * 4),
+    "pt_baoab × 4": samplers.pt_baoab((H,) * 4),
     **{f"svgd × {n}": samplers.svgd(n_replicas=n) for n in (10, 40, 160)},
 }
 VARIANTS = (  # which tests run, and no table
     "psgld, no Γ", "sgnht by coordinate", "resgld × 5, seo", "resgld × 5, adjacent", "resgld × 5, all pairs",
-    "svgd × 40",
+    "svgd × 40", "pt_mala × 4", "pt_hmc × 4", "pt_baoab × 4",
 )  # fmt: skip
 SAMPLERS = {name: sampler for name, sampler in EVERY_SAMPLER.items() if name not in VARIANTS}
 

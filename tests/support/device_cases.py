@@ -40,6 +40,7 @@ GIVEN = {
     "n_leapfrogs": 3, "n_replicas": 3, "resample_every": 4,
 }  # fmt: skip
 CONSTRUCTORS = [name for name in samplers.__all__ if name != "Sampler"]
+EXACT = ("hmc", "mala", "pt_hmc", "pt_mala")  # with a Metropolis test, which refuses reflection
 PAIR = {"step_sizes": (0.01, 0.03), "temperatures": (1.0, 3.0)}
 THREE = {"step_sizes": (0.01, 0.02, 0.04), "temperatures": (1.0, 2.0, 4.0)}
 FEATURES = np.random.default_rng(5).standard_normal((30, 2))
@@ -243,7 +244,7 @@ def sgld(**own):
 
 def walled(name, problem):
     """A constructor with a wall; a Metropolis test has moves rejected there."""
-    boundary = boundaries.reject() if name in ("hmc", "mala") else boundaries.reflect()
+    boundary = boundaries.reject() if name in EXACT else boundaries.reflect()
     return lambda: (problem(), made(name, boundary=boundary), {})
 
 

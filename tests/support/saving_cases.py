@@ -33,6 +33,9 @@ NAMED = {
     "svgd": samplers.svgd(0.1, n_replicas=3),
     "mala": samplers.mala(0.1, temperature=np.array([1.0, 2.0])),
     "hmc": samplers.hmc(0.1, n_leapfrogs=4),
+    "pt_mala": samplers.pt_mala(**PAIR, swap_every=2),
+    "pt_hmc": samplers.pt_hmc(**PAIR, n_leapfrogs=4, random_length=False),
+    "pt_baoab": samplers.pt_baoab(**PAIR, friction=0.3, energy_noise=0.1, correction=0.02),
 }
 
 

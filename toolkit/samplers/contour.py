@@ -13,7 +13,7 @@ from .sampler import Number, Sampler, shared
 
 
 def csgld(
-    step_size: Number,
+    step_size: Number = 3e-3,
     *,
     zeta: float = 0.75,
     partition: Partition | None = None,
@@ -27,7 +27,8 @@ def csgld(
 ) -> Sampler:
     """Contour SGLD: Langevin × contour with one replica and the random field of 2020, Ψ^ζ.
 
-    Draws come with ``run.weights``. Law, bias and numbers: ``tempering.contour``. Source: CSGLD (2020), algorithm 1.
+    Draws come with ``run.weights``. Law, bias and numbers: ``tempering.contour``. The step size defaults to that of the
+    CSGLD baseline of ICSGLD (2022), section 5.2. Source: CSGLD (2020), algorithm 1.
     """
     return Sampler(
         "csgld",
@@ -42,7 +43,7 @@ def csgld(
 
 
 def icsgld(
-    step_size: Number,
+    step_size: Number = 3e-3,
     *,
     n_replicas: int = 5,
     zeta: float = 0.75,
@@ -58,7 +59,7 @@ def icsgld(
     """Interacting contour SGLD: Langevin × contour with ``n_replicas`` that share θ and the random field of 2022, Ψ.
 
     All replicas sample the target: ``run.draws`` folds them, and comes with ``run.weights``. Law, bias and numbers:
-    ``tempering.contour``. Source: ICSGLD (2022), algorithm 1 and B.1; P and ζ of section 5.2.
+    ``tempering.contour``. Source: ICSGLD (2022), algorithm 1 and B.1; step size, P and ζ of section 5.2.
     """
     check_count("n_replicas", n_replicas, at_least=1, below=MAX_REPLICAS)
     return Sampler(
@@ -74,7 +75,7 @@ def icsgld(
 
 
 def icsghmc(
-    step_size: Number,
+    step_size: Number = 3e-3,
     *,
     n_replicas: int = 5,
     friction: float = 0.1,
@@ -91,7 +92,8 @@ def icsghmc(
 ) -> Sampler:
     """Interacting contour SGHMC: underdamped Langevin × contour with ``n_replicas`` that share θ.
 
-    As ``icsgld``, with the numbers of ``dynamics.underdamped_langevin``. Source: ICSGLD (2022), section 5.3.
+    As ``icsgld``, step size included, with the numbers of ``dynamics.underdamped_langevin``. Source: ICSGLD (2022),
+    section 5.3.
     """
     sampler = icsgld(
         step_size,

@@ -11,9 +11,9 @@ from .sampler import Sampler, Values
 
 
 def resgld(
-    step_sizes: Values,
+    step_sizes: Values = (5e-4, 1.5e-3),
     *,
-    temperatures: Values,
+    temperatures: Values = (1.0, 10.0),
     correction: Correction = None,
     swap_every: int = 1,
     swap_threshold: float | None = None,
@@ -28,7 +28,8 @@ def resgld(
 
     Law: swaps leave each temperature's law as it is (``tempering.replica_exchange``); the bias is that of the moves
     (``dynamics.langevin``). Numbers: ``tempering.replica_exchange``. Draws are those of the coldest replica. A domain
-    is ignored by default. Source: r2SGLD (2024), algorithm 1 without R(·); Deng et al. (2020).
+    is ignored by default. Step sizes and temperatures default to those of r2SGLD (2024), A.3.
+    Source: r2SGLD (2024), algorithm 1 without R(·); Deng et al. (2020).
     """
     return Sampler(
         "resgld",
@@ -98,7 +99,8 @@ def r2sghmc(
     """Reflected replica exchange SGHMC: underdamped Langevin × replica exchange × reflect.
 
     Momenta are reflected with positions at the edge, and fitted to the temperature in a swap. Law, bias and numbers:
-    ``dynamics.underdamped_langevin``, ``resgld``, ``rules.reflect``. Source: r2SGLD (2024), section 4.3.
+    ``dynamics.underdamped_langevin``, ``resgld``, ``rules.reflect``. Step sizes and temperatures default to those of
+    ``r2sgld``. Source: r2SGLD (2024), section 4.3.
     """
     sampler = r2sgld(
         step_sizes,
@@ -114,3 +116,105 @@ def r2sghmc(
     )
     friction_and_noise = moves.underdamped_langevin(friction=friction, noise_estimate=noise_estimate)
     return replace(sampler, name="r2sghmc", dynamics=friction_and_noise)
+
+
+def pt_mala(
+    step_sizes: Values = (0.1, 0.1, 0.1, 0.1),
+    *,
+    temperatures: Values = (1.0, 2.0, 4.0, 8.0),
+    swap_every: int = 1,
+    window: int = 1,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+) -> Sampler:
+    """Non-reversible parallel tempering of MALA: ``dynamics.mala`` × replica exchange by even and odd pairs in turn.
+
+    step_sizes: MALA's h, one per replica. temperatures: coldest first. swap_every, window: of
+    ``tempering.replica_exchange``; its scheme is "deo".
+    Law: exact, exp(−U/T) at every temperature T, for the moves and the swaps keep it; draws are those of the coldest
+    replica. ``rules.reject()`` is exact in a domain.
+    The step sizes default to that of ``mala`` on every replica, as a Gaussian target asks for: there, its law at T is
+    that at 1 stretched by √T, and so are the moves. The temperatures default to four with a factor of 2 between them,
+    which no paper prints; ``ladders.adapted_ladder`` moves them.
+    Source: Okabe et al. (2001), swaps in even and odd pairs; Syed et al. (2022), why they beat random ones.
+    """
+    sampler = resgld(
+        step_sizes,
+        temperatures=temperatures,
+        swap_every=swap_every,
+        scheme="deo",
+        window=window,
+        schedule=schedule,
+        boundary=boundary,
+    )
+    return replace(sampler, name="pt_mala", dynamics=moves.mala())
+
+
+def pt_hmc(
+    step_sizes: Values = (0.2, 0.2, 0.2, 0.2),
+    *,
+    temperatures: Values = (1.0, 2.0, 4.0, 8.0),
+    n_leapfrogs: int = 10,
+    random_length: bool = True,
+    swap_every: int = 1,
+    window: int = 1,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+) -> Sampler:
+    """Non-reversible parallel tempering of HMC: ``dynamics.hmc`` × replica exchange by even and odd pairs in turn.
+
+    step_sizes: the leapfrog's ε, one per replica. n_leapfrogs, random_length: of ``dynamics.hmc``, the same for all
+    replicas. A swap follows a whole trajectory. The rest, law, defaults and source: ``pt_mala``, with ``hmc``'s step
+    size. ``rules.reject()`` is exact in a domain.
+    """
+    sampler = resgld(
+        step_sizes,
+        temperatures=temperatures,
+        swap_every=swap_every,
+        scheme="deo",
+        window=window,
+        schedule=schedule,
+        boundary=boundary,
+    )
+    return replace(
+        sampler, name="pt_hmc", dynamics=moves.hmc(n_leapfrogs=n_leapfrogs, random_length=random_length)
+    )  # fmt: skip
+
+
+def pt_baoab(
+    step_sizes: Values = (0.04, 0.04, 0.04, 0.04),
+    *,
+    temperatures: Values = (1.0, 2.0, 4.0, 8.0),
+    friction: float = 0.1,
+    correction: Correction = None,
+    swap_every: int = 1,
+    window: int = 1,
+    schedule: Schedule = constant(),
+    boundary: Boundary = ignore(),
+    gradient_noise: float = 0.0,
+    energy_noise: float = 0.0,
+) -> Sampler:
+    """Non-reversible parallel tempering of BAOAB Langevin: ``dynamics.baoab`` × exchange by even and odd pairs in turn.
+
+    step_sizes: BAOAB's h, one per replica, whose time step is √h. friction: of ``dynamics.baoab``, the same for all
+    replicas. correction: of ``tempering.replica_exchange``, for noisy energies. Takes noisy gradients and energies,
+    which ``pt_mala`` and ``pt_hmc`` do not.
+    Law: swaps leave each temperature's law as it is, and positions have no bias on a Gaussian target; elsewhere the
+    bias is that of the moves, of second order in √h. ``rules.reflect()`` is exact in a domain as √h goes to 0.
+    The step sizes default to a time step of 0.2 on every replica, ``hmc``'s ε: h times the curvature is 0.04 to 0.4
+    where the curvature is 1 to 10, and steps are stable below 4. The rest, temperatures and source: ``pt_mala``;
+    Leimkuhler & Matthews (2013).
+    """
+    sampler = resgld(
+        step_sizes,
+        temperatures=temperatures,
+        correction=correction,
+        swap_every=swap_every,
+        scheme="deo",
+        window=window,
+        schedule=schedule,
+        boundary=boundary,
+        gradient_noise=gradient_noise,
+        energy_noise=energy_noise,
+    )
+    return replace(sampler, name="pt_baoab", dynamics=moves.baoab(friction=friction))

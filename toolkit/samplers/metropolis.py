@@ -7,7 +7,7 @@ from .sampler import Number, Sampler, shared
 
 
 def mala(
-    step_size: Number,
+    step_size: Number = 0.1,
     *,
     temperature: Number = 1.0,
     schedule: Schedule = constant(),
@@ -15,7 +15,8 @@ def mala(
 ) -> Sampler:
     """Metropolis-adjusted Langevin, an exact yardstick with SGLD's step size; ``rules.reject()`` keeps a domain.
 
-    Law: ``dynamics.mala``. Source: Roberts & Tweedie (1996).
+    Law: ``dynamics.mala``. With the default step size 0.99 of the moves are accepted on a Gaussian in the plane of
+    curvature 1, and 0.67 where it is 10. Source: Roberts & Tweedie (1996).
     """
     return Sampler(
         "mala",
@@ -28,7 +29,7 @@ def mala(
 
 
 def hmc(
-    step_size: Number,
+    step_size: Number = 0.2,
     *,
     n_leapfrogs: int = 10,
     random_length: bool = True,
@@ -38,7 +39,9 @@ def hmc(
 ) -> Sampler:
     """Hamiltonian Monte Carlo, an exact yardstick; ``step_size`` is the leapfrog's ε.
 
-    Law, n_leapfrogs and random_length: ``dynamics.hmc``. Source: Duane et al. (1987); Neal (2011).
+    Law, n_leapfrogs and random_length: ``dynamics.hmc``. With the defaults a mean trajectory is 2 long, some third of
+    a period where the curvature is 1; a leapfrog is stable below a curvature of 100.
+    Source: Duane et al. (1987); Neal (2011).
     """
     return Sampler(
         "hmc",

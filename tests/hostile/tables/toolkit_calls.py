@@ -180,6 +180,11 @@ CALLS = [
     Call("toolkit.samplers.exchange.resgld", samplers.resgld, LADDER, PARTS, ALSO_LADDER),
     Call("toolkit.samplers.exchange.r2sgld", samplers.r2sgld, LADDER, PARTS, ALSO_LADDER),
     Call("toolkit.samplers.exchange.r2sghmc", samplers.r2sghmc, LADDER, PARTS, ALSO_LADDER),
+    Call("toolkit.samplers.exchange.pt_mala", samplers.pt_mala, LADDER, PARTS, ALSO_LADDER),
+    Call("toolkit.samplers.exchange.pt_hmc", samplers.pt_hmc, LADDER, {
+        **PARTS, "n_leapfrogs": count(1), "random_length": flag(),
+    }, ALSO_LADDER),
+    Call("toolkit.samplers.exchange.pt_baoab", samplers.pt_baoab, LADDER, PARTS, ALSO_LADDER),
     Call("toolkit.samplers.continuous.tact_hmc", samplers.tact_hmc, STEP, {
         **PARTS, "bias": choice("abf", "metadynamics"), "top_temperature": number(1.0, ends="["),
     }),

@@ -33,40 +33,48 @@ NUMBERS = {
     "bandwidth", "preconditioned", "n_leapfrogs", "random_length",
 }  # fmt: skip
 
-# Constructor → what it must be given, the numbers of its defaults, and gradient evaluations per chain and step.
+# Constructor → what it is given, the numbers of its defaults, and gradient evaluations per chain and step.
 EXCHANGE = {"correction": None, "swap_every": 1, "scheme": "deo", "window": 1}
 TACT = {"friction": 0.05, "inertia": 1.0, "thermostat": True, "tempers": True}
 R2SGLD = {"step_sizes": (5e-4, 1.5e-3), "temperatures": (1.0, 10.0)}
+PT = {"temperatures": (1.0, 2.0, 4.0, 8.0), "swap_every": 1, "window": 1}
 CONTOUR = {"zeta": 0.75, "partition": None, "decay": step_decay(gain=1.0, exponent=0.6, offset=100.0, cap=3e-3)}
 CONTOUR["freezes"] = False
 NAMED = {
-    "sgld": ((0.01,), {}, {"temperature": 1.0}, 1),
-    "psgld": ((0.01,), {}, {"temperature": 1.0, "decay": 0.99, "floor": 1e-5, "drift_correction": True}, 2),
-    "sghmc": ((0.01,), {}, {"temperature": 1.0, "friction": 0.5, "noise_estimate": 0.0}, 1),
-    "sgnht": ((0.01,), {}, {"temperature": 1.0, "friction": 0.05, "inertia": 1.0, "by_coordinate": False}, 1),
-    "cyclical_sgld": ((0.01,), {}, {"temperature": 1.0, "n_cycles": 30, "exploration": 0.25, "floor": 0.0}, 1),
-    "cyclical_sghmc": ((0.01,), {}, {"n_cycles": 30, "exploration": 0.25, "floor": 0.0, "friction": 0.5}, 1),
-    "csgld": ((0.01,), {}, {"temperature": 1.0, **CONTOUR}, 1),
-    "icsgld": ((0.01,), {}, {"temperature": 1.0, "n_replicas": 5, **CONTOUR}, 5),
-    "icsghmc": ((0.01,), {}, {"n_replicas": 5, "friction": 0.1, "noise_estimate": 0.0, **CONTOUR}, 5),
-    "resgld": (((0.01, 0.02),), {"temperatures": (1.0, 3.0)}, {**EXCHANGE, "swap_threshold": None}, 2),
+    "sgld": ((), {}, {"step_size": 3e-3, "temperature": 1.0}, 1),
+    "psgld": ((), {}, {"step_size": 0.01, "decay": 0.99, "floor": 1e-5, "drift_correction": True}, 2),
+    "sghmc": ((), {}, {"step_size": 0.01, "temperature": 1.0, "friction": 0.5, "noise_estimate": 0.0}, 1),
+    "sgnht": ((), {}, {"step_size": 0.01, "friction": 0.05, "inertia": 1.0, "by_coordinate": False}, 1),
+    "cyclical_sgld": ((), {}, {"step_size": 0.09, "n_cycles": 30, "exploration": 0.25, "floor": 0.0}, 1),
+    "cyclical_sghmc": (
+        (), {}, {"step_size": 0.09, "n_cycles": 30, "exploration": 0.25, "floor": 0.0, "friction": 0.5}, 1,
+    ),
+    "csgld": ((), {}, {"step_size": 3e-3, "temperature": 1.0, **CONTOUR}, 1),
+    "icsgld": ((), {}, {"step_size": 3e-3, "temperature": 1.0, "n_replicas": 5, **CONTOUR}, 5),
+    "icsghmc": ((), {}, {"step_size": 3e-3, "n_replicas": 5, "friction": 0.1, "noise_estimate": 0.0, **CONTOUR}, 5),
+    "resgld": ((), {}, {**R2SGLD, **EXCHANGE, "swap_threshold": None}, 2),
     "r2sgld": ((), {}, {**R2SGLD, **EXCHANGE, "swap_threshold": None}, 2),
     "r2sghmc": ((), {}, {**R2SGLD, **EXCHANGE, "friction": 0.1, "noise_estimate": 0.0}, 2),
-    "tact_hmc": ((0.001,), {}, {"top_temperature": 6.0, **TACT, "bias": "abf", "resample_every": 50}, 1),
+    "tact_hmc": ((), {}, {"step_size": 1.5e-3, "top_temperature": 6.0, **TACT, "bias": "abf", "resample_every": 50}, 1),
     "svgd": ((), {}, {"step_size": 3e-3, "n_replicas": 100, "bandwidth": None, "preconditioned": True}, 100),
-    "mala": ((0.01,), {}, {"temperature": 1.0}, 1),
-    "hmc": ((0.01,), {}, {"temperature": 1.0, "n_leapfrogs": 10, "random_length": True}, 10),
+    "mala": ((), {}, {"step_size": 0.1, "temperature": 1.0}, 1),
+    "hmc": ((), {}, {"step_size": 0.2, "temperature": 1.0, "n_leapfrogs": 10, "random_length": True}, 10),
+    "pt_mala": ((), {}, {"step_sizes": (0.1,) * 4, **PT}, 4),
+    "pt_hmc": ((), {}, {"step_sizes": (0.2,) * 4, **PT, "n_leapfrogs": 10, "random_length": True}, 40),
+    "pt_baoab": ((), {}, {"step_sizes": (0.04,) * 4, **PT, "friction": 0.1, "correction": None}, 4),
 }  # fmt: skip
 REFLECTED = {"r2sgld", "r2sghmc"}
-WITHOUT_NOISE = {"mala", "hmc"}
-LOOKS_AT_ENERGIES = {"csgld", "icsgld", "icsghmc", "resgld", "r2sgld", "r2sghmc", "tact_hmc"}
+WITHOUT_NOISE = {"mala", "hmc", "pt_mala", "pt_hmc"}
+EXCHANGES = {"resgld", "r2sgld", "r2sghmc", "pt_mala", "pt_hmc", "pt_baoab"}
+LOOKS_AT_ENERGIES = {"csgld", "icsgld", "icsghmc", "tact_hmc"} | EXCHANGES - WITHOUT_NOISE
 CYCLICAL = {"cyclical_sgld", "cyclical_sghmc"}
 
 
 def defaults(name):
-    """Keyword → default of a constructor; those without one are left out."""
+    """Keyword → default of a constructor; every argument has one."""
     parameters = inspect.signature(getattr(samplers, name)).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty}
+    assert all(p.default is not p.empty for p in parameters)
+    return {p.name: p.default for p in parameters}
 
 
 def make(name, **options):
@@ -83,9 +91,7 @@ def test_keywords_are_those_of_the_vocabulary(name):
     parameters = inspect.signature(getattr(samplers, name)).parameters
     assert set(parameters) <= REPLICAS | CHOICES | NUMBERS
     assert [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY] == [next(iter(parameters))]
-    assert (
-        ("step_sizes" in parameters) == ("temperatures" in parameters) == name.endswith(("resgld", "r2sgld", "r2sghmc"))
-    )
+    assert ("step_sizes" in parameters) == ("temperatures" in parameters) == (name in EXCHANGES)
     assert "boundary" in parameters
     assert ("schedule" in parameters) == (name not in CYCLICAL)
     assert ("gradient_noise" in parameters) == (name not in WITHOUT_NOISE)
@@ -104,6 +110,27 @@ def test_defaults_are_the_papers(name):
     assert sampler.schedule.name == (
         "cosine_cycles(30, exploration=0.25, floor=0.0)" if name in CYCLICAL else "constant()"
     )
+
+
+@pytest.mark.parametrize("curvature", [1.0, 10.0])
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "svgd"])
+def test_defaults_are_stable_with_a_small_bias_where_the_curvature_is_1_to_10(name, curvature):
+    """The variance of a Gaussian to 5 %, from exact starts; cyclical ones, whose steps are large, to 30 %."""
+    sampler = getattr(samplers, name)(**{"boundary": boundaries.ignore()} if name in REFLECTED else {})
+    assert off_by(sampler, curvature) < (0.3 if name in CYCLICAL else 0.05)
+    if name == "sgld" and curvature == 10.0:
+        assert off_by(samplers.sgld(0.03), curvature) > 0.05
+
+
+def off_by(sampler, curvature):
+    """Share by which the variance of a Gaussian in the plane is off, beyond 4.5 standard errors between chains."""
+    scale = np.sqrt(np.array(sampler.temperatures) / curvature)[:, None]
+    start = scale * np.random.default_rng(0).standard_normal((128, sampler.n_replicas, 2))
+    target = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0 / curvature)
+    run = sample(target, sampler, n_steps=4_000, burn_in=1_000, n_chains=128, init=start, seed=1, progress=False)
+    of_chains = curvature * (run.weights[..., None] * run.draws**2).sum(axis=(1, 2)) / (2.0 * run.weights.sum(axis=1))
+    error = of_chains.std(ddof=1) / np.sqrt(of_chains.size)
+    return max(0.0, abs(of_chains.mean() - 1.0) - 4.5 * error)
 
 
 def written_out():
@@ -171,6 +198,17 @@ def written_out():
         ), {**noisy, "tempering": tempering.stein(bandwidth=0.7)}  # fmt: skip
     yield samplers.mala(0.1, **hot, **free), ("mala", *replicas(1), dynamics.mala()), free
     yield samplers.hmc(0.1, n_leapfrogs=4, **hot, **free), ("hmc", *replicas(1), dynamics.hmc(n_leapfrogs=4)), free
+    rounds, trajectories = {"swap_every": 3, "window": 2}, {"n_leapfrogs": 4, "random_length": False}
+    exchanging = {**free, "tempering": tempering.replica_exchange(scheme="deo", **rounds)}
+    yield samplers.pt_mala(ladder[0], temperatures=ladder[1], **rounds, **free), (
+        "pt_mala", *ladder, dynamics.mala(),
+    ), exchanging  # fmt: skip
+    yield samplers.pt_hmc(ladder[0], temperatures=ladder[1], **trajectories, **rounds, **free), (
+        "pt_hmc", *ladder, dynamics.hmc(**trajectories),
+    ), exchanging  # fmt: skip
+    yield samplers.pt_baoab(ladder[0], temperatures=ladder[1], friction=0.3, correction=0.7, **rounds, **both), (
+        "pt_baoab", *ladder, dynamics.baoab(friction=0.3),
+    ), {**both, "tempering": tempering.replica_exchange(correction=0.7, scheme="deo", **rounds)}  # fmt: skip
 
 
 WRITTEN_OUT = list(written_out())
@@ -217,7 +255,7 @@ def test_draws_weights_and_costs(name):
     """Replicas that sample the target fold into its draws step by step, weights beside them; costs are counted."""
     sampler = cheap(name)
     replicas, kept = sampler.n_replicas, sampler.n_target_replicas
-    assert kept == (1 if name in ("resgld", "r2sgld", "r2sghmc") else replicas)
+    assert kept == (1 if name in EXCHANGES else replicas)
     run = short_run(sampler)
     n = run.steps.size
     assert n == (31 if name not in CYCLICAL else 31 - 3 - 3 - 3)  # of 11, 11 and 9 steps, a quarter explores
@@ -232,9 +270,11 @@ def test_draws_weights_and_costs(name):
     weighted = name in ("csgld", "icsgld", "icsghmc", "tact_hmc")
     assert (run.replica_weights is not None) == weighted == sampler.is_weighted
     assert (run.weights == 1.0).all() or weighted
-    per_replica = {"psgld": 2, "hmc": 10}.get(name, 1)
+    hamiltonian = name in ("hmc", "pt_hmc")
+    per_replica = {"psgld": 2, "hmc": 10, "pt_hmc": 10}.get(name, 1)
     assert sampler.gradients_per_step == per_replica * replicas
-    evaluations = 31 * 3 * per_replica * replicas if name != "hmc" else 3 * total_leapfrogs(10, run.seed, 0, 31)
+    per_lane = total_leapfrogs(10, run.seed, 0, 31) if hamiltonian else 31 * per_replica
+    evaluations = 3 * replicas * per_lane
     assert run.gradient_evaluations == evaluations
     assert make(name).gradients_per_step == NAMED[name][3]
     assert short_run(sampler, keep_replicas=True).replica_draws.shape == (3, replicas, n, 2)

@@ -45,6 +45,9 @@ SUITABLE = {
     "svgd": (NORMAL, samplers.svgd(n_replicas=10), QUICK, set(LAWS)),
     "mala": (NORMAL, samplers.mala(0.5), QUICK, ONE_MODE),
     "hmc": (NORMAL, samplers.hmc(0.5, n_leapfrogs=3), QUICK, ONE_MODE),
+    "pt_mala": (PAIR, samplers.pt_mala((0.3, 0.5), **LADDER), QUICK, set()),
+    "pt_hmc": (PAIR, samplers.pt_hmc((0.4, 0.6), n_leapfrogs=3, **LADDER), QUICK, set()),
+    "pt_baoab": (PAIR, samplers.pt_baoab((0.1, 0.1), **LADDER), QUICK, set()),
 }  # fmt: skip
 CONSTRUCTORS = [name for name in samplers.__all__ if name != "Sampler"]
 

@@ -1,0 +1,87 @@
+"""Parallel tempering of MALA, HMC and BAOAB: every replica has the law of its temperature, in a domain too."""
+
+import numpy as np
+import pytest
+
+from targets import constrained, domains, mixtures
+from toolkit import boundaries, sample, samplers
+
+SIGMAS = 4.5
+LADDER = (1.0, 2.5, 6.0)
+PAIR = mixtures.gaussian_mixture([[-2.0], [2.0]], 0.25, [0.3, 0.7])  # a barrier of 6 to 7 nats
+LINE = np.linspace(-9.0, 9.0, 20_001)
+MADE = {  # BAOAB's step is such that its bias, that of reflection included, is below the standard errors here
+    "pt_mala": lambda **own: samplers.pt_mala((0.1, 0.2, 0.3), temperatures=LADDER, **own),
+    "pt_hmc": lambda **own: samplers.pt_hmc((0.2, 0.3, 0.4), temperatures=LADDER, n_leapfrogs=4, **own),
+    "pt_baoab": lambda **own: samplers.pt_baoab((0.005,) * 3, temperatures=LADDER, **own),
+}
+STATISTICS = (lambda x: x > 0.0, lambda x: x**2, lambda x: np.abs(x) < 1.0)
+
+
+def expected(target, temperature, low=-np.inf, high=np.inf):
+    """Means of the statistics under exp(−U/T) between ``low`` and ``high``, by sums over a fine grid."""
+    energies = target.evaluate(LINE[:, None])[0]
+    density = np.exp(-(energies - energies.min()) / temperature) * ((low <= LINE) & (high >= LINE))
+    return np.array([(density * of(LINE)).sum() for of in STATISTICS]) / density.sum()
+
+
+def deviations(run, laws):
+    """Standard errors that each replica's statistics are off its law's, (replica, statistic); errors from chains."""
+    found = []
+    for replica, law in enumerate(laws):
+        draws = run.replica_draws[:, replica, :, 0]
+        means = np.array([of(draws).mean(axis=1) for of in STATISTICS])
+        found.append((means.mean(axis=1) - law) / (means.std(axis=1, ddof=1) / np.sqrt(len(draws))))
+    return np.array(found)
+
+
+def run_of(name, problem=PAIR, **own):
+    return sample(
+        problem, MADE[name](**own), n_steps=12_000 if name == "pt_baoab" else 6_000, burn_in=1_000, n_chains=400,
+        seed=5, init=[-2.0], keep_replicas=True, progress=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_replica_has_the_law_of_its_temperature(name):
+    """From a start in the lighter mode alone."""
+    run = run_of(name)
+    assert np.abs(deviations(run, [expected(PAIR, t) for t in LADDER])).max() < SIGMAS
+    assert np.abs(deviations(run, [expected(PAIR, 0.95 * t) for t in LADDER])).max() > SIGMAS
+    assert np.abs(deviations(run, [expected(PAIR, t) for t in LADDER[::-1]])).max() > 100.0
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_without_swaps_the_coldest_keeps_to_its_mode(name):
+    alone = run_of(name, swap_every=10**9)
+    assert np.abs(deviations(alone, [expected(PAIR, t) for t in LADDER]))[0].max() > 2.0 * SIGMAS
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_in_a_domain(name):
+    """Rejection is exact with a Metropolis test, and reflection for BAOAB as its step goes to 0."""
+    low, high = -2.2, 3.0
+    boxed = constrained(PAIR, domains.box([low], [high]))
+    edge = boundaries.reflect() if name == "pt_baoab" else boundaries.reject()
+    run = run_of(name, boxed, boundary=edge)
+    assert ((run.replica_draws >= low) & (run.replica_draws <= high)).all()
+    assert np.abs(deviations(run, [expected(PAIR, t, low, high) for t in LADDER])).max() < SIGMAS
+    assert np.abs(deviations(run, [expected(PAIR, t) for t in LADDER])).max() > SIGMAS
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(("swap_every", "window"), [(1, 1), (3, 1), (1, 4)])
+def test_even_and_odd_pairs_take_turns(name, swap_every, window):
+    """One pair is tried at every attempt, and each at half of them but for the last window; step 0 swaps nothing."""
+    run = sample(PAIR, MADE[name](swap_every=swap_every, window=window), n_steps=241, n_chains=3, seed=1, init=[0.0])
+    attempts = run.counts.attempted
+    assert (attempts.sum(axis=1) == 240 // swap_every).all()
+    assert (np.abs(attempts[:, 0] - attempts[:, 1]) <= window).all()
+
+
+def test_noise_of_the_energy_needs_its_correction():
+    """Energy noise of standard deviation 1 in BAOAB's swaps: the law holds with the correction of 1, not without."""
+    laws = [expected(PAIR, t) for t in LADDER]
+    right, wrong = (run_of("pt_baoab", energy_noise=1.0, correction=c) for c in (None, 0.0))
+    assert np.abs(deviations(right, laws)).max() < SIGMAS
+    assert np.abs(deviations(wrong, laws)).max() > SIGMAS
