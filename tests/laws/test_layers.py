@@ -21,7 +21,7 @@ MAY_IMPORT = {
 ORDER = {
     "toolkit": (
         "errors", "_compiler", "maths", "problem", "schedules", "dynamics", "boundaries", "tempering", "samplers",
-        "weighting", "accumulators", "_engine", "diagnostics", "_output", "sampling", "ladders", "verification",
+        "weighting", "accumulators", "_engine", "diagnostics", "_output", "tuning", "sampling", "ladders", "verification",
         "__init__", "__main__",
     ),
     "targets": (

@@ -23,6 +23,7 @@ SHARE, MOST = 0.35, 0.6  # of the gradients that the tuning may spend
 CLEAR, MIXED = 0.35, 0.6  # of the variance, between chains: above it nothing can be said but that they have not mixed
 IMPROPER = 0.5  # of E[x ∂U] = dim · T: below it positions drift away, and there is no law
 LOOKED_AT = 16  # draws of a chain at which gradients are evaluated
+SCALED_FROM, WORTH_SCALING = 16, 3.0  # steps of a round whose gradients tell; ratio of scales
 DESCENT = 40  # evaluations of a descent
 ADDED_LEVELS = 8
 
@@ -31,7 +32,7 @@ class Levels(NamedTuple):
     """What a round shows of each temperature, (level,).
 
     between: the largest share, over coordinates and the energy, of the chains' means in the variance. steepness: mean
-    of (∂U)² of each coordinate, (level, dim). barrier: mean of ½ |U − U'| of two draws. virial: mean of (x − x̄) · ∂U
+    of (∂U)² of each coordinate, (level, dim), the median of the chains. barrier: mean of ½ |U − U'| of two draws. virial: mean of (x − x̄) · ∂U
     over dim · T, x̄ the chain's mean; the median of the chains. energies: (level, draw); positions: (level, chain, dim) at the end. steps: over which it
     was measured, of so many ``leapfrogs``.
     """
@@ -64,6 +65,7 @@ def explore(study: Study, starts: Floats) -> Levels:
     while True:
         levels = explore_round(study, temperatures, step_sizes, states, (length, leapfrogs))
         step_sizes = steps.next(step_sizes, levels.acceptance)
+        step_sizes = step_sizes * rescale(study, levels)
         if length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
             leapfrogs *= 2
         else:
@@ -72,6 +74,27 @@ def explore(study: Study, starts: Floats) -> Levels:
         if share > (SHARE if is_clear(levels, is_bounded) else MOST) or leapfrogs > LONGEST:
             return levels._replace(step_sizes=step_sizes)
         states = exchanged(study, levels)
+
+
+def rescale(study: Study, levels: Levels) -> float:
+    """Set the scale of each coordinate to 1/√E[(∂U)²/T] at the coldest temperature, to a common factor.
+
+    That is the mean curvature, which does not see how far apart modes are, as a standard deviation would. Left as it is
+    where it would change by less than ``WORTH_SCALING``. Returns the factor of step sizes that keeps the largest stable.
+    """
+    steepness = levels.steepness[0]
+    if not study.may_scale or study.dim == 1 or levels.steps < SCALED_FROM:
+        return 1.0
+    if not (np.isfinite(steepness).all() and (steepness > 0.0).all()):
+        return 1.0
+    widths = 1.0 / np.sqrt(steepness / study.temperature)
+    before = np.ones(study.dim) if study.scale is None else np.array(study.scale)
+    change = widths / before
+    if change.max() < WORTH_SCALING * change.min():
+        return 1.0
+    scale = rounded(np.clip(widths / np.exp(np.log(widths).mean()), 1e-9, 1e9))
+    study.scale = as_tuple(scale)
+    return float((widths / scale).min() / change.min())
 
 
 def is_clear(levels: Levels, is_bounded: bool) -> bool:
@@ -88,7 +111,7 @@ def explore_round(
     n_levels, copies, dim = states.shape
     sampler = Sampler(
         "exploration", np.repeat(rounded(step_sizes), copies)[:, None], np.repeat(temperatures, copies)[:, None],
-        dynamics=hmc(n_leapfrogs=leapfrogs), boundary=study.boundary,
+        dynamics=hmc(n_leapfrogs=leapfrogs), boundary=study.boundary, scale=study.scale,
     )  # fmt: skip
     run = study.run(sampler, n_steps, states.reshape(-1, 1, dim), keep_energies=True)
     assert run.energies is not None
@@ -104,7 +127,7 @@ def explore_round(
         acceptance=harmonic_mean(run.acceptance[:, 0].reshape(n_levels, copies).T, run.sampling_steps),
         between=np.array([between_share(d, e) for d, e in zip(draws, energies, strict=True)]),
         virial=np.median(((some - centres) * gradients).sum(axis=3).mean(axis=2), axis=1) / (dim * temperatures),
-        steepness=(gradients**2).mean(axis=(1, 2)),
+        steepness=np.median((gradients**2).mean(axis=2), axis=1),
         barrier=np.array([mean_difference(e.ravel()) for e in energies]) / 2.0,
         energies=energies.reshape(n_levels, -1),
         positions=draws[:, :, -1],
@@ -150,16 +173,17 @@ def descended(study: Study, points: Floats, ceilings: Floats) -> Floats:
     domain. One that stays above, in a local minimum perhaps, is left where it came to.
     """
     states = np.array(points)
+    squares = np.ones(study.dim) if study.scale is None else np.array(study.scale) ** 2
     energy, gradient = study.evaluate(states)
     with np.errstate(all="ignore"):
-        steepest = np.abs(gradient).max(axis=1)
+        steepest = np.abs(squares * gradient).max(axis=1)
         size = 2.0 ** np.round(np.log2(np.maximum(np.abs(states).max(axis=1), 1.0) * 1e-2 / steepest))
     active = (energy > ceilings) & np.isfinite(size) & (size > 0.0)
     for _ in range(DESCENT):
         index = np.flatnonzero(active)
         if index.size == 0:
             break
-        trial = states[index] - size[index, None] * gradient[index]
+        trial = states[index] - size[index, None] * (squares * gradient[index])
         inside = study.problem.contains(trial)
         trial = np.where(inside[:, None], trial, states[index])
         new_energy, new_gradient = study.evaluate(trial)

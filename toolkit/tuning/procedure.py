@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import samplers
 from .._engine.starts import draw_starts
 from ..boundaries.rules import Boundary, ignore, reject, reflect
 from ..diagnostics import ksd
-from ..dynamics import hmc, mala
 from ..errors import check_array, check_count, check_progress, shown
 from ..problem.definition import Problem, Spread, as_problem
+from ..samplers import hmc, sgnht
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.stein_particles import Stein
@@ -69,8 +68,9 @@ def tune(
     start, bar = time.perf_counter(), Bar(n_gradients, progress)
     begun = sampler or chosen(problem)
     study = Study(
-        problem, seed, n_gradients, boundary_of(problem, begun), float(begun.arrays["temperatures"].min()), threads,
-        progress=bar,
+        problem, seed, n_gradients, boundary_of(problem, begun), float(begun.arrays["temperatures"].min()),
+        threads=threads,
+        may_scale=begun.dynamics.scales and begun.boundary.kind != "reflect", progress=bar,
     )  # fmt: skip
     try:
         found = search(study, begun, starts_of(problem, init, seed), sampler is None)
@@ -98,8 +98,8 @@ def check_tunable(sampler: Any) -> None:
 def chosen(problem: Problem) -> Sampler:
     """The sampler for a problem: by whether its gradients are exact."""
     if problem.target.stochastic:
-        return samplers.sgnht(boundary=ignore() if problem.domain is None else reflect())
-    return samplers.hmc(boundary=ignore() if problem.domain is None else reject())
+        return sgnht(boundary=ignore() if problem.domain is None else reflect())
+    return hmc(boundary=ignore() if problem.domain is None else reject())
 
 
 def boundary_of(problem: Problem, sampler: Sampler) -> Boundary:
@@ -204,5 +204,3 @@ def tune_stein(study: Study, sampler: Sampler, levels: Levels) -> Found:
             best = distance, trial, ends
     return Found(best[1], states, 0, math.nan)
 
-
-__all__ = ["hmc", "mala", "tune"]

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._output.run import Run
 from ..diagnostics.convergence import ess
+from ..weighting import weighted_ess
 from ..samplers.sampler import Sampler
 from .step_sizes import mean_acceptance
 from .study import Floats, Study, as_tuple
@@ -31,8 +32,14 @@ def least_ess(run: Run) -> float:
     draws = run.draws
     if not np.isfinite(draws).all():
         return math.nan
-    sizes = ess(draws, weights=run.weights if run.sampler.is_weighted else None)
-    return float(np.nanmin(sizes)) if np.isfinite(sizes).any() else math.nan
+    if not run.sampler.is_weighted:
+        sizes = ess(draws)
+        return float(np.nanmin(sizes)) if np.isfinite(sizes).any() else math.nan
+    weights = run.weights
+    if not (weights.sum(axis=1) > 0.0).all():
+        return math.nan
+    sizes = ess(draws, weights=weights)  # by the weights as they are, which at the start of a run are far off
+    return float(min(np.nanmin(sizes), weighted_ess(weights).sum())) if np.isfinite(sizes).any() else math.nan
 
 
 def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients: int) -> Result:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._output.execution import run_sampler
 from .._output.run import Run
 from ..boundaries.rules import Boundary
 from ..maths.seeds import TUNING, derived_seed
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
-from ..sampling import sample
 
 Floats = NDArray[np.float64]
 
@@ -42,13 +42,16 @@ class Round(NamedTuple):
 
 @dataclass
 class Study:
-    """A tuning under way. n_gradients: what it may spend; ``spent`` so far. temperature: that of the target."""
+    """A tuning under way. n_gradients: what it may spend; ``spent`` so far. temperature: that of the
+    target. scale: of each coordinate, as found so far; may_scale: whether the sampler can have one."""
 
     problem: Problem
     seed: int
     n_gradients: int
     boundary: Boundary
     temperature: float = 1.0
+    may_scale: bool = True
+    scale: tuple[float, ...] | None = None
     threads: int | None = None
     spent: int = 0
     n_runs: int = 0
@@ -71,8 +74,8 @@ class Study:
     def run(self, sampler: Sampler, n_steps: int, init: Floats, **options: Any) -> Run:
         """A run with a seed of its own. init: (chain, replica, dim)."""
         self.n_runs += 1
-        options = {"burn_in": n_steps // 2, "keep_replicas": True, "keep_statistics": False, **options}
-        run = sample(
+        options = {"burn_in": n_steps // 2, "keep_replicas": True, "keep_statistics": False, "on_divergence": "keep", **options}
+        run = run_sampler(
             self.problem, sampler, n_steps=n_steps, n_chains=len(init), init=init, threads=self.threads,
             seed=derived_seed(self.seed, TUNING, self.n_runs), progress=False, **options,
         )  # fmt: skip
