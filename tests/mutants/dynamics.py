@@ -20,8 +20,8 @@ MUTANTS = [
     Mutant(
         "langevin: drift doubled",
         "toolkit/dynamics/overdamped.py",
-        "fma(-step_size[lane], gradient[d, lane], kicked)",
-        "fma(-2.0 * step_size[lane], gradient[d, lane], kicked)",
+        "fma(-square * step_size[lane], gradient[d, lane], kicked)",
+        "fma(-2.0 * square * step_size[lane], gradient[d, lane], kicked)",
         "tests/toolkit/dynamics/test_overdamped.py",
     ),
     Mutant(
@@ -41,8 +41,8 @@ MUTANTS = [
     Mutant(
         "underdamped: time step squared",
         "toolkit/dynamics/underdamped.py",
-        "x[lane] = fma(root[lane], moved, x[lane])",
-        "x[lane] = fma(root[lane] * root[lane], moved, x[lane])",
+        "x[lane] = fma(s * root[lane], moved, x[lane])",
+        "x[lane] = fma(s * root[lane] * root[lane], moved, x[lane])",
         "tests/toolkit/dynamics/test_underdamped.py",
     ),
     Mutant(
@@ -146,8 +146,8 @@ MUTANTS = [
     Mutant(
         "BAOAB: both drifts before the noise",
         "toolkit/dynamics/baoab_splitting.py",
-        "x[lane] = fma(0.5 * root[lane], p[lane], middle)",
-        "x[lane] = fma(0.5 * root[lane], kicked, middle)",
+        "x[lane] = fma(half * root[lane], p[lane], middle)",
+        "x[lane] = fma(half * root[lane], kicked, middle)",
         "tests/toolkit/dynamics/test_baoab_splitting.py",
     ),
     Mutant(
@@ -156,5 +156,68 @@ MUTANTS = [
         "(1.0 - keep * keep)",
         "(1.0 - keep)",
         "tests/toolkit/dynamics/test_baoab_splitting.py",
+    ),
+    Mutant(
+        "langevin: scale not squared in the drift",
+        "toolkit/dynamics/overdamped.py",
+        "square = s * s",
+        "square = s",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "langevin: noise without its scale",
+        "toolkit/dynamics/overdamped.py",
+        "fma(s * kick[lane], noise[d, lane]",
+        "fma(kick[lane], noise[d, lane]",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "underdamped: kick without its scale",
+        "toolkit/dynamics/underdamped.py",
+        "fma(-s * root[lane], slope[lane]",
+        "fma(-root[lane], slope[lane]",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "underdamped: drift without its scale",
+        "toolkit/dynamics/underdamped.py",
+        "fma(s * root[lane], moved",
+        "fma(root[lane], moved",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "BAOAB: kick without its scale",
+        "toolkit/dynamics/baoab_splitting.py",
+        "fma(-s * root[lane], slope[lane]",
+        "fma(-root[lane], slope[lane]",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "thermostat by coordinate: scale of the first coordinate for all",
+        "toolkit/dynamics/thermostat.py",
+        "lanes.scale[row], rows.root",
+        "lanes.scale, rows.root",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "Metropolis: first half kick without its scale",
+        "toolkit/dynamics/metropolis.py",
+        "half = -0.5 * s\n",
+        "half = -0.5\n",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "Metropolis: last half kick without its scale",
+        "toolkit/dynamics/metropolis.py",
+        "half = -0.5 * scale[d]",
+        "half = -0.5",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "Metropolis: kicks between without their scale",
+        "toolkit/dynamics/metropolis.py",
+        "fma(-s * length[lane], slope[lane]",
+        "fma(-length[lane], slope[lane]",
+        "tests/toolkit/samplers/test_scale.py",
     ),
 ]

@@ -255,4 +255,18 @@ MUTANTS = [
         "if False:",
         "tests/toolkit/accumulators/test_accumulators.py -k kl_at_the_end",
     ),
+    Mutant(
+        "probe without its scale",
+        "toolkit/_engine/loop.py",
+        "length = s * select(",
+        "length = select(",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "scale of another size",
+        "toolkit/_engine/job.py",
+        "if sampler.scale is not None and len(sampler.scale) != dim:",
+        "if sampler.scale is not None and len(sampler.scale) < dim:",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
 ]

@@ -213,4 +213,18 @@ MUTANTS = [
         '    if held == 0:\n        raise LoadError(f"a chunk of Zstandard',
         "tests/toolkit/storage/test_hostile_contents.py -k zstandard",
     ),
+    Mutant(
+        "files lose the scale",
+        "toolkit/_output/storage/description.py",
+        'scale=description.get("scale"),',
+        "scale=None,",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "descriptions lose the scale",
+        "toolkit/_output/storage/description.py",
+        '{} if sampler.scale is None else {"scale": list(sampler.scale)}',
+        "{} if sampler.scale is None else {}",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
 ]

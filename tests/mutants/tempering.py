@@ -213,4 +213,18 @@ MUTANTS = [
         "    if step == 0 or not samples:\n        return\n",
         "tests/toolkit/tempering/test_exchange_corrections.py -k explores",
     ),
+    Mutant(
+        "exchange: half kicks without the coordinate's scale",
+        "toolkit/tempering/exchange.py",
+        "cold_kick, hot_kick = coordinate_scale * cold_half[c], coordinate_scale * hot_half[c]",
+        "cold_kick, hot_kick = cold_half[c], hot_half[c]",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
+    Mutant(
+        "contour: gradients of a Metropolis test without their scale",
+        "toolkit/tempering/contour_tempering.py",
+        "slope = state.scale[d] * state.gradient[d, lane]",
+        "slope = state.gradient[d, lane]",
+        "tests/toolkit/samplers/test_scale.py",
+    ),
 ]

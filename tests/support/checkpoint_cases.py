@@ -1,6 +1,6 @@
 """Runs to be interrupted: every named sampler; all schedules, domains, targets and records with state of their own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -137,6 +137,7 @@ CASES = {
         },
     ),
     "one chain": (COSINE, samplers.sgld(0.02), {"n_chains": 1}),
+    "scaled": (COSINE, replace(samplers.r2sghmc(**PAIR, boundary=boundaries.ignore()), scale=(0.5, 1.5)), {}),
 }  # fmt: skip
 LAYOUTS = [
     (1, Layout(lanes=3, chunk_steps=37)),

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -329,6 +329,10 @@ CASES |= {
     "of rungs and chains": Case(
         lambda: (flower(), samplers.r2sgld([[0.01, 0.02]] * 3, temperatures=[[1.0, t] for t in (2.0, 3.0, 4.0)]), {})
     ),
+    "scaled": Case(
+        lambda: (COSINE, replace(samplers.r2sghmc(**PAIR, boundary=boundaries.ignore()), scale=(0.5, 1.3)), {})
+    ),
+    "scaled hmc": Case(lambda: (COSINE, replace(samplers.hmc(0.2, n_leapfrogs=3), scale=(0.5, 1.3)), {}), slow=True),
     "with gradient noise": Case(lambda: (COSINE, samplers.sgld(0.02, gradient_noise=0.3), {})),
     "with energy noise": Case(lambda: (COSINE, samplers.resgld(**PAIR, energy_noise=0.5), {})),
     "with energy noise under contour": Case(lambda: (COSINE, made("csgld", energy_noise=0.2), {}), slow=True),

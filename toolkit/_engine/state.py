@@ -226,7 +226,6 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         replica=names[1],
         base_step_size=step_size,
         base_temperature=temperature,
-        scale=sampler.coordinate_scales(dim),
         exchange=exchange_state(exchange, n_replicas, replica, sampler.energy_noise, n_chains),
         contour=contour_state(tempering if isinstance(tempering, Contour) else None, n_chains),
         continuous=continuous_state(tempering, temperature),
@@ -240,6 +239,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         masses=np.empty((masses_rows(tempering), lanes)),
         scratch=np.zeros((problem.target.scratch_rows, lanes)),
         noise_buffer=make_noise_buffer(dim, *names),
+        scale=sampler.coordinate_scales(dim),
     )
 
 

@@ -18,7 +18,7 @@ from tests.hostile.calls import (
     TEMPERINGS,
     Call,
 )
-from tests.hostile.values import array, choice, count, flag, function, instance, kind, number, or_none
+from tests.hostile.values import array, choice, count, flag, function, instance, kind, number, numbers, or_none
 from toolkit import boundaries, dynamics, ladders, samplers, schedules, tempering, weighting
 from toolkit.boundaries import rules
 from toolkit.diagnostics import cycles, thermostats
@@ -140,7 +140,8 @@ CALLS = [
         "seed": or_none(count(0, 2**64)),
     }, tried=False),
     Call("toolkit.samplers.sampler.Sampler", toolkit.Sampler, {"step_sizes": [0.1]}, {**PARTS,
-        "tempering": or_none(instance(*TEMPERINGS))},
+        "tempering": or_none(instance(*TEMPERINGS)),
+        "scale": or_none(numbers(number(1e-100, 1e100)))},
          ALSO_LADDER),
     Call("toolkit.problem.definition.Spread", toolkit.Spread, {"scale": [1.0]}, {
         "scale": array([1.0], lambda a: a.ndim < 2 and a.size > 0 and ((a > 0.0) & (a < 1e300)).all()),
