@@ -28,6 +28,7 @@ SMALLEST, LARGEST = 1e-300, 1.0 - 2.0**-53  # of p₁p₂ in logarithms, so that
 MAX_FLIPS = 2**24  # beyond which log of the binomial coefficient is wrong by 1e-7
 MAX_ENERGY = 700.0  # nats above the lowest energy beyond which the law has nothing in float64
 DEPTH = 750.0  # nats below the highest density at which the integrals end
+MAX_NEWTON_STEPS = 60
 PANELS = 256  # of each side of a running integral
 EGG_CRATE_SIDE = 10.0 * np.pi
 SHELL_BOX = 6.0  # half the side
@@ -122,22 +123,27 @@ class CoinFlipTruth:
         n, k = self.n, self.heads
         return float(-self.log_binomial - k * np.log(k / n) - (n - k) * np.log1p(-k / n))
 
-    def excess(self, logit: Array) -> Array:
-        """U above its lowest where logit p₁p₂ is ``logit``, without cancellation near the curve."""
+    def _gap(self, logit: Array) -> Array:
+        """p₁p₂ − k / n where logit p₁p₂ is ``logit``, without cancellation near the curve."""
         share = self.heads / self.n
         shift = logit - scipy.special.logit(share)
-        near = np.clip(shift, -1.0, 1.0)
-        u = scipy.special.expit(logit - shift + near)
-        # u − k / n, and with it log(u n / k) and log((1 − u) / (1 − k / n)), which are small where the shift is
-        gap = np.where(near > 0.0, u * (1.0 - share) * -np.expm1(-near), share * (1.0 - u) * np.expm1(near))
-        is_near = np.abs(shift) < 1.0
-        rise = np.where(is_near, np.log1p(gap / share), -np.logaddexp(0.0, -logit) - np.log(share))
-        fall = np.where(is_near, np.log1p(-gap / (1.0 - share)), -np.logaddexp(0.0, logit) - np.log1p(-share))
+        size = -np.expm1(-np.abs(shift))
+        above, below = scipy.special.expit(logit) * (1.0 - share), scipy.special.expit(-logit) * share
+        return np.asarray(np.where(shift > 0.0, above * size, -below * size))
+
+    def excess(self, logit: Array) -> Array:
+        """U above its lowest where logit p₁p₂ is ``logit``, without cancellation near the curve."""
+        share, gap = self.heads / self.n, self._gap(logit)
+        near = np.abs(logit - scipy.special.logit(share)) < 1.0
+        rise = -np.logaddexp(0.0, -logit) - np.log(share)  # log(u n / k), u = p₁p₂
+        fall = -np.logaddexp(0.0, logit) - np.log1p(-share)  # log((1 − u) / (1 − k / n))
+        rise = np.where(near, np.log1p(np.where(near, gap, 0.0) / share), rise)
+        fall = np.where(near, np.log1p(-np.where(near, gap, 0.0) / (1.0 - share)), fall)
         return np.asarray(np.maximum(-self.heads * rise - (self.n - self.heads) * fall, 0.0))
 
     def _density(self, logit: Array) -> Array:
         """Density of logit u under the beta law without the factor −log u, up to a constant."""
-        return np.exp(-self.excess(logit) - np.logaddexp(0.0, -logit) - np.logaddexp(0.0, logit))
+        return np.asarray(np.exp(-self.excess(logit) - np.logaddexp(0.0, -logit) - np.logaddexp(0.0, logit)))
 
     def _law(self, logit: Array) -> Array:
         """Density of logit u, up to the same constant."""
@@ -153,15 +159,17 @@ class CoinFlipTruth:
 
     def _level(self, excess: Any, side: float) -> Array:
         """logit u below (side −1) or above (+1) the curve's where U is ``excess`` above its lowest, of its shape."""
-        wanted = np.asarray(excess, np.float64)
-        middle = scipy.special.logit(self.heads / self.n)
-        near, far = np.zeros(wanted.shape), np.ones(wanted.shape)
-        while (short := self.excess(middle + side * far) < wanted).any():
-            far = np.where(short, 2.0 * far, far)
-        for _ in range(100):
-            half = 0.5 * (near + far)
-            beyond = self.excess(middle + side * half) > wanted
-            near, far = np.where(beyond, near, half), np.where(beyond, half, far)
+        wanted = np.sqrt(np.maximum(np.asarray(excess, np.float64), 1e-300))
+        share = self.heads / self.n
+        middle = scipy.special.logit(share)
+        far = wanted * np.sqrt(2.0 / (self.n * share * (1.0 - share)))
+        for _ in range(MAX_NEWTON_STEPS):  # on √U, which is nearly linear; its slope is n (u − k / n) / (2 √U)
+            place = middle + side * far
+            root = np.sqrt(self.excess(place))
+            step = 2.0 * root * (wanted - root) / np.maximum(self.n * np.abs(self._gap(place)), 1e-300)
+            far = np.maximum(far + step, 0.25 * far)
+            if (np.abs(step) <= 1e-14 * far).all():
+                break
         return np.asarray(middle + side * far)
 
     def energy_tails(self, energies: Any) -> tuple[Array, Array]:
