@@ -16,6 +16,7 @@ COSINE = mixtures.cosine25()
 WIDE = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
 APART = mixtures.gaussian_mixture([[-50.0], [50.0]], 1.0)
 SGLD = samplers.sgld(0.05)
+HMC = samplers.hmc(0.1, n_leapfrogs=3)
 PAIR = samplers.resgld((0.05, 0.2), temperatures=(1.0, 4.0))
 RUN = {"seed": 3, "n_chains": 4}
 
@@ -37,7 +38,7 @@ def found(run, condition):
     return next(judged for judged in run.stopping.conditions if judged.condition.startswith(condition))
 
 
-@pytest.mark.parametrize("burn_in, thin", [(0, 1), (50, 3)])
+@pytest.mark.parametrize(("burn_in", "thin"), [(0, 1), (50, 3)])
 def test_it_ends_at_the_first_look_with_enough(burn_in, thin):
     """By ESS of the draws so far at 64, 128, … draws; a look after every 64 draws would have ended it sooner."""
     settings = {**RUN, "burn_in": burn_in, "thin": thin}
@@ -55,7 +56,7 @@ def test_it_ends_at_the_first_look_with_enough(burn_in, thin):
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # runs too short for θ
-@pytest.mark.parametrize("sampler", [PAIR, samplers.csgld(0.02, partition=PARTITION), samplers.hmc(step_size=0.1, n_leapfrogs=3)],
+@pytest.mark.parametrize("sampler", [PAIR, samplers.csgld(0.02, partition=PARTITION), HMC],
                          ids=lambda sampler: sampler.name)  # fmt: skip
 def test_it_is_the_run_of_that_many_steps(sampler):
     kept = {"keep_energies": True, "trace_every": 7, "burn_in": 20, "thin": 3, **RUN}
@@ -78,9 +79,7 @@ def test_a_limit_of_steps_ends_it_and_is_said():
     assert_same(run, sample(COSINE, SGLD, n_steps=500, **RUN))
 
 
-@pytest.mark.parametrize(
-    "sampler", [SGLD, PAIR, samplers.hmc(step_size=0.1, n_leapfrogs=3)], ids=lambda sampler: sampler.name
-)
+@pytest.mark.parametrize("sampler", [SGLD, PAIR, HMC], ids=lambda sampler: sampler.name)
 def test_gradients_end_it_at_one_step_whatever_the_chunks(sampler):
     """At or just below the number; one step more would be above it."""
     limit = 12_345
@@ -286,7 +285,7 @@ def test_conditions_combine_print_and_travel():
     assert repr(stopping.ess(5, method="tail", of="modes")) == "ess(5, method='tail', of='modes')"
     nested = (a & stopping.mcse(0.1, of=is_left)) | (b & stopping.round_trips(3)) | stopping.gradients(1e6)
     assert pickle.loads(pickle.dumps(nested)) == nested
-    with pytest.raises(TypeError, match="combined by & and |"):
+    with pytest.raises(TypeError, match=r"combined by & and \|"):
         bool(a)
     with pytest.raises(TypeError, match="unsupported operand"):
         a & True
@@ -326,7 +325,7 @@ REFUSED = [
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("given, error, words", REFUSED)
+@pytest.mark.parametrize(("given", "error", "words"), REFUSED)
 def test_refused_before_anything_runs(monkeypatch, given, error, words):
     monkeypatch.setattr("toolkit._output.execution.Checkpoint", lambda *asked: 1 / 0)  # nothing is to run
     arguments = {"problem": COSINE, "sampler": SGLD, **RUN} | given

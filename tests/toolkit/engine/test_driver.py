@@ -229,7 +229,7 @@ def test_no_chain_left_is_an_error():
     """Each way of keeping draws; the first chain to diverge is named."""
     given = QUARTIC_RUN | {"init": [[7.0], [5.0], [6.0]], "on_divergence": "keep"}
     for options in ({}, {"keep_draws": False}):
-        with pytest.raises(DivergenceError, match="3 of 3 replicas diverged.* No chain is left to go on"):
+        with pytest.raises(DivergenceError, match=r"3 of 3 replicas diverged.* No chain is left to go on"):
             sample(QUARTIC, samplers.sgld(0.02), **given, **options)
     with pytest.raises(DivergenceError, match="No chain is left"):
         list(stream(QUARTIC, samplers.sgld(0.02), **given))
