@@ -101,6 +101,7 @@ COMMON: dict[str, Kind] = {
     "n_replicas": count(1, 2**16, idle=False),
     "name": text(),
     "noise_estimate": NOT_NEGATIVE,
+    "on_divergence": or_none(choice("stop", "keep")),
     "partition": or_none(instance(tempering.Partition)),
     "preconditioned": flag(),
     "problem": instance(Problem, Target),
@@ -125,6 +126,7 @@ COMMON: dict[str, Kind] = {
     "threads": or_none(count(1, idle=False)),
     "trace_every": or_none(count(1, 21)),
     "truth": or_none(TRUTH),
+    "until": or_none(instance(toolkit.stopping.Condition)),
     "window": count(1),
     "zeta": NOT_NEGATIVE,
 }
@@ -211,6 +213,7 @@ NOT_CALLED = {
     ),
     "drives a script": ("run_script", "produce", "script"),
     "the type of a script's data": ("Mapping",),
+    "made by the functions of stopping, combined by & and |": ("Condition",),
     "given to a script": ("Study", "Study.size", "Study.sample", "Study.note"),
     "walls that the functions of targets.domains put together": ("Convex",),
 }  # fmt: skip

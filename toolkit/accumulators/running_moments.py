@@ -29,7 +29,8 @@ class MomentsSoFar(NamedTuple):
     mean: (chain, dim). covariance: (chain, dim, dim), Σ w (x − mean)(x − mean)ᵀ / Σw, not divided by n − 1.
     pooled_mean, pooled_covariance: (dim,) and (dim, dim), of all chains, each with the same total weight, since weights
     are known up to a factor of each chain. standard_error: (dim,), of pooled_mean, from the spread of the chains'
-    means, so it knows autocorrelation; nan for one chain. nan where a chain has no weight yet; pooled without it.
+    means, so it knows autocorrelation; nan for one chain. nan where a chain has no weight yet; pooled without it, and
+    without chains that have fewer draws than others, as a divergence leaves them: their last draws may be huge.
     """
 
     draws: Integers
@@ -72,18 +73,20 @@ class Moments(KernelAccumulator):
         weight, lower = state["weight"].copy(), np.tril(state["scatter"])
         scatter = lower + np.tril(lower, -1).transpose(0, 2, 1)
         empty = weight == 0.0
+        whole = ~empty & (state["draws"] == state["draws"].max(initial=0))
         mean = np.where(empty[:, None], np.nan, state["origin"] + state["mean"])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # before a divergence draws may be huge
             covariance = scatter / weight[:, None, None]
             weighted_ess = np.where(state["unevenness"] > 0.0, 1.0 / state["unevenness"], weight)
-            pooled = pool(mean[~empty], covariance[~empty])
+            pooled = pool(mean[whole], covariance[whole])
         return MomentsSoFar(state["draws"].copy(), weight, weighted_ess, mean, covariance, *pooled)
 
 
 def moments() -> Moments:
     """Mean and covariance of the draws, (chain, dim) and (chain, dim, dim), and of all chains: ``MomentsSoFar``.
 
-    Weighted where draws have weights. Draws that are not finite, which a diverged replica leaves, are left out.
+    Weighted where draws have weights. Draws that are not finite, which a diverged replica leaves, are left out, and its
+    chain is no part of what is pooled over chains.
     Accuracy: each draw moves the mean by its share of the weight, counted from the first draw, so large means lose no
     digits: with a mean of 10⁸ and a standard deviation of 10⁻³, variances of 2,000 draws are right to 10⁻¹².
     Source: West (1979), the weighted form of Welford (1962).

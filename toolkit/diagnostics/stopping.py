@@ -142,7 +142,8 @@ def option(name: str, value: Any, default: Any) -> str:
     """An argument in a repr, left out where it is the default."""
     if value is default or (type(value) is type(default) and value == default):
         return ""
-    return f", {name}={getattr(value, '__name__', None) or repr(value)}"
+    called = getattr(value, "__name__", None)
+    return f", {name}={called if isinstance(called, str) else shown(value)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -351,7 +352,7 @@ def check_function(of: Any) -> Any:
     """``of`` of a condition. Raises TypeError or ValueError where it is no function, "modes" or None."""
     if is_a(of, str):
         return check_choice("of", of, ["modes"])
-    if of is not None and (not callable(of) or isinstance(of, type)):
+    if of is not None and (not callable(of) or is_a(of, type)):
         raise TypeError(f"of must be None, 'modes' or a function of draws, got {shown(of)} of type {type(of).__name__}")
     return of
 
@@ -397,7 +398,7 @@ def cause(condition: Condition, met: Callable[[Single], bool]) -> Condition:
 
 def check_until(until: Any) -> Condition | None:
     """``until``, a condition or None. Raises TypeError otherwise."""
-    if until is not None and not isinstance(until, Condition):
+    if until is not None and not is_a(until, Condition):
         raise TypeError(
             f"until must be None or a condition of toolkit.stopping, got {shown(until)} of type {type(until).__name__}"
         )

@@ -21,7 +21,7 @@ from tests.hostile.calls import (
 from tests.hostile.values import array, choice, count, flag, function, instance, kind, number, numbers, or_none
 from toolkit import boundaries, dynamics, ladders, samplers, schedules, tempering, weighting
 from toolkit.boundaries import rules
-from toolkit.diagnostics import cycles, thermostats
+from toolkit.diagnostics import cycles, stopping, thermostats
 from toolkit.problem.definition import Domain
 from toolkit.tempering.contour_tempering import StepDecay
 
@@ -118,6 +118,7 @@ TRACED = RUNS._replace(wrong=st.one_of(RUNS.wrong, st.builds(untempered)))
 SAMPLERS = instance(toolkit.Sampler)
 EXCHANGING = SAMPLERS._replace(wrong=st.one_of(SAMPLERS.wrong, st.just(samplers.sgld(0.1))))
 
+OF_DRAWS = or_none(kind(lambda v: v == "modes" or (callable(v) and not isinstance(v, type)), st.just("coordinates")))
 LADDER = {"step_sizes": (0.1, 0.2), "temperatures": (1.0, 2.0)}
 ALSO_LADDER = {"step_sizes": "temperatures", "temperatures": "step_sizes"}
 STEP = {"step_size": 0.01}
@@ -168,6 +169,17 @@ CALLS = [
             "n_points": count(1, idle=False),
         "init": or_none(array([0.5], lambda a: a.shape == (1,))), "tolerance": OPEN_SHARE,
     }),
+    # conditions
+    Call("toolkit.diagnostics.stopping.ess", stopping.ess, {"n": 10.0}, {
+        "n": POSITIVE, "method": choice("bulk", "tail", "mean"), "of": OF_DRAWS,
+    }),
+    Call("toolkit.diagnostics.stopping.r_hat", stopping.r_hat, {}, {"limit": number(1.0)}),
+    Call("toolkit.diagnostics.stopping.mcse", stopping.mcse, {"limit": 0.1}, {
+        "limit": POSITIVE, "of": OF_DRAWS, "relative": flag(),
+    }),
+    Call("toolkit.diagnostics.stopping.round_trips", stopping.round_trips, {"n": 1}, {"n": count(1)}),
+    Call("toolkit.diagnostics.stopping.seconds", stopping.seconds, {"s": 1.0}, {"s": POSITIVE}),
+    Call("toolkit.diagnostics.stopping.gradients", stopping.gradients, {"n": 1.0}, {"n": number(1.0, ends="[")}),
     # samplers
     Call("toolkit.samplers.langevin.sgld", samplers.sgld, STEP, PARTS),
     Call("toolkit.samplers.langevin.psgld", samplers.psgld, STEP, {**PARTS, "floor": POSITIVE}),

@@ -10,7 +10,18 @@ from numpy.testing import assert_array_equal
 
 from targets import mixtures
 from tests.support.simple_targets import QUARTIC
-from toolkit import DivergenceError, InterruptedWarning, Layout, Target, sample, samplers, stream
+from toolkit import (
+    DivergenceError,
+    InterruptedWarning,
+    Layout,
+    Target,
+    accumulators,
+    diagnostics,
+    sample,
+    samplers,
+    stopping,
+    stream,
+)
 from toolkit._engine import driver
 from toolkit._engine.driver import defer_interrupt
 
@@ -181,3 +192,81 @@ def test_divergence_in_a_stream():
     chunks = stream(QUARTIC, samplers.sgld(0.02), n_steps=500, init=[5.0], seed=6, layout=Layout(chunk_steps=1))
     with pytest.raises(DivergenceError):
         list(chunks)
+
+
+# Divergence with on_divergence="keep".
+
+STARTS = np.array([[0.1], [5.0], [0.2]])
+QUARTIC_RUN = {"n_steps": 500, "n_chains": 3, "init": STARTS, "seed": 6, "layout": Layout(chunk_steps=100)}
+
+
+def test_the_others_go_on_as_if_nothing_had_been():
+    """One of three chains diverges in the first chunk; the two others have the bits of runs of their own."""
+    run = sample(QUARTIC, samplers.sgld(0.02), on_divergence="keep", keep_energies=True, trace_every=10, **QUARTIC_RUN)
+    assert run.n_steps == 500
+    assert run.diverged.tolist() == [False, True, False]
+    step = int(run.counts.status[1, 0]) - 1
+    assert np.isfinite(run.draws[1, :step]).all()
+    assert np.isnan(run.draws[1, step:]).all()
+    alone = sample(QUARTIC, samplers.sgld(0.02), n_steps=500, n_chains=1, init=STARTS[:1], seed=6)
+    assert_array_equal(run.draws[0], alone.draws[0])
+    assert np.isfinite(run.draws[2]).all()
+    assert run.warnings[0].startswith(f"1 of 3 chains diverged, the first at step {step}: ")
+    assert not alone.diverged.any()
+
+
+def test_a_sweep_keeps_and_other_runs_stop():
+    """One bad setting of a sweep does not end the others; the same step sizes for all chains are no sweep."""
+    given = QUARTIC_RUN | {"init": [0.5]}
+    assert sample(QUARTIC, samplers.sgld([0.02, 20.0, 0.02]), **given).diverged.tolist() == [False, True, False]
+    with pytest.raises(DivergenceError, match="With on_divergence='keep' the other chains go on"):
+        sample(QUARTIC, samplers.sgld([0.02, 20.0, 0.02]), on_divergence="stop", **given)
+    with pytest.raises(DivergenceError):
+        sample(QUARTIC, samplers.sgld([0.02] * 3), **QUARTIC_RUN)
+
+
+def test_no_chain_left_is_an_error():
+    """Each way of keeping draws; the first chain to diverge is named."""
+    given = QUARTIC_RUN | {"init": [[7.0], [5.0], [6.0]], "on_divergence": "keep"}
+    for options in ({}, {"keep_draws": False}):
+        with pytest.raises(DivergenceError, match=r"3 of 3 replicas diverged.* No chain is left to go on"):
+            sample(QUARTIC, samplers.sgld(0.02), **given, **options)
+    with pytest.raises(DivergenceError, match="No chain is left"):
+        list(stream(QUARTIC, samplers.sgld(0.02), **given))
+
+
+def test_a_stream_goes_on_without_a_diverged_chain():
+    whole = sample(QUARTIC, samplers.sgld(0.02), on_divergence="keep", **QUARTIC_RUN)
+    chunks = list(stream(QUARTIC, samplers.sgld(0.02), on_divergence="keep", **QUARTIC_RUN))
+    assert_array_equal(np.concatenate([chunk.draws for chunk in chunks], axis=1), whole.draws)
+    assert_array_equal(chunks[-1].counts.status, whole.counts.status)
+
+
+def test_a_hot_replica_that_diverged_leaves_its_chain_marked():
+    sampler, start = samplers.resgld((1e-4, 0.02), temperatures=(1.0, 1.5)), np.full((5, 2, 1), 0.5)
+    start[3, 1] = 30.0
+    run = sample(QUARTIC, sampler, n_steps=300, n_chains=5, init=start, seed=8, on_divergence="keep")
+    assert run.diverged.tolist() == [False, False, False, True, False]
+    assert np.isfinite(run.draws).all()
+    assert_array_equal(run.counts.status[:, 0], np.zeros(5))
+
+
+def test_what_is_pooled_is_of_whole_chains():
+    """The last draws before a divergence are huge: with them the pooled mean would be of no use."""
+    chosen = {"moments": accumulators.moments()}
+    run = sample(QUARTIC, samplers.sgld(0.02), on_divergence="keep", accumulators=chosen, **QUARTIC_RUN)
+    result, whole = run.accumulated["moments"], run.draws[[0, 2]]
+    np.testing.assert_allclose(result.pooled_mean, whole.mean(axis=(0, 1)), rtol=1e-12)
+    np.testing.assert_allclose(result.pooled_covariance[0, 0], whole.var(), rtol=1e-12)
+    assert abs(result.mean.mean()) > 10.0 * abs(result.pooled_mean).max()  # all three
+    bare = sample(QUARTIC, samplers.sgld(0.02), on_divergence="keep", accumulators=chosen, keep_draws=False,
+                  **QUARTIC_RUN)  # fmt: skip
+    row = next(line for line in str(bare).splitlines() if line.split()[:1] == ["0"])
+    assert float(row.split()[2]) == pytest.approx(whole.std(), rel=1e-3)
+
+
+def test_conditions_judge_the_chains_that_are_left():
+    run = sample(QUARTIC, samplers.sgld(0.02), on_divergence="keep", until=stopping.ess(100),
+                 **QUARTIC_RUN | {"n_steps": None})  # fmt: skip
+    assert run.diverged.tolist() == [False, True, False]
+    assert run.stopping.conditions[0].value == diagnostics.ess(run.draws[[0, 2]]).min() >= 100.0

@@ -24,6 +24,7 @@ from tests.support.checkpoint_cases import (
     same,
     stopped,
 )
+from tests.support.simple_targets import QUARTIC
 from toolkit import (
     CheckpointError,
     DivergenceError,
@@ -224,6 +225,57 @@ def test_a_diverged_run_is_not_saved_past_its_last_good_chunk(tmp_path):
     whole = caught.value.run
     short = sample(mixtures.gaussian_mixture([[0.0, 0.0]], 1.0), SGLD, **{**RUN, "n_steps": 60})
     same("draws", whole.draws[:, :60], short.draws)
+
+
+QUARTICS = {"init": [[0.1], [5.0], [0.2]], "seed": 6, "n_chains": 3, "layout": Layout(chunk_steps=1)}
+
+
+def test_a_run_with_a_diverged_chain_goes_on_to_its_bits(tmp_path):
+    """Its status is stored where it is not all 0; ended in the middle, it has the bits of a run never stopped."""
+    path, kept = tmp_path / "run.ckpt", {"on_divergence": "keep", "trace_every": 3, **QUARTICS}
+    whole = sample(QUARTIC, SGLD, n_steps=300, **kept)
+    first = int(whole.counts.status.max())
+    assert whole.diverged.tolist() == [False, True, False]
+    for n_steps in (first - 1, first + 2, 150, 300, 300):
+        run = sample(QUARTIC, SGLD, n_steps=n_steps, checkpoint=path, **kept | {"layout": Layout(lanes=1)})
+    assert_same(run, whole)
+    with pytest.raises(DivergenceError, match=f"Checkpoint '{path}' stands at step 300"):
+        sample(QUARTIC, SGLD, n_steps=300, checkpoint=path, **{**kept, "on_divergence": "stop"})
+
+
+def test_a_divergence_leaves_what_was_before_it(tmp_path):
+    """Nothing had been saved when it came; the state before is, the error says so, and "keep" goes on from there."""
+    path, kept = tmp_path / "run.ckpt", {"n_steps": 300, "trace_every": 1, **QUARTICS}
+    with pytest.raises(DivergenceError) as caught:
+        sample(QUARTIC, SGLD, checkpoint=path, **kept)
+    words = str(caught.value)
+    saved = int(words.partition("stands at step ")[2].partition(";")[0])
+    assert 0 < saved <= caught.value.step
+    assert "on_divergence='keep' would go on from there" in words
+    seen = sample(QUARTIC, SGLD, checkpoint=path, on_divergence="keep", **{**kept, "n_steps": saved})
+    assert not seen.diverged.any()
+    assert_same(
+        sample(QUARTIC, SGLD, checkpoint=path, on_divergence="keep", **kept),
+        sample(QUARTIC, SGLD, on_divergence="keep", **kept),
+    )
+
+
+def test_a_divergence_in_the_first_chunk_leaves_nothing(tmp_path):
+    kept = {"n_steps": 300, **QUARTICS, "layout": Layout(chunk_steps=300)}
+    with pytest.raises(DivergenceError, match="Nothing is saved in checkpoint"):
+        sample(QUARTIC, SGLD, checkpoint=tmp_path / "run.ckpt", **kept)
+    run = sample(QUARTIC, SGLD, checkpoint=tmp_path / "run.ckpt", on_divergence="keep", **kept)
+    assert_same(run, sample(QUARTIC, SGLD, on_divergence="keep", **kept))
+
+
+def test_a_stream_that_diverged_goes_on_without_that_chain(tmp_path):
+    kept = {"n_steps": 60, "checkpoint": tmp_path / "run.ckpt", **QUARTICS}
+    with pytest.raises(DivergenceError, match="stands at step"):
+        list(stream(QUARTIC, SGLD, **kept))
+    last = list(stream(QUARTIC, SGLD, on_divergence="keep", **kept))[-1]
+    whole = list(stream(QUARTIC, SGLD, on_divergence="keep", **{**kept, "checkpoint": None}))[-1]
+    same("draws", last.draws, whole.draws)
+    same("status", last.counts.status, whole.counts.status)
 
 
 def collect(chunks):

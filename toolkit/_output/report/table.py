@@ -61,6 +61,7 @@ def coordinates_of(run: RunRecord, chains: Integers, most: int) -> Coordinates |
     """Statistics of the coordinates in ``chains``; most: how many numbers are ranked at most."""
     if run.replica_draws.shape[2] > 0:
         return from_draws(run, chains, most)
+    chains = chains[~run.diverged[chains]]
     for name, result in run.accumulated.items():
         if isinstance(result, MomentsSoFar) and (result.weight[chains] > 0.0).any():
             return from_moments(name, result, chains)
@@ -178,9 +179,28 @@ def lines_of(run: RunRecord) -> list[tuple[str, str]]:
             f"{run.n_steps:,} of {run.total_steps:,} in {run.elapsed:.2f} s; {run.gradient_evaluations:,} gradient "
             f"evaluations{rate}",
         ),
+        *until_lines(run),
         *([("bias", BIASED)] if sampler.dynamics.leapfrogs == 0 and sampler.dynamics.draws_noise else []),
         *count_lines(run),
     ]
+
+
+def until_lines(run: RunRecord) -> list[tuple[str, str]]:
+    """How ``until`` ended the run: the value of each condition, and the reason."""
+    if run.stopping is None:
+        return []
+    words = [
+        f"{judged.condition}: {short_number(judged.value)}, {'met' if judged.met else 'not met'}"
+        for judged in run.stopping.conditions
+    ]
+    return [("until", "; ".join(words)), ("ended", run.stopping.reason)]
+
+
+def short_number(value: float) -> str:
+    """A condition's value: a whole number where it is large, else four digits; "–" where nothing is known."""
+    if not np.isfinite(value):
+        return "–" if np.isnan(value) else "∞"
+    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.4g}"
 
 
 def with_unit(number: int, what: str) -> str:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine.run_record import RunRecord, Setting, settings_of
+from ..._engine.run_record import Judged, RunRecord, Setting, settings_of
 from ..._engine.starts import all_start_alike
 from ...diagnostics.standstill import standstills
 from ...errors import ContourWarning
 from ...tempering.contour_tempering import Contour, Partition
 from ...tempering.exchange import ReplicaExchange
-from .table import MOST_SETTINGS, Coordinates, Table, weight_share
+from .table import MOST_SETTINGS, Coordinates, Table, short_number, weight_share
 
 # Contour: weights that should not be trusted yet.
 
@@ -210,9 +210,16 @@ def completion_warnings(run: RunRecord) -> Iterator[str]:
             "table; make the step size smaller."
         )
     if run.interrupted:
+        all_steps = f" of {run.total_steps:,}" if run.total_steps > run.n_steps else ""
         yield (
-            f"The run was interrupted after {run.n_steps:,} of {run.total_steps:,} steps; what it holds is what there "
-            "was by then."
+            f"The run was interrupted after {run.n_steps:,}{all_steps} steps; what it holds is what there was by then."
+        )
+    elif run.stopping is not None and not run.stopping.satisfied:
+        wanted = [judged for judged in run.stopping.conditions if not judged.met and not is_limit(judged)]
+        found = "; ".join(f"{judged.condition} is at {short_number(judged.value)}" for judged in wanted)
+        yield (
+            f"The run ended before it had what was asked for by until: {found}. It ended as {run.stopping.reason}; "
+            "allow more, or look for what makes it slow in the other warnings."
         )
     kept = run.replica_draws.shape[2]
     if kept == 0 and not run.accumulated:
@@ -222,6 +229,11 @@ def completion_warnings(run: RunRecord) -> Iterator[str]:
             yield "There are no draws to judge: keep them, or give accumulators."
     elif kept in (1, 2, 3):
         yield f"With {kept} draws a chain nothing can be said; give more steps, or a smaller thin."
+
+
+def is_limit(judged: Judged) -> bool:
+    """Whether a condition of ``until`` is one of what the run may cost."""
+    return judged.condition.startswith(("seconds(", "gradients("))
 
 
 def mixing_warnings(run: RunRecord, tables: list[Table]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._compiler.function_digest import name_without_modules, stored_name
-from ..._engine.run_record import AnyRun, Counts, RunRecord, Statistics, Trace
+from ..._engine.run_record import AnyRun, Counts, Judged, RunRecord, Statistics, Stopping, Trace
 from ...accumulators.cells import HistogramSoFar
 from ...accumulators.energies import BestPoint, EnergiesSoFar
 from ...accumulators.grid_kl import KlSoFar
@@ -18,7 +18,7 @@ from ...errors import LoadError, Unavailable, shown
 from ...problem.definition import Domain, Problem, Target
 from ...tempering.contour_tempering import Contour
 from ...tempering.exchange import ReplicaExchange
-from .description import describe, from_json, rebuild_sampler, to_json
+from .description import describe, from_json, rebuild_sampler, text, to_json
 
 FORMAT = 1
 NUMBERS = ("n_steps", "total_steps", "burn_in", "thin", "sampling_steps", "gradient_evaluations")
@@ -39,6 +39,7 @@ ENTRIES = {
     "counts",
     "trace",
     "accumulated",
+    "stopping",
     *NUMBERS,
     *ARRAYS,
 }
@@ -93,8 +94,42 @@ def contents_of(run: RunRecord) -> Contents:
         "counts": run.counts._asdict(),
         "trace": trace,
         "accumulated": {"names": list(run.accumulated), "results": [nested_of(r) for r in run.accumulated.values()]},
+        **({} if run.stopping is None else {"stopping": nested_stopping(run.stopping)}),
     }
     return Contents(*to_json(nested))
+
+
+def nested_stopping(stopping: Stopping) -> Any:
+    """How ``until`` ended a run, as dictionaries and lists."""
+    conditions = [
+        {"condition": str(c.condition), "value": float(c.value), "target": float(c.target), "met": bool(c.met)}
+        for c in stopping.conditions
+    ]
+    return {"conditions": conditions, "reason": str(stopping.reason), "satisfied": bool(stopping.satisfied)}
+
+
+def stopping_of(nested: Any) -> Stopping | None:
+    """The inverse of ``nested_stopping``; None for None, as older files have it. Raises where it is malformed."""
+    if nested is None:
+        return None
+    conditions = [
+        Judged(text(c["condition"]), real(c["value"]), real(c["target"]), flag(c["met"])) for c in nested["conditions"]
+    ]
+    return Stopping(tuple(conditions), text(nested["reason"]), flag(nested["satisfied"]))
+
+
+def real(value: Any) -> float:
+    """``value``, checked to be a float."""
+    if type(value) is not float:
+        raise TypeError(f"a value must be a number, got {shown(value)}")
+    return value
+
+
+def flag(value: Any) -> bool:
+    """``value``, checked to be True or False."""
+    if type(value) is not bool:
+        raise TypeError(f"a flag must be true or false, got {shown(value)}")
+    return value
 
 
 def nested_of(value: Any) -> Any:
@@ -154,6 +189,7 @@ def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun])
         trace=trace
         and Trace(trace["steps"], dict(zip(trace["names"], trace["fields"], strict=True)), theta=trace["theta"]),
         accumulated=dict(zip(accumulated["names"], map(result_of, accumulated["results"]), strict=True)),
+        stopping=stopping_of(nested.get("stopping")),
     )
     check_counted(run)
     check_consistent(run)
