@@ -57,7 +57,7 @@ def sample(
     from there (docs/resume.md), with more n_steps too, and gives the bits of one that was never stopped.
     until: a condition of ``toolkit.stopping``, such as ``stopping.ess(1000) | stopping.seconds(60)``, at which the run
     ends, with the bits of one of that n_steps; ``run.stopping`` says what was found. n_steps is then the most steps
-    there may be; None: as many as fit into memory, where the schedule does not depend on n_steps.
+    there may be; None: as many as fit into memory, where the schedule does not depend on n_steps (docs/results.md).
     on_divergence: "stop" ends the run with a DivergenceError where a replica diverges; "keep" freezes that replica, its
     further draws are nan, and the others go on, until none is left; ``run.diverged`` says which chains. None: "keep" in
     a sweep, whose chains have step sizes or temperatures of their own, else "stop".

@@ -103,7 +103,7 @@ class Statistics(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A condition of ``until`` at the end of a run.
+    """A condition of ``until`` at the end of a run; of an interrupted one, at the last look.
 
     condition: in words. value: what was found, for several coordinates or settings the one that is furthest from the
     target; nan where nothing moves, or too little is known. target: the number that was asked for.
