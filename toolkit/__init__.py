@@ -21,6 +21,7 @@ from .problem.point_function import target
 from .problem.python_callable import from_callable
 from .samplers.sampler import Sampler
 from .sampling import sample, stream
+from .tuning import Tuned, tune
 from .verification.report import Report, verify
 from .verification.step_size import StepSizeReport, check_step_size
 
@@ -42,6 +43,7 @@ __all__ = [
     "Spread",
     "StepSizeReport",
     "Target",
+    "Tuned",
     "UnavailableError",
     "accumulators",
     "boundaries",
@@ -60,6 +62,7 @@ __all__ = [
     "stream",
     "target",
     "tempering",
+    "tune",
     "thermostats",
     "verify",
     "weighting",

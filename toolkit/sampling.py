@@ -9,18 +9,21 @@ from ._output.execution import run_sampler, stream_sampler
 from ._output.run import Run
 from .accumulators import Accumulator
 from .diagnostics.stopping import Condition
+from .maths.seeds import TUNING, derived_seed
 from .samplers.sampler import Sampler
+from .tuning import Tuned, tune
+from .tuning.tuned_run import ATTEMPTS, filled, run_chosen, with_tuning
 
 
 def sample(
     problem: Any,
-    sampler: Sampler,
+    sampler: Sampler | Tuned | None = None,
     *,
     n_steps: int | None = None,
     seed: int,
-    n_chains: int = 1,
-    burn_in: int = 0,
-    thin: int = 1,
+    n_chains: int | None = None,
+    burn_in: int | None = None,
+    thin: int | None = None,
     init: Any = None,
     backend: str = "cpu",
     dtype: str = "float64",
@@ -57,7 +60,7 @@ def sample(
     from there (docs/resume.md), with more n_steps too, and gives the bits of one that was never stopped.
     until: a condition of ``toolkit.stopping``, such as ``stopping.ess(1000) | stopping.seconds(60)``, at which the run
     ends, with the bits of one of that n_steps; ``run.stopping`` says what was found. n_steps is then the most steps
-    there may be; None: as many as fit into memory, where the schedule does not depend on n_steps.
+    there may be; None: as many as fit into memory, where the schedule does not depend on n_steps (docs/results.md).
     on_divergence: "stop" ends the run with a DivergenceError where a replica diverges; "keep" freezes that replica, its
     further draws are nan, and the others go on, until none is left; ``run.diverged`` says which chains. None: "keep" in
     a sweep, whose chains have step sizes or temperatures of their own, else "stop".
@@ -70,24 +73,30 @@ def sample(
     run so far attached, where a position or energy stops being finite; what a target made by ``from_callable`` raises,
     with the run so far as its attribute ``run``.
     """
-    return run_sampler(
-        problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, dtype=dtype, threads=threads, progress=progress, keep_replicas=keep_replicas,
-        keep_draws=keep_draws, keep_energies=keep_energies, keep_statistics=keep_statistics, trace_every=trace_every,
-        accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
-        until=until, on_divergence=on_divergence, stacklevel=2,
-    )  # fmt: skip
+    given = {"n_steps": n_steps, "n_chains": n_chains, "burn_in": burn_in, "thin": thin, "init": init, "until": until}
+    options = {
+        "seed": seed, "backend": backend, "dtype": dtype, "threads": threads, "progress": progress,
+        "keep_replicas": keep_replicas, "keep_draws": keep_draws, "keep_energies": keep_energies,
+        "keep_statistics": keep_statistics, "trace_every": trace_every, "accumulators": accumulators,
+        "checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "layout": layout,
+        "on_divergence": on_divergence,
+    }  # fmt: skip
+    if sampler is None:
+        return run_chosen(problem, given, options, stacklevel=2)
+    arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
+    run = run_sampler(problem, **arguments._asdict(), **options, stacklevel=2)
+    return with_tuning(run, sampler) if isinstance(sampler, Tuned) else run
 
 
 def stream(
     problem: Any,
-    sampler: Sampler,
+    sampler: Sampler | Tuned | None = None,
     *,
     n_steps: int | None = None,
     seed: int,
-    n_chains: int = 1,
-    burn_in: int = 0,
-    thin: int = 1,
+    n_chains: int | None = None,
+    burn_in: int | None = None,
+    thin: int | None = None,
     init: Any = None,
     backend: str = "cpu",
     dtype: str = "float64",
@@ -113,10 +122,14 @@ def stream(
     With ``until`` chunks end at looks, ESS, R-hat and MCSE are those of the chains' means (n_chains ≥ 4), and the last
     chunk has ``run.stopping``.
     """
+    given = {"n_steps": n_steps, "n_chains": n_chains, "burn_in": burn_in, "thin": thin, "init": init, "until": until}
+    if sampler is None:
+        sampler = tune(problem, seed=derived_seed(seed, TUNING, 0, 0), init=init, threads=threads, progress=progress)
+        given["init"] = None
+    arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
     return stream_sampler(
-        problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, thin=thin, init=init,
-        backend=backend, dtype=dtype, threads=threads, progress=progress, keep_replicas=keep_replicas,
-        keep_energies=keep_energies, keep_statistics=keep_statistics, trace_every=trace_every,
-        accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every, layout=layout,
-        until=until, on_divergence=on_divergence,
+        problem, **arguments._asdict(), seed=seed, backend=backend, dtype=dtype, threads=threads, progress=progress,
+        keep_replicas=keep_replicas, keep_energies=keep_energies, keep_statistics=keep_statistics,
+        trace_every=trace_every, accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+        layout=layout, on_divergence=on_divergence,
     )  # fmt: skip

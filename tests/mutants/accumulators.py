@@ -66,4 +66,11 @@ MUTANTS = [
         "loads[i] = loads[2 * i]",
         "tests/toolkit/accumulators/test_running_moments.py",
     ),
+    Mutant(
+        "moments: a diverged chain is pooled",
+        "toolkit/accumulators/running_moments.py",
+        'whole = ~empty & (state["draws"] == state["draws"].max(initial=0))',
+        "whole = ~empty",
+        "tests/toolkit/engine/test_driver.py -k pooled",
+    ),
 ]

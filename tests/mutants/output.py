@@ -76,8 +76,8 @@ MUTANTS = [
     Mutant(
         "checkpoint: a chunk broken off is saved",
         "toolkit/_output/storage/checkpoint.py",
-        "if self._journal is None or (not driver.is_whole and self._snapshot is None):",
-        "if self._journal is None:",
+        "        if driver.is_whole:\n            self._save",
+        "        if True:\n            self._save",
         "tests/toolkit/storage/test_checkpoint.py -k broken_off",
     ),
     Mutant(

@@ -103,7 +103,7 @@ class Statistics(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A condition of ``until`` at the end of a run.
+    """A condition of ``until`` at the end of a run; of an interrupted one, at the last look.
 
     condition: in words. value: what was found, for several coordinates or settings the one that is furthest from the
     target; nan where nothing moves, or too little is known. target: the number that was asked for.
@@ -127,6 +127,14 @@ class Stopping(NamedTuple):
     satisfied: bool
 
 
+class Tuning(NamedTuple):
+    """How the numbers of a run's sampler were found by ``tune``: the report, what it cost, and what is doubtful."""
+
+    report: str
+    gradients: int
+    warnings: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class RunRecord:
     """Draws and counts of a run; ``Run`` adds report, tree and file.
@@ -142,7 +150,7 @@ class RunRecord:
     init: (chain, replica, dim), the start. trace: where requested. accumulated: each accumulator's result.
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
     elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
-    stopping: how ``until`` ended the run; None without.
+    stopping: how ``until`` ended the run; None without. tuning: how ``tune`` found the sampler; None without.
     """
 
     problem: Problem
@@ -167,6 +175,7 @@ class RunRecord:
     accumulated: dict[str, Any] = field(default_factory=dict)
     made_with: dict[str, str] = field(default_factory=dict)
     stopping: Stopping | None = None
+    tuning: Tuning | None = None
 
     @property
     def diverged(self) -> NDArray[np.bool_]:

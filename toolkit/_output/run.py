@@ -28,7 +28,7 @@ class Run(RunRecord):
     init: (chain, replica, dim), the start. trace: where requested. accumulated: each accumulator's result.
     gradient_evaluations: so far, all chains and replicas, with those of the pilot that found contour's partition.
     elapsed: seconds of sampling. interrupted: stopped by Ctrl-C. made_with: versions, machine and device, at the time.
-    stopping: how ``until`` ended the run; None without.
+    stopping: how ``until`` ended the run; None without. tuning: how ``tune`` found the sampler; None without.
     """
 
     def to_datatree(self, names: Sequence[str] | None = None) -> "xarray.DataTree":

@@ -690,14 +690,19 @@ class UntilWatch:
             self._judged = driver.done, judged
         return self._judged[1]
 
+    def _last_look(self) -> list[Judged]:
+        """The conditions at the last look; unknown, and not met, before the first."""
+        unknown = [Judged(repr(condition), math.nan, condition.target, met=False) for condition in singles(self._until)]
+        return self._judged[1] or unknown
+
     def _met(self, judged: list[Judged]) -> Callable[[Single], bool]:
         """Which single conditions are met."""
         met = {id(condition): found.met for condition, found in zip(singles(self._until), judged, strict=True)}
         return lambda condition: met[id(condition)]
 
     def stopping(self, driver: "Driver[Any]", outputs: "Outputs", *, interrupted: bool, full: str = "") -> Stopping:
-        """How the run ended."""
-        judged = self._judge(driver, outputs)
+        """How the run ended. Of an interrupted one, nobody waits for a judgement: what the last look found is told."""
+        judged = self._last_look() if interrupted else self._judge(driver, outputs)
         met = self._met(judged)
         satisfied = quality_holds(self._until, met) is not False
         if interrupted:

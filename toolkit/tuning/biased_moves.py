@@ -1,18 +1,19 @@
 """Tuning of moves without a Metropolis test: the largest step size whose bias is small, then the other numbers.
 
-Bias is measured, not assumed: chains of eight step sizes, each half the one before, begin in the same states, and the
-mean of |∂U|² is compared. At temperature T it is T · E[ΔU], the mean curvature, and a step size h that makes a
-Gaussian too wide by a share makes it larger by the same share; but it does not see how far apart modes are, between
-which short runs hardly move.
+Bias is measured, not assumed: chains of eight step sizes, each half the one before, begin in the same states, and their
+mean energies are compared. Where step size h makes coordinate d of curvature k_d too wide by a share h k_d / 4, as
+Langevin's does, the mean energy is too high by Σ h k_d T / 4; so the widest error is the excess over T, times
+k_max / Σ k. Energies do not see how far apart modes are, between which short runs hardly move.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
 from ..schedules import constant, make_again
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
@@ -28,7 +29,10 @@ COPIES = LANES // SIZES
 FIRST_ROUND, SHARE = 64, 0.35  # steps; of the gradients that the tuning may spend
 BIAS = 0.02  # of a standard deviation, so twice that of a variance
 LOOKED_AT = 16
-UNSTABLE = 4.0  # times the mean of |∂U|² at the smaller step sizes
+FAR_OFF = 10.0  # times the spread of the mean energies at the smaller step sizes, or nats
+LINEAR = 0.25  # bias, up to which it grows about as the step size
+FEWEST_ROUNDS, MOST_ROUNDS = 6, 16
+HALVINGS = 8
 KNOB_SHARE = 0.1  # of the gradients that the tuning may spend, for each variant
 
 
@@ -48,73 +52,94 @@ def find_step_size(study: Study, sampler: Sampler, states: Floats, guess: float)
     """
     alone = replace(
         sampler, name="bias", step_sizes=(1.0,), temperatures=(study.temperature,), tempering=None,
-        schedule=constant(), energy_noise=0.0,
+        schedule=constant(), energy_noise=0.0, scale=study.scale,
     )  # fmt: skip
     largest, length, limit = guess, FIRST_ROUND, study.spent + int(SHARE * study.n_gradients)
-    starts = np.resize(states, (COPIES, study.dim))
-    found = None
-    while study.spent + LANES * length * alone.gradients_per_step <= limit or found is None:
-        sizes = rounded(largest * 2.0 ** -np.arange(SIZES))
-        swept = replace(alone, step_sizes=np.repeat(sizes, COPIES)[:, None], temperatures=(study.temperature,))
-        run = study.run(swept, length, np.tile(starts, (SIZES, 1))[:, None], on_divergence="keep")
-        squares = mean_squares(study, run.draws)
-        usable = usable_sizes(squares)
-        study.add_round(
-            "step size", run, temperatures=(study.temperature,) * SIZES, step_sizes=as_tuple(sizes),
-            figure=as_tuple(squares.mean(axis=1) / (study.dim * study.temperature)), figure_name="mean of (∂U)²",
-        )  # fmt: skip
-        ends = run.draws[:, -1].reshape(SIZES, COPIES, -1)
-        if usable[0]:
-            largest, length = 8.0 * largest, FIRST_ROUND
-        elif not usable[-3:].all():
-            largest, length = largest / 32.0, FIRST_ROUND
-        else:
-            found, length = found_step(sizes, squares, usable), 2 * length
-        settled = int(np.flatnonzero(usable)[0]) + 1 if usable.any() else SIZES - 1
-        good = ends[min(settled, SIZES - 1)]
-        starts = np.where(np.isfinite(good).all(axis=1)[:, None], good, starts)
-        if not 1e-30 < largest < 1e30:
+    starts, found = np.resize(states, (COPIES, study.dim)), None
+    for attempt in range(MOST_ROUNDS):
+        if study.spent + LANES * length * alone.gradients_per_step > limit and (found or attempt >= FEWEST_ROUNDS):
             break
+        sizes = rounded(largest * 2.0 ** -np.arange(SIZES))
+        energies, draws = sizes_run(study, alone, sizes, starts, length)
+        usable = usable_sizes(energies)
+        if usable[0]:
+            largest, length = 16.0 * largest, FIRST_ROUND
+        elif not usable[-4:].all():
+            largest, length = largest / 16.0, FIRST_ROUND
+        else:
+            found = found_step(study, sizes, energies, usable, draws)
+            length *= 2
+        good = draws[np.flatnonzero(usable)[-1] if not usable[-2] else int(np.argmax(usable)) + 1, :, -1] if usable.any() else starts
+        starts = np.where(np.isfinite(good).all(axis=1)[:, None], good, starts)
     if found is None:
-        study.note("No step size was found at which the moves are stable.")
+        study.warn("No step size was found at which the moves are stable.")
         found = float(rounded(guess)), math.nan, math.nan
     return StepSize(*found, starts)
 
 
-def mean_squares(study: Study, draws: Floats) -> Floats:
-    """Mean of |∂U|² of each chain, (size, copy), at some of ``draws`` (chain, draw, dim); inf where it diverged."""
-    some = draws[:, :: -(-draws.shape[1] // LOOKED_AT)]
-    finite = np.isfinite(some).all(axis=(1, 2))
-    points = np.where(finite[:, None, None], some, 0.0)
-    gradients = study.evaluate(points.reshape(-1, study.dim))[1].reshape(some.shape)
+def sizes_run(study: Study, alone: Sampler, sizes: Floats, starts: Floats, n_steps: int) -> tuple[Floats, Floats]:
+    """Mean energies (size, copy), inf where a chain diverged, and draws (size, copy, draw, dim), of one round."""
+    swept = replace(alone, step_sizes=np.repeat(sizes, COPIES)[:, None])
+    try:
+        run = study.run(swept, n_steps, np.tile(starts, (SIZES, 1))[:, None], keep_energies=True)
+    except DivergenceError as error:  # all of them
+        run = error.run
+    assert run.energies is not None
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = (gradients**2).sum(axis=2).mean(axis=1)
-    return np.where(finite & np.isfinite(squares), squares, math.inf).reshape(SIZES, COPIES)
+        means = run.energies[:, 0].mean(axis=1) if run.energies.shape[2] else np.full(LANES, math.inf)
+    means = np.where(np.isfinite(means) & ~run.diverged, means, math.inf).reshape(SIZES, COPIES)
+    study.add_round(
+        "step size", run, temperatures=(study.temperature,) * SIZES, step_sizes=as_tuple(sizes),
+        figure=as_tuple(means.mean(axis=1)), figure_name="mean energy",
+    )  # fmt: skip
+    draws = run.draws if run.draws.shape[1] else np.tile(starts, (SIZES, 1))[:, None]
+    return means, draws.reshape(SIZES, COPIES, -1, study.dim)
 
 
-def usable_sizes(squares: Floats) -> np.ndarray:
-    """Whether no chain of a step size is far off, and none of a smaller one, (size,)."""
-    level = float(np.median(squares[SIZES // 2 :]))
-    fine = (squares.mean(axis=1) < UNSTABLE * level) if np.isfinite(level) else np.zeros(SIZES, np.bool_)
+def usable_sizes(energies: Floats) -> Any:
+    """Whether no chain of a step size diverged, nor its mean energy is far off, nor that of a smaller one, (size,)."""
+    small = energies[SIZES // 2 :]
+    if not np.isfinite(small).any():
+        return np.zeros(SIZES, np.bool_)
+    level, spread = float(np.median(small)), float(np.subtract(*np.quantile(small[np.isfinite(small)], [0.9, 0.1])))
+    fine = energies.mean(axis=1) < level + FAR_OFF * max(spread, 1.0)
     return np.logical_and.accumulate(fine[::-1])[::-1]
 
 
-def found_step(sizes: Floats, squares: Floats, usable: np.ndarray) -> tuple[float, float, float]:
-    """Step size, bias, uncertainty: of the line log S = a + c h through the usable sizes, by weighted least squares.
+def found_step(
+    study: Study, sizes: Floats, energies: Floats, usable: Any, draws: Floats
+) -> tuple[float, float, float]:
+    """Step size, bias, uncertainty: of the line E = a + c h through the usable sizes, by weighted least squares.
 
     The same chains begin in the same states at all sizes, so what differs between chains is no noise of the slope.
+    Sizes whose own bias is above ``LINEAR`` are left out, as long as three remain.
     """
-    sizes, logs = sizes[usable], np.log(squares[usable])
-    logs = logs - logs.mean(axis=0)
-    variances = np.maximum(logs.var(axis=1, ddof=1), 1e-6) / logs.shape[1]
-    means, weights = logs.mean(axis=1), 1.0 / variances
+    some = draws[SIZES // 2 :, :, :: -(-draws.shape[2] // LOOKED_AT)].reshape(-1, study.dim)
+    curvature = np.nanmean(study.evaluate(some[np.isfinite(some).all(axis=1)])[1] ** 2, axis=0)
+    if study.scale is not None:
+        curvature = curvature * np.array(study.scale) ** 2
+    share = float(curvature.max() / curvature.sum()) / study.temperature
+    order = np.flatnonzero(usable)
+    while True:
+        slope, error, linear = fitted(sizes[order], energies[order])
+        cautious = max(slope, error)  # a slope that noise hides may be as large as its error
+        if len(order) <= 3 or share * cautious * sizes[order[0]] < LINEAR:
+            break
+        order = order[1:]
+    step = min(BIAS / (share * cautious), 0.5 * float(sizes[usable][0])) if cautious > 0.0 else 0.5 * float(sizes[usable][0])
+    return float(rounded(step)), share * slope * step, share * error * step
+
+
+def fitted(sizes: Floats, energies: Floats) -> tuple[float, float, float]:
+    """Slope over ``sizes`` (size,) of ``energies`` (size, copy), its standard error, and the intercept."""
+    values = energies - energies.mean(axis=0)
+    variances = np.maximum(values.var(axis=1, ddof=1), 1e-12) / values.shape[1]
+    variances = np.maximum(variances, 0.1 * variances.mean())  # of eight chains, which may agree by chance
+    means, weights = values.mean(axis=1), 1.0 / variances
     centre = (weights * sizes).sum() / weights.sum()
     spread = (weights * (sizes - centre) ** 2).sum()
     slope = float((weights * (sizes - centre) * means).sum() / spread)
-    error = float(1.0 / math.sqrt(spread))
-    cautious = max(slope, error)  # a slope that noise hides may be as large as its error
-    step = min(2.0 * BIAS / cautious, 0.5 * float(sizes[0]))
-    return float(rounded(step)), 0.5 * slope * step, 0.5 * error * step
+    return slope, float(1.0 / math.sqrt(spread)), float((weights * means).sum() / weights.sum() - slope * centre)
 
 
 # The other numbers, raced one after the other.
@@ -151,6 +176,12 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
     """Each knob moved as long as the score rises, one after the other."""
     each = int(KNOB_SHARE * study.n_gradients)
     best = raced(study, "as it is", sampler, states, each)
+    for _ in range(HALVINGS):
+        if best.run is not None and not best.run.diverged.any():
+            break
+        sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
+        study.note("Some chains diverged: step sizes halved.")
+        best = raced(study, "as it is", sampler, states, each)
     for name in [name for name, *_ in variants(sampler)]:
         for way in (0, 1):
             moved = False
@@ -221,6 +252,7 @@ def tune_biased(study: Study, sampler: Sampler, levels: Levels | None, choice: C
     if isinstance(tempering, ReplicaExchange):
         return race_knobs(study, *biased_exchange(study, sampler, levels, choice, found))
     n_replicas = sampler.n_replicas
+    base = rounded(found.step_size / mean_factor(sampler))
     top = max(1, choice.level) if choice is not None else 0
     if isinstance(tempering, Contour) and levels is not None:
         sampler = replace(
@@ -230,10 +262,18 @@ def tune_biased(study: Study, sampler: Sampler, levels: Levels | None, choice: C
         hottest = float(levels.temperatures[top] / study.temperature)
         sampler = replace(sampler, tempering=replace(tempering, top_temperature=float(rounded(max(hottest, 2.0)))))
     sampler = replace(
-        sampler, step_sizes=(found.step_size,) * n_replicas, temperatures=(study.temperature,) * n_replicas
+        sampler, step_sizes=(base,) * n_replicas, scale=study.scale, temperatures=(study.temperature,) * n_replicas
     )
     chains = chains_for(n_replicas)
     return race_knobs(study, sampler, np.resize(found.states, (chains, n_replicas, study.dim)))
+
+
+def mean_factor(sampler: Sampler) -> float:
+    """Mean of the schedule's multiples of the step size where draws are kept; 1 for what falls off for good."""
+    if sampler.schedule.made_by is None or sampler.schedule.made_by[0] != "cosine_cycles":
+        return 1.0
+    factors = sampler.schedule.factors(np.arange(6000), 6000)
+    return float(max(factors.step_size[factors.keep].mean(), 0.05))
 
 
 def biased_exchange(
@@ -250,7 +290,7 @@ def biased_exchange(
     assert isinstance(tempering, ReplicaExchange)
     if study.problem.target.stochastic and not isinstance(tempering.correction, AdaptedCorrection | float):
         tempering = replace(tempering, correction=AdaptedCorrection(0.3))  # nobody tells the variance of the noise
-    sampler = with_ladder(replace(sampler, tempering=tempering), ladder)
+    sampler = with_ladder(replace(sampler, tempering=tempering, scale=study.scale), ladder)
     ladder = find_biased_ladder(study, sampler, ladder)
     return with_ladder(sampler, ladder), ladder.states
 

@@ -66,6 +66,8 @@ def explore(study: Study, starts: Floats) -> Levels:
         levels = explore_round(study, temperatures, step_sizes, states, (length, leapfrogs))
         step_sizes = steps.next(step_sizes, levels.acceptance)
         step_sizes = step_sizes * rescale(study, levels)
+        if length >= LONG_ENOUGH:
+            study.sites.append(levels.positions[0])
         if length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
             leapfrogs *= 2
         else:
@@ -90,8 +92,11 @@ def rescale(study: Study, levels: Levels) -> float:
     widths = 1.0 / np.sqrt(steepness / study.temperature)
     before = np.ones(study.dim) if study.scale is None else np.array(study.scale)
     change = widths / before
-    if change.max() < WORTH_SCALING * change.min():
+    last, study.widths = study.widths, widths
+    if change.max() < WORTH_SCALING * change.min() or last is None:
         return 1.0
+    if (widths / last).max() > WORTH_SCALING * (widths / last).min():
+        return 1.0  # no two rounds agree, as in a funnel
     scale = rounded(np.clip(widths / np.exp(np.log(widths).mean()), 1e-9, 1e9))
     study.scale = as_tuple(scale)
     return float((widths / scale).min() / change.min())
@@ -158,9 +163,13 @@ def mean_difference(values: Floats) -> float:
 
 
 def exchanged(study: Study, levels: Levels) -> Floats:
-    """States (level, chain, dim) of the next round: chain c of level l continues from chain c of level l + c."""
+    """States (level, chain, dim) of the next round: chain c of level l continues from chain c of level l + c.
+
+    Levels without a law are left out, and continue from those that have one.
+    """
     n_levels, copies, dim = levels.positions.shape
-    source = (np.arange(n_levels)[:, None] + np.arange(copies)) % n_levels
+    lawful = n_levels if study.problem.domain is not None or levels.steps < SCALED_FROM else n_lawful(levels)
+    source = (np.arange(n_levels)[:, None] + np.arange(copies)) % lawful
     states = levels.positions[source, np.arange(copies)]
     ceilings = levels.energies.min() + dim * levels.temperatures
     return descended(study, states.reshape(-1, dim), np.repeat(ceilings, copies)).reshape(states.shape)
@@ -227,13 +236,18 @@ def best_pairs(barrier: float, most: int = 63) -> int:
     return min(range(1, most + 1), key=lambda n: (n + 1) * scans_per_restart(barrier, n))
 
 
+def n_lawful(levels: Levels) -> int:
+    """Temperatures, from the coldest, up to the last that has a law: hotter ones drift away; at least 1."""
+    lawful = np.flatnonzero(levels.virial > IMPROPER)
+    return int(lawful[-1]) + 1 if lawful.size else 1
+
+
 def choose_top(levels: Levels, is_bounded: bool) -> Choice:
     """The level with the least expected cost; one without a law, or on which chains have not mixed, has none."""
     total = barriers(levels)
     mixes = levels.between < MIXED
     if not is_bounded:
-        lawful = np.flatnonzero(levels.virial > IMPROPER)
-        mixes[lawful[-1] + 1 if lawful.size else 1 :] = False
+        mixes[n_lawful(levels) :] = False
     relaxation = np.maximum(1.0, levels.between / np.maximum(1.0 - levels.between, 0.05) * levels.steps)
     costs = np.full(len(total), math.inf)
     costs[0] = relaxation[0] if mixes[0] else math.inf

@@ -77,10 +77,17 @@ def tune(
     finally:
         bar.close()
     cost = Cost(study.spent, time.perf_counter() - start)
+    sites = np.concatenate(study.sites) if study.sites else np.zeros((0, problem.target.dim))
     return Tuned(
-        problem.name, found.sampler, seed, found.states, found.burn_in, tuple(study.rounds), tuple(study.reasons),
+        problem.name, found.sampler, seed, found.states, found.burn_in, thin_for(found), sites, tuple(study.rounds), tuple(study.reasons),
         tuple(study.warnings), found.worth, cost,
     )  # fmt: skip
+
+
+def thin_for(found: Found) -> int:
+    """Steps between draws, four of which one independent draw of a chain takes."""
+    per_step = found.worth * found.sampler.gradients_per_step
+    return max(1, int(0.25 / per_step)) if per_step > 0.0 else 1
 
 
 def check_tunable(sampler: Any) -> None:
@@ -195,7 +202,7 @@ def tune_stein(study: Study, sampler: Sampler, levels: Levels) -> Found:
         trial = replace(sampler, step_sizes=(float(size),) * replicas)
         run = study.run(trial, steps, states, burn_in=steps - 1, on_divergence="keep")
         ends = run.replica_draws[:, :, -1]
-        distance = float(ksd(ends[0], study.problem)) if np.isfinite(ends).all() else math.inf
+        distance = float(ksd(ends[0], study.problem).squared) if np.isfinite(ends).all() else math.inf
         study.add_round(
             "step size", run, temperatures=(study.temperature,), step_sizes=(float(size),), figure=(distance,),
             figure_name="kernel Stein discrepancy",

@@ -8,6 +8,7 @@ import numpy as np
 from .._output.run import Run
 from ..diagnostics.convergence import ess
 from ..weighting import weighted_ess
+from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
 from .step_sizes import mean_acceptance
 from .study import Floats, Study, as_tuple
@@ -49,10 +50,15 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
     would otherwise seem to be independent.
     """
     steps = max(16, n_gradients // (len(states) * sampler.gradients_per_step))
-    run = study.run(sampler, steps, states, burn_in=steps // 8)
-    size = least_ess(run)
-    sampled = run.gradient_evaluations * run.sampling_steps / run.n_steps
+    try:
+        run = study.run(sampler, steps, states, burn_in=steps // 8)
+    except DivergenceError as error:  # all chains
+        run = error.run
+    size = least_ess(run) if run.draws.shape[1] else math.nan
+    sampled = run.gradient_evaluations * run.sampling_steps / max(1, run.n_steps)
     worth = size / sampled if size > 0.0 else 0.0
+    ends = run.replica_draws[:, :, -1] if run.draws.shape[1] else states
+    ends = np.where(np.isfinite(ends).all(axis=2, keepdims=True), ends, states)
     score = score_of(run, worth)
     study.add_round(
         name, run, temperatures=as_tuple(np.atleast_2d(sampler.arrays["temperatures"])[0]),
@@ -60,7 +66,7 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
         acceptance=as_tuple(mean_acceptance(run)), figure=(1e3 * worth,),
         figure_name="independent draws per 1,000 gradients",
     )  # fmt: skip
-    return Result(sampler, run, worth, score, size >= TRUSTED * run.n_chains, run.replica_draws[:, :, -1])
+    return Result(sampler, run, worth, score, size >= TRUSTED * run.n_chains, ends)
 
 
 def score_of(run: Run, worth: float) -> float:

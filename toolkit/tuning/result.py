@@ -23,8 +23,9 @@ class Tuned:
     """A sampler with its numbers found by ``tune``; give it to ``sample`` or ``stream`` in place of a sampler.
 
     init: (chain, replica, dim), where its chains begin, as the last round left them; burn_in: steps after which their
-    start no longer matters; both are what ``sample`` takes where it is not given others. n_chains: that fill the lanes
-    of one core. rounds: each short run. reasons: sentences, what was decided and why. warnings: sentences, what could
+    start no longer matters; both are what ``sample`` takes where it is not given others. thin: steps
+    between draws that are worth keeping. sites: (n, dim), states of the coldest chains of exploration, for a run to
+    visit. n_chains: that fill the lanes of one core. rounds: each short run. reasons: sentences, what was decided and why. warnings: sentences, what could
     not be found. draws_per_gradient: independent draws, of the slowest coordinate, that the last round made for each
     gradient evaluation; nan where that was not measured. cost: gradient evaluations and seconds.
     """
@@ -34,6 +35,8 @@ class Tuned:
     seed: int
     init: Floats
     burn_in: int
+    thin: int
+    sites: Floats
     rounds: tuple[Round, ...]
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]

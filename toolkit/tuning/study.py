@@ -1,5 +1,6 @@
 """What all stages of a tuning share: short runs with seeds of their own, the count of gradients, and the rounds."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 from .._output.execution import run_sampler
 from .._output.run import Run
 from ..boundaries.rules import Boundary
+from ..errors import ContourWarning, InterruptedWarning
 from ..maths.seeds import TUNING, derived_seed
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
 
 Floats = NDArray[np.float64]
 
+MOST_RUNS = 500
 LANES = 64  # chains × replicas of a round: what one core advances at full speed
 DIGITS = 4  # of the numbers that are found, so that they are the same on machines whose sums differ in the last bits
 
@@ -52,12 +55,14 @@ class Study:
     temperature: float = 1.0
     may_scale: bool = True
     scale: tuple[float, ...] | None = None
+    widths: Floats | None = None  # (dim,): what the last round of exploration would have made the scale of
     threads: int | None = None
     spent: int = 0
     n_runs: int = 0
     rounds: list[Round] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    sites: list[Floats] = field(default_factory=list)  # (n, dim): states of the coldest chains of exploration
     progress: Any = None
 
     @property
@@ -74,11 +79,18 @@ class Study:
     def run(self, sampler: Sampler, n_steps: int, init: Floats, **options: Any) -> Run:
         """A run with a seed of its own. init: (chain, replica, dim)."""
         self.n_runs += 1
+        if self.n_runs > MOST_RUNS:
+            raise RuntimeError(f"tuning did not end after {MOST_RUNS} runs")
         options = {"burn_in": n_steps // 2, "keep_replicas": True, "keep_statistics": False, "on_divergence": "keep", **options}
-        run = run_sampler(
-            self.problem, sampler, n_steps=n_steps, n_chains=len(init), init=init, threads=self.threads,
-            seed=derived_seed(self.seed, TUNING, self.n_runs), progress=False, **options,
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ContourWarning)
+            warnings.simplefilter("ignore", InterruptedWarning)
+            run = run_sampler(
+                self.problem, sampler, n_steps=n_steps, n_chains=len(init), init=init, threads=self.threads,
+                seed=derived_seed(self.seed, TUNING, self.n_runs), progress=False, **options,
+            )  # fmt: skip
+        if run.interrupted:
+            raise KeyboardInterrupt
         self.spent += run.gradient_evaluations
         return run
 

@@ -1,6 +1,8 @@
 """A run ends at the first look at which it has what was asked for, and is then the run of that many steps."""
 
+import os
 import pickle
+import signal
 import time
 
 import numpy as np
@@ -9,8 +11,20 @@ from numpy.testing import assert_array_equal
 
 from targets import mixtures
 from tests.support.checkpoint_cases import PARTITION, assert_same
-from toolkit import Layout, diagnostics, from_callable, load, sample, samplers, schedules, stopping, stream
+from toolkit import (
+    InterruptedWarning,
+    Layout,
+    diagnostics,
+    from_callable,
+    load,
+    sample,
+    samplers,
+    schedules,
+    stopping,
+    stream,
+)
 from toolkit.diagnostics.stopping import FIRST_LOOK, cause, check_until, holds, quality_holds, singles
+from toolkit.tempering import estimated_correction
 
 COSINE = mixtures.cosine25()
 WIDE = mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)
@@ -194,6 +208,38 @@ def test_without_draws_the_chains_means_are_judged():
         judged[:2] for judged in run.stopping.conditions[:3]
     ]
     assert_array_equal(np.concatenate([chunk.draws for chunk in chunks], axis=1), draws)
+
+
+def test_of_many_draws_evenly_spaced_ones_are_judged(monkeypatch):
+    """With room for 1,024 numbers, of 4 × 2,048 draws one in eight; and at least 16 times the ESS asked for."""
+    monkeypatch.setattr("toolkit.diagnostics.stopping.MOST_JUDGED", 2048)
+    monkeypatch.setattr("toolkit.diagnostics.stopping.FEWEST_JUDGED", 1)
+    for limit, stride in ((10.0, 8), (127.0, 4), (1e6, 1)):
+        until = stopping.ess(limit) & stopping.gradients(4 * 2048)
+        run = sample(WIDE, SGLD, n_steps=2048, until=until, **RUN)
+        part = run.draws[:, (2048 - 1) % stride :: stride]
+        assert found(run, "ess").value == diagnostics.ess(part).min()
+
+
+def test_it_does_not_end_before_the_correction_is_estimated():
+    correction = estimated_correction(every=300)
+    sampler = samplers.resgld((0.05, 0.2), temperatures=(1.0, 4.0), energy_noise=0.1, correction=correction)
+    assert sample(COSINE, sampler, until=stopping.ess(1e-3), **RUN).n_steps == 512
+
+
+def test_ctrl_c_ends_it_and_the_record_says_so():
+    def press(draws):
+        if draws.shape[1] == 256:
+            os.kill(os.getpid(), signal.SIGINT)
+        return draws[..., 0]
+
+    until = stopping.ess(1e9, of=press)
+    with pytest.warns(InterruptedWarning, match="interrupted after 256 steps; the run holds 256 draws"):
+        run = sample(COSINE, SGLD, until=stopping.ess(1e9) & until, **RUN)
+    assert run.interrupted
+    assert run.stopping.reason == "interrupted, after 256 steps"
+    assert found(run, "ess").value == diagnostics.ess(run.draws[:, :128]).min()  # of the last look
+    assert [words for words in run.warnings if "interrupted after 256 steps;" in words]
 
 
 def test_round_trips_of_all_chains():

@@ -180,6 +180,7 @@ def lines_of(run: RunRecord) -> list[tuple[str, str]]:
             f"evaluations{rate}",
         ),
         *until_lines(run),
+        *([("tuning", f"{run.tuning.gradients:,} gradient evaluations; see run.tuning.report")] if run.tuning else []),
         *([("bias", BIASED)] if sampler.dynamics.leapfrogs == 0 and sampler.dynamics.draws_noise else []),
         *count_lines(run),
     ]

@@ -183,8 +183,10 @@ SEPARATED = 1.1  # Gelman & Rubin's old limit, above which chains have different
 ENOUGH, ENOUGH_A_CHAIN = 400, 100  # ESS: Vehtari et al. (2021), section 4
 RARE, FREQUENT = 0.05, 0.6  # swap rates; about 0.23 is best between two temperatures that can be chosen freely
 ACCEPTED = {"mala": (0.3, 0.8, 0.574), "hmc": (0.5, 0.95, 0.651)}  # Roberts & Rosenthal (1998), Beskos et al. (2013)
+FEWEST_TRIPS = 10
 UNEVEN = 0.1  # weighted ESS over draws
 BOUNCES = 0.5  # a step
+HARDLY = 0.5  # of the median acceptance
 
 
 def warnings_of(run: RunRecord, tables: list[Table], comparison: Comparison | None) -> list[str]:
@@ -197,6 +199,7 @@ def warnings_of(run: RunRecord, tables: list[Table], comparison: Comparison | No
         *boundary_and_acceptance_warnings(run),
         *standstills(run),
         *weight_warnings(run),
+        *(run.tuning.warnings if run.tuning is not None else ()),
     ]
 
 
@@ -371,6 +374,12 @@ def exchange_warnings(run: RunRecord) -> Iterator[str]:
                 f"Rungs {cold} and {hot}{of_setting(settings[most])} swap at {rates[most]:.1%} of the attempts, more "
                 f"than {FREQUENT:.0%}: they are closer than they need be; use fewer replicas, or a hotter top."
             )
+    trips = int(run.round_trips.sum())
+    if 0 < trips < FEWEST_TRIPS:
+        yield (
+            f"States have gone from the coldest to the hottest rung and back {trips} times in all chains together; with "
+            f"fewer than {FEWEST_TRIPS}, weights of modes are not known: give more steps."
+        )
     stuck = int((run.round_trips == 0).sum())
     if stuck and attempted.sum() > 0:
         yield (
@@ -399,6 +408,13 @@ def boundary_and_acceptance_warnings(run: RunRecord) -> Iterator[str]:
     limits = ACCEPTED.get(run.sampler.dynamics.name)
     if limits is None or run.sampling_steps == 0:
         return
+    target = run.acceptance[:, : run.sampler.n_target_replicas]
+    slow = int((target < HARDLY * np.median(target)).any(axis=1).sum())
+    if slow and len(settings_of(run)) == 1:
+        yield (
+            f"{slow} of {run.n_chains} chains accept less than {HARDLY:.0%} of what the others do: they are in places "
+            "too narrow for the step size, which the others may never enter; make it smaller."
+        )
     low, high, best = limits
     accepted = float(run.acceptance.mean())
     if accepted < low:

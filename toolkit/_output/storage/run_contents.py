@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._compiler.function_digest import name_without_modules, stored_name
-from ..._engine.run_record import AnyRun, Counts, Judged, RunRecord, Statistics, Stopping, Trace
+from ..._engine.run_record import AnyRun, Counts, Judged, RunRecord, Statistics, Stopping, Trace, Tuning
 from ...accumulators.cells import HistogramSoFar
 from ...accumulators.energies import BestPoint, EnergiesSoFar
 from ...accumulators.grid_kl import KlSoFar
@@ -40,6 +40,7 @@ ENTRIES = {
     "trace",
     "accumulated",
     "stopping",
+    "tuning",
     *NUMBERS,
     *ARRAYS,
 }
@@ -95,6 +96,7 @@ def contents_of(run: RunRecord) -> Contents:
         "trace": trace,
         "accumulated": {"names": list(run.accumulated), "results": [nested_of(r) for r in run.accumulated.values()]},
         **({} if run.stopping is None else {"stopping": nested_stopping(run.stopping)}),
+        **({} if run.tuning is None else {"tuning": {**run.tuning._asdict(), "warnings": list(run.tuning.warnings)}}),
     }
     return Contents(*to_json(nested))
 
@@ -116,6 +118,13 @@ def stopping_of(nested: Any) -> Stopping | None:
         Judged(text(c["condition"]), real(c["value"]), real(c["target"]), flag(c["met"])) for c in nested["conditions"]
     ]
     return Stopping(tuple(conditions), text(nested["reason"]), flag(nested["satisfied"]))
+
+
+def tuning_of(nested: Any) -> Tuning | None:
+    """How the sampler was found; None for None, as older files have it. Raises where it is malformed."""
+    if nested is None:
+        return None
+    return Tuning(text(nested["report"]), number(nested["gradients"]), tuple(map(text, nested["warnings"])))
 
 
 def real(value: Any) -> float:
@@ -190,6 +199,7 @@ def run_of(contents: Contents, problem: Problem | None, run_class: type[AnyRun])
         and Trace(trace["steps"], dict(zip(trace["names"], trace["fields"], strict=True)), theta=trace["theta"]),
         accumulated=dict(zip(accumulated["names"], map(result_of, accumulated["results"]), strict=True)),
         stopping=stopping_of(nested.get("stopping")),
+        tuning=tuning_of(nested.get("tuning")),
     )
     check_counted(run)
     check_consistent(run)

@@ -1,0 +1,155 @@
+"""What ``sample`` and ``stream`` do with a tuned sampler, or with none."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from .._engine.run_record import Tuning
+from .._output.execution import run_sampler
+from .._output.run import Run
+from ..diagnostics import stopping
+from ..diagnostics.stopping import Condition
+from ..errors import check_count, shown
+from ..maths.seeds import TUNING, derived_seed
+from ..problem.definition import Problem, as_problem
+from ..samplers.sampler import Sampler
+from ..tempering import ReplicaExchange
+from .procedure import tune
+from .result import Tuned
+from .study import Floats
+
+ESS, R_HAT, ROUND_TRIPS = 1_000, 1.01, 100  # what a run ends at, unless told
+ATTEMPTS = ((200_000, 4_000_000), (800_000, 16_000_000))  # gradients of the tuning, and of the run
+
+
+class Arguments(NamedTuple):
+    """Arguments of ``sample``, as far as a tuning decides them where they are None."""
+
+    sampler: Sampler
+    n_steps: Any
+    n_chains: Any
+    burn_in: Any
+    thin: Any
+    init: Any
+    until: Any
+
+
+def filled(problem: Any, tuned: Any, most: int, given: dict[str, Any]) -> Arguments:
+    """Arguments of a run of ``tuned``, a Sampler or a Tuned. Raises TypeError for anything else."""
+    if not isinstance(tuned, Tuned):
+        if not isinstance(tuned, Sampler):
+            raise TypeError(
+                f"sampler must be None, a Sampler or a Tuned, got {shown(tuned)} of type {type(tuned).__name__}"
+            )
+        usual = {"n_chains": 1, "burn_in": 0, "thin": 1}
+        return Arguments(tuned, **{name: usual.get(name) if value is None else value for name, value in given.items()})
+    dim = as_problem(problem).target.dim
+    if tuned.init.shape[2] != dim:
+        raise ValueError(f"sampler was tuned for {tuned.problem!r} of dimension {tuned.init.shape[2]}, not {dim}")
+    values = dict(given)
+    if values["n_chains"] is None:
+        values["n_chains"] = tuned.n_chains
+    if values["until"] is None and values["n_steps"] is None:
+        values["until"] = default_condition(tuned.sampler, most)
+    own_starts = values["init"] is None
+    if own_starts:
+        n_chains = check_count("n_chains", values["n_chains"], at_least=1, below=2**31)
+        values["init"] = np.resize(tuned.init, (n_chains, *tuned.init.shape[1:]))
+    for name in ("burn_in", "thin"):
+        if values[name] is None:
+            values[name] = getattr(tuned, name)
+            if values["n_steps"] is not None:  # so that it leaves draws
+                steps = check_count("n_steps", values["n_steps"], at_least=1)
+                values[name] = min(values[name], steps // 4) if name == "burn_in" else max(1, min(values[name], steps // 400))
+    return Arguments(tuned.sampler, **values)
+
+
+def default_condition(sampler: Sampler, most: int) -> Condition:
+    """ESS and R-hat of every coordinate, round trips under replica exchange; at most so many gradients."""
+    wanted = stopping.ess(ESS) & stopping.r_hat(R_HAT)
+    if isinstance(sampler.tempering, ReplicaExchange):
+        wanted = wanted & stopping.round_trips(ROUND_TRIPS)
+    return wanted | stopping.gradients(most)
+
+
+def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], stacklevel: int) -> Run:
+    """A run of a sampler that is chosen and tuned; where it does not come to what is wanted, once more, with more.
+
+    given: of ``Arguments``, but the sampler; options: all others of ``run_sampler``. Where the caller says how long the
+    run is to be, there is one attempt.
+    """
+    problem = as_problem(problem)
+    limits = ATTEMPTS if given["until"] is None and given["n_steps"] is None else ATTEMPTS[:1]
+    init, run = given["init"], None
+    for attempt, (n_gradients, most) in enumerate(limits):
+        tuned = tune(
+            problem, seed=derived_seed(options["seed"], TUNING, 0, attempt), n_gradients=n_gradients, init=init,
+            threads=options.get("threads"), progress=options.get("progress"),
+        )  # fmt: skip
+        path = options.get("checkpoint")
+        more = {"checkpoint": f"{path}.again"} if attempt and path is not None else {}
+        arguments = filled(problem, tuned, most, {**given, "init": None})._asdict()
+        run = run_sampler(problem, **arguments, **{**options, **more}, stacklevel=stacklevel + 1)
+        run = with_tuning(run, tuned)
+        if run.interrupted or run.stopping is None or run.stopping.satisfied:
+            break
+        init = starts_from(problem, run, tuned)
+    assert run is not None
+    return run
+
+
+def starts_from(problem: Problem, run: Run, tuned: Tuned) -> Floats:
+    """Points (n, dim) for the next tuning: draws, and states of all rungs, where they are finite and inside."""
+    draws = run.draws.reshape(-1, problem.target.dim)
+    some = draws[np.linspace(0, len(draws) - 1, 32).astype(np.int64)] if len(draws) else draws
+    points = np.concatenate([some, np.resize(tuned.init.swapaxes(0, 1).reshape(-1, problem.target.dim), (32, problem.target.dim))])
+    finite = np.isfinite(points).all(axis=1)
+    return np.asarray(points[finite & problem.contains(np.where(finite[:, None], points, 0.0))])
+
+
+def with_tuning(run: Run, tuned: Tuned) -> Run:
+    """``run`` with the report of its tuning, and with what is doubtful.
+
+    What the tuning could not find is no concern of a run that has come to what was wanted.
+    """
+    settled = run.stopping is not None and run.stopping.satisfied
+    doubts = (*(() if settled else tuned.warnings), *unvisited(run, tuned))
+    return dataclasses.replace(run, tuning=Tuning(tuned.report, tuned.cost.gradients, doubts))
+
+
+# Places that exploration found, and the run did not.
+
+MOST_DRAWS = 2**14
+USUAL = 0.9  # quantile of the draws' energies: a place with less is where draws should be
+FAR = 3.0  # times the distance of a draw from its nearest, the 99.5 % quantile
+
+
+def unvisited(run: Run, tuned: Tuned) -> tuple[str, ...]:
+    """A warning where a state of exploration, of an energy as draws have it, has no draw near."""
+    draws = run.draws.reshape(-1, run.draws.shape[2])
+    target = run.problem.target
+    if len(tuned.sites) == 0 or len(draws) < 1000 or run.sampler.is_weighted or target.stochastic or target.callback:
+        return ()
+    draws = draws[:: -(-len(draws) // MOST_DRAWS)]
+    draws = draws[np.isfinite(draws).all(axis=1)]
+    some = draws[:: -(-len(draws) // 1024)]
+    energies, gradients = target.evaluate(some)
+    site_energies = target.evaluate(tuned.sites)[0]
+    usual = np.quantile(energies, USUAL)
+    sites = tuned.sites[site_energies <= usual]
+    units = np.sqrt((gradients**2).mean(axis=0))
+    if len(sites) == 0 or not (np.isfinite(units).all() and (units > 0.0).all()):
+        return ()
+    tree = cKDTree(draws * units)
+    apart = tree.query(some * units, k=4)[0][:, 3]  # the draw itself, and copies of a rejected move
+    missed = tree.query(sites * units)[0] > FAR * np.quantile(apart, 0.995)
+    if not missed.any():
+        return ()
+    where = ", ".join(f"{x:.3g}" for x in sites[np.argmax(missed)][:4])
+    return (
+        f"{int(missed.sum())} of {len(sites)} places of low energy that the tuning had come to have no draw near, such "
+        f"as ({where}{', …' if sites.shape[1] > 4 else ''}): a mode of little weight, or one that the run has lost; "
+        "give more steps, or tune with more n_gradients.",
+    )
