@@ -106,7 +106,7 @@ class CoinFlipTruth:
         square = 0.5 * (1.0 - (k + 1) * (k + 2) / ((n + 2) * (n + 3))) / self._mean_log
         product = (k + 1) / (n + 2) * (scipy.special.digamma(n + 3) - scipy.special.digamma(k + 2)) / self._mean_log
         mean = self.mean[0]
-        return np.array([[square, product], [product, square]]) - mean**2
+        return np.asarray(np.array([[square, product], [product, square]]) - mean**2)
 
     @property
     def modes(self) -> Modes:
@@ -141,13 +141,10 @@ class CoinFlipTruth:
         fall = np.where(near, np.log1p(-np.where(near, gap, 0.0) / (1.0 - share)), fall)
         return np.asarray(np.maximum(-self.heads * rise - (self.n - self.heads) * fall, 0.0))
 
-    def _density(self, logit: Array) -> Array:
-        """Density of logit u under the beta law without the factor −log u, up to a constant."""
-        return np.asarray(np.exp(-self.excess(logit) - np.logaddexp(0.0, -logit) - np.logaddexp(0.0, logit)))
-
     def _law(self, logit: Array) -> Array:
-        """Density of logit u, up to the same constant."""
-        return np.asarray(self._density(logit) * np.logaddexp(0.0, -logit))
+        """Density of logit u up to a constant: exp(−U), du / d logit u = u (1 − u), and the factor −log u."""
+        minus_log, minus_log_rest = np.logaddexp(0.0, -logit), np.logaddexp(0.0, logit)
+        return np.asarray(np.exp(-self.excess(logit) - minus_log - minus_log_rest) * minus_log)
 
     @cached_property
     def _sides(self) -> tuple[RunningIntegral, RunningIntegral]:

@@ -15,7 +15,7 @@ import pytest
 
 import sysid
 from sysid import systems
-from targets import catalogue, constrained, domains, from_sympy, mixtures, posteriors, shapes
+from targets import catalogue, classics, constrained, domains, from_sympy, mixtures, posteriors, shapes
 from tests.support.device_cases import CONSTRUCTORS, PARTITION, made
 from toolkit import (
     DivergenceError,
@@ -98,6 +98,10 @@ REGIONS = {region.name: region for region in domains.catalogue()}
 PROBLEMS = {
     **{made.name: lambda made=made: made for made in catalogue()},
     **{f"in {name}": lambda name=name: constrained(gaussian(REGIONS[name].dim), REGIONS[name]) for name in REGIONS},
+    "coin flip": lambda: classics.coin_flip(),
+    "egg crate": lambda: classics.egg_crate(),
+    "Gaussian shells": lambda: classics.gaussian_shells(),
+    "dual moon": lambda: classics.dual_moon(),
     "cosine25 in flower": lambda: constrained(COSINE, shapes.flower()),
     "closure": lambda: bowl(2.0),
     "closure with parameters": lambda: target_of(

@@ -4,6 +4,13 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "pt_baoab: the friction that is asked for is not taken",
+        "toolkit/samplers/exchange.py",
+        "moves.baoab(friction=friction)",
+        "moves.baoab()",
+        "tests/toolkit/samplers/test_samplers.py -k composition",
+    ),
+    Mutant(
         "binding: dynamics of one's own are not bound",
         "toolkit/samplers/sampler.py",
         "move = bound(self.dynamics.move)",

@@ -4,6 +4,27 @@ from .runner import Mutant
 
 MUTANTS = [
     Mutant(
+        "coin flip: exact draws without the factor −log u",
+        "targets/classics/boxed.py",
+        "kept = u[rng.random(u.size) * (1.0 - u) < -u * np.log(u)]",
+        "kept = u",
+        "tests/targets/classics/test_boxed.py -k draws",
+    ),
+    Mutant(
+        "coin flip: the law of the energy without the factor −log u",
+        "targets/classics/boxed.py",
+        "minus_log - minus_log_rest) * minus_log)",
+        "minus_log - minus_log_rest))",
+        "tests/targets/classics/test_boxed.py -k tails",
+    ),
+    Mutant(
+        "dual moon: the farther moon is forgotten in the gradient",
+        "targets/classics/boxed.py",
+        "along * fma(2.0 * radius, other / (1.0 + other), away)",
+        "along * away",
+        "tests/targets/classics/test_boxed.py -k formula",
+    ),
+    Mutant(
         "texts: names end the docstring of generated code",
         "targets/symbolic/printing.py",
         "if is_plain else repr(str.__str__(formula))",

@@ -121,6 +121,13 @@ CALLS = [
     Call("targets.classics.curved.pinched",
          classics.pinched, {}, dict.fromkeys(["left", "right", "neck", "reach", "barrier"],
         POSITIVE)),
+    Call("targets.classics.boxed.coin_flip", classics.coin_flip, {"n": 20, "heads": 7},
+         {"n": count(8, 2**24), "heads": count(1, 20)}, {"n": "heads", "heads": "n"}),
+    Call("targets.classics.boxed.egg_crate", classics.egg_crate),
+    Call("targets.classics.boxed.gaussian_shells", classics.gaussian_shells, {}, {
+        "distance": number(2.5, 3.5, ends="[]"), "radius": number(1.0, 2.0, ends="[]"), "width": POSITIVE,
+    }, {"distance": "radius width", "radius": "distance width", "width": "distance radius"}),
+    Call("targets.classics.boxed.dual_moon", classics.dual_moon),
     Call("targets.classics.gaussians.correlated_gaussian",
          classics.correlated_gaussian, {}, {"correlation": number(-1.0, 1.0),
         "dim": DIM}, {"dim": "correlation"}),
@@ -261,6 +268,7 @@ KNOWN = [
 WITHIN = [
     constrained(NORMAL, domains.box([-1.0], [1.0])), constrained(PLANAR, shapes.cross()),
     constrained(mixtures.gaussian_mixture([[0.0] * 3], 1.0), domains.ball([0.0] * 3, 1.0)),
+    classics.coin_flip(), classics.egg_crate(), classics.gaussian_shells(), classics.dual_moon(),
 ]  # fmt: skip
 CALLS += [call for region in REGIONS for call in of_region(region)]
 CALLS += [call for t in KNOWN for call in of_truth(t.name, t.truth, t.dim)]
