@@ -369,7 +369,7 @@ def exchange_warnings(run: RunRecord) -> Iterator[str]:
                 f"Rungs {cold} and {hot}{of_setting(settings[least])} swap at {rates[least]:.1%} of the attempts, "
                 f"which is less than {RARE:.0%}: put temperatures between them, or see ladders.adapted_ladder."
             )
-        elif rates[most] > FREQUENT:
+        elif rates[most] > FREQUENT and run.tuning is None:  # a tuned ladder has weighed that
             yield (
                 f"Rungs {cold} and {hot}{of_setting(settings[most])} swap at {rates[most]:.1%} of the attempts, more "
                 f"than {FREQUENT:.0%}: they are closer than they need be; use fewer replicas, or a hotter top."
@@ -419,7 +419,7 @@ def boundary_and_acceptance_warnings(run: RunRecord) -> Iterator[str]:
     accepted = float(run.acceptance.mean())
     if accepted < low:
         yield f"{accepted:.0%} of the moves are accepted, and about {best:.0%} is best; make the step size smaller."
-    elif accepted > high:
+    elif accepted > high and run.tuning is None:
         yield f"{accepted:.0%} of the moves are accepted, and about {best:.0%} is best; make the step size larger."
 
 
