@@ -96,7 +96,8 @@ def tune_exact(study: Study, levels: Levels, choice: Choice, moves: Moves, choos
     ladder = find_ladder(study, ladder, short, exchange)
     tempered = exchange_sampler(study, ladder, short, exchange)
     allowed = race_budget(study)
-    if not chooses or (np.isinf(choice.costs[0]) and levels.between[level] < CLEAR):
+    is_clear = np.isfinite(choice.costs[level]) and levels.between[level] < CLEAR
+    if not chooses or (np.isinf(choice.costs[0]) and is_clear):
         return finished(study, race_lengths(study, tempered, ladder.states, allowed))
     with_rungs = raced(study, "with tempering", tempered, ladder.states, allowed // 4)
     draws = with_rungs.run.draws.reshape(-1, study.dim)

@@ -15,7 +15,8 @@ from ..samplers.sampler import Sampler
 from .step_sizes import Improvement, first_step_sizes, harmonic_mean
 from .study import LANES, Floats, Study, as_tuple, rounded
 
-LEVELS, FACTOR = 8, 2.0  # temperatures T, 2 T, … 128 T
+LEVELS = 8
+EXPONENTS = tuple(range(8)), (0, 1, 2, 4, 6, 9, 12, 16)  # temperatures T to 128 T; where that is too cold, to 65,536 T
 COPIES = LANES // LEVELS
 LEAPFROGS = 4
 FIRST_ROUND, LONG_ENOUGH, LONGEST = 8, 32, 64  # steps; leapfrogs
@@ -56,7 +57,7 @@ def explore(study: Study, starts: Floats) -> Levels:
     Where no temperature mixes, trajectories are made longer instead, which is worth more on narrow valleys. Ends at
     ``SHARE`` where the best temperature is clear, else at ``MOST``.
     """
-    temperatures = study.temperature * FACTOR ** np.arange(LEVELS)
+    temperatures = study.temperature * 2.0 ** np.array(EXPONENTS[0])
     of_lane = np.repeat(temperatures, COPIES)
     step_sizes = np.median(first_step_sizes(study, starts, of_lane).reshape(LEVELS, COPIES), axis=1)
     steps = Improvement("hmc")
@@ -68,7 +69,11 @@ def explore(study: Study, starts: Floats) -> Levels:
         step_sizes = step_sizes * rescale(study, levels)
         if length >= LONG_ENOUGH:
             study.sites.append(levels.positions[0])
-        if length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
+        hotter = study.temperature * 2.0 ** np.array(EXPONENTS[1])
+        if length >= SCALED_FROM and hotter[-1] > temperatures[-1] and wants_hotter(levels, is_bounded):
+            step_sizes = np.exp(np.interp(np.log(hotter), np.log(temperatures), np.log(step_sizes)))
+            temperatures, steps = hotter, Improvement("hmc")
+        elif length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
             leapfrogs *= 2
         else:
             length *= 2
@@ -100,6 +105,11 @@ def rescale(study: Study, levels: Levels) -> float:
     scale = rounded(np.clip(widths / np.exp(np.log(widths).mean()), 1e-9, 1e9))
     study.scale = as_tuple(scale)
     return float((widths / scale).min() / change.min())
+
+
+def wants_hotter(levels: Levels, is_bounded: bool) -> bool:
+    """Whether the hottest level has a law, and has not mixed."""
+    return bool(levels.between[-1] >= MIXED and (is_bounded or n_lawful(levels) == len(levels.between)))
 
 
 def is_clear(levels: Levels, is_bounded: bool) -> bool:
@@ -209,7 +219,7 @@ def descended(study: Study, points: Floats, ceilings: Floats) -> Floats:
 
 class Choice(NamedTuple):
     """level: of the top temperature; 0: no tempering. barrier: up to it. costs: expected, of each level, in steps of
-    one replica per independent draw, inf where nothing is known."""
+    one replica per independent draw, inf where nothing is known; where that is so of all, the level is a guess."""
 
     level: int
     barrier: float
@@ -243,16 +253,21 @@ def n_lawful(levels: Levels) -> int:
 
 
 def choose_top(levels: Levels, is_bounded: bool) -> Choice:
-    """The level with the least expected cost; one without a law, or on which chains have not mixed, has none."""
+    """The level with the least expected cost; one has none that has no law, or where it or the next has not mixed."""
     total = barriers(levels)
     mixes = levels.between < MIXED
-    if not is_bounded:
-        mixes[n_lawful(levels) :] = False
+    lawful = len(mixes) if is_bounded else n_lawful(levels)
+    mixes[lawful:] = False
+    mixes[: lawful - 1] &= mixes[1:lawful].copy()  # chains that are all in one mode by chance seem to mix
     relaxation = np.maximum(1.0, levels.between / np.maximum(1.0 - levels.between, 0.05) * levels.steps)
     costs = np.full(len(total), math.inf)
     costs[0] = relaxation[0] if mixes[0] else math.inf
     for level in np.flatnonzero(mixes[1:]) + 1:
         pairs = best_pairs(total[level])
         costs[level] = (pairs + 1) * (relaxation[level] + scans_per_restart(total[level], pairs))
-    level = int(np.argmin(costs)) if np.isfinite(costs).any() else 0
+    if np.isfinite(costs).any():
+        level = int(np.argmin(costs))
+    else:  # a guess, for races to judge
+        guess = 1 + int(np.argmin(levels.between[1:lawful])) if lawful > 1 else 0
+        level = guess if levels.between[guess] < MIXED else 0
     return Choice(level, float(total[level]), costs)

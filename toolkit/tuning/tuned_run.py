@@ -93,7 +93,8 @@ def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], sta
         arguments = filled(problem, tuned, most, {**given, "init": None})._asdict()
         run = run_sampler(problem, **arguments, **{**options, **more}, stacklevel=stacklevel + 1)
         run = with_tuning(run, tuned)
-        if run.interrupted or run.stopping is None or run.stopping.satisfied:
+        doubts = run.tuning is not None and run.tuning.warnings
+        if run.interrupted or run.stopping is None or (run.stopping.satisfied and not doubts):
             break
         init = starts_from(problem, run, tuned)
     assert run is not None
@@ -104,7 +105,7 @@ def starts_from(problem: Problem, run: Run, tuned: Tuned) -> Floats:
     """Points (n, dim) for the next tuning: draws, and states of all rungs, where they are finite and inside."""
     draws = run.draws.reshape(-1, problem.target.dim)
     some = draws[np.linspace(0, len(draws) - 1, 32).astype(np.int64)] if len(draws) else draws
-    points = np.concatenate([some, np.resize(tuned.init.swapaxes(0, 1).reshape(-1, problem.target.dim), (32, problem.target.dim))])
+    points = np.concatenate([some, tuned.sites, np.resize(tuned.init.swapaxes(0, 1).reshape(-1, problem.target.dim), (32, problem.target.dim))])
     finite = np.isfinite(points).all(axis=1)
     return np.asarray(points[finite & problem.contains(np.where(finite[:, None], points, 0.0))])
 
