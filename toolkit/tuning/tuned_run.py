@@ -16,9 +16,10 @@ from ..maths.seeds import TUNING, derived_seed
 from ..problem.definition import Problem, as_problem
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
+from .exact_moves import NARROW, acceptance_at_extremes
 from .procedure import tune
 from .result import Tuned
-from .study import Floats
+from .study import Floats, Study
 
 ESS, R_HAT, ROUND_TRIPS = 1_000, 1.01, 100  # what a run ends at, unless told
 ATTEMPTS = ((200_000, 4_000_000), (800_000, 16_000_000))  # gradients of the tuning, and of the run
@@ -116,8 +117,24 @@ def with_tuning(run: Run, tuned: Tuned) -> Run:
     What the tuning could not find is no concern of a run that has come to what was wanted.
     """
     settled = run.stopping is not None and run.stopping.satisfied
-    doubts = (*(() if settled else tuned.warnings), *unvisited(run, tuned))
+    doubts = (*(() if settled else tuned.warnings), *unvisited(run, tuned), *narrow_places(run))
     return dataclasses.replace(run, tuning=Tuning(tuned.report, tuned.cost.gradients, doubts))
+
+
+def narrow_places(run: Run) -> tuple[str, ...]:
+    """A warning where moves from the most extreme draws are accepted much less than others."""
+    draws = run.draws.reshape(-1, run.draws.shape[2])
+    if not run.sampler.dynamics.leapfrogs or run.sampler.is_weighted or len(draws) < 1000 or run.diverged.any():
+        return ()
+    study = Study(run.problem, run.seed, 0, run.sampler.boundary, scale=run.sampler.scale)
+    usual = float(run.acceptance[:, 0].mean())
+    extreme = acceptance_at_extremes(study, run.sampler, draws)
+    if extreme >= NARROW * usual:
+        return ()
+    return (
+        f"Moves from the draws of the highest energies or steepest gradients are accepted at {extreme:.0%}, and others at "
+        f"{usual:.0%}: there are places too narrow for the step size, and more of them may have no draws; make it smaller.",
+    )
 
 
 # Places that exploration found, and the run did not.
