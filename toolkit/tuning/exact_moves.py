@@ -180,4 +180,40 @@ def finished(study: Study, best: Result) -> Found:
         sampler = replace(sampler, temperatures=ladder.temperatures, step_sizes=ladder.step_sizes)
     else:
         sampler = replace(sampler, step_sizes=rounded(step_sizes))
-    return Found(sampler, states, max(16, run.n_steps // 4), best.worth)
+    states, steps = relaxed(study, sampler, states)
+    return Found(sampler, states, steps, best.worth)
+
+
+SETTLING_ROUNDS = 7
+DRIFT, OUTLYING = 4.0, 8.0  # standard errors; times the middle spread of the chains' means
+
+
+def relaxed(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int]:
+    """States after runs of doubling length, until a run shows no drift; and the steps of that one, which to leave out.
+
+    A drift: the halves of the chains differ in the mean of a coordinate, its square or the energy by more than
+    ``DRIFT`` standard errors, or one chain's mean of them is ``OUTLYING``.
+    """
+    length = 16
+    for _ in range(SETTLING_ROUNDS):
+        run = study.run(sampler, length, states, burn_in=0, keep_energies=True)
+        states = run.replica_draws[:, :, -1]
+        assert run.energies is not None
+        values = np.concatenate([run.draws, run.draws**2, run.energies[:, 0, :, None]], axis=2)
+        if not is_drifting(values):
+            break
+        length *= 2
+    else:
+        study.warn("The chains' means still drift at the end of the tuning: leave out more steps at first (burn_in).")
+    return states, length
+
+
+def is_drifting(values: Floats) -> bool:
+    """Whether chains' means of ``values`` (chain, draw, n) drift or lie apart, as ``relaxed`` says."""
+    half = values.shape[1] // 2
+    change = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
+    error = change.std(axis=0, ddof=1) / np.sqrt(len(values))
+    means = values.mean(axis=1)
+    low, middle, high = np.quantile(means, [0.25, 0.5, 0.75], axis=0)
+    drifts = np.abs(change.mean(axis=0)) > DRIFT * error
+    return bool(drifts.any() or (np.abs(means - middle) > OUTLYING * (high - low)).any())

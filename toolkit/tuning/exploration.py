@@ -25,7 +25,7 @@ CLEAR, MIXED = 0.35, 0.6  # of the variance, between chains: above it nothing ca
 IMPROPER = 0.5  # of E[x ∂U] = dim · T: below it positions drift away, and there is no law
 LOOKED_AT = 16  # draws of a chain at which gradients are evaluated
 SCALED_FROM, WORTH_SCALING = 16, 3.0  # steps of a round whose gradients tell; ratio of scales
-DESCENT = 40  # evaluations of a descent
+DESCENT, HOPELESS = 40, 30.0  # evaluations of a descent; temperatures above what is wanted
 ADDED_LEVELS = 8
 
 
@@ -70,7 +70,8 @@ def explore(study: Study, starts: Floats) -> Levels:
         if length >= LONG_ENOUGH:
             study.sites.append(levels.positions[0])
         hotter = study.temperature * 2.0 ** np.array(EXPONENTS[1])
-        if length >= SCALED_FROM and hotter[-1] > temperatures[-1] and wants_hotter(levels, is_bounded):
+        tried = is_bounded or leapfrogs > LEAPFROGS or length > LONG_ENOUGH  # longer trajectories come first
+        if length >= SCALED_FROM and tried and hotter[-1] > temperatures[-1] and wants_hotter(levels, is_bounded):
             step_sizes = np.exp(np.interp(np.log(hotter), np.log(temperatures), np.log(step_sizes)))
             temperatures, steps = hotter, Improvement("hmc")
         elif length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
@@ -175,21 +176,24 @@ def mean_difference(values: Floats) -> float:
 def exchanged(study: Study, levels: Levels) -> Floats:
     """States (level, chain, dim) of the next round: chain c of level l continues from chain c of level l + c.
 
-    Levels without a law are left out, and continue from those that have one.
+    Levels without a law are left out, and continue from those that have one. A state that cannot be brought down to
+    energies that its new level ever has stays where it was, and the level's own one goes on in its place.
     """
     n_levels, copies, dim = levels.positions.shape
     lawful = n_levels if study.problem.domain is not None or levels.steps < SCALED_FROM else n_lawful(levels)
     source = (np.arange(n_levels)[:, None] + np.arange(copies)) % lawful
     states = levels.positions[source, np.arange(copies)]
     ceilings = levels.energies.min() + dim * levels.temperatures
-    return descended(study, states.reshape(-1, dim), np.repeat(ceilings, copies)).reshape(states.shape)
+    moved, energies = descended(study, states.reshape(-1, dim), np.repeat(ceilings, copies))
+    is_high = energies.reshape(n_levels, copies) > (ceilings + HOPELESS * levels.temperatures)[:, None]
+    return np.where(is_high[..., None], levels.positions, moved.reshape(states.shape))
 
 
-def descended(study: Study, points: Floats, ceilings: Floats) -> Floats:
+def descended(study: Study, points: Floats, ceilings: Floats) -> tuple[Floats, Floats]:
     """``points`` (n, dim) moved down their gradients until their energies are at most ``ceilings`` (n,).
 
     Each has a step length of its own, which doubles where the energy falls and is quartered where it does not; in the
-    domain. One that stays above, in a local minimum perhaps, is left where it came to.
+    domain. One that stays above, in a local minimum perhaps, is left where it came to. Returns the energies too.
     """
     states = np.array(points)
     squares = np.ones(study.dim) if study.scale is None else np.array(study.scale) ** 2
@@ -211,7 +215,7 @@ def descended(study: Study, points: Floats, ceilings: Floats) -> Floats:
         states[moved], energy[moved], gradient[moved] = trial[falls], new_energy[falls], new_gradient[falls]
         size[index] *= np.where(falls, 2.0, 0.25)
         active[moved] = energy[moved] > ceilings[moved]
-    return states
+    return states, energy
 
 
 # The top temperature: that with the least expected cost of an independent draw.

@@ -16,7 +16,7 @@ from ..maths.seeds import TUNING, derived_seed
 from ..problem.definition import Problem, as_problem
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
-from .exact_moves import NARROW, acceptance_at_extremes
+from .exact_moves import acceptance_at_extremes
 from .procedure import tune
 from .result import Tuned
 from .study import Floats, Study
@@ -129,7 +129,7 @@ def narrow_places(run: Run) -> tuple[str, ...]:
     study = Study(run.problem, run.seed, 0, run.sampler.boundary, scale=run.sampler.scale)
     usual = float(run.acceptance[:, 0].mean())
     extreme = acceptance_at_extremes(study, run.sampler, draws)
-    if extreme >= NARROW * usual:
+    if extreme >= VERY_NARROW * usual:
         return ()
     return (
         f"Moves from the draws of the highest energies or steepest gradients are accepted at {extreme:.0%}, and others at "
@@ -139,6 +139,7 @@ def narrow_places(run: Run) -> tuple[str, ...]:
 
 # Places that exploration found, and the run did not.
 
+VERY_NARROW = 0.5  # as NARROW, of a run: below it a warning
 MOST_DRAWS = 2**14
 USUAL = 0.9  # quantile of the draws' energies: a place with less is where draws should be
 FAR = 3.0  # times the distance of a draw from its nearest, the 99.5 % quantile
