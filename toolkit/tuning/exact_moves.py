@@ -164,7 +164,9 @@ def finished(study: Study, best: Result) -> Found:
         if not is_too_long(study, sampler, run):
             break
         if halvings == CHECKS:
-            study.warn("Moves are seldom accepted in some places even at small step sizes: the target has very narrow ones.")
+            study.warn(
+                "Moves are seldom accepted in some places even at small step sizes: the target has very narrow ones."
+            )
             break
         sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
         best = raced(study, "narrow places", sampler, best.states, run.gradient_evaluations)

@@ -223,7 +223,8 @@ def descended(study: Study, points: Floats, ceilings: Floats) -> tuple[Floats, F
 
 class Choice(NamedTuple):
     """level: of the top temperature; 0: no tempering. barrier: up to it. costs: expected, of each level, in steps of
-    one replica per independent draw, inf where nothing is known; where that is so of all, the level is a guess."""
+    one replica per independent draw, inf where nothing is known; where that is so of all, the level is a guess.
+    """
 
     level: int
     barrier: float

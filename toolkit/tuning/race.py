@@ -7,9 +7,9 @@ import numpy as np
 
 from .._output.run import Run
 from ..diagnostics.convergence import ess
-from ..weighting import weighted_ess
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
+from ..weighting import weighted_ess
 from .step_sizes import mean_acceptance
 from .study import Floats, Study, as_tuple
 
@@ -18,7 +18,8 @@ TRUSTED = 6.0  # ESS of each chain: with less, a chain has seen too little for i
 
 class Result(NamedTuple):
     """A variant's run. worth: independent draws per gradient, of the slowest
-    coordinate. score: what variants are compared by. trusted: whether each chain has seen enough for it."""
+    coordinate. score: what variants are compared by. trusted: whether each chain has seen enough for it.
+    """
 
     sampler: Sampler
     run: Run

@@ -53,7 +53,10 @@ class Tuned:
         """What was found, how, and what it cost, in lines of text."""
         sampler, out = self.sampler, [f"{self.sampler.name} on {self.problem}, tuned with seed {self.seed}"]
         facts = [
-            ("chains", f"{self.n_chains} × {sampler.n_replicas} replicas" if sampler.n_replicas > 1 else f"{self.n_chains}"),
+            (
+                "chains",
+                f"{self.n_chains} × {sampler.n_replicas} replicas" if sampler.n_replicas > 1 else f"{self.n_chains}",
+            ),
             ("step sizes", numbers(sampler.arrays["step_sizes"])),
             ("temperatures", numbers(sampler.arrays["temperatures"])),
             ("moves", moves_in_words(sampler)),
@@ -62,7 +65,9 @@ class Tuned:
             facts.append(("tempering", sampler.tempering.words(sampler.n_replicas)))
         if np.isfinite(self.draws_per_gradient):
             facts.append(("worth", f"{1e3 * self.draws_per_gradient:.3g} independent draws per 1,000 gradients"))
-        facts.append(("cost", f"{self.cost.gradients:,} gradients in {self.cost.seconds:.2g} s, {len(self.rounds)} rounds"))
+        facts.append(
+            ("cost", f"{self.cost.gradients:,} gradients in {self.cost.seconds:.2g} s, {len(self.rounds)} rounds")
+        )
         out += [f"  {label:<13} {text}" for label, text in facts]
         out += ["", *(f"  {sentence}" for sentence in self.reasons), ""]
         rows = [COLUMNS, *(row_of(each) for each in self.rounds)]
