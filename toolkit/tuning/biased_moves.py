@@ -65,7 +65,7 @@ def find_step_size(study: Study, sampler: Sampler, states: Floats, guess: float)
             break
         sizes = rounded(largest * 2.0 ** -np.arange(SIZES))
         energies, draws = sizes_run(study, alone, sizes, starts, length)
-        usable = usable_sizes(energies)
+        usable: Any = usable_sizes(energies)
         if usable[0] and found is None and largest < 8.0 * most:
             largest, length = 16.0 * largest, FIRST_ROUND
         elif not usable[-4:].all() and found is None:
@@ -157,11 +157,11 @@ def sizes_run(study: Study, alone: Sampler, sizes: Floats, starts: Floats, n_ste
 
 
 def exact_energies(study: Study, draws: Floats) -> Floats:
-    """Energies with all data, (chain, some draws), nan where a draw is not finite: those of minibatches are too noisy."""
+    """Energies with all data, (chain, some draws), nan where a draw is not finite; minibatches' are too noisy."""
     some = draws[:, :: max(1, draws.shape[1] // ENERGIES)]
-    finite = np.isfinite(some).all(axis=2)
+    finite = np.asarray(np.isfinite(some).all(axis=2))
     points = np.where(finite[..., None], some, 0.0).reshape(-1, study.dim)
-    return np.where(finite, study.evaluate(points)[0].reshape(finite.shape), math.nan)
+    return np.asarray(np.where(finite, study.evaluate(points)[0].reshape(finite.shape), math.nan))
 
 
 def usable_sizes(energies: Floats) -> Any:

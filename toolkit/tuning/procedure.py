@@ -80,8 +80,8 @@ def tune(
     cost = Cost(study.spent, time.perf_counter() - start)
     sites = np.concatenate(study.sites) if study.sites else np.zeros((0, problem.target.dim))
     return Tuned(
-        problem.name, found.sampler, seed, found.states, found.burn_in, thin_for(found), sites, tuple(study.rounds), tuple(study.reasons),
-        tuple(study.warnings), found.worth, cost,
+        problem.name, found.sampler, seed, found.states, found.burn_in, thin_for(found), sites, tuple(study.rounds),
+        tuple(study.reasons), tuple(study.warnings), found.worth, cost,
     )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def check_tunable(sampler: Any) -> None:
         raise TypeError(f"sampler must be None or a Sampler, got {shown(sampler)} of type {type(sampler).__name__}")
     if sampler.n_chains is not None:
         raise ValueError(
-            f"sampler must have one setting for all chains, got step sizes or temperatures for {sampler.n_chains} chains"
+            f"sampler must have one setting for all chains, got step sizes or temperatures of {sampler.n_chains} chains"
         )
 
 
@@ -169,7 +169,7 @@ def describe(study: Study, levels: Levels, choice: Choice) -> None:
         )
     elif choice.level == 0:
         study.note(
-            f"Chains forget where they began at the target's own temperature ({cold:.0%} of the variance is between them)."
+            f"Chains forget where they began at the target's own temperature: {cold:.0%} of the variance is between."
         )
     else:
         study.note(

@@ -22,12 +22,12 @@ class Cost(NamedTuple):
 class Tuned:
     """A sampler with its numbers found by ``tune``; give it to ``sample`` or ``stream`` in place of a sampler.
 
-    init: (chain, replica, dim), where its chains begin, as the last round left them; burn_in: steps after which their
-    start no longer matters; both are what ``sample`` takes where it is not given others. thin: steps
-    between draws that are worth keeping. sites: (n, dim), states of the coldest chains of exploration, for a run to
-    visit. n_chains: that fill the lanes of one core. rounds: each short run. reasons: sentences, what was decided and why. warnings: sentences, what could
-    not be found. draws_per_gradient: independent draws, of the slowest coordinate, that the last round made for each
-    gradient evaluation; nan where that was not measured. cost: gradient evaluations and seconds.
+    init: (chain, replica, dim), where its chains begin, as the last round left them. burn_in: steps after which their
+    start no longer matters. thin: steps between draws that are worth keeping. These are what ``sample`` takes where it
+    is given no others. sites: (n, dim), states of the coldest chains of exploration, for a run to visit. rounds: each
+    short run. reasons: sentences, what was decided and why. warnings: sentences, what could not be found.
+    draws_per_gradient: independent draws, of the slowest coordinate, that the last race made for each gradient
+    evaluation; nan where that was not measured. cost: gradient evaluations and seconds.
     """
 
     problem: str
@@ -45,7 +45,7 @@ class Tuned:
 
     @property
     def n_chains(self) -> int:
-        """Chains that it has starts for."""
+        """Chains that it has starts for: as many as fill the lanes of one core."""
         return len(self.init)
 
     @property
@@ -82,8 +82,8 @@ class Tuned:
 
     def __repr__(self) -> str:
         return (
-            f"Tuned({self.sampler.name} on {self.problem}: {self.n_chains} chains × {self.sampler.n_replicas} replicas, "
-            f"{self.cost.gradients:,} gradients in {len(self.rounds)} rounds, seed={self.seed})"
+            f"Tuned({self.sampler.name} on {self.problem}: {self.n_chains} chains × {self.sampler.n_replicas} "
+            f"replicas, {self.cost.gradients:,} gradients in {len(self.rounds)} rounds, seed={self.seed})"
         )
 
 

@@ -45,8 +45,10 @@ class Round(NamedTuple):
 
 @dataclass
 class Study:
-    """A tuning under way. n_gradients: what it may spend; ``spent`` so far. temperature: that of the
-    target. scale: of each coordinate, as found so far; may_scale: whether the sampler can have one.
+    """A tuning under way.
+
+    n_gradients: what it may spend; ``spent`` so far. temperature: that of the target. scale: of each coordinate, as
+    found so far; may_scale: whether the sampler can have one.
     """
 
     problem: Problem

@@ -134,14 +134,16 @@ def narrow_places(run: Run) -> tuple[str, ...]:
     draws = run.draws.reshape(-1, run.draws.shape[2])
     if not run.sampler.dynamics.leapfrogs or run.sampler.is_weighted or len(draws) < 1000 or run.diverged.any():
         return ()
-    study = Study(run.problem, run.seed, 0, run.sampler.boundary, scale=run.sampler.scale)
+    study = Study(run.problem, run.seed, 0, run.sampler.boundary)
+    study.scale = None if run.sampler.scale is None else tuple(map(float, run.sampler.scale))
     usual = float(run.acceptance[:, 0].mean())
     extreme = acceptance_at_extremes(study, run.sampler, draws)
     if extreme >= VERY_NARROW * usual:
         return ()
     return (
-        f"Moves from the draws of the highest energies or steepest gradients are accepted at {extreme:.0%}, and others at "
-        f"{usual:.0%}: there are places too narrow for the step size, and more of them may have no draws; make it smaller.",
+        f"Moves from the draws of the highest energies or steepest gradients are accepted at {extreme:.0%}, and others "
+        f"at {usual:.0%}: there are places too narrow for the step size, and more of them may have no draws; make it "
+        "smaller.",
     )
 
 

@@ -377,8 +377,8 @@ def exchange_warnings(run: RunRecord) -> Iterator[str]:
     trips = int(run.round_trips.sum())
     if 0 < trips < FEWEST_TRIPS:
         yield (
-            f"States have gone from the coldest to the hottest rung and back {trips} times in all chains together; with "
-            f"fewer than {FEWEST_TRIPS}, weights of modes are not known: give more steps."
+            f"States have gone from the coldest to the hottest rung and back {trips} times in all chains: with "
+            f"fewer than {FEWEST_TRIPS}, weights of modes are not known; give more steps."
         )
     stuck = int((run.round_trips == 0).sum())
     if stuck > FEW_CHAINS * run.n_chains and attempted.sum() > 0:
