@@ -77,7 +77,7 @@ def find_step_size(study: Study, sampler: Sampler, states: Floats, guess: float)
         if not usable.any():
             continue
         good = draws[min(int(np.argmax(usable)) + 1, SIZES - 1), :, -1]  # of the second largest size that is usable
-        starts = np.where(np.isfinite(good).all(axis=1)[:, None], good, starts)
+        starts = np.where(np.isfinite(good).all(axis=1, keepdims=True), good, starts)
     if found is None:
         study.warn("No step size was found at which the moves are stable.")
         found = float(rounded(guess)), math.nan, math.nan
