@@ -22,7 +22,7 @@ from ..tempering.exchange import AdaptedCorrection
 from .exchange_rounds import Ladder, chains_for, first_ladder, recut, rejections
 from .exploration import Choice, Levels, descended
 from .race import Result, raced
-from .study import LANES, Floats, Study, as_tuple, rounded
+from .study import LANES, Fit, Floats, Study, as_tuple, rounded
 
 SIZES = 8  # step sizes, each half the one before
 COPIES = LANES // SIZES
@@ -127,7 +127,11 @@ def found_step(
             break
         order = order[1:]
     step = min(BIAS / (share * cautious), 0.5 * float(sizes[usable][0])) if cautious > 0.0 else 0.5 * float(sizes[usable][0])
-    return float(rounded(step)), share * slope * step, share * error * step
+    found = float(rounded(step))
+    level = linear + float(energies[order].mean())  # of which the line's values are differences
+    fit = Fit(level, slope, error, BIAS / share, float(sizes[order[0]]), found)
+    study.rounds[-1] = study.rounds[-1]._replace(fit=fit)
+    return found, share * slope * step, share * error * step
 
 
 def fitted(sizes: Floats, energies: Floats) -> tuple[float, float, float]:
