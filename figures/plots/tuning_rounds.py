@@ -1,5 +1,6 @@
 """How a tuning went: what each of its short runs tried and showed, over the gradients it had spent by then."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ WARMEST = 0.8  # of cividis, whose last fifth is too light for white
 STAGES = {"exploration": "exploration", "step size": "step sizes", "ladder": "ladder"}  # the others are races
 DRAWS, ENERGY, DISCREPANCY = "independent draws per 1,000 gradients", "mean energy", "kernel Stein discrepancy"
 MARKS: dict[str, Any] = {"s": 15, "linewidths": 0.6, "zorder": 2.6}
+EACH = HandlerTuple(None, 0.2)  # marks of a tuple beside each other
 FOUND: dict[str, Any] = {"color": MEDIUM, "linewidth": 1.0, "linestyle": (0, (5, 1.5)), "zorder": 2.2}
 
 
@@ -53,14 +55,17 @@ def tuning(tuned: Any, figure: Any) -> dict[str, Axes]:
     if is_a(figure, Figure) and figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")
     names = [name for name, (shows, _, _) in PANELS.items() if shows(tuned)]
-    grid = figure.add_gridspec((len(names) + 1) // 2, 2 if len(names) > 1 else 1)
+    heights = [1.0] * ((len(names) + 1) // 2)
+    if names[-1] == "race" and len(names) % 2:
+        heights[-1] = min(1.0, 0.15 + 0.1 * slots(tuned))
+    grid = figure.add_gridspec(len(heights), 2 if len(names) > 1 else 1, height_ratios=heights)
     panels: dict[str, Axes] = {}
     for i, name in enumerate(names):
         alone = i == len(names) - 1 and i % 2 == 0
         panels[name] = axes = figure.add_subplot(grid[i // 2, slice(None) if alone else i % 2])
         _, draw, over_gradients = PANELS[name]
         if over_gradients:
-            draw_stages(tuned, axes, named=i < 2)
+            draw_stages(tuned, axes, named=i < 2, banded=name != "rejection")
         draw(tuned, axes)
     for name, below in zip(names, names[2:], strict=False):
         if PANELS[below][2] and panels[name].get_xlim() == panels[below].get_xlim():
@@ -68,16 +73,15 @@ def tuning(tuned: Any, figure: Any) -> dict[str, Axes]:
     marks = marks_of(tuned, panels)
     if marks:
         handles, labels = zip(*marks, strict=True)
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=len(handles), handler_map={tuple: HandlerTuple(None, 0.2)}
-        )
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), handler_map={tuple: EACH})
     figure.suptitle(title_of(tuned))
     return panels
 
 
 def title_of(tuned: Tuned) -> str:
     """Sampler and problem; cost and warnings."""
-    cost = f"{tuned.cost.gradients:,} gradients in {tuned.cost.seconds:.2g} s, {len(tuned.rounds)} rounds, seed {tuned.seed}"
+    (gradients, seconds), n = tuned.cost, len(tuned.rounds)
+    cost = f"{gradients:,} gradients in {seconds:.2g} s, {n} rounds, seed {tuned.seed}"
     if tuned.warnings:
         cost += f"; {len(tuned.warnings)} warning{'s' * (len(tuned.warnings) > 1)} in its report"
     return f"{tuned.sampler.name} on {tuned.problem}, tuned\n{cost}".replace("$", r"\$")
@@ -102,6 +106,8 @@ class Span(NamedTuple):
 def spans(tuned: Tuned) -> list[Span]:
     """All rounds with their places."""
     ends = [each.spent for each in tuned.rounds]
+    if min(ends) <= 0:  # of rounds that nobody has counted
+        ends = np.cumsum([each.gradients for each in tuned.rounds]).tolist()
     return [Span(each, 1e-3 * (end - each.gradients), 1e-3 * end) for each, end in zip(tuned.rounds, ends, strict=True)]
 
 
@@ -115,8 +121,8 @@ def of_exploration(tuned: Tuned) -> list[Span]:
     return [span for span in spans(tuned) if span.round.stage == "exploration"]
 
 
-def draw_stages(tuned: Tuned, axes: Axes, named: bool) -> None:
-    """The x axis, and bands of the stages, with their names above where ``named``."""
+def draw_stages(tuned: Tuned, axes: Axes, named: bool, banded: bool) -> None:
+    """The x axis, and bands of every other stage where ``banded``, with their names above where ``named``."""
     groups: list[tuple[str, float, float]] = []
     for span in spans(tuned):
         name = STAGES.get(span.round.stage, "races")
@@ -125,7 +131,7 @@ def draw_stages(tuned: Tuned, axes: Axes, named: bool) -> None:
             start = groups.pop()[1]
         groups.append((name, start, span.end))
     for i, (name, start, end) in enumerate(groups):
-        if i % 2:
+        if i % 2 and banded:
             axes.axvspan(start, end, color=BAND, linewidth=0.0, zorder=0.5)
         if named:
             axes.text(
@@ -144,9 +150,11 @@ def colours_of(tuned: Tuned, temperatures: Sequence[float]) -> Array:
     return np.asarray(mpl.colormaps["cividis"](WARMEST * places))
 
 
-def draw_marks(axes: Axes, drawn: list[Span], values: Callable[[Round], Sequence[float]], fills: Callable[[Round], Any]) -> None:
+def draw_marks(
+    axes: Axes, drawn: list[Span], values: Callable[[Round], Sequence[float]], fills: Callable[[Round], Any]
+) -> None:
     """A mark for each value of a round, and threads from round to round where there are as many values."""
-    for before, after in zip(drawn, drawn[1:], strict=False):
+    for before, after in itertools.pairwise(drawn):
         if len(values(before.round)) == len(values(after.round)):
             pairs = np.stack([values(before.round), values(after.round)])
             axes.plot([before.middle, after.middle], pairs, color=THREAD, linewidth=0.6, linestyle="-", zorder=2.0)
@@ -185,6 +193,20 @@ def log_axis(axis: Any, values: Array, base: float = 10.0) -> None:
     axis.set_major_locator(LogLocator(base=base, subs=subs))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def mark(fill: Any, edge: Any) -> Line2D:
+    """A mark for a legend."""
+    return Line2D(
+        [],
+        [],
+        linestyle="",
+        marker="o",
+        markersize=4.0,
+        markerfacecolor=fill,
+        markeredgecolor=edge,
+        markeredgewidth=0.6,
+    )
 
 
 def all_values(drawn: list[Span], values: Callable[[Round], Sequence[float]]) -> Array:
@@ -227,7 +249,7 @@ def draw_temperatures(tuned: Tuned, axes: Axes) -> None:
     draw_marks(axes, of_rungs(tuned), temperatures, lambda each: colours_of(tuned, each.temperatures))
     found = all_values(of_exploration(tuned) + of_rungs(tuned), temperatures)
     log_axis(axes.yaxis, found, 2.0 if found.max() < 2000.0 * found.min() else 10.0)
-    axes.set_ylabel(r"temperature $T$ of $e^{-U/T}$")
+    axes.set_ylabel("temperature $T$ of $U/T$")
 
 
 def explores_as_it_moves(tuned: Tuned) -> bool:
@@ -278,7 +300,7 @@ def draw_acceptance(tuned: Tuned, axes: Axes) -> None:
     words = moves.upper() if len(all_values(own, acceptance)) else "HMC, which explores"
     axes.axhline(BEST[moves], **TRUTH, label=f"best for {words}: {BEST[moves]:.2f}")
     axes.set(ylim=(0.0, 1.0), ylabel="accepted share of moves")
-    axes.legend(loc="lower right")
+    axes.legend(loc="best")
 
 
 def has_rejection(tuned: Tuned) -> bool:
@@ -289,7 +311,7 @@ def has_rejection(tuned: Tuned) -> bool:
 def draw_rejection(tuned: Tuned, axes: Axes) -> None:
     """By pair of rungs, and the mean of each round."""
     swapped = [span for span in of_rungs(tuned) if span.round.rejection]
-    axes.set_xlim(swapped[0].start, swapped[-1].end)
+    axes.set_xlim(swapped[0].start, swapped[-1].end)  # of the whole time it is a small part
     for i, span in enumerate(swapped):
         mean = float(np.mean(span.round.rejection))
         axes.plot([span.start, span.end], [mean, mean], **TRUTH, label="mean of a round" if i == 0 else "_")
@@ -300,7 +322,7 @@ def draw_rejection(tuned: Tuned, axes: Axes) -> None:
 
     draw_marks(axes, swapped, rejection, between)
     axes.set(ylim=(0.0, 1.0), ylabel="rejected share of swaps")
-    axes.legend(loc="lower left")
+    axes.legend(loc="best")
 
 
 def rounds_of(tuned: Tuned, figure_name: str) -> list[Round]:
@@ -309,52 +331,74 @@ def rounds_of(tuned: Tuned, figure_name: str) -> list[Round]:
 
 
 def draw_energy(tuned: Tuned, axes: Axes) -> None:
-    """Mean energy over step sizes, above that of step size 0 where a line gives it."""
+    """Mean energy over step sizes: above that at step size 0 of the round's own line, where any has a line."""
     tried = rounds_of(tuned, ENERGY)
-    fit = next((each.fit for each in reversed(tried) if each.fit is not None), None)
-    level = 0.0 if fit is None else fit.energy
-    for i, each in enumerate(tried):
-        sizes = np.array(each.step_sizes)
-        heights = np.array(each.figure) - (level if each.fit is None else each.fit.energy)
-        fine, last = np.isfinite(heights), i == len(tried) - 1
-        grey = str(round(0.8 * (len(tried) - 1 - i) / max(1, len(tried) - 1), 2))
-        used = np.full(len(sizes), True) if each.fit is None else sizes <= each.fit.largest
-        axes.scatter(
-            sizes[fine], heights[fine], c=[grey if each.fit is not None and u else "white" for u in used[fine]],
-            edgecolors=grey, label="last round" if last else "rounds before" if i == 0 else "_", **MARKS,
-        )  # fmt: skip
-        axes.plot(
-            sizes[~fine], np.full((~fine).sum(), 0.97), "x", color=grey, markersize=4.0,
-            transform=axes.get_xaxis_transform(), label="diverged" if (~fine).any() else "_",
-        )  # fmt: skip
+    fitted = [each for each in tried if each.fit is not None]
+    drawn = [(np.array(r.figure) - (0.0 if r.fit is None else r.fit.energy), r) for r in fitted or tried]
+    for i, (heights, each) in enumerate(drawn):
+        grey, sizes = grey_of(i, len(drawn)), np.array(each.step_sizes)
+        used = sizes <= (np.inf if each.fit is None else each.fit.largest)
+        fine = np.isfinite(heights)
+        fills = [grey if u else "white" for u in used[fine]]
+        axes.scatter(sizes[fine], heights[fine], c=fills, edgecolors=grey, **MARKS)
+    diverged = [
+        size
+        for each in tried
+        for size, height in zip(each.step_sizes, each.figure, strict=True)
+        if not np.isfinite(height)
+    ]
+    handles: list[tuple[Any, str]] = [
+        (tuple(mark(grey_of(i, 3), grey_of(i, 3)) for i in range(3)), "rounds, first to last"),
+    ]
+    if diverged:
+        top = axes.get_xaxis_transform()
+        (crosses,) = axes.plot(diverged, [0.97] * len(diverged), "x", color=DARK, markersize=4.0, transform=top)
+        handles.append((crosses, "diverged"))
+    axes.set_ylabel("mean energy, nats")
     found = np.array([size for each in tried for size in each.step_sizes])
-    if fit is not None:
-        found = np.append(found, fit.step_size)
-        draw_fit(axes, fit)
+    if fitted:
+        last = fitted[-1].fit
+        assert last is not None
+        found = np.append(found, last.step_size)
+        handles.insert(1, (mark("white", DARK), "not in its line"))
+        handles += draw_fit(axes, last, np.concatenate([heights for heights, _ in drawn]), bool(diverged))
     log_axis(axes.xaxis, found)
-    axes.set(xlabel=step_label(tuned), ylabel="mean energy, nats" if fit is None else "excess of energy, nats")
-    axes.legend(loc="lower right", labelspacing=0.2, borderaxespad=0.1)
+    axes.set_xlabel(step_label(tuned))
+    axes.legend(
+        *zip(*handles, strict=True), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, borderaxespad=0.0,
+        fontsize="x-small", labelspacing=0.2, columnspacing=0.9, handlelength=1.4, handler_map={tuple: EACH},
+    )  # fmt: skip
 
 
-def draw_fit(axes: Axes, fit: Fit) -> None:
-    """The line, what is allowed, and where they meet."""
+def grey_of(i: int, n: int) -> str:
+    """Of round ``i`` of ``n``, the last one black."""
+    return str(round(0.75 * (n - 1 - i) / max(1, n - 1), 3))
+
+
+def draw_fit(axes: Axes, fit: Fit, heights: Array, more: bool) -> list[tuple[Any, str]]:
+    """The line, what is allowed, and where they meet; handles and texts. more: room at the top."""
     sizes = np.geomspace(0.5 * fit.step_size, max(fit.largest, fit.step_size), 200)
     low, high = ((fit.slope + sign * fit.error) * sizes for sign in (-1.0, 1.0))
     axes.fill_between(sizes, low, high, color=MEDIUM, alpha=0.18, linewidth=0, zorder=1.8)
-    axes.plot(sizes, fit.slope * sizes, color=MEDIUM, label="line, ± error")
-    axes.axhline(fit.allowed, color=LIGHT, linewidth=1.6, label=f"allowed: {fit.allowed:.2g}")
-    axes.axvline(fit.step_size, **FOUND, label=f"found: {fit.step_size:.4g}")
+    (line,) = axes.plot(sizes, fit.slope * sizes, color=MEDIUM)
+    allowed = axes.axhline(fit.allowed, color=LIGHT, linewidth=1.6)
+    found = axes.axvline(fit.step_size, **FOUND)
     axes.set_yscale("symlog", linthresh=fit.allowed)
-    powers = 10.0 ** np.arange(np.ceil(np.log10(2.0 * fit.allowed)), np.ceil(np.log10(2.0 * fit.allowed)) + 30.0)
+    first = np.ceil(np.log10(2.0 * fit.allowed))
+    powers = 10.0 ** np.arange(first, first + 30.0)
     axes.yaxis.set_major_locator(FixedLocator([*-powers[::-1], 0.0, *powers]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    finite = np.concatenate([heights[np.isfinite(heights)], low, high, [2.0 * fit.allowed]])
+    axes.set_ylim(2.0 * min(finite.min(), -0.25 * fit.allowed), (5.0 if more else 2.0) * finite.max())
+    axes.set_ylabel("excess of energy, nats")
+    return [(line, "line, ± error"), (allowed, f"allowed: {fit.allowed:.2g}"), (found, f"found: {fit.step_size:.4g}")]
 
 
 def draw_discrepancy(tuned: Tuned, axes: Axes) -> None:
     """Kernel Stein discrepancy over step sizes."""
     tried = [each for each in rounds_of(tuned, DISCREPANCY) if np.isfinite(each.figure[0])]
-    sizes, heights = (np.array([values[0] for values in pairs]) for pairs in zip(*((r.step_sizes, r.figure) for r in tried)))
+    sizes, heights = np.array([(each.step_sizes[0], each.figure[0]) for each in tried]).T
     found = float(tuned.sampler.arrays["step_sizes"].flat[0])
     axes.plot(sizes, heights, color=THREAD, linewidth=0.6, zorder=2.0)
     axes.scatter(sizes, heights, c=DARK, **MARKS)
@@ -375,12 +419,26 @@ def draw_race(tuned: Tuned, axes: Axes) -> None:
     if kept is not None:
         bars[kept].set(facecolor=MEDIUM)
     for i, value in enumerate(worth):
-        text = f"{value:.3g}" + (", kept" if i == kept else "")
+        text = (f"{value:.3g}" if value > 0.0 else "none, or not to be told") + (", kept" if i == kept else "")
         axes.annotate(text, (value, i), (2.0, 0.0), textcoords="offset points", va="center", fontsize="small")
-    axes.set_yticks(range(len(raced)), [(each.variant or each.stage).replace("$", r"\$") for each in raced])
+    axes.set_yticks(range(len(raced)), names_of(raced))
     axes.tick_params(axis="y", length=0.0)
-    axes.set(xlim=(0.0, 1.25 * max(worth.max(), 1e-12)), ylim=(max(len(raced), 4) - 0.4, -0.6), xlabel=DRAWS)
+    axes.set(xlim=(0.0, 1.35 * worth.max() or 1.0), ylim=(slots(tuned) - 0.4, -0.6), xlabel=DRAWS)
     axes.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def slots(tuned: Tuned) -> int:
+    """Bars that there is room for."""
+    return max(3, len(rounds_of(tuned, DRAWS)))
+
+
+def names_of(raced: list[Round]) -> list[str]:
+    """What each variant is, with its step size where others are called the same."""
+    names = [each.variant or each.stage for each in raced]
+    return [
+        (name if names.count(name) == 1 else f"{name}, step {each.step_sizes[0]:.3g}").replace("$", r"\$")
+        for name, each in zip(names, raced, strict=True)
+    ]
 
 
 def kept_of(tuned: Tuned, worth: Array) -> int | None:
@@ -402,11 +460,6 @@ PANELS: dict[str, tuple[Callable[[Tuned], bool], Callable[[Tuned, Axes], None], 
 
 def marks_of(tuned: Tuned, panels: dict[str, Axes]) -> list[tuple[Any, str]]:
     """Handles and texts of the marks that panels over gradients share."""
-
-    def mark(fill: Any, edge: str) -> Line2D:
-        return Line2D([], [], linestyle="", marker="o", markersize=4.0, markerfacecolor=fill, markeredgecolor=edge,
-                      markeredgewidth=0.6)  # fmt: skip
-
     found: list[tuple[Any, str]] = []
     if "temperatures" in panels and of_exploration(tuned):
         greyed = [mark(tuple(fill), EDGE) for fill in greys(np.array([0.0, 0.5, 1.0]))]

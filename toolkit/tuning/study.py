@@ -24,9 +24,9 @@ DIGITS = 4  # of the numbers that are found, so that they are the same on machin
 
 
 class Fit(NamedTuple):
-    """The line energy + slope · h through mean energies at step sizes h up to ``largest``, in nats; error: of the slope.
+    """The line energy + slope · h through mean energies, in nats, at step sizes h up to ``largest``; error: its slope's.
 
-    allowed: how much the mean energy may be above ``energy``; step_size: what was found of it.
+    allowed: by how much the mean energy may be above ``energy``. step_size: what follows.
     """
 
     energy: float
