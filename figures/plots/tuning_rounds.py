@@ -297,8 +297,7 @@ def draw_acceptance(tuned: Tuned, axes: Axes) -> None:
     draw_marks(axes, of_exploration(tuned), acceptance, hollow)
     draw_marks(axes, own, acceptance, lambda each: colours_of(tuned, each.temperatures)[: len(acceptance(each))])
     moves = tuned.sampler.dynamics.name if len(all_values(own, acceptance)) else "hmc"
-    words = moves.upper() if len(all_values(own, acceptance)) else "HMC, which explores"
-    axes.axhline(BEST[moves], **TRUTH, label=f"best for {words}: {BEST[moves]:.2f}")
+    axes.axhline(BEST[moves], **TRUTH, label=f"best for {moves.upper()}: {BEST[moves]:.2f}")
     axes.set(ylim=(0.0, 1.0), ylabel="accepted share of moves")
     axes.legend(loc="best")
 
@@ -365,7 +364,7 @@ def draw_energy(tuned: Tuned, axes: Axes) -> None:
     log_axis(axes.xaxis, found)
     axes.set_xlabel(step_label(tuned))
     axes.legend(
-        *zip(*handles, strict=True), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, borderaxespad=0.0,
+        *zip(*handles, strict=True), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.0,
         fontsize="x-small", labelspacing=0.2, columnspacing=0.9, handlelength=1.4, handler_map={tuple: EACH},
     )  # fmt: skip
 
@@ -419,7 +418,7 @@ def draw_race(tuned: Tuned, axes: Axes) -> None:
     if kept is not None:
         bars[kept].set(facecolor=MEDIUM)
     for i, value in enumerate(worth):
-        text = (f"{value:.3g}" if value > 0.0 else "none, or not to be told") + (", kept" if i == kept else "")
+        text = (f"{value:.3g}" if value > 0.0 else "none measured") + (", kept" if i == kept else "")
         axes.annotate(text, (value, i), (2.0, 0.0), textcoords="offset points", va="center", fontsize="small")
     axes.set_yticks(range(len(raced)), names_of(raced))
     axes.tick_params(axis="y", length=0.0)
@@ -436,7 +435,7 @@ def names_of(raced: list[Round]) -> list[str]:
     """What each variant is, with its step size where others are called the same."""
     names = [each.variant or each.stage for each in raced]
     return [
-        (name if names.count(name) == 1 else f"{name}, step {each.step_sizes[0]:.3g}").replace("$", r"\$")
+        (name if names.count(name) == 1 else f"{each.stage}, step {each.step_sizes[0]:.3g}").replace("$", r"\$")
         for name, each in zip(names, raced, strict=True)
     ]
 
