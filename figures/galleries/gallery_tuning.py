@@ -69,8 +69,8 @@ def tuned(data: Data, i: int) -> Tuned:
 
 def draw(data: Data) -> Figure:
     """One above the other."""
-    figure = plt.figure(figsize=(style.WIDTH, 9.4))
-    for i, part in enumerate(figure.subfigures(2, 1, height_ratios=(1.3, 1.0))):
+    figure = plt.figure(figsize=(style.WIDTH, 9.8))
+    for i, part in enumerate(figure.subfigures(2, 1, height_ratios=(1.25, 1.0))):
         tuning(tuned(data, i), part)
     return figure
 

@@ -298,7 +298,7 @@ def draw_acceptance(tuned: Tuned, axes: Axes) -> None:
     draw_marks(axes, own, acceptance, lambda each: colours_of(tuned, each.temperatures)[: len(acceptance(each))])
     moves = tuned.sampler.dynamics.name if len(all_values(own, acceptance)) else "hmc"
     axes.axhline(BEST[moves], **TRUTH, label=f"best for {moves.upper()}: {BEST[moves]:.2f}")
-    axes.set(ylim=(0.0, 1.0), ylabel="accepted share of moves")
+    axes.set(ylim=(0.0, 1.0), ylabel="acceptance, share")
     axes.legend(loc="best")
 
 
@@ -320,7 +320,7 @@ def draw_rejection(tuned: Tuned, axes: Axes) -> None:
         return colours_of(tuned, np.sqrt(ladder[1:] * ladder[:-1]))
 
     draw_marks(axes, swapped, rejection, between)
-    axes.set(ylim=(0.0, 1.0), ylabel="rejected share of swaps")
+    axes.set(ylim=(0.0, 1.0), ylabel="rejection of swaps, share")
     axes.legend(loc="best")
 
 
