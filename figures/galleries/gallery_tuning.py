@@ -35,7 +35,7 @@ def measure(study: Study) -> dict[str, Any]:
     ]
     data: dict[str, Any] = {"seconds": [each.cost.seconds for each in found]}
     for i, each in enumerate(found):
-        rounds = [one._replace(fit=None if one.fit is None else one.fit._asdict())._asdict() for one in each.rounds]
+        rounds = [{**one._asdict(), "fit": one.fit and one.fit._asdict()} for one in each.rounds]
         data |= {
             f"{i}: problem": each.problem, f"{i}: sampler": each.sampler.name, f"{i}: rounds": json.dumps(rounds),
             f"{i}: step sizes": each.sampler.arrays["step_sizes"], f"{i}: warnings": len(each.warnings),
@@ -49,8 +49,8 @@ def tuned(data: Data, i: int) -> Tuned:
     """A tuning of the data, as far as its picture needs it."""
 
     def round_of(found: dict[str, Any]) -> Round:
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
-        return Round(**{**values, "fit": None if values["fit"] is None else Fit(**values["fit"])})
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
+        return Round(**{**values, "fit": found["fit"] and Fit(**found["fit"])})
 
     name, sizes, ladder = str(data[f"{i}: sampler"]), data[f"{i}: step sizes"], data[f"{i}: temperatures"]
     sampler: Sampler = (

@@ -46,18 +46,18 @@ def tuning(tuned: Any, figure: Any) -> dict[str, Axes]:
     Picture: docs/tuning.png.
     """
     check_instance("tuned", tuned, Tuned)
-    if not tuned.rounds:
-        raise ValueError(f"tuned must have at least one round, got {shown(tuned)}")
+    names = [name for name, (shows, _, _) in PANELS.items() if shows(tuned)] if tuned.rounds else []
+    if not names:
+        raise ValueError(f"tuned must have at least one round, and something to show, got {shown(tuned)}")
     if not is_a(figure, Figure | SubFigure):
         raise TypeError(f"figure must be a Figure or a SubFigure, got {shown(figure)} of type {type(figure).__name__}")
     if figure.axes or figure.subfigs:
         raise ValueError(f"figure must be empty, got one with {len(figure.axes)} axes; a SubFigure of it will do")
     if is_a(figure, Figure) and figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")
-    names = [name for name, (shows, _, _) in PANELS.items() if shows(tuned)]
     heights = [1.0] * ((len(names) + 1) // 2)
     if names[-1] == "race" and len(names) % 2:
-        heights[-1] = min(1.0, 0.15 + 0.1 * slots(tuned))
+        heights[-1] = 0.15 + 0.1 * slots(tuned)
     grid = figure.add_gridspec(len(heights), 2 if len(names) > 1 else 1, height_ratios=heights)
     panels: dict[str, Axes] = {}
     for i, name in enumerate(names):
@@ -161,14 +161,14 @@ def draw_marks(
     for span in drawn:
         heights = values(span.round)
         axes.scatter(
-            np.full(len(heights), span.middle), heights, c=fills(span.round), clip_on=False,
+            np.full(len(heights), span.middle), heights, c=fills(span.round)[: len(heights)], clip_on=False,
             edgecolors=EDGE if span.round.stage == "exploration" else "white", **MARKS,
         )  # fmt: skip
 
 
-def greys(shares: Sequence[float]) -> Array:
+def greys(shares: Any) -> Array:
     """Fills of exploration's marks: white where no variance is between chains, to grey where all is."""
-    return np.repeat(1.0 - 0.55 * np.clip(shares, 0.0, 1.0)[:, None], 3, axis=1)
+    return np.repeat(1.0 - 0.55 * np.clip(np.asarray(shares), 0.0, 1.0)[:, None], 3, axis=1)
 
 
 def shares_of(each: Round) -> Array:
@@ -197,16 +197,8 @@ def log_axis(axis: Any, values: Array, base: float = 10.0) -> None:
 
 def mark(fill: Any, edge: Any) -> Line2D:
     """A mark for a legend."""
-    return Line2D(
-        [],
-        [],
-        linestyle="",
-        marker="o",
-        markersize=4.0,
-        markerfacecolor=fill,
-        markeredgecolor=edge,
-        markeredgewidth=0.6,
-    )
+    look: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4.0, "markeredgewidth": 0.6}
+    return Line2D([], [], markerfacecolor=fill, markeredgecolor=edge, **look)
 
 
 def all_values(drawn: list[Span], values: Callable[[Round], Sequence[float]]) -> Array:
@@ -278,12 +270,12 @@ def draw_step_sizes(tuned: Tuned, axes: Axes) -> None:
 
 def step_label(tuned: Tuned) -> str:
     """What a step size is, and its unit; a scale makes x a number."""
-    sampler = tuned.sampler
-    if sampler.dynamics.name == "hmc":
-        name, unit = r"leapfrog $\epsilon$", "$x$"
-    else:
-        name, unit = "step size $h$", "$x$" if sampler.dynamics.name == "preconditioned_langevin" else "$x^2$"
-    return f"{name}, units of {unit}" + ("/scale" if sampler.scale is not None else "")
+    moves, unit = tuned.sampler.dynamics.name, "$x$" if tuned.sampler.scale is None else "$x$/scale"
+    if moves == "hmc":
+        return rf"leapfrog $\epsilon$, units of {unit}"
+    if moves == "preconditioned_langevin":
+        return f"step size $h$, units of {unit}"
+    return "step size $h$, units of " + ("$x^2$" if unit == "$x$" else f"({unit})$^2$")
 
 
 def has_acceptance(tuned: Tuned) -> bool:
@@ -295,8 +287,9 @@ def draw_acceptance(tuned: Tuned, axes: Axes) -> None:
     """By rung, and the best."""
     own = of_rungs(tuned)
     draw_marks(axes, of_exploration(tuned), acceptance, hollow)
-    draw_marks(axes, own, acceptance, lambda each: colours_of(tuned, each.temperatures)[: len(acceptance(each))])
-    moves = tuned.sampler.dynamics.name if len(all_values(own, acceptance)) else "hmc"
+    draw_marks(axes, own, acceptance, lambda each: colours_of(tuned, each.temperatures))
+    own_name = tuned.sampler.dynamics.name
+    moves = own_name if own_name in BEST and len(all_values(own, acceptance)) else "hmc"
     axes.axhline(BEST[moves], **TRUTH, label=f"best for {moves.upper()}: {BEST[moves]:.2f}")
     axes.set(ylim=(0.0, 1.0), ylabel="acceptance, share")
     axes.legend(loc="best")
@@ -332,7 +325,7 @@ def rounds_of(tuned: Tuned, figure_name: str) -> list[Round]:
 def draw_energy(tuned: Tuned, axes: Axes) -> None:
     """Mean energy over step sizes: above that at step size 0 of the round's own line, where any has a line."""
     tried = rounds_of(tuned, ENERGY)
-    fitted = [each for each in tried if each.fit is not None]
+    fitted = [each for each in tried if each.fit is not None and np.isfinite(each.fit).all()]
     drawn = [(np.array(r.figure) - (0.0 if r.fit is None else r.fit.energy), r) for r in fitted or tried]
     for i, (heights, each) in enumerate(drawn):
         grey, sizes = grey_of(i, len(drawn)), np.array(each.step_sizes)
@@ -394,10 +387,15 @@ def draw_fit(axes: Axes, fit: Fit, heights: Array, more: bool) -> list[tuple[Any
     return [(line, "line, ± error"), (allowed, f"allowed: {fit.allowed:.2g}"), (found, f"found: {fit.step_size:.4g}")]
 
 
+def discrepancies(tuned: Tuned) -> Array:
+    """Step sizes and squared discrepancies (round, 2), where they are finite."""
+    tried = rounds_of(tuned, DISCREPANCY)
+    return np.array([(each.step_sizes[0], each.figure[0]) for each in tried if np.isfinite(each.figure[0])])
+
+
 def draw_discrepancy(tuned: Tuned, axes: Axes) -> None:
     """Kernel Stein discrepancy over step sizes."""
-    tried = [each for each in rounds_of(tuned, DISCREPANCY) if np.isfinite(each.figure[0])]
-    sizes, heights = np.array([(each.step_sizes[0], each.figure[0]) for each in tried]).T
+    sizes, heights = discrepancies(tuned).T
     found = float(tuned.sampler.arrays["step_sizes"].flat[0])
     axes.plot(sizes, heights, color=THREAD, linewidth=0.6, zorder=2.0)
     axes.scatter(sizes, heights, c=DARK, **MARKS)
@@ -442,8 +440,8 @@ def names_of(raced: list[Round]) -> list[str]:
 
 def kept_of(tuned: Tuned, worth: Array) -> int | None:
     """The last variant whose worth is that of the sampler."""
-    same = np.flatnonzero(np.isclose(worth, 1e3 * tuned.draws_per_gradient, rtol=1e-12)) if worth.any() else ()
-    return int(same[-1]) if len(same) and tuned.draws_per_gradient > 0.0 else None
+    same = np.flatnonzero(np.isclose(worth, 1e3 * tuned.draws_per_gradient, rtol=1e-12) & (worth > 0.0))
+    return int(same[-1]) if len(same) else None
 
 
 PANELS: dict[str, tuple[Callable[[Tuned], bool], Callable[[Tuned, Axes], None], bool]] = {
@@ -452,7 +450,7 @@ PANELS: dict[str, tuple[Callable[[Tuned], bool], Callable[[Tuned, Axes], None], 
     "acceptance": (has_acceptance, draw_acceptance, True),
     "rejection": (has_rejection, draw_rejection, True),
     "energy": (lambda tuned: bool(rounds_of(tuned, ENERGY)), draw_energy, False),
-    "discrepancy": (lambda tuned: bool(rounds_of(tuned, DISCREPANCY)), draw_discrepancy, False),
+    "discrepancy": (lambda tuned: len(discrepancies(tuned)) > 0, draw_discrepancy, False),
     "race": (lambda tuned: bool(rounds_of(tuned, DRAWS)), draw_race, False),
 }  # name: whether it has something to show, what draws it, and whether it is over gradients
 

@@ -1,4 +1,4 @@
-"""Pictures of tunings: what is drawn is what the rounds say, panels without anything are left out, the rest is labelled."""
+"""Pictures of tunings: drawn is what the rounds say, panels without anything are left out, all others are labelled."""
 
 import dataclasses
 import math
@@ -28,7 +28,7 @@ EXPLORED = (
 )  # fmt: skip
 CUT = (
     Round("ladder", 16, 20, 1_000, (1.0, 3.0, 4.0), (0.2, 0.4, 0.6), (0.6, 0.7, 0.8), (0.2, 0.6), spent=8_000),
-    Round("ladder", 32, 20, 2_000, (1.0, 2.0, 4.0), (0.2, 0.4, 0.7), (0.6, 0.7, 0.7), (0.4, 0.4), spent=10_000),
+    Round("ladder", 32, 20, 2_000, (1.0, 2.0, 4.0), (0.2, 0.4, 0.7), (0.6, 0.7, 0.71), (0.4, 0.4), spent=10_000),
     Round("ladder", 64, 32, 4_000, (1.0, 4.0), (0.2, 0.7), (0.65, 0.66), (0.7,), spent=14_000),
 )
 RACED = (
@@ -52,8 +52,9 @@ LADDER = samplers.pt_hmc((0.3, 0.8), temperatures=(1.0, 4.0))
 
 def made(rounds, sampler=LADDER, worth=6e-3, **changes):
     """A tuning of such rounds."""
-    one = Tuned("a $ problem", sampler, 7, np.zeros((4, sampler.n_replicas, 2)), 16, 1, np.zeros((0, 2)), rounds, (), (),
-                worth, Cost(30_000, 1.25))  # fmt: skip
+    starts, nowhere = np.zeros((4, sampler.n_replicas, 2)), np.zeros((0, 2))
+    cost = Cost(30_000, 1.25)
+    one = Tuned("a $ problem", sampler, 7, starts, 16, 1, nowhere, rounds, (), (), worth, cost)
     return dataclasses.replace(one, **changes)
 
 
@@ -70,11 +71,14 @@ def closed():
     plt.close("all")
 
 
+def scatters(axes):
+    """Marks, round by round."""
+    return [artist for artist in axes.collections if type(artist) is mpl.collections.PathCollection]
+
+
 def marks(axes):
     """Places of all marks, in the order in which they were drawn."""
-    return np.concatenate(
-        [np.asarray(artist.get_offsets()) for artist in axes.collections if len(artist.get_offsets())]
-    )
+    return np.concatenate([np.asarray(artist.get_offsets()) for artist in scatters(axes)])
 
 
 def middle(each):
@@ -90,7 +94,7 @@ def expected(rounds, values):
 def fills(axes):
     """Colours of all marks by their places."""
     found = {}
-    for artist in axes.collections:
+    for artist in scatters(axes):
         for place, colour in zip(np.asarray(artist.get_offsets()), artist.get_facecolors(), strict=True):
             found[tuple(place)] = tuple(colour)
     return found
@@ -205,7 +209,7 @@ def test_energies_without_a_line_are_as_they_are():
 def test_discrepancies():
     rounds = [Round("step size", 9, 1, 2_000, (1.0,), (size,), (), (), (value,), DISCREPANCY, 9_000 + i)
               for i, (size, value) in enumerate([(0.01, 90.0), (0.1, 2.0), (1.0, math.inf)])]  # fmt: skip
-    panels = drawn(made((*EXPLORED, *rounds), samplers.svgd(0.1, n_particles=2), NAN))
+    panels = drawn(made((*EXPLORED, *rounds), samplers.svgd(0.1, n_replicas=2), NAN))
     assert list(panels) == ["temperatures", "acceptance", "discrepancy"]
     np.testing.assert_allclose(marks(panels["discrepancy"]), [(0.01, 90.0), (0.1, 2.0)])
 
@@ -278,6 +282,7 @@ REFUSED = {
     "tuned must be a Tuned, got 'pt_hmc'": lambda figure: figures.tuning("pt_hmc", figure),
     "tuned must be a Tuned, got <": lambda figure: figures.tuning(object(), figure),
     "tuned must have at least one round": lambda figure: figures.tuning(made(()), figure),
+    "and something to show": lambda figure: figures.tuning(made((BIASED[0]._replace(figure_name=""),)), figure),
     "figure must be a Figure or a SubFigure, got None": lambda _: figures.tuning(made(EXPLORED), None),
     "figure must be a Figure or a SubFigure, got <Axes": lambda _: figures.tuning(made(EXPLORED), plt.subplots()[1]),
     "figure must be empty, got one with 1 axes": lambda _: figures.tuning(made(EXPLORED), plt.subplots()[0]),
@@ -316,7 +321,7 @@ def test_a_tuning_tells_what_its_picture_needs(biased):
     assert variants[0] == "as it is, friction 0.5"
     assert all(variant.startswith(("as it is", "friction ")) for variant in variants)
     assert any(text.get_text().endswith("kept") for text in drawn(biased)["race"].texts)
-    biased_line = [each for each in biased.rounds if each.fit is fit][0]
+    biased_line = next(each for each in biased.rounds if each.fit is fit)
     used = np.array(biased_line.step_sizes) <= fit.largest
     above = np.array(biased_line.figure)[used] - fit.energy - fit.slope * np.array(biased_line.step_sizes)[used]
     assert above.min() <= 0.0 <= above.max()  # a line goes through its points
