@@ -24,9 +24,9 @@ DIGITS = 4  # of the numbers that are found, so that they are the same on machin
 
 
 class Fit(NamedTuple):
-    """The line energy + slope · h through mean energies, in nats, at step sizes h up to ``largest``; error: its slope's.
+    """The line energy + slope · h through mean energies, in nats, at step sizes h up to ``largest``.
 
-    allowed: by how much the mean energy may be above ``energy``. step_size: what follows.
+    error: of the slope. allowed: by how much the mean energy may be above ``energy``. step_size: what follows.
     """
 
     energy: float
