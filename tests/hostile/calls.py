@@ -193,7 +193,7 @@ def surface() -> Iterator[tuple[str, Any]]:
 
 # What is public but no one calls with arguments of their own, and why.
 NOT_CALLED = {
-    "made by the toolkit and given to users": ("Report", "Run", "StepSizeReport"),
+    "made by the toolkit and given to users": ("Report", "Run", "StepSizeReport", "Tuned"),
     "made by functions of sysid, which check what is in them": (
         "Identification", "Ensemble", "Solution", "Comparison", "Derivative", "Trajectory", "Weak",
     ),

@@ -291,6 +291,11 @@ CALLS = [
          {"problem": NORMAL, "sampler": EXCHANGE, "n_steps": 40, "n_chains": 2, "seed": 0, "n_rounds": 1},
          {**PARTS, "n_steps": count(2, 2**48)._replace(odd=None), "n_rounds": count(1, idle=False),
              "sampler": EXCHANGING}),
+    Call("toolkit.tuning.procedure.tune", toolkit.tune,
+         {"problem": NORMAL, "sampler": samplers.mala(0.5), "seed": 0, "n_gradients": 20_000, "progress": False}, {
+        "n_gradients": count(20_000, 2**50)._replace(odd=None), "sampler": or_none(SAMPLERS),
+        "init": or_none(array([[0.0]], lambda a: a.ndim == 2 and a.shape[1] == 1 and len(a) > 0)),
+    }),
     Call("toolkit.thermostats.thermostat_law", thermostats.thermostat_law, {"sampler": samplers.sgnht(0.1), "dim": 2},
          {"sampler": EXCHANGING, "dim": count(1)}),
     Call("toolkit.thermostats.coupling_thermostat_law", thermostats.coupling_thermostat_law,
