@@ -477,4 +477,4 @@ def marks_of(tuned: Tuned, panels: dict[str, Axes]) -> list[tuple[Any, str]]:
     words = [
         text for name, text in (("acceptance", best), ("rejection", "mean rejection of a round")) if name in panels
     ]
-    return [*found, (Line2D([], [], **TRUTH), "; ".join(words))] if words else found
+    return [*found, (Line2D([], [], **TRUTH), "; ".join(said))] if said else found
