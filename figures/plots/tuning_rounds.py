@@ -474,7 +474,5 @@ def marks_of(tuned: Tuned, panels: dict[str, Axes]) -> list[tuple[Any, str]]:
         found.append((tuple(mark(tuple(c), "white") for c in colours_of(tuned, some)), words))
     moves = tested_moves(tuned)
     best = f"best acceptance of {moves.upper()}, {BEST[moves]:.2f}"
-    words = [
-        text for name, text in (("acceptance", best), ("rejection", "mean rejection of a round")) if name in panels
-    ]
+    said = [text for name, text in (("acceptance", best), ("rejection", "mean rejection of a round")) if name in panels]
     return [*found, (Line2D([], [], **TRUTH), "; ".join(said))] if said else found
