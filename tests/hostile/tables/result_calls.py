@@ -405,7 +405,7 @@ CALLS = [
          lambda field, replica: figures.traces(runs()["plain"], axes(), field=field,
         replica=replica), {"field": "x[0]", "replica": 0},
         {"field": kind(lambda v: isinstance(v, str) and v == "x[0]"), "replica": count(0, 1)}),
-    Call("figures.plots.tuning_rounds.tuning", figures.tuning, lambda: {"tuned": tuned(), "figure": plt.figure()},
+    Call("figures.plots.tuning_rounds.tuning", figures.tuning, lambda: {"tuned": tuned(), "figure": mpl.figure.Figure()},
         {"tuned": kind(lambda v: False), "figure": kind(lambda v: False)}),
     Call("figures.plots.style.paper_style", lambda: figures.paper_style()),
     Call("figures.plots.kl_curves.kl_curve", lambda at, path, axes, label, level: figures.kl_curve(at, path, axes,
