@@ -2,7 +2,7 @@
 
 Above, `tune` chose the sampler: 64 chains explore 8 temperatures, the ladder is cut so that all swaps are rejected as
 often, then a race with and without it, and one of path lengths. The variant that is kept need not have the most
-independent draws, as new places per gradient count, too. Below, the step size of SGHMC is the largest whose mean energy
+independent draws: the score is by new places, too. Below, the step size of SGHMC is the largest whose mean energy
 is above that at step size 0 by no more than a bias of 2 % of a standard deviation allows, or where noise hides it, by
 its standard error; then friction is raced. Drawn by `figures.tuning`.
 """

@@ -23,6 +23,7 @@ from .style import DARK, LIGHT, MEDIUM, TRUTH
 EDGE, THREAD, BAND = "0.45", "0.8", "0.95"  # greys: exploration's marks, lines between marks, every other stage
 WARMEST = 0.8  # of cividis, whose last fifth is too light for white
 STAGES = {"exploration": "exploration", "step size": "step sizes", "ladder": "ladder"}  # the others are races
+TIME = "gradients spent, thousands"
 DRAWS, ENERGY, DISCREPANCY = "independent draws per 1,000 gradients", "mean energy", "kernel Stein discrepancy"
 MARKS: dict[str, Any] = {"s": 15, "linewidths": 0.6, "zorder": 2.6}
 EACH = HandlerTuple(None, 0.2)  # marks of a tuple beside each other
@@ -41,7 +42,8 @@ def tuning(tuned: Any, figure: Any) -> dict[str, Axes]:
     mean of a round, which all pairs shall have. energy: of moves without a test, the mean energy over step sizes, round
     by round, the last one black; its line through the filled marks, with its standard error, comes to what is allowed
     at the step size that was found. discrepancy: over step sizes, of Stein's particles. race: independent draws per
-    1,000 gradients of each variant in its turn, and which one was kept, for which new places per gradient count, too.
+    1,000 gradients of each variant in its turn, and which one was kept: by the score, their geometric mean, of weight
+    ⅔, with new places per 1,000 gradients.
     Raises TypeError or ValueError naming the argument where something is off.
     Picture: docs/tuning.png.
     """
@@ -64,8 +66,8 @@ def tuning(tuned: Any, figure: Any) -> dict[str, Axes]:
         alone = i == len(names) - 1 and i % 2 == 0
         panels[name] = axes = figure.add_subplot(grid[i // 2, slice(None) if alone else i % 2])
         _, draw, over_gradients = PANELS[name]
-        if over_gradients:
-            draw_stages(tuned, axes, named=i < 2, banded=name != "rejection")
+        if over_gradients and name != "rejection":
+            draw_stages(tuned, axes, named=i < 2)
         draw(tuned, axes)
     for name, below in zip(names, names[2:], strict=False):
         if PANELS[below][2] and panels[name].get_xlim() == panels[below].get_xlim():
@@ -73,7 +75,7 @@ def tuning(tuned: Any, figure: Any) -> dict[str, Axes]:
     marks = marks_of(tuned, panels)
     if marks:
         handles, labels = zip(*marks, strict=True)
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), handler_map={tuple: EACH})
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, handler_map={tuple: EACH})
     figure.suptitle(title_of(tuned))
     return panels
 
@@ -121,8 +123,8 @@ def of_exploration(tuned: Tuned) -> list[Span]:
     return [span for span in spans(tuned) if span.round.stage == "exploration"]
 
 
-def draw_stages(tuned: Tuned, axes: Axes, named: bool, banded: bool) -> None:
-    """The x axis, and bands of every other stage where ``banded``, with their names above where ``named``."""
+def draw_stages(tuned: Tuned, axes: Axes, named: bool) -> None:
+    """The x axis, and bands of every other stage, with their names above where ``named``."""
     groups: list[tuple[str, float, float]] = []
     for span in spans(tuned):
         name = STAGES.get(span.round.stage, "races")
@@ -131,14 +133,14 @@ def draw_stages(tuned: Tuned, axes: Axes, named: bool, banded: bool) -> None:
             start = groups.pop()[1]
         groups.append((name, start, span.end))
     for i, (name, start, end) in enumerate(groups):
-        if i % 2 and banded:
+        if i % 2:
             axes.axvspan(start, end, color=BAND, linewidth=0.0, zorder=0.5)
         if named:
             axes.text(
                 0.5 * (start + end), 1.01, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom",
                 fontsize="small", color="0.35",
             )  # fmt: skip
-    axes.set(xlim=(0.0, 1e-3 * max(tuned.cost.gradients, tuned.rounds[-1].spent)), xlabel="gradients spent, thousands")
+    axes.set(xlim=(0.0, 1e-3 * max(tuned.cost.gradients, tuned.rounds[-1].spent)), xlabel=TIME)
 
 
 def colours_of(tuned: Tuned, temperatures: Sequence[float]) -> Array:
@@ -288,11 +290,14 @@ def draw_acceptance(tuned: Tuned, axes: Axes) -> None:
     own = of_rungs(tuned)
     draw_marks(axes, of_exploration(tuned), acceptance, hollow)
     draw_marks(axes, own, acceptance, lambda each: colours_of(tuned, each.temperatures))
-    own_name = tuned.sampler.dynamics.name
-    moves = own_name if own_name in BEST and len(all_values(own, acceptance)) else "hmc"
-    axes.axhline(BEST[moves], **TRUTH, label=f"best for {moves.upper()}: {BEST[moves]:.2f}")
+    axes.axhline(BEST[tested_moves(tuned)], **TRUTH)
     axes.set(ylim=(0.0, 1.0), ylabel="acceptance, share")
-    axes.legend(loc="best")
+
+
+def tested_moves(tuned: Tuned) -> str:
+    """The moves whose best acceptance is drawn: the sampler's, or where they have no test, exploration's."""
+    name = tuned.sampler.dynamics.name
+    return name if name in BEST and len(all_values(of_rungs(tuned), acceptance)) else "hmc"
 
 
 def has_rejection(tuned: Tuned) -> bool:
@@ -303,10 +308,10 @@ def has_rejection(tuned: Tuned) -> bool:
 def draw_rejection(tuned: Tuned, axes: Axes) -> None:
     """By pair of rungs, and the mean of each round."""
     swapped = [span for span in of_rungs(tuned) if span.round.rejection]
-    axes.set_xlim(swapped[0].start, swapped[-1].end)  # of the whole time it is a small part
-    for i, span in enumerate(swapped):
+    axes.set(xlim=(swapped[0].start, swapped[-1].end), xlabel=TIME)  # a small part of the whole
+    for span in swapped:
         mean = float(np.mean(span.round.rejection))
-        axes.plot([span.start, span.end], [mean, mean], **TRUTH, label="mean of a round" if i == 0 else "_")
+        axes.plot([span.start, span.end], [mean, mean], **TRUTH)
 
     def between(each: Round) -> Array:
         ladder = np.asarray(each.temperatures)
@@ -314,7 +319,6 @@ def draw_rejection(tuned: Tuned, axes: Axes) -> None:
 
     draw_marks(axes, swapped, rejection, between)
     axes.set(ylim=(0.0, 1.0), ylabel="rejection of swaps, share")
-    axes.legend(loc="best")
 
 
 def rounds_of(tuned: Tuned, figure_name: str) -> list[Round]:
@@ -416,11 +420,13 @@ def draw_race(tuned: Tuned, axes: Axes) -> None:
     if kept is not None:
         bars[kept].set(facecolor=MEDIUM)
     for i, value in enumerate(worth):
-        text = (f"{value:.3g}" if value > 0.0 else "none measured") + (", kept" if i == kept else "")
+        score = 1e3 * raced[i].score
+        text = f"{value:.3g}" if value > 0.0 else "none measured"
+        text += (f", score {score:.3g}" if score > 0.0 else "") + (": kept" if i == kept else "")
         axes.annotate(text, (value, i), (2.0, 0.0), textcoords="offset points", va="center", fontsize="small")
     axes.set_yticks(range(len(raced)), names_of(raced))
     axes.tick_params(axis="y", length=0.0)
-    axes.set(xlim=(0.0, 1.35 * worth.max() or 1.0), ylim=(slots(tuned) - 0.4, -0.6), xlabel=DRAWS)
+    axes.set(xlim=(0.0, 1.8 * worth.max() or 1.0), ylim=(slots(tuned) - 0.4, -0.6), xlabel=DRAWS)
     axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
@@ -466,4 +472,7 @@ def marks_of(tuned: Tuned, panels: dict[str, Axes]) -> list[tuple[Any, str]]:
         some = [ladder[0], (ladder[0] * ladder[-1]) ** 0.5, ladder[-1]] if len(ladder) > 1 else ladder
         words = "rungs, cold to hot" if len(ladder) > 1 else "the sampler"
         found.append((tuple(mark(tuple(c), "white") for c in colours_of(tuned, some)), words))
-    return found
+    moves = tested_moves(tuned)
+    best = f"best acceptance of {moves.upper()}, {BEST[moves]:.2f}"
+    said = [text for name, text in (("acceptance", best), ("rejection", "mean rejection of a round")) if name in panels]
+    return [*found, (Line2D([], [], **TRUTH), "; ".join(said))] if said else found

@@ -68,7 +68,7 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
         name, run, temperatures=as_tuple(np.atleast_2d(sampler.arrays["temperatures"])[0]),
         step_sizes=as_tuple(np.atleast_2d(sampler.arrays["step_sizes"])[0]),
         acceptance=as_tuple(mean_acceptance(run)), figure=(1e3 * worth,),
-        figure_name="independent draws per 1,000 gradients", variant=variant_in_words(name, sampler),
+        figure_name="independent draws per 1,000 gradients", variant=variant_in_words(name, sampler), score=score,
     )  # fmt: skip
     return Result(sampler, run, worth, score, size >= TRUSTED * run.n_chains, ends)
 

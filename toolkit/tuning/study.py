@@ -1,5 +1,6 @@
 """What all stages of a tuning share: short runs with seeds of their own, the count of gradients, and the rounds."""
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,8 +43,8 @@ class Round(NamedTuple):
 
     stage: what it was for. Per rung or setting: ``temperatures``, ``step_sizes``, ``acceptance`` (nan without a test),
     ``rejection`` of swaps (rungs − 1,), empty without. figure: the number the stage looks at, of each setting; its name
-    is in ``figure_name``. spent: gradients of the tuning at its end. variant: what a race runs, in words. fit: of
-    mean energies.
+    is in ``figure_name``. spent: gradients of the tuning at its end. variant: what a race runs, in words; score:
+    by which one is kept. fit: of mean energies.
     """
 
     stage: str
@@ -59,6 +60,7 @@ class Round(NamedTuple):
     spent: int = 0
     variant: str = ""
     fit: Fit | None = None
+    score: float = math.nan
 
 
 @dataclass

@@ -32,13 +32,11 @@ CUT = (
     Round("ladder", 64, 32, 4_000, (1.0, 4.0), (0.2, 0.7), (0.65, 0.66), (0.7,), spent=14_000),
 )
 RACED = (
-    Round(
-        "path length", 99, 32, 5_000, (1.0, 4.0), (0.2, 0.7), (0.6, 0.61), (), (7.0,), DRAWS, 20_000, "path length 2"
-    ),
-    Round(
-        "path length", 99, 32, 5_000, (1.0, 4.0), (0.3, 0.8), (0.6, 0.61), (), (6.0,), DRAWS, 26_000, "path length 1"
-    ),
-)
+    Round("path length", 99, 32, 5_000, (1.0, 4.0), (0.2, 0.7), (0.6, 0.61), (), (7.0,), DRAWS, 20_000, "path length 2",
+          score=0.021),
+    Round("path length", 99, 32, 5_000, (1.0, 4.0), (0.3, 0.8), (0.6, 0.61), (), (6.0,), DRAWS, 26_000, "path length 1",
+          score=0.022),
+)  # fmt: skip
 SIZES = (0.8, 0.4, 0.2, 0.1)
 FIT = Fit(energy=5.0, slope=2.0, error=0.5, allowed=0.1, largest=0.4, step_size=0.05)
 BIASED = (
@@ -151,7 +149,7 @@ def test_exploration_is_filled_by_the_share_between_chains():
 
 def test_lines_of_the_best_acceptance_and_of_mean_rejections():
     panels = drawn(made((*EXPLORED, *CUT, *RACED)))
-    (best,) = [line for line in panels["acceptance"].lines if "best for HMC" in str(line.get_label())]
+    (best,) = [line for line in panels["acceptance"].lines if line.get_linewidth() == 2.0]
     assert set(best.get_ydata()) == {BEST["hmc"]}
     means = [line.get_xydata() for line in panels["rejection"].lines if line.get_linewidth() == 2.0]
     wanted = [
@@ -161,8 +159,11 @@ def test_lines_of_the_best_acceptance_and_of_mean_rejections():
     np.testing.assert_allclose(means, wanted)
     assert panels["rejection"].get_xlim() == (7.0, 14.0)
     mala = made((*EXPLORED, *CUT), samplers.pt_mala((0.1, 0.2), temperatures=(1.0, 4.0)))
-    labels = [str(line.get_label()) for line in drawn(mala)["acceptance"].lines]
-    assert f"best for MALA: {BEST['mala']:.2f}" in labels
+    axes = drawn(mala)["acceptance"]
+    (best,) = [line for line in axes.lines if line.get_linewidth() == 2.0]
+    assert set(best.get_ydata()) == {BEST["mala"]}
+    words = axes.figure.legends[0].get_texts()[-1].get_text()
+    assert words == f"best acceptance of MALA, {BEST['mala']:.2f}; mean rejection of a round"
 
 
 def test_step_sizes_of_exploration_stand_beside_those_of_hmc_alone():
@@ -221,13 +222,13 @@ def test_bars_are_what_variants_made_and_the_one_that_was_kept_is_marked():
     axes = drawn(made((*EXPLORED, *CUT, *RACED)))["race"]
     assert [bar.get_width() for bar in axes.patches] == [7.0, 6.0]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["path length 2", "path length 1"]
-    assert [text.get_text() for text in axes.texts] == ["7", "6, kept"]
+    assert [text.get_text() for text in axes.texts] == ["7, score 21", "6, score 22: kept"]
     assert [mpl.colors.to_hex(bar.get_facecolor()).upper() == style.MEDIUM for bar in axes.patches] == [False, True]
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first at the top
 
 
 def test_a_race_that_measured_nothing_keeps_none():
-    nothing = tuple(each._replace(figure=(0.0,), variant="as it is", stage="as it is") for each in RACED)
+    nothing = tuple(each._replace(figure=(0.0,), score=0.0, variant="as it is", stage="as it is") for each in RACED)
     axes = drawn(made((*EXPLORED, *nothing), worth=0.0))["race"]
     assert [text.get_text() for text in axes.texts] == ["none measured"] * 2
     assert [text.get_text() for text in axes.get_yticklabels()] == ["as it is, step 0.2", "as it is, step 0.3"]
@@ -263,6 +264,7 @@ def test_every_axis_says_what_it_is_and_the_title_what_was_tuned_and_what_it_too
         assert words in title
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "exploration; 0, 50, 100 % of variance between chains", "rungs, cold to hot",
+        "best acceptance of HMC, 0.65; mean rejection of a round",
     ]  # fmt: skip
     figure.canvas.draw()
 
