@@ -64,6 +64,8 @@ def settled(study: Study, sampler: Sampler, states: Floats) -> tuple[Sampler, Fl
 def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -> Result:
     """The path length with the best score: halved as long as that rises, else doubled."""
     limit, each = study.spent + allowed, allowed // RACES
+    if sampler.dynamics.name != "hmc":  # its step size is that of a leapfrog so far
+        sampler, states = settled(study, sampler, states)
     best = raced(study, "path length", sampler, states, each)
     if sampler.dynamics.name != "hmc":
         return best
