@@ -9,10 +9,10 @@ from ._output.execution import run_sampler, stream_sampler
 from ._output.run import Run
 from .accumulators import Accumulator
 from .diagnostics.stopping import Condition
-from .maths.seeds import TUNING, derived_seed
+from .problem.definition import as_problem
 from .samplers.sampler import Sampler
 from .tuning import Tuned, tune
-from .tuning.tuned_run import ATTEMPTS, filled, run_chosen, with_tuning
+from .tuning.tuned_run import ATTEMPTS, attempt_seeds, begun, check_call, filled, run_chosen, with_tuning
 
 
 def sample(
@@ -85,7 +85,7 @@ def sample(
         return run_chosen(problem, given, options, stacklevel=2)
     arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
     run = run_sampler(problem, **arguments._asdict(), **options, stacklevel=2)
-    return with_tuning(run, sampler) if isinstance(sampler, Tuned) else run
+    return with_tuning(run, sampler, threads=threads) if isinstance(sampler, Tuned) else run
 
 
 def stream(
@@ -123,13 +123,18 @@ def stream(
     chunk has ``run.stopping``.
     """
     given = {"n_steps": n_steps, "n_chains": n_chains, "burn_in": burn_in, "thin": thin, "init": init, "until": until}
+    options = {
+        "seed": seed, "backend": backend, "dtype": dtype, "threads": threads, "progress": progress,
+        "keep_replicas": keep_replicas, "keep_energies": keep_energies, "keep_statistics": keep_statistics,
+        "trace_every": trace_every, "accumulators": accumulators, "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every, "layout": layout, "on_divergence": on_divergence,
+    }  # fmt: skip
     if sampler is None:
-        sampler = tune(problem, seed=derived_seed(seed, TUNING, 0, 0), init=init, threads=threads, progress=progress)
+        problem = as_problem(problem)
+        check_call(problem, given, {**options, "keep_draws": False})
+        sampler = tune(
+            problem, begun(problem, given), seed=attempt_seeds(seed)[0], init=init, threads=threads, progress=progress
+        )
         given["init"] = None
     arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
-    return stream_sampler(
-        problem, **arguments._asdict(), seed=seed, backend=backend, dtype=dtype, threads=threads, progress=progress,
-        keep_replicas=keep_replicas, keep_energies=keep_energies, keep_statistics=keep_statistics,
-        trace_every=trace_every, accumulators=accumulators, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
-        layout=layout, on_divergence=on_divergence,
-    )  # fmt: skip
+    return stream_sampler(problem, **arguments._asdict(), **options)

@@ -40,7 +40,7 @@ GOOD = {"problem": NORMAL, "sampler": samplers.sgld(0.1), "n_steps": 10, "seed":
 FAR = constrained(mixtures.cosine25(), shapes.polygon_of("far", [[1, 1], [2, 1], [1, 2]]))
 BAD_CALLS = {
     "problem": ({"problem": "normal"}, TypeError, "problem must be a Problem or a Target, got 'normal'"),
-    "sampler": ({"sampler": 0.1}, TypeError, "sampler must be a Sampler, got 0.1"),
+    "sampler": ({"sampler": 0.1}, TypeError, "sampler must be None, a Sampler or a Tuned, got 0.1"),
     "n_steps 0": ({"n_steps": 0}, ValueError, "n_steps must be ≥ 1"),
     "n_steps real": ({"n_steps": 10.0}, TypeError, "n_steps must be an integer, got 10.0"),
     "n_chains": ({"n_chains": 0}, ValueError, "n_chains must be ≥ 1"),

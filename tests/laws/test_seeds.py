@@ -22,9 +22,12 @@ from sysid.compare import seed_global_state
 from targets import catalogue, constrained, domains, mixtures, posteriors, shapes
 from toolkit import DivergenceError, check_gradient, check_step_size, ladders, sample, samplers, stream, verify
 from toolkit._engine import partition_pilot
+from toolkit._output.execution import run_sampler
 from toolkit._output.storage import datatree
 from toolkit.maths.seeds import derived_seed
 from toolkit.problem.definition import as_problem
+from toolkit.tuning.study import study_seed
+from toolkit.tuning.tuned_run import attempt_seeds, run_seed
 from toolkit.verification import report, step_size
 from toolkit.verification.law_runs import at_half_pace
 from toolkit.weighting import resample
@@ -130,10 +133,10 @@ def seeds_of_step_size_check(seed):
 
     def look(*given, seed, **settings):
         seen.append(seed)
-        return sample(*given, seed=seed, **settings)
+        return run_sampler(*given, seed=seed, **settings)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step_size, "sample", look)
+        patch.setattr(step_size, "run_sampler", look)
         check_step_size(replace(SHORT, seed=seed), n_chains=8)
     assert len(seen) == 2
     return seen
@@ -149,14 +152,21 @@ def seeds_of_ladder(seed):
         return SimpleNamespace(counts=counts, replica_draws=np.zeros((1, 3, 1, 3)), steps=np.ones(1))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ladders, "sample", look)
+        patch.setattr(ladders, "run_sampler", look)
         ladder = samplers.resgld((0.1, 0.2, 0.3), temperatures=(1.0, 2.0, 3.0))
         ladders.adapted_ladder(NORMAL, ladder, n_steps=10, n_chains=1, seed=seed)
     assert len(seen) == 5
     return seen
 
 
-@pytest.mark.parametrize("seeds_of", [seeds_of_verify, seeds_of_pilot, seeds_of_ladder, seeds_of_step_size_check])
+def seeds_of_tuning(seed):
+    """Seeds of the runs of a tuning, and of those of the second attempt."""
+    return [study_seed(each, n) for each in attempt_seeds(seed) for n in range(1, 40)] + [run_seed(seed, 1)]
+
+
+@pytest.mark.parametrize(
+    "seeds_of", [seeds_of_tuning, seeds_of_verify, seeds_of_pilot, seeds_of_ladder, seeds_of_step_size_check]
+)
 def test_no_two_seeds_share_a_run(seeds_of):
     """Of the seeds themselves ``verify`` runs each, in its first round."""
     seeds = [0, *SEEDS]  # neighbours too: 0, 1, 2, 3
@@ -271,7 +281,8 @@ DOORS = [
 ]  # fmt: skip
 # Too slow for 67 calls, and made of what is in the list; or with seeds of numbers that are no user's.
 OTHERS = {
-    "toolkit verify", "toolkit make_job", "sysid compare_pysindy",
+    "toolkit verify", "toolkit make_job", "toolkit run_sampler", "toolkit stream_sampler", "toolkit tune",
+    "sysid compare_pysindy",
     "figures produce", "targets run_chains", "targets numeric_data_set",
     "targets numbers",
 }  # fmt: skip

@@ -128,7 +128,11 @@ class Stopping(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """How the numbers of a run's sampler were found by ``tune``: the report, what it cost, and what is doubtful."""
+    """How the numbers of a run's sampler were found by ``tune``.
+
+    report: of the tuning. gradients: evaluations before the run, with those of an attempt that was not enough.
+    warnings: what is doubtful.
+    """
 
     report: str
     gradients: int

@@ -119,6 +119,14 @@ def stream_sampler(
     return stream_chunks(job, progress, watch_of(condition, job, room))
 
 
+def check_arguments(problem: Any, sampler: Any, *, until: Any, progress: Any, keep_draws: Any, **options: Any) -> None:
+    """Raise what ``run_sampler`` would for these arguments, but for what depends on memory or a checkpoint's file."""
+    condition = check_until(until)
+    job = make_job(problem, sampler, **options, has_until=condition is not None)
+    check_progress(progress)
+    check_condition(condition, job, keeps_draws=check_flag("keep_draws", keep_draws))
+
+
 def check_condition(condition: Condition | None, job: Job, *, keeps_draws: bool) -> Job:
     """``job`` with what the condition is judged by. Raises ValueError or TypeError where it cannot be."""
     if condition is None:

@@ -21,7 +21,7 @@ from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.contour_tempering import Partition
 from ..tempering.exchange import AdaptedCorrection
 from .exchange_rounds import Ladder, chains_for, first_ladder, recut, rejections
-from .exploration import Choice, Levels, descended
+from .exploration import Choice, Explored, descended
 from .race import Result, raced
 from .study import LANES, Fit, Floats, Study, as_tuple, rounded
 
@@ -278,7 +278,7 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
 # What each tempering needs besides.
 
 
-def contour_partition(levels: Levels, top: int, temperature: float) -> Partition:
+def contour_partition(levels: Explored, top: int, temperature: float) -> Partition:
     """Bins of energy from those of the target's temperature up to those of level ``top``, each T/2 to T wide.
 
     As ``partition_pilot``, from the energies that exploration saw.
@@ -312,7 +312,9 @@ def with_ladder(sampler: Sampler, ladder: Ladder) -> Sampler:
     return replace(sampler, step_sizes=ladder.step_sizes, temperatures=ladder.temperatures)
 
 
-def tune_biased(study: Study, sampler: Sampler, levels: Levels | None, choice: Choice | None, starts: Floats) -> Result:
+def tune_biased(
+    study: Study, sampler: Sampler, levels: Explored | None, choice: Choice | None, starts: Floats
+) -> Result:
     """All numbers of a sampler without a Metropolis test. levels: None for gradients that are noisy of themselves."""
     if levels is None:
         states = descended(study, starts, np.full(len(starts), -math.inf))[0]
@@ -354,7 +356,7 @@ def mean_factor(sampler: Sampler) -> float:
 
 
 def biased_exchange(
-    study: Study, sampler: Sampler, levels: Levels | None, choice: Choice | None, found: StepSize
+    study: Study, sampler: Sampler, levels: Explored | None, choice: Choice | None, found: StepSize
 ) -> tuple[Sampler, Floats]:
     """A ladder of a sampler with replica exchange: step sizes in the ratios of those of HMC, squared."""
     if levels is None or choice is None:

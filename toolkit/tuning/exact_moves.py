@@ -12,7 +12,7 @@ from ..schedules import constant
 from ..tempering import ReplicaExchange
 from ..tempering.exchange import replica_exchange
 from .exchange_rounds import Ladder, exchange_sampler, find_ladder, first_ladder, recut, rejections
-from .exploration import CLEAR, Choice, Levels
+from .exploration import CLEAR, Choice, Explored
 from .race import Result, raced
 from .step_sizes import BEST, Improvement, harmonic_mean, mean_acceptance
 from .study import LANES, Floats, Study, rounded
@@ -46,7 +46,7 @@ class Found(NamedTuple):
     worth: float
 
 
-def plain_sampler(study: Study, levels: Levels, moves: Moves) -> Sampler:
+def plain_sampler(study: Study, levels: Explored, moves: Moves) -> Sampler:
     """One temperature, with what exploration found."""
     return Sampler(
         moves.dynamics, moves.step_sizes(levels.step_sizes[:1]), (study.temperature,),
@@ -85,7 +85,7 @@ def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -
     return best
 
 
-def tune_exact(study: Study, levels: Levels, choice: Choice, moves: Moves, chooses: bool) -> Found:
+def tune_exact(study: Study, levels: Explored, choice: Choice, moves: Moves, chooses: bool) -> Found:
     """HMC or MALA, with as many rungs as pay where it has replica exchange, or where this may be chosen."""
     tempers = chooses or moves.exchange is not None
     level = 0 if not tempers else choice.level if chooses else max(choice.level, 1)
@@ -107,7 +107,8 @@ def tune_exact(study: Study, levels: Levels, choice: Choice, moves: Moves, choos
     draws = with_rungs.run.draws.reshape(-1, study.dim)
     spread = draws[np.linspace(0, len(draws) - 1, LANES).astype(np.int64)][:, None]
     alone = raced(study, "without tempering", plain, spread, allowed // 4)
-    wins = alone.score > with_rungs.score and (alone.trusted or not with_rungs.trusted)
+    guessed = not np.isfinite(choice.costs[level]) and not with_rungs.trusted
+    wins = alone.score > with_rungs.score and (alone.trusted or guessed)  # frozen chains look like independent ones
     study.note(
         f"Without tempering, {1e3 * alone.worth:.3g} independent draws per 1,000 gradients; with it, "
         f"{1e3 * with_rungs.worth:.3g}."

@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
+import scipy
 
 from .._output.run import Run
 from ..dynamics import Dynamics
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
-from .exploration import Levels, barriers, best_pairs
+from .exploration import Explored, barriers, best_pairs
 from .step_sizes import Improvement, mean_acceptance
 from .study import LANES, Floats, Study, as_tuple, rounded
 
@@ -32,7 +32,7 @@ def chains_for(n_replicas: int) -> int:
     return max(FEWEST_CHAINS, LANES // n_replicas)
 
 
-def first_ladder(levels: Levels, top: int) -> Ladder:
+def first_ladder(levels: Explored, top: int) -> Ladder:
     """Rungs up to level ``top`` by the barrier that exploration saw; states from the nearest temperatures."""
     total = barriers(levels)[: top + 1]
     log_temperatures = np.log(levels.temperatures)
@@ -52,7 +52,11 @@ def equal_parts(places: Floats, total: Floats, n_pairs: int) -> Floats:
     """
     increasing = np.maximum.accumulate(total + 1e-9 * np.arange(len(total)))
     inner = np.linspace(0.0, increasing[-1], n_pairs + 1)[1:-1]
-    found = PchipInterpolator(increasing, places)(inner) if len(places) > 2 else np.interp(inner, increasing, places)
+    found = (
+        scipy.interpolate.PchipInterpolator(increasing, places)(inner)
+        if len(places) > 2
+        else np.interp(inner, increasing, places)
+    )
     return np.concatenate([places[:1], found, places[-1:]])
 
 

@@ -29,7 +29,7 @@ DESCENT, HOPELESS = 40, 30.0  # evaluations of a descent; temperatures above wha
 ADDED_LEVELS = 8
 
 
-class Levels(NamedTuple):
+class Explored(NamedTuple):
     """What a round shows of each temperature, (level,).
 
     between: the largest share, over coordinates and the energy, of the chains' means in the variance. virial: mean of
@@ -51,7 +51,7 @@ class Levels(NamedTuple):
     leapfrogs: int
 
 
-def explore(study: Study, starts: Floats) -> Levels:
+def explore(study: Study, starts: Floats) -> Explored:
     """Rounds of doubling length, of all temperatures. starts: (chain, dim), ``LANES`` of them.
 
     Where no temperature mixes, trajectories are made longer instead, which is worth more on narrow valleys. Ends at
@@ -84,7 +84,7 @@ def explore(study: Study, starts: Floats) -> Levels:
         states = exchanged(study, levels)
 
 
-def rescale(study: Study, levels: Levels) -> float:
+def rescale(study: Study, levels: Explored) -> float:
     """Set the scale of each coordinate to 1/√E[(∂U)²/T] at the coldest temperature, to a common factor.
 
     That is the mean curvature, which does not see how far apart modes are, as a standard deviation would. Left as it is
@@ -109,12 +109,12 @@ def rescale(study: Study, levels: Levels) -> float:
     return float((widths / scale).min() / change.min())
 
 
-def wants_hotter(levels: Levels, is_bounded: bool) -> bool:
+def wants_hotter(levels: Explored, is_bounded: bool) -> bool:
     """Whether the hottest level has a law, and has not mixed."""
     return bool(levels.between[-1] >= MIXED and (is_bounded or n_lawful(levels) == len(levels.between)))
 
 
-def is_clear(levels: Levels, is_bounded: bool) -> bool:
+def is_clear(levels: Explored, is_bounded: bool) -> bool:
     """Whether the best temperature has mixed well enough for its cost to be known."""
     choice = choose_top(levels, is_bounded)
     return bool(np.isfinite(choice.costs[choice.level]) and levels.between[choice.level] < CLEAR)
@@ -122,7 +122,7 @@ def is_clear(levels: Levels, is_bounded: bool) -> bool:
 
 def explore_round(
     study: Study, temperatures: Floats, step_sizes: Floats, states: Floats, size: tuple[int, int]
-) -> Levels:
+) -> Explored:
     """One round. states: (level, chain, dim). size: steps, and leapfrogs of each."""
     n_steps, leapfrogs = size
     n_levels, copies, dim = states.shape
@@ -138,7 +138,7 @@ def explore_round(
     some = draws[:, :, ::stride]
     gradients = study.evaluate(some.reshape(-1, dim))[1].reshape(some.shape)
     centres = draws.mean(axis=2, keepdims=True)
-    levels = Levels(
+    levels = Explored(
         temperatures=temperatures,
         step_sizes=step_sizes,
         acceptance=harmonic_mean(run.acceptance[:, 0].reshape(n_levels, copies).T, run.sampling_steps),
@@ -174,7 +174,7 @@ def mean_difference(values: Floats) -> float:
     return float(2.0 * (ranks * arranged).sum() / (n * (n - 1))) if n > 1 else 0.0
 
 
-def exchanged(study: Study, levels: Levels) -> Floats:
+def exchanged(study: Study, levels: Explored) -> Floats:
     """States (level, chain, dim) of the next round: chain c of level l continues from chain c of level l + c.
 
     Levels without a law are left out, and continue from those that have one. A state that cannot be brought down to
@@ -234,7 +234,7 @@ class Choice(NamedTuple):
     costs: Floats
 
 
-def barriers(levels: Levels) -> Floats:
+def barriers(levels: Explored) -> Floats:
     """Λ from the coldest temperature up to each, (level,): ∫ λ dβ, λ = ½ E|U − U'|, by trapezia in log β."""
     integrand = levels.barrier / levels.temperatures
     steps = 0.5 * (integrand[1:] + integrand[:-1]) * np.diff(np.log(levels.temperatures))
@@ -254,13 +254,13 @@ def best_pairs(barrier: float, most: int = 63) -> int:
     return min(range(1, most + 1), key=lambda n: (n + 1) * scans_per_restart(barrier, n))
 
 
-def n_lawful(levels: Levels) -> int:
+def n_lawful(levels: Explored) -> int:
     """Temperatures, from the coldest, up to the last that has a law: hotter ones drift away; at least 1."""
     lawful = np.flatnonzero(levels.virial > IMPROPER)
     return int(lawful[-1]) + 1 if lawful.size else 1
 
 
-def choose_top(levels: Levels, is_bounded: bool) -> Choice:
+def choose_top(levels: Explored, is_bounded: bool) -> Choice:
     """The level with the least expected cost; one has none that has no law, or where it or the next has not mixed."""
     total = barriers(levels)
     mixes = levels.between < MIXED

@@ -18,11 +18,11 @@ from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.stein_particles import Stein
 from .biased_moves import contour_partition, race_knobs, tune_biased
 from .exact_moves import Found, Moves, settled, tune_exact
-from .exploration import Choice, Levels, choose_top, explore
+from .exploration import IMPROPER, Choice, Explored, choose_top, explore
 from .progress import Bar
 from .race import Result
 from .result import Cost, Tuned
-from .study import LANES, Floats, Study, rounded
+from .study import LANES, Floats, Study, rounded, study_seed
 
 FEWEST = 20_000  # gradients, below which no round is long enough
 
@@ -45,8 +45,8 @@ def tune(
     where that pays, for exact gradients, and SGNHT with a thermostat for each coordinate for
     those of minibatches; walls reject or reflect.
     seed: 0 to 2⁶⁴ − 1; the same seed finds the same numbers, which have 4 digits. n_gradients: gradient evaluations
-    that it may spend, ≥ 20,000, within a few per cent. init: a ``Spread``, or points (n, dim), from which
-    chains begin; None: as ``sample`` does. threads, progress: as in ``sample``.
+    that it may spend, ≥ 20,000; slow or narrow targets take half as much again. init: a ``Spread``, or points
+    (n, dim), from which chains begin; None: as ``sample`` does. threads, progress: as in ``sample``.
 
     Rounds of doubling length; each uses what the one before showed, with random numbers of its own:
     exploration with 64 chains of HMC at 8 temperatures, whose states change places between rounds, so that a
@@ -120,7 +120,8 @@ def starts_of(problem: Problem, init: Any, seed: int) -> Floats:
     """``LANES`` points (chain, dim) to begin from."""
     if init is None or isinstance(init, Spread):
         return draw_starts(problem, init, seed, LANES, 1)[:, 0]
-    points = check_array("init", init)
+    points = np.atleast_2d(check_array("init", init))
+    points = points.reshape(-1, points.shape[-1]) if points.ndim == 3 else points
     if points.ndim != 2 or points.shape[1] != problem.target.dim or not len(points):
         raise ValueError(f"init must be a Spread or have shape (n, {problem.target.dim}), got shape {points.shape}")
     if not problem.contains(points).all():
@@ -158,10 +159,15 @@ def of_result(best: Result) -> Found:
     return Found(best.sampler, best.states, max(16, best.run.n_steps // 4), best.worth)
 
 
-def describe(study: Study, levels: Levels, choice: Choice) -> None:
+def describe(study: Study, levels: Explored, choice: Choice) -> None:
     """Sentences on what exploration saw."""
     top = levels.temperatures[choice.level] / study.temperature
     cold = levels.between[0]
+    if study.problem.domain is None and levels.virial[0] <= IMPROPER:
+        study.warn(
+            f"E[(x − x̄) · ∂U] is {levels.virial[0]:.2f} of what a law with this energy has: chains drift away, and "
+            "exp(−U) may have no finite integral; look at the energy far out."
+        )
     if not np.isfinite(choice.costs).any():
         study.warn(
             "At no temperature did chains forget where they began: means and modes' weights are not to be trusted "
@@ -179,7 +185,7 @@ def describe(study: Study, levels: Levels, choice: Choice) -> None:
         )
 
 
-def exact_and_tempered(study: Study, sampler: Sampler, levels: Levels, choice: Choice) -> tuple[Sampler, Floats]:
+def exact_and_tempered(study: Study, sampler: Sampler, levels: Explored, choice: Choice) -> tuple[Sampler, Floats]:
     """MALA or HMC under contour or continuous tempering: step sizes by acceptance."""
     tempering, replicas = sampler.tempering, sampler.n_replicas
     top = max(1, choice.level)
@@ -196,13 +202,12 @@ def exact_and_tempered(study: Study, sampler: Sampler, levels: Levels, choice: C
     return sampler, states
 
 
-def tune_stein(study: Study, sampler: Sampler, levels: Levels) -> Found:
+def tune_stein(study: Study, sampler: Sampler, levels: Explored) -> Found:
     """The step size at which particles come closest to the target, by the kernel Stein discrepancy, in equal steps."""
     replicas = sampler.n_replicas
     states = np.resize(levels.positions[-1], (1, replicas, study.dim))
-    states = states + 1e-3 * levels.positions.std(axis=(0, 1)) * np.random.default_rng(study.seed).standard_normal(
-        states.shape
-    )
+    signs = np.random.default_rng([study_seed(study.seed, 0), 1]).standard_normal(states.shape)
+    states = states + 1e-3 * levels.positions.std(axis=(0, 1)) * signs  # no two at one place
     scale = float(np.median(levels.positions[0].std(axis=0)))
     sizes = rounded(scale * 4.0 ** np.arange(-6.0, 1.0))
     steps = max(16, (study.n_gradients - study.spent) // (len(sizes) * replicas))

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
-from .study import Floats, Study
+from .study import Floats, Study, study_seed
 
 BEST = {"mala": 0.574, "hmc": 0.651}  # Roberts & Rosenthal (1998), Beskos et al. (2013)
 POWER = {"mala": 1.5, "hmc": 2.0}
@@ -19,7 +19,7 @@ def first_step_sizes(study: Study, points: Floats, temperatures: Floats) -> Floa
 
     Momenta are ±√T by the seed. Source: as in Hoffman & Gelman (2014), algorithm 4.
     """
-    signs = np.random.default_rng(study.seed).integers(0, 2, points.shape) * 2.0 - 1.0
+    signs = np.random.default_rng(study_seed(study.seed, 0)).integers(0, 2, points.shape) * 2.0 - 1.0
     momentum = np.sqrt(temperatures)[:, None] * signs
     energy, gradient = study.evaluate(points)
     step = np.full(len(points), 1.0)
@@ -64,7 +64,9 @@ class Improvement:
     def next(self, step_sizes: Floats, acceptance: Floats) -> Floats:
         """The step sizes of the next round, from those of the last one, and from what it accepted."""
         seen = np.clip(acceptance, 0.02, 0.98)
-        factor = (ndtri(1.0 - 0.5 * self.best) / ndtri(1.0 - 0.5 * seen)) ** (1.0 / self.power)
+        factor = (scipy.special.ndtri(1.0 - 0.5 * self.best) / scipy.special.ndtri(1.0 - 0.5 * seen)) ** (
+            1.0 / self.power
+        )
         found = step_sizes * np.clip(factor, DOWN, UP)
         if self._last is not None and len(self._last[0]) == len(step_sizes):
             before, accepted = self._last

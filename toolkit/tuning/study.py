@@ -116,7 +116,7 @@ class Study:
             warnings.simplefilter("ignore", InterruptedWarning)
             run = run_sampler(
                 self.problem, sampler, n_steps=n_steps, n_chains=len(init), init=init, threads=self.threads,
-                seed=derived_seed(self.seed, TUNING, self.n_runs), progress=False, **options,
+                seed=study_seed(self.seed, self.n_runs), progress=False, **options,
             )  # fmt: skip
         if run.interrupted:
             raise KeyboardInterrupt
@@ -136,6 +136,11 @@ class Study:
         self.rounds.append(Round(stage, run.n_steps, run.n_chains, run.gradient_evaluations, spent=self.spent, **found))
         if self.progress is not None:
             self.progress.show(self, self.rounds[-1])
+
+
+def study_seed(seed: int, n: int) -> int:
+    """The seed of the n-th run, from 1, of a tuning with ``seed``; of n = 0: of the host's own random numbers."""
+    return derived_seed(seed, TUNING, n)
 
 
 def rounded(values: Any) -> Any:

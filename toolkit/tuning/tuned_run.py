@@ -1,25 +1,28 @@
 """What ``sample`` and ``stream`` do with a tuned sampler, or with none."""
 
+import contextlib
 import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from .._engine.run_record import Tuning
-from .._output.execution import run_sampler
+from .._output.execution import check_arguments, run_sampler
 from .._output.run import Run
+from ..boundaries.rules import ignore, reject
 from ..diagnostics import stopping
 from ..diagnostics.stopping import Condition
 from ..errors import check_count, shown
 from ..maths.seeds import TUNING, derived_seed
-from ..problem.definition import Problem, as_problem
+from ..problem.definition import Problem, Spread, as_problem
+from ..samplers.exchange import pt_hmc
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
 from .exact_moves import acceptance_at_extremes
-from .procedure import tune
+from .procedure import chosen, tune
 from .result import Tuned
-from .study import Floats, Study
+from .study import LANES, Floats, Study
 
 ESS, R_HAT, ROUND_TRIPS = 1_000, 1.01, 100  # what a run ends at, unless told
 ATTEMPTS = ((200_000, 4_000_000), (800_000, 16_000_000))  # gradients of the tuning, and of the run
@@ -77,6 +80,36 @@ def default_condition(sampler: Sampler, most: int) -> Condition:
     return wanted | stopping.gradients(most)
 
 
+def attempt_seeds(seed: int) -> list[int]:
+    """The seeds of the tunings of all attempts."""
+    return [derived_seed(seed, TUNING, 0, attempt) for attempt in range(len(ATTEMPTS))]
+
+
+def run_seed(seed: int, attempt: int) -> int:
+    """The seed of the run of an attempt: the user's own for the first."""
+    return derived_seed(seed, TUNING, 1, attempt) if attempt else seed
+
+
+def begun(problem: Problem, given: dict[str, Any]) -> Sampler | None:
+    """What the tuning begins with: None, or parallel tempering where the caller's condition counts its round trips."""
+    until = given["until"]
+    if not isinstance(until, Condition) or problem.target.stochastic:
+        return None
+    if not any(isinstance(condition, stopping.RoundTrips) for condition in stopping.singles(until)):
+        return None
+    return pt_hmc(boundary=ignore() if problem.domain is None else reject())
+
+
+def check_call(problem: Problem, given: dict[str, Any], options: dict[str, Any]) -> None:
+    """Raise what a run with these arguments would, before a tuning. given, options: as of ``run_chosen``."""
+    usual = {"n_chains": LANES, "burn_in": 0, "thin": 1, "init": None}
+    filled_in = {name: usual.get(name) if value is None else value for name, value in given.items()}
+    if given["n_steps"] is None and given["until"] is None:
+        filled_in["until"] = stopping.ess(ESS)
+    filled_in["init"] = given["init"] if isinstance(given["init"], Spread) else None
+    check_arguments(problem, begun(problem, given) or chosen(problem), **filled_in, **options)
+
+
 def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], stacklevel: int) -> Run:
     """A run of a sampler that is chosen and tuned; where it does not come to what is wanted, once more, with more.
 
@@ -84,22 +117,26 @@ def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], sta
     run is to be, there is one attempt.
     """
     problem = as_problem(problem)
+    check_call(problem, given, options)
     limits = ATTEMPTS if given["until"] is None and given["n_steps"] is None else ATTEMPTS[:1]
-    init, run = given["init"], None
+    init, run, spent, seed = given["init"], None, 0, options["seed"]
     for attempt, (n_gradients, most) in enumerate(limits):
         tuned = tune(
-            problem, seed=derived_seed(options["seed"], TUNING, 0, attempt), n_gradients=n_gradients, init=init,
-            threads=options.get("threads"), progress=options.get("progress"),
+            problem, begun(problem, given), seed=attempt_seeds(seed)[attempt], n_gradients=n_gradients, init=init,
+            threads=options["threads"], progress=options["progress"],
         )  # fmt: skip
-        path = options.get("checkpoint")
-        more = {"checkpoint": f"{path}.again"} if attempt and path is not None else {}
+        path = options["checkpoint"]
+        own: dict[str, Any] = {"seed": run_seed(seed, attempt)}
+        if attempt and path is not None:
+            own["checkpoint"] = f"{path}.again"
         arguments = filled(problem, tuned, most, {**given, "init": None})._asdict()
-        run = run_sampler(problem, **arguments, **{**options, **more}, stacklevel=stacklevel + 1)
-        run = with_tuning(run, tuned)
-        doubts = run.tuning is not None and run.tuning.warnings
-        if run.interrupted or run.stopping is None or (run.stopping.satisfied and not doubts):
+        run = run_sampler(problem, **arguments, **{**options, **own}, stacklevel=stacklevel + 1)
+        run = with_tuning(run, tuned, spent, options["threads"])
+        assert run.tuning is not None
+        is_settled = run.stopping is None or (run.stopping.satisfied and not run.tuning.warnings)
+        if run.interrupted or is_settled or attempt + 1 == len(limits):
             break
-        init = starts_from(problem, run, tuned)
+        init, spent = starts_from(problem, run, tuned), run.tuning.gradients + run.gradient_evaluations
     assert run is not None
     return run
 
@@ -119,22 +156,29 @@ def starts_from(problem: Problem, run: Run, tuned: Tuned) -> Floats:
     return np.asarray(points[finite & problem.contains(np.where(finite[:, None], points, 0.0))])
 
 
-def with_tuning(run: Run, tuned: Tuned) -> Run:
-    """``run`` with the report of its tuning, and with what is doubtful.
+def with_tuning(run: Run, tuned: Tuned, before: int = 0, threads: int | None = None) -> Run:
+    """``run`` with the report of its tuning, and with what is doubtful. before: gradients of an earlier attempt.
 
     What the tuning could not find is no concern of a run that has come to what was wanted.
     """
     settled = run.stopping is not None and run.stopping.satisfied
-    doubts = (*(() if settled else tuned.warnings), *unvisited(run, tuned), *narrow_places(run))
-    return dataclasses.replace(run, tuning=Tuning(tuned.report, tuned.cost.gradients, doubts))
+    doubts = () if settled else tuned.warnings
+    with contextlib.suppress(KeyboardInterrupt):  # the run is there, whatever is thought of it
+        doubts = (*doubts, *unvisited(run, tuned), *narrow_places(run, threads))
+    return dataclasses.replace(run, tuning=Tuning(tuned.report, before + tuned.cost.gradients, doubts))
 
 
-def narrow_places(run: Run) -> tuple[str, ...]:
-    """A warning where moves from the most extreme draws are accepted much less than others."""
+def narrow_places(run: Run, threads: int | None = None) -> tuple[str, ...]:
+    """A warning where moves from the most extreme draws are accepted much less than others.
+
+    Not of Python functions, which may be slow, or raise.
+    """
     draws = run.draws.reshape(-1, run.draws.shape[2])
+    if run.problem.target.callback is not None or run.interrupted:
+        return ()
     if not run.sampler.dynamics.leapfrogs or run.sampler.is_weighted or len(draws) < 1000 or run.diverged.any():
         return ()
-    study = Study(run.problem, run.seed, 0, run.sampler.boundary)
+    study = Study(run.problem, derived_seed(run.seed, TUNING, 2), 0, run.sampler.boundary, threads=threads)
     study.scale = None if run.sampler.scale is None else tuple(map(float, run.sampler.scale))
     usual = float(run.acceptance[:, 0].mean())
     extreme = acceptance_at_extremes(study, run.sampler, draws)
@@ -156,7 +200,10 @@ FAR = 3.0  # times the distance of a draw from its nearest, the 99.5 % quantile
 
 
 def unvisited(run: Run, tuned: Tuned) -> tuple[str, ...]:
-    """A warning where a state of exploration, of an energy as draws have it, has no draw near."""
+    """A warning where a state of exploration, of an energy as draws have it, has no draw near.
+
+    Not where draws are weighted or fewer than 1,000, or energies are of minibatches or of a Python function.
+    """
     draws = run.draws.reshape(-1, run.draws.shape[2])
     target = run.problem.target
     if len(tuned.sites) == 0 or len(draws) < 1000 or run.sampler.is_weighted or target.stochastic or target.callback:
@@ -171,7 +218,7 @@ def unvisited(run: Run, tuned: Tuned) -> tuple[str, ...]:
     units = np.sqrt((gradients**2).mean(axis=0))
     if len(sites) == 0 or not (np.isfinite(units).all() and (units > 0.0).all()):
         return ()
-    tree = cKDTree(draws * units)
+    tree = scipy.spatial.cKDTree(draws * units)
     apart = tree.query(some * units, k=4)[0][:, 3]  # the draw itself, and copies of a rejected move
     missed = tree.query(sites * units)[0] > FAR * np.quantile(apart, 0.995)
     if not missed.any():

@@ -1,4 +1,4 @@
-"""The rules that a tuning decides by: barrier, rungs, step sizes, gradient noise, drift, narrow and unvisited places."""
+"""The rules that a tuning decides by: barrier, rungs, step sizes, gradient noise, drift, narrow places."""
 
 import math
 
@@ -13,7 +13,7 @@ from toolkit.tuning.biased_moves import BIAS, fitted, most_for_noise, noise_vari
 from toolkit.tuning.exact_moves import acceptance_at_extremes, is_drifting
 from toolkit.tuning.exchange_rounds import Ladder, equal_parts, recut
 from toolkit.tuning.exploration import (
-    Levels,
+    Explored,
     barriers,
     best_pairs,
     between_share,
@@ -34,10 +34,10 @@ def study_of(problem, **options):
 
 
 def levels_of(between, virial=None, barrier=0.5, temperatures=None):
-    """Levels whose chains have such shares of the variance between them."""
+    """Explored whose chains have such shares of the variance between them."""
     n = len(between)
     temperatures = 2.0 ** np.arange(n) if temperatures is None else temperatures
-    return Levels(
+    return Explored(
         temperatures=temperatures, step_sizes=np.ones(n), acceptance=np.full(n, 0.65), between=np.array(between),
         virial=np.ones(n) if virial is None else np.array(virial), steepness=np.ones((n, 2)),
         barrier=barrier * temperatures, energies=np.zeros((n, 8)), positions=np.zeros((n, 8, 2)), steps=64, leapfrogs=4,
@@ -79,7 +79,8 @@ def test_places_of_equal_barrier():
 def test_rungs_move_to_where_swaps_are_rejected():
     ladder = Ladder(np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.1, 0.2, 0.4, 0.8]), np.zeros((5, 4, 2)), 0.0)
     found = recut(ladder, np.array([0.8, 0.2, 0.2]), np.zeros((5, 4, 2)), may_resize=False)
-    assert found.temperatures[0] == 1.0 and found.temperatures[-1] == 8.0
+    assert found.temperatures[0] == 1.0
+    assert found.temperatures[-1] == 8.0
     assert found.temperatures[1] < 1.6  # into the gap that rejects most
     assert found.barrier == pytest.approx(1.2)
     np.testing.assert_allclose(found.step_sizes, 0.1 * found.temperatures, rtol=1e-3)  # as they were, in logarithms
@@ -111,7 +112,8 @@ def test_descent_comes_down_and_keeps_the_domain():
     before = study.problem.target.evaluate(points)[0]
     moved, energies = descended(study, points, np.full(16, 20.0))
     np.testing.assert_array_equal(study.problem.target.evaluate(moved)[0], energies)
-    assert (energies < 0.6 * before).all() and np.median(energies) < 0.1 * np.median(before)
+    assert (energies < 0.6 * before).all()
+    assert np.median(energies) < 0.1 * np.median(before)
     boxed = study_of(constrained(mixtures.cosine25(), domains.box([0.5, 0.5], [2.0, 2.0])))
     inside, _ = descended(boxed, np.full((4, 2), 1.9), np.full(4, -100.0))
     assert boxed.problem.contains(inside).all()
@@ -188,7 +190,7 @@ def test_the_noise_of_minibatches_is_measured():
     terms = (features @ point - labels)[:, None] * features
     exact = n**2 / batch * terms.var(axis=0)
     found = noise_variances(study_of(target), samplers.sgld(), np.tile(point, (LANES, 1)))
-    np.testing.assert_allclose(found, exact, rtol=0.25)  # 1,024 minibatches: 4.4 % each, and 5 % less without replacement
+    np.testing.assert_allclose(found, exact, rtol=0.25)  # 1,024 minibatches: 4.4 % each
 
 
 def test_drifts_and_outlying_chains_are_seen():
@@ -213,5 +215,6 @@ def test_moves_from_extreme_draws_show_narrow_places():
 
 
 def test_numbers_are_rounded_to_four_digits():
-    assert rounded(0.123456) == 0.1235 and rounded(98765.0) == 98760.0
+    assert rounded(0.123456) == 0.1235
+    assert rounded(98765.0) == 98760.0
     np.testing.assert_array_equal(rounded([[1.00004, 2.0]]), [[1.0, 2.0]])

@@ -186,7 +186,7 @@ ACCEPTED = {"mala": (0.3, 0.8, 0.574), "hmc": (0.5, 0.95, 0.651)}  # Roberts & R
 FEWEST_TRIPS, FEW_CHAINS = 10, 0.05
 UNEVEN = 0.1  # weighted ESS over draws
 BOUNCES = 0.5  # a step
-HARDLY = 0.5  # of the median acceptance
+HARDLY, ENOUGH_MOVES = 0.5, 100  # of the median acceptance; accepted moves of a chain, whose half is 5 sd away
 
 
 def warnings_of(run: RunRecord, tables: list[Table], comparison: Comparison | None) -> list[str]:
@@ -410,7 +410,7 @@ def boundary_and_acceptance_warnings(run: RunRecord) -> Iterator[str]:
         return
     target = run.acceptance[:, : run.sampler.n_target_replicas]
     slow = int((target < HARDLY * np.median(target)).any(axis=1).sum())
-    if slow and len(settings_of(run)) == 1:
+    if slow and len(settings_of(run)) == 1 and run.sampling_steps * np.median(target) > ENOUGH_MOVES:
         yield (
             f"{slow} of {run.n_chains} chains accept less than {HARDLY:.0%} of what the others do: they are in places "
             "too narrow for the step size, which the others may never enter; make it smaller."
