@@ -1,7 +1,7 @@
 """nutpie's NUTS on the problems of ``nuts_runs``, its log density and gradient by JAX through a Python function.
 
 With nutpie's own settings: 400 draws of warm-up for the diagonal metric, 4 chains one after the other. A gradient
-evaluation is a leapfrog step. The call from nutpie into Python and JAX costs some 30 µs, so seconds say little of it.
+evaluation is a leapfrog step. A call from nutpie into Python and JAX costs some 90 µs of processor time, so seconds say little of it.
 """
 
 import time

@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 
 MISSED = 5.0  # standard errors: by chance one mean in 1.7 million
 EXPECTED = 20.0  # independent draws in a mode: that there are none has probability e⁻²⁰
+WEIGHED = 50.0  # in one whose weight is judged: below, it has no normal law
 MOST_MEMBERSHIPS = 2**22  # numbers; of more, evenly spaced draws are looked at
 
 
@@ -74,7 +75,11 @@ def errors(draws: Any, law: Law) -> Array:
 
 
 def mode_errors(draws: Any, law: Law) -> tuple[float, int, int]:
-    """The largest error of a weight in standard errors; modes lost, of those due; and modes without any draw."""
+    """The largest error of a weight in standard errors; modes lost, of those due; and modes without any draw.
+
+    Weights of modes with ``WEIGHED`` independent draws or more are judged. Standard errors are by the true weight and
+    the draws' autocorrelation.
+    """
     if law.memberships is None:
         return 0.0, 0, 0
     stride = -(-draws.shape[0] * draws.shape[1] * law.weights.size // MOST_MEMBERSHIPS)
@@ -82,7 +87,7 @@ def mode_errors(draws: Any, law: Law) -> tuple[float, int, int]:
     shares = law.memberships(some.reshape(-1, some.shape[2])).reshape(*some.shape[:2], -1)
     found, size = shares.mean(axis=(0, 1)), float(np.nanmin(ess(draws)))
     due = law.weights * size >= EXPECTED
-    judged = np.flatnonzero(due & (found > 0.0))
+    judged = np.flatnonzero((law.weights * size >= WEIGHED) & (found > 0.0))
     sizes = ess(shares[..., judged], method="mean") if judged.size else np.zeros(0)
     sizes = np.where(np.isfinite(sizes), sizes, size)
     weights = law.weights[judged]

@@ -18,7 +18,7 @@ from .samplers import FAMILIES
 from .tuned_problems import blind
 
 BUDGET, SMALL_BUDGET = 1_000_000, 300_000
-NUTPIE_BUDGET = 300_000  # whose calls into Python take 30 µs each
+NUTPIE_BUDGET = 100_000  # whose calls into Python take 90 µs each
 CHOOSING = (1, 2)  # seeds by which the best family is chosen; all numbers are of others
 FIRST_SEED = 11
 NUTS_SEEDS, NUTPIE_SEEDS = 4, 2
