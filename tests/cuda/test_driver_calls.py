@@ -11,7 +11,7 @@ import pytest
 from targets import mixtures
 from tests.support.device_cases import box, made
 from tests.support.pretended_device import pretend
-from toolkit import CudaError, Layout, sample, samplers
+from toolkit import CudaError, Layout, sample, samplers, stopping
 
 pytest.importorskip("numba_cuda")
 LINE = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -66,6 +66,18 @@ def test_every_chain_has_a_thread_and_nothing_warns(launches, n_chains):
         assert n_chains <= blocks[0] * threads[0] < n_chains + threads[0]
     assert len({stream for _, _, stream, _ in launches}) == 1
     assert all(blocks[1:] == (1, 1) for blocks, _, _, _ in launches)
+
+
+@pytest.mark.parametrize("keep_draws", [True, False])
+def test_a_condition_ends_a_run_on_a_device(launches, tmp_path, keep_draws):
+    """The outputs grow, moments are fetched, and copies are made for a checkpoint, through the same driver."""
+    given = {"n_chains": 5, "seed": 3, "keep_draws": keep_draws, "trace_every": 4, "backend": "cuda"}
+    until = (stopping.ess(10) & stopping.round_trips(1)) | stopping.gradients(2_000)
+    run = sample(LINE, samplers.resgld((0.1, 0.2), temperatures=(1.0, 2.0)), until=until, on_divergence="keep",
+                 checkpoint=tmp_path / "run.ckpt", **given)  # fmt: skip
+    assert run.n_steps == 200
+    assert run.draws.shape == (5, 200 * keep_draws, 1)
+    assert run.stopping.reason.startswith("gradients(2000) holds")
 
 
 def test_the_kernel_is_compiled_once(launches):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._compiler import signatures as s
 from .._compiler.block_rows import ENGINE_ROWS, LAMBDA, MASSES
 from ..problem.definition import Problem
-from ..samplers.sampler import Sampler
+from ..samplers.sampler import Sampler, coordinate_scales
 from ..tempering.continuous import KICKS, XI, ContinuousTempering
 from ..tempering.contour_tempering import Contour, ContourState, contour_state
 from ..tempering.exchange import ExchangeState, ReplicaExchange, exchange_state
@@ -239,7 +239,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         masses=np.empty((masses_rows(tempering), lanes)),
         scratch=np.zeros((problem.target.scratch_rows, lanes)),
         noise_buffer=make_noise_buffer(dim, *names),
-        scale=sampler.coordinate_scales(dim),
+        scale=coordinate_scales(sampler, dim),
     )
 
 

@@ -402,7 +402,8 @@ def check_until(until: Any) -> Condition | None:
         raise TypeError(
             f"until must be None or a condition of toolkit.stopping, got {shown(until)} of type {type(until).__name__}"
         )
-    return until
+    condition: Condition | None = until
+    return condition
 
 
 def check_fits(until: Condition, job: Job, *, keeps_draws: bool) -> None:

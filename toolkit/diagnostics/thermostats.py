@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .._engine.run_record import RunRecord, Trace, check_run
 from ..errors import check_array, check_count, check_instance, check_room, shown
-from ..samplers.sampler import Sampler
+from ..samplers.sampler import Sampler, coordinate_scales
 from ..tempering import ContinuousTempering
 
 __all__ = [
@@ -44,7 +44,7 @@ def thermostat_law(sampler: Sampler, dim: int) -> NormalLaw:
     friction, inertia = sampler.dynamics.parameters
     shared = dim if "thermostat" in sampler.dynamics.memory else 1
     h, temperature = first_value(sampler.step_sizes), first_value(sampler.temperatures)
-    scale = sampler.coordinate_scales(dim)
+    scale = coordinate_scales(sampler, dim)
     if len(scale) != dim:
         raise ValueError(f"dim must be {len(scale)}, the size of the sampler's scale, got {dim}")
     if shared == 1 and sampler.gradient_noise > 0.0 and (scale != scale[0]).any():

@@ -136,9 +136,10 @@ class Sampler:
         values = self.arrays[name]
         return np.asarray(values[replica] if values.ndim == 1 else values[chain, replica])
 
-    def coordinate_scales(self, dim: int) -> NDArray[np.float64]:
-        """``scale`` of all coordinates, (dim,); 1 where none is given."""
-        return np.ones(dim) if self.scale is None else np.array(self.scale, np.float64)
+
+def coordinate_scales(sampler: Sampler, dim: int) -> NDArray[np.float64]:
+    """The sampler's ``scale``, (dim,); 1 where none is given."""
+    return np.ones(dim) if sampler.scale is None else np.array(sampler.scale, np.float64)
 
 
 def shared(name: str, value: Any, n_replicas: int = 1) -> Values:

@@ -238,7 +238,7 @@ def with_ladder(sampler: Sampler, ladder: Ladder) -> Sampler:
 def tune_biased(study: Study, sampler: Sampler, levels: Levels | None, choice: Choice | None, starts: Floats) -> Result:
     """All numbers of a sampler without a Metropolis test. levels: None for gradients that are noisy of themselves."""
     if levels is None:
-        states = descended(study, starts, np.full(len(starts), -math.inf))
+        states = descended(study, starts, np.full(len(starts), -math.inf))[0]
         guess = 1.0
     else:
         states = levels.positions[0]

@@ -5,14 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._output.run import Run
 from ..dynamics import Dynamics, hmc, mala
 from ..samplers.sampler import Sampler
+from ..schedules import constant
 from ..tempering import ReplicaExchange
 from ..tempering.exchange import replica_exchange
 from .exchange_rounds import Ladder, exchange_sampler, find_ladder, first_ladder, recut, rejections
 from .exploration import CLEAR, Choice, Levels
 from .race import Result, raced
-from .step_sizes import BEST, Improvement, mean_acceptance
+from .step_sizes import BEST, Improvement, harmonic_mean, mean_acceptance
 from .study import LANES, Floats, Study, rounded
 
 RACE_SHARE, RACES = 0.4, 6  # of the gradients that the tuning may spend, for about so many races
@@ -96,13 +98,14 @@ def tune_exact(study: Study, levels: Levels, choice: Choice, moves: Moves, choos
     ladder = find_ladder(study, ladder, short, exchange)
     tempered = exchange_sampler(study, ladder, short, exchange)
     allowed = race_budget(study)
-    if not chooses or (np.isinf(choice.costs[0]) and levels.between[level] < CLEAR):
+    is_clear = np.isfinite(choice.costs[level]) and levels.between[level] < CLEAR
+    if not chooses or (np.isinf(choice.costs[0]) and is_clear):
         return finished(study, race_lengths(study, tempered, ladder.states, allowed))
     with_rungs = raced(study, "with tempering", tempered, ladder.states, allowed // 4)
     draws = with_rungs.run.draws.reshape(-1, study.dim)
     spread = draws[np.linspace(0, len(draws) - 1, LANES).astype(np.int64)][:, None]
     alone = raced(study, "without tempering", plain, spread, allowed // 4)
-    wins = alone.trusted and alone.score > with_rungs.score
+    wins = alone.score > with_rungs.score and (alone.trusted or not with_rungs.trusted)
     study.note(
         f"Without tempering, {1e3 * alone.worth:.3g} independent draws per 1,000 gradients; with it, "
         f"{1e3 * with_rungs.worth:.3g}."
@@ -117,25 +120,57 @@ def race_budget(study: Study) -> int:
 
 
 STUCK = 0.8  # harmonic mean of the chains' acceptances over their mean: below it some hardly move
-CHECKS = 4
+NARROW = 0.75  # acceptance at the most extreme draws over that of all: below it places are too narrow for the step
+EXTREME, EXTREME_STEPS = 0.01, 4  # share of the draws; steps
+CHECKS = 5
+
+
+def acceptance_at_extremes(study: Study, sampler: Sampler, draws: Floats) -> float:
+    """Acceptance of the first moves from draws (n, dim) of the highest energies, and from those of the steepest
+    gradients; the smaller of both.
+
+    A step that is too long for a narrow place is rarely taken into it, nor out of it: what is lost shows at its edge.
+    """
+    points = np.unique(draws[np.isfinite(draws).all(axis=1)], axis=0)
+    points = points[:: -(-len(points) // 2**14)]
+    energy, gradient = study.evaluate(points)
+    scale = np.ones(study.dim) if study.scale is None else np.array(study.scale)
+    alone = replace(
+        sampler, name="extremes", step_sizes=sampler.step_sizes[:1], temperatures=sampler.temperatures[:1],
+        tempering=None, schedule=constant(),
+    )  # fmt: skip
+    found = []
+    for extremity in (energy, ((scale * gradient) ** 2).sum(axis=1)):
+        last = np.argsort(extremity, kind="stable")[-max(LANES, int(EXTREME * len(points))) :]
+        states = points[np.resize(last[np.linspace(0, len(last) - 1, min(LANES, len(last))).astype(np.int64)], LANES)]
+        run = study.run(alone, EXTREME_STEPS, states[:, None], burn_in=0)
+        found.append(float(run.acceptance.mean()))
+    return min(found)
+
+
+def is_too_long(study: Study, sampler: Sampler, run: Run) -> bool:
+    """Whether steps are too long for some places, by the chains that hardly move or by the most extreme draws."""
+    cold = run.acceptance[:, 0]
+    if harmonic_mean(cold, max(1, run.sampling_steps)) < STUCK * cold.mean():
+        return True
+    draws = run.draws.reshape(-1, study.dim)
+    return acceptance_at_extremes(study, sampler, draws) < NARROW * float(cold.mean())
 
 
 def finished(study: Study, best: Result) -> Found:
-    """The winner with its step sizes and rungs as its own race suggests.
-
-    Where some chains accept much less than others, in a narrow place of the target, its step sizes are halved until
-    they do not: in a short run none may have been there, and a step that is too long for it is never taken into it.
-    """
+    """The winner with its step sizes and rungs as its own race suggests, halved until they fit narrow places too."""
     sampler, run = best.sampler, best.run
-    for _ in range(CHECKS):
-        harmonic, mean = mean_acceptance(run), run.acceptance.mean(axis=0)
-        if (harmonic > STUCK * mean).all():
+    for halvings in range(CHECKS + 1):
+        if not is_too_long(study, sampler, run):
+            break
+        if halvings == CHECKS:
+            study.warn("Moves are seldom accepted in some places even at small step sizes: the target has very narrow ones.")
             break
         sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
         best = raced(study, "narrow places", sampler, best.states, run.gradient_evaluations)
         run = best.run
-    else:
-        study.warn("Some chains accept few moves even at small step sizes: the target has very narrow places.")
+    if halvings:
+        study.note(f"Step sizes halved {halvings} times, for places that are narrower than others.")
     step_sizes, states = sampler.arrays["step_sizes"], best.states
     if mean_acceptance(run).min() < BEST[sampler.dynamics.name] - 0.1:
         step_sizes = Improvement(sampler.dynamics.name).next(step_sizes, mean_acceptance(run))
@@ -145,4 +180,40 @@ def finished(study: Study, best: Result) -> Found:
         sampler = replace(sampler, temperatures=ladder.temperatures, step_sizes=ladder.step_sizes)
     else:
         sampler = replace(sampler, step_sizes=rounded(step_sizes))
-    return Found(sampler, states, max(16, run.n_steps // 4), best.worth)
+    states, steps = relaxed(study, sampler, states)
+    return Found(sampler, states, steps, best.worth)
+
+
+SETTLING_ROUNDS = 7
+DRIFT, OUTLYING = 4.0, 8.0  # standard errors; times the middle spread of the chains' means
+
+
+def relaxed(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int]:
+    """States after runs of doubling length, until a run shows no drift; and the steps of that one, which to leave out.
+
+    A drift: the halves of the chains differ in the mean of a coordinate, its square or the energy by more than
+    ``DRIFT`` standard errors, or one chain's mean of them is ``OUTLYING``.
+    """
+    length = 16
+    for _ in range(SETTLING_ROUNDS):
+        run = study.run(sampler, length, states, burn_in=0, keep_energies=True)
+        states = run.replica_draws[:, :, -1]
+        assert run.energies is not None
+        values = np.concatenate([run.draws, run.draws**2, run.energies[:, 0, :, None]], axis=2)
+        if not is_drifting(values):
+            break
+        length *= 2
+    else:
+        study.warn("The chains' means still drift at the end of the tuning: leave out more steps at first (burn_in).")
+    return states, length
+
+
+def is_drifting(values: Floats) -> bool:
+    """Whether chains' means of ``values`` (chain, draw, n) drift or lie apart, as ``relaxed`` says."""
+    half = values.shape[1] // 2
+    change = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
+    error = change.std(axis=0, ddof=1) / np.sqrt(len(values))
+    means = values.mean(axis=1)
+    low, middle, high = np.quantile(means, [0.25, 0.5, 0.75], axis=0)
+    drifts = np.abs(change.mean(axis=0)) > DRIFT * error
+    return bool(drifts.any() or (np.abs(means - middle) > OUTLYING * (high - low)).any())

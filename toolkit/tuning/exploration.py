@@ -15,7 +15,8 @@ from ..samplers.sampler import Sampler
 from .step_sizes import Improvement, first_step_sizes, harmonic_mean
 from .study import LANES, Floats, Study, as_tuple, rounded
 
-LEVELS, FACTOR = 8, 2.0  # temperatures T, 2 T, … 128 T
+LEVELS = 8
+EXPONENTS = tuple(range(8)), (0, 1, 2, 4, 6, 9, 12, 16)  # temperatures T to 128 T; where that is too cold, to 65,536 T
 COPIES = LANES // LEVELS
 LEAPFROGS = 4
 FIRST_ROUND, LONG_ENOUGH, LONGEST = 8, 32, 64  # steps; leapfrogs
@@ -24,7 +25,7 @@ CLEAR, MIXED = 0.35, 0.6  # of the variance, between chains: above it nothing ca
 IMPROPER = 0.5  # of E[x ∂U] = dim · T: below it positions drift away, and there is no law
 LOOKED_AT = 16  # draws of a chain at which gradients are evaluated
 SCALED_FROM, WORTH_SCALING = 16, 3.0  # steps of a round whose gradients tell; ratio of scales
-DESCENT = 40  # evaluations of a descent
+DESCENT, HOPELESS = 40, 30.0  # evaluations of a descent; temperatures above what is wanted
 ADDED_LEVELS = 8
 
 
@@ -56,7 +57,7 @@ def explore(study: Study, starts: Floats) -> Levels:
     Where no temperature mixes, trajectories are made longer instead, which is worth more on narrow valleys. Ends at
     ``SHARE`` where the best temperature is clear, else at ``MOST``.
     """
-    temperatures = study.temperature * FACTOR ** np.arange(LEVELS)
+    temperatures = study.temperature * 2.0 ** np.array(EXPONENTS[0])
     of_lane = np.repeat(temperatures, COPIES)
     step_sizes = np.median(first_step_sizes(study, starts, of_lane).reshape(LEVELS, COPIES), axis=1)
     steps = Improvement("hmc")
@@ -68,7 +69,12 @@ def explore(study: Study, starts: Floats) -> Levels:
         step_sizes = step_sizes * rescale(study, levels)
         if length >= LONG_ENOUGH:
             study.sites.append(levels.positions[0])
-        if length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
+        hotter = study.temperature * 2.0 ** np.array(EXPONENTS[1])
+        tried = is_bounded or leapfrogs > LEAPFROGS or length > LONG_ENOUGH  # longer trajectories come first
+        if length >= SCALED_FROM and tried and hotter[-1] > temperatures[-1] and wants_hotter(levels, is_bounded):
+            step_sizes = np.exp(np.interp(np.log(hotter), np.log(temperatures), np.log(step_sizes)))
+            temperatures, steps = hotter, Improvement("hmc")
+        elif length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
             leapfrogs *= 2
         else:
             length *= 2
@@ -100,6 +106,11 @@ def rescale(study: Study, levels: Levels) -> float:
     scale = rounded(np.clip(widths / np.exp(np.log(widths).mean()), 1e-9, 1e9))
     study.scale = as_tuple(scale)
     return float((widths / scale).min() / change.min())
+
+
+def wants_hotter(levels: Levels, is_bounded: bool) -> bool:
+    """Whether the hottest level has a law, and has not mixed."""
+    return bool(levels.between[-1] >= MIXED and (is_bounded or n_lawful(levels) == len(levels.between)))
 
 
 def is_clear(levels: Levels, is_bounded: bool) -> bool:
@@ -165,21 +176,24 @@ def mean_difference(values: Floats) -> float:
 def exchanged(study: Study, levels: Levels) -> Floats:
     """States (level, chain, dim) of the next round: chain c of level l continues from chain c of level l + c.
 
-    Levels without a law are left out, and continue from those that have one.
+    Levels without a law are left out, and continue from those that have one. A state that cannot be brought down to
+    energies that its new level ever has stays where it was, and the level's own one goes on in its place.
     """
     n_levels, copies, dim = levels.positions.shape
     lawful = n_levels if study.problem.domain is not None or levels.steps < SCALED_FROM else n_lawful(levels)
     source = (np.arange(n_levels)[:, None] + np.arange(copies)) % lawful
     states = levels.positions[source, np.arange(copies)]
     ceilings = levels.energies.min() + dim * levels.temperatures
-    return descended(study, states.reshape(-1, dim), np.repeat(ceilings, copies)).reshape(states.shape)
+    moved, energies = descended(study, states.reshape(-1, dim), np.repeat(ceilings, copies))
+    is_high = energies.reshape(n_levels, copies) > (ceilings + HOPELESS * levels.temperatures)[:, None]
+    return np.where(is_high[..., None], levels.positions, moved.reshape(states.shape))
 
 
-def descended(study: Study, points: Floats, ceilings: Floats) -> Floats:
+def descended(study: Study, points: Floats, ceilings: Floats) -> tuple[Floats, Floats]:
     """``points`` (n, dim) moved down their gradients until their energies are at most ``ceilings`` (n,).
 
     Each has a step length of its own, which doubles where the energy falls and is quartered where it does not; in the
-    domain. One that stays above, in a local minimum perhaps, is left where it came to.
+    domain. One that stays above, in a local minimum perhaps, is left where it came to. Returns the energies too.
     """
     states = np.array(points)
     squares = np.ones(study.dim) if study.scale is None else np.array(study.scale) ** 2
@@ -201,7 +215,7 @@ def descended(study: Study, points: Floats, ceilings: Floats) -> Floats:
         states[moved], energy[moved], gradient[moved] = trial[falls], new_energy[falls], new_gradient[falls]
         size[index] *= np.where(falls, 2.0, 0.25)
         active[moved] = energy[moved] > ceilings[moved]
-    return states
+    return states, energy
 
 
 # The top temperature: that with the least expected cost of an independent draw.
@@ -209,7 +223,7 @@ def descended(study: Study, points: Floats, ceilings: Floats) -> Floats:
 
 class Choice(NamedTuple):
     """level: of the top temperature; 0: no tempering. barrier: up to it. costs: expected, of each level, in steps of
-    one replica per independent draw, inf where nothing is known."""
+    one replica per independent draw, inf where nothing is known; where that is so of all, the level is a guess."""
 
     level: int
     barrier: float
@@ -243,16 +257,21 @@ def n_lawful(levels: Levels) -> int:
 
 
 def choose_top(levels: Levels, is_bounded: bool) -> Choice:
-    """The level with the least expected cost; one without a law, or on which chains have not mixed, has none."""
+    """The level with the least expected cost; one has none that has no law, or where it or the next has not mixed."""
     total = barriers(levels)
     mixes = levels.between < MIXED
-    if not is_bounded:
-        mixes[n_lawful(levels) :] = False
+    lawful = len(mixes) if is_bounded else n_lawful(levels)
+    mixes[lawful:] = False
+    mixes[: lawful - 1] &= mixes[1:lawful].copy()  # chains that are all in one mode by chance seem to mix
     relaxation = np.maximum(1.0, levels.between / np.maximum(1.0 - levels.between, 0.05) * levels.steps)
     costs = np.full(len(total), math.inf)
     costs[0] = relaxation[0] if mixes[0] else math.inf
     for level in np.flatnonzero(mixes[1:]) + 1:
         pairs = best_pairs(total[level])
         costs[level] = (pairs + 1) * (relaxation[level] + scans_per_restart(total[level], pairs))
-    level = int(np.argmin(costs)) if np.isfinite(costs).any() else 0
+    if np.isfinite(costs).any():
+        level = int(np.argmin(costs))
+    else:  # a guess, for races to judge
+        guess = 1 + int(np.argmin(levels.between[1:lawful])) if lawful > 1 else 0
+        level = guess if levels.between[guess] < MIXED else 0
     return Choice(level, float(total[level]), costs)

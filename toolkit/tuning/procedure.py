@@ -124,6 +124,8 @@ def starts_of(problem: Problem, init: Any, seed: int) -> Floats:
         raise ValueError(f"init must be a Spread or have shape (n, {problem.target.dim}), got shape {points.shape}")
     if not problem.contains(points).all():
         raise ValueError(f"init must lie inside the domain {problem.name!r}, got {points.tolist()!r:.80}")
+    if len(points) > LANES:
+        points = points[np.linspace(0, len(points) - 1, LANES).astype(np.int64)]
     return np.resize(points, (LANES, problem.target.dim))
 
 

@@ -16,9 +16,10 @@ from ..maths.seeds import TUNING, derived_seed
 from ..problem.definition import Problem, as_problem
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
+from .exact_moves import acceptance_at_extremes
 from .procedure import tune
 from .result import Tuned
-from .study import Floats
+from .study import Floats, Study
 
 ESS, R_HAT, ROUND_TRIPS = 1_000, 1.01, 100  # what a run ends at, unless told
 ATTEMPTS = ((200_000, 4_000_000), (800_000, 16_000_000))  # gradients of the tuning, and of the run
@@ -93,7 +94,8 @@ def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], sta
         arguments = filled(problem, tuned, most, {**given, "init": None})._asdict()
         run = run_sampler(problem, **arguments, **{**options, **more}, stacklevel=stacklevel + 1)
         run = with_tuning(run, tuned)
-        if run.interrupted or run.stopping is None or run.stopping.satisfied:
+        doubts = run.tuning is not None and run.tuning.warnings
+        if run.interrupted or run.stopping is None or (run.stopping.satisfied and not doubts):
             break
         init = starts_from(problem, run, tuned)
     assert run is not None
@@ -104,7 +106,7 @@ def starts_from(problem: Problem, run: Run, tuned: Tuned) -> Floats:
     """Points (n, dim) for the next tuning: draws, and states of all rungs, where they are finite and inside."""
     draws = run.draws.reshape(-1, problem.target.dim)
     some = draws[np.linspace(0, len(draws) - 1, 32).astype(np.int64)] if len(draws) else draws
-    points = np.concatenate([some, np.resize(tuned.init.swapaxes(0, 1).reshape(-1, problem.target.dim), (32, problem.target.dim))])
+    points = np.concatenate([some, tuned.sites, np.resize(tuned.init.swapaxes(0, 1).reshape(-1, problem.target.dim), (32, problem.target.dim))])
     finite = np.isfinite(points).all(axis=1)
     return np.asarray(points[finite & problem.contains(np.where(finite[:, None], points, 0.0))])
 
@@ -115,12 +117,29 @@ def with_tuning(run: Run, tuned: Tuned) -> Run:
     What the tuning could not find is no concern of a run that has come to what was wanted.
     """
     settled = run.stopping is not None and run.stopping.satisfied
-    doubts = (*(() if settled else tuned.warnings), *unvisited(run, tuned))
+    doubts = (*(() if settled else tuned.warnings), *unvisited(run, tuned), *narrow_places(run))
     return dataclasses.replace(run, tuning=Tuning(tuned.report, tuned.cost.gradients, doubts))
+
+
+def narrow_places(run: Run) -> tuple[str, ...]:
+    """A warning where moves from the most extreme draws are accepted much less than others."""
+    draws = run.draws.reshape(-1, run.draws.shape[2])
+    if not run.sampler.dynamics.leapfrogs or run.sampler.is_weighted or len(draws) < 1000 or run.diverged.any():
+        return ()
+    study = Study(run.problem, run.seed, 0, run.sampler.boundary, scale=run.sampler.scale)
+    usual = float(run.acceptance[:, 0].mean())
+    extreme = acceptance_at_extremes(study, run.sampler, draws)
+    if extreme >= VERY_NARROW * usual:
+        return ()
+    return (
+        f"Moves from the draws of the highest energies or steepest gradients are accepted at {extreme:.0%}, and others at "
+        f"{usual:.0%}: there are places too narrow for the step size, and more of them may have no draws; make it smaller.",
+    )
 
 
 # Places that exploration found, and the run did not.
 
+VERY_NARROW = 0.5  # as NARROW, of a run: below it a warning
 MOST_DRAWS = 2**14
 USUAL = 0.9  # quantile of the draws' energies: a place with less is where draws should be
 FAR = 3.0  # times the distance of a draw from its nearest, the 99.5 % quantile

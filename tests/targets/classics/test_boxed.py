@@ -13,6 +13,7 @@ from targets.classics import coin_flip, dual_moon, egg_crate, gaussian_shells
 from targets.truth.running_integral import RunningIntegral
 from tests.support.oracles import RIGHT, WRONG, agrees, cells_p_value, energies_p_value, held
 from toolkit import boundaries, sample, samplers
+from toolkit.ladders import geometric_ladder
 
 RNG = np.random.default_rng(83)
 COINS, CRATE, SHELLS, MOONS = coin_flip(), egg_crate(), gaussian_shells(), dual_moon()  # with one truth for all tests
@@ -257,6 +258,45 @@ def test_mala_that_rejects_moves_over_the_walls_keeps_the_law(name, step):
     assert cells_p_value(problem.truth, last(boundaries.reject()), *EDGES[name]) > RIGHT
     free = cells_p_value(problem.truth, last(boundaries.ignore()), *EDGES[name])
     assert free < WRONG if problem is FEW else free > RIGHT
+
+
+LADDERS = {  # step size on every replica, leapfrogs, hottest of ten temperatures
+    "coin_flip(100000, 50000)": (0.0008, 60, 30_000.0),
+    "egg_crate": (0.05, 16, 200.0),
+    "gaussian_shells(3.5, 2, 0.1)": (0.1, 16, 300.0),
+    "dual_moon": (0.2, 8, 10.0),
+}
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_parallel_tempering_of_hmc_finds_the_law_from_one_end(name):
+    """Mean, median of the energy and weights of modes, from chains in one place; not at 1.2 times the temperature.
+
+    HMC alone finds neither crate nor shells.
+    """
+    problem, (step, leapfrogs, hottest) = PROBLEMS[name], LADDERS[name]
+    truth, edge = problem.truth, boundaries.reject()
+    start = truth.modes.centres[0] if len(truth.modes.weights) > 1 else np.array([0.99, 0.505])
+    median = truth.energy_quantiles(0.5)
+    law = np.concatenate([truth.mean, [0.5], truth.modes.weights[:-1]])
+
+    def deviation(sampler):
+        run = sample(problem, sampler, n_steps=5_000, burn_in=2_000, n_chains=48, seed=7, init=start, progress=False)
+        found = []
+        for draws in run.draws:
+            below = (problem.target.evaluate(draws)[0] <= median).mean()
+            found.append([*draws.mean(axis=0), below, *truth.memberships(draws).mean(axis=0)[:-1]])
+        error = np.maximum(np.std(found, axis=0, ddof=1), 1e-4) / np.sqrt(len(found))
+        return np.abs((np.mean(found, axis=0) - law) / error).max()
+
+    def tempered(coldest):
+        ladder = geometric_ladder(coldest, hottest, 10)
+        return samplers.pt_hmc((step,) * 10, temperatures=ladder, n_leapfrogs=leapfrogs, boundary=edge)
+
+    assert deviation(tempered(1.0)) < 4.5
+    assert deviation(tempered(1.2)) > 4.5
+    if problem in (CRATE, SHELLS):
+        assert deviation(samplers.hmc(step, n_leapfrogs=leapfrogs, boundary=edge)) > 4.5
 
 
 def test_a_running_integral_from_either_end():

@@ -53,4 +53,4 @@ def test_a_long_stream_fits():
 )
 def test_the_share_a_schedule_keeps_is_estimated(schedule, share, error):
     job = SimpleNamespace(n_steps=2**44, burn_in=2**43, thin=4, sampler=samplers.sgld(0.1, schedule=schedule))
-    assert abs(expected_draws(job) / 2**41 - share) <= error
+    assert abs(expected_draws(job, 2**44) / 2**41 - share) <= error

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...accumulators.interface import State as AccumulatorState
+from ...samplers.sampler import coordinate_scales
 from ...schedules import Factors
 from .. import settings
 from ..recording import STATISTICS
@@ -146,7 +147,7 @@ class DeviceEngine:
         )  # fmt: skip
         tables = (np.zeros(0), np.zeros(0, np.int32)) if domain is None else (domain.float_table, domain.int_table)
         own = problem.target.parameters.astype(kinds.target), np.array(sampler.dynamics.parameters, self._real)
-        scale = sampler.coordinate_scales(problem.target.dim).astype(self._real)
+        scale = coordinate_scales(sampler, problem.target.dim).astype(self._real)
         arrays: list[Array] = [*own, tempering_parameters, *tables, scale]
         given = Tables(*device.argument_tuple(device.to_device(values) for values in arrays))
         self._fixed = (Scalars(*scalars), given)
