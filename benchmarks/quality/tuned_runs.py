@@ -14,6 +14,7 @@ from .tuned_problems import UNSCALED, Law, Task, blind
 
 Array = NDArray[np.float64]
 
+SELDOM = 0.01  # a mode whose share of the draws is below this part of its weight has none: memberships are soft
 MISSED = 5.0  # standard errors: by chance one mean in 1.7 million
 EXPECTED = 20.0  # independent draws in a mode: that there are none has probability e⁻²⁰
 WEIGHED = 50.0  # in one whose weight is judged: below, it has no normal law
@@ -86,13 +87,13 @@ def mode_errors(draws: Any, law: Law) -> tuple[float, int, int]:
     some = draws[:, (draws.shape[1] - 1) % stride :: stride]
     shares = law.memberships(some.reshape(-1, some.shape[2])).reshape(*some.shape[:2], -1)
     found, size = shares.mean(axis=(0, 1)), float(np.nanmin(ess(draws)))
-    due = law.weights * size >= EXPECTED
-    judged = np.flatnonzero((law.weights * size >= WEIGHED) & (found > 0.0))
+    due, empty = law.weights * size >= EXPECTED, found < SELDOM * law.weights
+    judged = np.flatnonzero((law.weights * size >= WEIGHED) & ~empty)
     sizes = ess(shares[..., judged], method="mean") if judged.size else np.zeros(0)
     sizes = np.where(np.isfinite(sizes), sizes, size)
     weights = law.weights[judged]
     off = np.abs(found[judged] - weights) / np.sqrt(weights * (1.0 - weights) / sizes)
-    return float(off.max(initial=0.0)), int((due & (found == 0.0)).sum()), int((found == 0.0).sum())
+    return float(off.max(initial=0.0)), int((due & empty).sum()), int(empty.sum())
 
 
 def judged(run: Run, law: Law, seconds: float) -> Verdict:

@@ -45,8 +45,8 @@ def tuned_measured(case: Case, budget: int, seed: int) -> tuple[Measured, Sample
                 problem, tuned, seed=seed, until=stopping.gradients(left), thin=1, keep_draws=False,
                 keep_statistics=False, accumulators={"law": case.accumulator}, threads=1, progress=False,
             )  # fmt: skip
-        except DivergenceError as error:
-            spent = tuned.cost.gradients + error.run.gradient_evaluations
+        except (DivergenceError, ValueError) as error:  # the latter where the tuning has left nothing beyond burn-in
+            spent = tuned.cost.gradients + getattr(getattr(error, "run", None), "gradient_evaluations", 0)
             return Measured(float("inf"), spent, time.process_time() - started), tuned.sampler, tuned.cost.gradients
     seconds = time.process_time() - started
     spent = tuned.cost.gradients + run.gradient_evaluations
