@@ -1,7 +1,8 @@
 """nutpie's NUTS on the problems of ``nuts_runs``, its log density and gradient by JAX through a Python function.
 
 With nutpie's own settings: 400 draws of warm-up for the diagonal metric, 4 chains one after the other. A gradient
-evaluation is a leapfrog step. A call from nutpie into Python and JAX costs some 90 µs of processor time, so seconds say little of it.
+evaluation is a leapfrog step. A call from nutpie into Python and JAX costs some 90 µs of processor time, so seconds say
+little of it.
 """
 
 import time
@@ -42,7 +43,9 @@ def model_of(name: str, spread: float, data: Any) -> Any:
     )  # fmt: skip
 
 
-def nutpie_nuts(name: str, plan: list[list[int]], spread: float, edges: Any = None, data: Any = None) -> Callable[[], Any]:
+def nutpie_nuts(
+    name: str, plan: list[list[int]], spread: float, edges: Any = None, data: Any = None
+) -> Callable[[], Any]:
     """Runs of about (gradient evaluations, seed) as ``plan`` lists them, one a call; the first call is for a pilot."""
     model = model_of(name, spread, data)
     grid = [np.asarray(one) for one in edges or []]

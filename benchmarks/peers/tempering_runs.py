@@ -141,8 +141,10 @@ METHODS = {"dynesty": by_dynesty, "ptemcee": by_ptemcee, "reddemcee": by_reddemc
 
 
 def tempered(name: str, method: str, edges: Any, evaluations: int) -> Callable[[], Any]:
-    """A run a call, each with a seed of its own: counts in cells and beyond, which sum to Kish's sample size;
-    evaluations; processor seconds."""
+    """A run a call, each with a seed of its own: counts in cells and beyond, evaluations, processor seconds.
+
+    Counts sum to Kish's sample size.
+    """
     grid = [np.asarray(one) for one in edges]
     seeds = iter(range(1_000))
 

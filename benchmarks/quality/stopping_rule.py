@@ -1,4 +1,4 @@
-"""Whether ``until=stopping.ess(n)`` ends runs that are worth n: reported against true ESS, and coverage, over repeats."""
+"""Whether ``until=stopping.ess(n)`` ends runs that are worth n: reported beside true ESS, and coverage of intervals."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -58,8 +58,10 @@ def ended(problem: Any, tuned: Any, n: int, seed: int) -> Ended:
 
 
 def true_over_reported(means: Array, sizes: Array, mean: Array, sd: Array) -> Array:
-    """1 / mean of ((mean of the run − truth) √ESS / sd)², (dim,); means, sizes: (run, dim). 1 where ESS is what it says,
-    though runs end at different sizes."""
+    """1 / mean of ((mean of the run − truth) √ESS / sd)², (dim,); means, sizes: (run, dim).
+
+    1 where ESS is what it says, though runs end at different sizes.
+    """
     return np.asarray(1.0 / ((means - mean) ** 2 * sizes / sd**2).mean(axis=0))
 
 
@@ -77,14 +79,13 @@ def print_stopping(plan: Plan) -> None:
     for name, make in list(PROBLEMS.items())[: 1 if plan.is_small else None]:
         whole = make()
         law, problem = law_of(whole), blind(whole)
-        sd = np.sqrt(np.diag(whole.truth.covariance))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tuned = tune(problem, seed=1, threads=1, progress=False)
             for n in ASKED[: 1 if plan.is_small else None]:
                 runs = [ended(problem, tuned, n, 1_000 + seed) for seed in range(repeats)]
                 sizes = np.array([run.size for run in runs])
-                ratio = true_over_reported(np.array([run.mean for run in runs]), sizes, law.mean, sd)
+                ratio = true_over_reported(np.array([run.mean for run in runs]), sizes, law.mean, law.sd)
                 held = coverage(runs, law.mean)
                 ratios.append(float(np.median(ratio)))
                 covers.append(float(held.mean()))
@@ -94,7 +95,8 @@ def print_stopping(plan: Plan) -> None:
                     name, n, f"{ratios[-1]:.3f}", f"{covers[-1] / NOMINAL:.3f}", f"{reported:,.0f}",
                     f"{reported * ratios[-1]:,.0f}", f"{np.median([run.bulk.min() for run in runs]):,.0f}",
                     f"{100.0 * covers[-1]:.1f}", f"{100.0 * by_run.std() / repeats**0.5:.1f}",
-                    f"{np.median([run.gradients for run in runs]):,.0f}", sum(not run.satisfied for run in runs), repeats,
+                    f"{np.median([run.gradients for run in runs]):,.0f}", sum(not run.satisfied for run in runs),
+                    repeats,
                 )  # fmt: skip
     table.row(
         "all, median", "–", f"{np.median(ratios):.3f}", f"{np.median(covers) / NOMINAL:.3f}", "–", "–", "–",

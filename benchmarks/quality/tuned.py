@@ -4,35 +4,39 @@ Problems are the catalogue's, some with walls, with minibatches or noisy gradien
 told the problem's truth, by which its warnings would find lost modes. Of "noise 1" the sampler's kind is given, as only
 a sampler has noise: ``tune(problem, samplers.sgnht(gradient_noise=1.0))``.
 
-Table ``tuned``. "× independent draws": ESS over gradient evaluations, tuning included. Gradients: with tuning, whose
-share is beside it, of a second attempt the last one's. Seconds: of a processor, tuning included, compiled before. ESS:
-bulk, of the slowest coordinate. Error: the largest |mean − truth| of all coordinates in standard errors of the run
-itself; its median and largest over seeds. All medians over seeds. Modes: in how many runs each mode has a draw.
-Satisfied: in how many ESS 1,000, R-hat 1.01 and 100 round trips were reached. Truths are exact or by quadrature; that of
-the lynx and hare is a run of HMC, 64 chains × 2,000 steps, whose error is counted in.
+Table ``quality_tuned``, medians over seeds. "× independent draws": ESS over gradient evaluations, tuning included.
+Gradients: with tuning, whose share is beside it; of a second attempt the last one's. Seconds: of a processor, tuning
+included, compiled before. ESS: bulk, of the slowest coordinate. Error: the largest |mean − truth| of all coordinates in
+standard errors of the run itself; its median and largest over seeds. sd: of the coordinates that are furthest below and
+above the truth's. None lost: in how many runs each mode has a draw, of the modes in which 20 of as many independent
+draws would be. Satisfied: in how many ESS 1,000, R-hat 1.01 and 100 round trips were reached. Truths are exact or by
+quadrature; that of the lynx and hare is a run of HMC, 64 chains × 2,000 steps, whose error is counted in.
 
-Table ``failures``, of these runs, and of the catalogue's once more without the scale that targets state, so that
-chains start within ±2. Wrong: a mean, or a mode's weight of 50 independent draws or more, off by more than 5 standard
-errors of the run itself; or a mode without a draw where 20 were due; or an exception. Silent: wrong without a warning in
-``run.warnings``. False warning: right, all conditions met, and a warning. "× not silent": runs that are not silent
-failures, over all.
+Table ``quality_tuned_failures``, of these runs, and of the catalogue's once more without the scale that targets state,
+so that chains start within ±2. Wrong: a mean, or a mode's weight of 50 independent draws or more, off by more than 5
+standard errors of the run itself; or a mode without a draw where 20 were due; or an exception. Silent: wrong without a
+warning in ``run.warnings``. False warning: right, all conditions met, and a warning. "× not silent": runs that are not
+silent failures, over all.
 
-Table ``worth``: draws of the problems of ``samplers``, at 10⁶ gradients in all, tuning included, in independent draws
-of equal error, as ``samplers`` defines it. "Best searched": the family that is worth most per gradient with its settings
-of ``settings``, chosen by two seeds, told by others; "same": the family of the tuned sampler. The search is not charged
-to them, and takes 3.2 million gradients of each family. Every step's draw counts, for all. NUTS: BlackJAX's window adaptation;
-nutpie with its own settings, at 10⁵ gradients and with a log density that is a call into Python and JAX.
+Table ``quality_tuned_worth``: draws of the problems of ``samplers``, at 10⁶ gradients in all, tuning included, in
+independent draws of equal error, as ``samplers`` defines it; 0 where the tuning leaves nothing beyond burn-in. "Best
+searched": the family that is worth most per gradient with its settings of ``settings``, chosen by two seeds, told by
+others; "same": the family of the tuned sampler. The search is not charged to them, and takes 3.2 million gradients of
+each family. Every step's draw counts, for both. NUTS: BlackJAX's window adaptation, 4 seeds; nutpie with its own
+settings, 2 seeds, at 10⁵ gradients and with a log density that is a call into Python and JAX.
 
-Table ``stopping``: ``sample(problem, tuned, seed=s, until=stopping.ess(n))``, 100 seeds and one tuning. True ESS: reported
-ESS over the mean of ((mean of the run − truth) √(reported ESS) / true sd)², which is 1 where it is what it says; median
-over coordinates. With 100 runs it is known to ± 14 % for each coordinate. Coverage: of mean ± 1.645 standard errors,
-over runs and coordinates.
+Table ``quality_stopping``: ``sample(problem, tuned, seed=s, until=stopping.ess(n))``, 100 seeds and one tuning. True
+ESS: reported ESS over the mean of ((mean of the run − truth) √(reported ESS) / true sd)², which is 1 where it is what
+it says; median over coordinates. With 100 runs it is known to ± 14 % for each coordinate. Coverage: of mean ± 1.645
+standard errors, over runs and coordinates.
 
-Tables ``coin`` and ``boxes``: Pigeons' restarts on the coin flip, as its paper prints them. Its scan is one of slice sampling,
-ours a step of HMC; log Z is not computed: the toolkit has no rung of temperature ∞. And draws in boxes of the plane beside
-dynesty and packages of parallel tempering that install, per evaluation of the likelihood, one with its gradient
-counting as one. dynesty ends by itself; those others have 3·10⁵ evaluations. ptemcee and eryn run with names put back that
-NumPy 2 lacks. PTMCMCSampler tempers over MPI alone, zeus and emcee do not temper.
+Table ``quality_tuned_coin``: restarts on the coin flip beside Pigeons', as its paper prints them. Its ladder ends at
+the prior, where it draws anew, and a scan is one of slice sampling; ours ends at the lowest temperature at which chains
+forget where they began, and a scan is a step of HMC: so Λ is of another ladder, and log Z, which needs the prior as a
+rung, is not computed. Table ``quality_tuned_boxes``: draws in boxes of the plane beside dynesty and packages of parallel
+tempering that install, per evaluation of the likelihood, one with its gradient counting as one. dynesty ends by itself,
+the others have 3·10⁵ evaluations. ptemcee and eryn run with names put back that NumPy 2 lacks. PTMCMCSampler tempers
+over MPI alone, zeus and emcee do not temper.
 """
 
 import statistics
@@ -48,12 +52,12 @@ from .tuned_worth import print_worth
 
 SMALL = ("cosine25", "correlated_gaussian(0.95) in 2-D", "dual_moon")
 COLUMNS = (
-    "problem", "kind", "× independent draws, per gradient", "dim", "gradients", "share of the tuning, %", "seconds", "ESS",
-    "error, median", "error, largest", "modes", "all modes found", "satisfied", "runs", "sampler",
+    "problem", "kind", "× independent draws, per gradient", "dim", "gradients", "share of the tuning, %", "seconds",
+    "ESS", "error, median", "error, largest", "sd over the truth's", "modes", "none lost", "satisfied", "runs", "sampler",
 )  # fmt: skip
 FAILURE_COLUMNS = (
-    "runs of", "× not silent", "runs", "wrong", "wrong and silent", "satisfied", "satisfied and wrong", "false warnings",
-    "false warnings, %", "wrong and silent: problem, seeds", "false warnings: problem, seeds",
+    "runs of", "× not silent", "runs", "wrong", "wrong and silent", "satisfied", "satisfied and wrong",
+    "false warnings", "false warnings, %", "wrong and silent: problem, seeds", "false warnings: problem, seeds",
 )  # fmt: skip
 
 DETAIL_COLUMNS = (
@@ -70,15 +74,20 @@ def row(task: Task, law: Law, runs: list[Verdict], table: Table) -> None:
         return statistics.median(values)
 
     kinds = sorted({run.sampler for run in runs})
-    told = ", ".join(f"{kind} {sum(run.sampler == kind for run in runs)}" for kind in kinds) if len(kinds) > 1 else kinds[0]
+    told = (
+        ", ".join(f"{kind} {sum(run.sampler == kind for run in runs)}" for kind in kinds)
+        if len(kinds) > 1
+        else kinds[0]
+    )
     table.row(
         task.label, task.group, f"{middle(*(run.ess / max(run.gradients, 1) for run in runs)):.3g}", law.mean.size,
         f"{middle(*(run.gradients for run in runs)):,.0f}",
         f"{middle(*(100.0 * run.tuning / max(run.gradients, 1) for run in runs)):.0f}",
         f"{middle(*(run.seconds for run in runs)):.2g}", f"{middle(*(run.ess for run in runs)):,.0f}",
         f"{middle(*(run.off for run in runs)):.2g}", f"{max(run.off for run in runs):.2g}",
-        law.weights.size, sum(run.n_lost == 0 and not run.failure for run in runs), sum(run.satisfied for run in runs),
-        len(runs), told,
+        f"{middle(*(run.sd[0] for run in runs)):.2f} – {middle(*(run.sd[1] for run in runs)):.2f}",
+        law.weights.size, sum(run.lost == 0 and not run.failure for run in runs), sum(run.satisfied for run in runs),
+        len(runs), ", ".join(counted) if len(kinds) > 1 else kinds[0],
     )  # fmt: skip
 
 
@@ -97,8 +106,8 @@ def failure_cells(named: Verdicts) -> list[str | int]:
     good = [run for run in runs if run.satisfied]
     false = sum(run.is_false_alarm for run in runs)
     return [
-        f"{1.0 - silent / len(runs):.4f}", len(runs), wrong, silent, len(good), sum(run.is_wrong for run in good), false,
-        f"{100.0 * false / max(1, len(good)):.1f}", told(named, "is_silent"), told(named, "is_false_alarm"),
+        f"{1.0 - silent / len(runs):.4f}", len(runs), wrong, silent, len(good), sum(run.is_wrong for run in good),
+        false, f"{100.0 * false / max(1, len(good)):.1f}", told(named, "is_silent"), told(named, "is_false_alarm"),
     ]  # fmt: skip
 
 
@@ -146,5 +155,3 @@ def main(plan: Plan) -> None:
     print_stopping(plan)
     print_worth(plan)
     print_anchors(plan)
-
-

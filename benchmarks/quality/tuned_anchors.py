@@ -1,4 +1,4 @@
-"""Tuned samplers beside numbers of others: Pigeons' restarts on the coin flip, dynesty and tempering packages in a box."""
+"""Tuned samplers beside numbers of others: Pigeons' restarts on the coin flip, dynesty and tempering in a box."""
 
 import statistics
 import warnings

@@ -27,10 +27,14 @@ REFERENCE_SEED, REFERENCE_STEPS, REFERENCE_CHAINS = 90_001, 2_000, 64
 
 
 class Law(NamedTuple):
-    """What is known of a problem. error: standard error of the mean, where it is of a long run; weights: of the modes,
-    (1,) where there is one, or none is known."""
+    """What is known of a problem.
+
+    error: standard error of the mean, where it is of a long run. weights: of the modes, (1,) where there is one, or none
+    is known.
+    """
 
     mean: Array
+    sd: Array
     error: Array
     weights: Array
     memberships: Callable[[Array], Array] | None
@@ -55,8 +59,8 @@ def law_of(problem: Any) -> Law:
     """The law by the problem's truth."""
     truth: Any = as_problem(problem).truth
     weights = np.asarray(truth.modes.weights, np.float64)
-    mean = np.asarray(truth.mean, np.float64)
-    return Law(mean, np.zeros(mean.size), weights, truth.memberships if weights.size > 1 else None)
+    mean, sd = np.asarray(truth.mean, np.float64), np.sqrt(np.diag(truth.covariance))
+    return Law(mean, sd, np.zeros(mean.size), weights, truth.memberships if weights.size > 1 else None)
 
 
 def law_by_run(problem: Any) -> Law:
@@ -66,12 +70,15 @@ def law_by_run(problem: Any) -> Law:
         n_chains=REFERENCE_CHAINS, seed=REFERENCE_SEED, threads=1,
     )  # fmt: skip
     points = run.draws.reshape(-1, run.draws.shape[2])
-    return Law(points.mean(axis=0), points.std(axis=0) / np.sqrt(ess(run.draws, method="mean")), np.ones(1), None)
+    sd = points.std(axis=0)
+    return Law(points.mean(axis=0), sd, sd / np.sqrt(ess(run.draws, method="mean")), np.ones(1), None)
 
 
 def blind(problem: Any, *, scaled: bool = True) -> Problem:
-    """The problem without its truth, by which ``run.warnings`` would find lost modes; scaled: with what the target says
-    of where its mass is, from which starts are drawn."""
+    """The problem without its truth, by which ``run.warnings`` would find lost modes.
+
+    scaled: with what the target says of where its mass is, from which starts are drawn.
+    """
     whole = as_problem(problem)
     target = replace(whole.target, truth=None, spread=whole.target.spread if scaled else None)
     return Problem(target, whole.domain)
@@ -142,9 +149,13 @@ def tasks() -> Iterator[Task]:
     yield Task("gaussian_shells", WALLS, classics.gaussian_shells)
     yield Task("dual_moon", WALLS, classics.dual_moon)
     yield Task("linear regression by 32", NOISY, lambda: regression(batch_size=BATCH))
-    yield Task("linear regression by 32, control variates", NOISY, lambda: regression(batch_size=BATCH, refresh_every=REFRESH))
+    yield Task(
+        "linear regression by 32, control variates", NOISY, lambda: regression(batch_size=BATCH, refresh_every=REFRESH)
+    )
     yield Task("logistic regression by 32", NOISY, lambda: logistic(batch_size=BATCH))
-    yield Task("logistic regression by 32, control variates", NOISY, lambda: logistic(batch_size=BATCH, refresh_every=REFRESH))
+    yield Task(
+        "logistic regression by 32, control variates", NOISY, lambda: logistic(batch_size=BATCH, refresh_every=REFRESH)
+    )
     yield Task("cosine25, noise 1", NOISY, mixtures.cosine25, noisy_sgnht)
     yield Task("correlated Gaussian, noise 1", NOISY, classics.correlated_gaussian, noisy_sgnht)
     yield Task("ring, noise 1", NOISY, classics.ring, noisy_sgnht)

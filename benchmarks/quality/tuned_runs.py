@@ -1,4 +1,4 @@
-"""Runs of samplers that nobody has set, judged by the law of their problem: was the run right, and did it say so?"""
+"""Runs of samplers that nobody has set, judged by the law of their problem: whether they were right, and said so."""
 
 import time
 import warnings
@@ -26,7 +26,8 @@ class Verdict(NamedTuple):
 
     sampler: its name. tuning, gradients: gradient evaluations of the tuning, and in all. seconds: of a processor.
     ess: bulk, of the slowest coordinate. off: largest |mean − truth| over coordinates, in standard errors. weight_off:
-    the same of the modes' weights. lost: modes without a draw where ``EXPECTED`` were due. n_lost: modes without any.
+    the same of the modes' weights. lost: modes without a draw where ``EXPECTED`` were due. sd: smallest and
+    largest standard deviation of a coordinate, over the truth's.
     satisfied: it came to what ``until`` asked for. warnings: of the run. failure: what it raised; "".
     """
 
@@ -38,7 +39,7 @@ class Verdict(NamedTuple):
     off: float = np.nan
     weight_off: float = 0.0
     lost: int = 0
-    n_lost: int = 0
+    sd: tuple[float, float] = (np.nan, np.nan)
     satisfied: bool = False
     warnings: tuple[str, ...] = ()
     failure: str = ""
@@ -75,14 +76,14 @@ def errors(draws: Any, law: Law) -> Array:
     return np.asarray(np.abs(points.mean(axis=0) - law.mean) / np.sqrt(squared))
 
 
-def mode_errors(draws: Any, law: Law) -> tuple[float, int, int]:
-    """The largest error of a weight in standard errors; modes lost, of those due; and modes without any draw.
+def mode_errors(draws: Any, law: Law) -> tuple[float, int]:
+    """The largest error of a weight in standard errors; and modes lost, of those due.
 
     Weights of modes with ``WEIGHED`` independent draws or more are judged. Standard errors are by the true weight and
     the draws' autocorrelation.
     """
     if law.memberships is None:
-        return 0.0, 0, 0
+        return 0.0, 0
     stride = -(-draws.shape[0] * draws.shape[1] * law.weights.size // MOST_MEMBERSHIPS)
     some = draws[:, (draws.shape[1] - 1) % stride :: stride]
     shares = law.memberships(some.reshape(-1, some.shape[2])).reshape(*some.shape[:2], -1)
@@ -93,7 +94,7 @@ def mode_errors(draws: Any, law: Law) -> tuple[float, int, int]:
     sizes = np.where(np.isfinite(sizes), sizes, size)
     weights = law.weights[judged]
     off = np.abs(found[judged] - weights) / np.sqrt(weights * (1.0 - weights) / sizes)
-    return float(off.max(initial=0.0)), int((due & empty).sum()), int(empty.sum())
+    return float(off.max(initial=0.0)), int((due & empty).sum())
 
 
 def judged(run: Run, law: Law, seconds: float) -> Verdict:
@@ -106,10 +107,11 @@ def judged(run: Run, law: Law, seconds: float) -> Verdict:
     )  # fmt: skip
     if draws.shape[0] == 0 or draws.shape[1] < 4 or not np.isfinite(draws).all():
         return known._replace(failure="no draws to judge")
-    weight_off, lost, n_lost = mode_errors(draws, law)
+    weight_off, lost = mode_errors(draws, law)
+    ratios = draws.reshape(-1, draws.shape[2]).std(axis=0) / law.sd
     return known._replace(
         ess=float(np.nanmin(ess(draws))), off=float(np.max(errors(draws, law))), weight_off=weight_off, lost=lost,
-        n_lost=n_lost,
+        sd=(float(ratios.min()), float(ratios.max())),
     )  # fmt: skip
 
 
@@ -123,5 +125,3 @@ def verdict(task: Task, law: Law, seed: int) -> Verdict:
         except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
             return Verdict(seconds=time.process_time() - started, failure=f"{type(error).__name__}: {error}")
         return judged(run, law, time.process_time() - started)
-
-

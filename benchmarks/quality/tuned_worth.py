@@ -1,4 +1,4 @@
-"""Draws of samplers that nobody has set beside those of searched settings, of NUTS and of nutpie: 10⁶ gradients each."""
+"""Draws of samplers that nobody has set beside those of searched settings, of NUTS and of nutpie, at 10⁶ gradients."""
 
 import statistics
 import time
@@ -26,14 +26,16 @@ SAME = {"pt_hmc": "hmc × exchange", "hmc": "hmc", "sgnht": "sgnht"}  # families
 COLUMNS = (
     "problem", "× best searched, per gradient", "× best searched, per second", "× same searched, per gradient",
     "× NUTS, per gradient", "× NUTS, per second", "× nutpie, per gradient", "× nutpie, per second",
-    "worth per 10³ gradients", "worth, spread", "of the best searched ", "of NUTS ", "of nutpie ", "gradients of the tuning",
-    "seconds", "sampler", "best searched", "same searched",
+    "worth per 10³ gradients", "worth, spread", "of the best searched ", "of NUTS ", "of nutpie ",
+    "gradients of the tuning", "seconds", "sampler", "best searched", "same searched",
 )  # fmt: skip
 
 
 def tuned_measured(case: Case, budget: int, seed: int) -> tuple[Measured, Sampler, int]:
-    """A run that was given the problem and the seed, of so many gradients with its tuning; its sampler; those of the
-    tuning."""
+    """A run that was given the problem and the seed, of so many gradients with its tuning.
+
+    Also its sampler, and the gradients of the tuning.
+    """
     problem = blind(case.problem)
     started = time.process_time()
     with warnings.catch_warnings():
@@ -106,8 +108,8 @@ def row(name: str, case: Case, peers: dict[str, Peer | None], plan: Plan, table:
     table.row(
         name, *ratios(best), ratios(same)[0], *ratios(nuts), *ratios(pie), f"{1e3 * rate:.3g}",
         f"{1e3 * spread[0]:.3g} – {1e3 * spread[-1]:.3g}", rates(best), rates(nuts), rates(pie),
-        f"{statistics.median(cost for _, _, cost in found):,.0f}", f"{statistics.median(run.seconds for run in ours):.3g}",
-        usual, chosen, family or "–",
+        f"{statistics.median(cost for _, _, cost in found):,.0f}",
+        f"{statistics.median(run.seconds for run in ours):.3g}", usual, chosen, family or "–",
     )  # fmt: skip
 
 
