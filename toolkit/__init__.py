@@ -62,8 +62,8 @@ __all__ = [
     "stream",
     "target",
     "tempering",
-    "tune",
     "thermostats",
+    "tune",
     "verify",
     "weighting",
 ]

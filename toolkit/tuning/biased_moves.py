@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
 from ..schedules import constant, make_again
@@ -28,11 +29,13 @@ SIZES = 8  # step sizes, each half the one before
 COPIES = LANES // SIZES
 FIRST_ROUND, SHARE = 64, 0.35  # steps; of the gradients that the tuning may spend
 BIAS = 0.02  # of a standard deviation, so twice that of a variance
-LOOKED_AT = 16
+LOOKED_AT, ENERGIES = 16, 32  # draws of a chain whose gradients, and energies with all data, are evaluated
 FAR_OFF = 10.0  # times the spread of the mean energies at the smaller step sizes, or nats
-LINEAR = 0.25  # bias, up to which it grows about as the step size
+NEAR, FEWEST_SIZES = 10.0, 4
 FEWEST_ROUNDS, MOST_ROUNDS = 6, 16
 HALVINGS = 8
+BATCHES = 16  # minibatches of a point, whose gradients differ by their noise
+MOST_FRICTION = 0.25
 KNOB_SHARE = 0.1  # of the gradients that the tuning may spend, for each variant
 
 
@@ -54,27 +57,83 @@ def find_step_size(study: Study, sampler: Sampler, states: Floats, guess: float)
         sampler, name="bias", step_sizes=(1.0,), temperatures=(study.temperature,), tempering=None,
         schedule=constant(), energy_noise=0.0, scale=study.scale,
     )  # fmt: skip
-    largest, length, limit = guess, FIRST_ROUND, study.spent + int(SHARE * study.n_gradients)
+    limit, most = study.spent + int(SHARE * study.n_gradients), most_for_noise(study, alone, states)
+    largest, length = min(guess, 8.0 * most), FIRST_ROUND
     starts, found = np.resize(states, (COPIES, study.dim)), None
     for attempt in range(MOST_ROUNDS):
         if study.spent + LANES * length * alone.gradients_per_step > limit and (found or attempt >= FEWEST_ROUNDS):
             break
         sizes = rounded(largest * 2.0 ** -np.arange(SIZES))
         energies, draws = sizes_run(study, alone, sizes, starts, length)
-        usable = usable_sizes(energies)
-        if usable[0]:
+        usable: Any = usable_sizes(energies)
+        if usable[0] and found is None and largest < 8.0 * most:
             largest, length = 16.0 * largest, FIRST_ROUND
-        elif not usable[-4:].all():
+        elif not usable[-4:].all() and found is None:
             largest, length = largest / 16.0, FIRST_ROUND
-        else:
-            found = found_step(study, sizes, energies, usable, draws)
-            length *= 2
-        good = draws[np.flatnonzero(usable)[-1] if not usable[-2] else int(np.argmax(usable)) + 1, :, -1] if usable.any() else starts
-        starts = np.where(np.isfinite(good).all(axis=1)[:, None], good, starts)
+        elif usable[-FEWEST_SIZES:].all():
+            found = at_most(found_step(study, sizes, energies, usable, draws), most)
+            is_low = found[0] < sizes[-FEWEST_SIZES + 1] and found[1] > 2.0 * found[2] and length > 2 * FIRST_ROUND
+            largest, length = (NEAR * found[0], length) if is_low else (largest, 2 * length)
+        if not usable.any():
+            continue
+        good = draws[min(int(np.argmax(usable)) + 1, SIZES - 1), :, -1]  # of the second largest size that is usable
+        starts = np.where(np.isfinite(good).all(axis=1, keepdims=True), good, starts)
     if found is None:
         study.warn("No step size was found at which the moves are stable.")
         found = float(rounded(guess)), math.nan, math.nan
     return StepSize(*found, starts)
+
+
+def at_most(found: tuple[float, float, float], most: float) -> tuple[float, float, float]:
+    """A step size, its bias and its uncertainty, of a step of at most ``most``."""
+    share = min(1.0, most / found[0])
+    return float(rounded(found[0] * share)), found[1] * share, found[2] * share
+
+
+# Gradient noise, which heats.
+
+
+def noise_variances(study: Study, sampler: Sampler, points: Floats) -> Floats:
+    """Variance of each coordinate's gradient noise, (dim,): of minibatches, at ``points`` (n, dim), and given."""
+    given = np.full(study.dim, sampler.gradient_noise**2)
+    target = study.problem.target
+    if not target.stochastic:
+        return given
+    exact = study.evaluate(points)[1]
+    position = np.array(points.T, order="C")
+    energy, gradient = np.empty(len(points)), np.empty_like(position)
+    scratch, total = np.zeros((target.scratch_rows, len(points))), np.zeros(study.dim)
+    for batch in range(BATCHES):
+        scratch[[MODE, STEP, CHAIN, REPLICA, SEED_HIGH, SEED_LOW]] = 0.0
+        scratch[MODE], scratch[STEP], scratch[CHAIN] = 1.0, float(batch), np.arange(float(len(points)))
+        scratch[SEED_LOW] = float(study.seed % 2**32)
+        target.compiled()(position, energy, gradient, target.parameters, scratch)
+        total += ((gradient.T - exact) ** 2).mean(axis=0)
+    study.spent += BATCHES * len(points)
+    return np.asarray(given + total / BATCHES)
+
+
+def most_for_noise(study: Study, sampler: Sampler, states: Floats) -> float:
+    """The step size at which gradient noise alone makes the widest coordinate too wide by ``BIAS``; inf without noise.
+
+    With s² the variance of the noise, by the laws in the docstrings of the dynamics: Langevin h s²/(4 T), underdamped
+    over η, BAOAB (2 − η)/(2 η) of it; under one thermostat for all coordinates the difference of their noise over
+    4 c T. A thermostat for each takes up all, as long as its friction h s²/(2 T) is at most ``MOST_FRICTION``.
+    """
+    variances = noise_variances(study, sampler, states[:LANES])
+    if study.scale is not None:
+        variances = variances * np.array(study.scale) ** 2
+    heating = float(variances.max()) / (4.0 * study.temperature)
+    dynamics = sampler.dynamics
+    if dynamics.name == "underdamped_langevin":
+        heating = max(0.0, heating - dynamics.parameters[1] / (4.0 * study.temperature)) / dynamics.parameters[0]
+    elif dynamics.name == "baoab":
+        heating *= (2.0 - dynamics.parameters[0]) / (2.0 * dynamics.parameters[0])
+    elif dynamics.name == "nose_hoover":
+        takes_all = BIAS * 2.0 * heating / MOST_FRICTION
+        uneven = float(np.abs(variances - variances.mean()).max()) / (4.0 * study.temperature * dynamics.parameters[0])
+        heating = takes_all if dynamics.memory[0] == "thermostat[]" else max(takes_all, uneven)
+    return BIAS / heating if heating > 0.0 else math.inf
 
 
 def sizes_run(study: Study, alone: Sampler, sizes: Floats, starts: Floats, n_steps: int) -> tuple[Floats, Floats]:
@@ -86,7 +145,8 @@ def sizes_run(study: Study, alone: Sampler, sizes: Floats, starts: Floats, n_ste
         run = error.run
     assert run.energies is not None
     with np.errstate(over="ignore", invalid="ignore"):
-        means = run.energies[:, 0].mean(axis=1) if run.energies.shape[2] else np.full(LANES, math.inf)
+        energies = exact_energies(study, run.draws) if study.problem.target.stochastic else run.energies[:, 0]
+        means = energies.mean(axis=1) if energies.shape[1] else np.full(LANES, math.inf)
     means = np.where(np.isfinite(means) & ~run.diverged, means, math.inf).reshape(SIZES, COPIES)
     study.add_round(
         "step size", run, temperatures=(study.temperature,) * SIZES, step_sizes=as_tuple(sizes),
@@ -94,6 +154,14 @@ def sizes_run(study: Study, alone: Sampler, sizes: Floats, starts: Floats, n_ste
     )  # fmt: skip
     draws = run.draws if run.draws.shape[1] else np.tile(starts, (SIZES, 1))[:, None]
     return means, draws.reshape(SIZES, COPIES, -1, study.dim)
+
+
+def exact_energies(study: Study, draws: Floats) -> Floats:
+    """Energies with all data, (chain, some draws), nan where a draw is not finite; minibatches' are too noisy."""
+    some = draws[:, :: max(1, draws.shape[1] // ENERGIES)]
+    finite = np.asarray(np.isfinite(some).all(axis=2))
+    points = np.where(finite[..., None], some, 0.0).reshape(-1, study.dim)
+    return np.asarray(np.where(finite, study.evaluate(points)[0].reshape(finite.shape), math.nan))
 
 
 def usable_sizes(energies: Floats) -> Any:
@@ -106,32 +174,29 @@ def usable_sizes(energies: Floats) -> Any:
     return np.logical_and.accumulate(fine[::-1])[::-1]
 
 
-def found_step(
-    study: Study, sizes: Floats, energies: Floats, usable: Any, draws: Floats
-) -> tuple[float, float, float]:
+def found_step(study: Study, sizes: Floats, energies: Floats, usable: Any, draws: Floats) -> tuple[float, float, float]:
     """Step size, bias, uncertainty: of the line E = a + c h through the usable sizes, by weighted least squares.
 
     The same chains begin in the same states at all sizes, so what differs between chains is no noise of the slope.
-    Sizes whose own bias is above ``LINEAR`` are left out, as long as three remain.
+    Sizes above ``NEAR`` times the step are left out, where energies may bend, as long as ``FEWEST_SIZES`` remain.
     """
     some = draws[SIZES // 2 :, :, :: -(-draws.shape[2] // LOOKED_AT)].reshape(-1, study.dim)
     curvature = np.nanmean(study.evaluate(some[np.isfinite(some).all(axis=1)])[1] ** 2, axis=0)
     if study.scale is not None:
         curvature = curvature * np.array(study.scale) ** 2
     share = float(curvature.max() / curvature.sum()) / study.temperature
-    order = np.flatnonzero(usable)
+    order, largest = np.flatnonzero(usable), 0.5 * float(sizes[usable][0])
     while True:
-        slope, error, linear = fitted(sizes[order], energies[order])
+        slope, error = fitted(sizes[order], energies[order])
         cautious = max(slope, error)  # a slope that noise hides may be as large as its error
-        if len(order) <= 3 or share * cautious * sizes[order[0]] < LINEAR:
-            break
+        step = min(BIAS / (share * cautious), largest) if cautious > 0.0 else largest
+        if len(order) <= FEWEST_SIZES or sizes[order[0]] <= NEAR * step:
+            return float(rounded(step)), share * slope * step, share * error * step
         order = order[1:]
-    step = min(BIAS / (share * cautious), 0.5 * float(sizes[usable][0])) if cautious > 0.0 else 0.5 * float(sizes[usable][0])
-    return float(rounded(step)), share * slope * step, share * error * step
 
 
-def fitted(sizes: Floats, energies: Floats) -> tuple[float, float, float]:
-    """Slope over ``sizes`` (size,) of ``energies`` (size, copy), its standard error, and the intercept."""
+def fitted(sizes: Floats, energies: Floats) -> tuple[float, float]:
+    """Slope over ``sizes`` (size,) of ``energies`` (size, copy), and its standard error."""
     values = energies - energies.mean(axis=0)
     variances = np.maximum(values.var(axis=1, ddof=1), 1e-12) / values.shape[1]
     variances = np.maximum(variances, 0.1 * variances.mean())  # of eight chains, which may agree by chance
@@ -139,16 +204,19 @@ def fitted(sizes: Floats, energies: Floats) -> tuple[float, float, float]:
     centre = (weights * sizes).sum() / weights.sum()
     spread = (weights * (sizes - centre) ** 2).sum()
     slope = float((weights * (sizes - centre) * means).sum() / spread)
-    return slope, float(1.0 / math.sqrt(spread)), float((weights * means).sum() / weights.sum() - slope * centre)
+    return slope, float(1.0 / math.sqrt(spread))
 
 
 # The other numbers, raced one after the other.
 
 
-def variants(sampler: Sampler) -> Iterator[tuple[str, Sampler, Sampler]]:
-    """Knobs of a sampler: a name, and the sampler with it smaller and larger."""
+def variants(sampler: Sampler, is_noisy: bool) -> Iterator[tuple[str, Sampler, Sampler]]:
+    """Knobs of a sampler: a name, and the sampler with it smaller and larger.
+
+    Friction is none where gradients are noisy: less of it makes chains faster, and hotter, which no race sees.
+    """
     dynamics, tempering, schedule = sampler.dynamics, sampler.tempering, sampler.schedule
-    if dynamics.name in ("underdamped_langevin", "baoab", "nose_hoover"):
+    if not is_noisy and dynamics.name in ("underdamped_langevin", "baoab", "nose_hoover"):
         friction, *others = dynamics.parameters
 
         def with_friction(value: float) -> Sampler:
@@ -182,11 +250,12 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
         sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
         study.note("Some chains diverged: step sizes halved.")
         best = raced(study, "as it is", sampler, states, each)
-    for name in [name for name, *_ in variants(sampler)]:
+    is_noisy = study.problem.target.stochastic or sampler.gradient_noise > 0.0
+    for name in [name for name, *_ in variants(sampler, is_noisy)]:
         for way in (0, 1):
             moved = False
             while study.spent + each <= study.n_gradients:
-                trial = next(pair[way] for called, *pair in variants(best.sampler) if called == name)
+                trial = next(pair[way] for called, *pair in variants(best.sampler, is_noisy) if called == name)
                 if trial == best.sampler:
                     break
                 other = raced(study, name, trial, best.states, each)

@@ -34,7 +34,7 @@ class Moves(NamedTuple):
 
     def step_sizes(self, leapfrogs: Floats) -> Floats:
         """Step sizes from those of a leapfrog, ε; MALA's is ε²/2."""
-        return rounded(0.5 * leapfrogs**2 if self.dynamics == "mala" else leapfrogs)
+        return np.asarray(rounded(0.5 * leapfrogs**2 if self.dynamics == "mala" else leapfrogs))
 
 
 class Found(NamedTuple):
@@ -126,10 +126,10 @@ CHECKS = 5
 
 
 def acceptance_at_extremes(study: Study, sampler: Sampler, draws: Floats) -> float:
-    """Acceptance of the first moves from draws (n, dim) of the highest energies, and from those of the steepest
-    gradients; the smaller of both.
+    """Acceptance of the first moves from draws of the highest energies, or of the steepest gradients, if smaller.
 
-    A step that is too long for a narrow place is rarely taken into it, nor out of it: what is lost shows at its edge.
+    draws: (n, dim). A step that is too long for a narrow place is rarely taken into it, nor out of it: what is lost
+    shows at its edge.
     """
     points = np.unique(draws[np.isfinite(draws).all(axis=1)], axis=0)
     points = points[:: -(-len(points) // 2**14)]
@@ -164,7 +164,9 @@ def finished(study: Study, best: Result) -> Found:
         if not is_too_long(study, sampler, run):
             break
         if halvings == CHECKS:
-            study.warn("Moves are seldom accepted in some places even at small step sizes: the target has very narrow ones.")
+            study.warn(
+                "Moves are seldom accepted in some places even at small step sizes: the target has very narrow ones."
+            )
             break
         sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
         best = raced(study, "narrow places", sampler, best.states, run.gradient_evaluations)

@@ -87,7 +87,7 @@ def recut(ladder: Ladder, rejected: Floats, states: Floats, may_resize: bool = T
 
 
 def find_ladder(study: Study, ladder: Ladder, dynamics: Dynamics, exchange: ReplicaExchange) -> Ladder:
-    """Rounds of doubling length; what one shows serves the next. Ends when barrier and rungs settle, or at its share."""
+    """Rounds of doubling length, each with what the last one showed, until the barrier settles or their share ends."""
     steps, length, before = Improvement(dynamics.name), FIRST_ROUND, np.inf
     limit = study.spent + int(SHARE * study.n_gradients)
     while True:

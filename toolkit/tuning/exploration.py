@@ -32,10 +32,10 @@ ADDED_LEVELS = 8
 class Levels(NamedTuple):
     """What a round shows of each temperature, (level,).
 
-    between: the largest share, over coordinates and the energy, of the chains' means in the variance. steepness: mean
-    of (∂U)² of each coordinate, (level, dim), the median of the chains. barrier: mean of ½ |U − U'| of two draws. virial: mean of (x − x̄) · ∂U
-    over dim · T, x̄ the chain's mean; the median of the chains. energies: (level, draw); positions: (level, chain, dim) at the end. steps: over which it
-    was measured, of so many ``leapfrogs``.
+    between: the largest share, over coordinates and the energy, of the chains' means in the variance. virial: mean of
+    (x − x̄) · ∂U over dim · T, x̄ the chain's mean; the median of the chains. steepness: mean of (∂U)² of each
+    coordinate, (level, dim), the median of the chains. barrier: mean of ½ |U − U'| of two draws. energies: (level,
+    draw); positions: (level, chain, dim) at the end. steps: over which it was measured, of so many ``leapfrogs``.
     """
 
     temperatures: Floats
@@ -88,7 +88,8 @@ def rescale(study: Study, levels: Levels) -> float:
     """Set the scale of each coordinate to 1/√E[(∂U)²/T] at the coldest temperature, to a common factor.
 
     That is the mean curvature, which does not see how far apart modes are, as a standard deviation would. Left as it is
-    where it would change by less than ``WORTH_SCALING``. Returns the factor of step sizes that keeps the largest stable.
+    where it would change by less than ``WORTH_SCALING``. Returns a factor of step sizes, that
+    keeps the largest one stable.
     """
     steepness = levels.steepness[0]
     if not study.may_scale or study.dim == 1 or levels.steps < SCALED_FROM:
@@ -222,8 +223,11 @@ def descended(study: Study, points: Floats, ceilings: Floats) -> tuple[Floats, F
 
 
 class Choice(NamedTuple):
-    """level: of the top temperature; 0: no tempering. barrier: up to it. costs: expected, of each level, in steps of
-    one replica per independent draw, inf where nothing is known; where that is so of all, the level is a guess."""
+    """The top of the ladder.
+
+    level: of the top temperature; 0: no tempering. barrier: up to it. costs: expected, of each level, in steps of
+    one replica per independent draw, inf where nothing is known; where that is so of all, the level is a guess.
+    """
 
     level: int
     barrier: float
@@ -266,11 +270,11 @@ def choose_top(levels: Levels, is_bounded: bool) -> Choice:
     relaxation = np.maximum(1.0, levels.between / np.maximum(1.0 - levels.between, 0.05) * levels.steps)
     costs = np.full(len(total), math.inf)
     costs[0] = relaxation[0] if mixes[0] else math.inf
-    for level in np.flatnonzero(mixes[1:]) + 1:
-        pairs = best_pairs(total[level])
-        costs[level] = (pairs + 1) * (relaxation[level] + scans_per_restart(total[level], pairs))
+    for each in map(int, np.flatnonzero(mixes[1:]) + 1):
+        pairs = best_pairs(total[each])
+        costs[each] = (pairs + 1) * (relaxation[each] + scans_per_restart(total[each], pairs))
     if np.isfinite(costs).any():
-        level = int(np.argmin(costs))
+        level: int = int(np.argmin(costs))
     else:  # a guess, for races to judge
         guess = 1 + int(np.argmin(levels.between[1:lawful])) if lawful > 1 else 0
         level = guess if levels.between[guess] < MIXED else 0

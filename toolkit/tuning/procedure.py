@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._engine.starts import draw_starts
-from ..boundaries.rules import Boundary, ignore, reject, reflect
+from ..boundaries.rules import Boundary, ignore, reflect, reject
 from ..diagnostics import ksd
 from ..errors import check_array, check_count, check_progress, shown
 from ..problem.definition import Problem, Spread, as_problem
@@ -42,7 +42,8 @@ def tune(
     problem: a Problem or a Target. sampler: of any constructor or ``Sampler(...)``, whose numbers are where the search
     begins, or are replaced: step sizes, temperatures above the coldest, rungs, path length, friction, ζ and partition,
     cycles. Its parts, its coldest temperature, its boundary, noises and schedule stay. None: HMC, with replica exchange
-    where that pays, for exact gradients, and SGNHT for those of minibatches; walls reject or reflect.
+    where that pays, for exact gradients, and SGNHT with a thermostat for each coordinate for
+    those of minibatches; walls reject or reflect.
     seed: 0 to 2⁶⁴ − 1; the same seed finds the same numbers, which have 4 digits. n_gradients: gradient evaluations
     that it may spend, ≥ 20,000, within a few per cent. init: a ``Spread``, or points (n, dim), from which
     chains begin; None: as ``sample`` does. threads, progress: as in ``sample``.
@@ -79,8 +80,8 @@ def tune(
     cost = Cost(study.spent, time.perf_counter() - start)
     sites = np.concatenate(study.sites) if study.sites else np.zeros((0, problem.target.dim))
     return Tuned(
-        problem.name, found.sampler, seed, found.states, found.burn_in, thin_for(found), sites, tuple(study.rounds), tuple(study.reasons),
-        tuple(study.warnings), found.worth, cost,
+        problem.name, found.sampler, seed, found.states, found.burn_in, thin_for(found), sites, tuple(study.rounds),
+        tuple(study.reasons), tuple(study.warnings), found.worth, cost,
     )  # fmt: skip
 
 
@@ -98,14 +99,14 @@ def check_tunable(sampler: Any) -> None:
         raise TypeError(f"sampler must be None or a Sampler, got {shown(sampler)} of type {type(sampler).__name__}")
     if sampler.n_chains is not None:
         raise ValueError(
-            f"sampler must have one setting for all chains, got step sizes or temperatures for {sampler.n_chains} chains"
+            f"sampler must have one setting for all chains, got step sizes or temperatures of {sampler.n_chains} chains"
         )
 
 
 def chosen(problem: Problem) -> Sampler:
     """The sampler for a problem: by whether its gradients are exact."""
     if problem.target.stochastic:
-        return sgnht(boundary=ignore() if problem.domain is None else reflect())
+        return sgnht(by_coordinate=True, boundary=ignore() if problem.domain is None else reflect())
     return hmc(boundary=ignore() if problem.domain is None else reject())
 
 
@@ -144,7 +145,9 @@ def search(study: Study, sampler: Sampler, starts: Floats, chooses: bool) -> Fou
         moves = Moves(sampler.dynamics.name, tempering if isinstance(tempering, ReplicaExchange) else None)
         found = tune_exact(study, levels, choice, moves, chooses)
         name = sampler.name if not chooses or found.sampler.tempering is None else "pt_hmc"
-        return found._replace(sampler=replace(found.sampler, name=name, schedule=sampler.schedule, boundary=sampler.boundary))
+        return found._replace(
+            sampler=replace(found.sampler, name=name, schedule=sampler.schedule, boundary=sampler.boundary)
+        )
     if exact:
         return of_result(race_knobs(study, *exact_and_tempered(study, sampler, levels, choice)))
     return of_result(tune_biased(study, sampler, levels, choice, starts))
@@ -165,7 +168,9 @@ def describe(study: Study, levels: Levels, choice: Choice) -> None:
             "before R-hat is near 1; give tune more n_gradients, or a better scale of the starts (init)."
         )
     elif choice.level == 0:
-        study.note(f"Chains forget where they began at the target's own temperature ({cold:.0%} of the variance is between them).")
+        study.note(
+            f"Chains forget where they began at the target's own temperature: {cold:.0%} of the variance is between."
+        )
     else:
         study.note(
             f"At the target's own temperature {cold:.0%} of the variance is between chains; at {top:g} times it "
@@ -195,7 +200,9 @@ def tune_stein(study: Study, sampler: Sampler, levels: Levels) -> Found:
     """The step size at which particles come closest to the target, by the kernel Stein discrepancy, in equal steps."""
     replicas = sampler.n_replicas
     states = np.resize(levels.positions[-1], (1, replicas, study.dim))
-    states = states + 1e-3 * levels.positions.std(axis=(0, 1)) * np.random.default_rng(study.seed).standard_normal(states.shape)
+    states = states + 1e-3 * levels.positions.std(axis=(0, 1)) * np.random.default_rng(study.seed).standard_normal(
+        states.shape
+    )
     scale = float(np.median(levels.positions[0].std(axis=0)))
     sizes = rounded(scale * 4.0 ** np.arange(-6.0, 1.0))
     steps = max(16, (study.n_gradients - study.spent) // (len(sizes) * replicas))
@@ -212,4 +219,3 @@ def tune_stein(study: Study, sampler: Sampler, levels: Levels) -> Found:
         if distance < best[0]:
             best = distance, trial, ends
     return Found(best[1], states, 0, math.nan)
-

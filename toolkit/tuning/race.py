@@ -7,9 +7,9 @@ import numpy as np
 
 from .._output.run import Run
 from ..diagnostics.convergence import ess
-from ..weighting import weighted_ess
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
+from ..weighting import weighted_ess
 from .step_sizes import mean_acceptance
 from .study import Floats, Study, as_tuple
 
@@ -17,8 +17,11 @@ TRUSTED = 6.0  # ESS of each chain: with less, a chain has seen too little for i
 
 
 class Result(NamedTuple):
-    """A variant's run. worth: independent draws per gradient, of the slowest
-    coordinate. score: what variants are compared by. trusted: whether each chain has seen enough for it."""
+    """A variant's run.
+
+    worth: independent draws per gradient, of the slowest coordinate. score: what variants are compared by. trusted:
+    whether each chain has seen enough for it. states: (chain, replica, dim) at the end.
+    """
 
     sampler: Sampler
     run: Run
@@ -46,8 +49,8 @@ def least_ess(run: Run) -> float:
 def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients: int) -> Result:
     """Run ``sampler`` from ``states`` (chain, replica, dim) for about so many gradients.
 
-    A worth is trusted where each chain has ``TRUSTED`` independent draws, as frozen chains that began in the right places
-    would otherwise seem to be independent.
+    A worth is trusted where each chain has ``TRUSTED`` independent draws, as frozen chains that began in the right
+    places would otherwise seem to be independent.
     """
     steps = max(16, n_gradients // (len(states) * sampler.gradients_per_step))
     try:

@@ -22,12 +22,12 @@ class Cost(NamedTuple):
 class Tuned:
     """A sampler with its numbers found by ``tune``; give it to ``sample`` or ``stream`` in place of a sampler.
 
-    init: (chain, replica, dim), where its chains begin, as the last round left them; burn_in: steps after which their
-    start no longer matters; both are what ``sample`` takes where it is not given others. thin: steps
-    between draws that are worth keeping. sites: (n, dim), states of the coldest chains of exploration, for a run to
-    visit. n_chains: that fill the lanes of one core. rounds: each short run. reasons: sentences, what was decided and why. warnings: sentences, what could
-    not be found. draws_per_gradient: independent draws, of the slowest coordinate, that the last round made for each
-    gradient evaluation; nan where that was not measured. cost: gradient evaluations and seconds.
+    init: (chain, replica, dim), where its chains begin, as the last round left them. burn_in: steps after which their
+    start no longer matters. thin: steps between draws that are worth keeping. These are what ``sample`` takes where it
+    is given no others. sites: (n, dim), states of the coldest chains of exploration, for a run to visit. rounds: each
+    short run. reasons: sentences, what was decided and why. warnings: sentences, what could not be found.
+    draws_per_gradient: independent draws, of the slowest coordinate, that the last race made for each gradient
+    evaluation; nan where that was not measured. cost: gradient evaluations and seconds.
     """
 
     problem: str
@@ -45,7 +45,7 @@ class Tuned:
 
     @property
     def n_chains(self) -> int:
-        """Chains that it has starts for."""
+        """Chains that it has starts for: as many as fill the lanes of one core."""
         return len(self.init)
 
     @property
@@ -53,7 +53,10 @@ class Tuned:
         """What was found, how, and what it cost, in lines of text."""
         sampler, out = self.sampler, [f"{self.sampler.name} on {self.problem}, tuned with seed {self.seed}"]
         facts = [
-            ("chains", f"{self.n_chains} × {sampler.n_replicas} replicas" if sampler.n_replicas > 1 else f"{self.n_chains}"),
+            (
+                "chains",
+                f"{self.n_chains} × {sampler.n_replicas} replicas" if sampler.n_replicas > 1 else f"{self.n_chains}",
+            ),
             ("step sizes", numbers(sampler.arrays["step_sizes"])),
             ("temperatures", numbers(sampler.arrays["temperatures"])),
             ("moves", moves_in_words(sampler)),
@@ -62,7 +65,9 @@ class Tuned:
             facts.append(("tempering", sampler.tempering.words(sampler.n_replicas)))
         if np.isfinite(self.draws_per_gradient):
             facts.append(("worth", f"{1e3 * self.draws_per_gradient:.3g} independent draws per 1,000 gradients"))
-        facts.append(("cost", f"{self.cost.gradients:,} gradients in {self.cost.seconds:.2g} s, {len(self.rounds)} rounds"))
+        facts.append(
+            ("cost", f"{self.cost.gradients:,} gradients in {self.cost.seconds:.2g} s, {len(self.rounds)} rounds")
+        )
         out += [f"  {label:<13} {text}" for label, text in facts]
         out += ["", *(f"  {sentence}" for sentence in self.reasons), ""]
         rows = [COLUMNS, *(row_of(each) for each in self.rounds)]
@@ -77,8 +82,8 @@ class Tuned:
 
     def __repr__(self) -> str:
         return (
-            f"Tuned({self.sampler.name} on {self.problem}: {self.n_chains} chains × {self.sampler.n_replicas} replicas, "
-            f"{self.cost.gradients:,} gradients in {len(self.rounds)} rounds, seed={self.seed})"
+            f"Tuned({self.sampler.name} on {self.problem}: {self.n_chains} chains × {self.sampler.n_replicas} "
+            f"replicas, {self.cost.gradients:,} gradients in {len(self.rounds)} rounds, seed={self.seed})"
         )
 
 

@@ -52,8 +52,8 @@ class Improvement:
     """Step sizes from round to round, one for each rung or temperature, by the acceptance that the last one showed.
 
     Acceptance is taken as 2 Φ(−c h^power), c of the target, as for Gaussian errors of the energy: power 2 for a
-    leapfrog's length, 3/2 for MALA's h; a change is at most by ``DOWN`` or ``UP``. Where the last two rounds were on both
-    sides of the best, the next is between them, as near the edge of stability acceptance falls at once.
+    leapfrog's length, 3/2 for MALA's h; a change is at most by ``DOWN`` or ``UP``. Where the last two rounds were on
+    both sides of the best, the next is between them, as near the edge of stability acceptance falls at once.
     Source: Roberts & Rosenthal (1998); Beskos et al. (2013).
     """
 

@@ -45,8 +45,11 @@ class Round(NamedTuple):
 
 @dataclass
 class Study:
-    """A tuning under way. n_gradients: what it may spend; ``spent`` so far. temperature: that of the
-    target. scale: of each coordinate, as found so far; may_scale: whether the sampler can have one."""
+    """A tuning under way.
+
+    n_gradients: what it may spend; ``spent`` so far. temperature: that of the target. scale: of each coordinate, as
+    found so far; may_scale: whether the sampler can have one.
+    """
 
     problem: Problem
     seed: int
@@ -81,7 +84,13 @@ class Study:
         self.n_runs += 1
         if self.n_runs > MOST_RUNS:
             raise RuntimeError(f"tuning did not end after {MOST_RUNS} runs")
-        options = {"burn_in": n_steps // 2, "keep_replicas": True, "keep_statistics": False, "on_divergence": "keep", **options}
+        options = {
+            "burn_in": n_steps // 2,
+            "keep_replicas": True,
+            "keep_statistics": False,
+            "on_divergence": "keep",
+            **options,
+        }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ContourWarning)
             warnings.simplefilter("ignore", InterruptedWarning)

@@ -63,7 +63,9 @@ def filled(problem: Any, tuned: Any, most: int, given: dict[str, Any]) -> Argume
             values[name] = getattr(tuned, name)
             if values["n_steps"] is not None:  # so that it leaves draws
                 steps = check_count("n_steps", values["n_steps"], at_least=1)
-                values[name] = min(values[name], steps // 4) if name == "burn_in" else max(1, min(values[name], steps // 400))
+                values[name] = (
+                    min(values[name], steps // 4) if name == "burn_in" else max(1, min(values[name], steps // 400))
+                )
     return Arguments(tuned.sampler, **values)
 
 
@@ -106,7 +108,13 @@ def starts_from(problem: Problem, run: Run, tuned: Tuned) -> Floats:
     """Points (n, dim) for the next tuning: draws, and states of all rungs, where they are finite and inside."""
     draws = run.draws.reshape(-1, problem.target.dim)
     some = draws[np.linspace(0, len(draws) - 1, 32).astype(np.int64)] if len(draws) else draws
-    points = np.concatenate([some, tuned.sites, np.resize(tuned.init.swapaxes(0, 1).reshape(-1, problem.target.dim), (32, problem.target.dim))])
+    points = np.concatenate(
+        [
+            some,
+            tuned.sites,
+            np.resize(tuned.init.swapaxes(0, 1).reshape(-1, problem.target.dim), (32, problem.target.dim)),
+        ]
+    )
     finite = np.isfinite(points).all(axis=1)
     return np.asarray(points[finite & problem.contains(np.where(finite[:, None], points, 0.0))])
 
@@ -126,14 +134,16 @@ def narrow_places(run: Run) -> tuple[str, ...]:
     draws = run.draws.reshape(-1, run.draws.shape[2])
     if not run.sampler.dynamics.leapfrogs or run.sampler.is_weighted or len(draws) < 1000 or run.diverged.any():
         return ()
-    study = Study(run.problem, run.seed, 0, run.sampler.boundary, scale=run.sampler.scale)
+    study = Study(run.problem, run.seed, 0, run.sampler.boundary)
+    study.scale = None if run.sampler.scale is None else tuple(map(float, run.sampler.scale))
     usual = float(run.acceptance[:, 0].mean())
     extreme = acceptance_at_extremes(study, run.sampler, draws)
     if extreme >= VERY_NARROW * usual:
         return ()
     return (
-        f"Moves from the draws of the highest energies or steepest gradients are accepted at {extreme:.0%}, and others at "
-        f"{usual:.0%}: there are places too narrow for the step size, and more of them may have no draws; make it smaller.",
+        f"Moves from the draws of the highest energies or steepest gradients are accepted at {extreme:.0%}, and others "
+        f"at {usual:.0%}: there are places too narrow for the step size, and more of them may have no draws; make it "
+        "smaller.",
     )
 
 

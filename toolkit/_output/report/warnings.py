@@ -183,7 +183,7 @@ SEPARATED = 1.1  # Gelman & Rubin's old limit, above which chains have different
 ENOUGH, ENOUGH_A_CHAIN = 400, 100  # ESS: Vehtari et al. (2021), section 4
 RARE, FREQUENT = 0.05, 0.6  # swap rates; about 0.23 is best between two temperatures that can be chosen freely
 ACCEPTED = {"mala": (0.3, 0.8, 0.574), "hmc": (0.5, 0.95, 0.651)}  # Roberts & Rosenthal (1998), Beskos et al. (2013)
-FEWEST_TRIPS = 10
+FEWEST_TRIPS, FEW_CHAINS = 10, 0.05
 UNEVEN = 0.1  # weighted ESS over draws
 BOUNCES = 0.5  # a step
 HARDLY = 0.5  # of the median acceptance
@@ -377,11 +377,11 @@ def exchange_warnings(run: RunRecord) -> Iterator[str]:
     trips = int(run.round_trips.sum())
     if 0 < trips < FEWEST_TRIPS:
         yield (
-            f"States have gone from the coldest to the hottest rung and back {trips} times in all chains together; with "
-            f"fewer than {FEWEST_TRIPS}, weights of modes are not known: give more steps."
+            f"States have gone from the coldest to the hottest rung and back {trips} times in all chains: with "
+            f"fewer than {FEWEST_TRIPS}, weights of modes are not known; give more steps."
         )
     stuck = int((run.round_trips == 0).sum())
-    if stuck and attempted.sum() > 0:
+    if stuck > FEW_CHAINS * run.n_chains and attempted.sum() > 0:
         yield (
             f"In {stuck} of {run.n_chains} chains no state has been to the hottest rung and back, so tempering has "
             "brought the coldest nothing new; give more steps, or more temperatures between."
