@@ -31,12 +31,12 @@ it says; median over coordinates. With 100 runs it is known to ± 14 % for each 
 standard errors, over runs and coordinates.
 
 Table ``quality_tuned_coin``: restarts on the coin flip beside Pigeons', as its paper prints them. Its ladder ends at
-the prior, where it draws anew, and a scan is one of slice sampling; ours ends at the lowest temperature at which chains
-forget where they began, and a scan is a step of HMC: so Λ is of another ladder, and log Z, which needs the prior as a
-rung, is not computed. Table ``quality_tuned_boxes``: draws in boxes of the plane beside dynesty and packages of parallel
-tempering that install, per evaluation of the likelihood, one with its gradient counting as one. dynesty ends by itself,
-the others have 3·10⁵ evaluations. ptemcee and eryn run with names put back that NumPy 2 lacks. PTMCMCSampler tempers
-over MPI alone, zeus and emcee do not temper.
+the prior, where it draws anew, and a scan is one of slice sampling; ours ends at the lowest temperature at which
+chains forget where they began, and a scan is a step of HMC: so Λ is of another ladder, and log Z, which needs the
+prior as a rung, is not computed. Table ``quality_tuned_boxes``: draws in boxes of the plane beside dynesty and
+packages of parallel tempering that install, per evaluation of the likelihood, one with its gradient counting as one.
+dynesty ends by itself, the others have 3·10⁵ evaluations. ptemcee and eryn run with names put back that NumPy 2
+lacks. PTMCMCSampler tempers over MPI alone, zeus and emcee do not temper.
 """
 
 import statistics
@@ -52,8 +52,9 @@ from .tuned_worth import print_worth
 
 SMALL = ("cosine25", "correlated_gaussian(0.95) in 2-D", "dual_moon")
 COLUMNS = (
-    "problem", "kind", "× independent draws, per gradient", "dim", "gradients", "share of the tuning, %", "seconds",
-    "ESS", "error, median", "error, largest", "sd over the truth's", "modes", "none lost", "satisfied", "runs", "sampler",
+    "problem", "kind", "× independent draws, per gradient", "dim", "gradients", "share of the tuning, %",
+    "seconds", "ESS", "error, median", "error, largest", "sd over the truth's", "modes", "none lost",
+    "satisfied", "runs", "sampler",
 )  # fmt: skip
 FAILURE_COLUMNS = (
     "runs of", "× not silent", "runs", "wrong", "wrong and silent", "satisfied", "satisfied and wrong",
@@ -74,11 +75,7 @@ def row(task: Task, law: Law, runs: list[Verdict], table: Table) -> None:
         return statistics.median(values)
 
     kinds = sorted({run.sampler for run in runs})
-    told = (
-        ", ".join(f"{kind} {sum(run.sampler == kind for run in runs)}" for kind in kinds)
-        if len(kinds) > 1
-        else kinds[0]
-    )
+    counted = [f"{kind} {sum(run.sampler == kind for run in runs)}" for kind in kinds]
     table.row(
         task.label, task.group, f"{middle(*(run.ess / max(run.gradients, 1) for run in runs)):.3g}", law.mean.size,
         f"{middle(*(run.gradients for run in runs)):,.0f}",

@@ -29,8 +29,8 @@ REFERENCE_SEED, REFERENCE_STEPS, REFERENCE_CHAINS = 90_001, 2_000, 64
 class Law(NamedTuple):
     """What is known of a problem.
 
-    error: standard error of the mean, where it is of a long run. weights: of the modes, (1,) where there is one, or none
-    is known.
+    error: standard error of the mean, where it is of a long run. weights: of the modes, (1,) where there is one, or
+    none is known.
     """
 
     mean: Array

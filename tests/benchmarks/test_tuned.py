@@ -67,7 +67,7 @@ def test_a_mode_that_is_lost_is_counted_where_it_was_due_and_weights_are_judged_
 
 def test_silent_is_wrong_without_a_warning_and_false_is_right_with_one():
     right = Verdict(off=1.0, satisfied=True)
-    assert not (right.is_wrong or right.is_silent or right.is_false_alarm)
+    assert [right.is_wrong, right.is_silent, right.is_false_alarm] == [False] * 3
     for wrong in (
         right._replace(off=5.1),
         right._replace(weight_off=6.0),
