@@ -14,6 +14,7 @@ from .plots.swap_paths import swaps
 from .plots.theta_spectra import theta_spectrum
 from .plots.trace_plots import traces
 from .plots.trajectories import trajectory
+from .plots.tuning_rounds import tuning
 from .scripts.claims import Claim
 from .scripts.output import QUICK, save
 from .scripts.runner import produce, run_script, script
@@ -38,6 +39,7 @@ __all__ = [
     "theta_spectrum",
     "traces",
     "trajectory",
+    "tuning",
 ]
 
 

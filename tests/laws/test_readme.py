@@ -11,7 +11,7 @@ README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding=
 def test_the_code_runs_as_written(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 20
+    assert len(blocks) == 21
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)

@@ -23,7 +23,7 @@ from ..tempering.exchange import AdaptedCorrection
 from .exchange_rounds import Ladder, chains_for, first_ladder, recut, rejections
 from .exploration import Choice, Levels, descended
 from .race import Result, raced
-from .study import LANES, Floats, Study, as_tuple, rounded
+from .study import LANES, Fit, Floats, Study, as_tuple, rounded
 
 SIZES = 8  # step sizes, each half the one before
 COPIES = LANES // SIZES
@@ -187,16 +187,24 @@ def found_step(study: Study, sizes: Floats, energies: Floats, usable: Any, draws
     share = float(curvature.max() / curvature.sum()) / study.temperature
     order, largest = np.flatnonzero(usable), 0.5 * float(sizes[usable][0])
     while True:
-        slope, error = fitted(sizes[order], energies[order])
+        slope, error, linear = fitted(sizes[order], energies[order])
         cautious = max(slope, error)  # a slope that noise hides may be as large as its error
         step = min(BIAS / (share * cautious), largest) if cautious > 0.0 else largest
         if len(order) <= FEWEST_SIZES or sizes[order[0]] <= NEAR * step:
-            return float(rounded(step)), share * slope * step, share * error * step
+            break
         order = order[1:]
+    found = float(rounded(step))
+    level = linear + float(energies[order].mean())  # of which the line's values are differences
+    fit = Fit(level, slope, error, BIAS / share, float(sizes[order[0]]), found)
+    study.rounds[-1] = study.rounds[-1]._replace(fit=fit)
+    return found, share * slope * step, share * error * step
 
 
-def fitted(sizes: Floats, energies: Floats) -> tuple[float, float]:
-    """Slope over ``sizes`` (size,) of ``energies`` (size, copy), and its standard error."""
+def fitted(sizes: Floats, energies: Floats) -> tuple[float, float, float]:
+    """Slope over ``sizes`` (size,) of ``energies`` (size, copy), its standard error, and the intercept.
+
+    The intercept is of the differences from the mean of all.
+    """
     values = energies - energies.mean(axis=0)
     variances = np.maximum(values.var(axis=1, ddof=1), 1e-12) / values.shape[1]
     variances = np.maximum(variances, 0.1 * variances.mean())  # of eight chains, which may agree by chance
@@ -204,7 +212,7 @@ def fitted(sizes: Floats, energies: Floats) -> tuple[float, float]:
     centre = (weights * sizes).sum() / weights.sum()
     spread = (weights * (sizes - centre) ** 2).sum()
     slope = float((weights * (sizes - centre) * means).sum() / spread)
-    return slope, float(1.0 / math.sqrt(spread))
+    return slope, float(1.0 / math.sqrt(spread)), float((weights * means).sum() / weights.sum() - slope * centre)
 
 
 # The other numbers, raced one after the other.

@@ -9,6 +9,7 @@ from .._output.run import Run
 from ..diagnostics.convergence import ess
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
+from ..tempering import Contour
 from ..weighting import weighted_ess
 from .step_sizes import mean_acceptance
 from .study import Floats, Study, as_tuple
@@ -67,9 +68,34 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
         name, run, temperatures=as_tuple(np.atleast_2d(sampler.arrays["temperatures"])[0]),
         step_sizes=as_tuple(np.atleast_2d(sampler.arrays["step_sizes"])[0]),
         acceptance=as_tuple(mean_acceptance(run)), figure=(1e3 * worth,),
-        figure_name="independent draws per 1,000 gradients",
+        figure_name="independent draws per 1,000 gradients", variant=variant_in_words(name, sampler),
     )  # fmt: skip
     return Result(sampler, run, worth, score, size >= TRUSTED * run.n_chains, ends)
+
+
+def variant_in_words(name: str, sampler: Sampler) -> str:
+    """What a race is of, with the value of the number that it varies, or of all those that may be."""
+    numbers = raced_numbers(sampler)
+    if name in numbers:
+        return numbers[name]
+    return ", ".join(["as it is", *numbers.values()]) if name in ("as it is", "path length") else name
+
+
+def raced_numbers(sampler: Sampler) -> dict[str, str]:
+    """The numbers of ``sampler`` that are raced, in words, by their names."""
+    dynamics, tempering, schedule = sampler.dynamics, sampler.tempering, sampler.schedule
+    found = {}
+    if dynamics.name == "hmc":
+        found["path length"] = f"path length {dynamics.leapfrogs} leapfrog{'s' * (dynamics.leapfrogs > 1)}"
+    if dynamics.name in ("underdamped_langevin", "baoab", "nose_hoover"):
+        found["friction"] = f"friction {dynamics.parameters[0]:.4g}"
+    if dynamics.name == "preconditioned_langevin":
+        found["floor"] = f"floor {dynamics.parameters[1]:.4g}"
+    if isinstance(tempering, Contour):
+        found["zeta"] = f"ζ {tempering.zeta:.4g}"
+    if schedule.made_by is not None and schedule.made_by[0] == "cosine_cycles":
+        found["n_cycles"] = f"{schedule.made_by[1]['n_cycles']} cycles"
+    return found
 
 
 def score_of(run: Run, worth: float) -> float:

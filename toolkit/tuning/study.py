@@ -23,12 +23,27 @@ LANES = 64  # chains × replicas of a round: what one core advances at full spee
 DIGITS = 4  # of the numbers that are found, so that they are the same on machines whose sums differ in the last bits
 
 
+class Fit(NamedTuple):
+    """The line energy + slope · h through mean energies, in nats, at step sizes h up to ``largest``.
+
+    error: of the slope. allowed: by how much the mean energy may be above ``energy``. step_size: what follows.
+    """
+
+    energy: float
+    slope: float
+    error: float
+    allowed: float
+    largest: float
+    step_size: float
+
+
 class Round(NamedTuple):
     """One short run of a tuning.
 
     stage: what it was for. Per rung or setting: ``temperatures``, ``step_sizes``, ``acceptance`` (nan without a test),
     ``rejection`` of swaps (rungs − 1,), empty without. figure: the number the stage looks at, of each setting; its name
-    is in ``figure_name``.
+    is in ``figure_name``. spent: gradients of the tuning at its end. variant: what a race runs, in words. fit: of
+    mean energies.
     """
 
     stage: str
@@ -41,6 +56,9 @@ class Round(NamedTuple):
     rejection: tuple[float, ...] = ()
     figure: tuple[float, ...] = ()
     figure_name: str = ""
+    spent: int = 0
+    variant: str = ""
+    fit: Fit | None = None
 
 
 @dataclass
@@ -113,7 +131,7 @@ class Study:
 
     def add_round(self, stage: str, run: Run, **found: Any) -> None:
         """Keep what a run showed, and show it where there is a progress bar."""
-        self.rounds.append(Round(stage, run.n_steps, run.n_chains, run.gradient_evaluations, **found))
+        self.rounds.append(Round(stage, run.n_steps, run.n_chains, run.gradient_evaluations, spent=self.spent, **found))
         if self.progress is not None:
             self.progress.show(self, self.rounds[-1])
 

@@ -57,6 +57,12 @@ def runs():
         }
 
 
+@functools.cache
+def tuned():
+    """A short tuning."""
+    return toolkit.tune(NORMAL, samplers.sgld(), seed=0, n_gradients=20_000)
+
+
 def run_of(which, other):
     """Good arguments with a run of one kind, and the kind of the argument, which another does not fit."""
     one = instance(toolkit.Run)
@@ -399,6 +405,8 @@ CALLS = [
          lambda field, replica: figures.traces(runs()["plain"], axes(), field=field,
         replica=replica), {"field": "x[0]", "replica": 0},
         {"field": kind(lambda v: isinstance(v, str) and v == "x[0]"), "replica": count(0, 1)}),
+    Call("figures.plots.tuning_rounds.tuning", figures.tuning, lambda: {"tuned": tuned(), "figure": plt.figure()},
+        {"tuned": kind(lambda v: False), "figure": kind(lambda v: False)}),
     Call("figures.plots.style.paper_style", lambda: figures.paper_style()),
     Call("figures.plots.kl_curves.kl_curve", lambda at, path, axes, label, level: figures.kl_curve(at, path, axes,
         label=label, level=level),

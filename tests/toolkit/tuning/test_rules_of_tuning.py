@@ -1,0 +1,217 @@
+"""The rules that a tuning decides by: barrier, rungs, step sizes, gradient noise, drift, narrow and unvisited places."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from targets import classics, constrained, domains, mixtures, posteriors
+from toolkit import Sampler, boundaries, dynamics, samplers
+from toolkit.problem.definition import as_problem
+from toolkit.tuning.biased_moves import BIAS, fitted, most_for_noise, noise_variances
+from toolkit.tuning.exact_moves import acceptance_at_extremes, is_drifting
+from toolkit.tuning.exchange_rounds import Ladder, equal_parts, recut
+from toolkit.tuning.exploration import (
+    Levels,
+    barriers,
+    best_pairs,
+    between_share,
+    choose_top,
+    descended,
+    mean_difference,
+    scans_per_restart,
+)
+from toolkit.tuning.step_sizes import BEST, Improvement, first_step_sizes, harmonic_mean
+from toolkit.tuning.study import LANES, Study, rounded
+
+
+def study_of(problem, **options):
+    """A study that nothing has been spent of."""
+    problem = as_problem(problem)
+    boundary = boundaries.ignore() if problem.domain is None else boundaries.reject()
+    return Study(problem, 3, 200_000, boundary, **options)
+
+
+def levels_of(between, virial=None, barrier=0.5, temperatures=None):
+    """Levels whose chains have such shares of the variance between them."""
+    n = len(between)
+    temperatures = 2.0 ** np.arange(n) if temperatures is None else temperatures
+    return Levels(
+        temperatures=temperatures, step_sizes=np.ones(n), acceptance=np.full(n, 0.65), between=np.array(between),
+        virial=np.ones(n) if virial is None else np.array(virial), steepness=np.ones((n, 2)),
+        barrier=barrier * temperatures, energies=np.zeros((n, 8)), positions=np.zeros((n, 8, 2)), steps=64, leapfrogs=4,
+    )  # fmt: skip
+
+
+def test_mean_difference_is_that_of_all_pairs():
+    values = np.random.default_rng(1).standard_normal(40)
+    pairs = np.abs(values[:, None] - values)[np.triu_indices(40, 1)]
+    assert mean_difference(values) == pytest.approx(pairs.mean(), rel=1e-12)
+    assert mean_difference(values[:1]) == 0.0
+
+
+def test_the_barrier_of_a_gaussian_grows_with_the_logarithm_of_temperature():
+    """U is T times a Gamma(d/2): ½ E|U − U'| / T is the same at all T, so Λ = that · log T."""
+    draws = np.random.default_rng(2).gamma(2.0, size=20_000)
+    half = mean_difference(draws) / 2.0
+    for temperatures in (2.0 ** np.arange(8), 2.0 ** np.array([0, 1, 2, 4, 6, 9, 12, 16])):
+        found = barriers(levels_of([0.1] * 8, barrier=half, temperatures=temperatures))
+        np.testing.assert_allclose(found, half * np.log(temperatures), rtol=1e-12)
+
+
+@pytest.mark.parametrize("barrier", [0.2, 0.7, 1.5, 4.0, 12.0])
+def test_the_number_of_rungs_has_the_least_cost(barrier):
+    """2 + 2 Σ r/(1 − r) scans a restart, r = Λ/n (Syed et al. 2022); each costs a step of n + 1 rungs."""
+    costs = {n: (n + 1) * (2.0 + 2.0 * n * (barrier / n) / (1.0 - barrier / n)) for n in range(1, 64) if n > barrier}
+    assert best_pairs(barrier) == min(costs, key=costs.get)
+    assert scans_per_restart(3.0, 3) == math.inf
+    if barrier >= 4.0:
+        assert abs(best_pairs(barrier) / (2.0 * barrier) - 1.0) < 0.2
+
+
+def test_places_of_equal_barrier():
+    places = np.linspace(0.0, 3.0, 31)
+    total = places**2  # so places of equal parts are square roots
+    np.testing.assert_allclose(equal_parts(places, total, 4), np.sqrt(9.0 * np.arange(5) / 4.0), rtol=2e-3)
+
+
+def test_rungs_move_to_where_swaps_are_rejected():
+    ladder = Ladder(np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.1, 0.2, 0.4, 0.8]), np.zeros((5, 4, 2)), 0.0)
+    found = recut(ladder, np.array([0.8, 0.2, 0.2]), np.zeros((5, 4, 2)), may_resize=False)
+    assert found.temperatures[0] == 1.0 and found.temperatures[-1] == 8.0
+    assert found.temperatures[1] < 1.6  # into the gap that rejects most
+    assert found.barrier == pytest.approx(1.2)
+    np.testing.assert_allclose(found.step_sizes, 0.1 * found.temperatures, rtol=1e-3)  # as they were, in logarithms
+    assert len(recut(ladder, np.array([1.0, 1.0, 1.0]), np.zeros((5, 4, 2))).temperatures) > 4
+
+
+def test_the_top_is_the_lowest_at_which_chains_mix():
+    shares = [1.1, 1.0, 0.5, 0.15, 0.1, 0.1, 0.1, 0.1]
+    assert choose_top(levels_of(shares, barrier=0.4), False).level in (3, 4)
+    assert choose_top(levels_of([0.05] * 8), False).level == 0
+    alone = [0.05, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1]  # all chains in one mode, by chance
+    assert not np.isfinite(choose_top(levels_of(alone), False).costs).any()
+    drifts = choose_top(levels_of([1.1, 0.4, 0.1, 0.1], virial=[1.0, 0.9, 0.1, 0.0]), False)
+    assert drifts.level == 1  # hotter ones have no law
+    assert choose_top(levels_of([1.1, 0.55, 0.1, 0.1], virial=[1.0, 0.9, 0.1, 0.0]), True).level == 2  # walls hold
+
+
+def test_the_share_between_chains():
+    rng = np.random.default_rng(4)
+    mixed = rng.standard_normal((8, 500, 2))
+    assert between_share(mixed, mixed[..., 0]) < 0.02
+    stuck = mixed + 20.0 * rng.standard_normal((8, 1, 2))
+    assert between_share(stuck, mixed[..., 0]) > 0.9
+
+
+def test_descent_comes_down_and_keeps_the_domain():
+    study = study_of(classics.badly_scaled_gaussian())
+    points = np.random.default_rng(5).uniform(-50.0, 50.0, (16, 8))
+    before = study.problem.target.evaluate(points)[0]
+    moved, energies = descended(study, points, np.full(16, 20.0))
+    np.testing.assert_array_equal(study.problem.target.evaluate(moved)[0], energies)
+    assert (energies < 0.6 * before).all() and np.median(energies) < 0.1 * np.median(before)
+    boxed = study_of(constrained(mixtures.cosine25(), domains.box([0.5, 0.5], [2.0, 2.0])))
+    inside, _ = descended(boxed, np.full((4, 2), 1.9), np.full(4, -100.0))
+    assert boxed.problem.contains(inside).all()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_first_step_sizes_have_the_scale_of_the_target(scale):
+    study = study_of(mixtures.gaussian_mixture([[0.0, 0.0]], scale**2))
+    points = scale * np.random.default_rng(6).standard_normal((64, 2))
+    sizes = first_step_sizes(study, points, np.ones(64))
+    assert (np.log2(sizes) % 1.0 == 0.0).all()
+    assert 0.4 < np.median(sizes) / scale <= 2.0
+
+
+@pytest.mark.parametrize(("name", "power"), [("hmc", 2.0), ("mala", 1.5)])
+def test_step_sizes_come_to_the_best_acceptance(name, power):
+    constants = np.array([1e-4, 1.0, 300.0])
+    steps, sizes = Improvement(name), np.ones(3)
+    for _ in range(40):
+        acceptance = 2.0 * ndtr(-constants * sizes**power)
+        sizes = steps.next(sizes, acceptance)
+    np.testing.assert_allclose(2.0 * ndtr(-constants * sizes**power), BEST[name], atol=0.03)
+
+
+def test_step_sizes_stay_below_a_cliff():
+    """Acceptance that falls from 0.9 to 0.05 at h = 1, as at the edge of stability."""
+    steps, size = Improvement("hmc"), np.array([0.1])
+    for _ in range(30):
+        size = steps.next(size, np.where(size < 1.0, 0.9, 0.05))
+    assert 0.5 < size[0] < 1.8
+
+
+def test_the_harmonic_mean_sees_chains_that_hardly_move():
+    shares = np.array([[0.8], [0.8], [0.8], [0.02]])
+    assert harmonic_mean(shares, 100)[0] == pytest.approx(4.0 / (3.0 / 0.8 + 50.0))
+    assert harmonic_mean(np.zeros((4, 1)), 100)[0] == 0.005
+
+
+def test_the_error_of_a_slope_is_its_spread():
+    rng, sizes, spread = np.random.default_rng(7), 2.0 ** -np.arange(6.0), []
+    for _ in range(400):
+        common = rng.standard_normal(8)
+        slope, error, _ = fitted(sizes, 3.0 + 2.0 * sizes[:, None] + common + 0.3 * rng.standard_normal((6, 8)))
+        spread.append((slope - 2.0) / error)
+    assert abs(np.mean(spread)) < 4.5 * np.std(spread) / 20.0
+    assert 0.8 < np.std(spread) < 1.6  # weights are of eight chains, so above 1
+
+
+@pytest.mark.parametrize(
+    ("move", "heating"),
+    [
+        (dynamics.langevin(), 1.0),
+        (dynamics.underdamped_langevin(friction=0.2), 5.0),
+        (dynamics.baoab(friction=0.2), 1.8 / 0.4),
+        (dynamics.nose_hoover(friction=0.05), 0.04 / 0.25),
+    ],
+)
+def test_noise_limits_the_step_size_by_the_law_of_the_dynamics(move, heating):
+    """On N(0, 1) with noise s the variance is T (1 + h s²/2 · heating) to first order, so the sd half of that."""
+    problem, noise = classics.correlated_gaussian(dim=2, correlation=0.0), 3.0
+    sampler = Sampler("s", (0.1,), (1.0,), dynamics=move, gradient_noise=noise)
+    found = most_for_noise(study_of(problem), sampler, np.zeros((4, 2)))
+    assert found == pytest.approx(BIAS / (noise**2 / 4.0 * heating))
+    quiet = Sampler("s", (0.1,), (1.0,), dynamics=move)
+    assert most_for_noise(study_of(problem), quiet, np.zeros((4, 2))) == math.inf
+
+
+def test_the_noise_of_minibatches_is_measured():
+    rng, n, batch = np.random.default_rng(8), 400, 20
+    features = rng.standard_normal((n, 2))
+    labels = features @ [1.0, -2.0] + rng.standard_normal(n)
+    target = posteriors.linear_regression(features, labels, noise=1.0, prior=1.0, batch_size=batch)
+    point = np.array([0.3, 0.1])
+    terms = (features @ point - labels)[:, None] * features
+    exact = n**2 / batch * terms.var(axis=0)
+    found = noise_variances(study_of(target), samplers.sgld(), np.tile(point, (LANES, 1)))
+    np.testing.assert_allclose(found, exact, rtol=0.25)  # 1,024 minibatches: 4.4 % each, and 5 % less without replacement
+
+
+def test_drifts_and_outlying_chains_are_seen():
+    rng = np.random.default_rng(9)
+    alarms = sum(is_drifting(rng.standard_normal((64, 32, 5))) for _ in range(200))
+    assert alarms <= 6  # 10 tests of 4 sd: 0.06 % each, and t with 63 degrees of freedom
+    drifting = rng.standard_normal((64, 32, 5)) + np.linspace(0.0, 1.0, 32)[:, None]
+    assert is_drifting(drifting)
+    outlying = rng.standard_normal((64, 32, 5))
+    outlying[7] += 10.0
+    assert is_drifting(outlying)
+
+
+def test_moves_from_extreme_draws_show_narrow_places():
+    rng = np.random.default_rng(10)
+    gaussian = classics.correlated_gaussian(dim=2, correlation=0.0)
+    usual = acceptance_at_extremes(study_of(gaussian), samplers.hmc(1.3, n_leapfrogs=2), rng.standard_normal((4000, 2)))
+    banana = classics.banana()
+    draws = banana.truth.independent_draws(4000, seed=1)
+    narrow = acceptance_at_extremes(study_of(banana), samplers.hmc(1.3, n_leapfrogs=2), draws)
+    assert usual > 0.55 > 0.45 > narrow
+
+
+def test_numbers_are_rounded_to_four_digits():
+    assert rounded(0.123456) == 0.1235 and rounded(98765.0) == 98760.0
+    np.testing.assert_array_equal(rounded([[1.00004, 2.0]]), [[1.0, 2.0]])

@@ -1,0 +1,239 @@
+"""``tune``: what it finds, keeps, spends and refuses; and ``sample`` without a sampler."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import toolkit
+from targets import classics, constrained, mixtures, posteriors, shapes
+from toolkit import Sampler, boundaries, samplers, schedules, stopping, tune
+from toolkit.diagnostics import ess
+from toolkit.tempering import ReplicaExchange
+from toolkit.tuning.result import Tuned
+from toolkit.tuning.tuned_run import unvisited, with_tuning
+
+FEW = 60_000
+
+
+@pytest.fixture(scope="module")
+def tuned():
+    return tune(mixtures.cosine25(), seed=1, progress=False)
+
+
+def test_far_modes_get_a_ladder_and_one_mode_none(tuned):
+    assert isinstance(tuned.sampler.tempering, ReplicaExchange) and tuned.sampler.name == "pt_hmc"
+    assert 4.0 <= tuned.sampler.temperatures[-1] <= 128.0 and tuned.sampler.temperatures[0] == 1.0
+    for target in (classics.correlated_gaussian(), classics.badly_scaled_gaussian()):
+        alone = tune(target, seed=1, progress=False)
+        assert alone.sampler.tempering is None and alone.sampler.name == "hmc"
+
+
+def test_the_same_seed_finds_the_same_bits(tuned):
+    for threads in (1, 2):
+        again = tune(mixtures.cosine25(), seed=1, threads=threads, progress=False)
+        assert again.sampler == tuned.sampler and (again.init == tuned.init).all()
+        assert again.rounds == tuned.rounds
+    other = tune(mixtures.cosine25(), seed=2, progress=False)
+    assert other.sampler != tuned.sampler
+
+
+def test_it_spends_what_it_may_and_says_so(tuned):
+    assert tuned.cost.gradients >= sum(each.gradients for each in tuned.rounds)
+    assert tuned.cost.gradients < 1.3 * 200_000
+    assert f"{tuned.cost.gradients:,} gradients" in tuned.report and "temperatures" in str(tuned)
+    assert tune(mixtures.cosine25(), seed=1, n_gradients=FEW, progress=False).cost.gradients < 2.0 * FEW
+
+
+def test_numbers_have_four_digits(tuned):
+    for value in (*tuned.sampler.step_sizes, *tuned.sampler.temperatures):
+        assert float(f"{value:.4g}") == value
+
+
+def test_a_badly_scaled_target_gets_a_scale():
+    target = classics.badly_scaled_gaussian()
+    scale = np.array(tune(target, seed=3, progress=False).sampler.scale)
+    ratio = scale / np.sqrt(np.diag(target.truth.covariance))
+    assert ratio.max() / ratio.min() < 2.0
+    assert tune(target, samplers.sgld(boundary=boundaries.ignore()), seed=3, n_gradients=FEW).sampler.scale is not None
+
+
+def test_temperatures_without_a_law_are_left_out():
+    """(1 + x²/3)^(−5/2) to the power 1/T has no integral in the plane for T ≥ 2.5."""
+    heavy = classics.student_mixture([[-4.0, 0.0], [4.0, 0.0]], 1.0, 3.0, [0.3, 0.7])
+    for seed in (1, 2):
+        assert tune(heavy, seed=seed, progress=False).sampler.temperatures[-1] <= 2.0
+
+
+def test_the_target_keeps_its_temperature():
+    found = tune(mixtures.cosine25(), samplers.pt_hmc((0.1, 0.1), temperatures=(2.0, 4.0)), seed=1, n_gradients=FEW)
+    assert found.sampler.temperatures[0] == 2.0 and found.sampler.name == "pt_hmc"
+
+
+CONSTRUCTORS = sorted(set(samplers.__all__) - {"Sampler"})
+
+
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_every_constructor_keeps_its_parts(name):
+    problem = mixtures.gaussian_mixture([[-1.5, 0.0], [1.5, 0.0]], 0.7)
+    own = {"boundary": boundaries.ignore()} if name in ("r2sgld", "r2sghmc") else {}
+    begun = getattr(samplers, name)(**own)
+    found = tune(problem, begun, seed=4, n_gradients=40_000, progress=False)
+    sampler = found.sampler
+    assert (sampler.name, sampler.dynamics.name) == (begun.name, begun.dynamics.name)
+    assert type(sampler.tempering) is type(begun.tempering)
+    assert sampler.boundary == begun.boundary and sampler.schedule.name[:6] == begun.schedule.name[:6]
+    assert sampler.step_sizes != begun.step_sizes
+    assert found.init.shape == (found.n_chains, sampler.n_replicas, 2) and np.isfinite(found.init).all()
+    assert isinstance(found.report, str) and found.report.startswith(begun.name)
+
+
+@pytest.mark.parametrize("sampler", [samplers.sgld(boundary=boundaries.reflect()), samplers.r2sghmc(), None])
+def test_walls_are_kept(sampler):
+    problem = constrained(mixtures.cosine25(), shapes.heart())
+    found = tune(problem, sampler, seed=5, n_gradients=FEW, progress=False)
+    assert problem.contains(found.init.reshape(-1, 2)).all()
+    assert found.sampler.boundary.kind == ("reject" if sampler is None else "reflect")
+
+
+def test_bad_arguments_are_refused():
+    problem = mixtures.cosine25()
+    for arguments, error, words in (
+        (({}, None), TypeError, "problem must be"),
+        ((problem, 3), TypeError, "sampler must be None or a Sampler, got 3"),
+        ((problem, samplers.sgld([0.1, 0.2])), ValueError, "sampler must have one setting"),
+    ):
+        with pytest.raises(error, match=words):
+            tune(*arguments, seed=0)
+    for options, words in (
+        ({"seed": -1}, "seed must be"),
+        ({"seed": 0, "n_gradients": 10}, "n_gradients must be ≥ 20000"),
+        ({"seed": 0, "init": [[0.0]]}, "init must be a Spread or have shape"),
+        ({"seed": 0, "threads": 0}, "threads must be"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            tune(problem, **options)
+    inside = constrained(problem, shapes.heart())
+    with pytest.raises(ValueError, match="init must lie inside"):
+        tune(inside, seed=0, init=[[50.0, 50.0]])
+
+
+# Without a sampler.
+
+
+def z_scores(run):
+    """Of the means of all coordinates."""
+    draws, truth = run.draws.reshape(-1, run.draws.shape[2]), run.problem.truth
+    return np.abs(draws.mean(axis=0) - truth.mean) / (draws.std(axis=0) / np.sqrt(ess(run.draws)))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        mixtures.gaussian_grid25(),
+        classics.egg_crate(),
+        classics.coin_flip(),
+        constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0)),
+        classics.correlated_gaussian(dim=16),
+    ],
+    ids=["grid", "crate", "coin", "flower", "gaussian"],
+)
+def test_a_problem_and_a_seed_are_enough(problem):
+    """All within 4.5 standard errors, and all modes found; the run says that it has what was wanted."""
+    run = toolkit.sample(problem, seed=7, progress=False)
+    assert run.stopping.satisfied and not run.warnings
+    assert (z_scores(run) < 4.5).all()
+    assert ess(run.draws).min() >= 1000.0
+    weights = run.problem.truth.modes.weights
+    if len(weights) > 1:
+        found = run.problem.truth.memberships(run.draws.reshape(-1, 2)[::5]).mean(axis=0)
+        error = np.sqrt(weights * (1.0 - weights) / 1000.0)
+        assert (np.abs(found - weights) < 4.5 * error).all()
+    assert run.tuning.gradients > 0 and "tuned with seed" in run.tuning.report
+
+
+def test_minibatches_get_the_right_spread():
+    """By a thermostat for each coordinate: 2 % of an sd is allowed; and 4.5 standard errors of the sd."""
+    rng = np.random.default_rng(11)
+    features = rng.standard_normal((400, 3)) * [1.0, 2.0, 0.5]
+    labels = features @ [1.0, -2.0, 0.5] + rng.standard_normal(400)
+    target = posteriors.linear_regression(features, labels, noise=1.0, prior=1.0, batch_size=40)
+    run = toolkit.sample(target, seed=2, progress=False)
+    spread = run.draws.reshape(-1, 3).std(axis=0) / np.sqrt(np.diag(target.truth.covariance))
+    allowed = 0.04 + 4.5 / np.sqrt(2.0 * ess(run.draws))
+    assert run.sampler.name == "sgnht" and (np.abs(spread - 1.0) < allowed).all()
+
+
+def test_a_tuned_sampler_is_taken_with_its_starts(tuned):
+    problem = mixtures.cosine25()
+    run = toolkit.sample(problem, tuned, seed=3, n_steps=2_000, progress=False)
+    same = toolkit.sample(
+        problem, tuned.sampler, seed=3, n_steps=2_000, n_chains=tuned.n_chains, init=tuned.init,
+        burn_in=run.burn_in, thin=run.thin, progress=False,
+    )  # fmt: skip
+    assert (run.draws == same.draws).all() and run.tuning.report == tuned.report and same.tuning is None
+    ended = toolkit.sample(problem, tuned, seed=3, until=stopping.ess(300), progress=False)
+    assert ended.stopping.satisfied and ended.burn_in == tuned.burn_in
+    more = toolkit.sample(problem, tuned, seed=3, n_steps=500, n_chains=3, burn_in=7, thin=2, progress=False)
+    assert (more.n_chains, more.burn_in, more.thin) == (3, 7, 2)
+    chunks = list(toolkit.stream(problem, tuned, seed=3, n_steps=2_000, progress=False))
+    joined = np.concatenate([chunk.draws for chunk in chunks], axis=1)
+    assert (joined == run.draws).all()
+    kept = toolkit.sample(problem, tuned, seed=3, n_steps=500, keep_draws=False, progress=False)
+    assert kept.draws.shape[1] == 0
+
+
+def test_no_bit_depends_on_threads_or_a_second_call():
+    problem = mixtures.three_on_a_line()
+    runs = [toolkit.sample(problem, seed=5, threads=threads, progress=False) for threads in (1, 2)]
+    assert (runs[0].draws == runs[1].draws).all() and runs[0].n_steps == runs[1].n_steps
+
+
+def test_the_report_is_kept_in_files(tuned, tmp_path):
+    run = toolkit.sample(mixtures.cosine25(), tuned, seed=3, n_steps=400, progress=False)
+    run.save(tmp_path / "run.npz")
+    again = toolkit.load(tmp_path / "run.npz", mixtures.cosine25())
+    assert again.tuning == run.tuning and "tuning" in str(again)
+
+
+def test_it_goes_on_from_a_checkpoint(tuned, tmp_path):
+    problem, path = mixtures.cosine25(), tmp_path / "run.ckpt"
+    part = toolkit.sample(problem, tuned, seed=3, n_steps=800, checkpoint=path, burn_in=50, thin=1, progress=False)
+    whole = toolkit.sample(problem, tuned, seed=3, n_steps=1600, checkpoint=path, burn_in=50, thin=1, progress=False)
+    once = toolkit.sample(problem, tuned, seed=3, n_steps=1600, burn_in=50, thin=1, progress=False)
+    assert part.n_steps == 800 and (whole.draws == once.draws).all()
+
+
+def test_a_tuned_sampler_pickles(tuned):
+    again = pickle.loads(pickle.dumps(tuned))
+    assert isinstance(again, Tuned) and again.sampler == tuned.sampler and again.report == tuned.report
+    with pytest.raises(ValueError, match="was tuned for 'cosine25' of dimension 2"):
+        toolkit.sample(mixtures.three_on_a_line(), tuned, seed=0)
+    with pytest.raises(TypeError, match="sampler must be None, a Sampler or a Tuned, got 3"):
+        toolkit.sample(mixtures.three_on_a_line(), 3, seed=0, n_steps=10)
+
+
+def test_a_mode_that_the_run_has_lost_is_told(tuned):
+    problem = mixtures.cosine25()
+    run = toolkit.sample(problem, tuned, seed=3, n_steps=4_000, progress=False)
+    assert unvisited(run, tuned) == ()
+    draws = run.replica_draws.copy()
+    draws[draws[..., 0] > 0.9] = [-1.0, 0.0]  # the modes on the right
+    lost = toolkit.Run(**{**{f: getattr(run, f) for f in run.__dataclass_fields__}, "replica_draws": draws})
+    (sentence,) = unvisited(lost, tuned)
+    assert "places of low energy that the tuning had come to have no draw near" in sentence
+    assert any(sentence in warning for warning in with_tuning(lost, tuned).warnings)
+
+
+def test_failure_is_loud():
+    """A funnel in ten dimensions, whose neck nothing comes into with so few gradients."""
+    target = classics.funnel(dim=10)
+    found = tune(target, seed=1, n_gradients=FEW, progress=False)
+    run = toolkit.sample(target, found, seed=1, until=stopping.ess(1000) | stopping.gradients(600_000), progress=False)
+    assert not run.stopping.satisfied and len(run.warnings) >= 2
+
+
+def test_a_sampler_of_ones_own_is_tuned():
+    own = Sampler(step_sizes=(0.1,), schedule=schedules.polynomial_decay(exponent=0.3))
+    found = tune(classics.correlated_gaussian(), own, seed=1, n_gradients=FEW, progress=False).sampler
+    assert found.schedule == own.schedule and found.step_sizes != own.step_sizes
