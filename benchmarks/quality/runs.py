@@ -35,8 +35,11 @@ def shrunk(case: Case, family: str, values: Values, gradients: int) -> Values:
     return {**values, "step": values["step"] * (case.tuned_for / gradients) ** (1.0 / 3.0)}
 
 
-def measure(case: Case, family: str, values: Values, gradients: int, seed: int) -> Measured:
-    """Run it from within 0.1 sd of the origin, on one thread, draws after a tenth of the steps taken in."""
+def measure(case: Case, family: str, values: Values, gradients: int, seed: int, thin: int | None = None) -> Measured:
+    """Run it from within 0.1 sd of the origin, on one thread, draws after a tenth of the steps taken in.
+
+    thin: steps between draws; None: about ``THIN`` gradients.
+    """
     sampler = FAMILIES[family].make(case, shrunk(case, family, values, gradients))
     n_chains = max(1, LANES // sampler.n_replicas)
     n_steps = max(20, gradients // (n_chains * sampler.gradients_per_step))
@@ -47,8 +50,8 @@ def measure(case: Case, family: str, values: Values, gradients: int, seed: int) 
         try:
             run = sample(
                 case.problem, sampler, n_steps=n_steps, burn_in=n_steps // BURN_IN,
-                thin=max(1, THIN * sampler.n_replicas // sampler.gradients_per_step), n_chains=n_chains, init=start,
-                seed=seed, threads=1, keep_draws=False, keep_statistics=False,
+                thin=thin or max(1, THIN * sampler.n_replicas // sampler.gradients_per_step), n_chains=n_chains,
+                init=start, seed=seed, threads=1, keep_draws=False, keep_statistics=False,
                 accumulators={"law": case.accumulator},
             )  # fmt: skip
         except DivergenceError as error:

@@ -40,6 +40,7 @@ SPEED = {
 }
 QUALITY = {
     "samplers": Table("quality.comparison", BENCH),
+    "tuned": Table("quality.tuned", BENCH),
     "search": Table("quality.search", COMMAND),
 }
 IDENTIFICATION = {
