@@ -92,8 +92,8 @@ def row(name: str, case: Case, peers: dict[str, Peer | None], plan: Plan, table:
     chosen = best_family(name, case, budget)
     best = searched(name, case, chosen, budget, seeds)
     same = searched(name, case, family, budget, seeds) if settings_of(name, family) is not None else []
-    nuts, remark = peer_runs(name, case, peers["nuts_runs"], budget, min(NUTS_SEEDS, 2 * plan.rounds))
-    pie, _ = peer_runs(name, case, peers["nutpie_runs"], NUTPIE_BUDGET, min(NUTPIE_SEEDS, plan.rounds))
+    nuts, remark = peer_runs(name, case, peers["quality.nuts_runs"], budget, min(NUTS_SEEDS, 2 * plan.rounds))
+    pie, _ = peer_runs(name, case, peers["quality.nutpie_runs"], NUTPIE_BUDGET, min(NUTPIE_SEEDS, plan.rounds))
     rate, speed = per_gradient(case, ours), per_second(case, ours)
     spread = sorted(worth / run.gradients for worth, run in zip(worths(case, ours), ours, strict=True))
 
@@ -120,7 +120,7 @@ def print_worth(plan: Plan) -> None:
     names = ("cosine25",) if plan.is_small else tuple(CASES)
     peers: dict[str, Peer | None] = {}
     try:
-        for module in ("nuts_runs", "nutpie_runs"):
+        for module in ("quality.nuts_runs", "quality.nutpie_runs"):
             peers[module], absent = opened(module)
             if absent:
                 print(f"no {module}: {absent}")

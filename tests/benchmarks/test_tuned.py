@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from benchmarks.peers import tempering_runs
+from benchmarks.peers.quality import tempering_runs
 from benchmarks.quality.problems import CASES
 from benchmarks.quality.samplers import FAMILIES
 from benchmarks.quality.stopping_rule import Ended, coverage, true_over_reported

@@ -35,7 +35,7 @@ NEAR, FEWEST_SIZES = 10.0, 4
 FEWEST_ROUNDS, MOST_ROUNDS = 6, 16
 HALVINGS = 8
 BATCHES = 16  # minibatches of a point, whose gradients differ by their noise
-MOST_FRICTION = 0.25
+MOST_FRICTION = 0.1
 KNOB_SHARE = 0.1  # of the gradients that the tuning may spend, for each variant
 
 
@@ -188,7 +188,7 @@ def found_step(study: Study, sizes: Floats, energies: Floats, usable: Any, draws
     order, largest = np.flatnonzero(usable), 0.5 * float(sizes[usable][0])
     while True:
         slope, error, linear = fitted(sizes[order], energies[order])
-        cautious = max(slope, error)  # a slope that noise hides may be as large as its error
+        cautious = max(abs(slope), error)  # a slope that noise hides may be as large as its error
         step = min(BIAS / (share * cautious), largest) if cautious > 0.0 else largest
         if len(order) <= FEWEST_SIZES or sizes[order[0]] <= NEAR * step:
             break

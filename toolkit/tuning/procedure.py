@@ -12,7 +12,7 @@ from ..boundaries.rules import Boundary, ignore, reflect, reject
 from ..diagnostics import ksd
 from ..errors import check_array, check_count, check_progress, shown
 from ..problem.definition import Problem, Spread, as_problem
-from ..samplers import hmc, sgnht
+from ..samplers import hmc, sghmc
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.stein_particles import Stein
@@ -42,8 +42,7 @@ def tune(
     problem: a Problem or a Target. sampler: of any constructor or ``Sampler(...)``, whose numbers are where the search
     begins, or are replaced: step sizes, temperatures above the coldest, rungs, path length, friction, ζ and partition,
     cycles. Its parts, its coldest temperature, its boundary, noises and schedule stay. None: HMC, with replica exchange
-    where that pays, for exact gradients, and SGNHT with a thermostat for each coordinate for
-    those of minibatches; walls reject or reflect.
+    where that pays, for exact gradients, and SGHMC for those of minibatches; walls reject or reflect.
     seed: 0 to 2⁶⁴ − 1; the same seed finds the same numbers, which have 4 digits. n_gradients: gradient evaluations
     that it may spend, ≥ 20,000; slow or narrow targets take half as much again. init: a ``Spread``, or points
     (n, dim), from which chains begin; None: as ``sample`` does. threads, progress: as in ``sample``.
@@ -106,7 +105,7 @@ def check_tunable(sampler: Any) -> None:
 def chosen(problem: Problem) -> Sampler:
     """The sampler for a problem: by whether its gradients are exact."""
     if problem.target.stochastic:
-        return sgnht(by_coordinate=True, boundary=ignore() if problem.domain is None else reflect())
+        return sghmc(boundary=ignore() if problem.domain is None else reflect())
     return hmc(boundary=ignore() if problem.domain is None else reject())
 
 

@@ -53,7 +53,7 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
     A worth is trusted where each chain has ``TRUSTED`` independent draws, as frozen chains that began in the right
     places would otherwise seem to be independent.
     """
-    steps = max(16, n_gradients // (len(states) * sampler.gradients_per_step))
+    steps = max(16, shortest(sampler), n_gradients // (len(states) * sampler.gradients_per_step))
     try:
         run = study.run(sampler, steps, states, burn_in=steps // 8)
     except DivergenceError as error:  # all chains
@@ -106,3 +106,9 @@ def score_of(run: Run, worth: float) -> float:
     """
     moves = run.acceptance[:, : run.sampler.n_target_replicas].mean() if run.sampler.dynamics.leapfrogs else 1.0
     return float((worth**2 * moves / run.sampler.gradients_per_step) ** (1.0 / 3.0))
+
+
+def shortest(sampler: Sampler) -> int:
+    """The fewest steps that a schedule of cycles makes sense in: four a cycle."""
+    made_by = sampler.schedule.made_by
+    return 4 * int(made_by[1]["n_cycles"]) if made_by is not None and made_by[0] == "cosine_cycles" else 0

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 
-from .jax_targets import log_density_of
+from ..jax_targets import log_density_of
 
 jax.config.update("jax_enable_x64", True)
 
