@@ -125,7 +125,8 @@ STEP = {"step_size": 0.01}
 BY_CONTOUR = {"decay": instance(StepDecay)}
 CALLS = [
     Call("toolkit.sampling.sample", toolkit.sample, RUN, {**PARTS, "sampler": or_none(SAMPLERS)}),
-    Call("toolkit.sampling.stream", toolkit.stream, RUN, {**PARTS, "n_steps": count(1, 2**48), "sampler": or_none(SAMPLERS)}, look=take_one),
+    Call("toolkit.sampling.stream", toolkit.stream, RUN,
+         {**PARTS, "n_steps": count(1, 2**48), "sampler": or_none(SAMPLERS)}, look=take_one),
     Call("toolkit.verification.report.verify", toolkit.verify,
          {"problem": NORMAL, "sampler": samplers.mala(0.5), "n_steps": 8, "n_chains": 8}, {
         name: given._replace(odd=None) for name, given in {  # what is right starts a process, and takes long
