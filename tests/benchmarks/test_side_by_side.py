@@ -117,10 +117,8 @@ def test_help_lists_every_suite_and_table_whose_module_is_there(capsys):
             assert "def main(" in suites.file_of(table.module).read_text(encoding="utf-8"), table
 
 
-# Parts of those tables in modules of their own.
+# Parts of those tables, in modules of their own.
 PARTS = {f"quality.{name}" for name in ("advice", "stopping_rule", "tuned_anchors", "tuned_worth")}
-    f"quality.{name}" for name in ("advice", "stopping_rule", "tuned_anchors", "tuned_worth")
-}  # of tables' modules
 
 
 def test_the_committed_tables_are_those_of_make_bench():
