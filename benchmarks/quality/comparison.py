@@ -155,7 +155,7 @@ def main(plan: Plan) -> None:
     print(__doc__.split("\n", 2)[2])
     chosen = ("cosine25", "linear regression") if plan.is_small else tuple(CASES)
     table = Table(plan.folder, "quality", *COLUMNS)
-    peer, absent = opened("quality.nuts_runs")
+    peer, absent = opened("nuts_runs")
     if absent:
         print(f"no NUTS: {absent}")
     try:

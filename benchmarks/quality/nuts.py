@@ -33,9 +33,12 @@ def measured(case: Case, said: dict[str, Any]) -> Measured:
 
 
 def nuts_runs(
-    name: str, case: Case, peer: Peer | None, budgets: list[int], seeds: int
+    name: str, case: Case, peer: Peer | None, budgets: list[int], seeds: int, which: str = "nuts"
 ) -> tuple[dict[int, list[Measured]], str]:
-    """Runs by gradient evaluations asked for, and why there are none. The peer's energies must be ours."""
+    """Runs by gradient evaluations asked for, and why there are none. The peer's energies must be ours.
+
+    which: "nuts" of BlackJAX, or "nutpie".
+    """
     if case.problem.domain is not None:
         return {}, "NUTS knows no walls"
     if case.problem.target.stochastic:
@@ -50,7 +53,7 @@ def nuts_runs(
             return {}, f"the peer's energies are others, by {gap:.2g}"
         plan = [[budget, seed] for budget in budgets for seed in range(1, seeds + 1)]
         edges = [one.tolist() for one in case.edges] if case.plane else None
-        run = peer.make("nuts", name=name, plan=plan, spread=case.spread, edges=edges, data=data_of(name))
+        run = peer.make(which, name=name, plan=plan, spread=case.spread, edges=edges, data=data_of(name))
         results: dict[int, list[Measured]] = {budget: [] for budget in budgets}
         for budget, _ in plan:
             run.seconds()

@@ -65,7 +65,7 @@ def print_boxes(plan: Plan) -> None:
     """Print what draws in a box of the plane are worth, ours and others'."""
     print("\nIn a box: worth per evaluation of ours, tuning included, over that of other packages\n")
     table = Table(plan.folder, "quality_tuned_boxes", *COLUMNS)
-    peer, absent = opened("quality.tempering_runs")
+    peer, absent = opened("numpy_runs")
     try:
         for name in ("dual_moon",) if plan.is_small else tuple(CASES):
             case = CASES[name]

@@ -74,13 +74,15 @@ def best_family(name: str, case: Case, budget: int) -> str:
     return max(rates, key=rates.__getitem__)
 
 
-def peer_runs(name: str, case: Case, peer: Peer | None, budget: int, seeds: int) -> tuple[list[Measured], str]:
+def peer_runs(
+    name: str, case: Case, peer: Peer | None, which: str, budget: int, seeds: int
+) -> tuple[list[Measured], str]:
     """A peer's runs, and why there are none."""
-    results, remark = nuts_runs(name, case, peer, [budget], seeds)
+    results, remark = nuts_runs(name, case, peer, [budget], seeds, which)
     return results.get(budget, []), remark
 
 
-def row(name: str, case: Case, peers: dict[str, Peer | None], plan: Plan, table: Table) -> None:
+def row(name: str, case: Case, peer: Peer | None, plan: Plan, table: Table) -> None:
     """Measure and print one problem."""
     budget = SMALL_BUDGET if plan.is_small else BUDGET
     seeds = range(FIRST_SEED, FIRST_SEED + 2 * plan.rounds)
@@ -92,8 +94,8 @@ def row(name: str, case: Case, peers: dict[str, Peer | None], plan: Plan, table:
     chosen = best_family(name, case, budget)
     best = searched(name, case, chosen, budget, seeds)
     same = searched(name, case, family, budget, seeds) if settings_of(name, family) is not None else []
-    nuts, remark = peer_runs(name, case, peers["quality.nuts_runs"], budget, min(NUTS_SEEDS, 2 * plan.rounds))
-    pie, _ = peer_runs(name, case, peers["quality.nutpie_runs"], NUTPIE_BUDGET, min(NUTPIE_SEEDS, plan.rounds))
+    nuts, remark = peer_runs(name, case, peer, "nuts", budget, min(NUTS_SEEDS, 2 * plan.rounds))
+    pie, _ = peer_runs(name, case, peer, "nutpie", NUTPIE_BUDGET, min(NUTPIE_SEEDS, plan.rounds))
     rate, speed = per_gradient(case, ours), per_second(case, ours)
     spread = sorted(worth / run.gradients for worth, run in zip(worths(case, ours), ours, strict=True))
 
@@ -118,15 +120,12 @@ def print_worth(plan: Plan) -> None:
     print("\nWorth of draws at 10⁶ gradients, tuning included, over that of searched settings and of NUTS\n")
     table = Table(plan.folder, "quality_tuned_worth", *COLUMNS)
     names = ("cosine25",) if plan.is_small else tuple(CASES)
-    peers: dict[str, Peer | None] = {}
+    peer, absent = opened("nuts_runs")
+    if absent:
+        print(f"no NUTS: {absent}")
     try:
-        for module in ("quality.nuts_runs", "quality.nutpie_runs"):
-            peers[module], absent = opened(module)
-            if absent:
-                print(f"no {module}: {absent}")
         for name in names:
-            row(name, CASES[name], peers, plan, table)
+            row(name, CASES[name], peer, plan, table)
     finally:
-        for peer in peers.values():
-            if peer is not None:
-                peer.close()
+        if peer is not None:
+            peer.close()

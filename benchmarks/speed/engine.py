@@ -143,7 +143,7 @@ def ensemble_table(plan: Plan, core: int) -> None:
         for n_chains in CHAINS[1 : 2 if plan.is_small else 3]:
             ours = our_rate(target, SAMPLERS["sgld"], n_chains, plan.seconds / 2.0)
             try:
-                peer = Peer("emcee_runs", core)
+                peer = Peer("numpy_runs", core)
                 emcee = walker_rate(peer, target, n_chains, max(4, int(plan.seconds * 5e5 / n_chains)))
             except PeerError as error:
                 table.row(target, n_chains, "–", "–", rate_cell([ours()]), "–", str(error))

@@ -117,9 +117,13 @@ def test_help_lists_every_suite_and_table_whose_module_is_there(capsys):
             assert "def main(" in suites.file_of(table.module).read_text(encoding="utf-8"), table
 
 
+# Parts of those tables, in modules of their own.
+PARTS = {f"quality.{name}" for name in ("advice", "stopping_rule", "tuned_anchors", "tuned_worth")}
+
+
 def test_the_committed_tables_are_those_of_make_bench():
     made = set(command_line.chosen("bench", []).values())
-    written = "".join(suites.file_of(module).read_text(encoding="utf-8") for module in made | {"quality.advice"})
+    written = "".join(suites.file_of(module).read_text(encoding="utf-8") for module in made | PARTS)
     for path in (suites.FOLDER / "measured").glob("*.csv"):
         assert f'"{path.stem}"' in written, path
 

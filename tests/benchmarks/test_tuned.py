@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from benchmarks.peers.quality import tempering_runs
+from benchmarks.peers import numpy_runs
 from benchmarks.quality.problems import CASES
 from benchmarks.quality.samplers import FAMILIES
 from benchmarks.quality.stopping_rule import Ended, coverage, true_over_reported
@@ -145,13 +145,13 @@ def test_a_tuned_run_spends_what_it_may_with_its_tuning():
 @pytest.mark.parametrize("name", list(BOXES))
 def test_a_peers_energy_in_a_box_is_ours_up_to_a_constant(name):
     rng = np.random.default_rng(5)
-    _, low, high = tempering_runs.BOXES[name]
+    _, low, high = numpy_runs.BOXES[name]
     points = rng.uniform(low, high, (200, 2))
     problem = as_problem(BOXES[name].make())
     assert problem.contains(points).all()
-    gaps = np.array(tempering_runs.energies(name, points)()) - problem.target.evaluate(points)[0]
+    gaps = np.array(numpy_runs.energies(name, points)()) - problem.target.evaluate(points)[0]
     assert np.ptp(gaps[np.abs(gaps) < 1e6]) < 1e-8
-    assert set(METHODS) == set(tempering_runs.METHODS)
+    assert set(METHODS) == set(numpy_runs.METHODS)
 
 
 def test_pigeons_barrier_and_restarts_are_those_of_its_theory():

@@ -1,5 +1,6 @@
-"""Nested sampling and parallel tempering of other packages in a box of the plane, without gradients.
+"""Packages that take a log density in NumPy, without gradients: emcee, dynesty, and those of parallel tempering.
 
+emcee's ensemble of stretch moves has half of its walkers evaluated at once. The others sample in a box of the plane.
 Each with its defaults as far as it has any: dynesty's dynamic nested sampling till it ends by itself; ptemcee,
 reddemcee and eryn with ``RUNGS`` temperatures up to infinity, 32 walkers each and adapted ladders. A tenth of their
 sweeps is burn-in. An evaluation is one of the likelihood. ptemcee 1.0.0 and eryn 1.2.6 use names that NumPy 2 has no
@@ -24,6 +25,15 @@ def cosine25(x: Any) -> Any:
     """log density at points (…, 2)."""
     squared = (x * x).sum(-1)
     return 2.0 * np.cos(2.0 * math.pi * x).sum(-1) - 0.2 * squared - np.where(squared > 20.0, squared - 20.0, 0.0)
+
+
+def gaussian_grid25(x: Any) -> Any:
+    """log density at points (walker, 2), up to a constant, as the product of two mixtures."""
+    nearest = 2.0 * np.clip(np.round(0.5 * x), -2.0, 2.0)
+    away = x - nearest
+    shift = np.arange(-4.0, 5.0, 2.0) - nearest[..., None]
+    total = np.exp(shift * (shift - 2.0 * away[..., None]) / -0.06).sum(-1)
+    return (np.log(total) - away * away / 0.06).sum(1)
 
 
 def egg_crate(x: Any) -> Any:
@@ -162,4 +172,14 @@ def tempered(name: str, method: str, edges: Any, evaluations: int) -> Callable[[
     return call
 
 
-CASES = {"tempered": tempered, "energies": energies}
+def stretch(target: str, n_chains: int, n_steps: int) -> Callable[[], Any]:
+    """``n_chains`` walkers, as many as there are chains elsewhere."""
+    import emcee
+
+    log_density = {"cosine25": cosine25, "gaussian_grid25": gaussian_grid25}[target]
+    sampler = emcee.EnsembleSampler(n_chains, 2, log_density, vectorize=True)
+    start = np.random.default_rng(1).uniform(-4.0, 4.0, (n_chains, 2))
+    return lambda: sampler.run_mcmc(start, n_steps, store=False) and None
+
+
+CASES = {"tempered": tempered, "energies": energies, "stretch": stretch}

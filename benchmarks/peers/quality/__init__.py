@@ -1,1 +1,0 @@
-"""Peers of the tables of quality: NUTS, nested sampling and parallel tempering of other packages."""
