@@ -118,15 +118,21 @@ TRACED = RUNS._replace(wrong=st.one_of(RUNS.wrong, st.builds(untempered)))
 SAMPLERS = instance(toolkit.Sampler)
 EXCHANGING = SAMPLERS._replace(wrong=st.one_of(SAMPLERS.wrong, st.just(samplers.sgld(0.1))))
 
+MAY_BE_FOUND = {  # by a tuning, where they are None
+    "sampler": or_none(SAMPLERS),
+    "n_chains": or_none(PARTS["n_chains"]),
+    "burn_in": or_none(COMMON["burn_in"]),
+    "thin": or_none(COMMON["thin"]),
+}
 OF_DRAWS = or_none(kind(lambda v: v == "modes" or (callable(v) and not isinstance(v, type)), st.just("coordinates")))
 LADDER = {"step_sizes": (0.1, 0.2), "temperatures": (1.0, 2.0)}
 ALSO_LADDER = {"step_sizes": "temperatures", "temperatures": "step_sizes"}
 STEP = {"step_size": 0.01}
 BY_CONTOUR = {"decay": instance(StepDecay)}
 CALLS = [
-    Call("toolkit.sampling.sample", toolkit.sample, RUN, {**PARTS, "sampler": or_none(SAMPLERS)}),
-    Call("toolkit.sampling.stream", toolkit.stream, RUN,
-         {**PARTS, "n_steps": count(1, 2**48), "sampler": or_none(SAMPLERS)}, look=take_one),
+    Call("toolkit.sampling.sample", toolkit.sample, RUN, {**PARTS, **MAY_BE_FOUND}),
+    Call("toolkit.sampling.stream", toolkit.stream, RUN, {**PARTS, "n_steps": count(1, 2**48), **MAY_BE_FOUND},
+         look=take_one),
     Call("toolkit.verification.report.verify", toolkit.verify,
          {"problem": NORMAL, "sampler": samplers.mala(0.5), "n_steps": 8, "n_chains": 8}, {
         name: given._replace(odd=None) for name, given in {  # what is right starts a process, and takes long

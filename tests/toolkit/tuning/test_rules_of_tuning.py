@@ -168,7 +168,7 @@ def test_the_error_of_a_slope_is_its_spread():
         (dynamics.langevin(), 1.0),
         (dynamics.underdamped_langevin(friction=0.2), 5.0),
         (dynamics.baoab(friction=0.2), 1.8 / 0.4),
-        (dynamics.nose_hoover(friction=0.05), 0.04 / 0.25),
+        (dynamics.nose_hoover(friction=0.05), 0.04 / 0.1),
     ],
 )
 def test_noise_limits_the_step_size_by_the_law_of_the_dynamics(move, heating):
