@@ -79,9 +79,8 @@ def recut(ladder: Ladder, rejected: Floats, states: Floats, may_resize: bool = T
     total = np.concatenate([[0.0], np.cumsum(np.maximum(rejected, 1e-3))])
     barrier, log_temperatures = float(total[-1]), np.log(ladder.temperatures)
     pairs = len(rejected)
-    # A rejection near 1 hides how much more there is.
-    wanted = best_pairs(max(barrier, 1e-3)) if rejected.max() < 0.9 else max(pairs + 1, best_pairs(barrier))
-    pairs = wanted if may_resize and abs(wanted - pairs) > 0 else pairs
+    if may_resize:  # a rejection near 1 hides how much more there is
+        pairs = best_pairs(barrier) if rejected.max() < 0.9 else max(pairs + 1, best_pairs(barrier))
     places = equal_parts(log_temperatures, total, pairs)
     step_sizes = np.exp(np.interp(places, log_temperatures, np.log(ladder.step_sizes)))
     nearest = np.abs(places[:, None] - log_temperatures).argmin(axis=1)
@@ -104,15 +103,10 @@ def find_ladder(study: Study, ladder: Ladder, dynamics: Dynamics, exchange: Repl
             "ladder", run, temperatures=as_tuple(ladder.temperatures), step_sizes=as_tuple(ladder.step_sizes),
             acceptance=as_tuple(acceptance), rejection=as_tuple(rejected),
         )  # fmt: skip
-        found = replace_steps(ladder, steps.next(ladder.step_sizes, acceptance))
+        found = ladder._replace(step_sizes=rounded(steps.next(ladder.step_sizes, acceptance)))
         ladder = recut(found, rejected, run.replica_draws[:, :, -1])
         settled = len(ladder.temperatures) == len(rejected) + 1 and abs(ladder.barrier - before) < SETTLED * before
         if settled and length >= 8 * FIRST_ROUND:
             break
         before, length = ladder.barrier, 2 * length
     return ladder
-
-
-def replace_steps(ladder: Ladder, step_sizes: Floats) -> Ladder:
-    """``ladder`` with other step sizes."""
-    return ladder._replace(step_sizes=rounded(step_sizes))
