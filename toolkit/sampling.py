@@ -11,8 +11,8 @@ from .accumulators import Accumulator
 from .diagnostics.stopping import Condition
 from .problem.definition import as_problem
 from .samplers.sampler import Sampler
-from .tuning import Tuned, tune
-from .tuning.tuned_run import ATTEMPTS, attempt_seeds, begun, check_call, filled, run_chosen, with_tuning
+from .tuning import Tuned
+from .tuning.tuned_run import ATTEMPTS, attempted, check_call, filled, run_chosen, with_tuning
 
 
 def sample(
@@ -132,9 +132,7 @@ def stream(
     if sampler is None:
         problem = as_problem(problem)
         check_call(problem, given, {**options, "keep_draws": False})
-        sampler = tune(
-            problem, begun(problem, given), seed=attempt_seeds(seed)[0], init=init, threads=threads, progress=progress
-        )
+        sampler = attempted(problem, given, options, 0, init)
         given["init"] = None
     arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
     return stream_sampler(problem, **arguments._asdict(), **options)

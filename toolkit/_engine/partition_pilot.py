@@ -54,11 +54,16 @@ def find_partition(
     energies, _ = run_pilot(problem, pilot, derived_seed(seed, PILOT, 0), start, threads, STEPS)
     gradients += PILOT_CHAINS * STEPS * pilot.gradients_per_step
     temperature = float(sampler.arrays["temperatures"].max())
+    change = np.quantile(np.abs(np.diff(energies, axis=1)), CHANGE_QUANTILE)
+    return partition_of(energies, hot_energies, max(0.5 * temperature, change), temperature), gradients
+
+
+def partition_of(energies: Floats, hot_energies: Floats, width: float, temperature: float) -> Partition:
+    """Bins about ``width`` wide, from energies at a temperature and at a higher one, as ``find_partition`` says."""
     low, high = np.quantile(energies, [0.01, 0.99])
     top = np.clip(np.quantile(hot_energies, 0.9), high + 6.0 * temperature, high + 20.0 * temperature)
-    change = np.quantile(np.abs(np.diff(energies, axis=1)), CHANGE_QUANTILE)
-    width = np.clip(max(0.5 * temperature, change), (top - low) / 200, (top - low) / 10)
-    return Partition(float(low), float(width), int(np.ceil((top - low) / width - 1e-9))), gradients
+    width = np.clip(width, (top - low) / 200, (top - low) / 10)
+    return Partition(float(low), float(width), int(np.ceil((top - low) / width - 1e-9)))
 
 
 def pilot_sampler(sampler: Sampler) -> Sampler:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
+from .._engine.partition_pilot import partition_of
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
 from ..schedules import constant, make_again
@@ -22,7 +23,7 @@ from ..tempering.contour_tempering import Partition
 from ..tempering.exchange import AdaptedCorrection
 from .exchange_rounds import Ladder, chains_for, first_ladder, recut, rejections
 from .exploration import Choice, Explored, descended
-from .race import Result, raced
+from .race import Result, climbed, raced
 from .study import LANES, Fit, Floats, Study, as_tuple, rounded
 
 SIZES = 8  # step sizes, each half the one before
@@ -253,25 +254,19 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
     each = int(KNOB_SHARE * study.n_gradients)
     best = raced(study, "as it is", sampler, states, each)
     for _ in range(HALVINGS):
-        if best.run is not None and not best.run.diverged.any():
+        if not best.run.diverged.any():
             break
         sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
         study.note("Some chains diverged: step sizes halved.")
         best = raced(study, "as it is", sampler, states, each)
     is_noisy = study.problem.target.stochastic or sampler.gradient_noise > 0.0
     for name in [name for name, *_ in variants(sampler, is_noisy)]:
-        for way in (0, 1):
-            moved = False
-            while study.spent + each <= study.n_gradients:
-                trial = next(pair[way] for called, *pair in variants(best.sampler, is_noisy) if called == name)
-                if trial == best.sampler:
-                    break
-                other = raced(study, name, trial, best.states, each)
-                if other.score <= best.score:
-                    break
-                best, moved = other, True
-            if moved:
-                break
+
+        def trial(found: Result, way: int, name: str = name) -> tuple[Sampler, Floats] | None:
+            moved = next(pair[way] for called, *pair in variants(found.sampler, is_noisy) if called == name)
+            return None if moved == found.sampler else (moved, found.states)
+
+        best = climbed(study, name, best, trial, (each, study.n_gradients))
     return best
 
 
@@ -281,12 +276,10 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
 def contour_partition(levels: Explored, top: int, temperature: float) -> Partition:
     """Bins of energy from those of the target's temperature up to those of level ``top``, each T/2 to T wide.
 
-    As ``partition_pilot``, from the energies that exploration saw.
+    From the energies that exploration saw, rounded.
     """
-    low, high = np.quantile(levels.energies[0], [0.01, 0.99])
-    end = np.clip(np.quantile(levels.energies[top], 0.9), high + 6.0 * temperature, high + 20.0 * temperature)
-    width = float(np.clip(0.75 * temperature, (end - low) / 200, (end - low) / 10))
-    return Partition(float(rounded(low)), float(rounded(width)), int(np.ceil((end - low) / width)))
+    found = partition_of(levels.energies[0], levels.energies[top], 0.75 * temperature, temperature)
+    return replace(found, u_min=float(rounded(found.u_min)), width=float(rounded(found.width)))
 
 
 def find_biased_ladder(study: Study, sampler: Sampler, ladder: Ladder) -> Ladder:

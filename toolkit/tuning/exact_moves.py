@@ -13,7 +13,7 @@ from ..tempering import ReplicaExchange
 from ..tempering.exchange import replica_exchange
 from .exchange_rounds import Ladder, exchange_sampler, find_ladder, first_ladder, recut, rejections
 from .exploration import CLEAR, Choice, Explored
-from .race import Result, raced
+from .race import Result, climbed, raced
 from .step_sizes import BEST, Improvement, harmonic_mean, mean_acceptance
 from .study import LANES, Floats, Study, rounded
 
@@ -69,20 +69,14 @@ def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -
     best = raced(study, "path length", sampler, states, each)
     if sampler.dynamics.name != "hmc":
         return best
-    for factor in (0.5, 2.0):
-        moved = False
-        while study.spent + each <= limit:
-            length = round(best.sampler.dynamics.leapfrogs * factor)
-            if not 1 <= length <= LONGEST:
-                break
-            trial, states = settled(study, replace(best.sampler, dynamics=hmc(n_leapfrogs=length)), best.states)
-            other = raced(study, "path length", trial, states, each)
-            if other.score <= best.score:
-                break
-            best, moved = other, True
-        if moved:
-            break
-    return best
+
+    def trial(found: Result, way: int) -> tuple[Sampler, Floats] | None:
+        length = round(found.sampler.dynamics.leapfrogs * (0.5, 2.0)[way])
+        if not 1 <= length <= LONGEST:
+            return None
+        return settled(study, replace(found.sampler, dynamics=hmc(n_leapfrogs=length)), found.states)
+
+    return climbed(study, "path length", best, trial, (each, limit))
 
 
 def tune_exact(study: Study, levels: Explored, choice: Choice, moves: Moves, chooses: bool) -> Found:

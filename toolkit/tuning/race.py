@@ -1,6 +1,7 @@
 """Races: variants of a sampler run from the same states, judged by independent draws per gradient."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +72,31 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
         figure_name="independent draws per 1,000 gradients", variant=variant_in_words(name, sampler), score=score,
     )  # fmt: skip
     return Result(sampler, run, worth, score, size >= TRUSTED * run.n_chains, ends)
+
+
+def climbed(
+    study: Study, name: str, best: Result, trial: Callable[[Result, int], tuple[Sampler, Floats] | None],
+    budget: tuple[int, int],
+) -> Result:  # fmt: skip
+    """``best`` moved one way as long as its score rises; where it does not at once, the other way.
+
+    trial: of the best so far and the way, 0 or 1, the next sampler and its states, or None where there is none. budget:
+    gradients of each race, and the most that the study may have spent after one.
+    """
+    each, limit = budget
+    for way in (0, 1):
+        moved = False
+        while study.spent + each <= limit:
+            following = trial(best, way)
+            if following is None:
+                break
+            other = raced(study, name, *following, each)
+            if other.score <= best.score:
+                break
+            best, moved = other, True
+        if moved:
+            break
+    return best
 
 
 def variant_in_words(name: str, sampler: Sampler) -> str:

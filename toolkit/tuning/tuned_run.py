@@ -10,7 +10,6 @@ import scipy
 from .._engine.run_record import Tuning
 from .._output.execution import check_arguments, run_sampler
 from .._output.run import Run
-from ..boundaries.rules import ignore, reject
 from ..diagnostics import stopping
 from ..diagnostics.stopping import Condition
 from ..errors import check_count, shown
@@ -97,7 +96,7 @@ def begun(problem: Problem, given: dict[str, Any]) -> Sampler | None:
         return None
     if not any(isinstance(condition, stopping.RoundTrips) for condition in stopping.singles(until)):
         return None
-    return pt_hmc(boundary=ignore() if problem.domain is None else reject())
+    return pt_hmc(boundary=chosen(problem).boundary)
 
 
 def check_call(problem: Problem, given: dict[str, Any], options: dict[str, Any]) -> None:
@@ -110,6 +109,14 @@ def check_call(problem: Problem, given: dict[str, Any], options: dict[str, Any])
     check_arguments(problem, begun(problem, given) or chosen(problem), **filled_in, **options)
 
 
+def attempted(problem: Problem, given: dict[str, Any], options: dict[str, Any], attempt: int, init: Any) -> Tuned:
+    """The tuning of an attempt, from ``init``. given, options: as of ``run_chosen``."""
+    return tune(
+        problem, begun(problem, given), seed=attempt_seeds(options["seed"])[attempt], n_gradients=ATTEMPTS[attempt][0],
+        init=init, threads=options["threads"], progress=options["progress"],
+    )  # fmt: skip
+
+
 def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], stacklevel: int) -> Run:
     """A run of a sampler that is chosen and tuned; where it does not come to what is wanted, once more, with more.
 
@@ -120,11 +127,8 @@ def run_chosen(problem: Any, given: dict[str, Any], options: dict[str, Any], sta
     check_call(problem, given, options)
     limits = ATTEMPTS if given["until"] is None and given["n_steps"] is None else ATTEMPTS[:1]
     init, run, spent, seed = given["init"], None, 0, options["seed"]
-    for attempt, (n_gradients, most) in enumerate(limits):
-        tuned = tune(
-            problem, begun(problem, given), seed=attempt_seeds(seed)[attempt], n_gradients=n_gradients, init=init,
-            threads=options["threads"], progress=options["progress"],
-        )  # fmt: skip
+    for attempt, (_, most) in enumerate(limits):
+        tuned = attempted(problem, given, options, attempt, init)
         path = options["checkpoint"]
         own: dict[str, Any] = {"seed": run_seed(seed, attempt)}
         if attempt and path is not None:
