@@ -101,13 +101,11 @@ def tune_exact(study: Study, levels: Explored, choice: Choice, moves: Moves, cho
     draws = with_rungs.run.draws.reshape(-1, study.dim)
     spread = draws[np.linspace(0, len(draws) - 1, LANES).astype(np.int64)][:, None]
     alone = raced(study, "without tempering", plain, spread, allowed // 4)
-    guessed = not np.isfinite(choice.costs[level]) and not with_rungs.trusted
-    wins = alone.score > with_rungs.score and (alone.trusted or guessed)  # frozen chains look like independent ones
     study.note(
         f"Without tempering, {1e3 * alone.worth:.3g} independent draws per 1,000 gradients; with it, "
         f"{1e3 * with_rungs.worth:.3g}."
     )
-    best = (plain, alone.states) if wins else (tempered, with_rungs.states)
+    best = (plain, alone.states) if alone.score > with_rungs.score else (tempered, with_rungs.states)
     return finished(study, race_lengths(study, *best, allowed // 2))
 
 
@@ -183,7 +181,8 @@ def finished(study: Study, best: Result) -> Found:
     return Found(sampler, states, steps, best.worth)
 
 
-SETTLING_ROUNDS = 7
+FIRST_SETTLING, LAST_SETTLING = 16, 2048  # steps
+LEFT_OUT = 4  # times the tuning's gradients: the most that a burn-in is made, where drift does not end
 DRIFT, OUTLYING = 4.0, 8.0  # standard errors; times the middle spread of the chains' means
 
 
@@ -191,20 +190,23 @@ def relaxed(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int
     """States after runs of doubling length, until a run shows no drift; and the steps of that one, which to leave out.
 
     A drift: the halves of the chains differ in the mean of a coordinate, its square or the energy by more than
-    ``DRIFT`` standard errors, or one chain's mean of them is ``OUTLYING``.
+    ``DRIFT`` standard errors, or one chain's mean of them is ``OUTLYING``. Where it does not end within what the
+    tuning may spend, the steps are as many as it would take to know.
     """
-    length = 16
-    for _ in range(SETTLING_ROUNDS):
+    length = FIRST_SETTLING
+    while True:
         run = study.run(sampler, length, states, burn_in=0, keep_energies=True)
         states = run.replica_draws[:, :, -1]
         assert run.energies is not None
         values = np.concatenate([run.draws, run.draws**2, run.energies[:, 0, :, None]], axis=2)
         if not is_drifting(values):
+            return states, length
+        if study.spent + 2 * run.gradient_evaluations > study.n_gradients or 2 * length > LAST_SETTLING:
             break
         length *= 2
-    else:
-        study.warn("The chains' means still drift at the end of the tuning: leave out more steps at first (burn_in).")
-    return states, length
+    study.warn("The chains' means still drift at the end of the tuning: leave out more steps at first (burn_in).")
+    most = LEFT_OUT * study.n_gradients // (len(states) * sampler.gradients_per_step)
+    return states, max(length, min(LAST_SETTLING, most))
 
 
 def is_drifting(values: Floats) -> bool:

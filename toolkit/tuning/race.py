@@ -15,31 +15,37 @@ from ..weighting import weighted_ess
 from .step_sizes import mean_acceptance
 from .study import Floats, Study, as_tuple
 
-TRUSTED = 6.0  # ESS of each chain: with less, a chain has seen too little for its number to mean much
+import os
+POWER = float(os.environ.get('POWER','0.667'))
+REMEMBERED = 0.3  # autocorrelation
 
 
 class Result(NamedTuple):
     """A variant's run.
 
-    worth: independent draws per gradient, of the slowest coordinate. score: what variants are compared by. trusted:
-    whether each chain has seen enough for it. states: (chain, replica, dim) at the end.
+    worth: independent draws per gradient, of the slowest coordinate. score: what variants are compared by. states:
+    (chain, replica, dim) at the end.
     """
 
     sampler: Sampler
     run: Run
     worth: float
     score: float
-    trusted: bool
     states: Floats
 
 
 def least_ess(run: Run) -> float:
-    """The smallest bulk ESS of the coordinates that move; nan where none does, or where a draw is not finite."""
+    """The smallest bulk ESS of the coordinates that move, and twice that of their squares; nan where none does.
+
+    n independent draws leave an error of 1/√n standard deviations in a mean, and of 1/√(2 n) in a standard deviation. nan
+    also where a draw is not finite.
+    """
     draws = run.draws
     if not np.isfinite(draws).all():
         return math.nan
     if not run.sampler.is_weighted:
-        sizes = ess(draws)
+        values = np.concatenate([draws, (draws - draws.mean(axis=(0, 1))) ** 2], axis=2)
+        sizes = np.fmin(ess(values), remembered_ess(values)) * np.repeat([1.0, 2.0], draws.shape[2])
         return float(np.nanmin(sizes)) if np.isfinite(sizes).any() else math.nan
     weights = run.weights
     if not (weights.sum(axis=1) > 0.0).all():
@@ -48,12 +54,30 @@ def least_ess(run: Run) -> float:
     return float(min(np.nanmin(sizes), weighted_ess(weights).sum())) if np.isfinite(sizes).any() else math.nan
 
 
-def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients: int) -> Result:
-    """Run ``sampler`` from ``states`` (chain, replica, dim) for about so many gradients.
+def remembered_ess(draws: Floats) -> Floats:
+    """ESS of each coordinate by the longest memory that is seen, (dim,); inf where none is. draws: (chain, draw, dim).
 
-    A worth is trusted where each chain has ``TRUSTED`` independent draws, as frozen chains that began in the right
-    places would otherwise seem to be independent.
+    Chains much shorter than their autocorrelation time seem to be independent of one another, and their bulk ESS is
+    near their number. Here ρ = 1 − E[(x_{t+k} − x_t)²] / (2 var x), with the variance of all chains, is looked at for
+    the longest lag k = 2^j, at most half the draws, at which it is ``REMEMBERED`` or more; the chains then have
+    n (1 − r)/(1 + r) draws each, r = ρ^(1/k), as those of an autoregressive process of order 1.
     """
+    n_chains, n, dim = draws.shape
+    variance = draws.reshape(-1, dim).var(axis=0)
+    sizes = np.full(dim, math.inf)
+    lag = 1
+    while 2 * lag <= n:
+        jumps = ((draws[:, lag:] - draws[:, :-lag]) ** 2).mean(axis=(0, 1))
+        memory = 1.0 - 0.5 * jumps / np.where(variance > 0.0, variance, np.inf)
+        rate = np.clip(memory, 0.0, 1.0) ** (1.0 / lag)
+        found = n_chains * n * (1.0 - rate) / (1.0 + rate)
+        sizes = np.where((memory >= REMEMBERED) & (variance > 0.0), found, sizes)
+        lag *= 2
+    return sizes
+
+
+def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients: int) -> Result:
+    """Run ``sampler`` from ``states`` (chain, replica, dim) for about so many gradients."""
     steps = max(16, shortest(sampler), n_gradients // (len(states) * sampler.gradients_per_step))
     try:
         run = study.run(sampler, steps, states, burn_in=steps // 8)
@@ -71,7 +95,7 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
         acceptance=as_tuple(mean_acceptance(run)), figure=(1e3 * worth,),
         figure_name="independent draws per 1,000 gradients", variant=variant_in_words(name, sampler), score=score,
     )  # fmt: skip
-    return Result(sampler, run, worth, score, size >= TRUSTED * run.n_chains, ends)
+    return Result(sampler, run, worth, score, ends)
 
 
 def climbed(
@@ -131,7 +155,7 @@ def score_of(run: Run, worth: float) -> float:
     half as many places must have 1.4 times as many independent draws.
     """
     moves = run.acceptance[:, : run.sampler.n_target_replicas].mean() if run.sampler.dynamics.leapfrogs else 1.0
-    return float((worth**2 * moves / run.sampler.gradients_per_step) ** (1.0 / 3.0))
+    return float((worth**POWER * (moves / run.sampler.gradients_per_step) ** (1.0 - POWER)))
 
 
 def shortest(sampler: Sampler) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,15 +61,26 @@ def filled(problem: Any, tuned: Any, most: int, given: dict[str, Any]) -> Argume
     if own_starts:
         n_chains = check_count("n_chains", values["n_chains"], at_least=1, below=2**31)
         values["init"] = np.resize(tuned.init, (n_chains, *tuned.init.shape[1:]))
-    for name in ("burn_in", "thin"):
-        if values[name] is None:
-            values[name] = getattr(tuned, name)
-            if values["n_steps"] is not None:  # so that it leaves draws
-                steps = check_count("n_steps", values["n_steps"], at_least=1)
-                values[name] = (
-                    min(values[name], steps // 4) if name == "burn_in" else max(1, min(values[name], steps // 400))
-                )
+    values["burn_in"], values["thin"] = shares(tuned, values)
     return Arguments(tuned.sampler, **values)
+
+
+def shares(tuned: Tuned, values: dict[str, Any]) -> tuple[Any, Any]:
+    """Burn-in and thinning: as given, else as tuned, but so that a run of a known end leaves draws.
+
+    That is of ``n_steps``, or one that ``until`` ends at a number of gradients. values: all other arguments.
+    """
+    burn_in, thin, until = values["burn_in"], values["thin"], values["until"]
+    most = math.inf if values["n_steps"] is None else check_count("n_steps", values["n_steps"], at_least=1)
+    if isinstance(until, Condition):
+        each = check_count("n_chains", values["n_chains"], at_least=1, below=2**31) * tuned.sampler.gradients_per_step
+        limits = [condition.n for condition in stopping.singles(until) if isinstance(condition, stopping.Gradients)]
+        most = min([most, *(limit // each for limit in limits)])
+    if burn_in is None:
+        burn_in = int(min(tuned.burn_in, most // 4))
+    if thin is None:
+        thin = int(max(1, min(tuned.thin, most // 400)))
+    return burn_in, thin
 
 
 def default_condition(sampler: Sampler, most: int) -> Condition:
