@@ -333,7 +333,7 @@ def check_dtype(dtype: Any, backend: str, problem: Problem, sampler: Sampler) ->
         "temperatures": sampler.temperatures,
         "noises": (sampler.gradient_noise, sampler.energy_noise),
         "the boundary's coefficient": (sampler.boundary.coefficient,),
-        "the squares of the scale": np.square(sampler.scale or ()),
+        "the squares of the scale": np.square(np.ravel(sampler.scale or ())),
     }
     for name, values in numbers.items():
         to_singles(values, name)
@@ -353,7 +353,7 @@ def check_scale_size(problem: Problem, sampler: Sampler) -> None:
     if sampler.scale is not None and len(sampler.scale) != dim:
         raise ValueError(
             f"scale of {sampler.name!r} must have shape (dim,) = ({dim},) on {problem.name!r}, one number for every "
-            f"coordinate, got ({len(sampler.scale)},)"
+            f"coordinate, or (dim, dim), got {np.shape(sampler.scale)}"
         )
 
 

@@ -43,7 +43,7 @@ class State(NamedTuple):
     replica: s.NameVector  # (lane,)
     base_step_size: s.Vector  # (lane,), 0 for padding
     base_temperature: s.Vector  # (lane,)
-    scale: s.Vector  # (dim,): of each coordinate, the same for all lanes
+    scale: s.Vector  # (dim,): of each coordinate, the same for all lanes; (dim²,) where it is a matrix
     exchange: ExchangeState
     contour: ContourState
     continuous: ContinuousState

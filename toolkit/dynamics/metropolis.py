@@ -76,11 +76,62 @@ def total_leapfrogs(mean: int, seed: int, first: int, last: int) -> int:
     return int(add(mean, np.uint64(seed), first, last))
 
 
+# A matrix L as scale, which is lower triangular and lies flat, row by row: x = L z, and the gradient in z is Lᵀ ∂U.
+
+
+@inlined
+def is_dense(scale, rows):
+    """Whether ``scale`` is a matrix: with more numbers than ``rows`` has rows."""
+    return scale.size > rows.shape[0]
+
+
+@inlined
+def dense_kick(momentum, gradient, length, scale, share):
+    """p ← p + share ε Lᵀ ∂U."""
+    dim = momentum.shape[0]
+    for d in range(dim):
+        p = momentum[d]
+        for i in range(d, dim):
+            slope, entry = gradient[i], share * scale[i * dim + d]
+            for lane in range(p.size):
+                p[lane] = fma(entry * length[lane], slope[lane], p[lane])
+
+
+@inlined
+def dense_drift(position, momentum, length, scale):
+    """x ← x + ε L p."""
+    dim = position.shape[0]
+    for d in range(dim):
+        x = position[d]
+        for i in range(d + 1):
+            p, entry = momentum[i], scale[d * dim + i]
+            for lane in range(x.size):
+                x[lane] = fma(entry * length[lane], p[lane], x[lane])
+
+
+@inlined
+def begin_dense_trajectory(state, keeps):
+    """What ``begin_trajectory`` does with momenta, for a matrix as scale."""
+    position, momentum, gradient, noise, rows = state.position, state.momentum, state.gradient, state.noise, state.rows
+    start, length, sqrt_temperature = rows[EXTENDED], rows[LENGTH], rows[SQRT_TEMPERATURE]
+    for d in range(position.shape[0]):
+        p, slope, normal = momentum[d], gradient[d], noise[d]
+        for lane in range(start.size):
+            fresh = sqrt_temperature[lane] * normal[lane]
+            start[lane] = fma(0.5 * fresh, fresh, start[lane])
+            p[lane] = fresh
+        if keeps:
+            for lane in range(start.size):
+                normal[lane] = slope[lane]
+    dense_kick(momentum, gradient, length, state.scale, -0.5)
+    dense_drift(position, momentum, length, state.scale)
+
+
 @inlined
 def begin_trajectory(state, is_mala, keeps, changes):
     """Fresh momenta √T ξ, in EXTENDED the energy of the extended system, and the first half kick and drift.
 
-    Momenta are those of z = x / s, s the scale of a coordinate: p ← p − ε/2 s ∂U, x ← x + ε s p.
+    Momenta are those of z = x / s, s the scale of a coordinate: p ← p − ε/2 s ∂U, x ← x + ε s p; or of z = L⁻¹ x.
     LENGTH ← the leapfrog's own, and HEAT ← √T, where ``changes``. keeps: the noise becomes the gradient.
     """
     position, momentum, gradient, noise, rows = state.position, state.momentum, state.gradient, state.noise, state.rows
@@ -91,6 +142,9 @@ def begin_trajectory(state, is_mala, keeps, changes):
             sqrt_temperature[lane] = math.sqrt(rows[TEMPERATURE, lane])
     for lane in range(start.size):
         start[lane] = potential[lane]
+    if is_dense(state.scale, position):
+        begin_dense_trajectory(state, keeps)
+        return
     for d in range(position.shape[0]):
         x, p, slope, normal, s = position[d], momentum[d], gradient[d], noise[d], state.scale[d]
         half = -0.5 * s
@@ -108,6 +162,10 @@ def begin_trajectory(state, is_mala, keeps, changes):
 @inlined
 def kick_and_drift(position, momentum, gradient, length, scale):
     """p ← p − ε s ∂U, then x ← x + ε s p."""
+    if is_dense(scale, position):
+        dense_kick(momentum, gradient, length, scale, -1.0)
+        dense_drift(position, momentum, length, scale)
+        return
     for d in range(position.shape[0]):
         x, p, slope, s = position[d], momentum[d], gradient[d], scale[d]
         for lane in range(x.size):
@@ -121,6 +179,13 @@ def end_trajectory(momentum, gradient, potential, length, end, scale):
     """The last half kick, and in ``end`` the energy of the extended system."""
     for lane in range(end.size):
         end[lane] = potential[lane]
+    if is_dense(scale, momentum):
+        dense_kick(momentum, gradient, length, scale, -0.5)
+        for d in range(momentum.shape[0]):
+            p = momentum[d]
+            for lane in range(end.size):
+                end[lane] = fma(0.5 * p[lane], p[lane], end[lane])
+        return
     for d in range(momentum.shape[0]):
         p, slope = momentum[d], gradient[d]
         half = -0.5 * scale[d]

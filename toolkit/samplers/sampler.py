@@ -12,6 +12,7 @@ from .._compiler.binding import bound
 from ..boundaries.rules import Boundary, ignore
 from ..dynamics import Dynamics, langevin
 from ..errors import (
+    check_array,
     check_deviation,
     check_number,
     check_numbers,
@@ -45,7 +46,9 @@ class Sampler:
     scale: None, or the scale s of each coordinate, (dim,) positive numbers, of all replicas and chains: the sampler
     moves in z = x / s as it would without, with the gradient s ∂U, so that coordinates whose standard deviations are
     about s need one step size (a diagonal metric, or mass 1/s²). None is 1 everywhere. For any sampler:
-    ``dataclasses.replace(samplers.hmc(0.3), scale=(1.0, 100.0))``. What is given in x stays so: draws, starts, the
+    ``dataclasses.replace(samplers.hmc(0.3), scale=(1.0, 100.0))``. For HMC and MALA also a lower triangular matrix L,
+    (dim, dim), with a positive diagonal: they move in z = L⁻¹ x, with the gradient Lᵀ ∂U, so that a target whose
+    covariance is about L Lᵀ needs one step size in all directions (a dense metric, or mass (L Lᵀ)⁻¹). What is given in x stays so: draws, starts, the
     domain and the gradient noise. ``preconditioned_langevin`` and ``descent``, which scale steps themselves, have none,
     nor has a reflecting boundary where entries differ.
     A block function of one's own in ``dynamics`` is what it is when the sampler is made (see ``Target``).
@@ -61,7 +64,7 @@ class Sampler:
     boundary: Boundary = ignore()
     gradient_noise: float = 0.0
     energy_noise: float = 0.0
-    scale: Sequence[float] | NDArray[np.float64] | None = None
+    scale: Sequence[Any] | NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -70,10 +73,7 @@ class Sampler:
         check_deviation("gradient_noise", self.gradient_noise)
         check_deviation("energy_noise", self.energy_noise)
         if self.scale is not None:
-            scale = tuple(check_scale(f"scale[{d}]", s) for d, s in enumerate(entries("scale", self.scale)))
-            if not scale:
-                raise ValueError(f"scale must have one number for every coordinate, got {shown(self.scale)}")
-            object.__setattr__(self, "scale", scale)
+            object.__setattr__(self, "scale", checked_scale(self.scale))
         for name, kind in (("dynamics", Dynamics), ("schedule", Schedule), ("boundary", Boundary)):
             value = getattr(self, name)
             if not isinstance(value, kind):
@@ -138,8 +138,51 @@ class Sampler:
 
 
 def coordinate_scales(sampler: Sampler, dim: int) -> NDArray[np.float64]:
-    """The sampler's ``scale``, (dim,); 1 where none is given."""
-    return np.ones(dim) if sampler.scale is None else np.array(sampler.scale, np.float64)
+    """The sampler's ``scale``, (dim,), or (dim²,) where it is a matrix; 1 where none is given."""
+    return np.ones(dim) if sampler.scale is None else np.array(sampler.scale, np.float64).ravel()
+
+
+def has_dense_scale(sampler: Sampler) -> bool:
+    """Whether the sampler's ``scale`` is a matrix."""
+    return sampler.scale is not None and isinstance(sampler.scale[0], tuple)
+
+
+def scale_matrix(sampler: Sampler, dim: int) -> NDArray[np.float64]:
+    """The matrix L, (dim, dim), with x = L z: diagonal where ``scale`` is one number for every coordinate."""
+    scales = coordinate_scales(sampler, dim)
+    return scales.reshape(dim, dim) if has_dense_scale(sampler) else np.diag(scales)
+
+
+def checked_scale(scale: Any) -> tuple[Any, ...]:
+    """``scale`` as numbers, one for each coordinate, or as the rows of a lower triangular matrix of two or more.
+
+    Raises TypeError or ValueError.
+    """
+    first = scale[0] if type(scale) in (list, tuple) and scale else None
+    is_matrix = type(first) in (list, tuple, np.ndarray) or (type(scale) is np.ndarray and scale.ndim == 2)
+    if not is_matrix:
+        found = tuple(check_scale(f"scale[{d}]", s) for d, s in enumerate(entries("scale", scale)))
+        if not found:
+            raise ValueError(f"scale must have one number for every coordinate, got {shown(scale)}")
+        return found
+    matrix = check_array("scale", scale)
+    dim = len(matrix)
+    if matrix.shape != (dim, dim) or dim == 0:
+        raise ValueError(f"scale must have shape (dim,), or (dim, dim) where it is a matrix, got {matrix.shape}")
+    for d in range(dim):
+        check_scale(f"scale[{d}, {d}]", matrix[d, d])
+    above = np.argwhere(np.triu(matrix, 1) != 0.0)
+    if len(above):
+        at = tuple(map(int, above[0]))
+        raise ValueError(
+            f"scale must be lower triangular where it is a matrix, such as the Cholesky factor of a covariance; got "
+            f"{shown(float(matrix[at]))} at {at}"
+        )
+    if np.abs(matrix).max() > 1e100:
+        raise ValueError(f"scale must have entries below 1e100, got {shown(float(np.abs(matrix).max()))}")
+    if dim == 1:
+        return (float(matrix[0, 0]),)
+    return tuple(tuple(map(float, row)) for row in matrix)
 
 
 def shared(name: str, value: Any, n_replicas: int = 1) -> Values:
@@ -258,6 +301,11 @@ def check_scales(sampler: Sampler) -> None:
         raise ValueError(
             f"scale must be None for dynamics {sampler.dynamics.name!r}, whose move does not read it (a move that "
             f"uses lanes.scale says so by Dynamics(..., scales=True)); got {shown(sampler.scale)}"
+        )
+    if has_dense_scale(sampler) and sampler.dynamics.leapfrogs == 0:
+        raise ValueError(
+            f"scale must have one number for every coordinate with dynamics {sampler.dynamics.name!r}: a matrix is for "
+            f"those with a Metropolis test, dynamics.hmc() and dynamics.mala(); got {shown(sampler.scale)}"
         )
     if sampler.boundary.kind == "reflect" and len(set(sampler.scale or ())) > 1:
         raise ValueError(

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._output.run import Run
 from ..dynamics import Dynamics, hmc, mala
-from ..samplers.sampler import Sampler
+from ..samplers.sampler import Sampler, scale_matrix
 from ..schedules import constant
 from ..tempering import ReplicaExchange
 from ..tempering.exchange import replica_exchange
@@ -20,6 +20,9 @@ from .study import LANES, Floats, Study, rounded
 RACE_SHARE, RACES = 0.4, 6  # of the gradients that the tuning may spend, for about so many races
 SETTLING = 24  # steps of a round that fits the step size to another path length
 LONGEST = 256  # leapfrogs
+FIRST_DENSE = 2  # leapfrogs at first, with a dense scale
+WORTH_DENSE = 3.0  # ratio of the widest direction to the narrowest, in units of the scale
+FEWEST_FOR_DENSE, MOST_FOR_DENSE, DENSE_ROUNDS = 8, 1024, 2  # draws for each coordinate, draws; rounds of step sizes
 
 
 class Moves(NamedTuple):
@@ -61,12 +64,58 @@ def settled(study: Study, sampler: Sampler, states: Floats) -> tuple[Sampler, Fl
     return replace(sampler, step_sizes=rounded(step_sizes)), run.replica_draws[:, :, -1]
 
 
+def dense_scale(study: Study, run: Run) -> Floats | None:
+    """A lower triangular L with L Lᵀ = T E[∂U ∂Uᵀ]⁻¹ of the draws, (dim, dim): the inverse of the mean curvature.
+
+    None where directions differ less than ``WORTH_DENSE`` from what the scale of each coordinate says, or draws are too
+    few to tell.
+    """
+    points = np.unique(run.draws.reshape(-1, study.dim), axis=0)
+    points = points[:: -(-len(points) // MOST_FOR_DENSE)]
+    if not study.may_be_dense or study.dim == 1 or len(points) < FEWEST_FOR_DENSE * study.dim:
+        return None
+    scale = np.ones(study.dim) if study.scale is None else np.array(study.scale)
+    gradients = scale * study.evaluate(points)[1]
+    curvature = gradients.T @ gradients / (len(points) * study.temperature)
+    if not np.isfinite(curvature).all():
+        return None
+    values, directions = np.linalg.eigh(curvature)
+    if values[0] <= 0.0 or values[-1] < WORTH_DENSE**2 * values[0]:
+        return None
+    covariance = (directions / values) @ directions.T
+    size = np.exp(np.log(values).mean() / 2.0)  # so that the determinant is that of the scale of each coordinate
+    return np.asarray(rounded(scale[:, None] * np.linalg.cholesky(covariance) * size))
+
+
+def made_dense(study: Study, best: Result, each: int) -> Result:
+    """``best``, or the same with a dense scale where that has a better score."""
+    matrix = dense_scale(study, best.run)
+    if matrix is None:
+        return best
+    before = np.diag(np.ones(study.dim) if study.scale is None else np.array(study.scale))
+    shrinks = float(np.linalg.norm(np.linalg.solve(matrix, before), 2))  # of the stiffest direction
+    short = hmc(n_leapfrogs=min(FIRST_DENSE, best.sampler.dynamics.leapfrogs))
+    sampler = replace(
+        best.sampler, scale=matrix, step_sizes=rounded(best.sampler.arrays["step_sizes"] * shrinks),
+        dynamics=short if best.sampler.dynamics.name == "hmc" else best.sampler.dynamics,
+    )  # fmt: skip
+    states = best.states
+    for _ in range(DENSE_ROUNDS):
+        sampler, states = settled(study, sampler, states)
+    other = raced(study, "dense scale", sampler, states, each)
+    if other.score <= best.score:
+        return best
+    study.note("A dense scale, from the mean of ∂U ∂Uᵀ, is worth more than one of each coordinate.")
+    return other
+
+
 def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -> Result:
-    """The path length with the best score: halved as long as that rises, else doubled."""
+    """The path length with the best score: halved as long as that rises, else doubled; with a dense scale if it pays."""
     limit, each = study.spent + allowed, allowed // RACES
     if sampler.dynamics.name != "hmc":  # its step size is that of a leapfrog so far
         sampler, states = settled(study, sampler, states)
     best = raced(study, "path length", sampler, states, each)
+    best = made_dense(study, best, each)
     if sampler.dynamics.name != "hmc":
         return best
 
@@ -129,13 +178,12 @@ def acceptance_at_extremes(study: Study, sampler: Sampler, draws: Floats) -> flo
     points = np.unique(draws[np.isfinite(draws).all(axis=1)], axis=0)
     points = points[:: -(-len(points) // 2**14)]
     energy, gradient = study.evaluate(points)
-    scale = np.ones(study.dim) if study.scale is None else np.array(study.scale)
     alone = replace(
         sampler, name="extremes", step_sizes=sampler.step_sizes[:1], temperatures=sampler.temperatures[:1],
         tempering=None, schedule=constant(),
     )  # fmt: skip
     found = []
-    for extremity in (energy, ((scale * gradient) ** 2).sum(axis=1)):
+    for extremity in (energy, ((gradient @ scale_matrix(sampler, study.dim)) ** 2).sum(axis=1)):
         last = np.argsort(extremity, kind="stable")[-max(LANES, int(EXTREME * len(points))) :]
         states = points[np.resize(last[np.linspace(0, len(last) - 1, min(LANES, len(last))).astype(np.int64)], LANES)]
         run = study.run(alone, EXTREME_STEPS, states[:, None], burn_in=0)
@@ -182,6 +230,7 @@ def finished(study: Study, best: Result) -> Found:
 
 
 FIRST_SETTLING, LAST_SETTLING = 16, 2048  # steps
+RELAXATION = 0.2  # of the gradients that the tuning may spend, at least
 LEFT_OUT = 4  # times the tuning's gradients: the most that a burn-in is made, where drift does not end
 DRIFT, OUTLYING = 4.0, 8.0  # standard errors; times the middle spread of the chains' means
 
@@ -193,7 +242,7 @@ def relaxed(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int
     ``DRIFT`` standard errors, or one chain's mean of them is ``OUTLYING``. Where it does not end within what the
     tuning may spend, the steps are as many as it would take to know.
     """
-    length = FIRST_SETTLING
+    length, limit = FIRST_SETTLING, max(study.n_gradients, study.spent + int(RELAXATION * study.n_gradients))
     while True:
         run = study.run(sampler, length, states, burn_in=0, keep_energies=True)
         states = run.replica_draws[:, :, -1]
@@ -201,7 +250,7 @@ def relaxed(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int
         values = np.concatenate([run.draws, run.draws**2, run.energies[:, 0, :, None]], axis=2)
         if not is_drifting(values):
             return states, length
-        if study.spent + 2 * run.gradient_evaluations > study.n_gradients or 2 * length > LAST_SETTLING:
+        if study.spent + 2 * run.gradient_evaluations > limit or 2 * length > LAST_SETTLING:
             break
         length *= 2
     study.warn("The chains' means still drift at the end of the tuning: leave out more steps at first (burn_in).")

@@ -195,7 +195,6 @@ def narrow_places(run: Run, threads: int | None = None) -> tuple[str, ...]:
     if not run.sampler.dynamics.leapfrogs or run.sampler.is_weighted or len(draws) < 1000 or run.diverged.any():
         return ()
     study = Study(run.problem, derived_seed(run.seed, TUNING, 2), 0, run.sampler.boundary, threads=threads)
-    study.scale = None if run.sampler.scale is None else tuple(map(float, run.sampler.scale))
     usual = float(run.acceptance[:, 0].mean())
     extreme = acceptance_at_extremes(study, run.sampler, draws)
     if extreme >= VERY_NARROW * usual:

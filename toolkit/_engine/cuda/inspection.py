@@ -36,6 +36,7 @@ def local_shape(block: Block, n_replicas: int) -> Shape:
         scratch=scratch,
         distances=state.distances.size,
         scratch_is_local=scratch * n_replicas <= LOCAL_SCRATCH,
+        scale_is_local=state.scale.size == state.position.shape[0],
     )
 
 

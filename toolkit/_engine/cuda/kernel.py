@@ -53,6 +53,7 @@ class Shape(NamedTuple):
     scratch: int  # rows
     distances: int
     scratch_is_local: bool
+    scale_is_local: bool  # one number for every coordinate; else a matrix
 
 
 class Column(NamedTuple):
@@ -262,6 +263,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
     scratch_rows = shape.scratch
     local_scratch = scratch_rows if shape.scratch_is_local else 0
     choose = first_of if shape.scratch_is_local else second_of
+    choose_scale = first_of if shape.scale_is_local else second_of
     # Local arrays need at least one element; the engine gets a slice of the right size.
     momenta_or_1, memory_or_1, curvature_or_1 = max(1, momenta), max(1, memory_rows), max(1, curvature_rows)
     pairs_or_1, coupled_or_1, scratch_or_1 = max(1, pairs), max(1, coupled), max(1, local_scratch)
@@ -358,7 +360,7 @@ def chain_kernel(parts: Parts, shape: Shape, constants: Numbers, kinds: Kinds = 
         pair_distances = stored.distances[:distances_size, min(thread, stored.distances.shape[1] - 1)]
         state = State(
             position, momentum, memory, status, bounces, fallbacks, moves, chain, replica, step_size, temperature,
-            coordinate_scale,
+            choose_scale(coordinate_scale, tables.scale),
             ExchangeState(attempted, accepted, correction, swapped_in_window, walker, last_end, round_trips),
             ContourState(
                 theta_table[:, : 2 * bins], scale, theta_table[:, 2 * bins : 3 * bins],

@@ -213,6 +213,8 @@ def scale_words(scale: Any) -> str:
     """The scale of the coordinates, from the smallest to the largest; nothing where none is given."""
     if scale is None:
         return ""
+    if isinstance(scale[0], tuple):
+        return f", a scale of {len(scale)} × {len(scale)}"
     low, high = min(scale), max(scale)
     return f", scale {low:g}" if low == high else f", scales {low:g} to {high:g}"
 
