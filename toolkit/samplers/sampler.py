@@ -48,9 +48,9 @@ class Sampler:
     about s need one step size (a diagonal metric, or mass 1/s²). None is 1 everywhere. For any sampler:
     ``dataclasses.replace(samplers.hmc(0.3), scale=(1.0, 100.0))``. For HMC and MALA also a lower triangular matrix L,
     (dim, dim), with a positive diagonal: they move in z = L⁻¹ x, with the gradient Lᵀ ∂U, so that a target whose
-    covariance is about L Lᵀ needs one step size in all directions (a dense metric, or mass (L Lᵀ)⁻¹). What is given in x stays so: draws, starts, the
-    domain and the gradient noise. ``preconditioned_langevin`` and ``descent``, which scale steps themselves, have none,
-    nor has a reflecting boundary where entries differ.
+    covariance is about L Lᵀ needs one step size in all directions (a dense metric, or mass (L Lᵀ)⁻¹). What is given in
+    x stays so: draws, starts, the domain and the gradient noise. ``preconditioned_langevin`` and ``descent``, which
+    scale steps themselves, have none, nor has a reflecting boundary where entries differ.
     A block function of one's own in ``dynamics`` is what it is when the sampler is made (see ``Target``).
     Raises TypeError or ValueError naming the argument where something is off, and where parts make no sense together.
     """
@@ -170,7 +170,7 @@ def checked_scale(scale: Any) -> tuple[Any, ...]:
     if matrix.shape != (dim, dim) or dim == 0:
         raise ValueError(f"scale must have shape (dim,), or (dim, dim) where it is a matrix, got {matrix.shape}")
     for d in range(dim):
-        check_scale(f"scale[{d}, {d}]", matrix[d, d])
+        check_scale(f"scale[{d}, {d}]", float(matrix[d, d]))
     above = np.argwhere(np.triu(matrix, 1) != 0.0)
     if len(above):
         at = tuple(map(int, above[0]))

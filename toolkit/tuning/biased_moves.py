@@ -9,11 +9,10 @@ k_max / Σ k. Energies do not see how far apart modes are, between which short r
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from .._engine.partition_pilot import partition_of
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
@@ -23,42 +22,37 @@ from ..tempering.contour_tempering import Partition
 from ..tempering.exchange import AdaptedCorrection
 from .exchange_rounds import Ladder, chains_for, first_ladder, recut, rejections
 from .exploration import Choice, Explored, descended
+from .gradient_noise import BIAS, WITH_LAWS, StepSize, around_minima, most_for_noise, step_by_law
 from .race import Result, climbed, raced
 from .study import LANES, Fit, Floats, Study, as_tuple, rounded
 
 SIZES = 8  # step sizes, each half the one before
 COPIES = LANES // SIZES
 FIRST_ROUND, SHARE = 64, 0.35  # steps; of the gradients that the tuning may spend
-BIAS = 0.02  # of a standard deviation, so twice that of a variance
 LOOKED_AT, ENERGIES = 16, 32  # draws of a chain whose gradients, and energies with all data, are evaluated
 FAR_OFF = 10.0  # times the spread of the mean energies at the smaller step sizes, or nats
 NEAR, FEWEST_SIZES = 10.0, 4
 FEWEST_ROUNDS, MOST_ROUNDS = 6, 16
 HALVINGS = 8
-BATCHES = 16  # minibatches of a point, whose gradients differ by their noise
-MOST_FRICTION = 0.1
 KNOB_SHARE = 0.1  # of the gradients that the tuning may spend, for each variant
 
 
-class StepSize(NamedTuple):
-    """Found: the step size, its bias in standard deviations with what is uncertain of it, and states (chain, dim)."""
-
-    step_size: float
-    bias: float
-    uncertainty: float
-    states: Floats
-
-
-def find_step_size(study: Study, sampler: Sampler, states: Floats, guess: float) -> StepSize:
+def find_step_size(
+    study: Study, sampler: Sampler, states: Floats, guess: float, noisy: Floats | None = None
+) -> StepSize:
     """The largest step size of one replica of ``sampler`` whose bias is at most ``BIAS``, and is stable.
 
     states: (chain, dim). guess: of the largest that is stable; wrong by 2⁶ both ways, it is found all the same.
+    noisy: where the noise of gradients is measured, (n, dim); None: at the states.
     """
     alone = replace(
         sampler, name="bias", step_sizes=(1.0,), temperatures=(study.temperature,), tempering=None,
         schedule=constant(), energy_noise=0.0, scale=study.scale,
     )  # fmt: skip
-    limit, most = study.spent + int(SHARE * study.n_gradients), most_for_noise(study, alone, states)
+    limit, most = (
+        study.spent + int(SHARE * study.n_gradients),
+        most_for_noise(study, alone, states if noisy is None else noisy),
+    )
     largest, length = min(guess, 8.0 * most), FIRST_ROUND
     starts, found = np.resize(states, (COPIES, study.dim)), None
     for attempt in range(MOST_ROUNDS):
@@ -89,52 +83,6 @@ def at_most(found: tuple[float, float, float], most: float) -> tuple[float, floa
     """A step size, its bias and its uncertainty, of a step of at most ``most``."""
     share = min(1.0, most / found[0])
     return float(rounded(found[0] * share)), found[1] * share, found[2] * share
-
-
-# Gradient noise, which heats.
-
-
-def noise_variances(study: Study, sampler: Sampler, points: Floats) -> Floats:
-    """Variance of each coordinate's gradient noise, (dim,): of minibatches, at ``points`` (n, dim), and given."""
-    given = np.full(study.dim, sampler.gradient_noise**2)
-    target = study.problem.target
-    if not target.stochastic:
-        return given
-    exact = study.evaluate(points)[1]
-    position = np.array(points.T, order="C")
-    energy, gradient = np.empty(len(points)), np.empty_like(position)
-    scratch, total = np.zeros((target.scratch_rows, len(points))), np.zeros(study.dim)
-    for batch in range(BATCHES):
-        scratch[[MODE, STEP, CHAIN, REPLICA, SEED_HIGH, SEED_LOW]] = 0.0
-        scratch[MODE], scratch[STEP], scratch[CHAIN] = 1.0, float(batch), np.arange(float(len(points)))
-        scratch[SEED_LOW] = float(study.seed % 2**32)
-        target.compiled()(position, energy, gradient, target.parameters, scratch)
-        total += ((gradient.T - exact) ** 2).mean(axis=0)
-    study.spent += BATCHES * len(points)
-    return np.asarray(given + total / BATCHES)
-
-
-def most_for_noise(study: Study, sampler: Sampler, states: Floats) -> float:
-    """The step size at which gradient noise alone makes the widest coordinate too wide by ``BIAS``; inf without noise.
-
-    With s² the variance of the noise, by the laws in the docstrings of the dynamics: Langevin h s²/(4 T), underdamped
-    over η, BAOAB (2 − η)/(2 η) of it; under one thermostat for all coordinates the difference of their noise over
-    4 c T. A thermostat for each takes up all, as long as its friction h s²/(2 T) is at most ``MOST_FRICTION``.
-    """
-    variances = noise_variances(study, sampler, states[:LANES])
-    if study.scale is not None:
-        variances = variances * np.array(study.scale) ** 2
-    heating = float(variances.max()) / (4.0 * study.temperature)
-    dynamics = sampler.dynamics
-    if dynamics.name == "underdamped_langevin":
-        heating = max(0.0, heating - dynamics.parameters[1] / (4.0 * study.temperature)) / dynamics.parameters[0]
-    elif dynamics.name == "baoab":
-        heating *= (2.0 - dynamics.parameters[0]) / (2.0 * dynamics.parameters[0])
-    elif dynamics.name == "nose_hoover":
-        takes_all = BIAS * 2.0 * heating / MOST_FRICTION
-        uneven = float(np.abs(variances - variances.mean()).max()) / (4.0 * study.temperature * dynamics.parameters[0])
-        heating = takes_all if dynamics.memory[0] == "thermostat[]" else max(takes_all, uneven)
-    return BIAS / heating if heating > 0.0 else math.inf
 
 
 def sizes_run(study: Study, alone: Sampler, sizes: Floats, starts: Floats, n_steps: int) -> tuple[Floats, Floats]:
@@ -310,16 +258,19 @@ def tune_biased(
 ) -> Result:
     """All numbers of a sampler without a Metropolis test. levels: None for gradients that are noisy of themselves."""
     if levels is None:
-        states = descended(study, starts, np.full(len(starts), -math.inf))[0]
-        guess = 1.0
+        minima = descended(study, starts, np.full(len(starts), -math.inf))[0]
+        laws = around_minima(study, minima)
+        if sampler.dynamics.name in WITH_LAWS and len(laws.values):
+            found = step_by_law(study, sampler, laws)
+        else:
+            found = find_step_size(study, sampler, minima, 1.0, laws.draws)
     else:
-        states = levels.positions[0]
-        guess = float(levels.step_sizes[0] ** 2)
-    found = find_step_size(study, sampler, states, guess)
-    study.note(
-        f"Step size {found.step_size:.4g}: its bias is {found.bias:.1%} ± {found.uncertainty:.1%} of a standard "
-        f"deviation, from chains of {SIZES} step sizes; {BIAS:.0%} is allowed."
-    )
+        found = find_step_size(study, sampler, levels.positions[0], float(levels.step_sizes[0] ** 2))
+    if math.isfinite(found.uncertainty):
+        study.note(
+            f"Step size {found.step_size:.4g}: its bias is {found.bias:.1%} ± {found.uncertainty:.1%} of a standard "
+            f"deviation, from chains of {SIZES} step sizes; {BIAS:.0%} is allowed."
+        )
     tempering = sampler.tempering
     if isinstance(tempering, ReplicaExchange):
         return race_knobs(study, *biased_exchange(study, sampler, levels, choice, found))

@@ -110,7 +110,7 @@ def made_dense(study: Study, best: Result, each: int) -> Result:
 
 
 def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -> Result:
-    """The path length with the best score: halved as long as that rises, else doubled; with a dense scale if it pays."""
+    """The path length with the best score: halved as long as that rises, else doubled; and a dense scale if it pays."""
     limit, each = study.spent + allowed, allowed // RACES
     if sampler.dynamics.name != "hmc":  # its step size is that of a leapfrog so far
         sampler, states = settled(study, sampler, states)

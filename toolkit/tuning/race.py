@@ -15,8 +15,6 @@ from ..weighting import weighted_ess
 from .step_sizes import mean_acceptance
 from .study import Floats, Study, as_tuple
 
-import os
-POWER = float(os.environ.get('POWER','0.667'))
 REMEMBERED = 0.3  # autocorrelation
 
 
@@ -37,8 +35,8 @@ class Result(NamedTuple):
 def least_ess(run: Run) -> float:
     """The smallest bulk ESS of the coordinates that move, and twice that of their squares; nan where none does.
 
-    n independent draws leave an error of 1/√n standard deviations in a mean, and of 1/√(2 n) in a standard deviation. nan
-    also where a draw is not finite.
+    n independent draws leave an error of 1/√n standard deviations in a mean, and of 1/√(2 n) in a standard deviation.
+    nan also where a draw is not finite.
     """
     draws = run.draws
     if not np.isfinite(draws).all():
@@ -155,7 +153,7 @@ def score_of(run: Run, worth: float) -> float:
     half as many places must have 1.4 times as many independent draws.
     """
     moves = run.acceptance[:, : run.sampler.n_target_replicas].mean() if run.sampler.dynamics.leapfrogs else 1.0
-    return float((worth**POWER * (moves / run.sampler.gradients_per_step) ** (1.0 - POWER)))
+    return float((worth**2 * moves / run.sampler.gradients_per_step) ** (1.0 / 3.0))
 
 
 def shortest(sampler: Sampler) -> int:

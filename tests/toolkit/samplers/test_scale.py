@@ -26,6 +26,7 @@ from toolkit import (
     thermostats,
 )
 from toolkit._output.storage.description import describe, rebuild_sampler
+from toolkit.diagnostics import ess
 from toolkit.errors import CheckpointError, DivergenceError
 from toolkit.tempering.contour_tempering import Partition
 
@@ -274,7 +275,13 @@ BAD = {
     "square overflows": ((1e200,), "scale[0] must be finite and > 1e-100 and < 1e+100, got 1e+200"),
     "text": ("12", "scale must be a sequence of numbers, got '12'"),
     "number": (2.0, "scale must be a sequence of numbers, got 2.0"),
-    "table": (np.ones((2, 2)), "scale must be a sequence of numbers"),
+    "not triangular": (np.ones((2, 2)), "scale must be lower triangular where it is a matrix, such as the Cholesky"),
+    "oblong": (((1.0, 0.0),), "scale must have shape (dim,), or (dim, dim) where it is a matrix, got (1, 2)"),
+    "diagonal": (((1.0, 0.0), (1.0, 0.0)), "scale[1, 1] must be finite and > 0, got 0.0"),
+    "nan in a matrix": (((1.0, 0.0), (float("nan"), 1.0)), "scale must be finite, got nan at [1, 0]"),
+    "huge": (((1.0, 0.0), (-1e101, 1.0)), "scale must have entries below 1e100, got 1e+101"),
+    "ragged": (((1.0,), (1.0, 2.0)), "scale must be an array of numbers"),
+    "no move": (((1.0, 0.0), (1.0, 2.0)), "scale must have one number for every coordinate with dynamics 'langevin'"),
 }
 
 
@@ -297,6 +304,94 @@ def test_what_it_does_not_go_together_with_is_refused():
     for n in (1, 3):
         with pytest.raises(ValueError, match=rf"scale of 'sgld' must have shape \(dim,\) = \(2,\) on .*got \({n},\)"):
             sample(NORMAL, scaled(samplers.sgld(0.1), (1.0,) * n), n_steps=1, seed=1)
+
+
+# A matrix L: x = L z.
+
+MATRIX = ((2.0, 0.0, 0.0), (0.5, 1.0, 0.0), (-1.0, 0.25, 0.5))
+INVERSE = np.linalg.inv(MATRIX)
+
+
+@target(dim=3, name="curved")
+def in_lx(x):
+    """The energy of ``curved`` at z = L⁻¹ x, with the gradient L⁻ᵀ ∂U/∂z."""
+    z0 = INVERSE[0, 0] * x[0]
+    z1 = INVERSE[1, 0] * x[0] + INVERSE[1, 1] * x[1]
+    z2 = INVERSE[2, 0] * x[0] + INVERSE[2, 1] * x[1] + INVERSE[2, 2] * x[2]
+    root = math.sqrt(1.0 + z0 * z0)
+    bend, lean = z1 - root, z2 - 0.5 * z1
+    energy = 0.5 * z0 * z0 + 2.0 * bend * bend + 0.5 * lean * lean
+    g0, g1, g2 = z0 - 4.0 * bend * z0 / root, 4.0 * bend - 0.5 * lean, lean
+    return energy, (
+        INVERSE[0, 0] * g0 + INVERSE[1, 0] * g1 + INVERSE[2, 0] * g2, INVERSE[1, 1] * g1 + INVERSE[2, 1] * g2,
+        INVERSE[2, 2] * g2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TEMPERINGS)
+@pytest.mark.parametrize("move", ["mala", "hmc"])
+def test_a_matrix_moves_in_z_as_without_a_scale(move, kind):
+    """To rounding, which grows from step to step."""
+    sampler = sampler_of(move, kind)
+    in_z = run_of(IN_Z, sampler, n_steps=25, burn_in=0)
+    starts = np.repeat(STARTS, sampler.n_replicas, axis=1) + 0.125 * np.arange(sampler.n_replicas)[:, None]
+    matrix = np.array(MATRIX)
+    in_x = sample(
+        in_lx, scaled(sampler, matrix), n_chains=len(STARTS), init=starts @ matrix.T, seed=5, threads=1, n_steps=25,
+        keep_replicas=True, keep_energies=True,
+    )  # fmt: skip
+    assert 0.2 < in_z.acceptance.mean() < 1.0
+    np.testing.assert_allclose(in_x.replica_draws, in_z.replica_draws @ matrix.T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(in_x.energies, in_z.energies, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(in_x.counts.accepted_moves, in_z.counts.accepted_moves)
+
+
+@pytest.mark.parametrize("move", ["mala", "hmc"])
+def test_a_diagonal_matrix_changes_no_bit(move):
+    for engine in (Layout(), Layout(fused=True)):
+        rows = run_of(IN_X, scaled(sampler_of(move, "exchange")), SCALE, layout=engine)
+        matrix = run_of(IN_X, scaled(sampler_of(move, "exchange"), np.diag(SCALE)), SCALE, layout=engine)
+        np.testing.assert_array_equal(matrix.replica_draws, rows.replica_draws)
+
+
+def test_a_matrix_makes_correlated_coordinates_as_cheap_as_others():
+    """Cov = L Lᵀ: the lag-1 autocorrelation of HMC is that on a normal law without correlation."""
+    dim = 8
+    covariance = np.full((dim, dim), 0.99) + 0.01 * np.eye(dim)
+    correlated = mixtures.gaussian_mixture(np.zeros((1, dim)), covariance[None])
+    sampler = scaled(samplers.hmc(0.8, n_leapfrogs=2), np.linalg.cholesky(covariance))
+    run = sample(correlated, sampler, n_steps=1500, burn_in=100, n_chains=64, seed=2, progress=False)
+    sizes = ess(run.draws)
+    draws = run.draws.reshape(-1, dim)
+    assert sizes.min() > 0.5 * len(draws)
+    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=4.5 / np.sqrt(sizes.min()))
+    np.testing.assert_allclose(np.cov(draws.T), covariance, atol=4.5 * np.sqrt(2.0 / sizes.min()))
+
+
+def test_a_matrix_is_kept_in_files_and_named_in_the_report(tmp_path):
+    sampler = scaled(samplers.hmc(0.3), np.array([[1.0, 0.0], [1.0 / 3.0, 2.0]]))
+    assert sampler.scale == ((1.0, 0.0), (1.0 / 3.0, 2.0))
+    assert hash(sampler) == hash(dataclasses.replace(sampler))
+    assert scaled(samplers.sgld(0.1), [[3.0]]).scale == (3.0,)
+    run = sample(NORMAL, sampler, n_steps=30, seed=1)
+    assert "a scale of 2 × 2\n" in str(run)
+    described = describe(NORMAL, sampler)["sampler"]
+    assert rebuild_sampler(described) == sampler
+    run.save(tmp_path / "run.npz")
+    assert load(tmp_path / "run.npz", NORMAL).sampler == sampler
+    path = tmp_path / "checkpoint"
+    sample(NORMAL, sampler, n_steps=30, seed=1, checkpoint=path)
+    with pytest.raises(CheckpointError, match=r"sampler\.scale"):
+        sample(NORMAL, scaled(samplers.hmc(0.3), (1.0, 2.0)), n_steps=60, seed=1, checkpoint=path)
+
+
+def test_what_a_matrix_does_not_go_together_with_is_refused():
+    matrix = ((1.0, 0.0), (0.5, 2.0))
+    for name in ("sgld", "sghmc", "sgnht"):
+        with pytest.raises(ValueError, match=r"a matrix is for those with a Metropolis test, dynamics\.hmc\(\)"):
+            scaled(getattr(samplers, name)(0.1), matrix)
+    with pytest.raises(ValueError, match=r"scale of 'hmc' must have shape .* or \(dim, dim\), got \(2, 2\)"):
+        sample(IN_Z, scaled(samplers.hmc(0.1), matrix), n_steps=1, seed=1)
 
 
 def test_it_is_kept_as_floats_and_named_in_the_report():

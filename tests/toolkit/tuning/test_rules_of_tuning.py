@@ -1,16 +1,19 @@
 """The rules that a tuning decides by: barrier, rungs, step sizes, gradient noise, drift, narrow places."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
+from scipy.linalg import solve_continuous_lyapunov
 from scipy.special import ndtr
 
 from targets import classics, constrained, domains, mixtures, posteriors
-from toolkit import Sampler, boundaries, dynamics, samplers
+from toolkit import Sampler, boundaries, dynamics, sample, samplers
+from toolkit.diagnostics import ess
 from toolkit.problem.definition import as_problem
-from toolkit.tuning.biased_moves import BIAS, fitted, most_for_noise, noise_variances
-from toolkit.tuning.exact_moves import acceptance_at_extremes, is_drifting
+from toolkit.tuning.biased_moves import fitted
+from toolkit.tuning.exact_moves import acceptance_at_extremes, dense_scale, is_drifting
 from toolkit.tuning.exchange_rounds import Ladder, equal_parts, recut
 from toolkit.tuning.exploration import (
     Explored,
@@ -22,6 +25,15 @@ from toolkit.tuning.exploration import (
     mean_difference,
     scans_per_restart,
 )
+from toolkit.tuning.gradient_noise import (
+    BIAS,
+    around_minima,
+    most_for_noise,
+    noise_covariance,
+    step_by_law,
+    widening,
+)
+from toolkit.tuning.race import least_ess, remembered_ess
 from toolkit.tuning.step_sizes import BEST, Improvement, first_step_sizes, harmonic_mean
 from toolkit.tuning.study import LANES, Study, rounded
 
@@ -188,9 +200,116 @@ def test_the_noise_of_minibatches_is_measured():
     target = posteriors.linear_regression(features, labels, noise=1.0, prior=1.0, batch_size=batch)
     point = np.array([0.3, 0.1])
     terms = (features @ point - labels)[:, None] * features
-    exact = n**2 / batch * terms.var(axis=0)
-    found = noise_variances(study_of(target), samplers.sgld(), np.tile(point, (LANES, 1)))
-    np.testing.assert_allclose(found, exact, rtol=0.25)  # 1,024 minibatches: 4.4 % each
+    exact = n**2 / batch * np.cov(terms.T)
+    found = noise_covariance(study_of(target), samplers.sgld(), np.tile(point, (LANES, 1)))
+    np.testing.assert_allclose(found, exact, atol=0.25 * np.diag(exact).min())  # 1,024 minibatches: 4.4 % each
+
+
+def regression_by(batch_size, **options):
+    """Correlated features, so that noise and curvature are correlated, too."""
+    rng = np.random.default_rng(12)
+    features = rng.standard_normal((300, 4)) @ np.array(
+        [[1.0, 0.8, 0.0, 0.3], [0.0, 0.6, 0.5, 0.0], [0.0, 0.0, 1.5, 0.0], [0.0, 0.0, 0.0, 0.5]]
+    )
+    labels = features @ [1.0, -2.0, 0.5, 1.0] + rng.standard_normal(300)
+    return posteriors.linear_regression(features, labels, noise=1.0, prior=1.0, batch_size=batch_size, **options)
+
+
+def test_control_variates_are_as_noisy_as_two_draws_are_apart():
+    target = regression_by(30, refresh_every=50)
+    study = study_of(target)
+    laws = around_minima(study, np.tile(target.truth.mean, (LANES, 1)))
+    found = noise_covariance(study, samplers.sgld(), laws.draws)
+    plain = noise_covariance(study, samplers.sgld(), np.tile(target.truth.mean, (LANES, 1)))
+    assert np.abs(plain).max() < 1e-9 * np.abs(found).max()  # of anchors at the points themselves
+    assert found.diagonal().min() > 0.0
+
+
+def test_normal_laws_around_minima_are_those_of_a_regression():
+    target = regression_by(30)
+    laws = around_minima(study_of(target), np.tile(target.truth.mean, (4 * LANES, 1)))
+    found = laws.directions[0] * laws.widths[0] ** 2 @ laws.directions[0].T
+    np.testing.assert_allclose(found, target.truth.covariance, rtol=1e-5, atol=1e-8)
+    normal = np.linalg.solve(np.linalg.cholesky(target.truth.covariance), (laws.draws - target.truth.mean).T)
+    np.testing.assert_allclose(np.cov(normal), np.eye(4), atol=4.5 * np.sqrt(2.0 / (4 * LANES)))
+
+
+def test_what_noise_widens_is_the_solution_of_lyapunovs_equation():
+    rng = np.random.default_rng(13)
+    half, other = rng.standard_normal((2, 3, 3))
+    curvature, noise = half @ half.T + np.eye(3), other @ other.T
+    values, directions = np.linalg.eigh(curvature)
+    laws = around_minima(study_of(regression_by(30)), np.zeros((4, 4)))._replace(
+        values=values[None], directions=directions[None], widths=1.0 / np.sqrt(values)[None]
+    )
+    added = solve_continuous_lyapunov(curvature, noise)
+    exact = (np.diag(added) / np.diag(np.linalg.inv(curvature)) / 2.0).max()
+    assert widening(noise, laws) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("sampler", [samplers.sgld(), samplers.sghmc(friction=0.3), samplers.sghmc(friction=1.0)])
+def test_a_step_by_law_has_the_bias_that_is_allowed(sampler):
+    """At five times the step, which forgets sooner: five times the bias, to first order."""
+    target = regression_by(30)
+    study = study_of(target)
+    found = step_by_law(study, sampler, around_minima(study, np.tile(target.truth.mean, (LANES, 1))))
+    run = sample(
+        target, dataclasses.replace(sampler, step_sizes=(5.0 * found.step_size,)), n_steps=40_000, burn_in=1_000,
+        n_chains=64, init=found.states[:, None], seed=1, thin=20, progress=False,
+    )  # fmt: skip
+    wide = run.draws.reshape(-1, 4).std(axis=0) / np.sqrt(np.diag(target.truth.covariance)) - 1.0
+    noise = 4.5 / np.sqrt(2.0 * ess((run.draws - run.draws.mean(axis=(0, 1))) ** 2).min())
+    assert noise < 1.5 * BIAS
+    assert 2.5 * BIAS < wide.max() < 5.5 * BIAS + noise
+
+
+# Independent draws of short chains.
+
+
+def test_short_chains_are_not_taken_for_independent_ones():
+    """Autoregressive chains of 64 draws that forget in 1,000: their bulk ESS is near their number."""
+    rng, n_chains, n, rate = np.random.default_rng(14), 64, 64, math.exp(-1.0 / 500.0)
+    draws = np.empty((n_chains, n, 1))
+    draws[:, 0] = rng.standard_normal((n_chains, 1))
+    for i in range(1, n):
+        draws[:, i] = rate * draws[:, i - 1] + math.sqrt(1.0 - rate**2) * rng.standard_normal((n_chains, 1))
+    exact = n_chains * n * (1.0 - rate) / (1.0 + rate)
+    assert ess(draws).min() > 5.0 * exact
+    assert 0.5 * exact < remembered_ess(draws)[0] < 2.0 * exact
+    run = sample(
+        mixtures.gaussian_mixture([[0.0]], 1.0), samplers.hmc(1e-3, n_leapfrogs=1), n_steps=64, n_chains=64, seed=1,
+        init=rng.standard_normal((64, 1, 1)), progress=False,
+    )  # fmt: skip
+    assert least_ess(run) < 1.0
+
+
+def test_independent_draws_have_no_memory():
+    assert np.isinf(remembered_ess(np.random.default_rng(15).standard_normal((64, 64, 3)))).all()
+
+
+# A dense scale.
+
+
+def test_a_dense_scale_is_the_inverse_of_the_mean_curvature():
+    target = classics.correlated_gaussian(dim=5)
+    study = study_of(target, may_be_dense=True)
+    sampler = samplers.hmc(0.2, n_leapfrogs=10)
+    run = sample(target, sampler, n_steps=60, n_chains=64, seed=1, init=stratified(target, 64), progress=False)
+    matrix = dense_scale(study, run)
+    found = matrix @ matrix.T
+    size = np.linalg.det(found) ** 0.2
+    covariance = target.truth.covariance / np.linalg.det(target.truth.covariance) ** 0.2
+    np.testing.assert_allclose(found / size, covariance, rtol=0.3)
+    assert size == pytest.approx(1.0, rel=0.02)  # step sizes keep their meaning
+    assert dense_scale(study_of(target), run) is None
+    plain = classics.correlated_gaussian(dim=5, correlation=0.2)
+    others = sample(plain, sampler, n_steps=60, n_chains=64, seed=1, init=stratified(plain, 64), progress=False)
+    assert dense_scale(study_of(plain, may_be_dense=True), others) is None
+
+
+def stratified(target, n):
+    """Independent draws as starts (chain, 1, dim)."""
+    return target.truth.independent_draws(n, seed=2)[:, None]
 
 
 def test_drifts_and_outlying_chains_are_seen():

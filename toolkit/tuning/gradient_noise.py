@@ -1,0 +1,143 @@
+"""Gradient noise, which heats: how much there is, and the step size at which it makes no coordinate too wide."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
+from ..dynamics import Dynamics
+from ..samplers.sampler import Sampler
+from .study import LANES, Floats, Study, rounded, study_seed
+
+BIAS = 0.02  # of a standard deviation, so twice that of a variance
+WITH_LAWS = ("langevin", "underdamped_langevin", "baoab")
+MINIMA, DIFFERENCE, FLATTEST = 4, 1e-5, 1e-8  # points; of their size; of the largest curvature
+BATCHES = 16  # minibatches of a point, whose gradients differ by their noise
+MOST_FRICTION = 0.1
+
+
+class StepSize(NamedTuple):
+    """Found: the step size, its bias in standard deviations with what is uncertain of it, and states (chain, dim)."""
+
+    step_size: float
+    bias: float
+    uncertainty: float
+    states: Floats
+
+
+def noise_covariance(study: Study, sampler: Sampler, points: Floats) -> Floats:
+    """Covariance of the gradient noise, (dim, dim): of minibatches, the mean over ``points`` (n, dim), and given.
+
+    Control variates have another of the points as their anchor, which is the most noise that they ever have.
+    """
+    given = sampler.gradient_noise**2 * np.eye(study.dim)
+    target = study.problem.target
+    if not target.stochastic:
+        return given
+    exact = study.evaluate(points)[1]
+    position = np.array(points.T, order="C")
+    energy, gradient = np.empty(len(points)), np.empty_like(position)
+    scratch, total = np.zeros((target.scratch_rows, len(points))), np.zeros((study.dim, study.dim))
+    for batch in range(1, BATCHES + 1):
+        for step, places in ((0, np.roll(position, 1, axis=1)), (batch, position)):
+            scratch[[MODE, STEP, CHAIN, REPLICA, SEED_HIGH, SEED_LOW]] = 0.0
+            scratch[MODE], scratch[STEP], scratch[CHAIN] = 1.0, float(step), np.arange(float(len(points)))
+            scratch[SEED_LOW] = float(study.seed % 2**32)
+            target.compiled()(places, energy, gradient, target.parameters, scratch)
+        noise = gradient.T - exact
+        total += noise.T @ noise / len(points)
+    study.spent += 2 * BATCHES * len(points)
+    return np.asarray(given + total / BATCHES)
+
+
+def most_for_noise(study: Study, sampler: Sampler, states: Floats) -> float:
+    """The step size at which gradient noise alone makes the widest coordinate too wide by ``BIAS``; inf without noise.
+
+    With s² the variance of the noise, by the laws in the docstrings of the dynamics: Langevin h s²/(4 T), underdamped
+    over η, BAOAB (2 − η)/(2 η) of it; under one thermostat for all coordinates the difference of their noise over
+    4 c T. A thermostat for each takes up all, as long as its friction h s²/(2 T) is at most ``MOST_FRICTION``.
+    """
+    variances = np.diagonal(noise_covariance(study, sampler, states[:LANES]))
+    if study.scale is not None:
+        variances = variances * np.array(study.scale) ** 2
+    heating = float(variances.max()) / (4.0 * study.temperature)
+    dynamics = sampler.dynamics
+    if dynamics.name in WITH_LAWS:
+        factor, compensated = heating_of(dynamics)
+        heating = max(0.0, heating - compensated / (4.0 * study.temperature)) * factor
+    elif dynamics.name == "nose_hoover":
+        takes_all = BIAS * 2.0 * heating / MOST_FRICTION
+        uneven = float(np.abs(variances - variances.mean()).max()) / (4.0 * study.temperature * dynamics.parameters[0])
+        heating = takes_all if dynamics.memory[0] == "thermostat[]" else max(takes_all, uneven)
+    return BIAS / heating if heating > 0.0 else math.inf
+
+
+def heating_of(dynamics: Dynamics) -> tuple[float, float]:
+    """What the heating of moves ``WITH_LAWS`` is over that of Langevin's; and the variance that they compensate."""
+    if dynamics.name == "underdamped_langevin":
+        return 1.0 / dynamics.parameters[0], dynamics.parameters[1]
+    if dynamics.name == "baoab":
+        return (2.0 - dynamics.parameters[0]) / (2.0 * dynamics.parameters[0]), 0.0
+    return 1.0, 0.0
+
+
+class Normal(NamedTuple):
+    """Normal laws around minima of the energy of all data, as the curvature there says.
+
+    values, directions: eigenvalues (n, dim) and vectors (n, dim, dim) of the curvature at n minima; widths:
+    √(T / values), (n, dim). draws: (chain, dim); where curvatures are not finite the points given, and n is 0.
+    """
+
+    values: Floats
+    directions: Floats
+    widths: Floats
+    draws: Floats
+
+
+def around_minima(study: Study, minima: Floats) -> Normal:
+    """The normal laws around ``MINIMA`` of ``minima`` (chain, dim), by differences of gradients."""
+    picked = minima[np.linspace(0, len(minima) - 1, MINIMA).astype(np.int64)]
+    steps = DIFFERENCE * np.maximum(np.abs(picked), 1.0)[:, :, None] * np.eye(study.dim)  # (minimum, direction, dim)
+    ends = (picked[:, None] + steps, picked[:, None] - steps)
+    slopes = [study.evaluate(end.reshape(-1, study.dim))[1].reshape(steps.shape) for end in ends]
+    curvature = (slopes[0] - slopes[1]) / (2.0 * steps.max(axis=2, keepdims=True))
+    curvature = 0.5 * (curvature + curvature.transpose(0, 2, 1))
+    if not np.isfinite(curvature).all() or not curvature.any():
+        return Normal(np.zeros((0, study.dim)), np.zeros((0, study.dim, study.dim)), np.zeros((0, study.dim)), minima)
+    values, directions = np.linalg.eigh(curvature)
+    values = np.maximum(np.abs(values), FLATTEST * np.abs(values).max())
+    widths = np.sqrt(study.temperature / values)
+    of_each = np.arange(len(minima)) % MINIMA
+    normals = np.random.default_rng([study_seed(study.seed, 0), 2]).standard_normal(minima.shape)
+    draws = picked[of_each] + np.einsum("nij,nj,nj->ni", directions[of_each], widths[of_each], normals)
+    draws = np.where(study.problem.contains(draws)[:, None], draws, minima)
+    return Normal(values, directions, widths, draws)
+
+
+def widening(noise: Floats, laws: Normal) -> float:
+    """The share, for each unit of h, by which ``noise`` (dim, dim) makes the widest coordinate too wide."""
+    inside = laws.directions.transpose(0, 2, 1) @ noise @ laws.directions
+    added = inside / (laws.values[:, :, None] + laws.values[:, None, :])
+    variances = ((laws.directions * laws.widths[:, None, :]) ** 2).sum(axis=2)
+    excess = np.einsum("nij,njk,nik->ni", laws.directions, added, laws.directions)
+    return float(0.5 * np.maximum(excess / variances, 0.0).max())
+
+
+def step_by_law(study: Study, sampler: Sampler, laws: Normal) -> StepSize:
+    """The step size at which noise of minibatches and the step's own length make no coordinate too wide by ``BIAS``.
+
+    Of moves ``WITH_LAWS``. The law of a step of length h of Langevin's near a minimum of curvature K has the covariance
+    T K⁻¹ + h Δ with K Δ + Δ K = V, V the covariance of the noise; by the step's own length a direction of curvature k
+    is too wide by the share h k/4. Energies would show it only to the noise of chains that have not forgotten their
+    starts, which at such step sizes takes more steps than a tuning has.
+    """
+    factor, compensated = heating_of(sampler.dynamics)
+    noise = noise_covariance(study, sampler, laws.draws[:LANES]) - compensated * np.eye(study.dim)
+    by_noise, by_step = factor * widening(noise, laws), 0.25 * float(laws.values.max())
+    step_size = float(rounded(BIAS / (by_noise + by_step)))
+    study.note(
+        f"Step size {step_size:.4g}: by the law of the moves, the noise of minibatches makes a coordinate too wide by "
+        f"{by_noise * step_size:.1%} of a standard deviation, and the step by {by_step * step_size:.1%} at most."
+    )
+    return StepSize(step_size, BIAS, math.nan, laws.draws)
