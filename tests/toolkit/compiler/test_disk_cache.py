@@ -74,7 +74,7 @@ for line in sys.stdin:
         exec(eval(line), {})
         sys.exit()
     print("ended", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-"""  # a process that has imported the packages, and compiled nothing of them, and forks for every script that it is told
+"""  # a process that has imported the packages, compiled nothing of them, and forks for every script that it is told
 
 
 def copy_packages(folder):
