@@ -333,6 +333,9 @@ CASES |= {
         lambda: (COSINE, replace(samplers.r2sghmc(**PAIR, boundary=boundaries.ignore()), scale=(0.5, 1.3)), {})
     ),
     "scaled hmc": Case(lambda: (COSINE, replace(samplers.hmc(0.2, n_leapfrogs=3), scale=(0.5, 1.3)), {}), slow=True),
+    "hmc with a matrix as scale": Case(
+        lambda: (COSINE, replace(samplers.pt_hmc(**PAIR, n_leapfrogs=3), scale=((0.5, 0.0), (-0.7, 1.3))), {})
+    ),
     "with gradient noise": Case(lambda: (COSINE, samplers.sgld(0.02, gradient_noise=0.3), {})),
     "with energy noise": Case(lambda: (COSINE, samplers.resgld(**PAIR, energy_noise=0.5), {})),
     "with energy noise under contour": Case(lambda: (COSINE, made("csgld", energy_noise=0.2), {}), slow=True),

@@ -22,7 +22,7 @@ SETTLING = 24  # steps of a round that fits the step size to another path length
 LONGEST = 256  # leapfrogs
 FIRST_DENSE = 2  # leapfrogs at first, with a dense scale
 WORTH_DENSE = 3.0  # ratio of the widest direction to the narrowest, in units of the scale
-FEWEST_FOR_DENSE, MOST_FOR_DENSE, DENSE_ROUNDS = 8, 1024, 2  # draws for each coordinate, draws; rounds of step sizes
+FEWEST_FOR_DENSE, MOST_FOR_DENSE, DENSE_ROUNDS = 4, 1024, 2  # draws for each coordinate, draws; rounds of step sizes
 
 
 class Moves(NamedTuple):
