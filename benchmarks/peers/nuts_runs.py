@@ -61,6 +61,11 @@ def correlated(x: Any) -> Any:
     return 0.5 * x[0] ** 2 + 0.5 * jnp.sum((x[1:] - 0.95 * x[:-1]) ** 2) / (1.0 - 0.95**2)
 
 
+def badly_scaled(x: Any) -> Any:
+    """Normal laws whose variances fall from 1 to 1e-4, evenly in logarithm."""
+    return 0.5 * jnp.sum(x * x * jnp.logspace(0.0, 4.0, x.size))
+
+
 def double_well(x: Any) -> Any:
     """Two wells in every coordinate."""
     return jnp.sum(4.0 * (x * x - 1.0) ** 2 + 0.5 * x)
@@ -83,6 +88,8 @@ ENERGIES: dict[str, tuple[int, Callable[..., Any]]] = {
     "funnel, 10-D": (10, funnel),
     "correlated, 16-D": (16, correlated),
     "double well, 10-D": (10, double_well),
+    "correlated, 100-D": (100, correlated),
+    "badly scaled, 100-D": (100, badly_scaled),
     "linear regression": (14, linear_regression),
 }
 

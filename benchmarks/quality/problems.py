@@ -188,3 +188,7 @@ CASES = {
     "cosine25 in flower": Case((WALLS,), in_flower),
     "cosine25 in heart": Case((WALLS,), lambda: constrained(mixtures.cosine25(), shapes.heart())),
 }
+HIGHER = {  # no settings were searched for them
+    "correlated, 100-D": Case((HIGH, ONE), lambda: classics.correlated_gaussian(dim=100), plane=False),
+    "badly scaled, 100-D": Case((HIGH, ONE), lambda: classics.badly_scaled_gaussian(dim=100), plane=False),
+}

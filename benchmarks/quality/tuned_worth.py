@@ -12,7 +12,7 @@ from toolkit.samplers.sampler import Sampler
 
 from .comparison import over, per_gradient, per_second, settings_of, worths
 from .nuts import nuts_runs
-from .problems import CASES, Case
+from .problems import CASES, HIGHER, Case
 from .runs import Measured, measure
 from .samplers import FAMILIES
 from .tuned_problems import blind
@@ -71,7 +71,7 @@ def best_family(name: str, case: Case, budget: int) -> str:
         for family in FAMILIES
         if settings_of(name, family) is not None
     }
-    return max(rates, key=rates.__getitem__)
+    return max(rates, key=rates.__getitem__, default="")
 
 
 def peer_runs(
@@ -92,7 +92,7 @@ def row(name: str, case: Case, peer: Peer | None, plan: Plan, table: Table) -> N
     usual = statistics.mode(sampler.name for _, sampler, _ in found)
     family = SAME.get(usual, "")
     chosen = best_family(name, case, budget)
-    best = searched(name, case, chosen, budget, seeds)
+    best = searched(name, case, chosen, budget, seeds) if chosen else []
     same = searched(name, case, family, budget, seeds) if settings_of(name, family) is not None else []
     nuts, remark = peer_runs(name, case, peer, "nuts", budget, min(NUTS_SEEDS, 2 * plan.rounds))
     pie, _ = peer_runs(name, case, peer, "nutpie", NUTPIE_BUDGET, min(NUTPIE_SEEDS, plan.rounds))
@@ -111,7 +111,7 @@ def row(name: str, case: Case, peer: Peer | None, plan: Plan, table: Table) -> N
         name, *ratios(best), ratios(same)[0], *ratios(nuts), *ratios(pie), f"{1e3 * rate:.3g}",
         f"{1e3 * spread[0]:.3g} – {1e3 * spread[-1]:.3g}", rates(best), rates(nuts), rates(pie),
         f"{statistics.median(cost for _, _, cost in found):,.0f}",
-        f"{statistics.median(run.seconds for run in ours):.3g}", usual, chosen, family or "–",
+        f"{statistics.median(run.seconds for run in ours):.3g}", usual, chosen or "–", family if same else "–",
     )  # fmt: skip
 
 
@@ -119,13 +119,14 @@ def print_worth(plan: Plan) -> None:
     """Print the table."""
     print("\nWorth of draws at 10⁶ gradients, tuning included, over that of searched settings and of NUTS\n")
     table = Table(plan.folder, "quality_tuned_worth", *COLUMNS)
-    names = ("cosine25",) if plan.is_small else tuple(CASES)
+    cases = CASES | HIGHER
+    names = ("cosine25",) if plan.is_small else tuple(cases)
     peer, absent = opened("nuts_runs")
     if absent:
         print(f"no NUTS: {absent}")
     try:
         for name in names:
-            row(name, CASES[name], peer, plan, table)
+            row(name, cases[name], peer, plan, table)
     finally:
         if peer is not None:
             peer.close()

@@ -12,7 +12,7 @@ from ..schedules import constant
 from ..tempering import ReplicaExchange
 from ..tempering.exchange import replica_exchange
 from .exchange_rounds import Ladder, exchange_sampler, find_ladder, first_ladder, recut, rejections
-from .exploration import CLEAR, Choice, Explored
+from .exploration import CLEAR, WORTH_SCALING, Choice, Explored
 from .race import Result, climbed, raced
 from .step_sizes import BEST, Improvement, harmonic_mean, mean_acceptance
 from .study import LANES, Floats, Study, rounded
@@ -20,9 +20,8 @@ from .study import LANES, Floats, Study, rounded
 RACE_SHARE, RACES = 0.4, 6  # of the gradients that the tuning may spend, for about so many races
 SETTLING = 24  # steps of a round that fits the step size to another path length
 LONGEST = 256  # leapfrogs
-FIRST_DENSE = 2  # leapfrogs at first, with a dense scale
-WORTH_DENSE = 3.0  # ratio of the widest direction to the narrowest, in units of the scale
-FEWEST_FOR_DENSE, MOST_FOR_DENSE, DENSE_ROUNDS = 4, 1024, 2  # draws for each coordinate, draws; rounds of step sizes
+SCALED_LEAPFROGS, SCALED_ROUNDS = 2, 2  # at first, with another scale; rounds of step sizes
+FEWEST_FOR_SCALES, MOST_FOR_SCALES = 4, 1024  # draws for each coordinate; draws
 
 
 class Moves(NamedTuple):
@@ -64,49 +63,68 @@ def settled(study: Study, sampler: Sampler, states: Floats) -> tuple[Sampler, Fl
     return replace(sampler, step_sizes=rounded(step_sizes)), run.replica_draws[:, :, -1]
 
 
-def dense_scale(study: Study, run: Run) -> Floats | None:
-    """A lower triangular L with L Lᵀ = T E[∂U ∂Uᵀ]⁻¹ of the draws, (dim, dim): the inverse of the mean curvature.
-
-    None where directions differ less than ``WORTH_DENSE`` from what the scale of each coordinate says, or draws are too
-    few to tell.
-    """
-    points = np.unique(run.draws.reshape(-1, study.dim), axis=0)
-    points = points[:: -(-len(points) // MOST_FOR_DENSE)]
-    if not study.may_be_dense or study.dim == 1 or len(points) < FEWEST_FOR_DENSE * study.dim:
+def mean_curvature(study: Study, best: Result) -> Floats | None:
+    """E[∂U ∂Uᵀ]/T of the draws in z, (dim, dim), x = L z: the mean of the Hessian; None where draws are too few."""
+    points = np.unique(best.run.draws.reshape(-1, study.dim), axis=0)
+    points = points[:: -(-len(points) // MOST_FOR_SCALES)]
+    if not study.may_scale or study.dim == 1 or len(points) < FEWEST_FOR_SCALES * study.dim:
         return None
-    scale = np.ones(study.dim) if study.scale is None else np.array(study.scale)
-    gradients = scale * study.evaluate(points)[1]
-    curvature = gradients.T @ gradients / (len(points) * study.temperature)
-    if not np.isfinite(curvature).all():
+    gradients = study.evaluate(points)[1] @ scale_matrix(best.sampler, study.dim)
+    found = gradients.T @ gradients / (len(points) * study.temperature)
+    return found if np.isfinite(found).all() and (np.diag(found) > 0.0).all() else None
+
+
+def own_scales(study: Study, best: Result) -> Floats | None:
+    """Scales s of the coordinates with s² times the mean curvature equal, (dim,); None where they hardly change."""
+    curvature = mean_curvature(study, best)
+    if curvature is None:
+        return None
+    change = 1.0 / np.sqrt(np.diag(curvature))
+    if change.max() < WORTH_SCALING * change.min():
+        return None
+    return np.asarray(rounded(np.diag(scale_matrix(best.sampler, study.dim)) * change / geometric_mean(change)))
+
+
+def dense_scale(study: Study, best: Result) -> Floats | None:
+    """A lower triangular L with L Lᵀ the inverse of the mean curvature, (dim, dim), to a factor.
+
+    None where directions differ by less than ``WORTH_SCALING``.
+    """
+    curvature = mean_curvature(study, best)
+    if curvature is None:
         return None
     values, directions = np.linalg.eigh(curvature)
-    if values[0] <= 0.0 or values[-1] < WORTH_DENSE**2 * values[0]:
+    if values[0] <= 0.0 or values[-1] < WORTH_SCALING**2 * values[0]:
         return None
-    covariance = (directions / values) @ directions.T
-    size = np.exp(np.log(values).mean() / 2.0)  # so that the determinant is that of the scale of each coordinate
-    return np.asarray(rounded(scale[:, None] * np.linalg.cholesky(covariance) * size))
+    root = np.linalg.cholesky((directions / values) @ directions.T)
+    return np.asarray(rounded(scale_matrix(best.sampler, study.dim) @ root / geometric_mean(np.diag(root))))
 
 
-def made_dense(study: Study, best: Result, each: int) -> Result:
-    """``best``, or the same with a dense scale where that has a better score."""
-    matrix = dense_scale(study, best.run)
-    if matrix is None:
-        return best
-    before = np.diag(np.ones(study.dim) if study.scale is None else np.array(study.scale))
-    shrinks = float(np.linalg.norm(np.linalg.solve(matrix, before), 2))  # of the stiffest direction
-    short = hmc(n_leapfrogs=min(FIRST_DENSE, best.sampler.dynamics.leapfrogs))
-    sampler = replace(
-        best.sampler, scale=matrix, step_sizes=rounded(best.sampler.arrays["step_sizes"] * shrinks),
-        dynamics=short if best.sampler.dynamics.name == "hmc" else best.sampler.dynamics,
-    )  # fmt: skip
-    states = best.states
-    for _ in range(DENSE_ROUNDS):
-        sampler, states = settled(study, sampler, states)
-    other = raced(study, "dense scale", sampler, states, each)
-    if other.score <= best.score:
-        return best
-    study.note("A dense scale, from the mean of ∂U ∂Uᵀ, is worth more than one of each coordinate.")
-    return other
+def geometric_mean(values: Floats) -> float:
+    """Of positive values."""
+    return float(np.exp(np.log(values).mean()))
+
+
+def rescaled(study: Study, best: Result, each: int) -> Result:
+    """``best``, or the same with a scale of each coordinate, and then with a matrix, where the score rises."""
+    for name, find in (("scale of each coordinate", own_scales), ("dense scale", dense_scale)):
+        scale = find(study, best)
+        if scale is None:
+            continue
+        before = scale_matrix(best.sampler, study.dim)
+        after = replace(best.sampler, scale=scale)
+        shrinks = float(np.linalg.norm(np.linalg.solve(scale_matrix(after, study.dim), before), 2))
+        if after.dynamics.name == "hmc":
+            after = replace(after, dynamics=hmc(n_leapfrogs=min(SCALED_LEAPFROGS, after.dynamics.leapfrogs)))
+        after = replace(after, step_sizes=rounded(shrinks * best.sampler.arrays["step_sizes"]))
+        states = best.states
+        for _ in range(SCALED_ROUNDS):
+            after, states = settled(study, after, states)
+        other = raced(study, name, after, states, each)
+        if other.score > best.score:
+            study.note(f"A {name}, from the mean of ∂U ∂Uᵀ, was found to pay.")
+            best = other
+    return best
 
 
 def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -> Result:
@@ -115,7 +133,7 @@ def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -
     if sampler.dynamics.name != "hmc":  # its step size is that of a leapfrog so far
         sampler, states = settled(study, sampler, states)
     best = raced(study, "path length", sampler, states, each)
-    best = made_dense(study, best, each)
+    best = rescaled(study, best, each)
     if sampler.dynamics.name != "hmc":
         return best
 

@@ -70,8 +70,7 @@ def tune(
     study = Study(
         problem, seed, n_gradients, boundary_of(problem, begun), float(begun.arrays["temperatures"].min()),
         threads=threads,
-        may_scale=begun.dynamics.scales and begun.boundary.kind != "reflect",
-        may_be_dense=begun.dynamics.leapfrogs > 0, progress=bar,
+        may_scale=begun.dynamics.scales and begun.boundary.kind != "reflect", progress=bar,
     )  # fmt: skip
     try:
         found = search(study, begun, starts_of(problem, init, seed), sampler is None)

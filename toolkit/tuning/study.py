@@ -77,7 +77,6 @@ class Study:
     boundary: Boundary
     temperature: float = 1.0
     may_scale: bool = True
-    may_be_dense: bool = False
     scale: tuple[float, ...] | None = None
     widths: Floats | None = None  # (dim,): what the last round of exploration would have made the scale of
     threads: int | None = None

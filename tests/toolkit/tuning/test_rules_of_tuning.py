@@ -13,7 +13,7 @@ from toolkit import Sampler, boundaries, dynamics, sample, samplers
 from toolkit.diagnostics import ess
 from toolkit.problem.definition import as_problem
 from toolkit.tuning.biased_moves import fitted
-from toolkit.tuning.exact_moves import acceptance_at_extremes, dense_scale, is_drifting
+from toolkit.tuning.exact_moves import dense_scale, own_scales
 from toolkit.tuning.exchange_rounds import Ladder, equal_parts, recut
 from toolkit.tuning.exploration import (
     Explored,
@@ -33,9 +33,9 @@ from toolkit.tuning.gradient_noise import (
     step_by_law,
     widening,
 )
-from toolkit.tuning.race import least_ess, remembered_ess
+from toolkit.tuning.race import least_ess, raced, remembered_ess
 from toolkit.tuning.step_sizes import BEST, Improvement, first_step_sizes, harmonic_mean
-from toolkit.tuning.study import LANES, Study, rounded
+from toolkit.tuning.study import LANES, Study
 
 
 def study_of(problem, **options):
@@ -287,29 +287,35 @@ def test_independent_draws_have_no_memory():
     assert np.isinf(remembered_ess(np.random.default_rng(15).standard_normal((64, 64, 3)))).all()
 
 
-# A dense scale.
+# Scales of coordinates, and a matrix.
+
+
+def raced_on(target):
+    """A study, and a race whose draws are near the target's law."""
+    study = study_of(target)
+    starts = target.truth.independent_draws(64, seed=2)[:, None]
+    return study, raced(study, "as it is", samplers.hmc(0.2, n_leapfrogs=10), starts, 40_000)
 
 
 def test_a_dense_scale_is_the_inverse_of_the_mean_curvature():
     target = classics.correlated_gaussian(dim=5)
-    study = study_of(target, may_be_dense=True)
-    sampler = samplers.hmc(0.2, n_leapfrogs=10)
-    run = sample(target, sampler, n_steps=60, n_chains=64, seed=1, init=stratified(target, 64), progress=False)
-    matrix = dense_scale(study, run)
-    found = matrix @ matrix.T
-    size = np.linalg.det(found) ** 0.2
-    covariance = target.truth.covariance / np.linalg.det(target.truth.covariance) ** 0.2
-    np.testing.assert_allclose(found / size, covariance, rtol=0.3)
-    assert size == pytest.approx(1.0, rel=0.02)  # step sizes keep their meaning
-    assert dense_scale(study_of(target), run) is None
-    plain = classics.correlated_gaussian(dim=5, correlation=0.2)
-    others = sample(plain, sampler, n_steps=60, n_chains=64, seed=1, init=stratified(plain, 64), progress=False)
-    assert dense_scale(study_of(plain, may_be_dense=True), others) is None
+    matrix = dense_scale(*raced_on(target))
+    found, covariance = matrix @ matrix.T, target.truth.covariance
+    size = (np.linalg.det(found) / np.linalg.det(covariance)) ** 0.2
+    np.testing.assert_allclose(found, size * covariance, rtol=0.3)
+    assert np.exp(np.log(np.diag(matrix)).mean()) == pytest.approx(1.0, rel=1e-3)
+    assert own_scales(*raced_on(target)) is None  # they are as they should be
+    assert dense_scale(*raced_on(classics.correlated_gaussian(dim=5, correlation=0.2))) is None
 
 
-def stratified(target, n):
-    """Independent draws as starts (chain, 1, dim)."""
-    return target.truth.independent_draws(n, seed=2)[:, None]
+def test_scales_are_those_of_the_mean_curvature():
+    target = classics.badly_scaled_gaussian(dim=4, condition=100.0)
+    scales = own_scales(*raced_on(target))
+    ratio = scales / np.sqrt(np.diag(target.truth.covariance))
+    assert ratio.max() / ratio.min() < 1.3
+
+
+# Drift and narrow places.
 
 
 def test_drifts_and_outlying_chains_are_seen():
