@@ -147,13 +147,12 @@ def raced_numbers(sampler: Sampler) -> dict[str, str]:
 
 
 def score_of(run: Run, worth: float) -> float:
-    """worth^⅔ · (new places per gradient)^⅓: means want independent draws, and densities many different places.
+    """The geometric mean of worth and of new places per gradient: means want independent draws, densities many places.
 
-    A longer trajectory gives more of the former, a shorter one more of the latter; by the power, a sampler that has
-    half as many places must have 1.4 times as many independent draws.
+    A longer trajectory gives more of the former, a shorter one more of the latter.
     """
     moves = run.acceptance[:, : run.sampler.n_target_replicas].mean() if run.sampler.dynamics.leapfrogs else 1.0
-    return float((worth**2 * moves / run.sampler.gradients_per_step) ** (1.0 / 3.0))
+    return float((worth * moves / run.sampler.gradients_per_step) ** 0.5)
 
 
 def shortest(sampler: Sampler) -> int:

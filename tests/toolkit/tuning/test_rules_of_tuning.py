@@ -13,7 +13,7 @@ from toolkit import Sampler, boundaries, dynamics, sample, samplers
 from toolkit.diagnostics import ess
 from toolkit.problem.definition import as_problem
 from toolkit.tuning.biased_moves import fitted
-from toolkit.tuning.exact_moves import dense_scale, own_scales
+from toolkit.tuning.exact_moves import acceptance_at_extremes, dense_scale, is_drifting, own_scales
 from toolkit.tuning.exchange_rounds import Ladder, equal_parts, recut
 from toolkit.tuning.exploration import (
     Explored,
@@ -35,7 +35,7 @@ from toolkit.tuning.gradient_noise import (
 )
 from toolkit.tuning.race import least_ess, raced, remembered_ess
 from toolkit.tuning.step_sizes import BEST, Improvement, first_step_sizes, harmonic_mean
-from toolkit.tuning.study import LANES, Study
+from toolkit.tuning.study import LANES, Study, rounded
 
 
 def study_of(problem, **options):
