@@ -135,9 +135,9 @@ def test_a_tuned_run_spends_what_it_may_with_its_tuning():
     assert cost < 250_000
     assert 0.8 * 250_000 < run.gradients < 1.1 * 250_000
     assert 0.0 < run.error < 0.5
-    nothing, _, cost = tuned_measured(CASES["five_spots"], 1_000, 3)
-    assert nothing.error == np.inf
-    assert nothing.gradients == cost
+    little, _, cost = tuned_measured(CASES["five_spots"], 1_000, 3)  # less than the tuning: draws of 1,000 gradients
+    assert cost < little.gradients < cost + 2_000
+    assert little.error > run.error
     assert sampler.name in SAME
     assert set(SAME.values()) <= set(FAMILIES)
 
