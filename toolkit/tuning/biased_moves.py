@@ -34,6 +34,7 @@ FAR_OFF = 10.0  # times the spread of the mean energies at the smaller step size
 NEAR, FEWEST_SIZES = 10.0, 4
 FEWEST_ROUNDS, MOST_ROUNDS = 6, 16
 HALVINGS = 8
+BEARABLE = 6.0  # standard deviations of the thermostat of ξ
 KNOB_SHARE = 0.1  # of the gradients that the tuning may spend, for each variant
 
 
@@ -198,7 +199,10 @@ def variants(sampler: Sampler, is_noisy: bool) -> Iterator[tuple[str, Sampler, S
 
 
 def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
-    """Each knob moved as long as the score rises, one after the other."""
+    """Each knob moved as long as the score rises, one after the other.
+
+    Under continuous tempering all begin in ``states``: ξ begins cold, and chains of higher energies would throw it.
+    """
     each = int(KNOB_SHARE * study.n_gradients)
     best = raced(study, "as it is", sampler, states, each)
     for _ in range(HALVINGS):
@@ -208,14 +212,15 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
         study.note("Some chains diverged: step sizes halved.")
         best = raced(study, "as it is", sampler, states, each)
     is_noisy = study.problem.target.stochastic or sampler.gradient_noise > 0.0
+    is_continuous = isinstance(sampler.tempering, ContinuousTempering)
     for name in [name for name, *_ in variants(sampler, is_noisy)]:
 
         def trial(found: Result, way: int, name: str = name) -> tuple[Sampler, Floats] | None:
             moved = next(pair[way] for called, *pair in variants(found.sampler, is_noisy) if called == name)
-            return None if moved == found.sampler else (moved, found.states)
+            return None if moved == found.sampler else (moved, states if is_continuous else found.states)
 
         best = climbed(study, name, best, trial, (each, study.n_gradients))
-    return best
+    return best._replace(states=states) if is_continuous else best
 
 
 # What each tempering needs besides.
@@ -228,6 +233,19 @@ def contour_partition(levels: Explored, top: int, temperature: float) -> Partiti
     """
     found = partition_of(levels.energies[0], levels.energies[top], 0.75 * temperature, temperature)
     return replace(found, u_min=float(rounded(found.u_min)), width=float(rounded(found.width)))
+
+
+def heated(tempering: ContinuousTempering, top: float, step_size: float, temperature: float) -> ContinuousTempering:
+    """``tempering`` up to ``top``, at least 2, with a friction of ξ that its momentum can bear.
+
+    The friction c is at most half of what is stable, and the inertia γ so large that only ``BEARABLE`` standard
+    deviations of the thermostat, which is N(c, h T/γ), come to what is not.
+    """
+    found = replace(tempering, top_temperature=float(rounded(max(top, 2.0))), friction=0.0)
+    limit = 1.0 / found.steepest**2
+    friction = min(tempering.friction, float(rounded(0.5 * limit)))
+    inertia = BEARABLE**2 * (found.step_size or step_size) * temperature / (limit - friction) ** 2
+    return replace(found, friction=friction, inertia=float(rounded(max(tempering.inertia, inertia))))
 
 
 def find_biased_ladder(study: Study, sampler: Sampler, ladder: Ladder) -> Ladder:
@@ -282,8 +300,8 @@ def tune_biased(
             sampler, tempering=replace(tempering, partition=contour_partition(levels, top, study.temperature))
         )
     if isinstance(tempering, ContinuousTempering) and levels is not None:
-        hottest = float(levels.temperatures[top] / study.temperature)
-        sampler = replace(sampler, tempering=replace(tempering, top_temperature=float(rounded(max(hottest, 2.0)))))
+        top_temperature = levels.temperatures[top] / study.temperature
+        sampler = replace(sampler, tempering=heated(tempering, top_temperature, base, study.temperature))
     sampler = replace(
         sampler, step_sizes=(base,) * n_replicas, scale=study.scale, temperatures=(study.temperature,) * n_replicas
     )

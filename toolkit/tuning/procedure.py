@@ -16,7 +16,7 @@ from ..samplers import hmc, sghmc
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.stein_particles import Stein
-from .biased_moves import contour_partition, race_knobs, tune_biased
+from .biased_moves import contour_partition, heated, race_knobs, tune_biased
 from .exact_moves import Found, Moves, settled, tune_exact
 from .exploration import IMPROPER, Choice, Explored, choose_top, explore
 from .progress import Bar
@@ -188,12 +188,13 @@ def exact_and_tempered(study: Study, sampler: Sampler, levels: Explored, choice:
     """MALA or HMC under contour or continuous tempering: step sizes by acceptance."""
     tempering, replicas = sampler.tempering, sampler.n_replicas
     top = max(1, choice.level)
+    size = float(levels.step_sizes[0])
+    size = 0.5 * size**2 if sampler.dynamics.name == "mala" else size
     if isinstance(tempering, Contour):
         tempering = replace(tempering, partition=contour_partition(levels, top, study.temperature))
     elif isinstance(tempering, ContinuousTempering):
-        tempering = replace(tempering, top_temperature=float(levels.temperatures[top] / study.temperature))
-    size = float(levels.step_sizes[0])
-    size = 0.5 * size**2 if sampler.dynamics.name == "mala" else size
+        top_temperature = levels.temperatures[top] / study.temperature
+        tempering = heated(tempering, top_temperature, size, study.temperature)
     sampler = replace(sampler, tempering=tempering, step_sizes=(size,) * replicas)
     states = np.resize(levels.positions[0], (max(4, LANES // replicas), replicas, study.dim))
     for _ in range(4):
