@@ -22,7 +22,16 @@ from ..tempering.contour_tempering import Partition
 from ..tempering.exchange import AdaptedCorrection
 from .exchange_rounds import Ladder, chains_for, first_ladder, recut, rejections
 from .exploration import Choice, Explored, descended
-from .gradient_noise import BIAS, WITH_LAWS, StepSize, around_minima, most_for_noise, step_by_law
+from .gradient_noise import (
+    BIAS,
+    WITH_EXACT_LAWS,
+    WITH_LAWS,
+    StepSize,
+    around_minima,
+    most_for_noise,
+    step_at_exact_draws,
+    step_by_law,
+)
 from .race import Result, climbed, raced
 from .study import LANES, Fit, Floats, Study, as_tuple, rounded
 
@@ -282,6 +291,8 @@ def tune_biased(
             found = step_by_law(study, sampler, laws)
         else:
             found = find_step_size(study, sampler, minima, 1.0, laws.draws)
+    elif sampler.dynamics.name in WITH_EXACT_LAWS:
+        found = step_at_exact_draws(study, sampler, levels)
     else:
         found = find_step_size(study, sampler, levels.positions[0], float(levels.step_sizes[0] ** 2))
     if math.isfinite(found.uncertainty):

@@ -1,17 +1,21 @@
 """Gradient noise, which heats: how much there is, and the step size at which it makes no coordinate too wide."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
-from ..dynamics import Dynamics
-from ..samplers.sampler import Sampler
+from ..dynamics import Dynamics, hmc
+from ..samplers.sampler import Sampler, scale_matrix
+from .exploration import Explored
 from .study import LANES, Floats, Study, rounded, study_seed
 
 BIAS = 0.02  # of a standard deviation, so twice that of a variance
+EXACT_STEPS = 32  # of HMC, half of which are left out
 WITH_LAWS = ("langevin", "underdamped_langevin", "baoab")
+WITH_EXACT_LAWS = ("langevin", "underdamped_langevin")  # whose own length's share is known
 MINIMA, DIFFERENCE, FLATTEST = 4, 1e-5, 1e-8  # points; of their size; of the largest curvature
 BATCHES = 16  # minibatches of a point, whose gradients differ by their noise
 MOST_FRICTION = 0.1
@@ -134,10 +138,43 @@ def step_by_law(study: Study, sampler: Sampler, laws: Normal) -> StepSize:
     """
     factor, compensated = heating_of(sampler.dynamics)
     noise = noise_covariance(study, sampler, laws.draws[:LANES]) - compensated * np.eye(study.dim)
-    by_noise, by_step = factor * widening(noise, laws), 0.25 * float(laws.values.max())
+    by_noise = factor * widening(noise, laws)
+    return balanced(study, by_noise, lengthening(sampler.dynamics) * float(laws.values.max()), laws.draws)
+
+
+def lengthening(dynamics: Dynamics) -> float:
+    """The share, for each unit of h and of curvature, by which a step's own length makes a direction too wide.
+
+    Of Langevin's 1/4, of SGHMC with friction η 1/(8 − 4 η), on a normal law and to first order; of BAOAB's less.
+    """
+    return 1.0 / (8.0 - 4.0 * dynamics.parameters[0]) if dynamics.name == "underdamped_langevin" else 0.25
+
+
+def step_at_exact_draws(study: Study, sampler: Sampler, levels: Explored) -> StepSize:
+    """As ``step_by_law``, where gradients are exact, or have noise that is given.
+
+    The curvature is the mean of ∂U ∂Uᵀ over T at draws of a short run of HMC, whose ends are the states.
+    """
+    exact = Sampler(
+        "exact draws", levels.step_sizes[:1], (study.temperature,), dynamics=hmc(n_leapfrogs=levels.leapfrogs),
+        boundary=study.boundary, scale=study.scale,
+    )  # fmt: skip
+    run = study.run(exact, EXACT_STEPS, np.resize(levels.positions[0], (LANES, 1, study.dim)))
+    gradients = study.evaluate(run.draws.reshape(-1, study.dim))[1] * np.diag(scale_matrix(exact, study.dim))
+    gradients = gradients[np.isfinite(gradients).all(axis=1)]
+    curvature = gradients.T @ gradients / (max(1, len(gradients)) * study.temperature)
+    alone = replace(sampler, scale=study.scale, step_sizes=(1.0,), temperatures=(study.temperature,), tempering=None)
+    states = run.draws[:, -1]
+    by_noise = BIAS / most_for_noise(study, alone, states)
+    by_step = lengthening(sampler.dynamics) * float(np.linalg.eigvalsh(curvature)[-1])
+    return balanced(study, by_noise, max(by_step, 1e-100), states)
+
+
+def balanced(study: Study, by_noise: float, by_step: float, states: Floats) -> StepSize:
+    """The step size whose widenings by noise and by its own length, for each unit of it, come to ``BIAS`` together."""
     step_size = float(rounded(BIAS / (by_noise + by_step)))
     study.note(
-        f"Step size {step_size:.4g}: by the law of the moves, the noise of minibatches makes a coordinate too wide by "
-        f"{by_noise * step_size:.1%} of a standard deviation, and the step by {by_step * step_size:.1%} at most."
+        f"Step size {step_size:.4g}: by the law of the moves, noise of gradients makes a coordinate too wide by "
+        f"{by_noise * step_size:.1%} of a standard deviation, and the length of the step by {by_step * step_size:.1%}."
     )
-    return StepSize(step_size, BIAS, math.nan, laws.draws)
+    return StepSize(step_size, BIAS, math.nan, states)

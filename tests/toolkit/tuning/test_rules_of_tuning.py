@@ -31,6 +31,7 @@ from toolkit.tuning.gradient_noise import (
     around_minima,
     most_for_noise,
     noise_covariance,
+    step_at_exact_draws,
     step_by_law,
     widening,
 )
@@ -262,6 +263,20 @@ def test_a_step_by_law_has_the_bias_that_is_allowed(sampler):
     noise = 4.5 / np.sqrt(2.0 * ess((run.draws - run.draws.mean(axis=(0, 1))) ** 2).min())
     assert noise < 1.5 * BIAS
     assert 2.5 * BIAS < wide.max() < 5.5 * BIAS + noise
+
+
+@pytest.mark.parametrize("sampler", [samplers.sgld(), samplers.sghmc(friction=0.3), samplers.sgld(gradient_noise=2.0)])
+def test_a_step_at_exact_draws_has_the_bias_that_is_allowed(sampler):
+    """Of the stiffest direction, variance 0.05: T (1 + h k/2) for Langevin, T/(1 − h k/(4 − 2η)) for SGHMC."""
+    target = classics.correlated_gaussian(dim=2)
+    study = study_of(target)
+    levels = levels_of([0.0] * 2)._replace(positions=target.truth.independent_draws(16, seed=3).reshape(2, 8, 2))
+    found = step_at_exact_draws(study, sampler, levels._replace(step_sizes=np.array([0.2, 0.2]), leapfrogs=8))
+    stiffest = 1.0 / np.linalg.eigvalsh(target.truth.covariance)[0]
+    share = 1.0 / (8.0 - 4.0 * 0.3) if sampler.dynamics.name == "underdamped_langevin" else 0.25
+    exact = BIAS / (share * stiffest + sampler.gradient_noise**2 / 4.0)
+    assert found.step_size == pytest.approx(exact, rel=0.2)
+    assert found.states.shape == (LANES, 2)
 
 
 @pytest.mark.parametrize("top", [1.0, 8.0, 128.0, 4096.0])
