@@ -15,7 +15,7 @@ from .study import LANES, Floats, Study, rounded, study_seed
 BIAS = 0.02  # of a standard deviation, so twice that of a variance
 EXACT_STEPS = 32  # of HMC, half of which are left out
 WITH_LAWS = ("langevin", "underdamped_langevin", "baoab")
-WITH_EXACT_LAWS = ("langevin", "underdamped_langevin")  # whose own length's share is known
+WITH_EXACT_LAWS = ("langevin", "underdamped_langevin", "nose_hoover")  # whose own length's share is known
 MINIMA, DIFFERENCE, FLATTEST = 4, 1e-5, 1e-8  # points; of their size; of the largest curvature
 BATCHES = 16  # minibatches of a point, whose gradients differ by their noise
 MOST_FRICTION = 0.1
@@ -145,9 +145,11 @@ def step_by_law(study: Study, sampler: Sampler, laws: Normal) -> StepSize:
 def lengthening(dynamics: Dynamics) -> float:
     """The share, for each unit of h and of curvature, by which a step's own length makes a direction too wide.
 
-    Of Langevin's 1/4, of SGHMC with friction η 1/(8 − 4 η), on a normal law and to first order; of BAOAB's less.
+    Of Langevin's 1/4, of SGHMC with friction η 1/(8 − 4 η), on a normal law and to first order; of BAOAB's less. Of
+    thermostats' as of SGHMC's with the friction that they begin with.
     """
-    return 1.0 / (8.0 - 4.0 * dynamics.parameters[0]) if dynamics.name == "underdamped_langevin" else 0.25
+    with_friction = dynamics.name in ("underdamped_langevin", "nose_hoover")
+    return 1.0 / (8.0 - 4.0 * min(1.0, dynamics.parameters[0])) if with_friction else 0.25
 
 
 def step_at_exact_draws(study: Study, sampler: Sampler, levels: Explored) -> StepSize:
