@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from ._output.execution import run_sampler
@@ -13,6 +12,7 @@ from .errors import check_count, check_instance, check_number
 from .maths.philox import MAX_REPLICAS
 from .samplers.sampler import Sampler
 from .tempering.exchange import ReplicaExchange
+from .tuning.exchange_rounds import equal_parts
 
 __all__ = ["adapted_ladder", "deo_window", "geometric_ladder"]
 
@@ -103,8 +103,7 @@ def with_equal_parts(sampler: Sampler, tries: Floats, swaps: Floats) -> Sampler:
     ladder, sizes = np.array(sampler.temperatures), np.array(sampler.step_sizes)
     log_temperature = np.log(ladder)
     barrier = np.concatenate([[0.0], np.cumsum(rejections)])
-    level = np.linspace(0.0, barrier[-1], barrier.size)[1:-1]
-    moved = scipy.interpolate.PchipInterpolator(barrier, log_temperature)(level)
+    moved = equal_parts(log_temperature, barrier, rejections.size)[1:-1]
     log_sizes = np.interp(moved, log_temperature, np.log(sizes))
     temperatures = np.concatenate([ladder[:1], np.exp(moved), ladder[-1:]])
     step_sizes = np.concatenate([sizes[:1], np.exp(log_sizes), sizes[-1:]])

@@ -50,7 +50,9 @@ def equal_parts(places: Floats, total: Floats, n_pairs: int) -> Floats:
 
     total: the barrier from the first place up to each. Monotone cubic interpolation, as Syed et al. (2022).
     """
-    increasing = np.maximum.accumulate(total + 1e-9 * np.arange(len(total)))
+    increasing = total
+    if not (np.diff(total) > 0.0).all():
+        increasing = np.maximum.accumulate(total + 1e-9 * np.arange(len(total)))
     inner = np.linspace(0.0, increasing[-1], n_pairs + 1)[1:-1]
     found = (
         scipy.interpolate.PchipInterpolator(increasing, places)(inner)
