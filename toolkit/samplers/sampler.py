@@ -159,7 +159,8 @@ def checked_scale(scale: Any) -> tuple[Any, ...]:
     Raises TypeError or ValueError.
     """
     first = scale[0] if type(scale) in (list, tuple) and scale else None
-    is_matrix = type(first) in (list, tuple, np.ndarray) or (type(scale) is np.ndarray and scale.ndim == 2)
+    has_rows = type(first) in (list, tuple) or (type(first) is np.ndarray and first.ndim > 0)
+    is_matrix = has_rows or (type(scale) is np.ndarray and scale.ndim == 2)
     if not is_matrix:
         found = tuple(check_scale(f"scale[{d}]", s) for d, s in enumerate(entries("scale", scale)))
         if not found:

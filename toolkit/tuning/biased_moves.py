@@ -220,6 +220,8 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
         sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
         study.note("Some chains diverged: step sizes halved.")
         best = raced(study, "as it is", sampler, states, each)
+    if best.run.diverged.any():
+        study.warn("Some chains diverge at the step sizes that were found, and at much smaller ones.")
     is_noisy = study.problem.target.stochastic or sampler.gradient_noise > 0.0
     is_continuous = isinstance(sampler.tempering, ContinuousTempering)
     for name in [name for name, *_ in variants(sampler, is_noisy)]:
@@ -280,6 +282,12 @@ def with_ladder(sampler: Sampler, ladder: Ladder) -> Sampler:
     return replace(sampler, step_sizes=ladder.step_sizes, temperatures=ladder.temperatures)
 
 
+def follows_law(sampler: Sampler, names: tuple[str, ...]) -> bool:
+    """Whether the bias of its moves is known: not with the force of a penalty, nor with noise taken to be known."""
+    compensates = sampler.dynamics.name == "underdamped_langevin" and sampler.dynamics.parameters[1] > 0.0
+    return sampler.dynamics.name in names and sampler.boundary.kind != "penalise" and not compensates
+
+
 def tune_biased(
     study: Study, sampler: Sampler, levels: Explored | None, choice: Choice | None, starts: Floats
 ) -> Result:
@@ -287,11 +295,11 @@ def tune_biased(
     if levels is None:
         minima = descended(study, starts, np.full(len(starts), -math.inf))[0]
         laws = around_minima(study, minima)
-        if sampler.dynamics.name in WITH_LAWS and len(laws.values):
+        if study.problem.domain is None and follows_law(sampler, WITH_LAWS) and len(laws.values):
             found = step_by_law(study, sampler, laws)
         else:
             found = find_step_size(study, sampler, minima, 1.0, laws.draws)
-    elif sampler.dynamics.name in WITH_EXACT_LAWS:
+    elif follows_law(sampler, WITH_EXACT_LAWS):
         found = step_at_exact_draws(study, sampler, levels)
     else:
         found = find_step_size(study, sampler, levels.positions[0], float(levels.step_sizes[0] ** 2))

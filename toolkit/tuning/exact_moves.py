@@ -13,13 +13,14 @@ from ..tempering import ReplicaExchange
 from ..tempering.exchange import replica_exchange
 from .exchange_rounds import Ladder, exchange_sampler, find_ladder, first_ladder, recut, rejections
 from .exploration import CLEAR, WORTH_SCALING, Choice, Explored
-from .race import Result, climbed, raced
+from .race import Result, climbed, finite_ends, raced
 from .step_sizes import BEST, Improvement, harmonic_mean, mean_acceptance
 from .study import LANES, Floats, Study, rounded
 
 RACE_SHARE, RACES = 0.4, 6  # of the gradients that the tuning may spend, for about so many races
 SETTLING = 24  # steps of a round that fits the step size to another path length
 LONGEST = 256  # leapfrogs
+FLATTEST = 1e-6  # of the largest curvature
 SCALED_LEAPFROGS, SCALED_ROUNDS = 2, 2  # at first, with another scale; rounds of step sizes
 FEWEST_FOR_SCALES, MOST_FOR_SCALES = 4, 1024  # draws for each coordinate; draws
 
@@ -60,7 +61,7 @@ def settled(study: Study, sampler: Sampler, states: Floats) -> tuple[Sampler, Fl
     """``sampler`` with step sizes fitted to its path length, by one short round."""
     run = study.run(sampler, SETTLING, states)
     step_sizes = Improvement(sampler.dynamics.name).next(sampler.arrays["step_sizes"], mean_acceptance(run))
-    return replace(sampler, step_sizes=rounded(step_sizes)), run.replica_draws[:, :, -1]
+    return replace(sampler, step_sizes=rounded(step_sizes)), finite_ends(run, states)
 
 
 def mean_curvature(study: Study, best: Result) -> Floats | None:
@@ -94,8 +95,9 @@ def dense_scale(study: Study, best: Result) -> Floats | None:
     if curvature is None:
         return None
     values, directions = np.linalg.eigh(curvature)
-    if values[0] <= 0.0 or values[-1] < WORTH_SCALING**2 * values[0]:
+    if values[-1] < WORTH_SCALING**2 * values[0]:
         return None
+    values = np.maximum(values, FLATTEST * values[-1])
     root = np.linalg.cholesky((directions / values) @ directions.T)
     return np.asarray(rounded(scale_matrix(best.sampler, study.dim) @ root / geometric_mean(np.diag(root))))
 
@@ -113,10 +115,11 @@ def rescaled(study: Study, best: Result, each: int) -> Result:
             continue
         before = scale_matrix(best.sampler, study.dim)
         after = replace(best.sampler, scale=scale)
-        shrinks = float(np.linalg.norm(np.linalg.solve(scale_matrix(after, study.dim), before), 2))
+        factor = float(np.linalg.norm(np.linalg.solve(scale_matrix(after, study.dim), before), 2))  # of a leapfrog
+        factor = factor**2 if after.dynamics.name == "mala" else factor
         if after.dynamics.name == "hmc":
             after = replace(after, dynamics=hmc(n_leapfrogs=min(SCALED_LEAPFROGS, after.dynamics.leapfrogs)))
-        after = replace(after, step_sizes=rounded(shrinks * best.sampler.arrays["step_sizes"]))
+        after = replace(after, step_sizes=rounded(factor * best.sampler.arrays["step_sizes"]))
         states = best.states
         for _ in range(SCALED_ROUNDS):
             after, states = settled(study, after, states)

@@ -1,4 +1,4 @@
-"""Gradient noise, which heats: how much there is, and the step size at which it makes no coordinate too wide."""
+"""Step sizes by the law of the moves: how much too wide gradient noise and the step's own length make a coordinate."""
 
 import math
 from dataclasses import replace
@@ -136,9 +136,8 @@ def step_by_law(study: Study, sampler: Sampler, laws: Normal) -> StepSize:
     is too wide by the share h k/4. Energies would show it only to the noise of chains that have not forgotten their
     starts, which at such step sizes takes more steps than a tuning has.
     """
-    factor, compensated = heating_of(sampler.dynamics)
-    noise = noise_covariance(study, sampler, laws.draws[:LANES]) - compensated * np.eye(study.dim)
-    by_noise = factor * widening(noise, laws)
+    noise = noise_covariance(study, sampler, laws.draws[:LANES])
+    by_noise = heating_of(sampler.dynamics)[0] * widening(noise, laws)
     return balanced(study, by_noise, lengthening(sampler.dynamics) * float(laws.values.max()), laws.draws)
 
 
@@ -165,11 +164,13 @@ def step_at_exact_draws(study: Study, sampler: Sampler, levels: Explored) -> Ste
     gradients = study.evaluate(run.draws.reshape(-1, study.dim))[1] * np.diag(scale_matrix(exact, study.dim))
     gradients = gradients[np.isfinite(gradients).all(axis=1)]
     curvature = gradients.T @ gradients / (max(1, len(gradients)) * study.temperature)
-    alone = replace(sampler, scale=study.scale, step_sizes=(1.0,), temperatures=(study.temperature,), tempering=None)
     states = run.draws[:, -1]
-    by_noise = BIAS / most_for_noise(study, alone, states)
-    by_step = lengthening(sampler.dynamics) * float(np.linalg.eigvalsh(curvature)[-1])
-    return balanced(study, by_noise, max(by_step, 1e-100), states)
+    by_noise = BIAS / most_for_noise(study, replace(sampler, scale=study.scale), states)
+    narrowest = (run.draws.reshape(-1, study.dim).std(axis=0) / np.diag(scale_matrix(exact, study.dim))).min()
+    largest = float(np.linalg.eigvalsh(curvature)[-1])
+    if narrowest > 0.0:  # between walls, where a flat energy says nothing of the width
+        largest = max(largest, study.temperature / float(narrowest) ** 2)
+    return balanced(study, by_noise, lengthening(sampler.dynamics) * max(largest, 1e-100), states)
 
 
 def balanced(study: Study, by_noise: float, by_step: float, states: Floats) -> StepSize:

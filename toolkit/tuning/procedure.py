@@ -24,6 +24,7 @@ from .race import Result
 from .result import Cost, Tuned
 from .study import LANES, Floats, Study, rounded, study_seed
 
+THINNEST = 1_000  # steps between draws
 FEWEST = 20_000  # gradients, below which no round is long enough
 
 
@@ -87,7 +88,7 @@ def tune(
 def thin_for(found: Found) -> int:
     """Steps between draws, four of which one independent draw of a chain takes."""
     per_step = found.worth * found.sampler.gradients_per_step
-    return max(1, int(0.25 / per_step)) if per_step > 0.0 else 1
+    return max(1, int(min(0.25 / per_step, THINNEST))) if per_step > 0.0 else 1
 
 
 def check_tunable(sampler: Any) -> None:
@@ -188,17 +189,20 @@ def exact_and_tempered(study: Study, sampler: Sampler, levels: Explored, choice:
     """MALA or HMC under contour or continuous tempering: step sizes by acceptance."""
     tempering, replicas = sampler.tempering, sampler.n_replicas
     top = max(1, choice.level)
+    top_temperature = float(levels.temperatures[top] / study.temperature)
     size = float(levels.step_sizes[0])
     size = 0.5 * size**2 if sampler.dynamics.name == "mala" else size
     if isinstance(tempering, Contour):
         tempering = replace(tempering, partition=contour_partition(levels, top, study.temperature))
     elif isinstance(tempering, ContinuousTempering):
-        top_temperature = levels.temperatures[top] / study.temperature
         tempering = heated(tempering, top_temperature, size, study.temperature)
     sampler = replace(sampler, tempering=tempering, step_sizes=(size,) * replicas)
     states = np.resize(levels.positions[0], (max(4, LANES // replicas), replicas, study.dim))
     for _ in range(4):
         sampler, states = settled(study, sampler, states)
+    if isinstance(tempering, ContinuousTempering):
+        tempering = heated(tempering, top_temperature, float(sampler.step_sizes[0]), study.temperature)
+        sampler = replace(sampler, tempering=tempering)
     return sampler, states
 
 

@@ -42,8 +42,13 @@ def least_ess(run: Run) -> float:
     if not np.isfinite(draws).all():
         return math.nan
     if not run.sampler.is_weighted:
-        values = np.concatenate([draws, (draws - draws.mean(axis=(0, 1))) ** 2], axis=2)
-        sizes = np.fmin(ess(values), remembered_ess(values)) * np.repeat([1.0, 2.0], draws.shape[2])
+        each = run.replica_draws[:, : run.sampler.n_target_replicas]
+        each = each.reshape(-1, *each.shape[2:])
+        with np.errstate(all="ignore"):  # of draws that are finite, and their squares not
+            values = np.concatenate([each, (each - each.mean(axis=(0, 1))) ** 2], axis=2)
+            if not np.isfinite(values).all():
+                return math.nan
+            sizes = np.fmin(ess(values), remembered_ess(values)) * np.repeat([1.0, 2.0], draws.shape[2])
         return float(np.nanmin(sizes)) if np.isfinite(sizes).any() else math.nan
     weights = run.weights
     if not (weights.sum(axis=1) > 0.0).all():
@@ -84,8 +89,7 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
     size = least_ess(run) if run.draws.shape[1] else math.nan
     sampled = run.gradient_evaluations * run.sampling_steps / max(1, run.n_steps)
     worth = size / sampled if size > 0.0 else 0.0
-    ends = run.replica_draws[:, :, -1] if run.draws.shape[1] else states
-    ends = np.where(np.isfinite(ends).all(axis=2, keepdims=True), ends, states)
+    ends = finite_ends(run, states)
     score = score_of(run, worth)
     study.add_round(
         name, run, temperatures=as_tuple(np.atleast_2d(sampler.arrays["temperatures"])[0]),
@@ -94,6 +98,12 @@ def raced(study: Study, name: str, sampler: Sampler, states: Floats, n_gradients
         figure_name="independent draws per 1,000 gradients", variant=variant_in_words(name, sampler), score=score,
     )  # fmt: skip
     return Result(sampler, run, worth, score, ends)
+
+
+def finite_ends(run: Run, states: Floats) -> Floats:
+    """The states (chain, replica, dim) at the end of a run; where they are not finite, those it began with."""
+    ends = run.replica_draws[:, :, -1] if run.draws.shape[1] else states
+    return np.where(np.isfinite(ends).all(axis=2, keepdims=True), ends, states)
 
 
 def climbed(

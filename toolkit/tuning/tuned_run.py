@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,16 +70,22 @@ def shares(tuned: Tuned, values: dict[str, Any]) -> tuple[Any, Any]:
     That is of ``n_steps``, or one that ``until`` ends at a number of gradients. values: all other arguments.
     """
     burn_in, thin, until = values["burn_in"], values["thin"], values["until"]
-    most = math.inf if values["n_steps"] is None else check_count("n_steps", values["n_steps"], at_least=1)
+    known = [] if values["n_steps"] is None else [check_count("n_steps", values["n_steps"], at_least=1)]
     if isinstance(until, Condition):
         each = check_count("n_chains", values["n_chains"], at_least=1, below=2**31) * tuned.sampler.gradients_per_step
-        limits = [condition.n for condition in stopping.singles(until) if isinstance(condition, stopping.Gradients)]
-        most = min([most, *(limit // each for limit in limits)])
+        known += [int(limit // each) for limit in ends_at(until)]
     if burn_in is None:
-        burn_in = int(min(tuned.burn_in, most // 4))
+        burn_in = min([tuned.burn_in, *(steps // 4 for steps in known)])
     if thin is None:
-        thin = int(max(1, min(tuned.thin, most // 400)))
+        thin = max(1, min([tuned.thin, *(steps // 400 for steps in known)]))
     return burn_in, thin
+
+
+def ends_at(condition: Condition) -> list[float]:
+    """The numbers of gradients each of which ends a run by itself: not those that other conditions must hold beside."""
+    if isinstance(condition, stopping.AnyOf):
+        return [limit for part in condition.parts for limit in ends_at(part)]
+    return [condition.n] if isinstance(condition, stopping.Gradients) else []
 
 
 def default_condition(sampler: Sampler, most: int) -> Condition:

@@ -382,6 +382,8 @@ def test_a_matrix_is_kept_in_files_and_named_in_the_report(tmp_path):
     assert load(tmp_path / "run.npz", NORMAL).sampler == sampler
     path = tmp_path / "checkpoint"
     sample(NORMAL, sampler, n_steps=30, seed=1, checkpoint=path)
+    continued = sample(NORMAL, sampler, n_steps=60, seed=1, checkpoint=path)
+    np.testing.assert_array_equal(continued.draws, sample(NORMAL, sampler, n_steps=60, seed=1).draws)
     with pytest.raises(CheckpointError, match=r"sampler\.scale"):
         sample(NORMAL, scaled(samplers.hmc(0.3), (1.0, 2.0)), n_steps=60, seed=1, checkpoint=path)
 

@@ -1,12 +1,13 @@
 """``tune``: what it finds, keeps, spends and refuses; and ``sample`` without a sampler."""
 
+import dataclasses
 import pickle
 
 import numpy as np
 import pytest
 
 import toolkit
-from targets import classics, constrained, mixtures, posteriors, shapes
+from targets import classics, constrained, domains, mixtures, posteriors, shapes
 from toolkit import Sampler, boundaries, samplers, schedules, stopping, tune
 from toolkit.diagnostics import ess
 from toolkit.tempering import ReplicaExchange
@@ -259,3 +260,35 @@ def test_a_sampler_of_ones_own_is_tuned():
     found = tune(classics.correlated_gaussian(), own, seed=1, n_gradients=FEW, progress=False).sampler
     assert found.schedule == own.schedule
     assert found.step_sizes != own.step_sizes
+
+
+def test_gradients_shorten_burn_in_only_where_they_end_a_run(tuned):
+    problem = mixtures.cosine25()
+    slow = dataclasses.replace(tuned, burn_in=400, thin=5)
+    few = stopping.gradients(60_000)
+    alone = toolkit.sample(problem, slow, seed=3, until=few, progress=False)
+    assert alone.burn_in < 400
+    assert alone.draws.shape[1] > 0
+    both = toolkit.sample(problem, slow, seed=3, until=stopping.round_trips(1) & few, progress=False)
+    assert (both.burn_in, both.thin) == (400, 5)
+    either = toolkit.sample(problem, slow, seed=3, until=stopping.ess(10**6) | few, progress=False)
+    assert either.burn_in == alone.burn_in
+
+
+def test_a_valley_without_curvature_along_it_is_tuned():
+    """Curvature of rank one, whose smallest eigenvalue is 0 to rounding: a matrix as scale is bounded."""
+
+    def valley(x):
+        along = 3.0 * x[:, 0] + x[:, 1]
+        return 5.0 * along * along, np.stack([30.0 * along, 10.0 * along], axis=1)
+
+    boxed = constrained(toolkit.from_callable(valley, dim=2), domains.box([-1.0, -1.0], [1.0, 1.0]))
+    for seed in range(4):
+        found = tune(boxed, samplers.hmc(boundary=boundaries.reject()), seed=seed, n_gradients=20_000, progress=False)
+        assert np.isfinite(found.init).all()
+
+
+def test_steps_stay_within_a_flat_box():
+    flat = constrained(classics.correlated_gaussian(), domains.box([-1e-3, -1e-3], [1e-3, 1e-3]))
+    found = tune(flat, samplers.sgld(boundary=boundaries.reflect()), seed=1, n_gradients=FEW, progress=False)
+    assert np.sqrt(2.0 * found.sampler.step_sizes[0]) < 1e-3

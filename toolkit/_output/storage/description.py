@@ -306,7 +306,7 @@ def describe_sampler(sampler: Sampler) -> Description:
         "boundary": plain(sampler.boundary),
         "gradient_noise": plain(sampler.gradient_noise),
         "energy_noise": plain(sampler.energy_noise),
-        **({} if sampler.scale is None else {"scale": list(sampler.scale)}),
+        **({} if sampler.scale is None else {"scale": [list(s) if isinstance(s, tuple) else s for s in sampler.scale]}),
     }
 
 
