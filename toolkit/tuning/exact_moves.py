@@ -260,8 +260,8 @@ def relaxed(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int
     """States after runs of doubling length, until a run shows no drift; and the steps of that one, which to leave out.
 
     A drift: the halves of the chains differ in the mean of a coordinate, its square or the energy by more than
-    ``DRIFT`` standard errors, or one chain's mean of them is ``OUTLYING``. Where it does not end within what the
-    tuning may spend, the steps are as many as it would take to know.
+    ``DRIFT`` standard errors, or one chain's mean of them is ``OUTLYING``. Where that does not end within what the
+    tuning may spend, up to ``LAST_SETTLING`` steps are left out.
     """
     length, limit = FIRST_SETTLING, max(study.n_gradients, study.spent + int(RELAXATION * study.n_gradients))
     while True:

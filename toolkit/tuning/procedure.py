@@ -52,8 +52,9 @@ def tune(
     exploration with 64 chains of HMC at 8 temperatures, whose states change places between rounds, so that a
     temperature at which chains forget where they began is told from one at which they cannot leave their mode; the
     ladder, by equal rejection (Syed et al. 2022), with the number of rungs that makes a fresh state cheapest; step
-    sizes by the harmonic mean of acceptance, 0.65, or for biased moves by the bias measured over eight step sizes,
-    2 % of a standard deviation; path length and the other numbers by races, judged by independent draws per gradient.
+    sizes by the harmonic mean of acceptance, 0.65, or for biased moves by their bias, 2 % of a standard deviation, from
+    the law of the moves where it is known, else measured over eight step sizes; path length, scales and the other
+    numbers by races, judged by independent draws per gradient.
     docs/tuning.md says how, and what was measured.
 
     What could not be found is in ``warnings`` of the result. Raises TypeError or ValueError before anything runs,

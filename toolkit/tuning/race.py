@@ -21,7 +21,7 @@ REMEMBERED = 0.3  # autocorrelation
 class Result(NamedTuple):
     """A variant's run.
 
-    worth: independent draws per gradient, of the slowest coordinate. score: what variants are compared by. states:
+    worth: independent draws per gradient, as ``least_ess`` counts them. score: what variants are compared by. states:
     (chain, replica, dim) at the end.
     """
 
