@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,9 @@ from toolkit.tempering.interface import no_tempering
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# What other processes do, forked of one that has imported all, with a device that is not there as far as compiling
-# wants to know of one.
+# What another process does, with a device that is not there as far as compiling wants to know of one.
 COMPILE = """
-import os, sys
+import sys
 from types import SimpleNamespace
 import numba.cuda.codegen as codegen, numba.cuda.dispatcher as dispatcher
 from numba import types
@@ -31,16 +29,10 @@ dispatcher.get_current_device = lambda: there
 dispatcher._Kernel.bind = lambda self: None
 codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=there))
 codegen.JITCUDACodegen.magic_tuple = lambda self: (13, 0)
-for line in sys.stdin:
-    factor, stamp = line.split()
-    if os.fork() == 0:
-        kernel = compiling.compile_kernel(kernel_of(float(factor)), (types.float64[::1],), stamp)
-        (compiled,) = kernel.overloads.values()
-        ptx = compiled._codelibrary.get_asm_str(cc=(9, 0))
-        print(sum(kernel._cache_hits.values()), "0d4008000000000000" in ptx.lower(), compiling.contracts(ptx))
-        sys.exit()
-    if os.wait()[1]:
-        sys.exit("a process failed")
+kernel = compiling.compile_kernel(kernel_of(float(sys.argv[1])), (types.float64[::1],), sys.argv[2])
+(compiled,) = kernel.overloads.values()
+ptx = compiled._codelibrary.get_asm_str(cc=(9, 0))
+print(sum(kernel._cache_hits.values()), "0d4008000000000000" in ptx.lower(), compiling.contracts(ptx))
 """
 
 
@@ -53,37 +45,27 @@ def kernel_of(factor):
     return kernel
 
 
-@contextmanager
-def compiling_elsewhere(folder):
-    """Gives a function of a factor and a stamp, which has a process of its own compile ``x *= factor``.
-
-    It returns hits of the cache in ``folder``, whether the factor is 3, and what may be fused.
-    """
+def compiled(factor, stamp, folder):
+    """Hits of the cache in a process that compiles ``x *= factor``, whether the factor is 3, and what may be fused."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
     environment.pop("NUMBA_ENABLE_CUDASIM", None)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", COMPILE], env=environment, **pipes) as process:
-
-        def compiled(factor, stamp):
-            print(factor, stamp, file=process.stdin, flush=True)
-            return process.stdout.readline().split()
-
-        yield compiled
-        process.stdin.close()
-    assert process.returncode == 0
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE, str(factor), stamp], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 def test_another_process_finds_a_kernel_by_its_stamp_alone(tmp_path):
     pytest.importorskip("numba_cuda", reason="needs the cuda extra")
-    with compiling_elsewhere(tmp_path) as compiled:
-        assert compiled(3.0, "a") == ["0", "True", "False"]
-        assert compiled(3.0, "a") == ["1", "True", "False"]
-        assert compiled(5.0, "b") == ["0", "False", "False"]
-        for file in tmp_path.rglob("*.nbc"):
-            content = bytearray(file.read_bytes())
-            content[len(content) // 2] ^= 1
-            file.write_bytes(content)
-        assert compiled(3.0, "a") == ["0", "True", "False"], "a damaged file is not read"
+    assert compiled(3.0, "a", tmp_path) == ["0", "True", "False"]
+    assert compiled(3.0, "a", tmp_path) == ["1", "True", "False"]
+    assert compiled(5.0, "b", tmp_path) == ["0", "False", "False"]
+    for file in tmp_path.rglob("*.nbc"):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    assert compiled(3.0, "a", tmp_path) == ["0", "True", "False"], "a damaged file is not read"
 
 
 def test_the_stamp_knows_parts_sizes_and_features():

@@ -17,37 +17,32 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLES = ("toolkit_calls", "target_calls", "result_calls", "sysid_calls")
 
 
-def start(*jobs):
-    """A process that forks one for each job, (folder, tables, share, of, examples, seed): a share of tables' calls."""
-    for folder, *_ in jobs:
-        folder.mkdir()
-    with (jobs[0][0] / "said").open("wb") as said:
+def start(folder, module, share, of, examples, seed):
+    """A process that makes a share of a table's calls."""
+    folder.mkdir()
+    with (folder / "said").open("wb") as said:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.hostile.worker", *(str(argument) for job in jobs for argument in job)],
+            [sys.executable, "-m", "tests.hostile.worker", str(folder), module, *map(str, (share, of, examples, seed))],
             stdout=said, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
 
 
 def outcome(folder, process):
-    """The report of a job; where it did not come to its end, with the call that ended it."""
-    began = not process.wait(timeout=3000)
+    """The report of a process; where it did not come to its end, with the call that ended it."""
+    ended = process.wait(timeout=3000)
     file = folder / "report.json"
     report = json.loads(file.read_text()) if file.exists() else {"made": 0, "refused": 0, "found": []}
-    if not began or (folder / "ended").read_text() != "0":
+    if ended:
         last = (folder / "told").read_text().splitlines()[-1:] if (folder / "told").exists() else []
         report["found"].append(f"ended by {last}: {(folder / 'said').read_text()[-2000:]}")
     return report
 
 
-def shares(folder, examples, seed, of=2):
-    """Two jobs, each with one call in so many."""
-    return [(folder / str(share), "+".join(TABLES), share, of, examples, seed) for share in range(2)]
-
-
-def reports(*jobs):
-    """What the processes of some jobs find."""
-    process = start(*jobs)
-    return [outcome(folder, process) for folder, *_ in jobs]
+def reports(folder, examples, seed, of=2):
+    """What two processes find, each with one call in so many."""
+    folders = [folder / str(share) for share in range(2)]
+    running = [start(place, "+".join(TABLES), share, of, examples, seed) for share, place in enumerate(folders)]
+    return [outcome(*each) for each in zip(folders, running, strict=True)]
 
 
 def campaign(folder, examples, seed, tables, names):
@@ -55,7 +50,7 @@ def campaign(folder, examples, seed, tables, names):
     first, found, lines = 0, [], []
     while True:
         place = folder / str(len(found))
-        (report,) = reports((place, f"{tables}:{names}", first, 1, examples, seed))
+        report = outcome(place, start(place, f"{tables}:{names}", first, 1, examples, seed))
         found.append(report)
         lines += (place / "told").read_text(encoding="utf-8").splitlines()
         if not any(one.startswith("ended by") for one in report["found"]):

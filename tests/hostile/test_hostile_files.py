@@ -19,45 +19,38 @@ FAMILIES = list(dict.fromkeys(attack.family for attack in ATTACKS))
 EVERY = 8  # of a family's attacks, one in so many is among the fast tests
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """A folder with the good files."""
-    folder = tmp_path_factory.mktemp("hostile")
-    attack.make_base(folder / attack.BASE)
-    return folder
-
-
 def not_refused(folder, attacks):
     return [f"{o.attack.family}: {o.attack.name}: {o.came}" for o in attempts(folder, attacks) if not o.is_refused]
 
 
-def test_hostile_files_are_refused(place):
+def test_hostile_files_are_refused(tmp_path):
     """Some of every family, and all whose codecs would run code."""
     chosen = [a for family in FAMILIES for a in [a for a in ATTACKS if a.family == family][::EVERY]]
     chosen += [a for a in ATTACKS if "pickle" in a.name and a not in chosen]
     assert len(chosen) > 120
-    assert not not_refused(place, chosen)
+    assert not not_refused(tmp_path, chosen)
 
 
 @pytest.mark.slow
-def test_all_hostile_files_are_refused(place):
+def test_all_hostile_files_are_refused(tmp_path):
     assert len(ATTACKS) >= 900
     assert len({(a.family, a.name) for a in ATTACKS}) == len(ATTACKS)
-    assert not not_refused(place, ATTACKS)
+    assert not not_refused(tmp_path, ATTACKS)
 
 
-def test_what_gets_through_is_seen(place):
+def test_what_gets_through_is_seen(tmp_path):
     """A good file, one that runs code when it is loaded, and one that waits forever."""
     good = attack.Attack("none", "good", lambda folder: attack.copied(folder, ".npz"))
-    (outcome,) = attempts(place, [good])
+    (outcome,) = attempts(tmp_path, [good])
     assert outcome.came == "taken"
-    assert worker.judged("some file is torn", place / "run.npz").startswith("does not name the path")
-    assert worker.judged("run.npz" + "x" * 5000, place / "run.npz") == "takes 5007 characters"
+    assert worker.judged("some file is torn", tmp_path / "run.npz").startswith("does not name the path")
+    assert worker.judged("run.npz" + "x" * 5000, tmp_path / "run.npz") == "takes 5007 characters"
 
 
-def test_the_canary_of_a_zarr_attack_works(place):
+def test_the_canary_of_a_zarr_attack_works(tmp_path):
     """The payload writes its file when it is unpickled, as codecs did before numcodecs 0.16.6."""
-    folder = place / "canary"
+    attack.make_base(tmp_path / attack.BASE)
+    folder = tmp_path / "a"
     folder.mkdir()
     files = zarr_attacks.CODECS["pickle filter"](attack.zarr_files(folder), folder)
     pickle.loads(files["run/header/0"])

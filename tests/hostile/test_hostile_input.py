@@ -2,7 +2,7 @@
 
 Every argument of every public function is given values that are wrong for it, by its kind; a refusal is a documented
 exception that one of the project's own ``raise`` statements raised, with the argument's name and a value. Values that
-are odd but may be right must give numbers, or such a refusal. The calls are made by processes of their own
+are odd but may be right must give numbers, or such a refusal. The calls are made by two processes
 (``worker``), so that a call that hangs, or takes Python with it, is told by its name.
 """
 
@@ -11,7 +11,7 @@ import os
 import pytest
 
 from tests.hostile.calls import EXCUSED, name_of, surface
-from tests.hostile.fuzz import reports, shares
+from tests.hostile.fuzz import outcome, reports, start
 from tests.hostile.tables import result_calls, sysid_calls, target_calls, toolkit_calls
 
 CALLS = [*toolkit_calls.CALLS, *target_calls.CALLS, *result_calls.CALLS, *sysid_calls.CALLS]
@@ -44,37 +44,19 @@ def test_everything_public_is_called():
         call.arguments()
 
 
-# Functions with one fault each, of which two end their process.
-EXAMPLES = ("examples:^(?!hangs|crashes)", "examples:hangs", "examples:crashes")
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """Reports of two calls in nine and of the examples, of processes that one has imported everything for."""
-    folder = tmp_path_factory.mktemp("quick")
-    examples = [(folder / f"examples {number}", name, 0, 1, 20, 0) for number, name in enumerate(EXAMPLES)]
-    found = reports(*shares(folder, 1, 0, 9), *examples)
-    return found[:2], found[2:]
-
-
-def check(found, refused):
+@pytest.mark.parametrize(("refused", "of"), [(200, 9), pytest.param(1_000, 2, marks=pytest.mark.slow)])
+def test_malformed_calls_are_refused_in_words(tmp_path, refused, of):
+    """Two calls in nine, and behind the marker every one."""
+    found = reports(tmp_path, 1, 0, of)
     assert not [fault for report in found for fault in report["found"]]
     assert sum(report["refused"] for report in found) >= refused
 
 
-def test_malformed_calls_are_refused_in_words(quick):
-    """Two calls in nine; behind the marker every one."""
-    check(quick[0], 200)
-
-
-@pytest.mark.slow
-def test_every_malformed_call_is_refused_in_words(tmp_path):
-    check(reports(*shares(tmp_path, 1, 0)), 1_000)
-
-
 @pytest.mark.slow
 def test_20000_malformed_calls_of_another_day_are_refused_in_words(tmp_path):
-    check(reports(*shares(tmp_path, 25, int.from_bytes(os.urandom(3)))), 20_000)
+    found = reports(tmp_path, 25, int.from_bytes(os.urandom(3)))
+    assert not [fault for report in found for fault in report["found"]]
+    assert sum(report["refused"] for report in found) >= 20_000
 
 
 FAULTS = {
@@ -85,8 +67,11 @@ FAULTS = {
 }  # fmt: skip
 
 
-def test_bad_functions_are_found_out(quick):
-    """The net holds."""
-    found = [fault for report in quick[1] for fault in report["found"]]
+def test_bad_functions_are_found_out(tmp_path):
+    """The net holds: functions with one fault each, of which two end their process."""
+    groups = ("^(?!hangs|crashes)", "hangs", "crashes")
+    folders = [tmp_path / str(place) for place in range(3)]
+    running = [start(place, f"examples:{group}", 0, 1, 20, 0) for place, group in zip(folders, groups, strict=True)]
+    found = [fault for each in zip(folders, running, strict=True) for fault in outcome(*each)["found"]]
     for name, fault in FAULTS.items():
         assert any(name in one and fault in one for one in found), name

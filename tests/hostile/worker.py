@@ -1,9 +1,8 @@
-"""Processes of hostile calls, each of which tells every call before it is made, and writes what was found.
+"""One process of hostile calls: tells each before it is made, and writes what was found.
 
-Arguments, for each process: a folder of its own; modules of calls, joined by +, and after a colon what their names must
-hold; which share of the calls, of how many; examples for each argument; a seed. They are forked of one process, which
-has imported the modules. A call that takes longer than ``LIMIT`` ends its process, as does one that crashes it; the
-last line of ``told`` names it, and ``ended`` is what the process ended with.
+Arguments: a folder of its own; modules of calls, joined by +, and after a colon what their names must hold; which share
+of the calls, of how many; examples for each argument; a seed. A call that takes longer than ``LIMIT`` ends the process,
+as does one that crashes it; the last line of ``told`` names it.
 """
 
 import dis
@@ -196,24 +195,23 @@ class Caller:
             self.found.append(str(self.last) if self.last is not None else f"{label}: {error!r}")
 
 
-def calls_of(module: str) -> list:
-    """The calls of modules, joined by +, and after a colon what their names must hold."""
-    tables, _, only = module.partition(":")
-    calls = [
-        call for table in tables.split("+") for call in importlib.import_module(f"tests.hostile.tables.{table}").CALLS
-    ]
-    return [call for call in calls if re.search(only, call.name)]
-
-
 def main(folder: str, module: str, share: str, of: str, examples: str, start: str) -> None:
     """Make every ``of``-th call of the tables in ``module``, from ``share`` on, in an empty folder."""
     home = Path(folder)
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.RLIM_INFINITY))
+    sys.path.insert(0, str(ROOT))
+    warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
     workplace = home / "workplace"
     workplace.mkdir()
     os.chdir(workplace)
-    caller = Caller(home, 2.0 if module.startswith("examples") else LIMIT)
-    for call in calls_of(module)[int(share) :: int(of)]:
+    tables, _, only = module.partition(":")
+    calls = [
+        call for table in tables.split("+") for call in importlib.import_module(f"tests.hostile.tables.{table}").CALLS
+    ]
+    calls = [call for call in calls if re.search(only, call.name)]
+    caller = Caller(home, 0.5 if tables == "examples" else LIMIT)
+    for call in calls[int(share) :: int(of)]:
         caller.try_all(call, int(examples), int(start))
         caller.done += 1
         left = sorted(map(str, workplace.iterdir()))
@@ -233,25 +231,5 @@ def main(folder: str, module: str, share: str, of: str, examples: str, start: st
             break
 
 
-def fork(folder: str, *rest: str) -> int:
-    """The number of a process that does ``main``, and says in its folder what it has to say."""
-    number = os.fork()
-    if not number:
-        with (Path(folder) / "said").open("ab") as said:
-            for stream in (sys.stdout, sys.stderr):
-                os.dup2(said.fileno(), stream.fileno())
-        main(folder, *rest)
-        sys.exit()
-    return number
-
-
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    warnings.simplefilter("error")
-    warnings.filterwarnings("ignore", category=DeprecationWarning)
-    jobs = list(zip(*[iter(sys.argv[1:])] * 6, strict=True))
-    for job in jobs:
-        calls_of(job[1])
-    running = {fork(*job): Path(job[0]) for job in jobs}
-    for process, place in running.items():
-        (place / "ended").write_text(str(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])), encoding="ascii")
+    main(*sys.argv[1:])

@@ -22,7 +22,7 @@ ATTACKS: list[Attack] = [
 ]
 ROOM = 2 << 30  # bytes of address space for what a file asks for
 MOST = 1 << 30  # bytes of memory that a refusal may take on its way
-BATCH = 150  # files that are on the disk at a time, some 250 MB, and that one process loads
+BATCH = 40  # files that are on the disk at a time
 
 
 class Outcome(NamedTuple):
@@ -40,9 +40,8 @@ class Outcome(NamedTuple):
 
 
 def attempts(folder: Path, attacks: Sequence[Attack]) -> list[Outcome]:
-    """The outcome of each attack; files are made in ``folder`` and removed, but for the good ones."""
-    if not (folder / BASE).exists():
-        make_base(folder / BASE)
+    """The outcome of each attack; files are made in ``folder`` and removed."""
+    make_base(folder / BASE)
     outcomes = []
     for first in range(0, len(attacks), BATCH):
         outcomes += batch(folder, attacks[first : first + BATCH])

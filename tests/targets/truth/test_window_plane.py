@@ -33,7 +33,7 @@ def test_a_correlated_gaussian():
     assert truth.log_normaliser == pytest.approx(0.0, abs=1e-8)
     np.testing.assert_allclose(truth.mean, MEAN, atol=1e-8)
     np.testing.assert_allclose(truth.covariance, COVARIANCE, atol=1e-7)
-    shares = np.linspace(0.01, 0.99, 33)  # each is solved for
+    shares = np.linspace(0.01, 0.99, 99)
     least = np.log(2.0 * np.pi) + 0.5 * np.log(np.linalg.det(COVARIANCE))
     below = chi2.cdf(2.0 * (truth.energy_quantiles(shares) - least), 2)
     assert np.abs(below - shares).max() < 1e-4

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -52,115 +51,38 @@ PART = (
 )  # one target alone, which compiles in a second; the whole engine takes half a minute
 
 
-SERVER = """
-import os, signal, sys
-from numba import njit
-from numba.core import event
-njit("void(float64[:, ::1], float64[::1])")(lambda x, y: None)
-compiled = []
-class Listener(event.Listener):
-    def on_start(self, e):
-        compiled.append(str(e.data["dispatcher"].py_func.__name__))
-    def on_end(self, e):
-        pass
-with event.install_listener("numba:compile", Listener()):
-    import toolkit
-    from targets import mixtures
-assert not compiled
-for line in sys.stdin:
-    if os.fork() == 0:
-        signal.alarm(300)
-        os.dup2(1, 2)
-        exec(eval(line), {})
-        sys.exit()
-    print("ended", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-"""  # a process that has imported the packages, compiled nothing of them, and forks for every script that it is told
-
-
-def copy_packages(folder):
-    for package in ("toolkit", "targets"):
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-
-
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
-    copy_packages(tmp_path)
+    for package in ("toolkit", "targets"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
-
-
-def environment(folder):
-    return {
-        **os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": str(folder / "kept")
-    }  # fmt: skip
 
 
 def run_in(folder, script=SCRIPT):
     """What a new process says, importing the packages of ``folder``."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     result = subprocess.run(
         [sys.executable, "-c", script],
         cwd=folder,
-        env=environment(folder),
+        env=environment,
         capture_output=True,
         text=True,
         check=True,
         timeout=300,
     )
-    return told(folder, result.stdout)
-
-
-def told(folder, said):
-    """Numbers and names of what was compiled, of what a script printed."""
-    draws, compiled, file = said.strip().splitlines()
+    draws, compiled, file = result.stdout.strip().splitlines()
     assert Path(file).is_relative_to(folder)
     return draws, set(compiled.split(",")) - {""}
-
-
-@contextmanager
-def serving(folder):
-    """Gives a function that runs a script as ``run_in`` does, in processes forked of one that has imported all."""
-    command = [sys.executable, "-c", SERVER]
-    given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=folder, env=environment(folder), **given) as server:
-
-        def said(script):
-            print(repr(script), file=server.stdin, flush=True)
-            lines = []
-            while (line := server.stdout.readline()) and not line.startswith("ended "):
-                lines.append(line)
-            assert line == "ended 0\n", lines
-            return "".join(lines)
-
-        yield said
-        server.stdin.close()
-    assert server.returncode == 0
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """A copy of the packages, and what runs scripts that import it."""
-    folder = tmp_path_factory.mktemp("served")
-    copy_packages(folder)
-    with serving(folder) as said:
-        yield folder, said
-
-
-@pytest.fixture
-def served(server):
-    """The folder of the copy, of which nothing is kept, and ``run_in`` for it."""
-    folder, said = server
-    shutil.rmtree(folder / "kept", ignore_errors=True)
-    return folder, lambda script: told(folder, said(script))
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["one target", "engine"])
 def test_an_edit_of_another_file_is_never_answered_from_the_cache(copy, whole):
     """Cached code depends on files Numba does not watch: an edit of each shows in the next process."""
     script = SCRIPT if whole else PART
-    with serving(copy) as said:
-        first, compiled = told(copy, said(script))
-        assert ({"advance", "move_langevin"} if whole else set()) | {"gaussian_mixture_block"} <= compiled
-        again, compiled = told(copy, said(script))
+    first, compiled = run_in(copy, script)
+    assert ({"advance", "move_langevin"} if whole else set()) | {"gaussian_mixture_block"} <= compiled
+    again, compiled = run_in(copy, script)
     assert again == first
     assert not compiled  # all came from the disk
     edits = {
@@ -251,21 +173,20 @@ def test_an_edit_of_another_package_is_seen(tmp_path, monkeypatch):
     assert gradient() == 49.0
 
 
-def test_files_that_are_not_what_they_are_called_are_not_run(served):
-    folder, run = served
-    first, _ = run(PART)
-    (file,) = (folder / "kept").rglob("*.gaussian_mixture_block*.nbc")
-    run(PART.replace("gaussian_mixture([[0.0], [3.0]], 1.0)", "cosine25()").replace("[[0.7]]", "[[0.7, 0.0]]"))
-    (other,) = (folder / "kept").rglob("*.cosine*.nbc")
+def test_files_that_are_not_what_they_are_called_are_not_run(copy):
+    first, _ = run_in(copy, PART)
+    (file,) = (copy / "kept").rglob("*.gaussian_mixture_block*.nbc")
+    run_in(copy, PART.replace("gaussian_mixture([[0.0], [3.0]], 1.0)", "cosine25()").replace("[[0.7]]", "[[0.7, 0.0]]"))
+    (other,) = (copy / "kept").rglob("*.cosine*.nbc")
     kept = file.read_bytes()
     flipped = bytearray(kept)
     flipped[len(kept) // 2] ^= 1  # within the machine code: it would be run
     for damaged in (other.read_bytes(), kept[: len(kept) // 2], b"", bytes(flipped)):
         file.write_bytes(damaged)
-        again, compiled = run(PART)
+        again, compiled = run_in(copy, PART)
         assert again == first
         assert "gaussian_mixture_block" in compiled
-    assert not run(PART)[1], "and a good one takes their place"
+    assert not run_in(copy, PART)[1], "and a good one takes their place"
 
 
 def test_whichever_bit_is_another_the_file_is_not_read(tmp_path):
@@ -396,24 +317,22 @@ def test_two_functions_of_one_name_are_told_apart():
     assert len({contents(order) for order in orders}) == len(orders)
 
 
-def test_a_disk_without_room_is_no_error(served):
-    folder, run = served
-    expected, _ = run(PART)
-    shutil.rmtree(folder / "kept")
+def test_a_disk_without_room_is_no_error(copy):
+    expected, _ = run_in(copy, PART)
+    shutil.rmtree(copy / "kept")
     full = """
 from numba.core import caching
 def refuse(*arguments):
     raise OSError(28, "No space left on device")
 caching.IndexDataCacheFile._open_for_write = refuse
 """
-    assert run(full + PART)[0] == expected
+    assert run_in(copy, full + PART)[0] == expected
 
 
-def test_where_nothing_can_be_kept_it_compiles_all_the_same(served):
+def test_where_nothing_can_be_kept_it_compiles_all_the_same(copy):
     nowhere = "from numba.core.caching import FunctionCache\nFunctionCache._impl_class._locator_classes = []\n"
-    folder, run = served
-    expected, _ = run(PART)
-    again, compiled = run_in(folder, nowhere + PART)
+    expected, _ = run_in(copy, PART)
+    again, compiled = run_in(copy, nowhere + PART)
     assert again == expected
     assert "gaussian_mixture_block" in compiled
 
@@ -423,7 +342,7 @@ def test_an_edit_after_the_import_is_not_filed_under_the_new_source(copy):
     """A process that imported before an edit and compiles after it leaves no old code for the next one."""
     script = PART.replace("import toolkit\n", "import toolkit, pathlib\nEDIT\n", 1)
     edit = """
-path = pathlib.Path(toolkit.__file__).parent / "maths" / "elementary.py"
+path = pathlib.Path(toolkit.__file__).parent / "maths.py"
 source = path.read_text(encoding="utf-8")
 path.write_text(source.replace("return fma(p, scale, scale)", "return fma(p, scale, 2.0 * scale)"), encoding="utf-8")
 """
@@ -530,18 +449,17 @@ def test_a_folder_where_others_may_write_is_not_used(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="has rights of another kind")
-def test_where_others_may_write_it_warns_once_and_keeps_nothing(server):
-    folder, said = server
-    kept = folder / "kept"
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir()
-    seen = []
+def test_where_others_may_write_it_warns_once_and_keeps_nothing(tmp_path):
+    code = "from targets import mixtures; print(mixtures.cosine25().evaluate([[0.5, 0.5]])[0].item())"
+    said = []
     for mode in (0o700, 0o777):
-        kept.chmod(mode)
-        told = said("from targets import mixtures; print(mixtures.cosine25().evaluate([[0.5, 0.5]])[0].item())")
-        files = {file for file in kept.rglob("*") if file.is_file()}
-        seen.append((told.splitlines()[-1], told.count("RuntimeWarning"), len(files)))
-    kept.chmod(0o700)
-    assert seen[0][0] == seen[1][0]
-    assert [count for _, count, _ in seen] == [0, 1]
-    assert seen[0][2] == seen[1][2] > 0
+        tmp_path.chmod(mode)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+        files = {file for file in tmp_path.rglob("*") if file.is_file()}
+        said.append((done.stdout, done.stderr.count("RuntimeWarning"), len(files)))
+    assert said[0][0] == said[1][0]
+    assert [count for _, count, _ in said] == [0, 1]
+    assert said[0][2] == said[1][2] > 0

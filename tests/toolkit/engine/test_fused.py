@@ -29,12 +29,11 @@ GRID = mixtures.gaussian_grid25()
 FLOWER = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))
 NOISY = samplers.csgld(1e-3, energy_noise=0.3, partition=tempering.Partition(-4.0, 0.5, 32))
 CASES = EVERY_SAMPLER
-TRAJECTORIES = "trajectories at a tempered energy"
 QUICK = {
     "sgld, one chain": (GRID, CASES["sgld"], 1),
     "reflected exchange of momenta": (FLOWER, samplers.r2sghmc((5e-4, 1.5e-3)), 3),
     "contour, noisy energies": (GRID, NOISY, 9),
-    TRAJECTORIES: (GRID, CASES["hmc, 10 leapfrogs"], 2),
+    "trajectories at a tempered energy": (GRID, CASES["hmc, 10 leapfrogs"], 2),
 }
 
 
@@ -54,23 +53,8 @@ def check_same(case, **changes):
     assert len(expected.replica_draws) == len(case.init)
 
 
-@pytest.fixture(scope="module")
-def engines_in_memory():
-    """The engines of the quick trajectories, compiled here: LLVM's code of those from the disk cannot be read."""
-    made = []
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        patch.setattr(fused, "fused_stamp", lambda *made_of: None)
-        compile_fused = fused.compile_fused
-        patch.setattr(fused, "compile_fused", lambda *made_of: made.append(compile_fused(*made_of)) or made[-1])
-        case_of(*QUICK[TRAJECTORIES]).run(layout=PIECES, threads=2)
-    return made
-
-
 @pytest.mark.parametrize("name", QUICK)
-def test_its_bits_are_the_general_engines(name, request):
-    if name == TRAJECTORIES:
-        request.getfixturevalue("engines_in_memory")  # which the run finds, so that they are compiled once
+def test_its_bits_are_the_general_engines(name):
     check_same(case_of(*QUICK[name]), threads=2)
 
 
@@ -201,13 +185,13 @@ def test_what_the_users_function_raises_arrives():
 
 
 def engine_of(target, sampler, n_chains):
-    """The fused engine of a run that records what ``Case`` does, its parts, shapes and constants."""
+    """The fused engine of a run, its parts, shapes and constants."""
     start = np.zeros((n_chains, sampler.n_replicas, target.dim))
     names = make_job.__code__.co_varnames[: make_job.__code__.co_argcount + make_job.__code__.co_kwonlyargcount]
     asked = dict.fromkeys(names) | {
         "problem": target, "sampler": sampler, "n_steps": 10, "seed": 1, "n_chains": n_chains, "burn_in": 0, "thin": 1,
         "init": start, "backend": "cpu", "dtype": "float64", "threads": 1, "keep_replicas": False,
-        "keep_energies": True, "trace_every": 7, "keep_statistics": False, "checkpoint_every": 60.0, "layout": FUSED,
+        "keep_energies": False, "keep_statistics": False, "checkpoint_every": 60.0, "layout": FUSED,
     }  # fmt: skip
     job = make_job(**asked)
     (block,) = make_blocks(job.problem, sampler, start, FUSED, 1)
@@ -218,16 +202,17 @@ def engine_of(target, sampler, n_chains):
 @pytest.mark.skipif(
     not fused.can_set_attributes(), reason="llvmlite before 0.48 cannot set it, and LLVM inlines only some"
 )
-def test_all_that_it_calls_is_taken_in(engines_in_memory):
-    assert engines_in_memory
-    for engine in engines_in_memory:
-        (code,) = engine.inspect_llvm().values()
-        apart = set(re.findall(r"^attributes (#\d+) = .*\bnoinline\b", code, re.M))  # of `compiling.apart`
-        defined = re.findall(r"^define [^@]*@\"?([^\"(]+).*(#\d+)", code, re.M)
-        assert [name for name, group in defined if "advance_fused" in name]
-        others = [name for name, group in defined if "advance_fused" not in name and group not in apart]
-        assert not others, others
-        assert not re.search(r"call [^@\n]* %\w+\(", code), "a call by address"
+def test_all_that_it_calls_is_taken_in(monkeypatch):
+    _, made_of = engine_of(GRID, CASES["mala"], 64)
+    monkeypatch.setattr(fused, "fused_stamp", lambda *made_of: None)  # what comes from the disk cannot be read
+    engine = fused.compile_fused(*made_of)
+    (code,) = engine.inspect_llvm().values()
+    apart = set(re.findall(r"^attributes (#\d+) = .*\bnoinline\b", code, re.M))  # of `compiling.apart`
+    defined = re.findall(r"^define [^@]*@\"?([^\"(]+).*(#\d+)", code, re.M)
+    assert [name for name, group in defined if "advance_fused" in name]
+    others = [name for name, group in defined if "advance_fused" not in name and group not in apart]
+    assert not others, others
+    assert not re.search(r"call [^@\n]* %\w+\(", code), "a call by address"
 
 
 def test_others_have_engines_of_their_own():
@@ -252,20 +237,13 @@ def test_another_process_finds_it_on_disk():
         "from tests.toolkit.engine.test_fused import *\n"
         "engine, made_of = engine_of(GRID, CASES['sgld'], 1)\n"
         "print(sum(engine.stats.cache_hits.values()), sum(engine.stats.cache_misses.values()))\n"
-        "print(draws_of_sgld(FUSED))\n"
+        "print(sample(GRID, CASES['sgld'], n_steps=40, n_chains=1, seed=3, layout=FUSED).draws.tobytes().hex())\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
-    expected = draws_of_sgld(Layout())
+    expected = sample(GRID, CASES["sgld"], n_steps=40, n_chains=1, seed=3).draws.tobytes().hex()
     engine_of(GRID, CASES["sgld"], 1)  # on disk now, if it was not
     out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["1", "0", expected]
-
-
-def draws_of_sgld(layout):
-    """The draws of a run, whose fused engine is that of ``engine_of``, as text."""
-    recorded = {"keep_energies": True, "trace_every": 7}
-    run = sample(GRID, CASES["sgld"], n_steps=40, n_chains=1, seed=3, layout=layout, **recorded)
-    return run.draws.tobytes().hex()
 
 
 def test_small_arrays_go_onto_the_stack_and_it_never_runs_over():
