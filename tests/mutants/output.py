@@ -223,7 +223,7 @@ MUTANTS = [
     Mutant(
         "descriptions lose the scale",
         "toolkit/_output/storage/description.py",
-        '{} if sampler.scale is None else {"scale": list(sampler.scale)}',
+        '{} if sampler.scale is None else {"scale": [list(s) if isinstance(s, tuple) else s for s in sampler.scale]}',
         "{} if sampler.scale is None else {}",
         "tests/toolkit/samplers/test_scale.py",
     ),
