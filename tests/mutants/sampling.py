@@ -55,8 +55,8 @@ MUTANTS = [
     Mutant(
         "tuning: control variates without a way from their anchor",
         "toolkit/tuning/gradient_noise.py",
-        "(0, np.roll(position, 1, axis=1))",
-        "(0, position)",
+        "((0, anchors), (batch, position))",
+        "((0, position), (batch, position))",
         "tests/toolkit/tuning/test_rules_of_tuning.py -k control_variates",
     ),
     Mutant(

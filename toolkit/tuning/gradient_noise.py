@@ -8,7 +8,7 @@ import numpy as np
 
 from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from ..dynamics import Dynamics, hmc
-from ..samplers.sampler import Sampler, scale_matrix
+from ..samplers.sampler import Sampler, coordinate_scales
 from .exploration import Explored
 from .study import LANES, Floats, Study, rounded, study_seed
 
@@ -41,10 +41,11 @@ def noise_covariance(study: Study, sampler: Sampler, points: Floats) -> Floats:
         return given
     exact = study.evaluate(points)[1]
     position = np.array(points.T, order="C")
+    anchors = np.roll(position, 1, axis=1)
     energy, gradient = np.empty(len(points)), np.empty_like(position)
     scratch, total = np.zeros((target.scratch_rows, len(points))), np.zeros((study.dim, study.dim))
     for batch in range(1, BATCHES + 1):
-        for step, places in ((0, np.roll(position, 1, axis=1)), (batch, position)):
+        for step, places in ((0, anchors), (batch, position)):
             scratch[[MODE, STEP, CHAIN, REPLICA, SEED_HIGH, SEED_LOW]] = 0.0
             scratch[MODE], scratch[STEP], scratch[CHAIN] = 1.0, float(step), np.arange(float(len(points)))
             scratch[SEED_LOW] = float(study.seed % 2**32)
@@ -161,12 +162,13 @@ def step_at_exact_draws(study: Study, sampler: Sampler, levels: Explored) -> Ste
         boundary=study.boundary, scale=study.scale,
     )  # fmt: skip
     run = study.run(exact, EXACT_STEPS, np.resize(levels.positions[0], (LANES, 1, study.dim)))
-    gradients = study.evaluate(run.draws.reshape(-1, study.dim))[1] * np.diag(scale_matrix(exact, study.dim))
+    scales = coordinate_scales(exact, study.dim)
+    gradients = study.evaluate(run.draws.reshape(-1, study.dim))[1] * scales
     gradients = gradients[np.isfinite(gradients).all(axis=1)]
     curvature = gradients.T @ gradients / (max(1, len(gradients)) * study.temperature)
     states = run.draws[:, -1]
     by_noise = BIAS / most_for_noise(study, replace(sampler, scale=study.scale), states)
-    narrowest = (run.draws.reshape(-1, study.dim).std(axis=0) / np.diag(scale_matrix(exact, study.dim))).min()
+    narrowest = (run.draws.reshape(-1, study.dim).std(axis=0) / scales).min()
     largest = float(np.linalg.eigvalsh(curvature)[-1])
     if narrowest > 0.0:  # between walls, where a flat energy says nothing of the width
         largest = max(largest, study.temperature / float(narrowest) ** 2)
