@@ -11,7 +11,7 @@ import pytest
 import figures
 from figures.plots import style
 from targets import mixtures
-from toolkit import Tuned, samplers, tune
+from toolkit import Sampler, Tuned, dynamics, samplers, tune
 from toolkit.tuning.result import Cost
 from toolkit.tuning.step_sizes import BEST
 from toolkit.tuning.study import Fit, Round
@@ -304,7 +304,8 @@ def test_refused_before_anything_is_drawn(said):
 
 @pytest.fixture(scope="module")
 def biased():
-    return tune(mixtures.cosine25(), samplers.sghmc(), seed=1, n_gradients=60_000)
+    baoab = Sampler("baoab", (0.01,), dynamics=dynamics.baoab(friction=0.5))
+    return tune(mixtures.cosine25(), baoab, seed=1, n_gradients=60_000)
 
 
 def test_a_tuning_tells_what_its_picture_needs(biased):
