@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.starts import draw_starts
+from .._engine.starts import Keys, draw_starts
 from ..boundaries.rules import Boundary, ignore, reflect, reject
 from ..diagnostics import ksd
 from ..errors import check_array, check_count, check_progress, shown
@@ -120,7 +120,7 @@ def boundary_of(problem: Problem, sampler: Sampler) -> Boundary:
 def starts_of(problem: Problem, init: Any, seed: int) -> Floats:
     """``LANES`` points (chain, dim) to begin from."""
     if init is None or isinstance(init, Spread):
-        return draw_starts(problem, init, seed, LANES, 1)[:, 0]
+        return draw_starts(problem, init, seed, Keys(np.arange(LANES)), 1)[:, 0]
     points = np.atleast_2d(check_array("init", init))
     points = points.reshape(-1, points.shape[-1]) if points.ndim == 3 else points
     if points.ndim != 2 or points.shape[1] != problem.target.dim or not len(points):
