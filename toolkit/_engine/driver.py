@@ -388,6 +388,8 @@ class Driver(Generic[AnyRun]):
         if not self._engine.may_have_diverged and not self._resumed_diverged:
             return None
         has_diverged = (self.counts.status > 0).any(axis=1)
+        if self.job.on_divergence == "keep" and self.job.is_part:
+            return None
         ends = has_diverged.all() if self.job.on_divergence == "keep" else has_diverged.any()
         return self.counts.status if ends else None
 

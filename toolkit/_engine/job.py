@@ -81,6 +81,7 @@ class Job:
     drew_init: bool
     on_divergence: str  # "stop" or "keep"
     keys: Keys
+    is_part: bool  # of a larger run, which goes on where all chains of this part have diverged
     is_open: bool  # no n_steps was given, and a condition ends the run; ``n_steps`` is then the most there can be
 
     @property
@@ -545,13 +546,14 @@ def make_job(
     check_learning(sampler, n_steps, burn_in)
     check_penalty(problem, sampler)
     check_lanes(problem, sampler, n_chains)
+    is_part = keys is not None
     keys = Keys(np.arange(n_chains)) if keys is None else keys
     start = check_start(problem, sampler, init, seed, keys)
     spread = init if isinstance(init, Spread) else None
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
         keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype, spread,
-        init is None or spread is not None, on_divergence, keys, is_open,
+        init is None or spread is not None, on_divergence, keys, is_part, is_open,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # so that a schedule's errors are raised before anything runs
     return job
