@@ -442,6 +442,10 @@ class ClusterError(RuntimeError):
         return made_again, (type(self), self.args, vars(self))
 
 
+class ClusterWarning(UserWarning):
+    """A run waits for workers of a cluster; the message says why."""
+
+
 class CudaError(RuntimeError):
     """``backend="cuda"`` cannot run here; the message says what to install, or what to use."""
 

@@ -91,7 +91,8 @@ def sample(
         "on_divergence": on_divergence,
     }  # fmt: skip
     if client is not None:
-        return sample_distributed(problem, sampler, given, options, client, chains_per_task)
+        distributed: Run = sample_distributed(problem, sampler, given, options, client, chains_per_task)
+        return distributed
     if chains_per_task is not None:
         raise ValueError(f"chains_per_task must be None without a client, got {shown(chains_per_task)}")
     if sampler is None:
@@ -116,8 +117,7 @@ def sample_distributed(
         given = {**given, "init": None}
     arguments = filled(problem, tuned, ATTEMPTS[0][1], given)._asdict()
     del arguments["until"]
-    others = {name: value for name, value in options.items() if name not in ("checkpoint", "checkpoint_every")}
-    run = run_distributed(problem, **arguments, **others, client=client, chains_per_task=chains_per_task, stacklevel=3)
+    run = run_distributed(problem, **arguments, **options, client=client, chains_per_task=chains_per_task, stacklevel=3)
     return with_tuning(run, tuned) if isinstance(tuned, Tuned) and isinstance(run, Run) else run
 
 

@@ -123,6 +123,30 @@ class PooledResults:
         self._gradients += part.gradients
         self.done[part.first : part.last] = True
 
+    def stored(self) -> tuple[Any, dict[str, Array]]:
+        """What there is so far, as JSON and arrays by name."""
+        assert self._totals is not None
+        nodes = [(name, level, index) for name, nodes in self._nodes.items() for level, index in nodes]
+        arrays = {"done": stretches(self.done), **self._totals._asdict()}
+        for i, (name, level, index) in enumerate(nodes):
+            arrays |= {f"{i} {key}": values for key, values in self._nodes[name][level, index].items()}
+        return {"nodes": nodes, "gradients": self._gradients, "made_with": self._made_with}, arrays
+
+    def restore(self, header: Any, arrays: dict[str, Array]) -> None:
+        """The inverse of ``stored``. Raises ValueError, KeyError or TypeError where it is malformed."""
+        done = np.zeros_like(self.done)
+        for first, last in arrays["done"]:
+            if not 0 <= first < last <= len(done):
+                raise ValueError(f"chains {first} to {last} of {len(done)}")
+            done[first:last] = True
+        nodes: dict[str, Nodes] = {name: {} for name in self._accumulators}
+        for i, (name, level, index) in enumerate(header["nodes"]):
+            own = {key.partition(" ")[2]: v for key, v in arrays.items() if key.startswith(f"{i} ")}
+            nodes[name][int(level), int(index)] = own
+        totals = Totals(*(arrays[name] for name in Totals._fields))
+        self._gradients, self._made_with = int(header["gradients"]), dict(header["made_with"])
+        self._nodes, self._totals, self.done = nodes, totals, done
+
     def result(self, *, pilot_gradients: int, elapsed: float, interrupted: bool = False) -> PooledRun | None:
         """The results of the chains that are done; None where there are none."""
         if self._totals is None:
@@ -143,3 +167,9 @@ class PooledResults:
             gradient_evaluations=self._gradients + pilot_gradients, elapsed=elapsed, interrupted=interrupted,
             made_with=self._made_with,
         )  # fmt: skip
+
+
+def stretches(done: NDArray[np.bool_]) -> Integers:
+    """First and last (exclusive) of each stretch of True, (n, 2)."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], done, [False]]).astype(np.int8)))
+    return edges.reshape(-1, 2)

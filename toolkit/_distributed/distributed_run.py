@@ -1,5 +1,6 @@
 """A run on a cluster: its arguments checked here, its chains divided into tasks, the results joined as they come."""
 
+import contextlib
 import dataclasses
 import sys
 import time
@@ -20,14 +21,15 @@ from ..errors import (
     check_choice,
     check_count,
     check_flag,
+    check_number,
     check_progress,
     check_room,
-    optional,
 )
 from ..problem.definition import Spread
 from ..samplers.sampler import Sampler
-from .collection import ByChain, PooledResults, PooledRun
+from .collection import ByChain, PooledResults, PooledRun, stretches
 from .part import Request, is_pooled, numbers_of_chain
+from .parts_folder import PartsFolder, described
 from .sizes import TaskSizes
 from .tasks import Lost, TaskQueue, check_client, part_on_worker
 
@@ -56,6 +58,8 @@ def run_distributed(
     backend: Any,
     progress: Any,
     keep_draws: Any,
+    checkpoint: Any,
+    checkpoint_every: Any,
     chains_per_task: Any,
     stacklevel: int,
     **options: Any,
@@ -63,17 +67,16 @@ def run_distributed(
     """``sample`` with a client, as documented there. options: others of ``make_job``."""
     check_client(client)
     check_progress(progress)
+    checkpoint_every = check_number("checkpoint_every", checkpoint_every, above=0.0)
     asked = checked(
         problem, sampler, n_chains=n_chains, init=init, threads=threads, backend=backend, keep_draws=keep_draws,
         chains_per_task=chains_per_task, stacklevel=stacklevel + 1, **options,
     )  # fmt: skip
     collection: ByChain | PooledResults = (PooledResults if asked.request.pools else ByChain)(asked.job, asked.request)
-    bar = chains_bar(asked, progress)
-    try:
-        run = collected(asked, client, collection, bar, stacklevel + 1)
-    finally:
-        if bar is not None:
-            bar.close()
+    folder = PartsFolder(checkpoint, described(asked.job, asked.request.n_chains), checkpoint_every)
+    with folder, chains_bar(asked, progress) as bar:
+        folder.restore(collection)
+        run = collected(UnderWay(asked, client, collection, folder, bar), stacklevel + 1)
     if isinstance(run, Run):
         warn_about(run, stacklevel=stacklevel + 1)
     return run
@@ -111,45 +114,59 @@ def checked(
     return Asked(request, job, job.init if by_chain else None, pilot_gradients, threads or 1, chains_per_task)
 
 
-def collected(
-    asked: Asked, client: Any, collection: ByChain | PooledResults, bar: Any, stacklevel: int
-) -> Run | PooledRun:
+class UnderWay(NamedTuple):
+    """A run under way: what is asked for, of whom, and where its results go."""
+
+    asked: Asked
+    client: Any
+    collection: ByChain | PooledResults
+    folder: PartsFolder
+    bar: Any
+
+
+def collected(under_way: UnderWay, stacklevel: int) -> Run | PooledRun:
     """The run, of all chains; of those that are done where Ctrl-C is pressed."""
-    started = time.perf_counter()
+    asked, collection, started = under_way.asked, under_way.collection, time.perf_counter()
 
     def result(interrupted: bool = False) -> Any:
         seconds = time.perf_counter() - started
         return collection.result(pilot_gradients=asked.pilot_gradients, elapsed=seconds, interrupted=interrupted)
 
     try:
-        compute_all(asked, client, collection, bar)
-        run = result()
+        try:
+            compute_all(under_way)
+        finally:
+            under_way.folder.save(collection)
+        run: Run | PooledRun = result()
         raise_where_all_diverged(asked, run)
         return run
     except KeyboardInterrupt:
-        run = result(interrupted=True)
-        if run is None:
+        if not collection.done.any():
             raise
-        done = int(collection.done.sum())
+        run, done = result(interrupted=True), int(collection.done.sum())
         warnings.warn(
             f"interrupted after {done:,} of {asked.request.n_chains:,} chains; the run holds these, in order",
             InterruptedWarning,
             stacklevel=stacklevel + 1,
         )
         return run
-    except (DivergenceError, ClusterError) as error:
-        error.run = result(interrupted=True) or error.run
+    except Exception as error:
+        if collection.done.any():
+            with contextlib.suppress(Exception):  # one without attributes is raised unchanged
+                error.run = result(interrupted=True)  # type: ignore[attr-defined]
+                error.add_note(f"This error's `run` holds the {int(collection.done.sum()):,} chains that were done.")
         raise
 
 
-def compute_all(asked: Asked, client: Any, collection: ByChain | PooledResults, bar: Any) -> None:
-    """Submit tasks until ``collection`` has all chains."""
+def compute_all(under_way: UnderWay) -> None:
+    """Submit tasks until all chains are done."""
+    asked, client, collection, folder, bar = under_way
     request, job = asked.request, asked.job
     sizes = TaskSizes(
         request.n_chains, each=asked.chains_per_task, multiple=1, n_bytes=bytes_of_chain(asked),
         gradients=job.n_steps * request.sampler.gradients_per_step,
     )  # fmt: skip
-    todo = gaps(collection.done)
+    todo = [(int(first), int(last)) for first, last in stretches(~collection.done)[::-1]]  # the first is taken first
     left = sum(last - first for first, last in todo)
     with TaskQueue(client, request, resources_for(client, request)) as queue:
 
@@ -177,15 +194,9 @@ def compute_all(asked: Asked, client: Any, collection: ByChain | PooledResults, 
                 submit(middle, last)
                 continue
             collection.add(part)
+            folder.after(part, collection)
             sizes.add(last - first, part.seconds)
-            if bar is not None:
-                bar.update(last - first)
-
-
-def gaps(done: Any) -> list[tuple[int, int]]:
-    """First and last chain (exclusive) of each stretch that is not done, the last stretch first."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], done, [True]]).astype(np.int8)))
-    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)][::-1]
+            bar.update(last - first)
 
 
 def bytes_of_chain(asked: Asked) -> float:
@@ -225,9 +236,11 @@ def raise_where_all_diverged(asked: Asked, run: Run | PooledRun) -> None:
 
 
 def chains_bar(asked: Asked, progress: bool | None) -> Any:
-    """A progress bar of chains on stderr, or None, as of a run on one machine."""
-    if progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty())):
-        return None
-    return optional("tqdm", "cluster").tqdm(
-        total=asked.request.n_chains, desc=asked.request.sampler.name, unit="chain", unit_scale=True, leave=False
-    )
+    """A progress bar of chains on stderr, shown where that of a run on one machine is."""
+    from tqdm import tqdm
+
+    hidden = progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty()))
+    return tqdm(
+        total=asked.request.n_chains, desc=asked.request.sampler.name, unit="chain", unit_scale=True, leave=False,
+        disable=hidden,
+    )  # fmt: skip

@@ -185,7 +185,8 @@ def joined(job: Job, request: Request, arrays: dict[str, Array], chains: Any, **
         steps=job.kept_steps() if request.keep_draws else np.zeros(0, np.int64),
         sampling_steps=job.n_steps - job.burn_in, statistics=statistics, trace=trace, accumulated=accumulated,
         counts=Counts(**{name: arrays[f"counts.{name}"] for name in Counts._fields}),
-        **{name: arrays.get(name) for name in BY_CHAIN}, **facts,
+        init=arrays["init"], replica_draws=arrays["replica_draws"], energies=arrays.get("energies"),
+        replica_weights=arrays.get("replica_weights"), **facts,
     )  # fmt: skip
 
 

@@ -3,17 +3,19 @@
 import concurrent.futures
 import contextlib
 import hashlib
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numba import cloudpickle
 
 from .._compiler.disk_cache import environment
-from ..errors import ClusterError, optional, shown
+from ..errors import ClusterError, ClusterWarning, optional, shown
 from .part import Part, compute_part
 
 COMPARED = ("python", "manymodes", "sources")
 IN_FLIGHT = 2  # tasks for each thread of the workers
+PATIENCE = 30.0  # seconds
 
 
 class Payload(NamedTuple):
@@ -95,7 +97,7 @@ class TaskQueue:
         payload = payload_of(request)
         self._name = payload.digest[:16]
         self._payload = client.submit(as_given, payload, key=f"request-{self._name}", pure=True)
-        self._ended = self._distributed.as_completed([], loop=client.loop)
+        self._has_warned = False
         self._items: dict[str, tuple[Any, Any]] = {}  # key → future, item
         self._count = 0
 
@@ -109,7 +111,7 @@ class TaskQueue:
     @property
     def n_threads(self) -> int:
         """Threads of all workers that there are now; 1 where none has come yet."""
-        return max(1, sum(self._client.nthreads().values()))
+        return max(1, int(sum(self._client.nthreads().values())))
 
     @property
     def n_waiting(self) -> int:
@@ -125,19 +127,30 @@ class TaskQueue:
         """Submit function(payload, *arguments); ``next`` returns its result with ``item``."""
         self._count += 1
         key = f"{function.__name__}-{self._name}-{id(self):x}-{self._count}"
-        future = self._client.submit(
-            function, self._payload, *arguments, key=key, pure=False, resources=self._resources
-        )
+        future = self._client.submit(function, self._payload, *arguments, key=key, resources=self._resources)
         self._items[key] = future, item
-        self._ended.add(future)
 
     def next(self) -> tuple[Any, Any]:
-        """The item and the result of a task that has ended, or ``Lost``. Raises what the task raised; ClusterError."""
-        future = next(self._ended)
-        _, item = self._items.pop(future.key)
+        """The item and the result of a task that has ended, or ``Lost``. Raises what the task raised; ClusterError.
+
+        Warns once where there has been no worker for ``PATIENCE`` seconds, and goes on waiting.
+        """
         try:
+            future = self._first_ended()
+            _, item = self._items.pop(future.key)
             return item, future.result()
         except self._distributed.scheduler.KilledWorker as error:
             return item, Lost(str(error))
         except (concurrent.futures.CancelledError, OSError) as error:
             raise ClusterError(f"the connection to the scheduler was lost ({type(error).__name__}: {error})") from None
+
+    def _first_ended(self) -> Any:
+        """A future that is done."""
+        while True:
+            futures = [future for future, _ in self._items.values()]
+            try:
+                return next(iter(self._distributed.wait(futures, timeout=PATIENCE, return_when="FIRST_COMPLETED").done))
+            except (TimeoutError, self._distributed.TimeoutError):
+                if not self._client.nthreads() and not self._has_warned:
+                    self._has_warned = True
+                    warnings.warn("the cluster has no workers; waiting for some to come", ClusterWarning, stacklevel=7)
