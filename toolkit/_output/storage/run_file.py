@@ -61,7 +61,7 @@ def read_run(path: "str | os.PathLike[str]", problem: Any, run_class: type[AnyRu
         raise FileNotFoundError(f"path must be a saved run, and there is nothing at {shown(str(place))}")
     with name_in_errors(place):
         contents, checksum = READERS[suffix](place)
-        if contents.checksum != checksum:
+        if not contents.fits(checksum):
             raise LoadError("its contents do not fit their checksum: it was damaged or edited")
         if expected is not None:
             description = from_json(contents.header, contents.arrays)["description"]["problem"]
