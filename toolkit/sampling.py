@@ -8,6 +8,7 @@ from ._distributed.distributed_run import run_distributed
 from ._engine.state import Layout
 from ._output.execution import run_sampler, stream_sampler
 from ._output.run import Run
+from ._output.storage.run_file import check_save
 from .accumulators import Accumulator
 from .diagnostics.stopping import Condition
 from .errors import shown
@@ -44,6 +45,7 @@ def sample(
     on_divergence: str | None = None,
     client: Any = None,
     chains_per_task: int | None = None,
+    save: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Run ``sampler`` on ``problem`` and return its draws.
 
@@ -72,7 +74,8 @@ def sample(
     the workers, their number and their losses (docs/cluster.md; extra ``cluster``). threads is then that of each task;
     None: 1. chains_per_task: None for as many as take some seconds. With keep_draws=False and pooled accumulators alone
     the result is a ``PooledRun``, which does not grow with n_chains. until, and a sampler of None without n_steps,
-    are for one machine.
+    are for one machine. checkpoint is then a folder. save: where ``run.save`` writes the run at its end; with a client a
+    path that ends in .zarr, to which workers write their draws, and the result is a ``StoredRun``.
 
     Ctrl-C ends the run after the chunk under way and returns the draws so far, with an ``InterruptedWarning``; a second
     one does not wait, unless for a GPU. A run with a checkpoint is saved first, as far as it has come in whole chunks.
@@ -91,21 +94,25 @@ def sample(
         "on_divergence": on_divergence,
     }  # fmt: skip
     if client is not None:
-        distributed: Run = sample_distributed(problem, sampler, given, options, client, chains_per_task)
+        of_tasks = {"client": client, "chains_per_task": chains_per_task, "save": save}
+        distributed: Run = sample_distributed(problem, sampler, given, {**options, **of_tasks})
         return distributed
     if chains_per_task is not None:
         raise ValueError(f"chains_per_task must be None without a client, got {shown(chains_per_task)}")
+    check_save(save)
     if sampler is None:
-        return run_chosen(problem, given, options, stacklevel=2)
-    arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
-    run = run_sampler(problem, **arguments._asdict(), **options, stacklevel=2)
-    return with_tuning(run, sampler, threads=threads) if isinstance(sampler, Tuned) else run
+        run = run_chosen(problem, given, options, stacklevel=2)
+    else:
+        arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
+        run = run_sampler(problem, **arguments._asdict(), **options, stacklevel=2)
+        run = with_tuning(run, sampler, threads=threads) if isinstance(sampler, Tuned) else run
+    if save is not None:
+        run.save(save)
+    return run
 
 
-def sample_distributed(
-    problem: Any, sampler: Any, given: dict[str, Any], options: dict[str, Any], client: Any, chains_per_task: Any
-) -> Any:
-    """``sample`` with a client: a Run or a PooledRun. given: what a tuning decides where None; options: all others."""
+def sample_distributed(problem: Any, sampler: Any, given: dict[str, Any], options: dict[str, Any]) -> Any:
+    """``sample`` with a client: a Run, PooledRun or StoredRun. given: what a tuning may decide; options: all others."""
     if given["until"] is not None:
         raise ValueError(
             f"until must be None with a client, whose tasks do not see each other's chains, got {shown(given['until'])}"
@@ -117,7 +124,7 @@ def sample_distributed(
         given = {**given, "init": None}
     arguments = filled(problem, tuned, ATTEMPTS[0][1], given)._asdict()
     del arguments["until"]
-    run = run_distributed(problem, **arguments, **options, client=client, chains_per_task=chains_per_task, stacklevel=3)
+    run = run_distributed(problem, **arguments, **options, stacklevel=3)
     return with_tuning(run, tuned) if isinstance(tuned, Tuned) and isinstance(run, Run) else run
 
 

@@ -2,9 +2,11 @@
 
 import contextlib
 import dataclasses
+import os
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from .._engine.job import Job, check_footprint, make_job
 from .._engine.partition_pilot import with_partition
 from .._output.report.warnings import warn_about
 from .._output.run import Run
+from .._output.storage import run_file
 from ..accumulators import check_accumulators
 from ..errors import (
     ClusterError,
@@ -24,14 +27,20 @@ from ..errors import (
     check_number,
     check_progress,
     check_room,
+    shown,
 )
 from ..problem.definition import Spread
 from ..samplers.sampler import Sampler
+from . import store
 from .collection import ByChain, PooledResults, PooledRun, stretches
-from .part import Request, is_pooled, numbers_of_chain
+from .part import Request, is_pooled, job_of, numbers_of_chain, run_chains
 from .parts_folder import PartsFolder, described
 from .sizes import TaskSizes
+from .stored_run import StoredResults, StoredRun, unfinished_path
 from .tasks import Lost, TaskQueue, check_client, part_on_worker
+
+Collection = ByChain | PooledResults
+Result = Run | PooledRun | StoredRun
 
 FEW = 64  # chains with which arguments are checked here, where all of them would be many
 
@@ -61,9 +70,10 @@ def run_distributed(
     checkpoint: Any,
     checkpoint_every: Any,
     chains_per_task: Any,
+    save: Any,
     stacklevel: int,
     **options: Any,
-) -> Run | PooledRun:
+) -> Result:
     """``sample`` with a client, as documented there. options: others of ``make_job``."""
     check_client(client)
     check_progress(progress)
@@ -72,10 +82,17 @@ def run_distributed(
         problem, sampler, n_chains=n_chains, init=init, threads=threads, backend=backend, keep_draws=keep_draws,
         chains_per_task=chains_per_task, stacklevel=stacklevel + 1, **options,
     )  # fmt: skip
-    collection: ByChain | PooledResults = (PooledResults if asked.request.pools else ByChain)(asked.job, asked.request)
+    collection: Collection
+    if save is not None:
+        asked, few = with_store(asked, save)
+        collection = StoredResults(asked.job, asked.request, save, few)
+    else:
+        collection = (PooledResults if asked.request.pools else ByChain)(asked.job, asked.request)
     folder = PartsFolder(checkpoint, described(asked.job, asked.request.n_chains), checkpoint_every)
     with folder, chains_bar(asked, progress) as bar:
         folder.restore(collection)
+        if isinstance(collection, StoredResults):
+            collection.begin()
         run = collected(UnderWay(asked, client, collection, folder, bar), stacklevel + 1)
     if isinstance(run, Run):
         warn_about(run, stacklevel=stacklevel + 1)
@@ -114,17 +131,38 @@ def checked(
     return Asked(request, job, job.init if by_chain else None, pilot_gradients, threads or 1, chains_per_task)
 
 
+def with_store(asked: Asked, save: Any) -> tuple[Asked, Run]:
+    """``asked`` with draws that go to a store at ``save``, and a run of its first chains. Raises where they cannot."""
+    place, suffix = run_file.checked_path(save)
+    request = asked.request
+    if suffix != ".zarr":
+        raise ValueError(f"save must end in .zarr with a client, whose workers write regions of it, got {shown(save)}")
+    run_file.check_replaceable(place, suffix)
+    if not request.keep_draws:
+        raise ValueError("keep_draws must be True with save, got False")
+    if request.options["accumulators"] and not is_pooled(request.options["accumulators"]):
+        raise ValueError("accumulators must be accumulators.pooled(...) with save and a client, got results by chain")
+    if request.sampler.n_chains is not None:
+        raise ValueError("sampler must have one setting for all chains with save and a client")
+    n_chains = min(2, request.n_chains)
+    starts = None if asked.starts is None else asked.starts[:n_chains]
+    few = run_chains(job_of(request, 0, n_chains, 1, starts), keep_draws=True)[0]
+    block = store.block_of(few)
+    region = store.Region(unfinished_path(Path(os.path.realpath(place))), block)
+    return asked._replace(request=request._replace(region=region, pools=True)), few
+
+
 class UnderWay(NamedTuple):
     """A run under way: what is asked for, of whom, and where its results go."""
 
     asked: Asked
     client: Any
-    collection: ByChain | PooledResults
+    collection: Collection
     folder: PartsFolder
     bar: Any
 
 
-def collected(under_way: UnderWay, stacklevel: int) -> Run | PooledRun:
+def collected(under_way: UnderWay, stacklevel: int) -> Result:
     """The run, of all chains; of those that are done where Ctrl-C is pressed."""
     asked, collection, started = under_way.asked, under_way.collection, time.perf_counter()
 
@@ -137,7 +175,7 @@ def collected(under_way: UnderWay, stacklevel: int) -> Run | PooledRun:
             compute_all(under_way)
         finally:
             under_way.folder.save(collection)
-        run: Run | PooledRun = result()
+        run: Result = result()
         raise_where_all_diverged(asked, run)
         return run
     except KeyboardInterrupt:
@@ -162,8 +200,9 @@ def compute_all(under_way: UnderWay) -> None:
     """Submit tasks until all chains are done."""
     asked, client, collection, folder, bar = under_way
     request, job = asked.request, asked.job
+    block = 1 if request.region is None else request.region.block
     sizes = TaskSizes(
-        request.n_chains, each=asked.chains_per_task, multiple=1, n_bytes=bytes_of_chain(asked),
+        request.n_chains, each=asked.chains_per_task, multiple=block, n_bytes=bytes_of_chain(asked),
         gradients=job.n_steps * request.sampler.gradients_per_step,
     )  # fmt: skip
     todo = [(int(first), int(last)) for first, last in stretches(~collection.done)[::-1]]  # the first is taken first
@@ -184,12 +223,12 @@ def compute_all(under_way: UnderWay) -> None:
                     todo.append((last, end))
             (first, last), part = queue.next()
             if isinstance(part, Lost):
-                if last - first == 1:
+                if last - first <= block:
                     raise ClusterError(
-                        f"chain {first} was lost with its workers again and again, alone on each: too little memory? "
-                        f"{part.reason}"
+                        f"a task of {last - first} chains was lost with its workers again and again: too little "
+                        f"memory? {part.reason}"
                     )
-                middle = (first + last) // 2
+                middle = first + block * -(-(last - first) // (2 * block))
                 submit(first, middle)
                 submit(middle, last)
                 continue
@@ -202,7 +241,7 @@ def compute_all(under_way: UnderWay) -> None:
 def bytes_of_chain(asked: Asked) -> float:
     """Bytes of the results of one chain that a task returns."""
     job, request = asked.job, asked.request
-    if request.pools:
+    if request.pools and request.region is None:
         return 0.0
     draws = job.counts_before(job.n_steps)[0] if request.keep_draws else 0
     times = job.n_steps // job.trace_every if job.trace_every else 0
@@ -219,9 +258,10 @@ def resources_for(client: Any, request: Request) -> dict[str, float] | None:
     return {"GPU": 1} if any("GPU" in worker.get("resources", {}) for worker in workers) else None
 
 
-def raise_where_all_diverged(asked: Asked, run: Run | PooledRun) -> None:
+def raise_where_all_diverged(asked: Asked, run: Result) -> None:
     """Raise DivergenceError where on_divergence is "keep" and no chain is left."""
-    diverged = int(run.diverged.sum()) if isinstance(run, Run) else run.n_diverged
+    totals = run.totals if isinstance(run, StoredRun) else run
+    diverged = int(run.diverged.sum()) if isinstance(run, Run) else totals.n_diverged
     if diverged < asked.request.n_chains:
         return
     step, chain, replica = -1, 0, 0

@@ -15,6 +15,7 @@ from .._output.run import Run
 from ..accumulators.pooled import Node, Pooled, merge_nodes, nodes_of
 from ..samplers.sampler import Sampler
 from ..tempering import Contour
+from . import store
 
 Array = NDArray[Any]
 Nodes = dict[tuple[int, int], Node]
@@ -28,7 +29,7 @@ class Request(NamedTuple):
 
     sampler: with its contour's partition. init: (dim,), a ``Spread`` or None; starts of each chain are given to their
     part. options: of ``make_job``, but n_chains, init, threads and keys. pools: only pooled results are wanted, and
-    none by chain.
+    none by chain. region: where draws are written; None: they are returned.
     """
 
     problem: Any
@@ -38,6 +39,7 @@ class Request(NamedTuple):
     options: dict[str, Any]
     keep_draws: bool
     pools: bool
+    region: store.Region | None = None
 
 
 class Totals(NamedTuple):
@@ -60,6 +62,7 @@ class Part(NamedTuple):
 
     arrays: by name, chains first; empty where results are pooled. nodes: of each pooled accumulator, by its name.
     totals: None where results are by chain. gradients: evaluations. seconds: of sampling. made_with: as of a run.
+    written: of draws that were written, as ``store.write`` returns it.
     """
 
     first: int
@@ -70,6 +73,7 @@ class Part(NamedTuple):
     gradients: int
     seconds: float
     made_with: dict[str, str]
+    written: tuple[bytes, bool] | None = None
 
 
 def sampler_of_chains(sampler: Sampler, chains: Any) -> Sampler:
@@ -99,19 +103,27 @@ def compute_part(request: Request, first: int, last: int, threads: int = 1, init
         arrays = arrays_of(run, states)
         return Part(first, last, arrays, {}, None, run.gradient_evaluations, run.elapsed, run.made_with)
     accumulators = request.options["accumulators"]
+    written: tuple[bytes, bool] | None = None
     nodes: dict[str, Nodes] = {name: {} for name in accumulators}
-    totals, gradients, seconds, length = None, 0, 0.0, chains_together(request)
+    totals, gradients, seconds, length = (
+        None,
+        0,
+        0.0,
+        chains_together(request) if request.region is None else last - first,
+    )
     for begin in range(first, last, length):
         end = min(begin + length, last)
         own = None if init is None else init[begin - first : end - first]
         run, states = run_chains(job_of(request, begin, end, threads, own), request.keep_draws)
+        if request.region is not None:
+            written = store.write(request.region, run, begin)
         for name, state in states.items():
             more = nodes_of(accumulators[name], state, begin, request.n_chains)
             nodes[name] = merge_nodes(accumulators[name], nodes[name], more, request.n_chains)
         totals = totals_of(run.counts) if totals is None else added(totals, totals_of(run.counts))
         gradients += run.gradient_evaluations
         seconds += run.elapsed
-    return Part(first, last, {}, nodes, totals, gradients, seconds, run.made_with)
+    return Part(first, last, {}, nodes, totals, gradients, seconds, run.made_with, written)
 
 
 def chains_together(request: Request) -> int:

@@ -4,16 +4,18 @@ import dataclasses
 import math
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._engine.run_record import RunRecord
 from .._output.storage import formats
 from .._output.storage.datatree import Tree, build_groups, build_tree
 from .._output.storage.run_contents import Contents, block_digest, contents_of, is_by_chain
 from ..errors import ContourWarning, optional
-from .part import Array
+
+Array = NDArray[Any]
 
 BLOCK_BYTES = 8 << 20  # of the largest variable of a block of chains, which is one Zarr chunk of every variable
 

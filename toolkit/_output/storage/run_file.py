@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._engine.run_record import AnyRun, RunRecord
-from ...errors import LoadError, check_path, names_removed_folder, shown
+from ...errors import LoadError, check_path, names_removed_folder, optional, shown
 from ...problem.definition import as_problem
 from .description import describe_problem, differences, from_json
 from .formats import read_netcdf, read_npz, read_zarr, write_netcdf, write_npz, write_zarr
@@ -98,6 +98,16 @@ def checked_path(path: Any) -> tuple[Path, str]:
         if name.endswith(suffix) and Path(name).name != suffix:
             return Path(name), suffix
     raise ValueError(f"path must end in one of {', '.join(SUFFIXES)}, got {shown(name)}")
+
+
+def check_save(path: Any) -> None:
+    """Raise where ``save`` could not write to ``path``; nothing for None."""
+    if path is None:
+        return
+    place, suffix = checked_path(path)
+    check_replaceable(Path(os.path.realpath(place)), suffix)
+    for package in {".nc": ("xarray", "h5netcdf"), ".npz": ()}.get(suffix, ("xarray", "zarr")):
+        optional(package, "io")
 
 
 def check_replaceable(place: Path, suffix: str) -> None:
