@@ -19,6 +19,8 @@ from tests.hostile.calls import NOT_NEGATIVE, OPEN_SHARE, POSITIVE, RNG, Call
 from tests.hostile.tables.toolkit_calls import DRAWS, EDGES, IS_EDGES, IS_GRID, IS_MASSES, IS_RATES, MASSES, NORMAL, TWO
 from tests.hostile.values import array, choice, count, flag, instance, is_whole, kind, number, numbers, or_none, text
 from toolkit import accumulators, diagnostics, samplers
+from toolkit.accumulators.grid_kl import Kl
+from toolkit.accumulators.interface import PoolableAccumulator
 from toolkit.problem.definition import Problem, Target
 
 mpl.use("Agg")
@@ -318,6 +320,8 @@ CALLS = [
         "at": array([5, 10],
             lambda a: a.dtype.kind in "iu" and a.ndim == 1 and a.size and a[0] >= 1 and (np.diff(a) > 0).all())},
         {"coordinates": "truth"}),
+    Call("toolkit.accumulators.chain_tree.pooled", accumulators.pooled, {"accumulator": accumulators.moments()},
+         {"accumulator": instance(PoolableAccumulator, Kl)}),
     Call("toolkit.accumulators.cells.histogram of coordinates that are not there",
          run_with_histogram, {"coordinates": (0, 1)},
          {"coordinates": kind(lambda v: False, st.tuples(st.integers(2), st.integers(0, 1)))}),

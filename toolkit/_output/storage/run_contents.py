@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..._compiler.function_digest import name_without_modules, stored_name
 from ..._engine.run_record import AnyRun, Counts, Judged, RunRecord, Statistics, Stopping, Trace, Tuning
 from ...accumulators.cells import HistogramSoFar
+from ...accumulators.chain_tree import POOLED_RESULTS
 from ...accumulators.energies import BestPoint, EnergiesSoFar
 from ...accumulators.grid_kl import KlSoFar
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar
@@ -25,7 +26,7 @@ BLOCKS = "chains"
 NUMBERS = ("n_steps", "total_steps", "burn_in", "thin", "sampling_steps", "gradient_evaluations")
 RESULTS = {
     stored_name(kind): kind
-    for kind in (MomentsSoFar, BatchMeansSoFar, HistogramSoFar, KlSoFar, EnergiesSoFar, BestPoint)
+    for kind in (MomentsSoFar, BatchMeansSoFar, HistogramSoFar, KlSoFar, EnergiesSoFar, BestPoint, *POOLED_RESULTS)
 }
 ARRAYS = ("init", "replica_draws", "steps", "energies", "replica_weights")
 ENTRIES = {
