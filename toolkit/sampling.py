@@ -74,8 +74,8 @@ def sample(
     the workers, their number and their losses (docs/cluster.md; extra ``cluster``). threads is then that of each task;
     None: 1. chains_per_task: None for as many as take some seconds. With keep_draws=False and pooled accumulators alone
     the result is a ``PooledRun``, which does not grow with n_chains. until, and a sampler of None without n_steps,
-    are for one machine. checkpoint is then a folder. save: where ``run.save`` writes the run at its end; with a client a
-    path that ends in .zarr, to which workers write their draws, and the result is a ``StoredRun``.
+    are for one machine. checkpoint is then a folder. save: where ``run.save`` writes the run at its end; with a client
+    a path that ends in .zarr, to which workers write their draws, and the result is a ``StoredRun``.
 
     Ctrl-C ends the run after the chunk under way and returns the draws so far, with an ``InterruptedWarning``; a second
     one does not wait, unless for a GPU. A run with a checkpoint is saved first, as far as it has come in whole chunks.

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from .._engine.job import Job
 from .._output.run import Run
-from ..accumulators.pooled import merge_nodes, result_of_nodes
+from ..accumulators.chain_tree import Nodes, merge_nodes, result_of_nodes
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
-from .part import Array, Nodes, Part, Request, Totals, added, joined
+from .part import Array, Part, Request, Totals, added, joined
 
 Integers = NDArray[np.int64]
 
@@ -161,7 +161,7 @@ class PooledResults:
             swap_rates=swap_rates, round_trips=int(totals.round_trips.sum()), reflections=totals.bounces,
             reflection_fallbacks=totals.fallbacks,
             accumulated={
-                name: result_of_nodes(self._accumulators[name], nodes, len(self.done))
+                name: result_of_nodes(self._accumulators[name], nodes, len(self.done), partial=True)
                 for name, nodes in self._nodes.items()
             },
             gradient_evaluations=self._gradients + pilot_gradients, elapsed=elapsed, interrupted=interrupted,

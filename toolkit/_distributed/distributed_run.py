@@ -260,7 +260,7 @@ def resources_for(client: Any, request: Request) -> dict[str, float] | None:
 
 def raise_where_all_diverged(asked: Asked, run: Result) -> None:
     """Raise DivergenceError where on_divergence is "keep" and no chain is left."""
-    totals = run.totals if isinstance(run, StoredRun) else run
+    totals: Any = run.totals if isinstance(run, StoredRun) else run
     diverged = int(run.diverged.sum()) if isinstance(run, Run) else totals.n_diverged
     if diverged < asked.request.n_chains:
         return

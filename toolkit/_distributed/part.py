@@ -12,15 +12,14 @@ from .._engine.job import Job, make_job, needs_host_draws
 from .._engine.run_record import Counts, RunRecord, Statistics, Trace
 from .._engine.starts import Keys
 from .._output.run import Run
-from ..accumulators.pooled import Node, Pooled, merge_nodes, nodes_of
+from ..accumulators.chain_tree import Nodes, Pooled, merge_nodes, nodes_of
 from ..samplers.sampler import Sampler
 from ..tempering import Contour
 from . import store
 
 Array = NDArray[Any]
-Nodes = dict[tuple[int, int], Node]
 
-STATE_BYTES = 64 << 20  # of the lanes and accumulators of the chains that advance together where results are pooled
+STATE_BYTES = 16 << 20  # of the lanes and accumulators of the chains that advance together where results are pooled
 FEWEST_CHAINS = 512
 
 
@@ -105,12 +104,8 @@ def compute_part(request: Request, first: int, last: int, threads: int = 1, init
     accumulators = request.options["accumulators"]
     written: tuple[bytes, bool] | None = None
     nodes: dict[str, Nodes] = {name: {} for name in accumulators}
-    totals, gradients, seconds, length = (
-        None,
-        0,
-        0.0,
-        chains_together(request) if request.region is None else last - first,
-    )
+    totals, gradients, seconds = None, 0, 0.0
+    length = chains_together(request) if request.region is None else last - first
     for begin in range(first, last, length):
         end = min(begin + length, last)
         own = None if init is None else init[begin - first : end - first]
@@ -145,13 +140,13 @@ def numbers_of_chain(job: Job) -> float:
     replicas, tempering = job.sampler.n_replicas, job.sampler.tempering
     bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
     counts = replicas * (job.init.shape[2] + 7) + 4 + 3 * bins
-    return counts + state_bytes(job.accumulators, job.problem) / 8
+    return float(counts + state_bytes(job.accumulators, job.problem) / 8)
 
 
-def run_chains(job: Job, keep_draws: bool) -> tuple[RunRecord, dict[str, dict[str, Array]]]:
+def run_chains(job: Job, keep_draws: bool) -> tuple[Run, dict[str, dict[str, Array]]]:
     """The record of a part's chains, and the states of their accumulators."""
     kept = Kept(job, job.n_steps, keep_draws=keep_draws, has_draws=needs_host_draws(job, keep_draws))
-    with Driver(job, False, RunRecord, keep_draws=keep_draws) as driver:
+    with Driver(job, False, Run, keep_draws=keep_draws) as driver:
         run_to_end(driver, kept, SavesNothing(), RunsToEnd(job))
         return driver.result(*kept.filled(driver)), driver.accumulated
 

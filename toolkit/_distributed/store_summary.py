@@ -26,7 +26,7 @@ class Source(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums over half chains of values (half chain, draw): their number, means, squares of means, variances, covariances."""
+    """Sums over half chains (half chain, draw): their number, means, squares of means, variances, covariances."""
 
     chains: int
     means: float
@@ -80,7 +80,7 @@ def blom(share: Floats, n: int) -> Floats:
 
 
 def counts_and_sums(source: Source, first: int, edges: Floats, centres: Floats) -> tuple[Any, list[Sums]]:
-    """Of a block: draws in the cells between edges, (dim, edge + 1), and the sums of each coordinate less its centre."""
+    """Of a block: draws between the edges, (dim, edge + 1), and the sums of each coordinate less its centre."""
     draws = read(source, first)
     dim = draws.shape[2]
     counts = np.empty((dim, edges.shape[1] + 1), np.int64)

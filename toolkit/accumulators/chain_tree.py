@@ -194,15 +194,27 @@ def check_apart(keys: list[tuple[int, int]], n_chains: int) -> None:
         done = last
 
 
-def result_of_nodes(pooled: Pooled, nodes: Nodes, n_chains: int) -> Any:
-    """The result of all chains. Raises ValueError, which names the first that are missing, where some are."""
+def result_of_nodes(pooled: Pooled, nodes: Nodes, n_chains: int, *, partial: bool = False) -> Any:
+    """The result of all chains. Raises ValueError, which names the first that are missing, where some are.
+
+    partial: chains may be missing, as those of a run that was interrupted; nodes are then merged in order.
+    """
     merged = merge_nodes(pooled, nodes, {}, n_chains)
+    if partial and merged:
+        values, *others = (merged[key] for key in sorted(merged, key=lambda key: chains_in(key, n_chains)))
+        for other in others:
+            values = pooled.accumulator.merge(values, other)
+        return without_signed_nan(pooled.accumulator.pooled_result(values))
     done = 0
     for first, last in [*sorted(chains_in(key, n_chains) for key in merged), (n_chains, n_chains)]:
         if first > done:
             raise ValueError(f"nodes must hold all {n_chains} chains: chains {done} … {first - 1} are missing")
         done = last
-    found = pooled.accumulator.pooled_result(merged[root_of(n_chains)])
+    return without_signed_nan(pooled.accumulator.pooled_result(merged[root_of(n_chains)]))
+
+
+def without_signed_nan(found: Any) -> Any:
+    """A result with nan of one kind."""
     return type(found)(*(one_nan(value) for value in found))
 
 

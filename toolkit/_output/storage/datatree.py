@@ -260,6 +260,8 @@ def add_rest(run: RunRecord, contents: Contents, tree: Tree) -> None:
             continue
         variable = unique_name(name, group)
         dims = tuple(f"{variable}_dim_{i}" for i in range(array.ndim))
+        if name.startswith("statistics."):
+            dims = ("chain", *dims[1:])
         if name.startswith("counts."):
             replicas, pairs = run.counts.status.shape[1], run.counts.attempted.shape[1]
             by_pair = name.rpartition(".")[2] in ("attempted", "accepted", "correction")
