@@ -260,7 +260,7 @@ def test_batch_means_of_all_chains():
     np.testing.assert_allclose(found.ess, chains.ess[used].sum(axis=0), rtol=1e-12)
 
 
-@pytest.mark.parametrize("at", [[40], [3, 20, 40, 90]])
+@pytest.mark.parametrize("at", [[25], [3, 20], [3, 20, 40, 90]])
 def test_kl_is_of_all_draws_by_then(at):
     """Without weights to the bit, and the same for any cuts; with weights to rounding."""
     draws, weights, _ = made(21, 10)
