@@ -102,10 +102,10 @@ MUTANTS = [
         "tests/toolkit/accumulators/test_chain_tree.py -k any_pieces",
     ),
     Mutant(
-        "pooled kl: it goes on counting after the last time",
+        "pooled kl: one step late",
         "toolkit/accumulators/grid_kl.py",
-        'while begin < steps.size and state["reached"][0] < at.size:\n            i = int(state["reached"][0])',
-        'while begin < steps.size:\n            i = min(int(state["reached"][0]), at.size - 1)',
+        "end, records = int(np.searchsorted(steps, at[i]))",
+        "end, records = int(np.searchsorted(steps, at[i] + 1))",
         "tests/toolkit/accumulators/test_chain_tree.py -k kl_is_of_all",
     ),
 ]

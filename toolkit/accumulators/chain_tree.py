@@ -27,7 +27,7 @@ Nodes = dict[tuple[int, int], State]  # (level, index) → arrays, whose first a
 POOLED_RESULTS: tuple[type[NamedTuple], ...] = (
     PooledMoments, PooledBatchMeans, PooledHistogram, PooledEnergies, PooledKl, PooledBestPoint,
 )  # fmt: skip
-BYTES_AT_ONCE = 2**26  # of the state that is reduced at a time
+BYTES_AT_ONCE = 2**24  # of the state that is reduced at a time
 
 
 @dataclass(frozen=True)

@@ -260,7 +260,7 @@ def test_batch_means_of_all_chains():
     np.testing.assert_allclose(found.ess, chains.ess[used].sum(axis=0), rtol=1e-12)
 
 
-@pytest.mark.parametrize("at", [[40], [3, 20, 40, 90]])
+@pytest.mark.parametrize("at", [[25], [3, 20], [3, 20, 40, 90]])
 def test_kl_is_of_all_draws_by_then(at):
     """Without weights to the bit, and the same for any cuts; with weights to rounding."""
     draws, weights, _ = made(21, 10)
@@ -298,6 +298,7 @@ def test_runs_pool_the_same_bits(sampler, tmp_path):
     masses = COSINE.truth.cell_masses(EDGES, EDGES)
     plain = every(masses, [10, 100, 120])
     chosen = {name: pooled(accumulator) for name, accumulator in plain.items()}
+    chosen["kl once"] = pooled(accumulators.kl(masses, EDGES, EDGES, at=[100]))
     asked = {"n_chains": 5, "burn_in": 20, "thin": 3, "seed": 3, "accumulators": chosen}
     run = sample(COSINE, sampler, n_steps=120, threads=1, keep_draws=False, **asked)
     others = [
@@ -312,6 +313,7 @@ def test_runs_pool_the_same_bits(sampler, tmp_path):
     np.testing.assert_allclose(run.accumulated["moments"].covariance, chains["moments"].pooled_covariance, rtol=1e-12)
     assert run.accumulated["best"].energy == chains["best"].energy.min()
     assert run.accumulated["kl"].draws[-1] == chains["kl"].draws[:, -1].sum()
+    assert run.accumulated["kl once"].kl[0] == run.accumulated["kl"].kl[1]
 
 
 def test_chains_that_diverge_are_no_part_of_pooled_moments():
