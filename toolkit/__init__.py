@@ -1,12 +1,16 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
+from ._distributed.collection import PooledRun
+from ._distributed.stored_run import StoredRun, open_run
 from ._engine.state import Layout
 from ._output.run import Run, load
 from .diagnostics import cycles, stopping, thermostats
 from .errors import (
     CheckpointError,
     CheckpointWarning,
+    ClusterError,
+    ClusterWarning,
     ContourWarning,
     CudaError,
     CudaWarning,
@@ -28,6 +32,8 @@ from .verification.step_size import StepSizeReport, check_step_size
 __all__ = [
     "CheckpointError",
     "CheckpointWarning",
+    "ClusterError",
+    "ClusterWarning",
     "ContourWarning",
     "CudaError",
     "CudaWarning",
@@ -36,12 +42,14 @@ __all__ = [
     "InterruptedWarning",
     "Layout",
     "LoadError",
+    "PooledRun",
     "Problem",
     "Report",
     "Run",
     "Sampler",
     "Spread",
     "StepSizeReport",
+    "StoredRun",
     "Target",
     "Tuned",
     "UnavailableError",
@@ -55,6 +63,7 @@ __all__ = [
     "from_callable",
     "ladders",
     "load",
+    "open_run",
     "sample",
     "samplers",
     "schedules",

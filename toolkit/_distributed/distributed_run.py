@@ -80,7 +80,7 @@ def run_distributed(
     checkpoint_every = check_number("checkpoint_every", checkpoint_every, above=0.0)
     asked = checked(
         problem, sampler, n_chains=n_chains, init=init, threads=threads, backend=backend, keep_draws=keep_draws,
-        chains_per_task=chains_per_task, stacklevel=stacklevel + 1, **options,
+        chains_per_task=chains_per_task, stacklevel=stacklevel + 1, is_saved=save is not None, **options,
     )  # fmt: skip
     collection: Collection
     if save is not None:
@@ -101,9 +101,12 @@ def run_distributed(
 
 def checked(
     problem: Any, sampler: Any, *, n_chains: Any, init: Any, threads: Any, backend: Any, keep_draws: Any,
-    chains_per_task: Any, stacklevel: int, **options: Any,
+    chains_per_task: Any, stacklevel: int, is_saved: bool = False, **options: Any,
 ) -> Asked:  # fmt: skip
-    """All arguments, checked with few chains, and contour's partition found by a pilot on this machine."""
+    """All arguments, checked with few chains, and contour's partition found by a pilot on this machine.
+
+    is_saved: draws go to a store, and not to memory.
+    """
     n_chains = check_count("n_chains", n_chains, at_least=1, below=2**32)
     keep_draws = check_flag("keep_draws", keep_draws)
     check_choice("backend", backend, ["cpu", "cuda"])
@@ -124,10 +127,11 @@ def checked(
     pools = not keep_draws and is_pooled(accumulators) and job.trace_every is None
     request = Request(job.problem, completed, n_chains, None if by_chain else start, given, keep_draws, pools)
     if not pools:
-        all_chains = np.broadcast_to(job.init[:1], (n_chains, *job.init.shape[1:]))
-        check_footprint(dataclasses.replace(job, init=all_chains), keep_draws=keep_draws, keep_trace=True)
         hint = "; give keep_draws=False and accumulators.pooled(...) alone, whose results do not grow with n_chains"
         check_room("n_chains", n_chains, 8.0 * n_chains * numbers_of_chain(job), hint=hint)
+        if not is_saved:
+            all_chains = np.broadcast_to(job.init[:1], (n_chains, *job.init.shape[1:]))
+            check_footprint(dataclasses.replace(job, init=all_chains), keep_draws=keep_draws, keep_trace=True)
     return Asked(request, job, job.init if by_chain else None, pilot_gradients, threads or 1, chains_per_task)
 
 

@@ -127,7 +127,7 @@ def chains_together(request: Request) -> int:
     each = state_bytes(request.options["accumulators"], request.problem) + 8 * replicas * (
         5 * dim + request.problem.target.scratch_rows + 24
     )
-    return max(FEWEST_CHAINS, 2 ** int(math.log2(max(1, STATE_BYTES // each))))
+    return int(max(FEWEST_CHAINS, 2 ** int(math.log2(max(1, STATE_BYTES // each)))))
 
 
 def state_bytes(accumulators: dict[str, Any], problem: Any) -> int:

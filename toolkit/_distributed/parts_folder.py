@@ -44,7 +44,7 @@ def write_file(path: Path, header: Any, arrays: Arrays) -> None:
 
 def read_file(path: Path) -> tuple[Any, Arrays]:
     """The inverse of ``write_file``. Raises one of ``DAMAGED``."""
-    with np.load(path, allow_pickle=False) as file:
+    with open(path, "rb") as content, np.load(content, allow_pickle=False) as file:
         header, names = json.loads(file[HEADER].tobytes().decode())
         return header, {name: file[str(i)] for i, name in enumerate(names)}
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import threading
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from ..errors import ContourWarning, optional
 
 Array = NDArray[Any]
 
+_WRITING = threading.Lock()  # Zarr's configuration is that of all threads of a process
 BLOCK_BYTES = 8 << 20  # of the largest variable of a block of chains, which is one Zarr chunk of every variable
 
 
@@ -71,7 +73,7 @@ def write(region: Region, run: RunRecord, first_chain: int) -> tuple[bytes, bool
     run = dataclasses.replace(run, accumulated={})
     tree, contents = tree_of(run, first_chain)
     n_chains = len(run.init)
-    with zarr.config.set({"array.write_empty_chunks": True}):
+    with _WRITING, zarr.config.set({"array.write_empty_chunks": True}):
         root = zarr.open_group(region.path, mode="r+", zarr_format=2)
         for (group, name), values in chain_variables(tree).items():
             root[group][name][first_chain : first_chain + n_chains] = values

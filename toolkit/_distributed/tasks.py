@@ -4,7 +4,7 @@ import concurrent.futures
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from numba import cloudpickle
@@ -85,6 +85,17 @@ def check_client(client: Any) -> Any:
     return client
 
 
+@contextlib.contextmanager
+def names_loss(client: Any) -> Iterator[None]:
+    """Raise ClusterError where the connection to the scheduler is lost."""
+    try:
+        yield
+    except (concurrent.futures.CancelledError, OSError, AttributeError) as error:
+        if isinstance(error, AttributeError) and client.scheduler is not None:
+            raise
+        raise ClusterError(f"the connection to the scheduler was lost ({type(error).__name__}: {error})") from None
+
+
 class TaskQueue:
     """Tasks under way on a cluster; a context manager that cancels those that are left.
 
@@ -110,8 +121,9 @@ class TaskQueue:
 
     @property
     def n_threads(self) -> int:
-        """Threads of all workers that there are now; 1 where none has come yet."""
-        return max(1, int(sum(self._client.nthreads().values())))
+        """Threads of all workers that there are now; 1 where none has come yet. Raises ClusterError."""
+        with names_loss(self._client):
+            return max(1, int(sum(self._client.nthreads().values())))
 
     @property
     def n_waiting(self) -> int:
@@ -135,14 +147,13 @@ class TaskQueue:
 
         Warns once where there has been no worker for ``PATIENCE`` seconds, and goes on waiting.
         """
-        try:
+        with names_loss(self._client):
             future = self._first_ended()
             _, item = self._items.pop(future.key)
-            return item, future.result()
-        except self._distributed.scheduler.KilledWorker as error:
-            return item, Lost(str(error))
-        except (concurrent.futures.CancelledError, OSError) as error:
-            raise ClusterError(f"the connection to the scheduler was lost ({type(error).__name__}: {error})") from None
+            try:
+                return item, future.result()
+            except self._distributed.scheduler.KilledWorker as error:
+                return item, Lost(str(error))
 
     def _first_ended(self) -> Any:
         """A future that is done."""
