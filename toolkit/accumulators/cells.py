@@ -114,6 +114,8 @@ class Histogram(PoolableAccumulator):
 def scaled_cells(counts: Floats, beyond: Floats, draws: Integers) -> State:
     """Weights (chain, cell) and (chain,) scaled to sum to each chain's ``draws``; all 0 for a chain without weight."""
     weight = sum_by_halves(counts) + beyond
+    if (weight == draws).all():  # all weights are 1
+        return {"counts": counts, "beyond": beyond, "draws": draws}
     has_weight = weight > 0.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor = np.where(has_weight, draws / weight, 0.0)

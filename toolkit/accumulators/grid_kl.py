@@ -461,6 +461,9 @@ class KlCounts(PoolableAccumulator):
     def leaves(self, state: State, first: int) -> State:
         """``scaled_cells`` of each chain at each time, (chain, time, cell) and (chain, time)."""
         times = self.by_chain.at.size
+        if times == 1 == int(state["reached"][0]):
+            scaled = scaled_cells(state["counts"], state["beyond"], state["draws"])
+            return {"counts": scaled["counts"][:, None], "draws": scaled["draws"][:, None]}
         counts = np.zeros((len(state["counts"]), times, state["counts"].shape[1]))
         draws = np.zeros(counts.shape[:2], np.int64)
         for i in range(min(times, int(state["reached"][0]))):
