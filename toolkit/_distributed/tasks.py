@@ -150,10 +150,13 @@ class TaskQueue:
         with names_loss(self._client):
             future = self._first_ended()
             _, item = self._items.pop(future.key)
-            try:
+            error = future.exception()
+        if error is None:
+            with names_loss(self._client):
                 return item, future.result()
-            except self._distributed.scheduler.KilledWorker as error:
-                return item, Lost(str(error))
+        if isinstance(error, self._distributed.scheduler.KilledWorker):
+            return item, Lost(str(error))
+        raise error
 
     def _first_ended(self) -> Any:
         """A future that is done."""
