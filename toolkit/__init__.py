@@ -1,6 +1,8 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
+from ._distributed.grid import Grid, grid
+from ._distributed.sweep import sweep
 from ._engine.state import Layout
 from ._output.run import Run, load
 from .diagnostics import cycles, stopping, thermostats
@@ -33,6 +35,7 @@ __all__ = [
     "CudaWarning",
     "DivergenceError",
     "GradientError",
+    "Grid",
     "InterruptedWarning",
     "Layout",
     "LoadError",
@@ -53,6 +56,7 @@ __all__ = [
     "diagnostics",
     "dynamics",
     "from_callable",
+    "grid",
     "ladders",
     "load",
     "sample",
@@ -60,6 +64,7 @@ __all__ = [
     "schedules",
     "stopping",
     "stream",
+    "sweep",
     "target",
     "tempering",
     "thermostats",
