@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import xarray
 
 WANTED_SECONDS = 1.5  # of a task
+LEAST_SECONDS = 0.2  # of a task towards the end, when each thread gets few
 FIRST_GRADIENTS = 2e6  # of the first tasks, whose speed is not known
 GROWTH, MOST_CELLS, TASKS_LEFT = 8, 1000, 3
 
@@ -260,11 +261,12 @@ class TaskSizes:
 
     def next(self, cells: list[Cell], n_left: int, runner: "Runner") -> int:
         """How many of the next ``cells`` the next task takes. n_left: cells that no task has."""
-        most = min(self._most, MOST_CELLS, -(-n_left // (TASKS_LEFT * runner.n_threads)))
+        most, share = min(self._most, MOST_CELLS), n_left / (TASKS_LEFT * runner.n_threads)
         count, seconds = 0, 0.0
         for cell in cells:
+            limit = WANTED_SECONDS if count < share else LEAST_SECONDS
             seconds += self._cost(cell) * self._each
-            if count >= most or (count and seconds > WANTED_SECONDS):
+            if count and (count >= most or seconds > limit):
                 break
             count += 1
         return count
