@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import check_room, entries, is_a, is_integer, shown
+from ..errors import check_count, check_room, entries, is_a, is_integer, shown
 from ..samplers.sampler import Sampler
 
 # Names of dimensions and variables of a sweep's Dataset, which no axis may have.
@@ -79,6 +79,7 @@ class Grid:
 
     def setting(self, index: int) -> dict[str, Any]:
         """The arguments of setting ``index``, counted with the last axis fastest."""
+        index = check_count("index", index, at_least=0, below=self.n_settings)
         places = np.unravel_index(index, self.shape) if self.axes else ()
         own = {name: values[int(i)] for (name, values), i in zip(self.axes.items(), places, strict=True)}
         return {**own, **self.fixed}
@@ -86,6 +87,7 @@ class Grid:
     def sampler(self, index: int) -> Sampler:
         """The sampler of setting ``index``. Raises what the constructor raises, with the setting in its message."""
         made: dict[int, Sampler] = vars(self)["_samplers"]
+        index = check_count("index", index, at_least=0, below=self.n_settings)
         if index not in made:
             made[index] = self._construct(index)
         return made[index]

@@ -2,9 +2,11 @@
 
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import warnings
 from pathlib import Path
@@ -198,6 +200,18 @@ def test_bits_depend_on_neither_threads_nor_tasks(monkeypatch):
     backwards = toolkit.grid(samplers.sghmc, {name: values[::-1] for name, values in grid.axes.items()})
     again = toolkit.sweep(TWO, backwards, threads=2, **{**call, "seeds": [1, 0]})
     assert one.equals(again.sel(one.coords)[list(one)])
+
+
+def test_the_page_runs_as_written(monkeypatch, tmp_path):
+    """The indented blocks of docs/sweeps.md, and what it says of the size of a file."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    names: dict = {}
+    for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", page, re.MULTILINE):
+        exec(textwrap.dedent(block), names)
+    assert names["table"]["error"].sel(temperature=1.0).dims == ("step_size", "seed", "coordinate")
+    size = os.path.getsize("sweep.ckpt") / 36
+    assert 130 < size < 700  # 36 runs are few for the record that describes them
 
 
 # Files.

@@ -95,15 +95,14 @@ def constructor(step_size, friction):
     return samplers.sghmc(step_size, friction=friction)
 
 def dies_once(run):
-    marker = os.path.join(sys.argv[1] if len(sys.argv) > 1 else folder, "died")
-    if run.seed == 1 and os.environ.get("DASK_PARENT") != str(os.getpid()) and not os.path.exists(marker):
+    marker = os.path.join(folder, "died")
+    if run.seed == 1 and os.getpid() != own_process and not os.path.exists(marker):
         open(marker, "w").close()
         os._exit(1)
     return {"last": run.draws[:, -1]}
 
-folder = sys.argv[1]
 if __name__ == "__main__":
-    os.environ["DASK_PARENT"] = str(os.getpid())
+    folder, own_process = sys.argv[1], os.getpid()
     from distributed import Client, LocalCluster
     grid = toolkit.grid(constructor, {"step_size": np.geomspace(0.01, 0.1, 5), "friction": [0.1, 0.5]})
     call = dict(n_steps=60, seeds=[0, 1], n_chains=3, measure=dies_once)
@@ -117,12 +116,13 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_functions_of_a_script_travel_and_a_worker_may_die(tmp_path):
     """Target, constructor and measure of ``__main__``, on processes of which one exits in the middle."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     ended = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], cwd=ROOT, check=False, timeout=120, capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        [sys.executable, str(script), str(tmp_path)], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=False, timeout=120, capture_output=True, text=True,
     )  # fmt: skip
     assert ended.stdout.strip().endswith("equal"), ended.stderr[-3000:]
