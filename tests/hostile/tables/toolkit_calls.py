@@ -121,18 +121,21 @@ EXCHANGING = SAMPLERS._replace(wrong=st.one_of(SAMPLERS.wrong, st.just(samplers.
 GRID = toolkit.grid(samplers.sgld, {"step_size": [0.1, 0.2]})
 CONSTRUCTOR = kind(callable)
 AXES = kind(
-    lambda v: isinstance(v, dict) and v.keys() <= {"step_size"} and all(isinstance(values, list) for values in v.values()),
+    lambda v: isinstance(v, dict) and v.keys() <= {"step_size"} and all(isinstance(row, list) for row in v.values()),
     st.sampled_from([{"step_size": []}, {"step_size": 0.1}, {"step_size": [0.1, 0.1]}, {"step": [1.0]}, {1: [0.1]},
         {"step_size": [-1.0]}, {"step_size": "0.1"}, {"step_size": [None]}, {"seed": [1]}]),
 )  # fmt: skip
 FIXED = kind(lambda v: isinstance(v, dict) and not v, st.sampled_from([{"step_size": 0.1}, {"nothing": 1}, {1: 2}]))
 
 
-def make_grid(constructor=samplers.sgld, axes=None, fixed=None):
+NONE_FIXED: dict = {}
+
+
+def make_grid(constructor=samplers.sgld, axes=None, fixed=NONE_FIXED):
     """``grid`` with its fixed arguments as one."""
-    if not isinstance(fixed, dict | None):
+    if not isinstance(fixed, dict):
         return toolkit.Grid(constructor, axes, fixed)
-    return toolkit.grid(constructor, axes, **(fixed or {}))
+    return toolkit.grid(constructor, axes, **fixed)
 
 
 MAY_BE_FOUND = {  # by a tuning, where they are None

@@ -23,7 +23,7 @@ RUN = {"n_steps": 60, "n_chains": 3, "burn_in": 10}
 @pytest.fixture(scope="module")
 def client():
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -107,7 +107,7 @@ if __name__ == "__main__":
     grid = toolkit.grid(constructor, {"step_size": np.geomspace(0.01, 0.1, 5), "friction": [0.1, 0.5]})
     call = dict(n_steps=60, seeds=[0, 1], n_chains=3, measure=dies_once)
     alone = toolkit.sweep(bowl, grid, **call)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster:
         with Client(cluster) as client:
             found = toolkit.sweep(bowl, grid, client=client, **call)
     assert found.equals(alone)
