@@ -15,29 +15,18 @@ from .._engine.partition_pilot import with_partition
 from .._engine.run_record import Counts, RunRecord, Statistics
 from .._engine.starts import Keys
 from .._output.run import Run
-from ..accumulators.running_moments import pool
-from ..diagnostics.convergence import (
-    halves,
-    mean_ess,
-    median,
-    moves,
-    normal_scores,
-    split_weights,
-    spread_ratio,
-)
 from ..errors import ContourWarning, DivergenceError, is_a, shown
 from ..problem.definition import Problem, Spread
 from ..samplers.sampler import Sampler
 from ..tempering import Contour, ReplicaExchange
-from ..weighting import check_draw_weights, rescaled
 from .grid import COUNTS, OVER_SEEDS, STANDARD_ERROR, STATISTICS, Grid, parts_key, reserved_names
+from .sweep_statistics import statistics_of
 from .tasks import Payload, opened
 
 Array = NDArray[np.float64]
 Shapes = dict[str, tuple[int, ...]]
 
 DRAWS_BYTES = 64 << 20  # of the draws of the settings that run together
-FEWEST_DRAWS = 4  # of a chain, for ESS and R-hat
 PILOT_LOCK = threading.Lock()  # pilots change the filters of warnings, which are those of all threads
 
 
@@ -116,20 +105,16 @@ def compute_together(request: SweepRequest, cells: list[Cell], stop: threading.E
             length += 1
     together = cells[:length]
     try:
-        return [result_of(run, request.measure) for run in runs_of(request, together, stop)]
+        return results_of(request, together, list(runs_of(request, together, stop)))
     except DivergenceError:  # of the pilot that finds contour's partition
         return [diverged_result(problem.target.dim)]
     except Stopped:
         raise
     except Exception as error:
-        note_cell(error, request, together)
+        if not any("in the sweep's run" in note for note in getattr(error, "__notes__", ())):
+            more = f", or of one of the {length - 1} settings that run with it" if length > 1 else ""
+            error.add_note(f"in the sweep's run of {words_of(request, first)}{more}")
         raise
-
-
-def note_cell(error: Exception, request: SweepRequest, together: list[Cell]) -> None:
-    """Note on an exception which cell raised it, where its message does not say."""
-    if not any("in the sweep's run" in note for note in getattr(error, "__notes__", ())):
-        error.add_note(f"in the sweep's run of {words_of(request, together[0])}")
 
 
 def words_of(request: SweepRequest, cell: Cell) -> str:
@@ -231,58 +216,22 @@ def diverged_result(dim: int, *, share: float = 1.0, gradients: float = np.nan) 
     return Result(values, None)
 
 
-def result_of(run: Run, measure: Callable[[Run], Mapping[str, Any]] | None) -> Result:
-    """The numbers of a run; nan, but for the last two, where a chain has diverged."""
-    if run.diverged.any():
-        share = float(run.diverged.mean())
-        return diverged_result(run.replica_draws.shape[3], share=share, gradients=float(run.gradient_evaluations))
-    base = np.concatenate([statistics_of(run).ravel(), counts_of(run)])
-    if measure is None:
-        return Result(base, None)
-    measured = checked_measures(measure(run))
-    return Result(
-        np.concatenate([base, *(values.ravel() for values in measured.values())]),
-        {name: values.shape for name, values in measured.items()},
-    )
-
-
-def statistics_of(run: RunRecord) -> Array:
-    """``STATISTICS`` of a run in which nothing has diverged, (statistic, coordinate).
-
-    ess and r_hat are those of ``diagnostics``, mcse is sd over the root of the ESS for means.
-    """
-    draws, weights = run.draws, None if run.replica_weights is None else run.weights
-    found = np.full((len(STATISTICS), draws.shape[2]), np.nan)
-    if not np.isfinite(draws).all() or (weights is not None and not weights.any(axis=1).all()):
-        return found
-    scale = check_draw_weights(weights, draws)
-    if scale is None:
-        means, variances = draws.mean(axis=1), draws.var(axis=1)
-    else:
-        shares = (scale / scale.sum(axis=1, keepdims=True))[..., None]
-        means = (shares * draws).sum(axis=1)
-        variances = (shares * (draws - means[:, None]) ** 2).sum(axis=1)
-    mean, covariance, _ = pool(means, variances[:, :, None] * np.eye(draws.shape[2]))
-    sd = np.sqrt(np.diagonal(covariance))
-    found[:2] = mean, sd
-    if draws.shape[1] >= FEWEST_DRAWS:
-        for d in range(draws.shape[2]):
-            found[2:, d] = convergence_of(draws[..., d], scale, float(sd[d]))
-    return found
-
-
-def convergence_of(values: Array, weights: Array | None, sd: float) -> tuple[float, float, float]:
-    """mcse, bulk ESS and R-hat of one coordinate (chain, draw), which share the ranks of the draws."""
-    shares, split = split_weights(weights), halves(values)
-    if not moves(values, weights):
-        return np.nan, np.nan, np.nan
-    for_mean = mean_ess(rescaled(split), shares)
-    scores = normal_scores(split, shares)
-    ess, r_hat = mean_ess(scores, shares), np.nan
-    if moves(split, shares):
-        folded = normal_scores(np.abs(split - median(split, shares)), shares)
-        r_hat = max(spread_ratio(scores, shares), spread_ratio(folded, shares))
-    return sd / np.sqrt(for_mean), ess, r_hat
+def results_of(request: SweepRequest, cells: list[Cell], runs: list[Run]) -> list[Result]:
+    """The numbers of the cells' runs, of equal shapes; nan, but for the last two, where a chain has diverged."""
+    whole = [run for run in runs if not run.diverged.any()]
+    statistics = iter(statistics_of(whole) if whole else ())
+    results = []
+    for cell, run in zip(cells, runs, strict=True):
+        if run.diverged.any():
+            share, gradients = float(run.diverged.mean()), float(run.gradient_evaluations)
+            results.append(diverged_result(run.replica_draws.shape[3], share=share, gradients=gradients))
+            continue
+        base = [next(statistics).ravel(), counts_of(run)]
+        measured = measured_of(request, cell, run)
+        values = np.concatenate([*base, *(values.ravel() for values in measured.values())])
+        shapes = None if request.measure is None else {name: values.shape for name, values in measured.items()}
+        results.append(Result(values, shapes))
+    return results
 
 
 def counts_of(run: RunRecord) -> Array:
@@ -293,6 +242,17 @@ def counts_of(run: RunRecord) -> Array:
     if isinstance(run.sampler.tempering, ReplicaExchange) and attempted:
         swap_rate = int(counts.accepted.sum()) / attempted
     return np.array([acceptance, swap_rate, run.diverged.mean(), run.gradient_evaluations])
+
+
+def measured_of(request: SweepRequest, cell: Cell, run: Run) -> dict[str, Array]:
+    """What ``measure`` returns for a cell's run, checked; what it raises has a note that names the cell."""
+    if request.measure is None:
+        return {}
+    try:
+        return checked_measures(request.measure(run))
+    except Exception as error:
+        error.add_note(f"raised by measure in the sweep's run of {words_of(request, cell)}")
+        raise
 
 
 def checked_measures(given: Any) -> dict[str, Array]:

@@ -20,6 +20,7 @@ from toolkit import CheckpointError, CheckpointWarning, DivergenceError, Interru
 from toolkit._distributed import sweep as sweep_module
 from toolkit._distributed import sweep_cells
 from toolkit._distributed.grid import COUNTS, STATISTICS
+from toolkit._distributed.sweep_statistics import statistics_of
 from toolkit.diagnostics import ess, r_hat
 from toolkit.tempering import Partition
 
@@ -108,6 +109,39 @@ def test_numbers_of_a_cell_are_those_of_the_run():
     means = table["mean"].values
     assert table["mean_over_seeds"].values == pytest.approx(means.mean(axis=2), rel=1e-12)
     assert table["mean_standard_error"].values == pytest.approx(means.std(axis=2, ddof=1) / 2**0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize(("chains", "draws"), [(1, 3), (1, 4), (1, 37), (4, 50), (3, 400)])
+def test_statistics_of_many_runs_are_those_of_each(chains, draws):
+    """Bit for bit, with ties, coordinates that stand still in some or all chains, and draws that are not finite."""
+    rng = np.random.default_rng(1)
+    runs = []
+    for i in range(70):
+        points = rng.standard_normal((chains, draws, 3)) * 10.0 ** rng.integers(-8, 8)
+        points[:, :, 1] = points[:, :, 1].round(1) if i % 2 else np.repeat(points[:, :1, 1], draws, axis=1)
+        points[:, :, 2] = 3.0 if i % 3 else points[:, :, 2].cumsum(axis=1)
+        if i == 50:
+            points[0, 0, 0] = np.inf
+        runs.append(Draws(points[:, None]))
+    together = statistics_of(runs)
+    assert np.isnan(together[50]).all()
+    for i, run in enumerate(runs):
+        assert np.array_equal(together[i], statistics_of([run])[0], equal_nan=True)
+        if i != 50:
+            assert np.array_equal(together[i, 3], ess(run.draws), equal_nan=True)
+            assert np.array_equal(together[i, 4], r_hat(run.draws), equal_nan=True)
+            with np.errstate(invalid="ignore"):
+                mcse = together[i, 1] / np.sqrt(ess(run.draws, method="mean"))
+            assert together[i, 2] == pytest.approx(mcse, rel=1e-12, nan_ok=True)
+
+
+class Draws:
+    """A run as far as ``statistics_of`` reads it."""
+
+    replica_weights = None
+
+    def __init__(self, replica_draws):
+        self.replica_draws, self.draws = replica_draws, replica_draws[:, 0]
 
 
 def test_weighted_runs_have_weighted_means():
@@ -382,11 +416,13 @@ def test_ctrl_c_returns_what_is_there(tmp_path, counted):
 
 def test_what_measure_raises_names_the_run():
     def fails(run):
-        raise KeyError("what")
+        if run.sampler.step_sizes == (0.05,):  # the second of three that run together
+            raise KeyError("what")
+        return {}
 
     with pytest.raises(KeyError, match="what") as caught:
         toolkit.sweep(TWO, sgld_grid(), seeds=[5], measure=fails, **RUN)
-    assert "step_size=0.02 on 'gaussian_mixture(2 in 2-D)', seed=5" in caught.value.__notes__[0]
+    assert "step_size=0.05 on 'gaussian_mixture(2 in 2-D)', seed=5" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize(("given", "error", "words"), [
