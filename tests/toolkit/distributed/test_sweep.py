@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import toolkit
-from targets import constrained, domains, mixtures
+from targets import constrained, domains, mixtures, posteriors
 from toolkit import CheckpointError, CheckpointWarning, DivergenceError, InterruptedWarning, boundaries, samplers
 from toolkit._distributed import sweep as sweep_module
 from toolkit._distributed import sweep_cells
@@ -57,6 +57,12 @@ def look(run):
             "start": run.init[:, 0], "step": run.sampler.arrays["step_sizes"][0]}  # fmt: skip
 
 
+def of_arrays(points):
+    """A target in Python."""
+    return 0.5 * (points**2).sum(axis=1), points
+
+
+DATA = np.random.default_rng(1).standard_normal((40, 2)), np.arange(40) % 2
 PARTITION = Partition(0.0, 0.5, 20)
 CASES = {
     "sgld": (TWO, samplers.sgld, {"step_size": STEPS, "temperature": [0.5, 2.0]}, {}),
@@ -66,6 +72,8 @@ CASES = {
     "hmc": (TWO, samplers.hmc, {"step_size": STEPS, "n_leapfrogs": [2, 5]}, {}),
     "csgld, a pilot": (LINE, samplers.csgld, {"step_size": STEPS[1:]}, {}),
     "csgld, a partition": (LINE, samplers.csgld, {"step_size": STEPS}, {"partition": PARTITION}),
+    "sgld, minibatches": (posteriors.logistic_regression(*DATA, batch_size=4), samplers.sgld, {"step_size": STEPS}, {}),
+    "sgld, a Python function": (toolkit.from_callable(of_arrays, dim=2), samplers.sgld, {"step_size": STEPS}, {}),
     "r2sgld": (QUARTER, ladder(samplers.r2sgld), {"step_size": STEPS}, {"boundary": boundaries.reflect()}),
 }  # fmt: skip
 
@@ -84,6 +92,27 @@ def test_a_cell_is_the_run_of_sample(name):
                 assert np.array_equal(cell[key], value), key
             assert cell.gradient_evaluations == run.gradient_evaluations
             assert cell.diverged == 0.0
+
+
+@pytest.mark.parametrize(
+    "init", [[1.0, 2.0], [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]], "each replica", toolkit.Spread(0.5)]
+)
+def test_starts_are_those_of_sample(init):
+    """One for all, of each chain, of each chain and replica, and drawn."""
+    if init == "each replica":
+        init = np.arange(12.0).reshape(3, 2, 2) / 4.0
+    grid = toolkit.grid(ladder(samplers.resgld), {"step_size": STEPS})
+    table = toolkit.sweep(TWO, grid, seeds=[0], init=init, measure=look, threads=1, **RUN)
+    for i in range(len(STEPS)):
+        run = toolkit.sample(TWO, grid.sampler(i), seed=0, init=init, **RUN)
+        assert np.array_equal(table["draws"][i, 0], run.draws)
+
+
+def test_a_bar_counts_runs(capsys):
+    toolkit.sweep(TWO, sgld_grid(), seeds=[0, 1], progress=True, **RUN)
+    assert "sgld: " in capsys.readouterr().err
+    toolkit.sweep(TWO, sgld_grid(), seeds=[0, 1], progress=False, **RUN)
+    assert not capsys.readouterr().err
 
 
 def test_numbers_of_a_cell_are_those_of_the_run():
@@ -215,6 +244,23 @@ def test_a_setting_that_diverges_is_marked_and_the_others_go_on():
     assert (everything["diverged"] == 1.0).all()
     assert np.isnan(everything["mean_over_seeds"]).all()
     assert "draws" not in everything
+
+
+@toolkit.target(dim=1)
+def quartic(x):
+    return 0.25 * x[0] ** 4, (x[0] ** 3,)
+
+
+def test_a_setting_of_which_some_chains_diverge_has_no_numbers():
+    """x − h x³ runs away from 50 at h = 0.05; the mean of the other chains would be of those that stayed."""
+    call = {**RUN, "init": [[0.1], [0.2], [50.0]]}
+    table = toolkit.sweep(quartic, sgld_grid([1e-4, 0.05]), seeds=[0], measure=look, **call)
+    assert table["diverged"].values.ravel() == pytest.approx([0.0, 1.0 / 3.0])
+    assert all(np.isnan(table[name].sel(step_size=0.05)).all() for name in (*STATISTICS, "draws"))
+    run = toolkit.sample(quartic, samplers.sgld(1e-4), seed=0, **call)
+    assert np.array_equal(table["draws"].sel(step_size=1e-4, seed=0), run.draws)
+    kept = toolkit.sample(quartic, samplers.sgld(0.05), seed=0, on_divergence="keep", **call)
+    assert float(table["gradient_evaluations"][1, 0]) == kept.gradient_evaluations
 
 
 def test_a_pilot_that_diverges_marks_its_setting():
