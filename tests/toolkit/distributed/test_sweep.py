@@ -366,6 +366,9 @@ def test_a_file_that_ends_anywhere_is_resumed(tmp_path, counted):
         again = toolkit.sweep(TWO, sgld_grid(np.geomspace(0.01, 0.1, 40)), checkpoint=path, **call)
         assert again.equals(whole)
         found.add(len(counted))
+        counted.clear()
+        assert toolkit.sweep(TWO, sgld_grid(np.geomspace(0.01, 0.1, 40)), checkpoint=path, **call).equals(whole)
+        assert not counted
     assert {0, 40} < found
     edited = bytearray(content)
     edited[-100] ^= 1
