@@ -103,10 +103,9 @@ def sweep(
         saved = SweepJournal(checkpoint, request, axes.names or [""], stacklevel=2)
     with saved:
         collected = Collected(request, axes, saved, progress)
-        runner: Runner = OnThreads(request, n_threads) if client is None else OnCluster(request, client)
         try:
             if collected.todo:
-                collected.fill_with(runner)
+                collected.fill_with(OnThreads(request, n_threads) if client is None else OnCluster(request, client))
         except KeyboardInterrupt:
             warnings.warn(
                 f"interrupted after {collected.n_done:,} of {collected.n_cells:,} runs; the table is nan elsewhere",
