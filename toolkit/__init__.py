@@ -2,7 +2,9 @@
 
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
 from ._distributed.collection import PooledRun
+from ._distributed.grid import Grid, grid
 from ._distributed.stored_run import StoredRun, open_run
+from ._distributed.sweep import sweep
 from ._engine.state import Layout
 from ._output.run import Run, load
 from .diagnostics import cycles, stopping, thermostats
@@ -39,6 +41,7 @@ __all__ = [
     "CudaWarning",
     "DivergenceError",
     "GradientError",
+    "Grid",
     "InterruptedWarning",
     "Layout",
     "LoadError",
@@ -61,6 +64,7 @@ __all__ = [
     "diagnostics",
     "dynamics",
     "from_callable",
+    "grid",
     "ladders",
     "load",
     "open_run",
@@ -69,6 +73,7 @@ __all__ = [
     "schedules",
     "stopping",
     "stream",
+    "sweep",
     "target",
     "tempering",
     "thermostats",
