@@ -5,8 +5,8 @@ import pytest
 
 import toolkit
 from targets import constrained, mixtures, shapes
-from tests.support.clusters import local_cluster
 from tests.support.device_cases import CONSTRUCTORS, made
+from tests.toolkit.distributed.clusters import local_cluster
 from toolkit import DivergenceError, accumulators, boundaries, sample, samplers, stopping
 from toolkit._distributed import distributed_run
 from toolkit._distributed.distributed_run import checked

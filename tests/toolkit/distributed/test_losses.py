@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from targets import mixtures
-from tests.support.clusters import local_cluster, worker_processes
+from tests.toolkit.distributed.clusters import local_cluster, worker_processes
 from toolkit import (
     CheckpointError,
     CheckpointWarning,
@@ -250,7 +250,7 @@ SCRIPT = """
     import numpy as np
     import toolkit
     from toolkit import sample, samplers
-    from tests.support.clusters import local_cluster
+    from tests.toolkit.distributed.clusters import local_cluster
 
     class Farthest:
         needs_energies = False

@@ -8,8 +8,8 @@ import xarray
 import zarr
 
 from targets import mixtures
-from tests.support.clusters import local_cluster
 from tests.support.device_cases import made
+from tests.toolkit.distributed.clusters import local_cluster
 from toolkit import LoadError, accumulators, diagnostics, load, open_run, sample, samplers
 from toolkit._distributed import distributed_run, store, store_summary
 from toolkit._distributed.part import arrays_of
