@@ -1,6 +1,7 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
+from ._distributed.rounds import sample_in_rounds
 from ._engine.state import Layout
 from ._output.run import Run, load
 from .diagnostics import cycles, stopping, thermostats
@@ -56,6 +57,7 @@ __all__ = [
     "ladders",
     "load",
     "sample",
+    "sample_in_rounds",
     "samplers",
     "schedules",
     "stopping",
