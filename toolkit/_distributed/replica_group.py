@@ -160,9 +160,8 @@ def round_on_worker(
     result = RoundResult(report, outputs, group.state())
     with _LOCK:
         while sum(map(len, _IDLE.values())) >= MOST_IDLE:
-            for groups in [_IDLE.pop(next(iter(_IDLE)))]:
-                for each in groups:
-                    each.close()
+            for each in _IDLE.pop(next(iter(_IDLE))):
+                each.close()
         _IDLE.setdefault(key, []).append(group)
     return result
 

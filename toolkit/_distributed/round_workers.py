@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
@@ -136,7 +137,7 @@ class ClusterWorkers:
         self._dask = optional("dask", "cluster")
         self._client, self._threads = client, threads
         payload = payload_of(request)
-        self._name = f"{payload.digest[:16]}-{id(self):x}"
+        self._name = f"{payload.digest[:16]}-{uuid.uuid4().hex[:12]}"
         self._payload = client.submit(as_given, payload, key=f"request-{self._name}", pure=False)
         self._before: list[Any] = [None] * request.n_groups  # futures of rounds, or states, or None at the start
         self._since_home = 0

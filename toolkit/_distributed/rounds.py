@@ -217,16 +217,16 @@ class Rounds:
             self._workers.want_states()
         self._is_whole = False
         reports = self._workers.advance(first, end, shared if self._shares else None, self._outputs, draws)
-        kept = self._job.plan(first, end)[1]
+        n_draws = int(np.searchsorted(self._steps, end))
         rests = self._contour.freezes and first >= self._job.burn_in
         if not self._shares:
             shared = SharedTheta(*reports[0].learned[:2])
         elif not rests:
             shared = averaged(shared, [report.learned for report in reports])
-            if kept.size and kept[-1] == end - 1:
-                self._weigh_again(shared, [report.last_energies for report in reports], draws + kept.size - 1)
+            if n_draws > draws and self._steps[n_draws - 1] == end - 1:
+                self._weigh_again(shared, [report.last_energies for report in reports], n_draws - 1)
         seconds += time.perf_counter() - started
-        self._at = Progress(end, draws + kept.size, shared, tuple(report.counts for report in reports), seconds)
+        self._at = Progress(end, n_draws, shared, tuple(report.counts for report in reports), seconds)
         self._is_whole = True
         if saves:
             self._save()
