@@ -64,7 +64,7 @@ def sample_in_rounds(
     Each group advances its R/n_groups replicas of every chain from the shared θ by ``steps_per_round`` = K steps of
     ``sample``, learning a θ of its own; then θ becomes θ + the mean over groups of θ_group − θ, and positions, momenta
     and what the dynamics remember stay with their group. Only θ, the visits of its bins and a few counts go between
-    the groups: 24 bytes a bin, chain, group and round, whatever the dimension. Draws come with ``run.weights``, as of
+    the groups: 32 bytes a bin, chain, group and round, whatever the dimension. Draws come with ``run.weights``, as of
     ``sample``; ``run.theta``, ``run.counts`` and ``run.warnings`` are those of all replicas.
 
     sampler: with tempering by ``contour``, and replicas that n_groups divides, such as

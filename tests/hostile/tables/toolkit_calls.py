@@ -117,6 +117,8 @@ RUNS = instance(toolkit.Run)
 TRACED = RUNS._replace(wrong=st.one_of(RUNS.wrong, st.builds(untempered)))
 SAMPLERS = instance(toolkit.Sampler)
 EXCHANGING = SAMPLERS._replace(wrong=st.one_of(SAMPLERS.wrong, st.just(samplers.sgld(0.1))))
+BY_GROUPS = samplers.icsgld(0.1, n_replicas=4, partition=PARTITION)
+CONTOURS = kind(lambda v: v is BY_GROUPS, SAMPLERS.wrong, st.just(samplers.sgld(0.1)))
 
 MAY_BE_FOUND = {  # by a tuning, where they are None
     "sampler": or_none(SAMPLERS),
@@ -133,6 +135,12 @@ CALLS = [
     Call("toolkit.sampling.sample", toolkit.sample, RUN, {**PARTS, **MAY_BE_FOUND}),
     Call("toolkit.sampling.stream", toolkit.stream, RUN, {**PARTS, "n_steps": count(1, 2**48), **MAY_BE_FOUND},
          look=take_one),
+    Call("toolkit._distributed.rounds.sample_in_rounds", toolkit.sample_in_rounds, {
+        **RUN, "sampler": BY_GROUPS, "n_groups": 2, "steps_per_round": 7, "burn_in": 19,  # θ need not have settled then
+    }, {
+        **PARTS, "sampler": CONTOURS, "n_groups": count(1, 5)._replace(odd=None), "steps_per_round": count(1, 2**48),
+        "burn_in": count(0, 20)._replace(odd=None), "client": kind(lambda v: v is None),
+    }),
     Call("toolkit.verification.report.verify", toolkit.verify,
          {"problem": NORMAL, "sampler": samplers.mala(0.5), "n_steps": 8, "n_chains": 8}, {
         name: given._replace(odd=None) for name, given in {  # what is right starts a process, and takes long
