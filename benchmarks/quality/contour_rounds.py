@@ -22,10 +22,11 @@ TARGET = mixtures.gaussian_mixture([[-4.0], [3.0]], 1.0, [0.4, 0.6])
 LEFT, MIDDLE = 0.4, -0.5
 CELLS = Partition(1.4, 0.5, 18)
 REPLICAS, CHAINS, STEPS, THIN = 4, 128, 40_000, 10
-LENGTHS, GROUPS = (1, 10, 100, 1000), (1, 2, 4)
-TIMED = 64  # rounds on the cluster
+LENGTHS, GROUPS = (1, 10, 100, 1000, 10_000), (1, 2, 4)
+EARLY = 4_000  # steps, after which θ has hardly settled
+TIMED = {1000: 32, 10_000: 4}  # rounds on the cluster; 64 of others
 COLUMNS = (
-    "groups", "K", "error of θ, %", "± %", "error of the left mode's weight", "±", "θ, bytes per 1,000 steps",
+    "groups", "K", "error of θ, %", "± %", "after 4,000 steps, %", "± %", "error of the left mode's weight", "±", "θ, bytes per 1,000 steps",
     "states, bytes per 1,000 steps", "draws, bytes per 1,000 steps", "ms a round, one thread",
     "ms a round, cluster of 2", "chains",
 )  # fmt: skip
@@ -108,15 +109,17 @@ def main(plan: Plan) -> None:
             for length in LENGTHS if not plan.is_small else (10, 100):
                 runs = [run_of(groups, length, seed, n_steps) for seed in range(1, 1 + plan.rounds)]
                 theta, weight = (root_mean(squares) for squares in errors_of(runs, law))
+                early = root_mean(errors_of([run_of(groups, length, run.seed, EARLY) for run in runs], law)[0])
                 here = 1e3 * float(np.median([run.elapsed for run in runs])) / (n_steps / length)
-                n_rounds = TIMED if length < 1000 else TIMED // 2
+                n_rounds = TIMED.get(length, 64)
                 there, moved = on_the_cluster(client, groups, length, n_rounds)
                 share = 1000.0 / (n_rounds * length * CHAINS)
                 shared = share * (moved.reports + moved.shared)
                 # Draws of the short run on the cluster are kept with another thinning; those of a long one are these.
                 draws = 1000 / THIN * REPLICAS * 2 * 8
                 table.row(
-                    groups, length, f"{100 * theta[0]:.2f}", f"{100 * theta[1]:.2f}", f"{weight[0]:.4f}",
+                    groups, length, f"{100 * theta[0]:.2f}", f"{100 * theta[1]:.2f}", f"{100 * early[0]:.1f}",
+                    f"{100 * early[1]:.1f}", f"{weight[0]:.4f}",
                     f"{weight[1]:.4f}", f"{shared:,.0f}", f"{share * moved.states:,.0f}",
                     f"{draws:,.0f}", f"{here:.3g}", f"{there:.3g}", plan.rounds * CHAINS,
                 )  # fmt: skip

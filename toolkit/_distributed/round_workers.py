@@ -143,6 +143,7 @@ class ClusterWorkers:
         self._since_home = 0
         self._wants_home = False
         self._home: list[State] | None = None  # where they are those after the last round
+        self._steps = 0
         self.moved = Moved()
 
     def __enter__(self) -> "ClusterWorkers":
@@ -159,7 +160,7 @@ class ClusterWorkers:
 
     def begin(self, steps: int, states: list[State] | None) -> None:
         """Set all groups to their states after ``steps`` steps; None: to their starts."""
-        self._home = states
+        self._home, self._steps = states, steps
         if states is not None:
             self._before = list(states)
 
@@ -175,7 +176,7 @@ class ClusterWorkers:
         ]  # fmt: skip
         results = self._fetched(with_state if comes_home else without_state, futures, f"{first}")
         self._before, self._since_home, self._wants_home = list(futures), self._since_home + 1, False
-        self._home = None
+        self._home, self._steps = None, last
         if comes_home:
             self._take_home(results)
         for own, result in zip(outputs, results, strict=True):
@@ -190,7 +191,7 @@ class ClusterWorkers:
     def states(self) -> list[State]:
         """The states of all groups after the last round, which are brought here where they are not yet."""
         if self._home is None:
-            self._take_home(self._fetched(with_state, self._before, "states"))
+            self._take_home(self._fetched(with_state, self._before, f"after-{self._steps}"))
         assert self._home is not None
         return self._home
 

@@ -161,6 +161,7 @@ class Rounds:
         except KeyboardInterrupt:
             if not self._at.steps:
                 raise
+            self._raise_where_diverged()
             interrupted = True
             self._save_what_there_is()
         except DivergenceError:
@@ -174,7 +175,6 @@ class Rounds:
             if bar is not None:
                 bar.close()
         if interrupted:
-            self._raise_where_diverged()
             warnings.warn(
                 f"interrupted after {self._at.steps} of {self._job.n_steps} steps; the run holds {self._at.draws} of "
                 f"{self._steps.size} draws",
@@ -228,7 +228,7 @@ class Rounds:
         seconds += time.perf_counter() - started
         self._at = Progress(end, n_draws, shared, tuple(report.counts for report in reports), seconds)
         self._is_whole = True
-        if saves:
+        if saves and self._diverged_status() is None:
             self._save()
 
     def _weigh_again(self, shared: SharedTheta, energies: list[Floats], slot: int) -> None:
@@ -251,13 +251,16 @@ class Rounds:
             with contextlib.suppress(ClusterError, KeyboardInterrupt):
                 self._save()
 
-    def _raise_where_diverged(self) -> None:
-        """Raise DivergenceError where a replica has diverged, or, if others go on, one of every chain."""
+    def _diverged_status(self) -> NDArray[np.int64] | None:
+        """The status (chain, replica) where the run must end: a replica has diverged; with "keep" one of each chain."""
         status = np.concatenate([counts.status for counts in self._at.counts], axis=1)
-        if not status.any():
-            return
         chains = (status > 0).any(axis=1)
-        if not (chains.all() if self._job.on_divergence == "keep" else chains.any()):
+        return status if (chains.all() if self._job.on_divergence == "keep" else chains.any()) else None
+
+    def _raise_where_diverged(self) -> None:
+        """Raise DivergenceError where the run must end."""
+        status = self._diverged_status()
+        if status is None:
             return
         step = int(status[status > 0].min()) - 1
         chain, replica = (int(i) for i in np.argwhere(status == step + 1)[0])

@@ -154,11 +154,11 @@ class RoundsFolder:
         sampler, pilot = with_partition(job, stacklevel=3)
         job = dataclasses.replace(job, sampler=sampler, pilot_gradients=pilot)
         if self._journal is not None and self._head is None:
-            self._write_head(job)
+            self._prepare_head(job)
         return job
 
-    def _write_head(self, job: Job) -> None:
-        """Begin the journal with what describes the run."""
+    def _prepare_head(self, job: Job) -> None:
+        """Make the journal's first record, the description of the run."""
         assert self._journal is not None
         assert isinstance(job.sampler.tempering, Contour)
         found = job.sampler.tempering.partition if job.pilot_gradients else None

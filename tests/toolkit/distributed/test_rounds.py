@@ -12,10 +12,12 @@ from targets import constrained, domains, mixtures
 from toolkit import (
     CheckpointError,
     CheckpointWarning,
+    ContourWarning,
     DivergenceError,
     InterruptedWarning,
     boundaries,
     dynamics,
+    from_callable,
     load,
     sample,
     sample_in_rounds,
@@ -341,9 +343,12 @@ def test_ctrl_c_returns_the_rounds_that_are_done(tmp_path, monkeypatch):
     saving = {**ROUNDS, "checkpoint": tmp_path / "run"}
     with monkeypatch.context() as patch:
         after_rounds(patch, 3, lambda: signal.raise_signal(signal.SIGINT))
-        with pytest.warns(InterruptedWarning, match="interrupted after 120 of 300 steps; the run holds 33 of 93 draws"):
+        with pytest.warns(
+            InterruptedWarning, match="interrupted after 120 of 300 steps; the run holds 33 of 93 draws"
+        ) as told:
             run = sample_in_rounds(PLANE, FOUR, **saving)
     assert run.interrupted
+    assert told[0].filename == __file__
     assert run.n_steps == 120
     assert np.array_equal(run.replica_draws, whole.replica_draws[:, :, :33])
     assert same(sample_in_rounds(PLANE, FOUR, **saving), whole)
@@ -355,12 +360,44 @@ def test_a_divergence_is_named_and_can_be_lived_with():
         sample_in_rounds(PLANE, steep, **ROUNDS, on_divergence="stop")
     assert caught.value.chain == 1
     assert caught.value.run.n_steps == 40
+    assert caught.value.replica == 0
+    assert caught.value.state.shape == (2,)
     run = sample_in_rounds(PLANE, steep, **ROUNDS)
     assert run.diverged.tolist() == [False, True, False]
     assert np.isnan(run.weights[1]).any()
     assert np.isfinite(run.weights[[0, 2]]).all()
     calm = sample_in_rounds(PLANE, dataclasses.replace(FOUR, step_sizes=[[0.02] * 4] * 3), **ROUNDS)
     assert np.array_equal(run.draws[[0, 2]], calm.draws[[0, 2]])
+
+
+def test_a_divergence_in_the_last_round_is_not_saved_as_a_result(tmp_path):
+    steep = dataclasses.replace(FOUR, step_sizes=[[0.02] * 4, [1e6] * 4, [0.02] * 4])
+    saving = {**ROUNDS, "n_steps": 30, "on_divergence": "stop", "checkpoint": tmp_path / "run"}
+    for _ in range(2):
+        with pytest.raises(DivergenceError):
+            sample_in_rounds(PLANE, steep, **saving)
+
+
+def squares(points):
+    """½ |x|² of arrays."""
+    return 0.5 * (points**2).sum(axis=1), points
+
+
+def test_a_python_callable_is_sampled_by_several_threads():
+    target = from_callable(squares, dim=2)
+    arguments = {**ROUNDS, "n_steps": 80, "init": [0.5, 0.5]}
+    run = sample_in_rounds(target, FOUR, **{**arguments, "threads": 2})
+    assert same(run, sample_in_rounds(target, FOUR, **arguments))
+    whole = sample(target, FOUR, **{**SHORT, "n_steps": 80, "init": [0.5, 0.5], "keep_energies": False})
+    one = sample_in_rounds(target, FOUR, **{**arguments, "n_groups": 1})
+    assert np.array_equal(one.draws, whole.draws)
+
+
+def test_warnings_are_the_callers():
+    cells = Partition(6.0, 0.5, 20)
+    with pytest.warns(ContourWarning, match="of the energies lie below the partition") as told:
+        sample_in_rounds(PLANE, samplers.icsgld(0.02, n_replicas=4, partition=cells), **ROUNDS)
+    assert {each.filename for each in told} == {__file__}
 
 
 def test_a_run_is_saved_and_loaded(tmp_path):
