@@ -26,7 +26,8 @@ LENGTHS, GROUPS = (1, 10, 100, 1000, 10_000), (1, 2, 4)
 EARLY = 4_000  # steps, after which θ has hardly settled
 TIMED = {1000: 32, 10_000: 4}  # rounds on the cluster; 64 of others
 COLUMNS = (
-    "groups", "K", "error of θ, %", "± %", "after 4,000 steps, %", "± %", "error of the left mode's weight", "±", "θ, bytes per 1,000 steps",
+    "groups", "K", "error of θ, %", "± %", "after 4,000 steps, %", "± %", "error of the left mode's weight", "±",
+    "θ, bytes per 1,000 steps",
     "states, bytes per 1,000 steps", "draws, bytes per 1,000 steps", "ms a round, one thread",
     "ms a round, cluster of 2", "chains",
 )  # fmt: skip

@@ -78,9 +78,9 @@ def sample_in_rounds(
     Law: that of the sampler for any K; as in ``sample`` draws are weighed at the θ that the next step begins with. With
     one group and any K the bits of ``sample``. With K = 1 the run of ``sample`` to rounding, which grows as chaotic
     paths part, if there is no Metropolis test; under a test the flattened energy of a step is that of the group's own
-    θ. With K > 1 each group lags behind the others by up to K steps: θ is as good as with K = 1 as long as K ω ≪ 1, and
-    as that of a group alone where K is the run (docs/cluster.md has errors and bytes). A contour that ``freezes``
-    shares θ at the end of burn-in for the last time.
+    θ. With K > 1 a group does not know for up to K steps what the others learn; where replicas reach all modes by
+    themselves, errors do not grow up to K = 10,000 (docs/cluster.md has them beside the bytes). A contour that
+    ``freezes`` shares θ at the end of burn-in for the last time.
 
     Ctrl-C ends the run after the round under way and returns the draws so far, with an InterruptedWarning. Raises
     TypeError or ValueError before anything runs; ClusterError where the cluster is lost, and DivergenceError, with the
