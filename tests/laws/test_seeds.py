@@ -252,8 +252,10 @@ def chunks(seed):
 
 
 def in_rounds(seed):
-    sampler = samplers.icsgld(0.1, n_replicas=2, partition=tempering.Partition(2.0, 1.0, 8))
-    return sample_in_rounds(NORMAL, sampler, n_groups=2, steps_per_round=2, n_steps=4, seed=seed, threads=1).draws
+    sampler = samplers.icsgld(0.1, n_replicas=2, partition=tempering.Partition(2.0, 10.0, 20))
+    return sample_in_rounds(
+        NORMAL, sampler, n_groups=2, steps_per_round=2, n_steps=4, burn_in=3, seed=seed, threads=1
+    ).draws
 
 
 class Door(NamedTuple):
