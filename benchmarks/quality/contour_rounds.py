@@ -102,7 +102,7 @@ def main(plan: Plan) -> None:
     n_steps = 2_000 if plan.is_small else STEPS
     run_of(2, 100, 1, 400)  # compiles
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         on_the_cluster(client, 2, 100, 4)

@@ -3,7 +3,7 @@
 import concurrent.futures
 import contextlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
@@ -207,18 +207,29 @@ class ClusterWorkers:
 
     def _submit(self, function: Callable[..., Any], name: str, *arguments: Any) -> Any:
         """The future of a task."""
-        with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE}):
+        with self._names_loss(), self._dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE}):
             return self._client.submit(function, *arguments, key=f"{function.__name__}-{self._name}-{name}", pure=False)
 
     def _fetched(self, take: Callable[..., Any], futures: list[Any], name: str) -> list[RoundResult]:
         """What ``take`` makes of the rounds' results. Raises what a task raised; ClusterError where all was lost."""
         taken = [self._submit(take, f"{number}-{name}", future) for number, future in enumerate(futures)]
         try:
-            results: list[RoundResult] = self._client.gather(taken)
+            with self._names_loss():
+                results: list[RoundResult] = self._client.gather(taken)
             return results
         except self._distributed.scheduler.KilledWorker as error:
             raise ClusterError(
                 f"a round was lost with its workers again and again: too little memory? {error}"
             ) from None
-        except (concurrent.futures.CancelledError, OSError) as error:
+
+    @contextlib.contextmanager
+    def _names_loss(self) -> Iterator[None]:
+        """Raise ClusterError where the connection to the scheduler is lost."""
+        try:
+            yield
+        except (
+            concurrent.futures.CancelledError, OSError, AttributeError, self._distributed.client.ClosedClientError,
+        ) as error:  # fmt: skip
+            if isinstance(error, AttributeError) and self._client.scheduler is not None:
+                raise
             raise ClusterError(f"the connection to the scheduler was lost ({type(error).__name__}: {error})") from None

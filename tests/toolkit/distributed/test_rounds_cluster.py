@@ -29,7 +29,7 @@ ROUNDS = {
 def client():
     """Two workers, each a process of its own with one thread."""
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         client.wait_for_workers(2)
@@ -139,6 +139,17 @@ def test_a_round_that_kills_its_workers_is_told_of(client, monkeypatch):
     with pytest.raises(ClusterError, match="a round was lost with its workers again and again") as caught:
         sample_in_rounds(PLANE, FOUR, client=client, **ROUNDS)
     assert caught.value.run.n_steps == 20
+
+
+def test_a_scheduler_that_is_lost_ends_the_run_which_goes_on_from_its_folder(here, tmp_path, monkeypatch):
+    saving = {**ROUNDS, "checkpoint": tmp_path / "run", "checkpoint_every": 1e-9}
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0")
+    with cluster, distributed.Client(cluster) as client, monkeypatch.context() as patch:
+        after_rounds(patch, 8, cluster.close)
+        with pytest.raises(ClusterError, match="the connection to the scheduler was lost") as caught:
+            sample_in_rounds(PLANE, FOUR, client=client, **saving)
+    assert caught.value.run.n_steps == 80
+    assert same(sample_in_rounds(PLANE, FOUR, **saving), here)
 
 
 def test_a_worker_keeps_few_engines():
