@@ -3,6 +3,7 @@
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
 from ._distributed.collection import PooledRun
 from ._distributed.grid import Grid, grid
+from ._distributed.rounds import sample_in_rounds
 from ._distributed.stored_run import StoredRun, open_run
 from ._distributed.sweep import sweep
 from ._engine.state import Layout
@@ -69,6 +70,7 @@ __all__ = [
     "load",
     "open_run",
     "sample",
+    "sample_in_rounds",
     "samplers",
     "schedules",
     "stopping",

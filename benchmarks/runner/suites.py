@@ -42,6 +42,7 @@ SPEED = {
 QUALITY = {
     "samplers": Table("quality.comparison", BENCH),
     "tuned": Table("quality.tuned", BENCH),
+    "contour_rounds": Table("quality.contour_rounds"),
     "search": Table("quality.search", COMMAND),
 }
 IDENTIFICATION = {

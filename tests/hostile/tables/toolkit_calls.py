@@ -117,6 +117,8 @@ RUNS = instance(toolkit.Run)
 TRACED = RUNS._replace(wrong=st.one_of(RUNS.wrong, st.builds(untempered)))
 SAMPLERS = instance(toolkit.Sampler)
 EXCHANGING = SAMPLERS._replace(wrong=st.one_of(SAMPLERS.wrong, st.just(samplers.sgld(0.1))))
+BY_GROUPS = samplers.icsgld(0.1, n_replicas=4, partition=PARTITION)
+CONTOURS = kind(lambda v: v is BY_GROUPS, SAMPLERS.wrong, st.just(samplers.sgld(0.1)))
 
 GRID = toolkit.grid(samplers.sgld, {"step_size": [0.1, 0.2]})
 CONSTRUCTOR = kind(callable)
@@ -168,6 +170,11 @@ CALLS = [
         "seeds": kind(lambda v: is_row(v, "iu", lambda row: row.size and (row >= 0).all())),
         "measure": or_none(function()), "client": or_none(instance(toolkit.Problem)),
         "init": or_none(array([0.0], lambda a: a.shape in [(1,), (2, 1), (2, 1, 1)])),
+    Call("toolkit._distributed.rounds.sample_in_rounds", toolkit.sample_in_rounds, {
+        **RUN, "sampler": BY_GROUPS, "n_groups": 2, "steps_per_round": 7, "burn_in": 19,  # θ need not have settled then
+    }, {
+        **PARTS, "sampler": CONTOURS, "n_groups": count(1, 5)._replace(odd=None), "steps_per_round": count(1, 2**48),
+        "burn_in": count(0, 20)._replace(odd=None), "client": kind(lambda v: v is None),
     }),
     Call("toolkit.verification.report.verify", toolkit.verify,
          {"problem": NORMAL, "sampler": samplers.mala(0.5), "n_steps": 8, "n_chains": 8}, {
