@@ -298,7 +298,7 @@ def tune_biased(
         if study.problem.domain is None and follows_law(sampler, WITH_LAWS) and len(laws.values):
             found = step_by_law(study, sampler, laws)
         else:
-            found = find_step_size(study, sampler, minima, 1.0, laws.draws)
+            found = find_step_size(study, sampler, laws.minima if len(laws.minima) else minima, 1.0, laws.draws)
     elif follows_law(sampler, WITH_EXACT_LAWS):
         found = step_at_exact_draws(study, sampler, levels)
     else:
