@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.partition_pilot import partition_of
+from .._engine.partition_pilot import CHANGE_QUANTILE, partition_of
 from ..errors import DivergenceError
 from ..samplers.sampler import Sampler
 from ..schedules import constant, make_again
@@ -26,24 +26,27 @@ from .gradient_noise import (
     BIAS,
     WITH_EXACT_LAWS,
     WITH_LAWS,
+    Normal,
     StepSize,
     around_minima,
     most_for_noise,
+    noise_covariance,
     step_at_exact_draws,
     step_by_law,
 )
-from .race import Result, climbed, raced
+from .race import Result, climbed, raced, shortest
 from .study import LANES, Fit, Floats, Study, as_tuple, rounded
 
 SIZES = 8  # step sizes, each half the one before
 COPIES = LANES // SIZES
-FIRST_ROUND, SHARE = 64, 0.35  # steps; of the gradients that the tuning may spend
+FIRST_ROUND, FEWEST_STEPS, SHARE = 64, 16, 0.35  # steps; of the gradients that the tuning may spend
 LOOKED_AT, ENERGIES = 16, 32  # draws of a chain whose gradients, and energies with all data, are evaluated
 FAR_OFF = 10.0  # times the spread of the mean energies at the smaller step sizes, or nats
 NEAR, FEWEST_SIZES = 10.0, 4
 FEWEST_ROUNDS, MOST_ROUNDS = 6, 16
 HALVINGS = 8
 BEARABLE = 6.0  # standard deviations of the thermostat of ξ
+PARTITION_SHARE, HOT = 0.15, 10.0  # of the gradients that the tuning may spend; times the target's temperature
 KNOB_SHARE = 0.1  # of the gradients that the tuning may spend, for each variant
 
 
@@ -63,7 +66,8 @@ def find_step_size(
         study.spent + int(SHARE * study.n_gradients),
         most_for_noise(study, alone, states if noisy is None else noisy),
     )
-    largest, length = min(guess, 8.0 * most), FIRST_ROUND
+    first = first_round(study)
+    largest, length = min(guess, 8.0 * most), first
     starts, found = np.resize(states, (COPIES, study.dim)), None
     for attempt in range(MOST_ROUNDS):
         if study.spent + LANES * length * alone.gradients_per_step > limit and (found or attempt >= FEWEST_ROUNDS):
@@ -72,12 +76,12 @@ def find_step_size(
         energies, draws = sizes_run(study, alone, sizes, starts, length)
         usable: Any = usable_sizes(energies)
         if usable[0] and found is None and largest < 8.0 * most:
-            largest, length = 16.0 * largest, FIRST_ROUND
+            largest, length = 16.0 * largest, first
         elif not usable[-4:].all() and found is None:
-            largest, length = largest / 16.0, FIRST_ROUND
+            largest, length = largest / 16.0, first
         elif usable[-FEWEST_SIZES:].all():
             found = at_most(found_step(study, sizes, energies, usable, draws), most)
-            is_low = found[0] < sizes[-FEWEST_SIZES + 1] and found[1] > 2.0 * found[2] and length > 2 * FIRST_ROUND
+            is_low = found[0] < sizes[-FEWEST_SIZES + 1] and found[1] > 2.0 * found[2] and length > 2 * first
             largest, length = (NEAR * found[0], length) if is_low else (largest, 2 * length)
         if not usable.any():
             continue
@@ -87,6 +91,27 @@ def find_step_size(
         study.warn("No step size was found at which the moves are stable.")
         found = float(rounded(guess)), math.nan, math.nan
     return StepSize(*found, starts)
+
+
+def first_round(study: Study) -> int:
+    """Steps of the first rounds: where energies of all data are evaluated besides, as few as the share allows."""
+    if not study.problem.target.stochastic:
+        return FIRST_ROUND
+    return min(FIRST_ROUND, max(FEWEST_STEPS, int(SHARE * study.n_gradients / (FEWEST_ROUNDS * LANES))))
+
+
+def stable_guess(study: Study, sampler: Sampler, laws: Normal) -> float:
+    """About half the largest stable step size near minima: 1/k of the largest curvature, or 1 where none is known.
+
+    Preconditioned Langevin divides the gradient by its root mean square, in which the noise of minibatches counts.
+    """
+    if not len(laws.values):
+        return 1.0
+    largest = float(laws.values.max())
+    if sampler.dynamics.name != "preconditioned_langevin":
+        return 1.0 / largest
+    noise = float(np.diagonal(noise_covariance(study, sampler, laws.draws[:LANES])).max())
+    return math.sqrt(largest * study.temperature + noise) / largest
 
 
 def at_most(found: tuple[float, float, float], most: float) -> tuple[float, float, float]:
@@ -228,7 +253,9 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
 
         def trial(found: Result, way: int, name: str = name) -> tuple[Sampler, Floats] | None:
             moved = next(pair[way] for called, *pair in variants(found.sampler, is_noisy) if called == name)
-            return None if moved == found.sampler else (moved, states if is_continuous else found.states)
+            if moved == found.sampler or shortest(moved) * len(states) * moved.gradients_per_step > 2 * each:
+                return None  # no other, or one with more cycles than a race has steps for
+            return moved, states if is_continuous else found.states
 
         best = climbed(study, name, best, trial, (each, study.n_gradients))
     return best._replace(states=states) if is_continuous else best
@@ -242,8 +269,42 @@ def contour_partition(levels: Explored, top: int, temperature: float) -> Partiti
 
     From the energies that exploration saw, rounded.
     """
-    found = partition_of(levels.energies[0], levels.energies[top], 0.75 * temperature, temperature)
+    return rounded_partition(partition_of(levels.energies[0], levels.energies[top], 0.75 * temperature, temperature))
+
+
+def rounded_partition(found: Partition) -> Partition:
+    """``found`` with numbers of few digits."""
     return replace(found, u_min=float(rounded(found.u_min)), width=float(rounded(found.width)))
+
+
+def noisy_partition(study: Study, sampler: Sampler, found: StepSize) -> Partition:
+    """Bins of the energies of minibatches, as ``find_partition`` has them, from two short runs: at T, and at 10 T.
+
+    Once in a tuning: a sampler without a partition makes a pilot of 128,000 gradients at every run.
+    """
+    steps = max(FEWEST_STEPS, int(PARTITION_SHARE * study.n_gradients / (2 * LANES)))
+    states = np.resize(found.states, (LANES, 1, study.dim))
+    seen = [np.tile(study.evaluate(states[:, 0])[0][:, None], 2)]  # where no chain gets anywhere
+    for factor in (1.0, HOT):
+        alone = replace(
+            sampler, name="partition", step_sizes=(found.step_size,), temperatures=(factor * study.temperature,),
+            tempering=None, schedule=constant(), energy_noise=0.0, scale=study.scale,
+        )  # fmt: skip
+        try:
+            run = study.run(alone, steps, states, keep_energies=True)
+        except DivergenceError as error:  # all chains
+            run = error.run
+        assert run.energies is not None
+        energies = run.energies[:, 0]
+        energies = energies[np.isfinite(energies).all(axis=1)]
+        seen.append(energies if energies.size else seen[-1])
+        study.add_round(
+            "partition", run, temperatures=as_tuple(alone.temperatures), step_sizes=as_tuple(alone.step_sizes),
+            figure=(float(energies.mean()) if energies.size else math.nan,), figure_name="mean energy",
+        )  # fmt: skip
+    _, cold, hot = seen
+    width = max(0.5 * study.temperature, float(np.quantile(np.abs(np.diff(cold, axis=1)), CHANGE_QUANTILE)))
+    return rounded_partition(partition_of(cold, hot, width, study.temperature))
 
 
 def heated(tempering: ContinuousTempering, top: float, step_size: float, temperature: float) -> ContinuousTempering:
@@ -298,7 +359,8 @@ def tune_biased(
         if study.problem.domain is None and follows_law(sampler, WITH_LAWS) and len(laws.values):
             found = step_by_law(study, sampler, laws)
         else:
-            found = find_step_size(study, sampler, laws.minima if len(laws.minima) else minima, 1.0, laws.draws)
+            begin = laws.minima if len(laws.minima) else minima
+            found = find_step_size(study, sampler, begin, stable_guess(study, sampler, laws), laws.draws)
     elif follows_law(sampler, WITH_EXACT_LAWS):
         found = step_at_exact_draws(study, sampler, levels)
     else:
@@ -314,10 +376,13 @@ def tune_biased(
     n_replicas = sampler.n_replicas
     base = rounded(found.step_size / mean_factor(sampler))
     top = max(1, choice.level) if choice is not None else 0
-    if isinstance(tempering, Contour) and levels is not None:
-        sampler = replace(
-            sampler, tempering=replace(tempering, partition=contour_partition(levels, top, study.temperature))
+    if isinstance(tempering, Contour):
+        partition = (
+            noisy_partition(study, sampler, found)
+            if levels is None
+            else contour_partition(levels, top, study.temperature)
         )
+        sampler = replace(sampler, tempering=replace(tempering, partition=partition))
     if isinstance(tempering, ContinuousTempering) and levels is not None:
         top_temperature = levels.temperatures[top] / study.temperature
         sampler = replace(sampler, tempering=heated(tempering, top_temperature, base, study.temperature))

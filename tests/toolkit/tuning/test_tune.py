@@ -10,7 +10,7 @@ import toolkit
 from targets import classics, constrained, domains, mixtures, posteriors, shapes
 from toolkit import Sampler, boundaries, samplers, schedules, stopping, tune
 from toolkit.diagnostics import ess
-from toolkit.tempering import ReplicaExchange
+from toolkit.tempering import Contour, ReplicaExchange
 from toolkit.tuning.result import Tuned
 from toolkit.tuning.tuned_run import unvisited, with_tuning
 
@@ -96,6 +96,25 @@ def test_every_constructor_keeps_its_parts(name):
     assert np.isfinite(found.init).all()
     assert isinstance(found.report, str)
     assert found.report.startswith(begun.name)
+
+
+def regression_by(batch_size, **options):
+    """A linear regression of 300 data in four dimensions, by minibatches."""
+    rng = np.random.default_rng(12)
+    features = rng.standard_normal((300, 4)) * [1.0, 2.0, 0.5, 1.0]
+    labels = features @ [1.0, -2.0, 0.5, 1.0] + rng.standard_normal(300)
+    return posteriors.linear_regression(features, labels, noise=1.0, prior=1.0, batch_size=batch_size, **options)
+
+
+@pytest.mark.parametrize("name", sorted(set(CONSTRUCTORS) - {"hmc", "mala", "pt_hmc", "pt_mala", "svgd"}))
+def test_minibatches_spend_what_they_may(name):
+    """A partition found once (6.7 times, where every race had a pilot), cycles that a race has steps for (1.9)."""
+    own = {"boundary": boundaries.ignore()} if name in ("r2sgld", "r2sghmc") else {}
+    found = tune(regression_by(30), getattr(samplers, name)(**own), seed=1, n_gradients=20_000, progress=False)
+    assert found.cost.gradients <= 1.2 * 20_000
+    assert found.sampler.step_sizes[0] < 1e-3
+    if isinstance(found.sampler.tempering, Contour):
+        assert found.sampler.tempering.partition is not None
 
 
 @pytest.mark.parametrize("sampler", [samplers.sgld(boundary=boundaries.reflect()), samplers.r2sghmc(), None])
