@@ -23,12 +23,16 @@ MOST_FRICTION = 0.1
 
 
 class StepSize(NamedTuple):
-    """Found: the step size, its bias in standard deviations with what is uncertain of it, and states (chain, dim)."""
+    """Found: the step size, its bias in standard deviations with what is uncertain of it, and states (chain, dim).
+
+    is_measured: the bias is that of chains; else it is by a law, or nothing was found.
+    """
 
     step_size: float
     bias: float
     uncertainty: float
     states: Floats
+    is_measured: bool
 
 
 def noise_covariance(study: Study, sampler: Sampler, points: Floats) -> Floats:
@@ -186,7 +190,15 @@ def widening(noise: Floats, laws: Normal) -> float:
     return float(0.5 * np.maximum(excess / variances, 0.0).max())
 
 
-def step_by_law(study: Study, sampler: Sampler, laws: Normal) -> StepSize:
+def widened(laws: Normal, ratio: float) -> Normal:
+    """``laws`` at ``ratio`` times their temperature."""
+    centres = np.resize(laws.minima, laws.draws.shape)
+    return laws._replace(
+        widths=math.sqrt(ratio) * laws.widths, draws=centres + math.sqrt(ratio) * (laws.draws - centres)
+    )
+
+
+def step_by_law(study: Study, sampler: Sampler, laws: Normal, temperature: float | None = None) -> StepSize:
     """The step size at which noise of minibatches and the step's own length make no coordinate too wide by ``BIAS``.
 
     Of moves ``WITH_LAWS``. The law of a step of length h of Langevin's near a minimum of curvature K has the covariance
@@ -196,10 +208,11 @@ def step_by_law(study: Study, sampler: Sampler, laws: Normal) -> StepSize:
     """
     noise = noise_covariance(study, sampler, laws.draws[:LANES])
     by_noise = heating_of(sampler.dynamics)[0] * widening(noise, laws)
-    return balanced(study, by_noise, lengthening(sampler.dynamics) * float(laws.values.max()), laws.draws)
+    by_step = discretisation_bias(sampler.dynamics) * float(laws.values.max())
+    return balanced(study, by_noise, by_step, laws.draws, temperature)
 
 
-def lengthening(dynamics: Dynamics) -> float:
+def discretisation_bias(dynamics: Dynamics) -> float:
     """The share, for each unit of h and of curvature, by which a step's own length makes a direction too wide.
 
     Of Langevin's 1/4, of SGHMC with friction η 1/(8 − 4 η), on a normal law and to first order; of BAOAB's less. Of
@@ -229,14 +242,17 @@ def step_at_exact_draws(study: Study, sampler: Sampler, levels: Explored) -> Ste
     largest = float(np.linalg.eigvalsh(curvature)[-1])
     if narrowest > 0.0:  # between walls, where a flat energy says nothing of the width
         largest = max(largest, study.temperature / float(narrowest) ** 2)
-    return balanced(study, by_noise, lengthening(sampler.dynamics) * max(largest, 1e-100), states)
+    return balanced(study, by_noise, discretisation_bias(sampler.dynamics) * max(largest, 1e-100), states)
 
 
-def balanced(study: Study, by_noise: float, by_step: float, states: Floats) -> StepSize:
+def balanced(
+    study: Study, by_noise: float, by_step: float, states: Floats, temperature: float | None = None
+) -> StepSize:
     """The step size whose widenings by noise and by its own length, for each unit of it, come to ``BIAS`` together."""
     step_size = float(rounded(BIAS / (by_noise + by_step)))
+    where = "" if temperature is None else f" at temperature {temperature:.4g}"
     study.note(
-        f"Step size {step_size:.4g}: by the law of the moves, noise of gradients makes a coordinate too wide by "
+        f"Step size {step_size:.4g}{where}: by the law of the moves, noise of gradients makes a coordinate too wide by "
         f"{by_noise * step_size:.1%} of a standard deviation, and the length of the step by {by_step * step_size:.1%}."
     )
-    return StepSize(step_size, BIAS, math.nan, states)
+    return StepSize(step_size, BIAS, math.nan, states, False)

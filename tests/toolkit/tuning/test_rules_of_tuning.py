@@ -13,7 +13,7 @@ from toolkit import Sampler, boundaries, dynamics, sample, samplers
 from toolkit.diagnostics import ess
 from toolkit.problem.definition import as_problem
 from toolkit.tempering import continuous_tempering
-from toolkit.tuning.biased_moves import fitted, heated
+from toolkit.tuning.biased_moves import fitted, with_stable_thermostat
 from toolkit.tuning.exact_moves import acceptance_at_extremes, dense_scale, is_drifting, own_scales
 from toolkit.tuning.exchange_rounds import Ladder, equal_parts, recut
 from toolkit.tuning.exploration import (
@@ -310,12 +310,12 @@ def test_a_step_at_exact_draws_has_the_bias_that_is_allowed(sampler):
 
 @pytest.mark.parametrize("top", [1.0, 8.0, 128.0, 4096.0])
 def test_the_friction_of_the_tempering_variable_is_stable(top):
-    found = heated(continuous_tempering(), top, 0.01, 2.0)
+    found = with_stable_thermostat(continuous_tempering(), top, 0.01, 2.0)
     limit = 1.0 / found.steepest**2
     assert found.top_temperature == max(top, 2.0)
     assert found.friction <= 0.501 * limit
     assert found.friction + 5.9 * math.sqrt(0.01 * 2.0 / found.inertia) < limit
-    assert heated(continuous_tempering(inertia=1e9), top, 0.01, 2.0).inertia == 1e9
+    assert with_stable_thermostat(continuous_tempering(inertia=1e9), top, 0.01, 2.0).inertia == 1e9
 
 
 # Independent draws of short chains.
