@@ -2,10 +2,10 @@
 
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
 from ._distributed.collection import PooledRun
-from ._distributed.grid import Grid, grid
 from ._distributed.rounds import sample_in_rounds
 from ._distributed.stored_run import StoredRun, open_run
-from ._distributed.sweep import sweep
+from ._distributed.sweeps.grid import Grid, grid
+from ._distributed.sweeps.sweep import sweep
 from ._engine.state import Layout
 from ._output.run import Run, load
 from .diagnostics import cycles, stopping, thermostats

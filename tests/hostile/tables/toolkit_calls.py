@@ -155,21 +155,22 @@ CALLS = [
     Call("toolkit.sampling.sample", toolkit.sample, RUN, {**PARTS, **MAY_BE_FOUND}),
     Call("toolkit.sampling.stream", toolkit.stream, RUN, {**PARTS, "n_steps": count(1, 2**48), **MAY_BE_FOUND},
          look=take_one),
-    Call("toolkit._distributed.grid.grid", make_grid, {"axes": {"step_size": [0.1, 0.2]}}, {
+    Call("toolkit._distributed.sweeps.grid.grid", make_grid, {"axes": {"step_size": [0.1, 0.2]}}, {
         "constructor": CONSTRUCTOR, "axes": AXES, "fixed": FIXED,
     }),
-    Call("toolkit._distributed.grid.Grid", toolkit.Grid,
+    Call("toolkit._distributed.sweeps.grid.Grid", toolkit.Grid,
          {"constructor": samplers.sgld, "axes": {"step_size": [0.1, 0.2]}},
          {"constructor": CONSTRUCTOR, "axes": AXES, "fixed": FIXED}),
-    *(Call(f"toolkit._distributed.grid.Grid.{name}", getattr(GRID, name), {"index": 1}, {"index": count(0, 2)})
+    *(Call(f"toolkit._distributed.sweeps.grid.Grid.{name}", getattr(GRID, name), {"index": 1}, {"index": count(0, 2)})
       for name in ("setting", "sampler", "words")),
-    Call("toolkit._distributed.sweep.sweep", toolkit.sweep,
+    Call("toolkit._distributed.sweeps.sweep.sweep", toolkit.sweep,
          {"problem": NORMAL, "grid": GRID, "n_steps": 20, "seeds": [0], "n_chains": 2, "threads": 1}, {
         "n_steps": count(21, 2**48)._replace(wrong=count(1, 2**48).wrong, odd=None),
         "n_chains": PARTS["n_chains"]._replace(odd=None), "grid": instance(toolkit.Grid),
         "seeds": kind(lambda v: is_row(v, "iu", lambda row: row.size and (row >= 0).all())),
         "measure": or_none(function()), "client": or_none(instance(toolkit.Problem)),
         "init": or_none(array([0.0], lambda a: a.shape in [(1,), (2, 1), (2, 1, 1)])),
+    }),
     Call("toolkit._distributed.rounds.sample_in_rounds", toolkit.sample_in_rounds, {
         **RUN, "sampler": BY_GROUPS, "n_groups": 2, "steps_per_round": 7, "burn_in": 19,  # θ need not have settled then
     }, {

@@ -17,10 +17,10 @@ import pytest
 import toolkit
 from targets import constrained, domains, mixtures, posteriors
 from toolkit import CheckpointError, CheckpointWarning, DivergenceError, InterruptedWarning, boundaries, samplers
-from toolkit._distributed import sweep as sweep_module
-from toolkit._distributed import sweep_cells
-from toolkit._distributed.grid import COUNTS, STATISTICS
-from toolkit._distributed.sweep_statistics import statistics_of
+from toolkit._distributed.sweeps import cells as sweep_cells
+from toolkit._distributed.sweeps import sweep as sweep_module
+from toolkit._distributed.sweeps.grid import COUNTS, STATISTICS
+from toolkit._distributed.sweeps.statistics import statistics_of
 from toolkit.diagnostics import ess, r_hat
 from toolkit.tempering import Partition
 
@@ -406,7 +406,7 @@ SCRIPT = """
 import os, signal, sys, numpy as np, toolkit
 from targets import mixtures
 from toolkit import samplers
-from toolkit._distributed import sweep, sweep_journal
+from toolkit._distributed.sweeps import journal as sweep_journal, sweep
 sweep.MOST_CELLS = 4
 append, count = sweep_journal.Journal.append, 0
 def counted(self, info, arrays):

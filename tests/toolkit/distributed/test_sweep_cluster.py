@@ -11,7 +11,7 @@ import pytest
 import toolkit
 from targets import mixtures
 from toolkit import InterruptedWarning, samplers
-from toolkit._distributed import sweep as sweep_module
+from toolkit._distributed.sweeps import sweep as sweep_module
 
 distributed = pytest.importorskip("distributed")
 

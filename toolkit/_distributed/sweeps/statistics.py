@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .._engine.run_record import RunRecord
-from ..diagnostics.convergence import (
+from ..._engine.run_record import RunRecord
+from ...diagnostics.convergence import (
     ROUNDING,
     correlation_time,
     halves,
@@ -22,7 +22,7 @@ from ..diagnostics.convergence import (
     split_weights,
     spread_ratio,
 )
-from ..weighting import check_draw_weights, rescaled
+from ...weighting import check_draw_weights, rescaled
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

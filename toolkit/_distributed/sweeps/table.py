@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._compiler.disk_cache import environment
-from ..errors import optional
-from ..problem.definition import Problem
-from ..samplers.sampler import Sampler
-from ..tempering import ReplicaExchange
+from ..._compiler.disk_cache import environment
+from ...errors import optional
+from ...problem.definition import Problem
+from ...samplers.sampler import Sampler
+from ...tempering import ReplicaExchange
+from .cells import Cell, Result, Shapes, SweepRequest, width_of
 from .grid import COUNTS, OVER_SEEDS, STANDARD_ERROR, STATISTICS, label_of, name_of
-from .sweep_cells import Cell, Result, Shapes, SweepRequest, width_of
 
 if TYPE_CHECKING:
     import xarray

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import check_count, check_room, entries, is_a, is_integer, shown
-from ..samplers.sampler import Sampler
+from ...errors import check_count, check_room, entries, is_a, is_integer, shown
+from ...samplers.sampler import Sampler
 
 # Names of dimensions and variables of a sweep's Dataset, which no axis may have.
 DIMENSIONS = ("problem", "seed", "coordinate")

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._compiler.function_digest import BITS, describe_function
-from .._engine.driver import defer_interrupt
-from .._engine.job import check_checkpoint
-from .._output.storage.checkpoint import is_foreign_file
-from .._output.storage.checkpoint_file import (
+from ..._compiler.function_digest import BITS, describe_function
+from ..._engine.driver import defer_interrupt
+from ..._engine.job import check_checkpoint
+from ..._output.storage.checkpoint import is_foreign_file
+from ..._output.storage.checkpoint_file import (
     BEGINNING,
     DamagedError,
     Journal,
@@ -25,7 +25,7 @@ from .._output.storage.checkpoint_file import (
     read_array,
     store,
 )
-from .._output.storage.description import (
+from ..._output.storage.description import (
     MOST,
     describe_problem,
     describe_sampler,
@@ -34,10 +34,10 @@ from .._output.storage.description import (
     from_json,
     to_json,
 )
-from ..errors import CheckpointError, CheckpointWarning, shown
-from ..problem.definition import Problem, Spread
+from ...errors import CheckpointError, CheckpointWarning, shown
+from ...problem.definition import Problem, Spread
+from .cells import Cell, Result, SweepRequest
 from .grid import Grid, settings_of_groups
-from .sweep_cells import Cell, Result, SweepRequest
 
 KEY = 32  # bytes by which a cell is known
 OTHER_FORMATS = (".zarr", ".nc", ".npz", ".zip", ".h5")
@@ -78,8 +78,8 @@ class Keys(NamedTuple):
 
     def of(self, cell: Cell) -> bytes:
         """The key of a cell, (KEY,) bytes."""
-        seed = cell.seed.to_bytes(8, "little")
-        return hashlib.sha256(self.problems[cell.problem] + self.settings[cell.setting] + seed).digest()
+        parts = (self.problems[cell.problem], self.settings[cell.setting], cell.seed.to_bytes(8, "little"))
+        return hashlib.sha256(b"".join(parts)).digest()
 
 
 def described_call(request: SweepRequest) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .._compiler.disk_cache import available_threads
-from .._engine.driver import defer_interrupt
-from .._engine.job import check_footprint
-from .._output.run import Run
-from .._output.storage.description import describe_problem
-from ..errors import (
+from ..._compiler.disk_cache import available_threads
+from ..._engine.driver import defer_interrupt
+from ..._engine.job import check_footprint
+from ..._output.run import Run
+from ..._output.storage.description import describe_problem
+from ...errors import (
     ClusterError,
     InterruptedWarning,
     check_array,
@@ -29,12 +29,12 @@ from ..errors import (
     optional,
     shown,
 )
-from ..problem.definition import Spread, as_problem
+from ...problem.definition import Spread, as_problem
+from ..tasks import Lost, TaskQueue, check_client
+from .cells import Cell, Result, SweepRequest, cells_on_worker, compute_cells, job_of, words_of
 from .grid import Grid, settings_of_groups
-from .sweep_cells import Cell, Result, SweepRequest, cells_on_worker, compute_cells, job_of, words_of
-from .sweep_journal import Keys, NothingSaved, SweepJournal, digest_of, setting_digests
-from .sweep_table import Axes, cells_of, table_of
-from .tasks import Lost, TaskQueue, check_client
+from .journal import Keys, NothingSaved, SweepJournal, digest_of, setting_digests
+from .table import Axes, cells_of, table_of
 
 if TYPE_CHECKING:
     import xarray

@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, run_to_end
-from .._engine.job import Job, make_job
-from .._engine.partition_pilot import with_partition
-from .._engine.run_record import Counts, RunRecord, Statistics
-from .._engine.starts import Keys
-from .._output.run import Run
-from ..errors import ContourWarning, DivergenceError, is_a, shown
-from ..problem.definition import Problem, Spread
-from ..samplers.sampler import Sampler
-from ..tempering import Contour, ReplicaExchange
+from ..._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, run_to_end
+from ..._engine.job import Job, make_job
+from ..._engine.partition_pilot import with_partition
+from ..._engine.run_record import Counts, RunRecord, Statistics
+from ..._engine.starts import Keys
+from ..._output.run import Run
+from ...errors import ContourWarning, DivergenceError, is_a, shown
+from ...problem.definition import Problem, Spread
+from ...samplers.sampler import Sampler
+from ...tempering import Contour, ReplicaExchange
+from ..tasks import Payload, opened
 from .grid import COUNTS, OVER_SEEDS, STANDARD_ERROR, STATISTICS, Grid, parts_key, reserved_names
-from .sweep_statistics import statistics_of
-from .tasks import Payload, opened
+from .statistics import statistics_of
 
 Array = NDArray[np.float64]
 Shapes = dict[str, tuple[int, ...]]
