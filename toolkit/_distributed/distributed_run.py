@@ -137,11 +137,11 @@ def checked(
 
 def with_store(asked: Asked, save: Any) -> tuple[Asked, Run]:
     """``asked`` with draws that go to a store at ``save``, and a run of its first chains. Raises where they cannot."""
-    place, suffix = run_file.checked_path(save)
+    place, suffix = run_file.checked_path(save, "save")
     request = asked.request
     if suffix != ".zarr":
         raise ValueError(f"save must end in .zarr with a client, whose workers write regions of it, got {shown(save)}")
-    run_file.check_replaceable(place, suffix)
+    run_file.check_replaceable(place, suffix, "save")
     if not request.keep_draws:
         raise ValueError("keep_draws must be True with save, got False")
     if request.options["accumulators"] and not is_pooled(request.options["accumulators"]):

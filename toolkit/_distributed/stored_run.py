@@ -16,6 +16,7 @@ from . import store
 from .collection import PooledResults, PooledRun
 from .part import Array, Part, Request
 from .store_summary import summary
+from .tasks import check_client
 
 if TYPE_CHECKING:
     import xarray
@@ -52,6 +53,8 @@ class StoredRun:
         Weighted draws are those resampled by their weights. Formulas are those of ``diagnostics.ess`` and ``r_hat``;
         ranks are known to 1/16,384 of the draws, from a table that is exact at its edges. Needs 8 draws of each chain.
         """
+        if client is not None:
+            check_client(client)
         return summary(os.path.join(self.path, "posterior", "x"), client)
 
     def __repr__(self) -> str:

@@ -196,6 +196,20 @@ def load_run(path=None, problem=None):
         return toolkit.load("run.npz" if path is None else path, problem).seed
 
 
+def open_stored(path=None):
+    """Open a stored run where there is one, or at ``path``."""
+    with temporary_folder("run.zarr"):
+        save_run("run.zarr")
+        return toolkit.open_run("run.zarr" if path is None else path).n_chains
+
+
+def stored_method(name, argument):
+    """A method of a stored run with an argument."""
+    with temporary_folder("run.zarr"):
+        save_run("run.zarr")
+        getattr(toolkit.open_run("run.zarr"), name)(argument)
+
+
 def is_interval(value):
     """Whether it is two increasing numbers."""
     ends = list(value) if isinstance(value, range) else value
@@ -331,6 +345,12 @@ CALLS = [
     Call("toolkit._output.run.load", load_run, {},
         {"path": PATHS._replace(wrong=PATHS.wrong.filter(lambda v: v is not None)),
                                                "problem": or_none(instance(Problem, Target))}),
+    Call("toolkit._distributed.stored_run.open_run", open_stored, {},
+        {"path": PATHS._replace(wrong=PATHS.wrong.filter(lambda v: v is not None))}),
+    Call("toolkit._distributed.stored_run.StoredRun.load", lambda problem: stored_method("load", problem),
+        {"problem": None}, {"problem": or_none(instance(Problem, Target))}),
+    Call("toolkit._distributed.stored_run.StoredRun.summary", lambda client: stored_method("summary", client),
+        {"client": None}, {"client": kind(lambda v: v is None)}),
     *[Call(f"toolkit._output.run.load of a damaged {suffix}", functools.partial(load_damaged, suffix), {"damage": (0.0,
         "none", 0.0)},
            {"damage": DAMAGE[suffix]}, {"damage": "holds"}) for suffix in FORMATS],

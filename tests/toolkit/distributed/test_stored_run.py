@@ -181,6 +181,6 @@ def test_what_cannot_be_stored(client, tmp_path, options, words):
 def test_save_without_a_client(tmp_path):
     run = sample(COSINE, samplers.sgld(0.02), **SHORT, save=tmp_path / "run.npz")
     np.testing.assert_array_equal(load(tmp_path / "run.npz").draws, run.draws)
-    with pytest.raises(ValueError, match="path must end in one of"):
+    with pytest.raises(ValueError, match="save must end in one of"):
         sample(COSINE, samplers.sgld(0.02), **SHORT, save=tmp_path / "run.csv")
     shutil.rmtree(tmp_path, ignore_errors=True)
