@@ -74,7 +74,7 @@ def root_mean(squares: Any) -> tuple[float, float]:
     return root, float(squares.std(ddof=1) / math.sqrt(squares.size) / (2.0 * root))
 
 
-def on_the_cluster(client: Any, groups: int, length: int, n_rounds: int) -> tuple[float, round_workers.Moved]:
+def on_the_cluster(client: Any, groups: int, length: int, n_rounds: int) -> tuple[float, round_workers.MovedGroup]:
     """Milliseconds of a round, and the bytes moved in all rounds."""
     made, advance, seconds = [], round_workers.ClusterWorkers.advance, []
 

@@ -37,6 +37,7 @@ SPEED = {
     "storage": Table("speed.storage"),
     "checkpoint": Table("speed.checkpoint"),
     "large_runs": Table("speed.large_runs"),
+    "cluster": Table("speed.cluster"),
     "sweeps": Table("speed.sweeps"),
 }
 QUALITY = {

@@ -246,8 +246,8 @@ MUTANTS = [
     Mutant(
         "sweep: a run is known without its problem",
         "toolkit/_distributed/sweeps/journal.py",
-        "self.problems[cell.problem] + self.settings[cell.setting]",
-        "self.settings[cell.setting]",
+        "(self.problems[cell.problem], self.settings[cell.setting], ",
+        "(self.settings[cell.setting], ",
         f"{SWEEP} -k problems_are",
     ),
     Mutant(

@@ -42,7 +42,7 @@ class GroupsRequest(NamedTuple):
         return self.sampler.n_replicas // self.n_groups
 
 
-class Report(NamedTuple):
+class RoundReport(NamedTuple):
     """What a group tells after a round.
 
     last_energies: (chain, replica) of the group, those (noisy) of the last positions. counts: since the start.
@@ -56,7 +56,7 @@ class Report(NamedTuple):
 class RoundResult(NamedTuple):
     """A group's round: its report, the outputs of its steps, and the state after it, or None where it is not sent."""
 
-    report: Report
+    report: RoundReport
     outputs: Outputs
     state: State | None
 
@@ -77,7 +77,7 @@ def job_of_group(request: GroupsRequest, number: int, threads: int) -> Job:
     )  # fmt: skip
 
 
-class Group:
+class ReplicaGroup:
     """The engine of one group; ``close`` releases its threads."""
 
     def __init__(self, request: GroupsRequest, number: int, threads: int) -> None:
@@ -111,7 +111,7 @@ class Group:
                     view[...] = given[name][block.first : block.last]
         self._driver.resume(step, self.job.counts_before(step)[0], 0, 0.0)
 
-    def advance(self, first: int, last: int, shared: SharedTheta | None, outputs: Outputs, offset: int) -> Report:
+    def advance(self, first: int, last: int, shared: SharedTheta | None, outputs: Outputs, offset: int) -> RoundReport:
         """The steps first … last − 1, with θ as it is shared, or None to go on with one's own.
 
         The draws are written to ``outputs`` from ``offset`` on.
@@ -133,12 +133,14 @@ class Group:
             n_chains = block.last - block.first
             row = block.state.rows[NOISY_ENERGY, : n_chains * n_replicas]
             energies.append(row.reshape(n_replicas, n_chains).T)
-        return Report(group_theta([block.state.contour for block in blocks]), np.concatenate(energies), driver.counts)
+        return RoundReport(
+            group_theta([block.state.contour for block in blocks]), np.concatenate(energies), driver.counts
+        )
 
 
 # On a worker.
 
-_IDLE: dict[tuple[str, int, int], list[Group]] = {}  # engines that no task uses, whose state is set anew
+_IDLE: dict[tuple[str, int, int], list[ReplicaGroup]] = {}  # engines that no task uses, whose state is set anew
 _LOCK = threading.Lock()
 MOST_IDLE = 16
 
@@ -153,7 +155,7 @@ def round_on_worker(
         idle = _IDLE.get(key)
         group = idle.pop() if idle else None
     if group is None:
-        group = Group(opened(payload), number, threads)
+        group = ReplicaGroup(opened(payload), number, threads)
     group.restore(state, first)
     outputs = group.job.empty_outputs(group.job.plan(first, last)[1].size, 0)
     report = group.advance(first, last, shared, outputs, 0)

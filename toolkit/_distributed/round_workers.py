@@ -14,9 +14,9 @@ from ..errors import ClusterError, optional
 from ..tempering.contour_groups import SharedTheta
 from .replica_group import (
     PER_DRAW,
-    Group,
     GroupsRequest,
-    Report,
+    ReplicaGroup,
+    RoundReport,
     RoundResult,
     State,
     round_on_worker,
@@ -45,7 +45,7 @@ class Workers(Protocol):
 
     def advance(
         self, first: int, last: int, shared: SharedTheta | None, outputs: list[Outputs], offset: int
-    ) -> tuple[Report, ...]:
+    ) -> tuple[RoundReport, ...]:
         """One round of all groups; their draws go to ``outputs`` (group,) from ``offset`` on."""
 
     def states(self) -> list[State]:
@@ -58,13 +58,13 @@ class LocalWorkers:
     keeps_states = False
 
     def __init__(self, request: GroupsRequest, threads: int) -> None:
-        self._groups: list[Group] = []
+        self._groups: list[ReplicaGroup] = []
         self._pool: ThreadPoolExecutor | None = None
         with contextlib.ExitStack() as stack:
             stack.callback(self.__exit__)
             together = min(threads, request.n_groups)
             for number in range(request.n_groups):
-                self._groups.append(Group(request, number, max(1, threads // together)))
+                self._groups.append(ReplicaGroup(request, number, max(1, threads // together)))
             if together > 1:
                 self._pool = ThreadPoolExecutor(together, thread_name_prefix="toolkit-group")
             stack.pop_all()
@@ -88,7 +88,7 @@ class LocalWorkers:
 
     def advance(
         self, first: int, last: int, shared: SharedTheta | None, outputs: list[Outputs], offset: int
-    ) -> tuple[Report, ...]:
+    ) -> tuple[RoundReport, ...]:
         """One round of all groups; their draws go to ``outputs`` (group,) from ``offset`` on."""
         pairs = list(zip(self._groups, outputs, strict=True))
         if self._pool is None:
@@ -104,7 +104,7 @@ class LocalWorkers:
         return [group.state() for group in self._groups]
 
 
-class Moved(NamedTuple):
+class MovedGroup(NamedTuple):
     """Bytes of arrays that went through the client: what each θ is made of and θ itself, states, and draws."""
 
     reports: int = 0
@@ -144,7 +144,7 @@ class ClusterWorkers:
         self._wants_home = False
         self._home: list[State] | None = None  # where they are those after the last round
         self._steps = 0
-        self.moved = Moved()
+        self.moved = MovedGroup()
 
     def __enter__(self) -> "ClusterWorkers":
         return self
@@ -166,7 +166,7 @@ class ClusterWorkers:
 
     def advance(
         self, first: int, last: int, shared: SharedTheta | None, outputs: list[Outputs], offset: int
-    ) -> tuple[Report, ...]:
+    ) -> tuple[RoundReport, ...]:
         """One round of all groups; their draws go to ``outputs`` (group,) from ``offset`` on."""
         comes_home = self._wants_home or self._since_home + 1 >= HOME_EVERY
         futures = [

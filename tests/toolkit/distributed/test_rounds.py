@@ -287,9 +287,11 @@ def test_a_run_goes_on_from_its_folder(name, tmp_path, monkeypatch):
     assert caught.value.run.n_steps == 120
     steps = []
     with monkeypatch.context() as patch:
-        advance = replica_group.Group.advance
+        advance = replica_group.ReplicaGroup.advance
         patch.setattr(
-            replica_group.Group, "advance", lambda self, *given: (steps.append(given[0]), advance(self, *given))[1]
+            replica_group.ReplicaGroup,
+            "advance",
+            lambda self, *given: (steps.append(given[0]), advance(self, *given))[1],
         )
         assert same(sample_in_rounds(problem, sampler, **saving), whole)
     assert min(steps) == 120
@@ -410,10 +412,10 @@ def test_a_run_is_saved_and_loaded(tmp_path):
 
 
 def test_bins_of_a_group_are_no_part_of_its_state_where_theta_is_shared():
-    request = replica_group.GroupsRequest(
+    request = replica_group.ReplicaGroupsRequest(
         PLANE, FOUR, np.zeros((2, 4, 2)), 2, {"n_steps": 10, "seed": 1, "burn_in": 0, "thin": 1}
     )
-    group = replica_group.Group(request, 1, 1)
+    group = replica_group.ReplicaGroup(request, 1, 1)
     assert not {"contour.table", "contour.scale"} & group.state().keys()
     assert group.job.keys.first_replica == 2
     group.close()

@@ -47,7 +47,7 @@ class Cell(NamedTuple):
     seed: int
 
 
-class Result(NamedTuple):
+class CellResult(NamedTuple):
     """A cell's numbers: ``STATISTICS`` by coordinate, ``COUNTS``, then what is measured, flat.
 
     shapes: of what is measured, by name; None without ``measure``, and where a chain diverged, whose run is not
@@ -76,14 +76,14 @@ class StopsWhenAsked(RunsToEnd):
         return False
 
 
-def cells_on_worker(payload: Payload, cells: list[Cell]) -> list[Result]:
+def cells_on_worker(payload: Payload, cells: list[Cell]) -> list[CellResult]:
     """Cells of a sweep, on a worker of Dask."""
     return compute_cells(opened(payload), cells, threading.Event())
 
 
-def compute_cells(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> list[Result]:
+def compute_cells(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> list[CellResult]:
     """The results of cells in order, neighbours of equal parts together. Raises Stopped once ``stop`` is set."""
-    results: list[Result] = []
+    results: list[CellResult] = []
     while len(results) < len(cells):
         if stop.is_set():
             raise Stopped
@@ -91,7 +91,7 @@ def compute_cells(request: SweepRequest, cells: list[Cell], stop: threading.Even
     return results
 
 
-def compute_together(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> list[Result]:
+def compute_together(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> list[CellResult]:
     """The results of the first cell, and of those that follow it and can run as further chains of one call."""
     first, sampler = cells[0], request.grid.sampler(cells[0].setting)
     problem, length = request.problems[first.problem], 1
@@ -209,14 +209,14 @@ def width_of(dim: int) -> int:
     return len(STATISTICS) * dim + len(COUNTS)
 
 
-def diverged_result(dim: int, *, share: float = 1.0, gradients: float = np.nan) -> Result:
+def diverged_result(dim: int, *, share: float = 1.0, gradients: float = np.nan) -> CellResult:
     """The result of a cell of which a chain, or the pilot, diverged."""
     values = np.full(width_of(dim), np.nan)
     values[-2:] = share, gradients
-    return Result(values, None)
+    return CellResult(values, None)
 
 
-def results_of(request: SweepRequest, cells: list[Cell], runs: list[Run]) -> list[Result]:
+def results_of(request: SweepRequest, cells: list[Cell], runs: list[Run]) -> list[CellResult]:
     """The numbers of the cells' runs, of equal shapes; nan, but for the last two, where a chain has diverged."""
     whole = [run for run in runs if not run.diverged.any()]
     statistics = iter(statistics_of(whole) if whole else ())
@@ -230,7 +230,7 @@ def results_of(request: SweepRequest, cells: list[Cell], runs: list[Run]) -> lis
         measured = measured_of(request, cell, run)
         values = np.concatenate([*base, *(values.ravel() for values in measured.values())])
         shapes = None if request.measure is None else {name: values.shape for name, values in measured.items()}
-        results.append(Result(values, shapes))
+        results.append(CellResult(values, shapes))
     return results
 
 

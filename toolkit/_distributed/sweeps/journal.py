@@ -36,7 +36,7 @@ from ..._output.storage.description import (
 )
 from ...errors import CheckpointError, CheckpointWarning, shown
 from ...problem.definition import Problem, Spread
-from .cells import Cell, Result, SweepRequest
+from .cells import Cell, CellResult, SweepRequest
 from .grid import Grid, settings_of_groups
 
 KEY = 32  # bytes by which a cell is known
@@ -70,7 +70,7 @@ def setting_digests(grid: Grid) -> list[bytes]:
     return found
 
 
-class Keys(NamedTuple):
+class CellKeys(NamedTuple):
     """Hashes of a sweep's problems and settings, by which its cells are known."""
 
     problems: list[bytes]
@@ -99,7 +99,7 @@ def described_call(request: SweepRequest) -> dict[str, Any]:
 class NothingSaved:
     """A sweep without a file; a context manager."""
 
-    found: dict[bytes, Result]
+    found: dict[bytes, CellResult]
 
     def __init__(self) -> None:
         self.found = {}
@@ -110,7 +110,7 @@ class NothingSaved:
     def __exit__(self, *exception: object) -> None:
         pass
 
-    def add(self, keys: list[bytes], results: list[Result]) -> None:
+    def add(self, keys: list[bytes], results: list[CellResult]) -> None:
         """Nothing is saved."""
 
 
@@ -126,7 +126,7 @@ class SweepJournal(NothingSaved):
         self._path = checked_path(path)
         self._stacklevel = stacklevel + 1
         self._has_warned = False
-        self._pending: tuple[list[bytes], list[Result]] = [], []
+        self._pending: tuple[list[bytes], list[CellResult]] = [], []
         self._journal = open_journal(self._path)
         try:
             self._read(described_call(request), dict(zip(names, request.problems, strict=True)))
@@ -215,9 +215,9 @@ class SweepJournal(NothingSaved):
             raise DamagedError(f"cannot be read: {shown(error)}") from None
         parts = np.split(own["values"], np.cumsum(own["lengths"])[:-1])
         for key, values in zip(own["keys"], parts, strict=True):
-            self.found[key.tobytes()] = Result(values, shapes)
+            self.found[key.tobytes()] = CellResult(values, shapes)
 
-    def add(self, keys: list[bytes], results: list[Result]) -> None:
+    def add(self, keys: list[bytes], results: list[CellResult]) -> None:
         """Append cells, and wait for the disk; warn where that fails, and try again with the next."""
         self._pending[0].extend(keys)
         self._pending[1].extend(results)

@@ -31,9 +31,9 @@ from ...errors import (
 )
 from ...problem.definition import Spread, as_problem
 from ..tasks import Lost, TaskQueue, check_client
-from .cells import Cell, Result, SweepRequest, cells_on_worker, compute_cells, job_of, words_of
+from .cells import Cell, CellResult, SweepRequest, cells_on_worker, compute_cells, job_of, words_of
 from .grid import Grid, settings_of_groups
-from .journal import Keys, NothingSaved, SweepJournal, digest_of, setting_digests
+from .journal import CellKeys, NothingSaved, SweepJournal, digest_of, setting_digests
 from .table import Axes, cells_of, table_of
 
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ class Collected:
         self._request, self._axes, self._saved = request, axes, saved
         self._cells = cells_of(request, axes)
         described = [digest_of(describe_problem(problem)) for problem in request.problems]
-        keys = Keys(described, setting_digests(request.grid))
+        keys = CellKeys(described, setting_digests(request.grid))
         self._keys = [keys.of(cell) for cell in self._cells]
-        self._results: dict[bytes, Result] = {}
+        self._results: dict[bytes, CellResult] = {}
         self._shapes: Any = None
         wanted = dict(zip(self._keys, self._cells, strict=True))  # equal samplers are computed once
         for key, cell in wanted.items():
@@ -200,7 +200,7 @@ class Collected:
         if self._bar is not None:
             self._bar.close()
 
-    def _keep(self, key: bytes, cell: Cell, result: Result) -> None:
+    def _keep(self, key: bytes, cell: Cell, result: CellResult) -> None:
         """Keep a result. Raises ValueError where ``measure`` gave other names or shapes than before."""
         if result.shapes is not None:
             if self._shapes is None:
@@ -214,7 +214,7 @@ class Collected:
 
     def fill_with(self, runner: "Runner") -> None:
         """Compute what is left, and keep and save it as it comes."""
-        sizes, place, count = TaskSizes(self._request), 0, len(self.todo)
+        sizes, place, count = CellTaskSizes(self._request), 0, len(self.todo)
         with runner:
             while place < count or runner.n_waiting:
                 while place < count and runner.has_room:
@@ -228,7 +228,7 @@ class Collected:
                     self._add(items, results)
                 sizes.add([cell for cell, _ in items], seconds)
 
-    def _add(self, items: list[tuple[Cell, bytes]], results: list[Result]) -> None:
+    def _add(self, items: list[tuple[Cell, bytes]], results: list[CellResult]) -> None:
         """Keep the results of a task, and save them."""
         for (cell, key), result in zip(items, results, strict=True):
             self._keep(key, cell, result)
@@ -244,7 +244,7 @@ class Collected:
         return table_of(self._request, self._axes, places, results)  # type: ignore[arg-type]
 
 
-class TaskSizes:
+class CellTaskSizes:
     """How many cells a task takes: about ``WANTED_SECONDS`` of them, by the speed of those that have ended."""
 
     def __init__(self, request: SweepRequest) -> None:
@@ -297,7 +297,7 @@ class Runner(Protocol):
     def submit(self, items: Items) -> None:
         """Submit the cells of a task."""
 
-    def next(self) -> tuple[Items, list[Result], float]:
+    def next(self) -> tuple[Items, list[CellResult], float]:
         """Cells, results and seconds of a task that has ended."""
 
     def __enter__(self) -> "Runner": ...
@@ -305,7 +305,7 @@ class Runner(Protocol):
     def __exit__(self, *exception: object) -> None: ...
 
 
-def timed_cells(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> tuple[list[Result], float]:
+def timed_cells(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> tuple[list[CellResult], float]:
     """The results of cells, and the seconds they took."""
     started = time.perf_counter()
     return compute_cells(request, cells, stop), time.perf_counter() - started
@@ -342,7 +342,7 @@ class OnThreads:
         future = self._pool.submit(timed_cells, self._request, [cell for cell, _ in items], self._stop)
         self._waiting[future] = items
 
-    def next(self) -> tuple[Items, list[Result], float]:
+    def next(self) -> tuple[Items, list[CellResult], float]:
         """Cells, results and seconds of a task that has ended."""
         done, _ = wait(self._waiting, return_when=FIRST_COMPLETED)
         future = next(iter(done))
@@ -383,7 +383,7 @@ class OnCluster:
         """Submit the cells of a task."""
         self._queue.submit(timed_cells_on_worker, items, [cell for cell, _ in items])
 
-    def next(self) -> tuple[Items, list[Result], float]:
+    def next(self) -> tuple[Items, list[CellResult], float]:
         """Cells, results and seconds of a task that has ended; those of a task that was lost are divided."""
         while True:
             items, found = self._queue.next()
@@ -399,7 +399,7 @@ class OnCluster:
             self.submit(items[middle:])
 
 
-def timed_cells_on_worker(payload: Any, cells: list[Cell]) -> tuple[list[Result], float]:
+def timed_cells_on_worker(payload: Any, cells: list[Cell]) -> tuple[list[CellResult], float]:
     """``timed_cells`` on a worker."""
     started = time.perf_counter()
     return cells_on_worker(payload, cells), time.perf_counter() - started

@@ -11,7 +11,7 @@ from ...errors import optional
 from ...problem.definition import Problem
 from ...samplers.sampler import Sampler
 from ...tempering import ReplicaExchange
-from .cells import Cell, Result, Shapes, SweepRequest, width_of
+from .cells import Cell, CellResult, Shapes, SweepRequest, width_of
 from .grid import COUNTS, OVER_SEEDS, STANDARD_ERROR, STATISTICS, label_of, name_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Variables:
         self.shapes: Shapes = own | (shapes or {})
         self.arrays = {name: np.full((*self._cells, *shape), np.nan) for name, shape in self.shapes.items()}
 
-    def fill(self, place: tuple[int, int, int], result: Result) -> None:
+    def fill(self, place: tuple[int, int, int], result: CellResult) -> None:
         """Write a cell's numbers. place: of its problem, setting and seed."""
         dim, values = self._dims[place[0]], result.values
         statistics = values[: len(STATISTICS) * dim].reshape(-1, dim)
@@ -101,7 +101,7 @@ def over_seeds(values: Array) -> tuple[Array, Array]:
 
 
 def table_of(
-    request: SweepRequest, axes: Axes, places: list[tuple[int, int, int]], results: list[Result | None]
+    request: SweepRequest, axes: Axes, places: list[tuple[int, int, int]], results: list[CellResult | None]
 ) -> "xarray.Dataset":
     """The Dataset of a sweep. results: of the cell at each of ``places``; None where it is not known."""
     known = [result for result in results if result is not None]
