@@ -37,7 +37,6 @@ SPEED = {
     "storage": Table("speed.storage"),
     "checkpoint": Table("speed.checkpoint"),
     "large_runs": Table("speed.large_runs"),
-    "cluster": Table("speed.cluster"),
     "sweeps": Table("speed.sweeps"),
 }
 QUALITY = {
@@ -71,6 +70,7 @@ EVIDENCE = {
     "float32": Table("evidence.float32"),
     "examination": Table("evidence.examination.__main__", COMMAND),
     "golden": Table("evidence.golden", COMMAND),
+    "cluster": Table("evidence.cluster", NAMED),
     "layout": Table("evidence.layout_counts", COMMAND),
 }
 SUITES = {

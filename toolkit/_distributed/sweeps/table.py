@@ -131,7 +131,7 @@ def dataset_of(request: SweepRequest, axes: Axes, variables: Variables) -> "xarr
         add(name, values, ["seed"], last)
         if len(axes.seeds) > 1:
             mean, error = over_seeds(values)
-            add(name + OVER_SEEDS, mean, [], last)
+            add(f"{name}{OVER_SEEDS}", mean, [], last)
             add(name + STANDARD_ERROR, error, [], last)
     seeds = np.array(axes.seeds, np.int64 if max(axes.seeds) < 2**63 else np.uint64)
     dims = max(problem.target.dim for problem in request.problems)
