@@ -13,7 +13,7 @@ import numpy as np
 from ..dynamics import hmc
 from ..samplers.sampler import Sampler
 from .step_sizes import Improvement, first_step_sizes, harmonic_mean
-from .study import LANES, Floats, Study, as_tuple, rounded
+from .study import LANES, Floats, Study, as_tuple, geometric_mean, rounded
 
 LEVELS = 8
 EXPONENTS = tuple(range(8)), (0, 1, 2, 4, 6, 9, 12, 16)  # temperatures T to 128 T; where that is too cold, to 65,536 T
@@ -104,7 +104,7 @@ def rescale(study: Study, levels: Explored) -> float:
         return 1.0
     if (widths / last).max() > WORTH_SCALING * (widths / last).min():
         return 1.0  # no two rounds agree, as in a funnel
-    scale = rounded(np.clip(widths / np.exp(np.log(widths).mean()), 1e-9, 1e9))
+    scale = rounded(np.clip(widths / geometric_mean(widths), 1e-9, 1e9))
     study.scale = as_tuple(scale)
     return float((widths / scale).min() / change.min())
 

@@ -17,7 +17,7 @@ from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.stein_particles import Stein
 from .biased_moves import contour_partition, heated, race_knobs, tune_biased
-from .exact_moves import Found, Moves, settled, tune_exact
+from .exact_moves import Found, Moves, fit_step_sizes, tune_exact
 from .exploration import IMPROPER, Choice, Explored, choose_top, explore
 from .progress import Bar
 from .race import Result
@@ -200,7 +200,7 @@ def exact_and_tempered(study: Study, sampler: Sampler, levels: Explored, choice:
     sampler = replace(sampler, tempering=tempering, step_sizes=(size,) * replicas)
     states = np.resize(levels.positions[0], (max(4, LANES // replicas), replicas, study.dim))
     for _ in range(4):
-        sampler, states = settled(study, sampler, states)
+        sampler, states = fit_step_sizes(study, sampler, states)
     if isinstance(tempering, ContinuousTempering):
         tempering = heated(tempering, top_temperature, float(sampler.step_sizes[0]), study.temperature)
         sampler = replace(sampler, tempering=tempering)
