@@ -15,10 +15,10 @@ from .exchange_rounds import Ladder, exchange_sampler, find_ladder, first_ladder
 from .exploration import CLEAR, WORTH_SCALING, Choice, Explored
 from .race import Result, climbed, finite_ends, raced
 from .step_sizes import BEST, Improvement, harmonic_mean, mean_acceptance
-from .study import LANES, Floats, Study, rounded
+from .study import LANES, Floats, Study, geometric_mean, rounded
 
 RACE_SHARE, RACES = 0.4, 6  # of the gradients that the tuning may spend, for about so many races
-SETTLING = 24  # steps of a round that fits the step size to another path length
+FITTING = 24  # steps of a round that fits the step size to another path length
 LONGEST = 256  # leapfrogs
 FLATTEST = 1e-6  # of the largest curvature
 SCALED_LEAPFROGS, SCALED_ROUNDS = 2, 2  # at first, with another scale; rounds of step sizes
@@ -57,9 +57,9 @@ def plain_sampler(study: Study, levels: Explored, moves: Moves) -> Sampler:
     )  # fmt: skip
 
 
-def settled(study: Study, sampler: Sampler, states: Floats) -> tuple[Sampler, Floats]:
+def fit_step_sizes(study: Study, sampler: Sampler, states: Floats) -> tuple[Sampler, Floats]:
     """``sampler`` with step sizes fitted to its path length, by one short round."""
-    run = study.run(sampler, SETTLING, states)
+    run = study.run(sampler, FITTING, states)
     step_sizes = Improvement(sampler.dynamics.name).next(sampler.arrays["step_sizes"], mean_acceptance(run))
     return replace(sampler, step_sizes=rounded(step_sizes)), finite_ends(run, states)
 
@@ -75,42 +75,35 @@ def mean_curvature(study: Study, best: Result) -> Floats | None:
     return found if np.isfinite(found).all() and (np.diag(found) > 0.0).all() else None
 
 
-def own_scales(study: Study, best: Result) -> Floats | None:
-    """Scales s of the coordinates with s² times the mean curvature equal, (dim,); None where they hardly change."""
-    curvature = mean_curvature(study, best)
-    if curvature is None:
-        return None
+def diagonal_scale(sampler: Sampler, curvature: Floats) -> Floats | None:
+    """Scales s of the coordinates with s² times the mean curvature equal, (dim,); None where they hardly change.
+
+    curvature: ``mean_curvature`` of a race of ``sampler``.
+    """
     change = 1.0 / np.sqrt(np.diag(curvature))
     if change.max() < WORTH_SCALING * change.min():
         return None
-    return np.asarray(rounded(np.diag(scale_matrix(best.sampler, study.dim)) * change / geometric_mean(change)))
+    return np.asarray(rounded(np.diag(scale_matrix(sampler, len(change))) * change / geometric_mean(change)))
 
 
-def dense_scale(study: Study, best: Result) -> Floats | None:
+def dense_scale(sampler: Sampler, curvature: Floats) -> Floats | None:
     """A lower triangular L with L Lᵀ the inverse of the mean curvature, (dim, dim), to a factor.
 
-    None where directions differ by less than ``WORTH_SCALING``.
+    None where directions differ by less than ``WORTH_SCALING``. curvature: ``mean_curvature`` of a race of ``sampler``.
     """
-    curvature = mean_curvature(study, best)
-    if curvature is None:
-        return None
     values, directions = np.linalg.eigh(curvature)
     if values[-1] < WORTH_SCALING**2 * values[0]:
         return None
     values = np.maximum(values, FLATTEST * values[-1])
     root = np.linalg.cholesky((directions / values) @ directions.T)
-    return np.asarray(rounded(scale_matrix(best.sampler, study.dim) @ root / geometric_mean(np.diag(root))))
+    return np.asarray(rounded(scale_matrix(sampler, len(root)) @ root / geometric_mean(np.diag(root))))
 
 
-def geometric_mean(values: Floats) -> float:
-    """Of positive values."""
-    return float(np.exp(np.log(values).mean()))
-
-
-def rescaled(study: Study, best: Result, each: int) -> Result:
+def race_scales(study: Study, best: Result, each: int) -> Result:
     """``best``, or the same with a scale of each coordinate, and then with a matrix, where the score rises."""
-    for name, find in (("scale of each coordinate", own_scales), ("dense scale", dense_scale)):
-        scale = find(study, best)
+    curvature = mean_curvature(study, best)
+    for name, find in (("scale of each coordinate", diagonal_scale), ("dense scale", dense_scale)):
+        scale = None if curvature is None else find(best.sampler, curvature)
         if scale is None:
             continue
         before = scale_matrix(best.sampler, study.dim)
@@ -122,11 +115,12 @@ def rescaled(study: Study, best: Result, each: int) -> Result:
         after = replace(after, step_sizes=rounded(factor * best.sampler.arrays["step_sizes"]))
         states = best.states
         for _ in range(SCALED_ROUNDS):
-            after, states = settled(study, after, states)
+            after, states = fit_step_sizes(study, after, states)
         other = raced(study, name, after, states, each)
         if other.score > best.score:
             study.note(f"A {name}, from the mean of ∂U ∂Uᵀ, was found to pay.")
             best = other
+            curvature = mean_curvature(study, best) if name != "dense scale" else None
     return best
 
 
@@ -134,9 +128,9 @@ def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -
     """The path length with the best score: halved as long as that rises, else doubled; and a dense scale if it pays."""
     limit, each = study.spent + allowed, allowed // RACES
     if sampler.dynamics.name != "hmc":  # its step size is that of a leapfrog so far
-        sampler, states = settled(study, sampler, states)
+        sampler, states = fit_step_sizes(study, sampler, states)
     best = raced(study, "path length", sampler, states, each)
-    best = rescaled(study, best, each)
+    best = race_scales(study, best, each)
     if sampler.dynamics.name != "hmc":
         return best
 
@@ -144,7 +138,7 @@ def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -
         length = round(found.sampler.dynamics.leapfrogs * (0.5, 2.0)[way])
         if not 1 <= length <= LONGEST:
             return None
-        return settled(study, replace(found.sampler, dynamics=hmc(n_leapfrogs=length)), found.states)
+        return fit_step_sizes(study, replace(found.sampler, dynamics=hmc(n_leapfrogs=length)), found.states)
 
     return climbed(study, "path length", best, trial, (each, limit))
 
@@ -246,24 +240,24 @@ def finished(study: Study, best: Result) -> Found:
         sampler = replace(sampler, temperatures=ladder.temperatures, step_sizes=ladder.step_sizes)
     else:
         sampler = replace(sampler, step_sizes=rounded(step_sizes))
-    states, steps = relaxed(study, sampler, states)
+    states, steps = burn_in_until_stationary(study, sampler, states)
     return Found(sampler, states, steps, best.worth)
 
 
-FIRST_SETTLING, LAST_SETTLING = 16, 2048  # steps
-RELAXATION = 0.2  # of the gradients that the tuning may spend, at least
+SHORTEST_BURN_IN, LONGEST_BURN_IN = 16, 2048  # steps
+BURN_IN_SHARE = 0.2  # of the gradients that the tuning may spend, at least
 LEFT_OUT = 4  # times the tuning's gradients: the most that a burn-in is made, where drift does not end
 DRIFT, OUTLYING = 4.0, 8.0  # standard errors; times the middle spread of the chains' means
 
 
-def relaxed(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int]:
+def burn_in_until_stationary(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int]:
     """States after runs of doubling length, until a run shows no drift; and the steps of that one, which to leave out.
 
     A drift: the halves of the chains differ in the mean of a coordinate, its square or the energy by more than
     ``DRIFT`` standard errors, or one chain's mean of them is ``OUTLYING``. Where that does not end within what the
-    tuning may spend, up to ``LAST_SETTLING`` steps are left out.
+    tuning may spend, up to ``LONGEST_BURN_IN`` steps are left out.
     """
-    length, limit = FIRST_SETTLING, max(study.n_gradients, study.spent + int(RELAXATION * study.n_gradients))
+    length, limit = SHORTEST_BURN_IN, max(study.n_gradients, study.spent + int(BURN_IN_SHARE * study.n_gradients))
     while True:
         run = study.run(sampler, length, states, burn_in=0, keep_energies=True)
         states = run.replica_draws[:, :, -1]
@@ -271,16 +265,16 @@ def relaxed(study: Study, sampler: Sampler, states: Floats) -> tuple[Floats, int
         values = np.concatenate([run.draws, run.draws**2, run.energies[:, 0, :, None]], axis=2)
         if not is_drifting(values):
             return states, length
-        if study.spent + 2 * run.gradient_evaluations > limit or 2 * length > LAST_SETTLING:
+        if study.spent + 2 * run.gradient_evaluations > limit or 2 * length > LONGEST_BURN_IN:
             break
         length *= 2
     study.warn("The chains' means still drift at the end of the tuning: leave out more steps at first (burn_in).")
     most = LEFT_OUT * study.n_gradients // (len(states) * sampler.gradients_per_step)
-    return states, max(length, min(LAST_SETTLING, most))
+    return states, max(length, min(LONGEST_BURN_IN, most))
 
 
 def is_drifting(values: Floats) -> bool:
-    """Whether chains' means of ``values`` (chain, draw, n) drift or lie apart, as ``relaxed`` says."""
+    """Whether chains' means of ``values`` (chain, draw, n) drift or lie apart, as ``burn_in_until_stationary`` says."""
     half = values.shape[1] // 2
     change = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
     error = change.std(axis=0, ddof=1) / np.sqrt(len(values))

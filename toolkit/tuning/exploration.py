@@ -13,13 +13,13 @@ import numpy as np
 from ..dynamics import hmc
 from ..samplers.sampler import Sampler
 from .step_sizes import Improvement, first_step_sizes, harmonic_mean
-from .study import LANES, Floats, Study, as_tuple, rounded
+from .study import LANES, Floats, Study, as_tuple, geometric_mean, rounded
 
 LEVELS = 8
 EXPONENTS = tuple(range(8)), (0, 1, 2, 4, 6, 9, 12, 16)  # temperatures T to 128 T; where that is too cold, to 65,536 T
 COPIES = LANES // LEVELS
 LEAPFROGS = 4
-FIRST_ROUND, LONG_ENOUGH, LONGEST = 8, 32, 64  # steps; leapfrogs
+FIRST_ROUND, LONG_ENOUGH, LONG_ENOUGH_IN_WALLS, LONGEST = 8, 32, 64, 64  # steps; leapfrogs
 SHARE, MOST = 0.35, 0.6  # of the gradients that the tuning may spend
 CLEAR, MIXED = 0.35, 0.6  # of the variance, between chains: above it nothing can be said but that they have not mixed
 IMPROPER = 0.5  # of E[x ∂U] = dim · T: below it positions drift away, and there is no law
@@ -54,8 +54,9 @@ class Explored(NamedTuple):
 def explore(study: Study, starts: Floats) -> Explored:
     """Rounds of doubling length, of all temperatures. starts: (chain, dim), ``LANES`` of them.
 
-    Where no temperature mixes, trajectories are made longer instead, which is worth more on narrow valleys. Ends at
-    ``SHARE`` where the best temperature is clear, else at ``MOST``.
+    Where no temperature mixes, trajectories are made longer instead, which is worth more on narrow valleys; between
+    walls, where a longer one is rejected more often, one doubling later. Ends at ``SHARE`` where the best temperature
+    is clear, else at ``MOST``.
     """
     temperatures = study.temperature * 2.0 ** np.array(EXPONENTS[0])
     of_lane = np.repeat(temperatures, COPIES)
@@ -63,6 +64,7 @@ def explore(study: Study, starts: Floats) -> Explored:
     steps = Improvement("hmc")
     length, leapfrogs, states = FIRST_ROUND, LEAPFROGS, starts.reshape(LEVELS, COPIES, -1)
     before, is_bounded = study.spent, study.problem.domain is not None
+    long_enough = LONG_ENOUGH_IN_WALLS if is_bounded else LONG_ENOUGH
     while True:
         levels = explore_round(study, temperatures, step_sizes, states, (length, leapfrogs))
         step_sizes = steps.next(step_sizes, levels.acceptance)
@@ -74,7 +76,7 @@ def explore(study: Study, starts: Floats) -> Explored:
         if length >= SCALED_FROM and tried and hotter[-1] > temperatures[-1] and wants_hotter(levels, is_bounded):
             step_sizes = np.exp(np.interp(np.log(hotter), np.log(temperatures), np.log(step_sizes)))
             temperatures, steps = hotter, Improvement("hmc")
-        elif length >= LONG_ENOUGH and not np.isfinite(choose_top(levels, is_bounded).costs).any():
+        elif length >= long_enough and not np.isfinite(choose_top(levels, is_bounded).costs).any():
             leapfrogs *= 2
         else:
             length *= 2
@@ -104,7 +106,7 @@ def rescale(study: Study, levels: Explored) -> float:
         return 1.0
     if (widths / last).max() > WORTH_SCALING * (widths / last).min():
         return 1.0  # no two rounds agree, as in a funnel
-    scale = rounded(np.clip(widths / np.exp(np.log(widths).mean()), 1e-9, 1e9))
+    scale = rounded(np.clip(widths / geometric_mean(widths), 1e-9, 1e9))
     study.scale = as_tuple(scale)
     return float((widths / scale).min() / change.min())
 

@@ -17,7 +17,7 @@ from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.stein_particles import Stein
 from .biased_moves import contour_partition, race_knobs, tune_biased, with_stable_thermostat
-from .exact_moves import Found, Moves, settled, tune_exact
+from .exact_moves import Found, Moves, fit_step_sizes, tune_exact
 from .exploration import IMPROPER, Choice, Explored, choose_top, descended, explore
 from .gradient_noise import around_minima
 from .progress import Bar
@@ -210,7 +210,7 @@ def exact_and_tempered(study: Study, sampler: Sampler, levels: Explored, choice:
     sampler = replace(sampler, tempering=tempering, step_sizes=(size,) * replicas)
     states = np.resize(levels.positions[0], (max(4, LANES // replicas), replicas, study.dim))
     for _ in range(4):
-        sampler, states = settled(study, sampler, states)
+        sampler, states = fit_step_sizes(study, sampler, states)
     if isinstance(tempering, ContinuousTempering):
         tempering = with_stable_thermostat(tempering, top_temperature, float(sampler.step_sizes[0]), study.temperature)
         sampler = replace(sampler, tempering=tempering)

@@ -150,6 +150,11 @@ def rounded(values: Any) -> Any:
     return flat[0] if array.ndim == 0 else np.array(flat).reshape(array.shape)
 
 
+def geometric_mean(values: Floats) -> float:
+    """Of positive values."""
+    return float(np.exp(np.log(values).mean()))
+
+
 def as_tuple(values: Sequence[float] | Floats) -> tuple[float, ...]:
     """Floats, as records hold them."""
     return tuple(float(value) for value in values)

@@ -60,11 +60,11 @@ def filled(problem: Any, tuned: Any, most: int, given: dict[str, Any]) -> Argume
     if own_starts:
         n_chains = check_count("n_chains", values["n_chains"], at_least=1, below=2**31)
         values["init"] = np.resize(tuned.init, (n_chains, *tuned.init.shape[1:]))
-    values["burn_in"], values["thin"] = shares(tuned, values)
+    values["burn_in"], values["thin"] = burn_in_and_thin(tuned, values)
     return Arguments(tuned.sampler, **values)
 
 
-def shares(tuned: Tuned, values: dict[str, Any]) -> tuple[Any, Any]:
+def burn_in_and_thin(tuned: Tuned, values: dict[str, Any]) -> tuple[Any, Any]:
     """Burn-in and thinning: as given, else as tuned, but so that a run of a known end leaves draws.
 
     That is of ``n_steps``, or one that ``until`` ends at a number of gradients. values: all other arguments.

@@ -14,7 +14,15 @@ from toolkit.diagnostics import ess
 from toolkit.problem.definition import as_problem
 from toolkit.tempering import continuous_tempering
 from toolkit.tuning.biased_moves import fitted, with_stable_thermostat
-from toolkit.tuning.exact_moves import acceptance_at_extremes, dense_scale, is_drifting, own_scales
+from toolkit.tuning.exact_moves import (
+    MOST_FOR_SCALES,
+    acceptance_at_extremes,
+    dense_scale,
+    diagonal_scale,
+    is_drifting,
+    mean_curvature,
+    race_scales,
+)
 from toolkit.tuning.exchange_rounds import Ladder, equal_parts, recut
 from toolkit.tuning.exploration import (
     Explored,
@@ -37,7 +45,7 @@ from toolkit.tuning.gradient_noise import (
 )
 from toolkit.tuning.race import least_ess, raced, remembered_ess
 from toolkit.tuning.step_sizes import BEST, Improvement, first_step_sizes, harmonic_mean
-from toolkit.tuning.study import LANES, Study, rounded
+from toolkit.tuning.study import LANES, Study, geometric_mean, rounded
 
 
 def study_of(problem, **options):
@@ -352,22 +360,35 @@ def raced_on(target):
     return study, raced(study, "as it is", samplers.hmc(0.2, n_leapfrogs=10), starts, 40_000)
 
 
+def scale_by(find, target):
+    """The scale that ``find`` makes of the curvature seen in such a race."""
+    study, best = raced_on(target)
+    return find(best.sampler, mean_curvature(study, best))
+
+
 def test_a_dense_scale_is_the_inverse_of_the_mean_curvature():
     target = classics.correlated_gaussian(dim=5)
-    matrix = dense_scale(*raced_on(target))
+    matrix = scale_by(dense_scale, target)
     found, covariance = matrix @ matrix.T, target.truth.covariance
     size = (np.linalg.det(found) / np.linalg.det(covariance)) ** 0.2
     np.testing.assert_allclose(found, size * covariance, rtol=0.3)
-    assert np.exp(np.log(np.diag(matrix)).mean()) == pytest.approx(1.0, rel=1e-3)
-    assert own_scales(*raced_on(target)) is None  # they are as they should be
-    assert dense_scale(*raced_on(classics.correlated_gaussian(dim=5, correlation=0.2))) is None
+    assert geometric_mean(np.diag(matrix)) == pytest.approx(1.0, rel=1e-3)
+    assert scale_by(diagonal_scale, target) is None  # they are as they should be
+    assert scale_by(dense_scale, classics.correlated_gaussian(dim=5, correlation=0.2)) is None
 
 
 def test_scales_are_those_of_the_mean_curvature():
     target = classics.badly_scaled_gaussian(dim=4, condition=100.0)
-    scales = own_scales(*raced_on(target))
+    scales = scale_by(diagonal_scale, target)
     ratio = scales / np.sqrt(np.diag(target.truth.covariance))
     assert ratio.max() / ratio.min() < 1.3
+
+
+def test_the_curvature_is_evaluated_once_where_no_scale_wins():
+    study, best = raced_on(classics.correlated_gaussian(dim=5, correlation=0.2))
+    spent = study.spent
+    assert race_scales(study, best, 1_000) is best
+    assert spent < study.spent <= spent + MOST_FOR_SCALES
 
 
 # Drift and narrow places.

@@ -33,6 +33,15 @@ def test_far_modes_get_a_ladder_and_one_mode_none(tuned):
         assert alone.sampler.name == "hmc"
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_many_modes_between_walls_get_a_ladder(seed):
+    """Trajectories are not made longer before hot chains have had steps to mix: walls reject long ones."""
+    flower = constrained(mixtures.cosine25(), shapes.flower(petals=5, offset=3.0, radius=2.0))
+    found = tune(flower, seed=seed, progress=False)
+    assert isinstance(found.sampler.tempering, ReplicaExchange)
+    assert not found.warnings
+
+
 def test_the_same_seed_finds_the_same_bits(tuned):
     for threads in (1, 2):
         again = tune(mixtures.cosine25(), seed=1, threads=threads, progress=False)
