@@ -73,6 +73,15 @@ def test_a_badly_scaled_target_gets_a_scale():
     assert tune(target, samplers.sgld(boundary=boundaries.ignore()), seed=3, n_gradients=FEW).sampler.scale is not None
 
 
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_funnel_gets_no_scale_and_long_paths(seed):
+    """Curvature along the neck is of other coordinates than in the mouth: of no use is a scale by its mean."""
+    sampler = tune(classics.funnel(dim=10), seed=seed, progress=False).sampler
+    assert sampler.scale is None
+    assert sampler.step_sizes[0] <= 0.2
+    assert sampler.dynamics.leapfrogs * sampler.step_sizes[0] > 0.3
+
+
 def test_temperatures_without_a_law_are_left_out():
     """(1 + x²/3)^(−5/2) to the power 1/T has no integral in the plane for T ≥ 2.5."""
     heavy = classics.student_mixture([[-4.0, 0.0], [4.0, 0.0]], 1.0, 3.0, [0.3, 0.7])
