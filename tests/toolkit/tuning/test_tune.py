@@ -11,7 +11,7 @@ from targets import classics, constrained, domains, mixtures, posteriors, shapes
 from toolkit import Sampler, boundaries, samplers, schedules, stopping, tune
 from toolkit.diagnostics import ess
 from toolkit.tempering import ReplicaExchange
-from toolkit.tuning.result import Tuned
+from toolkit.tuning.result import Cost, Tuned, cost_in_words
 from toolkit.tuning.tuned_run import unvisited, with_tuning
 
 FEW = 60_000
@@ -58,6 +58,12 @@ def test_it_spends_what_it_may_and_says_so(tuned):
     assert f"{tuned.cost.gradients:,} gradients" in tuned.report
     assert "temperatures" in str(tuned)
     assert tune(mixtures.cosine25(), seed=1, n_gradients=FEW, progress=False).cost.gradients < 2.0 * FEW
+
+
+def test_the_report_says_what_a_gradient_takes(tuned):
+    assert cost_in_words(tuned.cost) in tuned.report
+    assert cost_in_words(Cost(200_000, 0.1234)) == "200,000 gradients in 0.12 s, 0.62 µs each"
+    assert cost_in_words(Cost(200_000, 264.3)) == "200,000 gradients in 260 s, 1300 µs each"
 
 
 def test_numbers_have_four_digits(tuned):
