@@ -215,6 +215,19 @@ def is_too_long(study: Study, sampler: Sampler, run: Run) -> bool:
     return acceptance_at_extremes(study, sampler, draws) < NARROW * float(cold.mean())
 
 
+def halved(sampler: Sampler, is_first: bool) -> Sampler:
+    """``sampler`` with half its step sizes; where that is not the first time, of the same path length and no scale.
+
+    Where one halving is not enough, curvature differs so much from place to place that a scale by its mean fits none.
+    """
+    after = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
+    if is_first:
+        return after
+    if after.dynamics.name == "hmc":
+        after = replace(after, dynamics=hmc(n_leapfrogs=min(LONGEST, 2 * after.dynamics.leapfrogs)))
+    return replace(after, scale=None)
+
+
 def finished(study: Study, best: Result) -> Found:
     """The winner with its step sizes and rungs as its own race suggests, halved until they fit narrow places too."""
     sampler, run = best.sampler, best.run
@@ -226,7 +239,7 @@ def finished(study: Study, best: Result) -> Found:
                 "Moves are seldom accepted in some places even at small step sizes: the target has very narrow ones."
             )
             break
-        sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
+        sampler = halved(sampler, is_first=halvings == 0)
         best = raced(study, "narrow places", sampler, best.states, run.gradient_evaluations)
         run = best.run
     if halvings:

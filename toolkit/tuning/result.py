@@ -65,9 +65,7 @@ class Tuned:
             facts.append(("tempering", sampler.tempering.words(sampler.n_replicas)))
         if np.isfinite(self.draws_per_gradient):
             facts.append(("worth", f"{1e3 * self.draws_per_gradient:.3g} independent draws per 1,000 gradients"))
-        facts.append(
-            ("cost", f"{self.cost.gradients:,} gradients in {self.cost.seconds:.2g} s, {len(self.rounds)} rounds")
-        )
+        facts.append(("cost", f"{cost_in_words(self.cost)}, {len(self.rounds)} rounds"))
         out += [f"  {label:<13} {text}" for label, text in facts]
         out += ["", *(f"  {sentence}" for sentence in self.reasons), ""]
         rows = [COLUMNS, *(row_of(each) for each in self.rounds)]
@@ -85,6 +83,14 @@ class Tuned:
             f"Tuned({self.sampler.name} on {self.problem}: {self.n_chains} chains × {self.sampler.n_replicas} "
             f"replicas, {self.cost.gradients:,} gradients in {len(self.rounds)} rounds, seed={self.seed})"
         )
+
+
+def cost_in_words(cost: Cost) -> str:
+    """Gradients and seconds, in all and of each."""
+    seconds, each = (
+        f"{float(f'{value:.2g}'):g}" for value in (cost.seconds, 1e6 * cost.seconds / max(1, cost.gradients))
+    )
+    return f"{cost.gradients:,} gradients in {seconds} s, {each} µs each"
 
 
 def moves_in_words(sampler: Sampler) -> str:

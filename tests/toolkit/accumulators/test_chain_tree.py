@@ -345,7 +345,9 @@ class Own:
 
 
 @pytest.mark.parametrize(
-    "value", [Own(), None, accumulators.moments, pooled(accumulators.moments())], ids=["own", "None", "function", "twice"]
+    "value",
+    [Own(), None, accumulators.moments, pooled(accumulators.moments())],
+    ids=["own", "None", "function", "twice"],
 )
 def test_what_cannot_be_pooled_is_refused(value):
     with pytest.raises(TypeError, match=r"accumulator must be moments\(\), batch_means\(\), histogram\(\), "):

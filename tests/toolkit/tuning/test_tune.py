@@ -11,7 +11,7 @@ from targets import classics, constrained, domains, mixtures, posteriors, shapes
 from toolkit import Sampler, boundaries, samplers, schedules, stopping, tune
 from toolkit.diagnostics import ess
 from toolkit.tempering import Contour, ReplicaExchange, adapted_correction
-from toolkit.tuning.result import Tuned
+from toolkit.tuning.result import Cost, Tuned, cost_in_words
 from toolkit.tuning.tuned_run import unvisited, with_tuning
 
 FEW = 60_000
@@ -60,6 +60,12 @@ def test_it_spends_what_it_may_and_says_so(tuned):
     assert tune(mixtures.cosine25(), seed=1, n_gradients=FEW, progress=False).cost.gradients < 2.0 * FEW
 
 
+def test_the_report_says_what_a_gradient_takes(tuned):
+    assert cost_in_words(tuned.cost) in tuned.report
+    assert cost_in_words(Cost(200_000, 0.1234)) == "200,000 gradients in 0.12 s, 0.62 µs each"
+    assert cost_in_words(Cost(200_000, 264.3)) == "200,000 gradients in 260 s, 1300 µs each"
+
+
 def test_numbers_have_four_digits(tuned):
     for value in (*tuned.sampler.step_sizes, *tuned.sampler.temperatures):
         assert float(f"{value:.4g}") == value
@@ -71,6 +77,15 @@ def test_a_badly_scaled_target_gets_a_scale():
     ratio = scale / np.sqrt(np.diag(target.truth.covariance))
     assert ratio.max() / ratio.min() < 2.0
     assert tune(target, samplers.sgld(boundary=boundaries.ignore()), seed=3, n_gradients=FEW).sampler.scale is not None
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_funnel_gets_no_scale_and_long_paths(seed):
+    """Curvature along the neck is of other coordinates than in the mouth: of no use is a scale by its mean."""
+    sampler = tune(classics.funnel(dim=10), seed=seed, progress=False).sampler
+    assert sampler.scale is None
+    assert sampler.step_sizes[0] <= 0.2
+    assert sampler.dynamics.leapfrogs * sampler.step_sizes[0] > 0.3
 
 
 def test_temperatures_without_a_law_are_left_out():
