@@ -42,6 +42,7 @@ from .tasks import Lost, TaskQueue, check_client, part_on_worker
 Collection = ByChain | PooledResults
 Result = Run | PooledRun | StoredRun
 
+MOST_LOSSES = 3  # of a task that cannot be made smaller
 FEW = 64  # chains with which arguments are checked here, where all of them would be many
 
 
@@ -209,6 +210,7 @@ def compute_all(under_way: UnderWay) -> None:
         request.n_chains, each=asked.chains_per_task, multiple=block, n_bytes=bytes_of_chain(asked),
         gradients=job.n_steps * request.sampler.gradients_per_step,
     )  # fmt: skip
+    losses: dict[int, int] = {}
     todo = [(int(first), int(last)) for first, last in stretches(~collection.done)[::-1]]  # the first is taken first
     left = sum(last - first for first, last in todo)
     with TaskQueue(client, request, resources_for(client, request)) as queue:
@@ -228,10 +230,14 @@ def compute_all(under_way: UnderWay) -> None:
             (first, last), part = queue.next()
             if isinstance(part, Lost):
                 if last - first <= block:
-                    raise ClusterError(
-                        f"a task of {last - first} chains was lost with its workers again and again: too little "
-                        f"memory? {part.reason}"
-                    )
+                    losses[first] = losses.get(first, 0) + 1
+                    if losses[first] > MOST_LOSSES:
+                        raise ClusterError(
+                            f"a task of {last - first} chains was lost with its workers again and again: too little "
+                            f"memory? {part.reason}"
+                        )
+                    submit(first, last)  # others that shared its workers may have been at fault
+                    continue
                 middle = first + block * -(-(last - first) // (2 * block))
                 submit(first, middle)
                 submit(middle, last)

@@ -16,6 +16,7 @@ PACKAGES = ("toolkit", "targets", "sysid", "figures")
 
 # What reads text as code or unpickles it, where it may, and why.
 ALLOWED = {
+    ("toolkit/_distributed/tasks.py", "loads"): "a request that the client of the same cluster has pickled",
     ("targets/symbolic/source.py", "exec"): "text printed by us, of checked expressions",
     ("targets/symbolic/source.py", "compile"): "the same",
     ("sysid/libraries.py", "eval"): "terms that check_expression has parsed, and found to be arithmetic",

@@ -412,7 +412,7 @@ def test_a_run_is_saved_and_loaded(tmp_path):
 
 
 def test_bins_of_a_group_are_no_part_of_its_state_where_theta_is_shared():
-    request = replica_group.ReplicaGroupsRequest(
+    request = replica_group.GroupsRequest(
         PLANE, FOUR, np.zeros((2, 4, 2)), 2, {"n_steps": 10, "seed": 1, "burn_in": 0, "thin": 1}
     )
     group = replica_group.ReplicaGroup(request, 1, 1)
