@@ -1,12 +1,19 @@
 """Sample low-dimensional posteriors with many modes, walls or noisy gradients: many chains at once, in Numba."""
 
 from . import accumulators, boundaries, diagnostics, dynamics, ladders, samplers, schedules, tempering, weighting
+from ._distributed.collection import PooledRun
+from ._distributed.rounds import sample_in_rounds
+from ._distributed.stored_run import StoredRun, open_run
+from ._distributed.sweeps.grid import Grid, grid
+from ._distributed.sweeps.sweep import sweep
 from ._engine.state import Layout
 from ._output.run import Run, load
 from .diagnostics import cycles, stopping, thermostats
 from .errors import (
     CheckpointError,
     CheckpointWarning,
+    ClusterError,
+    ClusterWarning,
     ContourWarning,
     CudaError,
     CudaWarning,
@@ -28,20 +35,25 @@ from .verification.step_size import StepSizeReport, check_step_size
 __all__ = [
     "CheckpointError",
     "CheckpointWarning",
+    "ClusterError",
+    "ClusterWarning",
     "ContourWarning",
     "CudaError",
     "CudaWarning",
     "DivergenceError",
     "GradientError",
+    "Grid",
     "InterruptedWarning",
     "Layout",
     "LoadError",
+    "PooledRun",
     "Problem",
     "Report",
     "Run",
     "Sampler",
     "Spread",
     "StepSizeReport",
+    "StoredRun",
     "Target",
     "Tuned",
     "UnavailableError",
@@ -53,13 +65,17 @@ __all__ = [
     "diagnostics",
     "dynamics",
     "from_callable",
+    "grid",
     "ladders",
     "load",
+    "open_run",
     "sample",
+    "sample_in_rounds",
     "samplers",
     "schedules",
     "stopping",
     "stream",
+    "sweep",
     "target",
     "tempering",
     "thermostats",

@@ -430,6 +430,22 @@ class CheckpointWarning(UserWarning):
     """A checkpoint could not be written, or the last one was damaged and the one before was used."""
 
 
+class ClusterError(RuntimeError):
+    """A cluster cannot run this, or was lost; the message says which.
+
+    run: the ``Run`` or ``PooledRun`` of the chains that were done by then; None where there were none.
+    """
+
+    run: Any = None
+
+    def __reduce__(self) -> Any:
+        return made_again, (type(self), self.args, vars(self))
+
+
+class ClusterWarning(UserWarning):
+    """A run waits for workers of a cluster; the message says why."""
+
+
 class CudaError(RuntimeError):
     """``backend="cuda"`` cannot run here; the message says what to install, or what to use."""
 

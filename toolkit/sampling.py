@@ -4,11 +4,14 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ._distributed.distributed_run import run_distributed
 from ._engine.state import Layout
 from ._output.execution import run_sampler, stream_sampler
 from ._output.run import Run
+from ._output.storage.run_file import check_save
 from .accumulators import Accumulator
 from .diagnostics.stopping import Condition
+from .errors import shown
 from .problem.definition import as_problem
 from .samplers.sampler import Sampler
 from .tuning import Tuned
@@ -40,6 +43,9 @@ def sample(
     layout: Layout = Layout(),
     until: Condition | None = None,
     on_divergence: str | None = None,
+    client: Any = None,
+    chains_per_task: int | None = None,
+    save: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Run ``sampler`` on ``problem`` and return its draws.
 
@@ -64,6 +70,12 @@ def sample(
     on_divergence: "stop" ends the run with a DivergenceError where a replica diverges; "keep" freezes that replica, its
     further draws are nan, and the others go on, until none is left; ``run.diverged`` says which chains. None: "keep" in
     a sweep, whose chains have step sizes or temperatures of their own, else "stop".
+    client: a ``dask.distributed.Client``: chains are divided among its workers, with the bits of one machine, whatever
+    the workers, their number and their losses (docs/cluster.md; extra ``cluster``). threads is then that of each task;
+    None: 1. chains_per_task: None for as many as take some seconds. With keep_draws=False and pooled accumulators alone
+    the result is a ``PooledRun``, which does not grow with n_chains. until, and a sampler of None without n_steps,
+    are for one machine. checkpoint is then a folder. save: where ``run.save`` writes the run at its end; with a client
+    a path that ends in .zarr, to which workers write their draws, and the result is a ``StoredRun``.
 
     Ctrl-C ends the run after the chunk under way and returns the draws so far, with an ``InterruptedWarning``; a second
     one does not wait, unless for a GPU. A run with a checkpoint is saved first, as far as it has come in whole chunks.
@@ -81,11 +93,39 @@ def sample(
         "checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "layout": layout,
         "on_divergence": on_divergence,
     }  # fmt: skip
+    if client is not None:
+        of_tasks = {"client": client, "chains_per_task": chains_per_task, "save": save}
+        distributed: Run = sample_distributed(problem, sampler, given, {**options, **of_tasks})
+        return distributed
+    if chains_per_task is not None:
+        raise ValueError(f"chains_per_task must be None without a client, got {shown(chains_per_task)}")
+    check_save(save)
     if sampler is None:
-        return run_chosen(problem, given, options, stacklevel=2)
-    arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
-    run = run_sampler(problem, **arguments._asdict(), **options, stacklevel=2)
-    return with_tuning(run, sampler, threads=threads) if isinstance(sampler, Tuned) else run
+        run = run_chosen(problem, given, options, stacklevel=2)
+    else:
+        arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
+        run = run_sampler(problem, **arguments._asdict(), **options, stacklevel=2)
+        run = with_tuning(run, sampler, threads=threads) if isinstance(sampler, Tuned) else run
+    if save is not None:
+        run.save(save)
+    return run
+
+
+def sample_distributed(problem: Any, sampler: Any, given: dict[str, Any], options: dict[str, Any]) -> Any:
+    """``sample`` with a client: a Run, PooledRun or StoredRun. given: what a tuning may decide; options: all others."""
+    if given["until"] is not None:
+        raise ValueError(
+            f"until must be None with a client, whose tasks do not see each other's chains, got {shown(given['until'])}"
+        )
+    if given["n_steps"] is None:
+        raise ValueError("n_steps must be given with a client, got None")
+    tuned = attempted(problem, given, options, 0, given["init"]) if sampler is None else sampler
+    if sampler is None:
+        given = {**given, "init": None}
+    arguments = filled(problem, tuned, ATTEMPTS[0][1], given)._asdict()
+    del arguments["until"]
+    run = run_distributed(problem, **arguments, **options, stacklevel=3)
+    return with_tuning(run, tuned) if isinstance(tuned, Tuned) and isinstance(run, Run) else run
 
 
 def stream(

@@ -86,6 +86,11 @@ def resample(
         return [chain[which] for chain, which in zip(points, kept, strict=True)]
     size = points.shape[1] if n is None else check_count("n", n, at_least=1)
     check_room("n", size, 8.0 * size * len(points) * (points.shape[2] + 1))
+    return systematic(points, shares, size, rng)
+
+
+def systematic(points: Array, shares: Array, size: int, rng: np.random.Generator) -> Array:
+    """``size`` draws of each chain, (chain, size, dim), each of ``points`` by its share; one random number a chain."""
     picked = np.empty((len(points), size, points.shape[2]))
     for chain, share in enumerate(shares):
         # Draw i gets as many copies as there are integers between its two ends of the running sum plus a random number.

@@ -37,10 +37,12 @@ SPEED = {
     "storage": Table("speed.storage"),
     "checkpoint": Table("speed.checkpoint"),
     "large_runs": Table("speed.large_runs"),
+    "sweeps": Table("speed.sweeps"),
 }
 QUALITY = {
     "samplers": Table("quality.comparison", BENCH),
     "tuned": Table("quality.tuned", BENCH),
+    "contour_rounds": Table("quality.contour_rounds"),
     "search": Table("quality.search", COMMAND),
 }
 IDENTIFICATION = {
@@ -68,6 +70,7 @@ EVIDENCE = {
     "float32": Table("evidence.float32"),
     "examination": Table("evidence.examination.__main__", COMMAND),
     "golden": Table("evidence.golden", COMMAND),
+    "cluster": Table("evidence.cluster", NAMED),
     "layout": Table("evidence.layout_counts", COMMAND),
 }
 SUITES = {

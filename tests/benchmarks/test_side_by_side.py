@@ -122,7 +122,7 @@ PARTS = {f"quality.{name}" for name in ("advice", "stopping_rule", "tuned_anchor
 
 
 def test_the_committed_tables_are_those_of_make_bench():
-    made = set(command_line.chosen("bench", []).values())
+    made = {*command_line.chosen("bench", []).values(), *command_line.chosen("others", []).values()}
     written = "".join(suites.file_of(module).read_text(encoding="utf-8") for module in made | PARTS)
     for path in (suites.FOLDER / "measured").glob("*.csv"):
         assert f'"{path.stem}"' in written, path

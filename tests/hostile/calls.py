@@ -75,6 +75,9 @@ COMMON: dict[str, Kind] = {
         lambda v: v is None or (isinstance(v, str | os.PathLike) and v not in NO_FILES), st.sampled_from(NO_FILES)
     ),
     "checkpoint_every": POSITIVE,
+    "chains_per_task": kind(lambda v: v is None),
+    "client": kind(lambda v: v is None),
+    "save": kind(lambda v: v is None, st.sampled_from(["run.csv", "", "run", "nowhere/run.npz", "\0.npz", 3, b"run"])),
     "by_coordinate": flag(),
     "correction": CORRECTION,
     "decay": number(0.0, 1.0, ends="["),
@@ -193,7 +196,7 @@ def surface() -> Iterator[tuple[str, Any]]:
 
 # What is public but no one calls with arguments of their own, and why.
 NOT_CALLED = {
-    "made by the toolkit and given to users": ("Report", "Run", "StepSizeReport", "Tuned"),
+    "made by the toolkit and given to users": ("PooledRun", "Report", "Run", "StepSizeReport", "StoredRun", "Tuned"),
     "made by functions of sysid, which check what is in them": (
         "Identification", "Ensemble", "Solution", "Comparison", "Derivative", "Trajectory", "Weak",
     ),
@@ -207,6 +210,7 @@ NOT_CALLED = {
     "block functions, called by compiled code": (
         "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",
     ),
+    "takes nothing but self": ("StoredRun.to_datatree",),
     "looked at by Sampler and sample, which use it": ("Schedule",),
     "a protocol that users fulfil": (
         "Accumulator", "Accumulator.start", "Accumulator.update", "Accumulator.result",

@@ -21,8 +21,8 @@ MAY_IMPORT = {
 ORDER = {
     "toolkit": (
         "errors", "_compiler", "maths", "problem", "schedules", "dynamics", "boundaries", "tempering", "samplers",
-        "weighting", "accumulators", "_engine", "diagnostics", "_output", "tuning", "sampling", "ladders",
-        "verification", "__init__", "__main__",
+        "weighting", "accumulators", "_engine", "diagnostics", "_output", "tuning", "_distributed", "sampling",
+        "ladders", "verification", "__init__", "__main__",
     ),
     "targets": (
         "arrays", "truth", "symbolic", "shapes", "domains", "mixtures", "classics", "datasets", "posteriors",

@@ -132,7 +132,8 @@ SAMPLERS = {
 RESULTS = {
     "run": lambda: sample(
         COSINE, samplers.icsgld(0.01, n_replicas=3, partition=PARTITION), n_steps=60, seed=1, keep_replicas=True,
-        trace_every=5, accumulators={"moments": accumulators.moments(), "kl": KL}, progress=False,
+        trace_every=5, progress=False,
+        accumulators={"moments": accumulators.moments(), "kl": KL, "pooled": accumulators.pooled(KL)},
     ),
     "loaded run": lambda: loaded(RESULTS["run"]()),
     "identification": lambda: identification("derivative"),
@@ -143,6 +144,7 @@ RESULTS = {
     "layout": lambda: Layout(lanes=4, fused=True),
     "spread": lambda: Spread(1.0),
     "accumulator": lambda: KL,
+    "pooled accumulator": lambda: accumulators.pooled(KL),
     "boundary": lambda: boundaries.penalise(3.0),
     "tempering": lambda: tempering.replica_exchange(),
     "shape": lambda: shapes.flower(),

@@ -20,7 +20,18 @@ import toolkit
 from sysid import compare, sparsity
 from sysid.compare import seed_global_state
 from targets import catalogue, constrained, domains, mixtures, posteriors, shapes
-from toolkit import DivergenceError, check_gradient, check_step_size, ladders, sample, samplers, stream, verify
+from toolkit import (
+    DivergenceError,
+    check_gradient,
+    check_step_size,
+    ladders,
+    sample,
+    sample_in_rounds,
+    samplers,
+    stream,
+    tempering,
+    verify,
+)
 from toolkit._engine import partition_pilot
 from toolkit._output.execution import run_sampler
 from toolkit._output.storage import datatree
@@ -240,6 +251,13 @@ def chunks(seed):
     return next(iter(stream(NORMAL, samplers.sgld(0.1), n_steps=4, seed=seed))).draws
 
 
+def in_rounds(seed):
+    sampler = samplers.icsgld(0.1, n_replicas=2, partition=tempering.Partition(2.0, 10.0, 20))
+    return sample_in_rounds(
+        NORMAL, sampler, n_groups=2, steps_per_round=2, n_steps=4, burn_in=3, seed=seed, threads=1
+    ).draws
+
+
 class Door(NamedTuple):
     """A public function with a seed: what is called with the seed, and the arrays it gives."""
 
@@ -252,6 +270,7 @@ DOORS = [
     Door("toolkit sample", lambda s: sample(NORMAL, samplers.sgld(0.1), n_steps=2, seed=s).draws),
     Door("toolkit sample", batches),
     Door("toolkit stream", chunks),
+    Door("toolkit sample_in_rounds", in_rounds),
     Door("toolkit resample",
          lambda s: resample(np.arange(400.0).reshape(4, 100, 1), 1.0 + np.arange(400.0).reshape(4, 100), seed=s)),
     Door("toolkit check_gradient", lambda s: check_gradient(NORMAL, n_points=3, seed=s).point),

@@ -188,8 +188,8 @@ MUTANTS = [
     Mutant(
         "starts: all chains at the origin",
         "toolkit/_engine/job.py",
-        "return draw_starts(problem, init, seed, n_chains, sampler.n_replicas)",
-        "return np.zeros((n_chains, sampler.n_replicas, problem.target.dim))",
+        "return draw_starts(problem, init, seed, keys, sampler.n_replicas)",
+        "return np.zeros((len(keys.chains), sampler.n_replicas, problem.target.dim))",
         "tests/toolkit/engine/test_starts.py -k function_of_seed",
     ),
     Mutant(

@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant(
         "saving: the checksum is not compared",
         "toolkit/_output/storage/run_file.py",
-        "if contents.checksum != checksum:",
+        "if not contents.fits(checksum):",
         "if False:",
         "tests/toolkit/storage/test_damaged_run_files.py -k edited",
     ),

@@ -2,6 +2,7 @@
 
 from .runner import Mutant
 
+SWEEP = "tests/toolkit/distributed/test_sweep.py"
 MUTANTS = [
     Mutant(
         "tuning: the mean of acceptances for their harmonic mean",
@@ -220,5 +221,61 @@ MUTANTS = [
         "isinstance(run.sampler.tempering, Contour)",
         "False",
         "tests/sysid/test_forecasts.py tests/sysid/test_estimates.py tests/sysid/test_identification_runs.py -k factor",
+    ),
+    Mutant(
+        "sweep: chains numbered through",
+        "toolkit/_distributed/sweeps/cells.py",
+        "keys=Keys(np.tile(np.arange(n_chains), count))",
+        "keys=Keys(np.arange(n_chains * count))",
+        f"{SWEEP} -k run_of_sample",
+    ),
+    Mutant(
+        "sweep: contours share the pilot of the first",
+        "toolkit/_distributed/sweeps/cells.py",
+        "needs_pilot = isinstance(tempering, Contour) and (",
+        "needs_pilot = False and (",
+        f"{SWEEP} -k run_of_sample",
+    ),
+    Mutant(
+        "sweep: starts of the first setting's chains alone",
+        "toolkit/_distributed/sweeps/cells.py",
+        "init = np.tile(init, (count, ",
+        "init = np.repeat(init, count, axis=0) if count else (init, (count, ",
+        f"{SWEEP} -k starts_are",
+    ),
+    Mutant(
+        "sweep: a run is known without its problem",
+        "toolkit/_distributed/sweeps/journal.py",
+        "(self.problems[cell.problem], self.settings[cell.setting], ",
+        "(self.settings[cell.setting], ",
+        f"{SWEEP} -k problems_are",
+    ),
+    Mutant(
+        "sweep: a torn record stays in the file",
+        "toolkit/_distributed/sweeps/journal.py",
+        "        self._journal.go_to(last)\n",
+        "        self._journal.go_to(last._replace(length=self._journal.size))\n",
+        f"{SWEEP} -k ends_anywhere",
+    ),
+    Mutant(
+        "sweep: a diverged run is measured",
+        "toolkit/_distributed/sweeps/cells.py",
+        "        if run.diverged.any():\n            share",
+        "        if run.diverged.all():\n            share",
+        f"{SWEEP} -k some_chains",
+    ),
+    Mutant(
+        "sweep: error bars over seeds of n instead of n − 1",
+        "toolkit/_distributed/sweeps/table.py",
+        "np.where(count > 1, count - 1, np.nan)",
+        "np.where(count > 1, count, np.nan)",
+        f"{SWEEP} -k numbers_of",
+    ),
+    Mutant(
+        "sweep: ties have the rank of their first",
+        "toolkit/_distributed/sweeps/statistics.py",
+        "(places % count + (places % count + repeats))",
+        "(places % count + (places % count + 1))",
+        f"{SWEEP} -k statistics_of_many",
     ),
 ]

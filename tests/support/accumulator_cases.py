@@ -31,6 +31,11 @@ def problem(dim):
 
 def gathered(accumulator, draws, weights=None, energies=None, steps=None, cuts=()):
     """The result after the draws have come in pieces."""
+    return accumulator.result(filled(accumulator, draws, weights, energies, steps, cuts))
+
+
+def filled(accumulator, draws, weights=None, energies=None, steps=None, cuts=()):
+    """The state after the draws have come in pieces."""
     steps = np.arange(draws.shape[1]) if steps is None else steps
     replicas = draws.shape[1] // steps.size
     state = accumulator.start(problem(draws.shape[2]), len(draws))
@@ -39,7 +44,7 @@ def gathered(accumulator, draws, weights=None, energies=None, steps=None, cuts=(
         part = slice(first * replicas, last * replicas)
         pieces = [None if a is None else a[:, part] for a in (weights, energies)]
         accumulator.update(state, draws[:, part], *pieces, steps[first:last])
-    return accumulator.result(state)
+    return state
 
 
 def assert_same(a, b):

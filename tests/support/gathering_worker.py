@@ -73,6 +73,8 @@ def every(dim=2):
         "energies": accumulators.energy_histogram(np.linspace(-1.0, 1.0, 25)),
         "best": accumulators.best_point(),
         "batches": accumulators.batch_means(4),
+        "pooled moments": accumulators.pooled(accumulators.moments()),
+        "pooled kl": accumulators.pooled(accumulators.kl(masses, EDGES, None if line else EDGES, at=[5, 15, 26, 41])),
     }
 
 

@@ -45,7 +45,7 @@ class CpuEngine:
             domain.float_table,
             domain.int_table,
         )
-        self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads)
+        self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads, job.keys)
         if job.layout.fused and can_be_fused(job):
             self._engines = fused_engines(job, self.blocks, self._numbers)
         else:

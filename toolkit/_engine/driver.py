@@ -41,14 +41,14 @@ def divergence_error(
     status: (chain, replica), some not 0. run: with the draws so far. saved: a sentence on the checkpoint, or "".
     """
     step = int(status[status > 0].min()) - 1
-    chain, replica = (int(i) for i in np.argwhere(status == step + 1)[0])
-    block = next(block for block in blocks if block.first <= chain < block.last)
-    lane = replica * (block.last - block.first) + chain - block.first
+    place, replica = (int(i) for i in np.argwhere(status == step + 1)[0])
+    block = next(block for block in blocks if block.first <= place < block.last)
+    lane = replica * (block.last - block.first) + place - block.first
     state = block.state.position[:, lane].copy()
     energy, gradient = job.problem.target.evaluate(state[None])
     with np.errstate(over="ignore"):
         steepness = float(np.linalg.norm(gradient))
-    step_size = float(job.sampler.per_chain("step_sizes", np.array([chain]), np.array([replica]))[0])
+    step_size = float(job.sampler.per_chain("step_sizes", np.array([place]), np.array([replica]))[0])
     couples = isinstance(job.sampler.tempering, ContinuousTempering)
     if couples and not np.isfinite(block.state.continuous.rows[[MOMENTUM, THERMOSTAT], lane]).all():
         cause = (
@@ -57,6 +57,7 @@ def divergence_error(
         )
     else:
         cause = likely_cause(job.init, state, energy[0], gradient)
+    chain = int(job.keys.chains[place])
     message = (
         f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {state.tolist()}, "
         f"with energy {energy[0]:.6g} and gradient of norm {steepness:.6g}, its step size "
@@ -387,6 +388,8 @@ class Driver(Generic[AnyRun]):
         if not self._engine.may_have_diverged and not self._resumed_diverged:
             return None
         has_diverged = (self.counts.status > 0).any(axis=1)
+        if self.job.on_divergence == "keep" and self.job.is_part:
+            return None
         ends = has_diverged.all() if self.job.on_divergence == "keep" else has_diverged.any()
         return self.counts.status if ends else None
 

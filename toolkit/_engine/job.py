@@ -32,7 +32,7 @@ from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
 from ..tempering.stein_particles import Stein
 from .recording import STATISTICS, TRACED, TRACED_COUPLING
 from .run_record import swept_arrays
-from .starts import draw_starts
+from .starts import Keys, draw_starts
 from .state import Layout, Outputs
 
 Floats = NDArray[np.float64]
@@ -80,6 +80,8 @@ class Job:
     spread: Spread | None  # the spread that ``init`` was drawn from, if the caller gave one
     drew_init: bool
     on_divergence: str  # "stop" or "keep"
+    keys: Keys
+    is_part: bool  # of a larger run, which goes on where all chains of this part have diverged
     is_open: bool  # no n_steps was given, and a condition ends the run; ``n_steps`` is then the most there can be
 
     @property
@@ -90,7 +92,7 @@ class Job:
         """
         if not self.drew_init:
             return self.init
-        return draw_starts(self.problem, self.spread, self.seed, PILOT_CHAINS, 1)
+        return draw_starts(self.problem, self.spread, self.seed, Keys(np.arange(PILOT_CHAINS)), 1)
 
     @property
     def n_kept(self) -> int:
@@ -411,11 +413,11 @@ def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
             )
 
 
-def check_start(problem: Problem, sampler: Sampler, n_chains: int, init: Any, seed: int) -> Floats:
+def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: Keys) -> Floats:
     """``init`` as (chain, replica, dim), checked to be inside with finite energy and gradient; drawn if not given."""
     if init is None or isinstance(init, Spread):
-        return draw_starts(problem, init, seed, n_chains, sampler.n_replicas)
-    shape = (n_chains, sampler.n_replicas, problem.target.dim)
+        return draw_starts(problem, init, seed, keys, sampler.n_replicas)
+    shape = (len(keys.chains), sampler.n_replicas, problem.target.dim)
     given = check_array("init", init)
     if given.shape not in (shape[2:], (shape[0], shape[2]), shape):
         raise ValueError(
@@ -487,10 +489,11 @@ def make_job(
     layout: Any = Layout(),
     on_divergence: Any = None,
     has_until: bool = False,
+    keys: Keys | None = None,
 ) -> Job:
     """Check all arguments of a run, documented in ``sample``. A contour may still lack its partition.
 
-    has_until: a condition ends the run, so that n_steps may be None.
+    has_until: a condition ends the run, so that n_steps may be None. keys: of a part of a larger run.
     """
     problem = as_problem(problem)
     if not isinstance(sampler, Sampler):
@@ -543,12 +546,14 @@ def make_job(
     check_learning(sampler, n_steps, burn_in)
     check_penalty(problem, sampler)
     check_lanes(problem, sampler, n_chains)
-    start = check_start(problem, sampler, n_chains, init, seed)
+    is_part = keys is not None
+    keys = Keys(np.arange(n_chains)) if keys is None else keys
+    start = check_start(problem, sampler, init, seed, keys)
     spread = init if isinstance(init, Spread) else None
     job = Job(
         problem, sampler, n_steps, seed, burn_in, thin, start, threads, layout, keep_replicas, keep_energies,
         keep_statistics, trace_every, accumulators, paths, checkpoint_every, sampler, 0, backend, dtype, spread,
-        init is None or spread is not None, on_divergence, is_open,
+        init is None or spread is not None, on_divergence, keys, is_part, is_open,
     )  # fmt: skip
     job.plan(0, min(n_steps, 1024))  # so that a schedule's errors are raised before anything runs
     return job

@@ -127,16 +127,17 @@ def warn_if_bins_are_narrow(job: Job, partition: Partition, *, stacklevel: int) 
     return PILOT_CHAINS * CHECK_STEPS * pilot.gradients_per_step
 
 
-def with_partition(job: Job, stacklevel: int) -> tuple[Sampler, int]:
+def with_partition(job: Job, stacklevel: int, n_chains: int | None = None) -> tuple[Sampler, int]:
     """The job's sampler, with a partition from a pilot if its contour has none; and the pilot's gradient evaluations.
 
     A given partition is checked where moves may be rejected and the check costs less than a tenth of the run.
+    n_chains: of the whole run, where the job has a part of them.
     """
     problem, sampler, contour = job.problem, job.sampler, job.sampler.tempering
     if not isinstance(contour, Contour):
         return sampler, 0
     if contour.partition is not None:
-        moves = job.init.shape[0] * job.init.shape[1] * job.n_steps
+        moves = (n_chains or job.init.shape[0]) * job.init.shape[1] * job.n_steps
         checks = sampler.dynamics.leapfrogs > 0 and moves >= 10 * PILOT_CHAINS * CHECK_STEPS
         if not checks or problem.target.callback is not None:
             return sampler, 0

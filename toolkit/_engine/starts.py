@@ -70,13 +70,24 @@ def find_inside(problem: Problem, lower: Floats, upper: Floats) -> Floats | None
     return candidates[int(np.argmax(inside))] if inside.any() else None
 
 
-def draw_starts(problem: Problem, spread: Spread | None, seed: int, n_chains: int, n_replicas: int) -> Floats:
+class Keys(NamedTuple):
+    """The numbers of a run's chains and replicas, by which their random numbers are drawn.
+
+    chains: (chain,), 0, 1, … in a run by itself; those of the whole run where this one has a part of its chains.
+    first_replica: 0, but where this run has a part of the replicas.
+    """
+
+    chains: Integers
+    first_replica: int = 0
+
+
+def draw_starts(problem: Problem, spread: Spread | None, seed: int, keys: Keys, n_replicas: int) -> Floats:
     """Starts (chain, replica, dim) inside the domain and of finite energy and gradient.
 
     Raises ValueError, naming chain and replica, where none is found.
     """
-    boxes, dim = boxes_of(problem, spread), problem.target.dim
-    chain, replica = np.divmod(np.arange(n_chains * n_replicas), n_replicas)
+    boxes, dim, n_chains = boxes_of(problem, spread), problem.target.dim, len(keys.chains)
+    chain, replica = np.repeat(keys.chains, n_replicas), np.tile(np.arange(n_replicas), n_chains) + keys.first_replica
     points = np.empty((chain.size, dim))
     pending, n_refused = np.arange(chain.size), np.zeros(chain.size, np.int64)
     tries = BLIND_TRIES if problem.domain is not None and boxes.inner is None else TRIES
@@ -96,7 +107,8 @@ def draw_starts(problem: Problem, spread: Spread | None, seed: int, n_chains: in
         points[pending] = move_inside(problem, points[pending], boxes.inner)
         pending = pending[~check_usable(problem, points[pending])[0]]
     if pending.size:
-        raise ValueError(no_start_message(problem, boxes, points, n_refused, int(pending[0]), n_replicas))
+        lane = int(pending[0])
+        raise ValueError(no_start_message(problem, boxes, points, n_refused, lane, (chain[lane], replica[lane])))
     return points.reshape(n_chains, n_replicas, dim)
 
 
@@ -122,10 +134,10 @@ def move_inside(problem: Problem, points: Floats, inner: Floats) -> Floats:
 
 
 def no_start_message(
-    problem: Problem, boxes: Boxes, points: Floats, refused: Integers, lane: int, n_replicas: int
+    problem: Problem, boxes: Boxes, points: Floats, refused: Integers, lane: int, numbers: tuple[int, int]
 ) -> str:
-    """The error message if no start was found for ``lane``."""
-    chain, replica = divmod(lane, n_replicas)
+    """The error message if no start was found for ``lane``; numbers: of its chain and replica."""
+    chain, replica = numbers
     lower, upper = boxes.wide
     ends = f"{lower[:6].tolist()} and {upper[:6].tolist()}{' …' if lower.size > 6 else ''}"
     if refused[lane] == 0:

@@ -16,6 +16,7 @@ from ..tempering.contour_tempering import Contour, ContourState, contour_state
 from ..tempering.exchange import ExchangeState, ReplicaExchange, exchange_state
 from ..tempering.stein_particles import Stein, distances_room
 from .noise_buffer import NoiseBuffer, make_noise_buffer
+from .starts import Keys
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -180,14 +181,16 @@ class Block(NamedTuple):
     state: State
 
 
-def make_blocks(problem: Problem, sampler: Sampler, init: Floats, layout: Layout, threads: int) -> list[Block]:
-    """Blocks for ``init`` (chain, replica, dim)."""
+def make_blocks(
+    problem: Problem, sampler: Sampler, init: Floats, layout: Layout, threads: int, keys: Keys | None = None
+) -> list[Block]:
+    """Blocks for ``init`` (chain, replica, dim). keys: None for those of a run by itself."""
     n_chains, n_replicas, _ = init.shape
     share = max(-(-n_chains // threads), -(-SIMD_LANES // n_replicas))
     lanes = default_lanes(sampler) if layout.lanes is None else layout.lanes
     size = max(1, min(lanes // n_replicas, share))
     return [
-        Block(first, min(first + size, n_chains), make_state(problem, sampler, init[first : first + size], first))
+        Block(first, min(first + size, n_chains), make_state(problem, sampler, init[first : first + size], first, keys))
         for first in range(0, n_chains, size)
     ]
 
@@ -198,7 +201,7 @@ def default_lanes(sampler: Sampler) -> int:
     return max(USUAL_LANES, chains * sampler.n_replicas)
 
 
-def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: int) -> State:
+def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: int, keys: Keys | None = None) -> State:
     """The state of one block before its first step, for ``init`` (chain, replica, dim)."""
     n_chains, n_replicas, dim = init.shape
     used = n_chains * n_replicas
@@ -210,7 +213,9 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
     step_size[used:] = 0.0
     temperature = sampler.per_chain("temperatures", first_chain + chain, replica)
     rows = np.zeros((ENGINE_ROWS, lanes))
-    names = ((first_chain + chain).astype(np.uint64), replica.astype(np.uint64))
+    if keys is None:
+        keys = Keys(np.arange(first_chain + n_chains))
+    names = (keys.chains[first_chain + chain].astype(np.uint64), (keys.first_replica + replica).astype(np.uint64))
     rows[LAMBDA] = 1.0
     memory = np.array([value for _, value in dynamics.memory_rows(dim)])
     exchange = tempering if isinstance(tempering, ReplicaExchange) else None

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import is_a, shown
-from .cells import HistogramSoFar, histogram
-from .energies import BestPoint, EnergiesSoFar, best_point, energy_histogram
-from .grid_kl import KlSoFar, kl
-from .running_moments import BatchMeansSoFar, MomentsSoFar, batch_means, moments
+from .cells import HistogramSoFar, PooledHistogram, histogram
+from .chain_tree import pooled
+from .energies import BestPoint, EnergiesSoFar, PooledBestPoint, PooledEnergies, best_point, energy_histogram
+from .grid_kl import KlSoFar, PooledKl, kl
+from .running_moments import BatchMeansSoFar, MomentsSoFar, PooledBatchMeans, PooledMoments, batch_means, moments
 
 __all__ = [
     "Accumulator",
@@ -20,12 +21,19 @@ __all__ = [
     "HistogramSoFar",
     "KlSoFar",
     "MomentsSoFar",
+    "PooledBatchMeans",
+    "PooledBestPoint",
+    "PooledEnergies",
+    "PooledHistogram",
+    "PooledKl",
+    "PooledMoments",
     "batch_means",
     "best_point",
     "energy_histogram",
     "histogram",
     "kl",
     "moments",
+    "pooled",
 ]
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._compiler.decorators import kernel
 from .._compiler.signatures import FLOATS, INTEGERS, MATRIX
 from ..errors import check_count, check_edges, is_a, shown
-from .interface import DrawKernel, KernelAccumulator
+from .interface import DrawKernel, PoolableAccumulator, State, add_nodes, sum_by_halves
 from .running_moments import ANY_DRAWS, ANY_WEIGHTS
 
 Floats = NDArray[np.float64]
@@ -39,8 +39,22 @@ class HistogramSoFar(NamedTuple):
     y_edges: Floats | None
 
 
+class PooledHistogram(NamedTuple):
+    """Weights of the draws of all chains in the cells of a grid; those of each chain are scaled to sum to its draws.
+
+    counts: (nx,) or (nx, ny); numbers of draws where all weights are 1. beyond: (), the weight beyond the grid. draws:
+    (), how many there were, of the chains with weight. x_edges, y_edges: the grid; y_edges None in one dimension.
+    """
+
+    counts: Floats
+    beyond: Floats
+    draws: Integers
+    x_edges: Floats
+    y_edges: Floats | None
+
+
 @dataclass(frozen=True, eq=False)
-class Histogram(KernelAccumulator):
+class Histogram(PoolableAccumulator):
     """The accumulator of ``histogram``."""
 
     x_edges: Floats
@@ -79,6 +93,37 @@ class Histogram(KernelAccumulator):
         counts = state["counts"].reshape(-1, *self.shape).copy()
         y_edges = None if self.y_edges is None else self.y_edges.copy()
         return HistogramSoFar(counts, state["beyond"].copy(), state["draws"].copy(), self.x_edges.copy(), y_edges)
+
+    def leaves(self, state: State, first: int) -> State:
+        """``scaled_cells`` of each chain."""
+        return scaled_cells(state["counts"], state["beyond"], state["draws"])
+
+    def merge(self, left: State, right: State) -> State:
+        """The sums."""
+        return add_nodes(left, right)
+
+    def pooled_result(self, node: State) -> PooledHistogram:
+        """The histogram of all chains."""
+        y_edges = None if self.y_edges is None else self.y_edges.copy()
+        counts = node["counts"][0].reshape(self.shape).copy()
+        return PooledHistogram(
+            counts, np.array(node["beyond"][0]), np.array(node["draws"][0]), self.x_edges.copy(), y_edges
+        )
+
+
+def scaled_cells(counts: Floats, beyond: Floats, draws: Integers) -> State:
+    """Weights (chain, cell) and (chain,) scaled to sum to each chain's ``draws``; all 0 for a chain without weight."""
+    weight = sum_by_halves(counts) + beyond
+    if (weight == draws).all():  # all weights are 1
+        return {"counts": counts, "beyond": beyond, "draws": draws}
+    has_weight = weight > 0.0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        factor = np.where(has_weight, draws / weight, 0.0)
+    return {
+        "counts": counts * factor[:, None],
+        "beyond": beyond * factor,
+        "draws": np.where(has_weight, draws, 0),
+    }
 
 
 def histogram(x_edges: Any, y_edges: Any = None, *, coordinates: Any = (0, 1)) -> Histogram:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._compiler.signatures import FLOATS, INTEGERS, MATRIX
 from ..errors import check_edges
 from .cells import cell_of, cells_per_unit
-from .interface import DrawKernel, KernelAccumulator
+from .interface import DrawKernel, PoolableAccumulator, State, add_nodes
 from .running_moments import ANY_DRAWS, ANY_WEIGHTS
 
 Floats = NDArray[np.float64]
@@ -45,8 +45,25 @@ class EnergiesSoFar(NamedTuple):
     edges: Floats
 
 
+class PooledEnergies(NamedTuple):
+    """Weights of the energies of all chains' draws in bins; those of each chain are scaled to sum to its draws.
+
+    counts: (bin,). below, above: (), the weight below the first edge and above the last. draws: (), how many there
+    were, of the chains with weight. minimum, maximum, mean: (), nan without draws. edges: of the bins, in nats.
+    """
+
+    counts: Floats
+    below: Floats
+    above: Floats
+    draws: Integers
+    minimum: Floats
+    maximum: Floats
+    mean: Floats
+    edges: Floats
+
+
 @dataclass(frozen=True, eq=False)
-class EnergyHistogram(KernelAccumulator):
+class EnergyHistogram(PoolableAccumulator):
     """The accumulator of ``energy_histogram``."""
 
     edges: Floats
@@ -80,6 +97,42 @@ class EnergyHistogram(KernelAccumulator):
             edges=self.edges.copy(),
         )
 
+    def leaves(self, state: State, first: int) -> State:
+        """Each chain's weights, scaled to sum to its draws, with range and mean."""
+        sums = state["sums"]
+        has_weight = sums[:, WEIGHT] > 0.0
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            factor = np.where(has_weight, state["draws"] / sums[:, WEIGHT], 0.0)
+        return {
+            "counts": state["counts"] * factor[:, None],
+            "below": sums[:, BELOW] * factor,
+            "above": sums[:, ABOVE] * factor,
+            "draws": np.where(has_weight, state["draws"], 0),
+            "minimum": sums[:, MINIMUM].copy(),
+            "maximum": sums[:, MAXIMUM].copy(),
+            "mean": sums[:, MEAN].copy(),
+        }
+
+    def merge(self, left: State, right: State) -> State:
+        """Sums of weights; range and mean of both."""
+        total = left["draws"] + right["draws"]
+        with np.errstate(invalid="ignore"):
+            share = np.where(total > 0, right["draws"] / total, 0.0)
+        lower, higher = right["minimum"] < left["minimum"], right["maximum"] > left["maximum"]
+        return {
+            **add_nodes(left, right),
+            "minimum": np.where(lower, right["minimum"], left["minimum"]),  # not np.minimum, whose zero may be ±0
+            "maximum": np.where(higher, right["maximum"], left["maximum"]),
+            "mean": left["mean"] + share * (right["mean"] - left["mean"]),
+        }
+
+    def pooled_result(self, node: State) -> PooledEnergies:
+        """The statistics of all chains."""
+        found = {name: np.array(values[0]) for name, values in node.items()}
+        if found["draws"] == 0:
+            found |= {name: np.array(np.nan) for name in ("minimum", "maximum", "mean")}
+        return PooledEnergies(**found, edges=self.edges.copy())
+
 
 def energy_histogram(edges: Any) -> EnergyHistogram:
     """Histogram, range and mean of the draws' energies, which ``run.energies`` describes: ``EnergiesSoFar``.
@@ -103,8 +156,21 @@ class BestPoint(NamedTuple):
     step: Integers
 
 
+class PooledBestPoint(NamedTuple):
+    """The draw of lowest energy of all chains, that of the lowest chain of equal ones.
+
+    energy: (), in nats; inf before the first draw. position: (dim,); nan before. step: (), the step after which it was
+    taken; chain: (), whose it is; both −1 before.
+    """
+
+    energy: Floats
+    position: Floats
+    step: Integers
+    chain: Integers
+
+
 @dataclass(frozen=True)
-class Best(KernelAccumulator):
+class Best(PoolableAccumulator):
     """The accumulator of ``best_point``."""
 
     needs_energies = True
@@ -125,6 +191,23 @@ class Best(KernelAccumulator):
     def result(self, state: dict[str, NDArray[Any]]) -> BestPoint:
         """The best points so far."""
         return BestPoint(state["energy"].copy(), state["position"].copy(), state["step"].copy())
+
+    def leaves(self, state: State, first: int) -> State:
+        """The best point of each chain, with the chain's number."""
+        numbers = np.arange(first, first + len(state["step"]))
+        return {**{name: state[name].copy() for name in state}, "chain": np.where(state["step"] < 0, -1, numbers)}
+
+    def merge(self, left: State, right: State) -> State:
+        """The better point, the left one of equal ones."""
+        is_right = right["energy"] < left["energy"]
+        return {
+            name: np.where(is_right[:, None] if left[name].ndim > 1 else is_right, right[name], left[name])
+            for name in left
+        }
+
+    def pooled_result(self, node: State) -> PooledBestPoint:
+        """The best point of all chains."""
+        return PooledBestPoint(*(np.array(node[name][0]) for name in PooledBestPoint._fields))
 
 
 def best_point() -> Best:

@@ -22,8 +22,8 @@ from ..errors import (
     shown,
 )
 from ..weighting import batch_numbers, cell_sums, check_draw_weights, check_draws, check_sample, ratio
-from .cells import Histogram, histogram
-from .interface import DrawKernel, KernelAccumulator
+from .cells import Histogram, histogram, scaled_cells
+from .interface import DrawKernel, KernelAccumulator, PoolableAccumulator, State, add_nodes
 
 Array = NDArray[np.float64]
 
@@ -389,6 +389,106 @@ class Kl(KernelAccumulator):
         for n in np.unique(draws[draws > 0]):
             expected[draws == n] = expected_of(self, int(n))
         return KlSoFar(self.at.copy(), draws, state["kl"].copy(), expected)
+
+
+class PooledKl(NamedTuple):
+    """KL(truth ‖ draws) of all chains' draws together after given numbers of steps, in nats.
+
+    Weights of each chain are scaled to sum to its draws. at: (time,), numbers of steps. draws: (time,), how many there
+    were by then, of the chains with weight. kl: (time,), ``diagnostics.kl_divergence``; nan where the run has not come
+    so far. expected: (time,), the mean KL of as many independent draws of equal weight.
+    """
+
+    at: Integers
+    draws: Integers
+    kl: Floats
+    expected: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class KlCounts(PoolableAccumulator):
+    """The counts of which ``pooled`` makes the KL of all chains' draws.
+
+    The state holds every chain's counts at each of the kl's times but the last, (chain, time − 1, cell), on the host
+    alone; at the last time counting ends, so that those of the last time are ``counts``.
+    """
+
+    by_chain: Kl
+
+    needs_energies = False
+
+    def start(self, problem: Any, n_chains: int) -> State:
+        """Empty cells, and no step reached. Raises ValueError where the problem lacks the coordinates."""
+        state = self.by_chain.grid.start(problem, n_chains)
+        earlier = {
+            f"earlier_{name}": np.zeros((n_chains, self.by_chain.at.size - 1, *values.shape[1:]), values.dtype)
+            for name, values in state.items()
+        }
+        return {**state, "reached": np.zeros(n_chains, np.int64), **earlier}
+
+    def is_valid(self, state: State) -> bool:
+        """Whether a saved state has reached a valid number of times, the same in every chain."""
+        reached = state["reached"]
+        return bool((reached == reached[0]).all() and 0 <= reached[0] <= self.by_chain.at.size)
+
+    def draw_kernel(self, dim: int) -> DrawKernel:
+        """The kernel that adds draws to their cells."""
+        return self.by_chain.draw_kernel(dim)
+
+    def parts(self, state: State, steps: Integers) -> Iterator[tuple[int, int, bool]]:
+        """Segments that end at the times, where counts are copied; none after the last."""
+        at, begin = self.by_chain.at, 0
+        while begin < steps.size and state["reached"][0] < at.size:
+            i = int(state["reached"][0])
+            end, records = int(np.searchsorted(steps, at[i])), bool(steps[-1] >= at[i] - 1)
+            yield begin, end, records and i < at.size - 1
+            if records:
+                self._record(state, i)
+            begin = end
+
+    def advance_to(self, state: State, step: int) -> None:
+        """Copy the counts for each time up to ``step``, before which all draws have been added."""
+        for i in range(int(state["reached"][0]), int(np.searchsorted(self.by_chain.at, step, side="right"))):
+            self._record(state, i)
+
+    def _record(self, state: State, i: int) -> None:
+        """Copy the counts of every chain at time ``i``, unless it is the last."""
+        if i < self.by_chain.at.size - 1:
+            for name in ("counts", "beyond", "draws"):
+                state[f"earlier_{name}"][:, i] = state[name]
+        state["reached"][:] = i + 1
+
+    def leaves(self, state: State, first: int) -> State:
+        """``scaled_cells`` of each chain at each time, (chain, time, cell) and (chain, time)."""
+        times = self.by_chain.at.size
+        if times == 1 == int(state["reached"][0]):
+            scaled = scaled_cells(state["counts"], state["beyond"], state["draws"])
+            return {"counts": scaled["counts"][:, None], "draws": scaled["draws"][:, None]}
+        counts = np.zeros((len(state["counts"]), times, state["counts"].shape[1]))
+        draws = np.zeros(counts.shape[:2], np.int64)
+        for i in range(min(times, int(state["reached"][0]))):
+            now = [
+                state[name] if i == times - 1 else state[f"earlier_{name}"][:, i]
+                for name in ("counts", "beyond", "draws")
+            ]
+            scaled = scaled_cells(*now)
+            counts[:, i], draws[:, i] = scaled["counts"], scaled["draws"]
+        return {"counts": counts, "draws": draws}
+
+    def merge(self, left: State, right: State) -> State:
+        """The sums."""
+        return add_nodes(left, right)
+
+    def pooled_result(self, node: State) -> PooledKl:
+        """The KL of all chains' draws at each time."""
+        kl, (counts, draws) = self.by_chain, (node["counts"][0], node["draws"][0].copy())
+        found, expected = np.full(draws.shape, np.nan), np.full(draws.shape, np.nan)
+        for i in np.flatnonzero(draws):
+            cells, n = counts[i].reshape(kl.masses.shape), int(draws[i])
+            total = max(float(n), cells.sum())
+            found[i] = kl_divergence(cells, kl.masses, total=total, pseudo_count=kl.pseudo_count)
+            expected[i] = expected_of(kl, n)
+        return PooledKl(kl.at.copy(), draws, found, expected)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,8 +1,8 @@
-"""The base class of accumulators that add draws by a compiled function, on the host and on a device."""
+"""The base classes of accumulators that add draws by a compiled function, on the host and on a device."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba.core.typing.templates import Signature
@@ -69,3 +69,47 @@ class KernelAccumulator(ABC):
                 tuple(state[name] for name in arrays),
                 *extra,
             )
+
+
+class PoolableAccumulator(KernelAccumulator):
+    """An accumulator whose statistics of several chains can be merged, which ``pooled`` needs.
+
+    A node holds the merged statistics of neighbouring chains: arrays by name, whose first axis is the node. Bits must
+    not depend on how many nodes a call has: elementwise arithmetic only, and ``sum_by_halves`` for sums within a chain.
+    """
+
+    needs_energies: ClassVar[bool]
+
+    @abstractmethod
+    def start(self, problem: Any, n_chains: int) -> State:
+        """The state before the first draw, chains first."""
+
+    @abstractmethod
+    def leaves(self, state: State, first: int) -> State:
+        """A node for every chain of ``state``, whose first chain has the number ``first``."""
+
+    @abstractmethod
+    def merge(self, left: State, right: State) -> State:
+        """The nodes that hold the chains of both: of ``left``, and of ``right``, which come after them."""
+
+    @abstractmethod
+    def pooled_result(self, node: State) -> Any:
+        """The result of the one node that holds all chains: a NamedTuple of arrays."""
+
+
+def sum_by_halves(values: Floats) -> Floats:
+    """Sums over the second axis. The second half is added to the first until one is left.
+
+    numpy.sum may add in an order that depends on the other axes; this one does not.
+    """
+    while values.shape[1] > 1:
+        half = (values.shape[1] + 1) // 2
+        total = values[:, :half].copy()
+        total[:, : values.shape[1] - half] += values[:, half:]
+        values = total
+    return values[:, 0]
+
+
+def add_nodes(left: State, right: State) -> State:
+    """The sums of all arrays."""
+    return {name: left[name] + right[name] for name in left}

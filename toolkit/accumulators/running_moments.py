@@ -1,5 +1,6 @@
 """Running means and covariances of draws, by updates without cancellation; and batch means."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from .._compiler.decorators import kernel
 from .._compiler.signatures import CUBE, FLOATS, INTEGERS, MATRIX
 from ..errors import check_count
-from .interface import DrawKernel, KernelAccumulator
+from .interface import DrawKernel, PoolableAccumulator, State, sum_by_halves
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,8 +44,24 @@ class MomentsSoFar(NamedTuple):
     standard_error: Floats
 
 
+class PooledMoments(NamedTuple):
+    """Moments of the draws of all chains together, each with the same total weight.
+
+    chains: (), how many; those without weight and those with fewer draws than others are left out, as in the pooled
+    fields of ``MomentsSoFar``. draws: (), of these chains in all. mean: (dim,). covariance: (dim, dim), not divided by
+    n − 1. standard_error: (dim,), of the mean, from the spread of the chains' means; nan for one chain. nan without
+    chains.
+    """
+
+    chains: Integers
+    draws: Integers
+    mean: Floats
+    covariance: Floats
+    standard_error: Floats
+
+
 @dataclass(frozen=True)
-class Moments(KernelAccumulator):
+class Moments(PoolableAccumulator):
     """The accumulator of ``moments``."""
 
     needs_energies = False
@@ -80,6 +97,34 @@ class Moments(KernelAccumulator):
             weighted_ess = np.where(state["unevenness"] > 0.0, 1.0 / state["unevenness"], weight)
             pooled = pool(mean[whole], covariance[whole])
         return MomentsSoFar(state["draws"].copy(), weight, weighted_ess, mean, covariance, *pooled)
+
+    def leaves(self, state: State, first: int) -> State:
+        """Mean from ``origin``, the lower half of the covariance, and no scatter between chains, of each chain."""
+        weight = state["weight"]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            within = np.tril(state["scatter"]) / weight[:, None, None]
+        return {
+            **{name: state[name].copy() for name in ("draws", "origin", "mean")},
+            "chains": (weight != 0.0).astype(np.int64),
+            "within": within,
+            "between": np.zeros(within.shape),
+        }
+
+    def merge(self, left: State, right: State) -> State:
+        """``merge_moments``."""
+        return merge_moments(left, right, ("within",))
+
+    def pooled_result(self, node: State) -> PooledMoments:
+        """The moments of all chains."""
+        chains, draws, mean = mean_of_chains(node)
+        lower, between = node["within"][0], node["between"][0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            covariance = (lower + np.tril(lower, -1).T + between) / chains
+            error = np.sqrt(np.diagonal(between) / (chains - 1) / chains)
+        empty = np.full(covariance.shape, np.nan)
+        return PooledMoments(
+            chains, draws, mean, covariance if chains else empty, error if chains > 1 else np.full(mean.shape, np.nan)
+        )
 
 
 def moments() -> Moments:
@@ -176,6 +221,48 @@ def pool(means: Floats, covariances: Floats) -> tuple[Floats, Floats, Floats]:
     return mean, covariance, error
 
 
+def merge_moments(left: State, right: State, summed: tuple[str, ...]) -> State:
+    """Nodes of chains that count alike: means from ``origin``, sums of ``summed``, and scatter between chains.
+
+    draws: (node,), of each chain; of two sides the one with more draws a chain is taken alone, as the other's chains
+    have diverged. chains: (node,); those without weight are none. origin, mean: (node, dim), whose sum is the mean of
+    the chains' means: differences of large means lose no digits. between: (node, dim, dim), Σ (m − mean)(m − mean)ᵀ
+    over the chains' means m; its diagonal where it is (node, dim).
+    Source: Chan, Golub & LeVeque (1983).
+    """
+    more, fewer = left["draws"] > right["draws"], left["draws"] < right["draws"]
+    left_alone = more | (~fewer & (right["chains"] == 0))
+    right_alone = ~left_alone & (fewer | (left["chains"] == 0))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of chains that are left out
+        share = (right["chains"] / (left["chains"] + right["chains"]))[:, None]
+        rest = left["chains"][:, None] * share
+        step = (right["origin"] - left["origin"]) + (right["mean"] - left["mean"])
+        if left["between"].ndim == 3:
+            outer, rest = step[:, :, None] * step[:, None, :], rest[:, :, None]
+        else:
+            outer = step * step
+        merged = {
+            **{name: left[name] for name in left},
+            **{name: left[name] + right[name] for name in ("chains", *summed)},
+            "mean": left["mean"] + share * step,
+            "between": (left["between"] + right["between"]) + rest * outer,
+        }
+
+    def chosen(name: str) -> NDArray[Any]:
+        shape = (-1,) + (1,) * (merged[name].ndim - 1)
+        either = np.where(right_alone.reshape(shape), right[name], merged[name])
+        return np.where(left_alone.reshape(shape), left[name], either)
+
+    return {name: chosen(name) for name in merged}
+
+
+def mean_of_chains(node: State) -> tuple[Integers, Integers, Floats]:
+    """Number of chains, their draws in all, and their mean, (dim,), of one node."""
+    chains = np.array(node["chains"][0])
+    mean = node["origin"][0] + node["mean"][0]
+    return chains, np.array(chains * node["draws"][0]), mean if chains else np.full(mean.shape, np.nan)
+
+
 # Batch means: running standard errors and effective sample sizes.
 
 ADD = types.void(
@@ -200,8 +287,26 @@ class BatchMeansSoFar(NamedTuple):
     ess: Floats
 
 
+class PooledBatchMeans(NamedTuple):
+    """Statistics of all chains together from the batch means of each; every chain counts the same.
+
+    chains: (), how many, as in ``PooledMoments``. draws: (), of these in all. batch_length: (), draws in a batch.
+    mean: (dim,), of the chains' means. variance: (dim,), within chains and between them. standard_error: (dim,), of
+    the mean, √(Σ s²) / chains for the chains' errors s: unlike that of ``PooledMoments`` it knows nothing of a spread
+    between chains. ess: (dim,), the sum of the chains'. nan where a chain's are.
+    """
+
+    chains: Integers
+    draws: Integers
+    batch_length: Integers
+    mean: Floats
+    variance: Floats
+    standard_error: Floats
+    ess: Floats
+
+
 @dataclass(frozen=True)
-class BatchMeans(KernelAccumulator):
+class BatchMeans(PoolableAccumulator):
     """The accumulator of ``batch_means``."""
 
     n_batches: int
@@ -234,6 +339,10 @@ class BatchMeans(KernelAccumulator):
 
     def result(self, state: dict[str, NDArray[Any]]) -> BatchMeansSoFar:
         """Means and errors so far; an incomplete batch counts by its share of the weight."""
+        return self._statistics(state, lambda squares: squares.sum(axis=1))
+
+    def _statistics(self, state: State, total: Callable[[Floats], Floats]) -> BatchMeansSoFar:
+        """``result``, with the sum over the second axis that is to be used."""
         draws, length = state["draws"].copy(), state["length"].copy()
         weight = np.where(state["weight"] > 0.0, state["weight"], np.nan)[:, None]
         offset = np.where(np.isnan(weight), np.nan, state["mean"])
@@ -244,9 +353,35 @@ class BatchMeans(KernelAccumulator):
             deviation = state["sums"] - offset[:, None] * state["loads"][:, :, None]
             variance = state["scatter"] / weight
             freedom = (batches / (batches - 1.0))[:, None]
-            error = np.where(enough, np.sqrt((deviation**2).sum(axis=1) * freedom) / weight, np.nan)
+            error = np.where(enough, np.sqrt(total(deviation**2) * freedom) / weight, np.nan)
             ess = variance / error**2
         return BatchMeansSoFar(draws, length, draws // length, mean, variance, error, ess)
+
+    def leaves(self, state: State, first: int) -> State:
+        """Mean from ``origin``, variance, squared error and ESS of each chain."""
+        found = self._statistics(state, sum_by_halves)
+        return {
+            **{name: state[name].copy() for name in ("draws", "length", "origin", "mean")},
+            "chains": (state["weight"] > 0.0).astype(np.int64),
+            "within": found.variance,
+            "between": np.zeros(found.variance.shape),
+            "squared_error": found.standard_error * found.standard_error,
+            "ess": found.ess,
+        }
+
+    def merge(self, left: State, right: State) -> State:
+        """``merge_moments``."""
+        return merge_moments(left, right, ("within", "squared_error", "ess"))
+
+    def pooled_result(self, node: State) -> PooledBatchMeans:
+        """The statistics of all chains."""
+        chains, draws, mean = mean_of_chains(node)
+        empty = np.full(mean.shape, np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = (node["within"][0] + node["between"][0]) / chains
+            error = np.sqrt(node["squared_error"][0]) / chains
+        statistics = (variance, error, node["ess"][0].copy()) if chains else (empty, empty.copy(), empty.copy())
+        return PooledBatchMeans(chains, draws, np.array(node["length"][0]), mean, *statistics)
 
 
 def batch_means(n_batches: int = 50) -> BatchMeans:

@@ -164,16 +164,21 @@ def chain_variances(values: Array) -> tuple[float, float]:
 
 def correlation_time(values: Array, within: float, between: float) -> float:
     """Integrated autocorrelation time by Geyer's initial monotone sequence, at least 1 / log₁₀ of the number."""
-    n = values.shape[1]
+    return initial_sequence_time(autocovariance(values), within, between, values.size)
+
+
+def initial_sequence_time(covariance: Array, within: float, between: float, size: int) -> float:
+    """``correlation_time`` from the chains' mean autocovariance at each lag, (draw,). size: draws of all chains."""
+    n = len(covariance)
     total = within * (n - 1) / n + between
-    rho = 1.0 - (within - autocovariance(values)) / total
+    rho = 1.0 - (within - covariance) / total
     rho[0] = 1.0
     pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
     nonpositive = np.flatnonzero(pairs <= 0.0)
     end = min(int(nonpositive[0]) if nonpositive.size else n, max(0, -(-(n - 4) // 2)))
     decreasing = np.minimum.accumulate(pairs[:end])
     last = float(rho[2 * end]) if rho[2 * end] > 0.0 or pairs[end] >= 0.0 else 0.0
-    return max(2.0 * float(decreasing.sum()) - 1.0 + last, 1.0 / math.log10(values.size))
+    return max(2.0 * float(decreasing.sum()) - 1.0 + last, 1.0 / math.log10(size))
 
 
 def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff: float = 0.05) -> Array:

@@ -17,17 +17,22 @@ EXACT_STEPS = 32  # of HMC, half of which are left out
 WITH_LAWS = ("langevin", "underdamped_langevin", "baoab")
 WITH_EXACT_LAWS = ("langevin", "underdamped_langevin", "nose_hoover")  # whose own length's share is known
 MINIMA, DIFFERENCE, FLATTEST = 4, 1e-5, 1e-8  # points; of their size; of the largest curvature
+NEWTON_STEPS, AT_MINIMUM = 8, 1e-4  # at most; g · K⁻¹ g over T for each coordinate, about (offset / width)²
 BATCHES = 16  # minibatches of a point, whose gradients differ by their noise
 MOST_FRICTION = 0.1
 
 
 class StepSize(NamedTuple):
-    """Found: the step size, its bias in standard deviations with what is uncertain of it, and states (chain, dim)."""
+    """Found: the step size, its bias in standard deviations with what is uncertain of it, and states (chain, dim).
+
+    is_measured: the bias is that of chains; else it is by a law, or nothing was found.
+    """
 
     step_size: float
     bias: float
     uncertainty: float
     states: Floats
+    is_measured: bool
 
 
 def noise_covariance(study: Study, sampler: Sampler, points: Floats) -> Floats:
@@ -90,34 +95,90 @@ def heating_of(dynamics: Dynamics) -> tuple[float, float]:
 class Normal(NamedTuple):
     """Normal laws around minima of the energy of all data, as the curvature there says.
 
-    values, directions: eigenvalues (n, dim) and vectors (n, dim, dim) of the curvature at n minima; widths:
+    minima: (n, dim). values, directions: eigenvalues (n, dim) and vectors (n, dim, dim) of the curvature there; widths:
     √(T / values), (n, dim). draws: (chain, dim); where curvatures are not finite the points given, and n is 0.
     """
 
+    minima: Floats
     values: Floats
     directions: Floats
     widths: Floats
     draws: Floats
 
 
-def around_minima(study: Study, minima: Floats) -> Normal:
-    """The normal laws around ``MINIMA`` of ``minima`` (chain, dim), by differences of gradients."""
-    picked = minima[np.linspace(0, len(minima) - 1, MINIMA).astype(np.int64)]
-    steps = DIFFERENCE * np.maximum(np.abs(picked), 1.0)[:, :, None] * np.eye(study.dim)  # (minimum, direction, dim)
-    ends = (picked[:, None] + steps, picked[:, None] - steps)
+def around_minima(study: Study, points: Floats) -> Normal:
+    """The normal laws around the minima that Newton's method finds from ``MINIMA`` of ``points`` (chain, dim).
+
+    points: where descent ended. It leaves flat directions far from their minimum where curvatures differ by 10⁴.
+    """
+    picked = points[np.linspace(0, len(points) - 1, MINIMA).astype(np.int64)]
+    found = newton_minima(study, picked)
+    if found is None:
+        none = np.zeros((0, study.dim))
+        return Normal(none, none, np.zeros((0, study.dim, study.dim)), none, points)
+    minima, values, directions = found
+    widths = np.sqrt(study.temperature / values)
+    of_each = np.arange(len(points)) % MINIMA
+    normals = np.random.default_rng([study_seed(study.seed, 0), 2]).standard_normal(points.shape)
+    draws = minima[of_each] + np.einsum("nij,nj,nj->ni", directions[of_each], widths[of_each], normals)
+    draws = np.where(study.problem.contains(draws)[:, None], draws, points)
+    return Normal(minima, values, directions, widths, draws)
+
+
+def newton_minima(study: Study, points: Floats) -> tuple[Floats, Floats, Floats] | None:
+    """Minima (n, dim) near ``points``, with eigenvalues and vectors of the curvature there; None where not finite.
+
+    Newton's steps with the absolute values of the eigenvalues, in the domain, halved where neither the energy falls nor
+    g · K⁻¹ g, twice the energy that such a step promises.
+    """
+    points = np.array(points)
+    energy, gradient = study.evaluate(points)
+    shares, active = np.ones(len(points)), np.ones(len(points), np.bool_)
+    values, directions = np.zeros_like(points), np.zeros((*points.shape, study.dim))
+    enough = AT_MINIMUM * study.dim * study.temperature
+    for step in range(NEWTON_STEPS + 1):
+        curved = active & (shares == 1.0)  # the others have not moved
+        curvature = curvature_at(study, points[curved])
+        if not np.isfinite(curvature).all() or (len(curvature) and not curvature.any()):
+            return None
+        values[curved], directions[curved] = eigenvalues_of(curvature)
+        newton, promised = newton_step(values, directions, gradient)
+        active &= promised > enough
+        if step == NEWTON_STEPS or not active.any():
+            break
+        trial = points - shares[:, None] * newton
+        moves = active & study.problem.contains(trial)
+        new_energy, new_gradient = study.evaluate(np.where(moves[:, None], trial, points)[active])
+        falls = moves[active] & (
+            (new_energy < energy[active])
+            | (newton_step(values[active], directions[active], new_gradient)[1] < promised[active])
+        )
+        moved = np.flatnonzero(active)[falls]
+        points[moved], energy[moved], gradient[moved] = trial[moved], new_energy[falls], new_gradient[falls]
+        shares[active] *= 0.5
+        shares[moved] = 1.0
+    return points, values, directions
+
+
+def curvature_at(study: Study, points: Floats) -> Floats:
+    """The curvature of the energy of all data at ``points`` (n, dim), by differences of gradients, (n, dim, dim)."""
+    steps = DIFFERENCE * np.maximum(np.abs(points), 1.0)[:, :, None] * np.eye(study.dim)  # (point, direction, dim)
+    ends = (points[:, None] + steps, points[:, None] - steps)
     slopes = [study.evaluate(end.reshape(-1, study.dim))[1].reshape(steps.shape) for end in ends]
     curvature = (slopes[0] - slopes[1]) / (2.0 * steps.max(axis=2, keepdims=True))
-    curvature = 0.5 * (curvature + curvature.transpose(0, 2, 1))
-    if not np.isfinite(curvature).all() or not curvature.any():
-        return Normal(np.zeros((0, study.dim)), np.zeros((0, study.dim, study.dim)), np.zeros((0, study.dim)), minima)
+    return np.asarray(0.5 * (curvature + curvature.transpose(0, 2, 1)))
+
+
+def eigenvalues_of(curvature: Floats) -> tuple[Floats, Floats]:
+    """Absolute eigenvalues of ``curvature`` (n, dim, dim), at least ``FLATTEST`` of the largest of all, and vectors."""
     values, directions = np.linalg.eigh(curvature)
-    values = np.maximum(np.abs(values), FLATTEST * np.abs(values).max())
-    widths = np.sqrt(study.temperature / values)
-    of_each = np.arange(len(minima)) % MINIMA
-    normals = np.random.default_rng([study_seed(study.seed, 0), 2]).standard_normal(minima.shape)
-    draws = picked[of_each] + np.einsum("nij,nj,nj->ni", directions[of_each], widths[of_each], normals)
-    draws = np.where(study.problem.contains(draws)[:, None], draws, minima)
-    return Normal(values, directions, widths, draws)
+    return np.maximum(np.abs(values), FLATTEST * np.abs(values).max(initial=0.0)), directions
+
+
+def newton_step(values: Floats, directions: Floats, gradient: Floats) -> tuple[Floats, Floats]:
+    """K⁻¹ g (n, dim) and g · K⁻¹ g (n,)."""
+    along = np.einsum("nij,ni->nj", directions, gradient)
+    return np.einsum("nij,nj->ni", directions, along / values), (along**2 / values).sum(axis=1)
 
 
 def widening(noise: Floats, laws: Normal) -> float:
@@ -129,7 +190,15 @@ def widening(noise: Floats, laws: Normal) -> float:
     return float(0.5 * np.maximum(excess / variances, 0.0).max())
 
 
-def step_by_law(study: Study, sampler: Sampler, laws: Normal) -> StepSize:
+def widened(laws: Normal, ratio: float) -> Normal:
+    """``laws`` at ``ratio`` times their temperature."""
+    centres = np.resize(laws.minima, laws.draws.shape)
+    return laws._replace(
+        widths=math.sqrt(ratio) * laws.widths, draws=centres + math.sqrt(ratio) * (laws.draws - centres)
+    )
+
+
+def step_by_law(study: Study, sampler: Sampler, laws: Normal, temperature: float | None = None) -> StepSize:
     """The step size at which noise of minibatches and the step's own length make no coordinate too wide by ``BIAS``.
 
     Of moves ``WITH_LAWS``. The law of a step of length h of Langevin's near a minimum of curvature K has the covariance
@@ -139,10 +208,11 @@ def step_by_law(study: Study, sampler: Sampler, laws: Normal) -> StepSize:
     """
     noise = noise_covariance(study, sampler, laws.draws[:LANES])
     by_noise = heating_of(sampler.dynamics)[0] * widening(noise, laws)
-    return balanced(study, by_noise, lengthening(sampler.dynamics) * float(laws.values.max()), laws.draws)
+    by_step = discretisation_bias(sampler.dynamics) * float(laws.values.max())
+    return balanced(study, by_noise, by_step, laws.draws, temperature)
 
 
-def lengthening(dynamics: Dynamics) -> float:
+def discretisation_bias(dynamics: Dynamics) -> float:
     """The share, for each unit of h and of curvature, by which a step's own length makes a direction too wide.
 
     Of Langevin's 1/4, of SGHMC with friction η 1/(8 − 4 η), on a normal law and to first order; of BAOAB's less. Of
@@ -171,14 +241,17 @@ def step_at_exact_draws(study: Study, sampler: Sampler, levels: Explored) -> Ste
     largest = float(np.linalg.eigvalsh(curvature)[-1])
     if narrowest > 0.0:  # between walls, where a flat energy says nothing of the width
         largest = max(largest, study.temperature / float(narrowest) ** 2)
-    return balanced(study, by_noise, lengthening(sampler.dynamics) * max(largest, 1e-100), states)
+    return balanced(study, by_noise, discretisation_bias(sampler.dynamics) * max(largest, 1e-100), states)
 
 
-def balanced(study: Study, by_noise: float, by_step: float, states: Floats) -> StepSize:
+def balanced(
+    study: Study, by_noise: float, by_step: float, states: Floats, temperature: float | None = None
+) -> StepSize:
     """The step size whose widenings by noise and by its own length, for each unit of it, come to ``BIAS`` together."""
     step_size = float(rounded(BIAS / (by_noise + by_step)))
+    where = "" if temperature is None else f" at temperature {temperature:.4g}"
     study.note(
-        f"Step size {step_size:.4g}: by the law of the moves, noise of gradients makes a coordinate too wide by "
+        f"Step size {step_size:.4g}{where}: by the law of the moves, noise of gradients makes a coordinate too wide by "
         f"{by_noise * step_size:.1%} of a standard deviation, and the length of the step by {by_step * step_size:.1%}."
     )
-    return StepSize(step_size, BIAS, math.nan, states)
+    return StepSize(step_size, BIAS, math.nan, states, False)

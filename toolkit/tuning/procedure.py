@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.starts import draw_starts
+from .._engine.starts import Keys, draw_starts
 from ..boundaries.rules import Boundary, ignore, reflect, reject
 from ..diagnostics import ksd
 from ..errors import check_array, check_count, check_progress, shown
@@ -16,9 +16,10 @@ from ..samplers import hmc, sghmc
 from ..samplers.sampler import Sampler
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.stein_particles import Stein
-from .biased_moves import contour_partition, heated, race_knobs, tune_biased
+from .biased_moves import contour_partition, race_knobs, tune_biased, with_stable_thermostat
 from .exact_moves import Found, Moves, fit_step_sizes, tune_exact
-from .exploration import IMPROPER, Choice, Explored, choose_top, explore
+from .exploration import IMPROPER, Choice, Explored, choose_top, descended, explore
+from .gradient_noise import around_minima
 from .progress import Bar
 from .race import Result
 from .result import Cost, Tuned
@@ -66,7 +67,7 @@ def tune(
     check_progress(progress)
     if threads is not None:
         threads = check_count("threads", threads, at_least=1)
-    check_tunable(sampler)
+    check_tunable(sampler, problem)
     start, bar = time.perf_counter(), Bar(n_gradients, progress)
     begun = sampler or chosen(problem)
     study = Study(
@@ -92,8 +93,8 @@ def thin_for(found: Found) -> int:
     return max(1, int(min(0.25 / per_step, THINNEST))) if per_step > 0.0 else 1
 
 
-def check_tunable(sampler: Any) -> None:
-    """Raise TypeError or ValueError for what is no sampler, or one with settings by chain."""
+def check_tunable(sampler: Any, problem: Problem) -> None:
+    """Raise TypeError or ValueError for what is no sampler, has settings by chain, or is Stein's in a domain."""
     if sampler is None:
         return
     if not isinstance(sampler, Sampler):
@@ -101,6 +102,11 @@ def check_tunable(sampler: Any) -> None:
     if sampler.n_chains is not None:
         raise ValueError(
             f"sampler must have one setting for all chains, got step sizes or temperatures of {sampler.n_chains} chains"
+        )
+    if isinstance(sampler.tempering, Stein) and problem.domain is not None:
+        raise ValueError(
+            f"sampler must not be {sampler.name!r} in the domain of {problem.name!r}: its step size is judged by the "
+            "kernel Stein discrepancy, which has none in a domain; give it a step size, or tune another sampler"
         )
 
 
@@ -120,7 +126,7 @@ def boundary_of(problem: Problem, sampler: Sampler) -> Boundary:
 def starts_of(problem: Problem, init: Any, seed: int) -> Floats:
     """``LANES`` points (chain, dim) to begin from."""
     if init is None or isinstance(init, Spread):
-        return draw_starts(problem, init, seed, LANES, 1)[:, 0]
+        return draw_starts(problem, init, seed, Keys(np.arange(LANES)), 1)[:, 0]
     points = np.atleast_2d(check_array("init", init))
     points = points.reshape(-1, points.shape[-1]) if points.ndim == 3 else points
     if points.ndim != 2 or points.shape[1] != problem.target.dim or not len(points):
@@ -136,13 +142,17 @@ def search(study: Study, sampler: Sampler, starts: Floats, chooses: bool) -> Fou
     """All numbers of ``sampler``. chooses: replica exchange may be added to HMC."""
     if study.problem.target.stochastic:
         study.note("Gradients are of minibatches, so no Metropolis test and no exploration at exact energies.")
+        if isinstance(sampler.tempering, Stein):
+            points = descended(study, starts, np.full(len(starts), -math.inf))[0]
+            draws = around_minima(study, points).draws
+            return tune_stein(study, sampler, starts, draws.std(axis=0))
         return of_result(tune_biased(study, sampler, None, None, starts))
     levels = explore(study, starts)
     choice = choose_top(levels, study.problem.domain is not None)
     describe(study, levels, choice)
     tempering, exact = sampler.tempering, sampler.dynamics.leapfrogs > 0
     if isinstance(tempering, Stein):
-        return tune_stein(study, sampler, levels)
+        return tune_stein(study, sampler, levels.positions[-1], levels.positions[0].std(axis=0))
     if exact and (tempering is None or isinstance(tempering, ReplicaExchange)):
         moves = Moves(sampler.dynamics.name, tempering if isinstance(tempering, ReplicaExchange) else None)
         found = tune_exact(study, levels, choice, moves, chooses)
@@ -196,24 +206,27 @@ def exact_and_tempered(study: Study, sampler: Sampler, levels: Explored, choice:
     if isinstance(tempering, Contour):
         tempering = replace(tempering, partition=contour_partition(levels, top, study.temperature))
     elif isinstance(tempering, ContinuousTempering):
-        tempering = heated(tempering, top_temperature, size, study.temperature)
+        tempering = with_stable_thermostat(tempering, top_temperature, size, study.temperature)
     sampler = replace(sampler, tempering=tempering, step_sizes=(size,) * replicas)
     states = np.resize(levels.positions[0], (max(4, LANES // replicas), replicas, study.dim))
     for _ in range(4):
         sampler, states = fit_step_sizes(study, sampler, states)
     if isinstance(tempering, ContinuousTempering):
-        tempering = heated(tempering, top_temperature, float(sampler.step_sizes[0]), study.temperature)
+        tempering = with_stable_thermostat(tempering, top_temperature, float(sampler.step_sizes[0]), study.temperature)
         sampler = replace(sampler, tempering=tempering)
     return sampler, states
 
 
-def tune_stein(study: Study, sampler: Sampler, levels: Explored) -> Found:
-    """The step size at which particles come closest to the target, by the kernel Stein discrepancy, in equal steps."""
+def tune_stein(study: Study, sampler: Sampler, starts: Floats, widths: Floats) -> Found:
+    """The step size at which particles come closest to the target, by the kernel Stein discrepancy, in equal steps.
+
+    starts: (n, dim). widths: of the target, (dim,). Of minibatches too, as the discrepancy takes gradients of all data.
+    """
     replicas = sampler.n_replicas
-    states = np.resize(levels.positions[-1], (1, replicas, study.dim))
+    states = np.resize(starts, (1, replicas, study.dim))
     signs = np.random.default_rng([study_seed(study.seed, 0), 1]).standard_normal(states.shape)
-    states = states + 1e-3 * levels.positions.std(axis=(0, 1)) * signs  # no two at one place
-    scale = float(np.median(levels.positions[0].std(axis=0)))
+    states = states + 1e-3 * starts.std(axis=0) * signs  # no two at one place
+    scale = float(np.median(widths))
     sizes = rounded(scale * 4.0 ** np.arange(-6.0, 1.0))
     steps = max(16, (study.n_gradients - study.spent) // (len(sizes) * replicas))
     best: tuple[float, Sampler, Floats] = (math.inf, sampler, states)

@@ -19,6 +19,8 @@ from tests.hostile.calls import NOT_NEGATIVE, OPEN_SHARE, POSITIVE, RNG, Call
 from tests.hostile.tables.toolkit_calls import DRAWS, EDGES, IS_EDGES, IS_GRID, IS_MASSES, IS_RATES, MASSES, NORMAL, TWO
 from tests.hostile.values import array, choice, count, flag, instance, is_whole, kind, number, numbers, or_none, text
 from toolkit import accumulators, diagnostics, samplers
+from toolkit.accumulators.grid_kl import Kl
+from toolkit.accumulators.interface import PoolableAccumulator
 from toolkit.problem.definition import Problem, Target
 
 mpl.use("Agg")
@@ -194,6 +196,20 @@ def load_run(path=None, problem=None):
         return toolkit.load("run.npz" if path is None else path, problem).seed
 
 
+def open_stored(path=None):
+    """Open a stored run where there is one, or at ``path``."""
+    with temporary_folder("run.zarr"):
+        save_run("run.zarr")
+        return toolkit.open_run("run.zarr" if path is None else path).n_chains
+
+
+def stored_method(name, argument):
+    """A method of a stored run with an argument."""
+    with temporary_folder("run.zarr"):
+        save_run("run.zarr")
+        getattr(toolkit.open_run("run.zarr"), name)(argument)
+
+
 def is_interval(value):
     """Whether it is two increasing numbers."""
     ends = list(value) if isinstance(value, range) else value
@@ -318,6 +334,8 @@ CALLS = [
         "at": array([5, 10],
             lambda a: a.dtype.kind in "iu" and a.ndim == 1 and a.size and a[0] >= 1 and (np.diff(a) > 0).all())},
         {"coordinates": "truth"}),
+    Call("toolkit.accumulators.chain_tree.pooled", accumulators.pooled, {"accumulator": accumulators.moments()},
+         {"accumulator": instance(PoolableAccumulator, Kl)}),
     Call("toolkit.accumulators.cells.histogram of coordinates that are not there",
          run_with_histogram, {"coordinates": (0, 1)},
          {"coordinates": kind(lambda v: False, st.tuples(st.integers(2), st.integers(0, 1)))}),
@@ -327,6 +345,12 @@ CALLS = [
     Call("toolkit._output.run.load", load_run, {},
         {"path": PATHS._replace(wrong=PATHS.wrong.filter(lambda v: v is not None)),
                                                "problem": or_none(instance(Problem, Target))}),
+    Call("toolkit._distributed.stored_run.open_run", open_stored, {},
+        {"path": PATHS._replace(wrong=PATHS.wrong.filter(lambda v: v is not None))}),
+    Call("toolkit._distributed.stored_run.StoredRun.load", lambda problem: stored_method("load", problem),
+        {"problem": None}, {"problem": or_none(instance(Problem, Target))}),
+    Call("toolkit._distributed.stored_run.StoredRun.summary", lambda client: stored_method("summary", client),
+        {"client": None}, {"client": kind(lambda v: v is None)}),
     *[Call(f"toolkit._output.run.load of a damaged {suffix}", functools.partial(load_damaged, suffix), {"damage": (0.0,
         "none", 0.0)},
            {"damage": DAMAGE[suffix]}, {"damage": "holds"}) for suffix in FORMATS],

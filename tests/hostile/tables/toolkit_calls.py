@@ -117,6 +117,28 @@ RUNS = instance(toolkit.Run)
 TRACED = RUNS._replace(wrong=st.one_of(RUNS.wrong, st.builds(untempered)))
 SAMPLERS = instance(toolkit.Sampler)
 EXCHANGING = SAMPLERS._replace(wrong=st.one_of(SAMPLERS.wrong, st.just(samplers.sgld(0.1))))
+BY_GROUPS = samplers.icsgld(0.1, n_replicas=4, partition=PARTITION)
+CONTOURS = kind(lambda v: v is BY_GROUPS, SAMPLERS.wrong, st.just(samplers.sgld(0.1)))
+
+GRID = toolkit.grid(samplers.sgld, {"step_size": [0.1, 0.2]})
+CONSTRUCTOR = kind(callable)
+AXES = kind(
+    lambda v: isinstance(v, dict) and v.keys() <= {"step_size"} and all(isinstance(row, list) for row in v.values()),
+    st.sampled_from([{"step_size": []}, {"step_size": 0.1}, {"step_size": [0.1, 0.1]}, {"step": [1.0]}, {1: [0.1]},
+        {"step_size": [-1.0]}, {"step_size": "0.1"}, {"step_size": [None]}, {"seed": [1]}]),
+)  # fmt: skip
+FIXED = kind(lambda v: isinstance(v, dict) and not v, st.sampled_from([{"step_size": 0.1}, {"nothing": 1}, {1: 2}]))
+
+
+NONE_FIXED: dict = {}
+
+
+def make_grid(constructor=samplers.sgld, axes=None, fixed=NONE_FIXED):
+    """``grid`` with its fixed arguments as one."""
+    if not isinstance(fixed, dict):
+        return toolkit.Grid(constructor, axes, fixed)
+    return toolkit.grid(constructor, axes, **fixed)
+
 
 MAY_BE_FOUND = {  # by a tuning, where they are None
     "sampler": or_none(SAMPLERS),
@@ -133,6 +155,28 @@ CALLS = [
     Call("toolkit.sampling.sample", toolkit.sample, RUN, {**PARTS, **MAY_BE_FOUND}),
     Call("toolkit.sampling.stream", toolkit.stream, RUN, {**PARTS, "n_steps": count(1, 2**48), **MAY_BE_FOUND},
          look=take_one),
+    Call("toolkit._distributed.sweeps.grid.grid", make_grid, {"axes": {"step_size": [0.1, 0.2]}}, {
+        "constructor": CONSTRUCTOR, "axes": AXES, "fixed": FIXED,
+    }),
+    Call("toolkit._distributed.sweeps.grid.Grid", toolkit.Grid,
+         {"constructor": samplers.sgld, "axes": {"step_size": [0.1, 0.2]}},
+         {"constructor": CONSTRUCTOR, "axes": AXES, "fixed": FIXED}),
+    *(Call(f"toolkit._distributed.sweeps.grid.Grid.{name}", getattr(GRID, name), {"index": 1}, {"index": count(0, 2)})
+      for name in ("setting", "sampler", "words")),
+    Call("toolkit._distributed.sweeps.sweep.sweep", toolkit.sweep,
+         {"problem": NORMAL, "grid": GRID, "n_steps": 20, "seeds": [0], "n_chains": 2, "threads": 1}, {
+        "n_steps": count(21, 2**48)._replace(wrong=count(1, 2**48).wrong, odd=None),
+        "n_chains": PARTS["n_chains"]._replace(odd=None), "grid": instance(toolkit.Grid),
+        "seeds": kind(lambda v: is_row(v, "iu", lambda row: row.size and (row >= 0).all())),
+        "measure": or_none(function()), "client": or_none(instance(toolkit.Problem)),
+        "init": or_none(array([0.0], lambda a: a.shape in [(1,), (2, 1), (2, 1, 1)])),
+    }),
+    Call("toolkit._distributed.rounds.sample_in_rounds", toolkit.sample_in_rounds, {
+        **RUN, "sampler": BY_GROUPS, "n_groups": 2, "steps_per_round": 7, "burn_in": 19,  # θ need not have settled then
+    }, {
+        **PARTS, "sampler": CONTOURS, "n_groups": count(1, 5)._replace(odd=None), "steps_per_round": count(1, 2**48),
+        "burn_in": count(0, 20)._replace(odd=None), "client": kind(lambda v: v is None),
+    }),
     Call("toolkit.verification.report.verify", toolkit.verify,
          {"problem": NORMAL, "sampler": samplers.mala(0.5), "n_steps": 8, "n_chains": 8}, {
         name: given._replace(odd=None) for name, given in {  # what is right starts a process, and takes long

@@ -31,6 +31,7 @@ from toolkit import (
     target,
 )
 from toolkit._engine.job import check_start
+from toolkit._engine.starts import Keys
 
 ONE_STEP = {"n_steps": 1, "progress": False}
 RIGHT = 1e-4  # p-value: a right law fails with this probability, and each test has a fixed seed
@@ -165,7 +166,7 @@ def test_a_stated_scale():
     for problem in (bowl, called):
         assert np.abs(starts(problem, 50)).max() < 1e-3
     calls.clear()
-    check_start(Problem(called), samplers.sgld(0.1), 50, None, 0)
+    check_start(Problem(called), samplers.sgld(0.1), None, 0, Keys(np.arange(50)))
     assert calls == [50]  # one evaluation, of all starts
 
 

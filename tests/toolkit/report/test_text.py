@@ -235,6 +235,11 @@ def test_accumulators_speak_where_no_draws_are_kept():
         np.testing.assert_allclose(found[:, 2], stored[:, 2], rtol=1e-3)
         np.testing.assert_allclose(found[:, 3:5], stored[:, 3:5], rtol=0.35)
         np.testing.assert_allclose(found[:, 5], 1.0, atol=0.01)
+    by_chain, pooled = (
+        drawn(keep_draws=False, accumulators={"moments": one}, **asked)
+        for one in (accumulators.moments(), accumulators.pooled(accumulators.moments()))
+    )
+    np.testing.assert_array_equal(table_of(pooled), table_of(by_chain))
     apart = drawn(WELLS, init=APART, keep_draws=False, accumulators={"m": accumulators.moments()})
     assert any("chains are in different places" in sentence for sentence in apart.warnings)
     assert "–" in str(drawn(n_chains=1, keep_draws=False, accumulators={"m": accumulators.moments()}))

@@ -28,6 +28,7 @@ from toolkit import (
     Sampler,
     Target,
     UnavailableError,
+    accumulators,
     boundaries,
     dynamics,
     from_callable,
@@ -36,6 +37,7 @@ from toolkit import (
     samplers,
     schedules,
 )
+from toolkit.accumulators.chain_tree import POOLED_RESULTS
 
 pytestmark = [
     pytest.mark.usefixtures("unflushed"),
@@ -128,6 +130,31 @@ def test_results_of_accumulators_come_back(suffix, tmp_path):
         assert found.inner[1] == 0.5
     back.save(tmp_path / f"again{suffix}")
     assert load(tmp_path / f"again{suffix}").accumulated.keys() == back.accumulated.keys()
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_results_of_all_chains_come_back(suffix, tmp_path):
+    """With their types, and numbers as arrays without axes."""
+    edges = np.linspace(-3.0, 3.0, 4)
+    every = {
+        "moments": accumulators.moments(),
+        "batches": accumulators.batch_means(4),
+        "line": accumulators.histogram(edges),
+        "energies": accumulators.energy_histogram(edges),
+        "kl": accumulators.kl([0.2, 0.5, 0.3], edges, at=[10, 10_000]),
+        "best": accumulators.best_point(),
+    }
+    chosen = {name: accumulators.pooled(accumulator) for name, accumulator in every.items()}
+    run = run_of(NAMED["sgld"], accumulators=chosen, keep_draws=False)
+    run.save(tmp_path / f"run{suffix}")
+    back = load(tmp_path / f"run{suffix}")
+    assert {type(result) for result in back.accumulated.values()} == set(POOLED_RESULTS)
+    assert_same_run(run, back)
+    for name, result in run.accumulated.items():
+        for found, value in zip(back.accumulated[name], result, strict=True):
+            assert (value is None and found is None) or (found.shape, found.dtype) == (value.shape, value.dtype)
+            assert value is None or found.tobytes() == value.tobytes()
+    assert str(back) == str(run)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -14,7 +14,7 @@ from toolkit.diagnostics import ess
 from toolkit.problem.definition import as_problem
 from toolkit.tempering import continuous_tempering
 from toolkit.tempering.contour_tempering import Partition
-from toolkit.tuning.biased_moves import fitted, heated
+from toolkit.tuning.biased_moves import fitted, with_stable_thermostat
 from toolkit.tuning.exact_moves import (
     MOST_FOR_SCALES,
     acceptance_at_extremes,
@@ -245,6 +245,35 @@ def test_normal_laws_around_minima_are_those_of_a_regression():
     np.testing.assert_allclose(np.cov(normal), np.eye(4), atol=4.5 * np.sqrt(2.0 / (4 * LANES)))
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("family", ["linear", "logistic"])
+def test_minima_of_condition_ten_thousand_are_reached(family, seed):
+    """Descent alone leaves the flattest direction up to dozens of its standard deviations from the minimum."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    features = rng.standard_normal((300, 4)) * [10.0, 3.0, 0.5, 0.1] @ turn
+    if family == "linear":
+        labels = features @ [1.0, -2.0, 0.5, 1.0] + rng.standard_normal(300)
+        target = posteriors.linear_regression(features, labels, noise=1.0, prior=10.0, batch_size=30)
+    else:
+        labels = (rng.random(300) < 1.0 / (1.0 + np.exp(-features @ [0.2, -0.1, 0.1, 0.1]))).astype(float)
+        target = posteriors.logistic_regression(features, labels, prior=10.0, batch_size=30)
+    study = study_of(target)
+    starts = 3.0 * rng.standard_normal((LANES, 4))
+    ends = descended(study, starts, np.full(LANES, -math.inf))[0]
+    spent = study.spent
+    laws = around_minima(study, ends)
+    assert 8 * 4 < study.spent - spent < 4 * 9 * (2 * 4 + 1) + 8  # a curvature of each minimum, of a few steps
+    gradient = target.evaluate(laws.minima)[1]
+    offsets = np.einsum("nij,ni->nj", laws.directions, gradient) / np.sqrt(laws.values)  # in standard deviations
+    assert np.abs(offsets).max() < 0.03
+    assert laws.values.max() > 1e3 * laws.values.min()
+    if family == "linear":
+        np.testing.assert_allclose(
+            laws.minima, np.tile(target.truth.mean, (4, 1)), atol=0.03 / math.sqrt(laws.values.min())
+        )
+
+
 def test_what_noise_widens_is_the_solution_of_lyapunovs_equation():
     rng = np.random.default_rng(13)
     half, other = rng.standard_normal((2, 3, 3))
@@ -290,12 +319,12 @@ def test_a_step_at_exact_draws_has_the_bias_that_is_allowed(sampler):
 
 @pytest.mark.parametrize("top", [1.0, 8.0, 128.0, 4096.0])
 def test_the_friction_of_the_tempering_variable_is_stable(top):
-    found = heated(continuous_tempering(), top, 0.01, 2.0)
+    found = with_stable_thermostat(continuous_tempering(), top, 0.01, 2.0)
     limit = 1.0 / found.steepest**2
     assert found.top_temperature == max(top, 2.0)
     assert found.friction <= 0.501 * limit
     assert found.friction + 5.9 * math.sqrt(0.01 * 2.0 / found.inertia) < limit
-    assert heated(continuous_tempering(inertia=1e9), top, 0.01, 2.0).inertia == 1e9
+    assert with_stable_thermostat(continuous_tempering(inertia=1e9), top, 0.01, 2.0).inertia == 1e9
 
 
 # Independent draws of short chains.

@@ -10,7 +10,7 @@ import toolkit
 from targets import classics, constrained, domains, mixtures, posteriors, shapes
 from toolkit import Sampler, boundaries, samplers, schedules, stopping, tune
 from toolkit.diagnostics import ess
-from toolkit.tempering import ReplicaExchange
+from toolkit.tempering import Contour, ReplicaExchange, adapted_correction
 from toolkit.tuning.result import Cost, Tuned, cost_in_words
 from toolkit.tuning.tuned_run import unvisited, with_tuning
 
@@ -120,6 +120,65 @@ def test_every_constructor_keeps_its_parts(name):
     assert np.isfinite(found.init).all()
     assert isinstance(found.report, str)
     assert found.report.startswith(begun.name)
+
+
+def regression_by(batch_size, **options):
+    """A linear regression of 300 data in four dimensions, by minibatches."""
+    rng = np.random.default_rng(12)
+    features = rng.standard_normal((300, 4)) * [1.0, 2.0, 0.5, 1.0]
+    labels = features @ [1.0, -2.0, 0.5, 1.0] + rng.standard_normal(300)
+    return posteriors.linear_regression(features, labels, noise=1.0, prior=1.0, batch_size=batch_size, **options)
+
+
+@pytest.mark.parametrize("name", sorted(set(CONSTRUCTORS) - {"hmc", "mala", "pt_hmc", "pt_mala", "svgd"}))
+def test_minibatches_spend_what_they_may(name):
+    """A partition found once (6.7 times, where every race had a pilot), cycles that a race has steps for (1.9)."""
+    own = {"boundary": boundaries.ignore()} if name in ("r2sgld", "r2sghmc") else {}
+    found = tune(regression_by(30), getattr(samplers, name)(**own), seed=1, n_gradients=20_000, progress=False)
+    assert found.cost.gradients <= 1.2 * 20_000
+    assert found.sampler.step_sizes[0] < 1e-3
+    if isinstance(found.sampler.tempering, Contour):
+        assert found.sampler.tempering.partition is not None
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_swaps_by_minibatches_leave_the_law(seed):
+    """F is the variance of an energy's noise, N²/n Var u; tuned to a rate of swaps it made sds 2.2 times too wide."""
+    target = regression_by(32)
+    found = tune(target, samplers.resgld(), seed=seed, progress=False)
+    rng = np.random.default_rng(12)
+    features, noise = rng.standard_normal((300, 4)) * [1.0, 2.0, 0.5, 1.0], rng.standard_normal(300)
+    residuals = noise - features @ (target.truth.mean - [1.0, -2.0, 0.5, 1.0])
+    exact = 300**2 / 32 * (0.5 * residuals**2).var()
+    assert 0.8 < found.sampler.tempering.correction / exact < 2.0  # residuals are larger away from the mode
+    assert any("replica exchange does not pay here" in sentence for sentence in found.warnings)
+    run = toolkit.sample(target, found, seed=seed, n_steps=20_000, progress=False)
+    spread = run.draws.reshape(-1, 4).std(axis=0) / np.sqrt(np.diag(target.truth.covariance))
+    error = 4.5 / np.sqrt(2.0 * 32)  # chains of about one independent draw each
+    assert (np.abs(spread - 1.0) < 0.03 + error).all()
+    mixed = tune(target, samplers.resgld(correction=adapted_correction(0.3)), seed=seed, progress=False)
+    assert any("mixes the laws of the temperatures" in sentence for sentence in mixed.warnings)
+
+
+def test_steins_particles_are_tuned_by_minibatches_and_refused_in_a_domain():
+    found = tune(regression_by(30), samplers.svgd(), seed=1, n_gradients=20_000, progress=False)
+    assert found.cost.gradients <= 1.2 * 20_000
+    assert 0.0 < found.sampler.step_sizes[0] < 1.0
+    assert np.isfinite(found.init).all()
+    with pytest.raises(ValueError, match="sampler must not be 'svgd' in the domain"):
+        tune(constrained(mixtures.cosine25(), shapes.heart()), samplers.svgd(), seed=1)
+
+
+def test_rungs_are_added_where_minibatches_let_them_swap():
+    found = tune(regression_by(100), samplers.resgld(temperatures=(1.0, 1.5)), seed=1, progress=False)
+    assert 4 < len(found.sampler.temperatures) < 16
+    assert not found.warnings
+    assert max(found.rounds[-2].rejection) < 0.7
+
+
+def test_noise_that_depends_on_the_place_is_told():
+    found = tune(regression_by(32, refresh_every=50), samplers.resgld(temperatures=(1.0, 8.0)), seed=1, progress=False)
+    assert any("replica exchange does not pay here" in sentence for sentence in found.warnings)
 
 
 @pytest.mark.parametrize("sampler", [samplers.sgld(boundary=boundaries.reflect()), samplers.r2sghmc(), None])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from targets import mixtures
-from toolkit import CudaError, CudaWarning, Target, from_callable, sample, samplers, schedules
+from toolkit import CudaError, CudaWarning, Target, accumulators, from_callable, sample, samplers, schedules
 from toolkit.problem.definition import as_problem
 from toolkit.tempering.contour_tempering import Partition
 from toolkit.verification.bits import Case, Difference, arrays_of, check_bits, first_difference, joined, likely_cause
@@ -163,6 +163,24 @@ def test_the_first_difference_names_chain_draw_and_both_values():
     assert first_difference(ours, fewer, run.steps).place == "draws is there in one of the two alone"
     assert first_difference({"theta": np.zeros((2, 3))}, {"theta": np.ones((2, 3))}, run.steps).place == (
         "theta in chain 0, entry [0]"
+    )
+
+
+def test_what_is_of_all_chains_is_compared_where_all_are_there():
+    """Not by chain: with other chains it differs, and its arrays have no chain first."""
+    case = case_of(NORMAL, SGLD, chains=3)
+    pooled = {name: accumulators.pooled(a) for name, a in case.arguments()["accumulators"].items()}
+    run = case.run(accumulators=pooled)
+    ours, fewer = arrays_of(run), arrays_of(case.of_chains(2).run(accumulators=pooled))
+    assert first_difference(ours, fewer, run.steps) is None
+    name = next(name for name in ours if name.endswith("moments.covariance"))
+    assert ours[name].tolist() != fewer[name].tolist()
+    assert joined([run, run])[name].shape == (2, 2)
+    theirs = {name: values.copy() for name, values in ours.items()}
+    theirs[name][1, 0] = np.nextafter(theirs[name][1, 0], np.inf)
+    found = first_difference(ours, theirs, run.steps)
+    assert found == Difference(
+        "accumulated, pooled: moments.covariance in entry [1, 0]", ours[name][1, 0], theirs[name][1, 0]
     )
 
 

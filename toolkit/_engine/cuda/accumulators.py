@@ -234,12 +234,17 @@ class DeviceAccumulation:
 
     def __init__(self, job: "Job", states: dict[str, State], real: Any) -> None:
         names = names_on_device(job)
-        self.n_bytes = check_room({name: states[name] for name in names}, len(job.init))
         self._kept, self._targets = job.n_kept, job.sampler.n_target_replicas
         dim, is_weighted = job.problem.target.dim, job.sampler.is_weighted
+        accumulators = {name: job.accumulators[name] for name in names}
+        on_device = {
+            name: {key: states[name][key] for key in accumulator.draw_kernel(dim).state}
+            for name, accumulator in accumulators.items()
+            if isinstance(accumulator, KernelAccumulator)
+        }
+        self.n_bytes = check_room(on_device, len(job.init))
         self._states = []
-        for name in names:
-            accumulator = job.accumulators[name]
+        for name, accumulator in accumulators.items():
             assert isinstance(accumulator, KernelAccumulator)
             self._states.append(DeviceState(accumulator, states[name], dim, is_weighted, real))
 

@@ -50,7 +50,7 @@ def kinds_of(job: "Job") -> Kinds:
 
 def one_block(job: "Job", n_chains: int) -> Block:
     """The host's state of the first ``n_chains`` chains."""
-    (block,) = make_blocks(job.problem, job.sampler, job.init[:n_chains], Layout(lanes=2**62), 1)
+    (block,) = make_blocks(job.problem, job.sampler, job.init[:n_chains], Layout(lanes=2**62), 1, job.keys)
     return block
 
 

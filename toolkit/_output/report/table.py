@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._engine.run_record import RunRecord, fold, settings_of, values_in_words
-from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar, pool
+from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar, PooledMoments, pool
 from ...diagnostics.convergence import ess, r_hat
 from ...tempering.exchange import ReplicaExchange
 from ...weighting import weighted_ess
@@ -61,6 +61,7 @@ def coordinates_of(run: RunRecord, chains: Integers, most: int) -> Coordinates |
     """Statistics of the coordinates in ``chains``; most: how many numbers are ranked at most."""
     if run.replica_draws.shape[2] > 0:
         return from_draws(run, chains, most)
+    all_chains = chains.size == run.n_chains
     chains = chains[~run.diverged[chains]]
     for name, result in run.accumulated.items():
         if isinstance(result, MomentsSoFar) and (result.weight[chains] > 0.0).any():
@@ -68,6 +69,9 @@ def coordinates_of(run: RunRecord, chains: Integers, most: int) -> Coordinates |
     for name, result in run.accumulated.items():
         if isinstance(result, BatchMeansSoFar) and np.isfinite(result.mean[chains]).all(axis=1).any():
             return from_batches(name, result, chains)
+    for name, result in run.accumulated.items():
+        if isinstance(result, PooledMoments) and result.chains > 0 and all_chains:
+            return from_pooled(name, result)
     return None
 
 
@@ -129,6 +133,18 @@ def from_moments(name: str, result: MomentsSoFar, chains: Integers) -> Coordinat
         r_hat_values = np.sqrt(1.0 + spread**2 * used.size / within)
     source = f"accumulated[{name!r}], by the spread between chains"
     return Coordinates(mean, np.sqrt(variance), spread, ess_values, r_hat_values, source, used.size)
+
+
+def from_pooled(name: str, result: PooledMoments) -> Coordinates:
+    """``from_moments`` of the moments of all chains."""
+    variance, spread = np.diagonal(result.covariance)[:MOST_ROWS], result.standard_error[:MOST_ROWS]
+    within = np.maximum(variance - spread**2 * (result.chains - 1), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ess_values, r_hat_values = variance / spread**2, np.sqrt(1.0 + spread**2 * result.chains / within)
+    source = f"accumulated[{name!r}], by the spread between chains"
+    return Coordinates(
+        result.mean[:MOST_ROWS], np.sqrt(variance), spread, ess_values, r_hat_values, source, int(result.chains)
+    )
 
 
 def from_batches(name: str, result: BatchMeansSoFar, chains: Integers) -> Coordinates:

@@ -105,8 +105,11 @@ class Tree(NamedTuple):
     places: dict[str, Place]
 
 
-def build_groups(run: RunRecord, contents: Contents) -> Tree:
-    """ArviZ's groups, further ones, and the group ``run`` with all arrays that have no place in the others."""
+def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0) -> Tree:
+    """ArviZ's groups, further ones, and the group ``run`` with all arrays that have no place in the others.
+
+    first_chain: of a run that holds a part of the chains of another.
+    """
     tree = Tree({}, {}, {})
     folds = run.sampler.n_target_replicas
     kept_all = run.replica_draws.shape[1] > folds
@@ -121,7 +124,7 @@ def build_groups(run: RunRecord, contents: Contents) -> Tree:
         if run.replica_weights is not None:
             tree.places["replica_weights"] = Place(statistics, "weight", folds)
     if run.replica_weights is not None:
-        add_resampled(run, tree)
+        add_resampled(run, tree, first_chain)
     if kept_all:
         add_replicas(run, tree)
     add_constants(run, tree)
@@ -137,7 +140,7 @@ def build_groups(run: RunRecord, contents: Contents) -> Tree:
     return tree
 
 
-def add_resampled(run: RunRecord, tree: Tree) -> None:
+def add_resampled(run: RunRecord, tree: Tree, first_chain: int) -> None:
     """``posterior`` and ``sample_stats`` of a weighted run: as many equally weighted draws, made by resampling."""
     weights = run.weights
     has_weights = np.isfinite(weights).all(axis=1) & (weights.max(axis=1, initial=0.0) > 0.0)
@@ -155,7 +158,11 @@ def add_resampled(run: RunRecord, tree: Tree) -> None:
         )
         return
     indices = np.broadcast_to(np.arange(weights.shape[1], dtype=np.float64)[None, :, None], (*weights.shape, 1))
-    picked = np.asarray(weighting.resample(indices, weights, seed=resample_seed(run)))[:, :, 0].astype(np.int64)
+    bits = np.random.PCG64(resample_seed(run))
+    bits.advance(first_chain)  # one number for each chain before
+    shares = weighting.check_weights(weights)
+    resampler = np.random.Generator(bits)
+    picked = weighting.systematic(indices, shares, weights.shape[1], resampler)[:, :, 0].astype(np.int64)
     description = "draws of 'weighted_posterior', resampled by their weights so that all count alike"
     resampled = np.take_along_axis(run.draws, picked[:, :, None], axis=1)
     tree.groups["posterior"] = {"x": (("chain", "draw", "x_dim"), resampled, description)}
@@ -253,6 +260,8 @@ def add_rest(run: RunRecord, contents: Contents, tree: Tree) -> None:
             continue
         variable = unique_name(name, group)
         dims = tuple(f"{variable}_dim_{i}" for i in range(array.ndim))
+        if name.startswith("statistics."):
+            dims = ("chain", *dims[1:])
         if name.startswith("counts."):
             replicas, pairs = run.counts.status.shape[1], run.counts.attempted.shape[1]
             by_pair = name.rpartition(".")[2] in ("attempted", "accepted", "correction")

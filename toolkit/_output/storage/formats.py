@@ -14,7 +14,7 @@ import numpy as np
 from ..._engine.run_record import RunRecord, fold
 from ...errors import LoadError, optional, shown
 from . import hdf5_reader, zarr_reader
-from .datatree import Place, build_groups, build_tree
+from .datatree import Place, Tree, build_groups, build_tree
 from .limits import (
     LONGEST_PLACES,
     Allowance,
@@ -102,10 +102,15 @@ def read_npz(path: Path) -> tuple[Contents, str]:
 def saved_tree(run: RunRecord, contents: Contents) -> Any:
     """The run's tree, with header, checksum and the places of its arrays."""
     tree = build_groups(run, contents)
-    places = json.dumps({name: list(place) for name, place in tree.places.items()}, ensure_ascii=False)
-    for name, text in ((HEADER, contents.header), (CHECKSUM, contents.checksum), (PLACES, places)):
-        tree.groups["run"][name] = ((f"{name}_bytes",), as_bytes(text), "for toolkit.load")
+    add_texts(tree, contents, contents.checksum)
     return build_tree(run, tree, contents, None)
+
+
+def add_texts(tree: Tree, contents: Contents, checksum: str) -> None:
+    """Add header, checksum and places to the group ``run``."""
+    places = json.dumps({name: list(place) for name, place in tree.places.items()}, ensure_ascii=False)
+    for name, text in ((HEADER, contents.header), (CHECKSUM, checksum), (PLACES, places)):
+        tree.groups["run"][name] = ((f"{name}_bytes",), as_bytes(text), "for toolkit.load")
 
 
 def chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..._compiler.function_digest import name_without_modules, stored_name
 from ..._engine.run_record import AnyRun, Counts, Judged, RunRecord, Statistics, Stopping, Trace, Tuning
 from ...accumulators.cells import HistogramSoFar
+from ...accumulators.chain_tree import POOLED_RESULTS
 from ...accumulators.energies import BestPoint, EnergiesSoFar
 from ...accumulators.grid_kl import KlSoFar
 from ...accumulators.running_moments import BatchMeansSoFar, MomentsSoFar
@@ -21,10 +22,11 @@ from ...tempering.exchange import ReplicaExchange
 from .description import describe, from_json, rebuild_sampler, text, to_json
 
 FORMAT = 1
+BLOCKS = "chains"
 NUMBERS = ("n_steps", "total_steps", "burn_in", "thin", "sampling_steps", "gradient_evaluations")
 RESULTS = {
     stored_name(kind): kind
-    for kind in (MomentsSoFar, BatchMeansSoFar, HistogramSoFar, KlSoFar, EnergiesSoFar, BestPoint)
+    for kind in (MomentsSoFar, BatchMeansSoFar, HistogramSoFar, KlSoFar, EnergiesSoFar, BestPoint, *POOLED_RESULTS)
 }
 ARRAYS = ("init", "replica_draws", "steps", "energies", "replica_weights")
 ENTRIES = {
@@ -56,12 +58,47 @@ class Contents(NamedTuple):
     def checksum(self) -> str:
         """SHA-256 of the header and of every array's name, type, shape and bytes."""
         digest = hashlib.sha256(self.header.encode())
-        for name in sorted(self.arrays):
-            array = self.arrays[name]
-            digest.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-            for part in pieces(array):
-                digest.update(part)
+        add_arrays(digest, self.arrays)
         return digest.hexdigest()
+
+    def checksum_of_blocks(self, length: int, blocks: bytes) -> str:
+        """A checksum of a run that is written ``length`` chains at a time. blocks: each ``block_digest``, in order."""
+        digest = hashlib.sha256(self.header.encode())
+        add_arrays(digest, {name: array for name, array in self.arrays.items() if not is_by_chain(name)})
+        digest.update(blocks)
+        return f"{BLOCKS} {length} {digest.hexdigest()}"
+
+    def fits(self, checksum: str) -> bool:
+        """Whether ``checksum``, of either kind, is that of these contents."""
+        if not checksum.startswith(BLOCKS):
+            return checksum == self.checksum
+        length, n_chains = number(int(checksum.split()[1])), len(self.arrays["init"])
+        firsts = range(0, n_chains, length)
+        blocks = b"".join(block_digest(self.arrays, slice(first, first + length)) for first in firsts)
+        return checksum == self.checksum_of_blocks(length, blocks)
+
+
+def add_arrays(digest: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    """Add every array's name, type, shape and bytes to a hash."""
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        for part in pieces(array):
+            digest.update(part)
+
+
+def is_by_chain(name: str) -> bool:
+    """Whether the array of this name has chains first."""
+    return (name in ARRAYS and name != "steps") or name.startswith(
+        ("statistics.", "counts.", "trace.fields", "trace.theta")
+    )
+
+
+def block_digest(arrays: dict[str, NDArray[Any]], chains: slice) -> bytes:
+    """SHA-256 of the chains ``chains`` of all arrays that have them."""
+    digest = hashlib.sha256()
+    add_arrays(digest, {name: array[chains] for name, array in arrays.items() if is_by_chain(name) and array.size})
+    return digest.digest()
 
 
 def pieces(array: NDArray[Any]) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._engine.run_record import AnyRun, RunRecord
-from ...errors import LoadError, check_path, names_removed_folder, shown
+from ...errors import LoadError, check_path, names_removed_folder, optional, shown
 from ...problem.definition import as_problem
 from .description import describe_problem, differences, from_json
 from .formats import read_netcdf, read_npz, read_zarr, write_netcdf, write_npz, write_zarr
@@ -61,7 +61,7 @@ def read_run(path: "str | os.PathLike[str]", problem: Any, run_class: type[AnyRu
         raise FileNotFoundError(f"path must be a saved run, and there is nothing at {shown(str(place))}")
     with name_in_errors(place):
         contents, checksum = READERS[suffix](place)
-        if contents.checksum != checksum:
+        if not contents.fits(checksum):
             raise LoadError("its contents do not fit their checksum: it was damaged or edited")
         if expected is not None:
             description = from_json(contents.header, contents.arrays)["description"]["problem"]
@@ -89,27 +89,40 @@ def name_in_errors(place: Path) -> Any:
         ) from error
 
 
-def checked_path(path: Any) -> tuple[Path, str]:
-    """``path`` and its suffix. Raises TypeError or ValueError where it is not a path or has none of the suffixes."""
-    name = check_path("path", path, "a string or a path")
+def checked_path(path: Any, argument: str = "path") -> tuple[Path, str]:
+    """``path``, an argument of this name, and its suffix.
+
+    Raises TypeError or ValueError where it is not a path or has none of the suffixes.
+    """
+    name = check_path(argument, path, "a string or a path")
     if "\0" in name:
-        raise ValueError(f"path must be text without null characters, got {shown(name)}")
+        raise ValueError(f"{argument} must be text without null characters, got {shown(name)}")
     for suffix in SUFFIXES:
         if name.endswith(suffix) and Path(name).name != suffix:
             return Path(name), suffix
-    raise ValueError(f"path must end in one of {', '.join(SUFFIXES)}, got {shown(name)}")
+    raise ValueError(f"{argument} must end in one of {', '.join(SUFFIXES)}, got {shown(name)}")
 
 
-def check_replaceable(place: Path, suffix: str) -> None:
+def check_save(path: Any) -> None:
+    """Raise where an argument ``save`` is no place that a run can be written to; nothing for None."""
+    if path is None:
+        return
+    place, suffix = checked_path(path, "save")
+    check_replaceable(Path(os.path.realpath(place)), suffix, "save")
+    for package in {".nc": ("xarray", "h5netcdf"), ".npz": ()}.get(suffix, ("xarray", "zarr")):
+        optional(package, "io")
+
+
+def check_replaceable(place: Path, suffix: str, argument: str = "path") -> None:
     """Raise ValueError where something other than a file or a saved run is at ``place``."""
     if not place.parent.is_dir():
-        raise FileNotFoundError(f"path must lie in a folder that is there, got {shown(str(place))}")
+        raise FileNotFoundError(f"{argument} must lie in a folder that is there, got {shown(str(place))}")
     if not place.exists():
         return
     if suffix != ".zarr" and not place.is_file():
-        raise ValueError(f"path must be free or a file, but {str(place)!r} {FOREIGN}")
+        raise ValueError(f"{argument} must be free or a file, but {str(place)!r} {FOREIGN}")
     if suffix == ".zarr" and not (place / "run" / "checksum").is_dir():
-        raise ValueError(f"path must be free or a saved run, but {str(place)!r} {FOREIGN}")
+        raise ValueError(f"{argument} must be free or a saved run, but {str(place)!r} {FOREIGN}")
 
 
 def zip_folder(folder: Path, archive: Path) -> Path:

@@ -1,0 +1,36 @@
+"""Local clusters of Dask for tests."""
+
+import contextlib
+import logging
+import warnings
+
+from dask.distributed import Client, LocalCluster
+
+
+@contextlib.contextmanager
+def local_cluster(n_workers=2, threads=1, processes=True, **options):
+    """A client of a new cluster on this machine, which is closed at the end."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = LocalCluster(
+            n_workers=n_workers, threads_per_worker=threads, processes=processes, dashboard_address=None,
+            silence_logs=logging.CRITICAL, **options,
+        )  # fmt: skip
+        client = Client(cluster)
+    try:
+        yield client
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client.close(timeout=5)
+            cluster.close(timeout=10)
+
+
+def worker_processes(client):
+    """The process identifiers of the workers that run, by their nannies."""
+    return [
+        nanny.process.pid
+        for nanny in client.cluster.workers.values()
+        if nanny.process is not None and nanny.process.pid and nanny.process.status.name == "running"
+    ]
