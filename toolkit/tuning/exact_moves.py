@@ -15,7 +15,7 @@ from .exchange_rounds import Ladder, exchange_sampler, find_ladder, first_ladder
 from .exploration import CLEAR, WORTH_SCALING, Choice, Explored
 from .race import Result, climbed, finite_ends, raced
 from .step_sizes import BEST, Improvement, harmonic_mean, mean_acceptance
-from .study import LANES, Floats, Study, geometric_mean, rounded
+from .study import LANES, Floats, Study, geometric_mean, mean_outer_product, rounded
 
 RACE_SHARE, RACES = 0.4, 6  # of the gradients that the tuning may spend, for about so many races
 FITTING = 24  # steps of a round that fits the step size to another path length
@@ -70,8 +70,8 @@ def mean_curvature(study: Study, best: Result) -> Floats | None:
     points = points[:: -(-len(points) // MOST_FOR_SCALES)]
     if not study.may_scale or study.dim == 1 or len(points) < FEWEST_FOR_SCALES * study.dim:
         return None
-    gradients = study.evaluate(points)[1] @ scale_matrix(best.sampler, study.dim)
-    found = gradients.T @ gradients / (len(points) * study.temperature)
+    gradients = study.evaluate(points)[1]
+    found = mean_outer_product(gradients, scale_matrix(best.sampler, study.dim), study.temperature)
     return found if np.isfinite(found).all() and (np.diag(found) > 0.0).all() else None
 
 

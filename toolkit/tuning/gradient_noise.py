@@ -8,9 +8,9 @@ import numpy as np
 
 from .._compiler.block_rows import CHAIN, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP
 from ..dynamics import Dynamics, hmc
-from ..samplers.sampler import Sampler, coordinate_scales
+from ..samplers.sampler import Sampler, coordinate_scales, scale_matrix
 from .exploration import Explored
-from .study import LANES, Floats, Study, rounded, study_seed
+from .study import LANES, Floats, Study, mean_outer_product, rounded, study_seed
 
 BIAS = 0.02  # of a standard deviation, so twice that of a variance
 EXACT_STEPS = 32  # of HMC, half of which are left out
@@ -232,13 +232,12 @@ def step_at_exact_draws(study: Study, sampler: Sampler, levels: Explored) -> Ste
         boundary=study.boundary, scale=study.scale,
     )  # fmt: skip
     run = study.run(exact, EXACT_STEPS, np.resize(levels.positions[0], (LANES, 1, study.dim)))
-    scales = coordinate_scales(exact, study.dim)
-    gradients = study.evaluate(run.draws.reshape(-1, study.dim))[1] * scales
+    gradients = study.evaluate(run.draws.reshape(-1, study.dim))[1]
     gradients = gradients[np.isfinite(gradients).all(axis=1)]
-    curvature = gradients.T @ gradients / (max(1, len(gradients)) * study.temperature)
+    curvature = mean_outer_product(gradients, scale_matrix(exact, study.dim), study.temperature)
     states = run.draws[:, -1]
     by_noise = BIAS / most_for_noise(study, replace(sampler, scale=study.scale), states)
-    narrowest = (run.draws.reshape(-1, study.dim).std(axis=0) / scales).min()
+    narrowest = (run.draws.reshape(-1, study.dim).std(axis=0) / coordinate_scales(exact, study.dim)).min()
     largest = float(np.linalg.eigvalsh(curvature)[-1])
     if narrowest > 0.0:  # between walls, where a flat energy says nothing of the width
         largest = max(largest, study.temperature / float(narrowest) ** 2)

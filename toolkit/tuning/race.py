@@ -54,26 +54,48 @@ def least_ess(run: Run) -> float:
     if not (weights.sum(axis=1) > 0.0).all():
         return math.nan
     sizes = ess(draws, weights=weights)  # by the weights as they are, which at the start of a run are far off
-    return float(min(np.nanmin(sizes), weighted_ess(weights).sum())) if np.isfinite(sizes).any() else math.nan
+    if not np.isfinite(sizes).any():
+        return math.nan
+    return float(min(np.nanmin(sizes), weighted_ess(weights).sum(), remembered_ess(*by_lane(run)).min()))
 
 
-def remembered_ess(draws: Floats) -> Floats:
-    """ESS of each coordinate by the longest memory that is seen, (dim,); inf where none is. draws: (chain, draw, dim).
+def by_lane(run: Run) -> tuple[Floats, Floats]:
+    """Draws (lane, draw, dim) and weights (lane, draw) of the replicas that sample the target, not folded.
 
-    Chains much shorter than their autocorrelation time seem to be independent of one another, and their bulk ESS is
-    near their number. Here ρ = 1 − E[(x_{t+k} − x_t)²] / (2 var x), with the variance of all chains, is looked at for
-    the longest lag k = 2^j, at most half the draws, at which it is ``REMEMBERED`` or more; the chains then have
-    n (1 − r)/(1 + r) draws each, r = ρ^(1/k), as those of an autoregressive process of order 1.
+    Weights have mean 1 over the replicas of each chain, as they are up to a factor of each chain.
+    """
+    n = run.sampler.n_target_replicas
+    draws, weights = run.replica_draws[:, :n], run.weights.reshape(len(run.draws), -1, n).swapaxes(1, 2)
+    weights = weights / weights.mean(axis=(1, 2), keepdims=True)
+    return draws.reshape(-1, *draws.shape[2:]), weights.reshape(-1, weights.shape[2])
+
+
+def remembered_ess(draws: Floats, weights: Floats | None = None) -> Floats:
+    """ESS of each coordinate by the longest memory that is seen, (dim,); inf where none is.
+
+    draws: (chain, draw, dim); weights: (chain, draw). Chains much shorter than their autocorrelation time seem to be
+    independent of one another, and their bulk ESS is near their number. Here ρ = 1 − E[(x_{t+k} − x_t)²] / (2 var x),
+    with the variance of all chains, is looked at for the longest lag k = 2^j, at most half the draws, at which it is
+    ``REMEMBERED`` or more; the chains then have n (1 − r)/(1 + r) draws each, r = ρ^(1/k), as those of an
+    autoregressive process of order 1. With weights, x is w (x − mean) / mean w, to first order what a draw adds to the
+    weighted mean, and n is multiplied by the weighted variance over that of this.
     """
     n_chains, n, dim = draws.shape
-    variance = draws.reshape(-1, dim).var(axis=0)
+    values, factor = draws, np.ones(dim)
+    if weights is not None:
+        shares = (weights / weights.mean())[..., None]
+        centred = draws - (shares * draws).mean(axis=(0, 1))
+        values, factor = shares * centred, (shares * centred**2).mean(axis=(0, 1))
+    variance = values.reshape(-1, dim).var(axis=0)
+    if weights is not None:
+        factor = factor / np.where(variance > 0.0, variance, np.inf)
     sizes = np.full(dim, math.inf)
     lag = 1
     while 2 * lag <= n:
-        jumps = ((draws[:, lag:] - draws[:, :-lag]) ** 2).mean(axis=(0, 1))
+        jumps = ((values[:, lag:] - values[:, :-lag]) ** 2).mean(axis=(0, 1))
         memory = 1.0 - 0.5 * jumps / np.where(variance > 0.0, variance, np.inf)
         rate = np.clip(memory, 0.0, 1.0) ** (1.0 / lag)
-        found = n_chains * n * (1.0 - rate) / (1.0 + rate)
+        found = factor * n_chains * n * (1.0 - rate) / (1.0 + rate)
         sizes = np.where((memory >= REMEMBERED) & (variance > 0.0), found, sizes)
         lag *= 2
     return sizes

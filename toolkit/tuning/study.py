@@ -155,6 +155,15 @@ def geometric_mean(values: Floats) -> float:
     return float(np.exp(np.log(values).mean()))
 
 
+def mean_outer_product(gradients: Floats, matrix: Floats, temperature: float) -> Floats:
+    """E[∂U ∂Uᵀ]/T in z, (dim, dim), x = L z: the mean of the Hessian over draws of exp(−U/T).
+
+    gradients: (n, dim), at the draws, in x. matrix: L, (dim, dim).
+    """
+    scaled = gradients @ matrix
+    return np.asarray(scaled.T @ scaled / (max(1, len(scaled)) * temperature))
+
+
 def as_tuple(values: Sequence[float] | Floats) -> tuple[float, ...]:
     """Floats, as records hold them."""
     return tuple(float(value) for value in values)

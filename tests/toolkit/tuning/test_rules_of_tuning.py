@@ -13,6 +13,7 @@ from toolkit import Sampler, boundaries, dynamics, sample, samplers
 from toolkit.diagnostics import ess
 from toolkit.problem.definition import as_problem
 from toolkit.tempering import continuous_tempering
+from toolkit.tempering.contour_tempering import Partition
 from toolkit.tuning.biased_moves import fitted, with_stable_thermostat
 from toolkit.tuning.exact_moves import (
     MOST_FOR_SCALES,
@@ -43,7 +44,7 @@ from toolkit.tuning.gradient_noise import (
     step_by_law,
     widening,
 )
-from toolkit.tuning.race import least_ess, raced, remembered_ess
+from toolkit.tuning.race import by_lane, least_ess, raced, remembered_ess
 from toolkit.tuning.step_sizes import BEST, Improvement, first_step_sizes, harmonic_mean
 from toolkit.tuning.study import LANES, Study, geometric_mean, rounded
 
@@ -347,7 +348,31 @@ def test_short_chains_are_not_taken_for_independent_ones():
 
 
 def test_independent_draws_have_no_memory():
-    assert np.isinf(remembered_ess(np.random.default_rng(15).standard_normal((64, 64, 3)))).all()
+    draws = np.random.default_rng(15).standard_normal((64, 64, 3))
+    assert np.isinf(remembered_ess(draws)).all()
+    assert np.isinf(remembered_ess(draws, np.exp(draws[..., 0]))).all()
+
+
+def test_equal_weights_do_not_change_what_is_remembered():
+    draws = np.random.default_rng(16).standard_normal((8, 256, 2)).cumsum(axis=1)
+    np.testing.assert_allclose(remembered_ess(draws, np.full((8, 256), 3.0)), remembered_ess(draws), rtol=1e-9)
+
+
+def test_replicas_that_stay_in_their_modes_are_not_independent_draws():
+    """Folded replicas alternate between modes, as independent draws would."""
+    target = mixtures.gaussian_mixture([[-20.0], [20.0]], 1.0)
+    starts = np.where(np.arange(60) % 2, -20.0, 20.0).reshape(12, 5, 1)
+    bins = Partition(0.5, 0.5, 20)
+    run = sample(
+        target, samplers.icsgld(1e-2, partition=bins), n_steps=400, burn_in=100, n_chains=12, init=starts, seed=1,
+        keep_replicas=True, progress=False,
+    )  # fmt: skip
+    draws, weights = by_lane(run)
+    np.testing.assert_array_equal(draws[7], run.replica_draws[1, 2])
+    np.testing.assert_allclose(weights[7] / weights[7, 0], run.replica_weights[1, 2] / run.replica_weights[1, 2, 0])
+    assert np.sign(draws[:, 0]).tolist() == np.sign(draws[:, -1]).tolist()
+    assert ess(run.draws, weights=run.weights).min() > 600.0
+    assert least_ess(run) < 60.0
 
 
 # Scales of coordinates, and a matrix.
