@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._output.storage.checkpoint_file import LockedError, fsync_folder, lock
-from .._output.storage.description import describe_call, differences, from_json, to_json
+from .._output.storage.description import describe_call, differences, first_of, from_json, to_json
 from ..errors import CheckpointError, CheckpointWarning, check_path, shown
 from .collection import ByChain, PooledResults
 from .part import Part
@@ -25,7 +25,6 @@ Arrays = dict[str, NDArray[Any]]
 
 HEADER, RUN, POOLED, PART = "header", "run.npz", "pooled.npz", "chains-"
 DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error)
-MOST = 3  # differences that a message names
 
 
 def write_file(path: Path, header: Any, arrays: Arrays) -> None:
@@ -102,9 +101,8 @@ class PartsFolder:
         except DAMAGED as error:
             raise CheckpointError(f"checkpoint {shown(str(self._folder))} cannot be read: {shown(error)}") from None
         if lines:
-            more = f"; and {len(lines) - MOST} more" if len(lines) > MOST else ""
             raise CheckpointError(
-                f"checkpoint {shown(str(self._folder))} is of another run: {'; '.join(lines[:MOST])}{more}. There is "
+                f"checkpoint {shown(str(self._folder))} is of another run: {first_of(lines)}. There is "
                 "the checkpoint, here is this call; ask for the same run, or give another path"
             )
 

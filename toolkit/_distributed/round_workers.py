@@ -3,7 +3,7 @@
 import concurrent.futures
 import contextlib
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
@@ -23,7 +23,7 @@ from .replica_group import (
     with_state,
     without_state,
 )
-from .tasks import as_given, payload_of
+from .tasks import as_given, names_loss, payload_of
 
 HOME_EVERY = 32  # rounds after which states are brought to the client, so that a lost one is made again from there
 LARGE = "1 GB"  # of a task's arguments, beyond which Dask is to warn: states and θ are large where chains are many
@@ -207,29 +207,20 @@ class ClusterWorkers:
 
     def _submit(self, function: Callable[..., Any], name: str, *arguments: Any) -> Any:
         """The future of a task."""
-        with self._names_loss(), self._dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE}):
+        with (
+            names_loss(self._client),
+            self._dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE}),
+        ):
             return self._client.submit(function, *arguments, key=f"{function.__name__}-{self._name}-{name}", pure=False)
 
     def _fetched(self, take: Callable[..., Any], futures: list[Any], name: str) -> list[RoundResult]:
         """What ``take`` makes of the rounds' results. Raises what a task raised; ClusterError where all was lost."""
         taken = [self._submit(take, f"{number}-{name}", future) for number, future in enumerate(futures)]
         try:
-            with self._names_loss():
+            with names_loss(self._client):
                 results: list[RoundResult] = self._client.gather(taken)
             return results
         except self._distributed.scheduler.KilledWorker as error:
             raise ClusterError(
                 f"a round was lost with its workers again and again: too little memory? {error}"
             ) from None
-
-    @contextlib.contextmanager
-    def _names_loss(self) -> Iterator[None]:
-        """Raise ClusterError where the connection to the scheduler is lost."""
-        try:
-            yield
-        except (
-            concurrent.futures.CancelledError, OSError, AttributeError, self._distributed.client.ClosedClientError,
-        ) as error:  # fmt: skip
-            if isinstance(error, AttributeError) and self._client.scheduler is not None:
-                raise
-            raise ClusterError(f"the connection to the scheduler was lost ({type(error).__name__}: {error})") from None

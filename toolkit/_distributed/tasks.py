@@ -88,9 +88,10 @@ def check_client(client: Any) -> Any:
 @contextlib.contextmanager
 def names_loss(client: Any) -> Iterator[None]:
     """Raise ClusterError where the connection to the scheduler is lost."""
+    closed = optional("distributed", "cluster").client.ClosedClientError
     try:
         yield
-    except (concurrent.futures.CancelledError, OSError, AttributeError) as error:
+    except (concurrent.futures.CancelledError, OSError, AttributeError, closed) as error:
         if isinstance(error, AttributeError) and client.scheduler is not None:
             raise
         raise ClusterError(f"the connection to the scheduler was lost ({type(error).__name__}: {error})") from None

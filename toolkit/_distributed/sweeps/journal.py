@@ -26,11 +26,11 @@ from ..._output.storage.checkpoint_file import (
     store,
 )
 from ..._output.storage.description import (
-    MOST,
     describe_problem,
     describe_sampler,
     differences,
     environment,
+    first_of,
     from_json,
     to_json,
 )
@@ -196,9 +196,8 @@ class SweepJournal(NothingSaved):
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise CheckpointError(f"checkpoint {self._path!r} cannot be read: {shown(error)}") from None
         if lines:
-            more = f"; and {len(lines) - MOST} more" if len(lines) > MOST else ""
             raise CheckpointError(
-                f"checkpoint {self._path!r} is of another sweep: {of}{'; '.join(lines[:MOST])}{more}. There is the "
+                f"checkpoint {self._path!r} is of another sweep: {of}{first_of(lines)}. There is the "
                 "checkpoint, here is this call; ask for the same but for settings, problems and seeds, or give another "
                 "path"
             )

@@ -415,6 +415,12 @@ def describe_call(job: "Job", kind: str) -> Description:
     }
 
 
+def first_of(lines: list[str]) -> str:
+    """The first ``MOST`` differences in words, and how many more there are."""
+    more = f"; and {len(lines) - MOST} more" if len(lines) > MOST else ""
+    return f"{'; '.join(lines[:MOST])}{more}"
+
+
 def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], asked: Description) -> None:
     """Raise CheckpointError where a journal describes another run than ``asked``, naming the differences."""
     try:
@@ -428,9 +434,8 @@ def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], ask
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{paths.journal!r} cannot be read: {shown(error)}") from None
     if lines:
-        more = f"; and {len(lines) - MOST} more" if len(lines) > MOST else ""
         raise CheckpointError(
-            f"checkpoint {paths.state!r} is of another run: {'; '.join(lines[:MOST])}{more}. There is the checkpoint, "
+            f"checkpoint {paths.state!r} is of another run: {first_of(lines)}. There is the checkpoint, "
             "here is this call; ask for the same run, or give another path"
         )
 
