@@ -39,6 +39,13 @@ MUTANTS = [
         "tests/toolkit/diagnostics/test_convergence.py",
     ),
     Mutant(
+        "diagnostics: ESS: replicas whose draws lie next to each other are not seen",
+        "toolkit/diagnostics/convergence.py",
+        "    if period:",
+        "    if False:",
+        "tests/toolkit/diagnostics/test_convergence.py",
+    ),
+    Mutant(
         "diagnostics: weighted ESS: autocorrelation of the values, not of their weighted parts",
         "toolkit/diagnostics/convergence.py",
         "correlation_time(parts, within, between)",

@@ -110,7 +110,8 @@ def ess(draws: Any, *, weights: Any = None, method: str = "bulk") -> Array:
     chain. method: 'mean' is for the mean; 'bulk' for that of the normal scores of the ranks, which heavy tails do not
     upset; 'tail' the smaller of those for the shares below the 5 % and the 95 % quantile. Each chain is split in two,
     autocovariances by FFT are averaged with the spread between the halves, and summed as long as sums of two are
-    positive, made to decrease; at most n log₁₀ n for n draws, which antithetic chains reach.
+    positive, made to decrease; at most n log₁₀ n for n draws, which antithetic chains reach. Where they rise again later,
+    as of replicas whose draws lie next to each other in ``run.draws``, sums of as many draws are judged instead.
     With weights: of the self-normalised estimate Σ_c Σ w f / Σ w / chains, f the coordinate, score or indicator: the
     variance of f under the weights over that of the estimate, by the autocovariance of w (f − mean) / mean w, to first
     order. It holds the loss by uneven weights and by autocorrelation both; for equal weights it is the number above.
@@ -168,17 +169,67 @@ def correlation_time(values: Array, within: float, between: float) -> float:
 
 
 def initial_sequence_time(covariance: Array, within: float, between: float, size: int) -> float:
-    """``correlation_time`` from the chains' mean autocovariance at each lag, (draw,). size: draws of all chains."""
+    """``correlation_time`` from the chains' mean autocovariance at each lag, (draw,). size: draws of all chains.
+
+    Where correlation rises again after it has fallen, as that of replicas whose draws lie next to each other, the sum
+    ends far too early. The sequence of sums of as many successive draws is then looked at, and the longer time counts.
+    """
     n = len(covariance)
     total = within * (n - 1) / n + between
     rho = 1.0 - (within - covariance) / total
     rho[0] = 1.0
+    time, pairs, end = monotone_sequence(rho)
+    period = rise(rho, pairs, end, size)
+    if period:
+        sums = covariance_of_sums(covariance, period)
+        later = sums + between - sums[0] / max(1, len(sums) - 1)
+        time = max(time, monotone_sequence(later / later[0])[0] * period * (sums[0] + between) / total)
+    return max(time, 1.0 / math.log10(size))
+
+
+def monotone_sequence(rho: Array) -> tuple[float, Array, int]:
+    """The time by Geyer's initial monotone sequence, the sums of two correlations, and how many of them are positive.
+
+    rho: correlation at each lag, (draw,).
+    """
+    n = len(rho)
     pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
     nonpositive = np.flatnonzero(pairs <= 0.0)
     end = min(int(nonpositive[0]) if nonpositive.size else n, max(0, -(-(n - 4) // 2)))
     decreasing = np.minimum.accumulate(pairs[:end])
     last = float(rho[2 * end]) if rho[2 * end] > 0.0 or pairs[end] >= 0.0 else 0.0
-    return max(2.0 * float(decreasing.sum()) - 1.0 + last, 1.0 / math.log10(size))
+    return 2.0 * float(decreasing.sum()) - 1.0 + last, pairs, end
+
+
+LONGEST_PERIOD = 1024  # draws
+SIGNIFICANT = 5.0  # standard deviations
+
+
+def rise(rho: Array, pairs: Array, end: int, size: int) -> int:
+    """The first lag at which correlation has risen again by more than chance, up to a quarter of a chain; 0: none.
+
+    Chance: the standard deviation of a correlation beyond those of the initial sequence, by Bartlett (1946). pairs and
+    end: as ``monotone_sequence`` returns them. size: draws of all chains.
+    """
+    chance = math.sqrt((1.0 + 2.0 * float((rho[1 : 2 * end] ** 2).sum())) / size)
+    some = pairs[: min(LONGEST_PERIOD, len(rho) // 4) // 2]
+    lowest = np.maximum(np.minimum.accumulate(some), 0.0)
+    found = np.flatnonzero(some[1:] - lowest[:-1] > 2.0 * SIGNIFICANT * chance)
+    if not found.size:
+        return 0
+    lag = 2 * int(found[0]) + 2
+    return lag + int(rho[lag + 1] > rho[lag])
+
+
+def covariance_of_sums(covariance: Array, period: int) -> Array:
+    """Autocovariance of the means of ``period`` successive draws, at each of their lags, from that of the draws."""
+    n = len(covariance) // period
+    both = np.concatenate([covariance[period - 1 : 0 : -1], covariance, np.zeros(period)])
+    found = np.zeros(n)
+    for apart in range(1 - period, period):
+        first = period - 1 + apart
+        found += (period - abs(apart)) * both[first : first + n * period : period]
+    return found / period**2
 
 
 def ess_by_cutoff(draws: Any, *, mean: Any = None, variance: Any = None, cutoff: float = 0.05) -> Array:

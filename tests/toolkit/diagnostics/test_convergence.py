@@ -7,6 +7,7 @@ from scipy.signal import lfilter
 
 from tests.support.laws import deviation
 from toolkit import diagnostics as d
+from toolkit.diagnostics import convergence
 from toolkit.diagnostics.convergence import ranks
 
 SIGMAS = 4.5  # a right law fails with probability 7e-6 per comparison
@@ -54,6 +55,33 @@ def test_ess_of_ar1_chains(phi, method):
     assert abs(values.mean() - law) < error + 0.02 * law
     assert abs(values.mean() - 1.1 * law) > error + 0.02 * law
     assert values.std() < 0.12 * law
+
+
+@pytest.mark.parametrize("n_replicas", [3, 5, 30])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ess_of_replicas_whose_draws_lie_next_to_each_other(n_replicas, weighted):
+    """As in ``run.draws`` of ``icsgld``: correlation rises again after each draw of all replicas."""
+    rng, phi, n = np.random.default_rng(8), 0.9, 2_000
+    values = []
+    for _ in range(40):
+        replicas = ar1(rng, phi, (2, n_replicas, n))
+        draws = np.swapaxes(replicas, 1, 2).reshape(2, -1, 1)
+        weights = rng.uniform(0.99, 1.01, draws.shape[:2]) if weighted else None
+        values.append(d.ess(draws, weights=weights, method="mean")[0])
+    law = 2 * n_replicas * n * (1.0 - phi) / (1.0 + phi)
+    assert abs(np.mean(values) / law - 1.0) < 0.03 + SIGMAS * np.std(values) / law / np.sqrt(40)
+
+
+def test_correlation_rises_by_more_than_chance_in_chains_of_replicas_alone(monkeypatch):
+    found = []
+    monkeypatch.setattr(convergence, "rise", lambda *args, rise=convergence.rise: found.append(rise(*args)) or 0)
+    rng = np.random.default_rng(9)
+    for n in (8, 64, 400, 4000):
+        for phi in (-0.8, 0.0, 0.5, 0.9, 0.99):
+            for _ in range(50):
+                d.ess(ar1(rng, phi, (4, n))[..., None], method="mean")
+    assert len(found) == 1000
+    assert np.count_nonzero(found) <= 3
 
 
 def test_antithetic_chains_end_at_the_cap():
