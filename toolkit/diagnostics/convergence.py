@@ -110,8 +110,8 @@ def ess(draws: Any, *, weights: Any = None, method: str = "bulk") -> Array:
     chain. method: 'mean' is for the mean; 'bulk' for that of the normal scores of the ranks, which heavy tails do not
     upset; 'tail' the smaller of those for the shares below the 5 % and the 95 % quantile. Each chain is split in two,
     autocovariances by FFT are averaged with the spread between the halves, and summed as long as sums of two are
-    positive, made to decrease; at most n log₁₀ n for n draws, which antithetic chains reach. Where they rise again later,
-    as of replicas whose draws lie next to each other in ``run.draws``, sums of as many draws are judged instead.
+    positive, made to decrease; at most n log₁₀ n for n draws, which antithetic chains reach. Where they rise later on,
+    as of replicas whose draws are neighbours in ``run.draws``, sums of as many draws are judged instead.
     With weights: of the self-normalised estimate Σ_c Σ w f / Σ w / chains, f the coordinate, score or indicator: the
     variance of f under the weights over that of the estimate, by the autocovariance of w (f − mean) / mean w, to first
     order. It holds the loss by uneven weights and by autocorrelation both; for equal weights it is the number above.
