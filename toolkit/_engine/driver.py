@@ -628,12 +628,15 @@ def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
     return DeviceEngine(job, wants_draws, states)
 
 
-def progress_bar(job: Job, progress: bool | None) -> Any:
-    """A progress bar of steps on stderr, or None; with ``progress`` None only on a terminal."""
+def bar_of(progress: bool | None, **options: Any) -> Any:
+    """A progress bar of tqdm on stderr, or None; with ``progress`` None only on a terminal."""
     if progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty())):
         return None
     from tqdm import tqdm
 
-    return tqdm(
-        total=None if job.is_open else job.n_steps, desc=job.sampler.name, unit="step", unit_scale=True, leave=False
-    )
+    return tqdm(unit_scale=True, leave=False, **options)
+
+
+def progress_bar(job: Job, progress: bool | None) -> Any:
+    """``bar_of`` the steps of a job."""
+    return bar_of(progress, total=None if job.is_open else job.n_steps, desc=job.sampler.name, unit="step")

@@ -1,5 +1,6 @@
 """Stores that workers write by regions are those that one machine writes; their summaries are those of diagnostics."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -135,6 +136,21 @@ def test_the_summary_is_that_of_the_draws_in_memory(client, tmp_path):
         np.testing.assert_allclose(table["r_hat"], diagnostics.r_hat(run.draws), rtol=3e-3)
         np.testing.assert_allclose(table["median"], np.median(run.draws, axis=(0, 1)), atol=0.02)
         np.testing.assert_allclose(table["mcse"], table["sd"] / np.sqrt(table["ess_mean"]))
+
+
+def test_the_summary_of_what_stands_still(tmp_path):
+    """In one place, or each chain in another, as ``diagnostics`` has it."""
+    run = sample(COSINE, samplers.sgld(0.02), **SHORT)
+    for name, places in (("one", 0.1), ("others", np.arange(13.0)[:, None, None])):
+        draws = run.replica_draws.copy()
+        draws[..., 0] = places
+        still = dataclasses.replace(run, replica_draws=draws)
+        still.save(tmp_path / f"{name}.zarr")
+        table = open_run(tmp_path / f"{name}.zarr").summary()
+        assert table["r_hat"].values[0] == pytest.approx(diagnostics.r_hat(still.draws)[0], nan_ok=True)
+        for variable, method in (("ess", "bulk"), ("ess_mean", "mean")):
+            own = diagnostics.ess(still.draws, method=method)[0]
+            assert table[variable].values[0] == pytest.approx(own, rel=1e-6, nan_ok=True)
 
 
 def test_ranks_are_those_of_all_draws():
