@@ -387,7 +387,10 @@ def test_files_of_others_are_left_alone(tmp_path):
     toolkit.sample(TWO, samplers.sgld(0.1), seed=0, checkpoint=tmp_path / "run", **RUN)
     with pytest.raises(CheckpointError, match="not of a sweep"):
         toolkit.sweep(TWO, sgld_grid(), seeds=[0], checkpoint=tmp_path / "run.draws", **RUN)
-    with pytest.raises(ValueError, match=r"checkpoint must not end in \.zarr"):
+    (tmp_path / "sweep.zarr").mkdir()
+    with pytest.raises(
+        ValueError, match=r"checkpoint must not end in \.zarr.*give '.*sweep\.ckpt', and save the table"
+    ):
         toolkit.sweep(TWO, sgld_grid(), seeds=[0], checkpoint=tmp_path / "sweep.zarr", **RUN)
 
 

@@ -23,7 +23,7 @@ from ..._output.storage.checkpoint_head import (
     take_records,
 )
 from ..._output.storage.description import describe_problem, describe_sampler, environment, to_json
-from ...errors import CheckpointError, CheckpointWarning, shown
+from ...errors import CheckpointError, CheckpointWarning, check_path, shown
 from ...problem.definition import Problem, Spread
 from .cells import Cell, CellResult, SweepRequest
 from .grid import Grid, settings_of_groups
@@ -224,11 +224,14 @@ class SweepJournal(NothingSaved):
 
 def checked_path(path: Any) -> str:
     """The path of a sweep's file. Raises TypeError or ValueError where it can be none."""
-    paths = check_checkpoint(path)
-    assert paths is not None
-    if paths.state.endswith(OTHER_FORMATS):
+    given = check_path("checkpoint", path, "None or the path of a file")
+    stem, suffix = os.path.splitext(given)
+    if suffix in OTHER_FORMATS:
         raise ValueError(
-            f"checkpoint must not end in {', '.join(OTHER_FORMATS)}, got {path!r}: a sweep's file is a journal of its "
-            "own format, such as sweep.ckpt; save the table itself by table.to_zarr or table.to_netcdf"
+            f"checkpoint must not end in {', '.join(OTHER_FORMATS)}, got {given!r}: runs are appended to a file of the "
+            f"toolkit's own format, of which a kill loses no run that is done; give {stem + '.ckpt'!r}, and save the "
+            f"table that sweep returns by table.to_zarr or table.to_netcdf"
         )
+    paths = check_checkpoint(given)
+    assert paths is not None
     return paths.state
