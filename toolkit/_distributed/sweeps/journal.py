@@ -6,6 +6,7 @@ A kill tears at most the last record, which is cut off when the file is opened a
 
 import contextlib
 import hashlib
+import os
 import warnings
 from typing import Any, NamedTuple
 
