@@ -2,6 +2,7 @@
 
 import dataclasses
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -136,6 +137,22 @@ def test_the_summary_is_that_of_the_draws_in_memory(client, tmp_path):
         np.testing.assert_allclose(table["r_hat"], diagnostics.r_hat(run.draws), rtol=3e-3)
         np.testing.assert_allclose(table["median"], np.median(run.draws, axis=(0, 1)), atol=0.02)
         np.testing.assert_allclose(table["mcse"], table["sd"] / np.sqrt(table["ess_mean"]))
+
+
+def test_workers_leave_the_filters_of_warnings_alone(monkeypatch):
+    """They are those of all threads: where two of a worker change them at once, the last may leave them changed."""
+    before, seen = warnings.filters, []
+    build = store.build_groups
+    monkeypatch.setattr(
+        store, "build_groups", lambda *a, **k: (seen.append(warnings.filters is before), build(*a, **k))[1]
+    )
+    run = sample(COSINE, made("csgld"), **SHORT)
+    weightless = dataclasses.replace(run, replica_weights=np.zeros_like(run.replica_weights))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = warnings.filters
+        assert "posterior" not in store.tree_of(weightless, 0)[0].groups
+    assert seen == [True]
 
 
 def test_the_summary_of_what_stands_still(tmp_path):

@@ -256,7 +256,7 @@ class Checkpoint:
     def complete(self, job: "Job") -> "Job":
         """``job`` with its contour's missing partition: the saved one, or else one found by a pilot."""
         name = "" if self._journal is None else self._paths.state
-        return completed(job, self._head, name, stacklevel=3)
+        return completed(job, self._head, name, stacklevel=4)
 
     def steps_done(self) -> int:
         """Steps of the last saved state, or of the previous one if more; 0 where none can be read."""
