@@ -24,6 +24,7 @@ from .._output.storage.checkpoint_file import (
 )
 from .._output.storage.checkpoint_head import (
     Contents,
+    check_suffix,
     compare_with,
     first_record,
     last_usable,
@@ -48,6 +49,7 @@ def check_folder(path: Any) -> tuple[str, Paths]:
     given = check_path("checkpoint", path, "None or the path of a folder")
     if not given or "\0" in given:
         raise ValueError(f"checkpoint must be the path of a folder, got {given!r}")
+    check_suffix(given)
     folder = os.path.realpath(given)
     if not os.path.isdir(os.path.dirname(folder)):
         raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")

@@ -9,10 +9,12 @@ from .._engine.driver import defer_interrupt
 from .._output.storage.checkpoint_file import Record, read_arrays
 from .._output.storage.checkpoint_head import description_record, take_records
 from .._output.storage.description import describe_call
-from ..errors import CheckpointWarning
+from ..errors import CheckpointError, CheckpointWarning
 from .checkpoint_folder import Arrays, CheckpointFolder, SavedState
 from .collection import ByChain, PooledResults
 from .part import Part
+
+KEPT = {"ByChain": "results by chain", "PooledResults": "pooled results", "StoredResults": "a store's record"}
 
 
 class PartsFolder:
@@ -30,7 +32,6 @@ class PartsFolder:
     def __enter__(self) -> "PartsFolder":
         if self._path is not None:
             self._folder = CheckpointFolder(self._path, self._description, stacklevel=4)
-            self._folder.new_head = description_record(self._description, environment=environment())
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -40,8 +41,17 @@ class PartsFolder:
     def restore(self, collection: ByChain | PooledResults) -> None:
         """Take what is there; what is damaged is left out, with a warning, and its chains are computed again."""
         folder = self._folder
-        if folder is None or folder.head is None:
+        if folder is None:
             return
+        kept = KEPT[type(collection).__name__]
+        folder.new_head = description_record(self._description, environment=environment(), kept=kept)
+        if folder.head is None:
+            return
+        if folder.head.info.get("kept") != kept:
+            raise CheckpointError(
+                f"checkpoint {folder.name!r} is of another run: it holds {folder.head.info.get('kept')}, and "
+                f"this call wants {kept}; give the same keep_draws, accumulators and save, or another path"
+            )
         if isinstance(collection, PooledResults):
             if folder.has_state:
                 folder.last_state(lambda state: restore_pooled(state, collection), stacklevel=5)

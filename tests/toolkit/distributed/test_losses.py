@@ -275,6 +275,18 @@ class Names:
         return state["name"].copy()
 
 
+def test_a_folder_holds_one_kind_of_results_and_is_no_store(client, tmp_path):
+    pools = {"moments": accumulators.pooled(accumulators.moments())}
+    options = {**FEW, "accumulators": pools, "client": client}
+    sample(COSINE, SGLD, **options, keep_draws=False, checkpoint=tmp_path / "folder")
+    for changes in ({}, {"save": tmp_path / "run.zarr"}):
+        with pytest.raises(CheckpointError, match="it holds pooled results, and this call wants"):
+            sample(COSINE, SGLD, **options, **changes, checkpoint=tmp_path / "folder")
+    with pytest.raises(ValueError, match=r"checkpoint must not end in .*give '.*run.ckpt'"):
+        sample(COSINE, SGLD, **options, save=tmp_path / "run.zarr", checkpoint=tmp_path / "run.zarr")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 def test_what_a_folder_cannot_hold_is_refused(client, tmp_path):
     with pytest.raises(TypeError, match="accumulators must hold arrays of numbers to be saved, got <U4"):
         sample(COSINE, SGLD, **FEW, client=client, checkpoint=tmp_path / "folder", accumulators={"names": Names()})

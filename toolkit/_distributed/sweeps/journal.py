@@ -6,7 +6,6 @@ A kill tears at most the last record, which is cut off when the file is opened a
 
 import contextlib
 import hashlib
-import os
 import warnings
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from ..._engine.driver import defer_interrupt
 from ..._engine.job import Paths, check_checkpoint
 from ..._output.storage.checkpoint_file import BEGINNING, DamagedError, Record, read_array, store
 from ..._output.storage.checkpoint_head import (
+    check_suffix,
     compare_with,
     description_record,
     first_record,
@@ -30,7 +30,6 @@ from .cells import Cell, CellResult, SweepRequest
 from .grid import Grid, settings_of_groups
 
 KEY = 32  # bytes by which a cell is known
-OTHER_FORMATS = (".zarr", ".nc", ".npz", ".zip", ".h5")
 
 
 def digest_of(description: dict[str, Any]) -> bytes:
@@ -226,13 +225,7 @@ class SweepJournal(NothingSaved):
 def checked_path(path: Any) -> str:
     """The path of a sweep's file. Raises TypeError or ValueError where it can be none."""
     given = check_path("checkpoint", path, "None or the path of a file")
-    stem, suffix = os.path.splitext(given)
-    if suffix in OTHER_FORMATS:
-        raise ValueError(
-            f"checkpoint must not end in {', '.join(OTHER_FORMATS)}, got {given!r}: runs are appended to a file of the "
-            f"toolkit's own format, of which a kill loses no run that is done; give {stem + '.ckpt'!r}, and save the "
-            f"table that sweep returns by table.to_zarr or table.to_netcdf"
-        )
+    check_suffix(given)
     paths = check_checkpoint(given)
     assert paths is not None
     return paths.state

@@ -29,7 +29,18 @@ from .description import Description, differences, first_of, from_json, to_json
 if TYPE_CHECKING:
     from ..._engine.job import Job
 
+OTHER_FORMATS = (".zarr", ".nc", ".npz", ".zip", ".h5")
 Contents = tuple[dict[str, Any], dict[str, Stored]]  # of a record to be written: its JSON and arrays
+
+
+def check_suffix(given: str) -> None:
+    """Raise ValueError where a checkpoint would have the name of a file of another format."""
+    stem, suffix = os.path.splitext(given.rstrip(os.sep))
+    if suffix in OTHER_FORMATS:
+        raise ValueError(
+            f"checkpoint must not end in {', '.join(OTHER_FORMATS)}, got {given!r}: it has a format of its own, of "
+            f"which a kill loses nothing that is done; give {stem + '.ckpt'!r}, and save results apart"
+        )
 
 
 def is_foreign_file(path: str) -> bool:
