@@ -33,9 +33,9 @@ MUTANTS = [
     ),
     Mutant(
         "checkpoint: a damaged state becomes the previous one",
-        "toolkit/_output/storage/checkpoint.py",
-        "return not reasons",
-        "return True",
+        "toolkit/_output/storage/checkpoint_head.py",
+        "return not reasons, []",
+        "return True, []",
         "tests/toolkit/storage/test_checkpoint_files.py -k never_takes_the_place",
     ),
     Mutant(

@@ -253,8 +253,8 @@ MUTANTS = [
     Mutant(
         "sweep: a torn record stays in the file",
         "toolkit/_distributed/sweeps/journal.py",
-        "        self._journal.go_to(last)\n",
-        "        self._journal.go_to(last._replace(length=self._journal.size))\n",
+        "self._journal.go_to(mark)\n",
+        "self._journal.go_to(mark._replace(length=self._journal.size))\n",
         f"{SWEEP} -k ends_anywhere",
     ),
     Mutant(

@@ -19,7 +19,6 @@ from .._output.report.warnings import warn_about
 from .._output.run import Run
 from ..dynamics.metropolis import total_leapfrogs
 from ..errors import (
-    CheckpointError,
     ClusterError,
     DivergenceError,
     InterruptedWarning,
@@ -189,11 +188,9 @@ class Rounds:
     def _resume(self) -> None:
         """Begin at the start, or at what was saved last."""
         states = None
-        found = self._saved.restore(self._outputs, len(self._job.init))
+        found = self._saved.restore(self._job, self._outputs)
         if found is not None:
             self._at, states = found
-            if self._job.counts_before(self._at.steps)[0] != self._at.draws:
-                raise CheckpointError(f"checkpoint {self._saved.name!r} cannot be read: its steps have other draws")
             self._earlier_theta = mean_of([state["contour.early"] for state in states])
         self._workers.begin(self._at.steps, states)
 

@@ -14,7 +14,7 @@ from .._engine.run_record import RunRecord
 from .._output.storage import formats
 from .._output.storage.datatree import Tree, build_groups, build_tree
 from .._output.storage.run_contents import Contents, block_digest, contents_of, is_by_chain
-from ..errors import ContourWarning, optional
+from ..errors import optional
 
 Array = NDArray[Any]
 
@@ -41,10 +41,8 @@ def chain_variables(tree: Tree) -> dict[tuple[str, str], Array]:
 
 def tree_of(run: RunRecord, first_chain: int) -> tuple[Tree, Contents]:
     """The tree of a part of a run, and its contents."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ContourWarning)  # given once, for the whole run
-        contents = contents_of(run)
-        return build_groups(run, contents, first_chain), contents
+    contents = contents_of(run)
+    return build_groups(run, contents, first_chain, warns=False), contents
 
 
 def block_of(run: RunRecord) -> int:

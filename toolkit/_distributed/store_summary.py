@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..diagnostics.convergence import autocovariance, halves, initial_sequence_time
+from ..diagnostics.convergence import autocovariance, halves, initial_sequence_time, ratio_of_spreads
 from ..errors import optional
 
 if TYPE_CHECKING:
@@ -119,11 +119,13 @@ def summary(path: str, client: Any) -> "xarray.Dataset":
     bulk = [added([block[d][0] for block in scored]) for d in range(dim)]
     folded = [added([block[d][1] for block in scored]) for d in range(dim)]
     sd = np.array([total_variance(s) ** 0.5 for s in raw])
-    mean_ess = np.array([ess_of(s) for s in raw])
+    mean = centres + np.array([s.means / s.chains for s in raw])
+    moves = np.where(sd > 1e-15 * np.abs(mean), 1.0, np.nan)
+    mean_ess = moves * [ess_of(s) for s in raw]
     columns = {
-        "mean": centres + np.array([s.means / s.chains for s in raw]), "sd": sd, "mcse": sd / np.sqrt(mean_ess),
-        "ess": np.array([ess_of(s) for s in bulk]), "ess_mean": mean_ess,
-        "r_hat": np.array([max(r_hat_of(a), r_hat_of(b)) for a, b in zip(bulk, folded, strict=True)]),
+        "mean": mean, "sd": sd, "mcse": sd / np.sqrt(mean_ess), "ess": moves * [ess_of(s) for s in bulk],
+        "ess_mean": mean_ess,
+        "r_hat": moves * [max(r_hat_of(a), r_hat_of(b)) for a, b in zip(bulk, folded, strict=True)],
         "median": np.array([r.median for r in ranks]),
     }  # fmt: skip
     return xarray.Dataset({name: (("x_dim",), values) for name, values in columns.items()})
@@ -179,15 +181,13 @@ def total_variance(sums: Sums) -> float:
 
 
 def r_hat_of(sums: Sums) -> float:
-    """The ratio of spreads, as ``convergence.spread_ratio``."""
-    within, n = sums.variances / sums.chains, n_of(sums)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(np.sqrt((n - 1) / n + np.float64(between_of(sums)) / within))
+    """R̂ of half chains."""
+    return float(ratio_of_spreads(sums.variances / sums.chains, between_of(sums), n_of(sums)))
 
 
 def ess_of(sums: Sums) -> float:
     """Effective sample size of the mean."""
-    within, size = sums.variances / sums.chains, sums.chains * n_of(sums)
-    if within == 0.0:
+    within, between, size = sums.variances / sums.chains, between_of(sums), sums.chains * n_of(sums)
+    if within + between == 0.0:
         return float("nan")
-    return size / initial_sequence_time(sums.covariances / sums.chains, within, between_of(sums), size)
+    return size / initial_sequence_time(sums.covariances / sums.chains, within, between, size)

@@ -541,11 +541,11 @@ def execute(
     progress: bool | None,
     keep_draws: bool = True,
     watch: Watch | None = None,
-    stacklevel: int = 1,
+    stacklevel: int | None = 1,
 ) -> AnyRun:
     """Run a checked job to its end, or to Ctrl-C, and return a ``run_class``.
 
-    Raises and warns as documented in ``sample``; stacklevel: of the InterruptedWarning, 1 for the caller.
+    Raises and warns as documented in ``sample``; stacklevel: of the InterruptedWarning, 1 for the caller; None: none.
     """
     watch = RunsToEnd(job) if watch is None else watch
     interrupted, full = False, ""
@@ -575,7 +575,7 @@ def execute(
             driver.raise_divergence(kept.filled(driver), saved, kept.outputs)
             saved.save(driver, kept.outputs)
             stopping = watch.stopping(driver, kept.filled(driver)[0], interrupted=True)
-    if interrupted:
+    if interrupted and stacklevel is not None:
         all_steps = "" if job.is_open else f" of {job.n_steps}"
         all_draws = f" of {kept.steps.size}" if isinstance(watch, RunsToEnd) else ""
         warnings.warn(
@@ -628,12 +628,15 @@ def make_engine(job: Job, wants_draws: bool, states: dict[str, State]) -> Any:
     return DeviceEngine(job, wants_draws, states)
 
 
-def progress_bar(job: Job, progress: bool | None) -> Any:
-    """A progress bar of steps on stderr, or None; with ``progress`` None only on a terminal."""
+def bar_of(progress: bool | None, **options: Any) -> Any:
+    """A progress bar of tqdm on stderr, or None; with ``progress`` None only on a terminal."""
     if progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty())):
         return None
     from tqdm import tqdm
 
-    return tqdm(
-        total=None if job.is_open else job.n_steps, desc=job.sampler.name, unit="step", unit_scale=True, leave=False
-    )
+    return tqdm(unit_scale=True, leave=False, **options)
+
+
+def progress_bar(job: Job, progress: bool | None) -> Any:
+    """``bar_of`` the steps of a job."""
+    return bar_of(progress, total=None if job.is_open else job.n_steps, desc=job.sampler.name, unit="step")

@@ -331,6 +331,11 @@ def spread_ratio(values: Array, weights: Array | None) -> float:
     means = (shares * values).sum(axis=1)
     within = float((shares * (values - means[:, None]) ** 2).sum(axis=1).mean()) * n / (n - 1)
     between = float(means.var(ddof=1))
-    if within < ROUNDING:
-        return math.inf if between > ROUNDING else 1.0
-    return math.sqrt((n - 1) / n + between / within)
+    return float(ratio_of_spreads(within, between, n))
+
+
+def ratio_of_spreads(within: Any, between: Any, n: int) -> Array:
+    """R̂ from the mean variance of half chains of ``n`` draws, and the variance of their means; numbers or arrays."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.sqrt((n - 1) / n + np.divide(between, within))
+    return np.where(np.less(within, ROUNDING), np.where(np.greater(between, ROUNDING), np.inf, 1.0), ratio)

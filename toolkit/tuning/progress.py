@@ -1,8 +1,6 @@
 """A bar of the gradients that a tuning has spent, with the round under way."""
 
-import sys
-from typing import Any
-
+from .._engine.driver import bar_of
 from .result import numbers, short
 from .study import Round, Study
 
@@ -11,11 +9,7 @@ class Bar:
     """A bar on stderr; nothing where ``progress`` is False, or None and stderr no terminal."""
 
     def __init__(self, n_gradients: int, progress: bool | None) -> None:
-        self._bar: Any = None
-        if progress or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=n_gradients, unit="gradient", unit_scale=True, leave=False)
+        self._bar = bar_of(progress, total=n_gradients, unit="gradient")
 
     def show(self, study: Study, each: Round) -> None:
         """Show the round that has ended."""

@@ -1,6 +1,8 @@
 """Stores that workers write by regions are those that one machine writes; their summaries are those of diagnostics."""
 
+import dataclasses
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -135,6 +137,37 @@ def test_the_summary_is_that_of_the_draws_in_memory(client, tmp_path):
         np.testing.assert_allclose(table["r_hat"], diagnostics.r_hat(run.draws), rtol=3e-3)
         np.testing.assert_allclose(table["median"], np.median(run.draws, axis=(0, 1)), atol=0.02)
         np.testing.assert_allclose(table["mcse"], table["sd"] / np.sqrt(table["ess_mean"]))
+
+
+def test_workers_leave_the_filters_of_warnings_alone(monkeypatch):
+    """They are those of all threads: where two of a worker change them at once, the last may leave them changed."""
+    before, seen = warnings.filters, []
+    build = store.build_groups
+    monkeypatch.setattr(
+        store, "build_groups", lambda *a, **k: (seen.append(warnings.filters is before), build(*a, **k))[1]
+    )
+    run = sample(COSINE, made("csgld"), **SHORT)
+    weightless = dataclasses.replace(run, replica_weights=np.zeros_like(run.replica_weights))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = warnings.filters
+        assert "posterior" not in store.tree_of(weightless, 0)[0].groups
+    assert seen == [True]
+
+
+def test_the_summary_of_what_stands_still(tmp_path):
+    """In one place, or each chain in another, as ``diagnostics`` has it."""
+    run = sample(COSINE, samplers.sgld(0.02), **SHORT)
+    for name, places in (("one", 0.1), ("others", np.arange(13.0)[:, None, None])):
+        draws = run.replica_draws.copy()
+        draws[..., 0] = places
+        still = dataclasses.replace(run, replica_draws=draws)
+        still.save(tmp_path / f"{name}.zarr")
+        table = open_run(tmp_path / f"{name}.zarr").summary()
+        assert table["r_hat"].values[0] == pytest.approx(diagnostics.r_hat(still.draws)[0], nan_ok=True)
+        for variable, method in (("ess", "bulk"), ("ess_mean", "mean")):
+            own = diagnostics.ess(still.draws, method=method)[0]
+            assert table[variable].values[0] == pytest.approx(own, rel=1e-6, nan_ok=True)
 
 
 def test_ranks_are_those_of_all_draws():

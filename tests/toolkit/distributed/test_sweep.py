@@ -387,7 +387,8 @@ def test_files_of_others_are_left_alone(tmp_path):
     toolkit.sample(TWO, samplers.sgld(0.1), seed=0, checkpoint=tmp_path / "run", **RUN)
     with pytest.raises(CheckpointError, match="not of a sweep"):
         toolkit.sweep(TWO, sgld_grid(), seeds=[0], checkpoint=tmp_path / "run.draws", **RUN)
-    with pytest.raises(ValueError, match=r"checkpoint must not end in \.zarr"):
+    (tmp_path / "sweep.zarr").mkdir()
+    with pytest.raises(ValueError, match=r"checkpoint must not end in \.zarr.*give '.*sweep\.ckpt', and save"):
         toolkit.sweep(TWO, sgld_grid(), seeds=[0], checkpoint=tmp_path / "sweep.zarr", **RUN)
 
 
@@ -406,16 +407,17 @@ SCRIPT = """
 import os, signal, sys, numpy as np, toolkit
 from targets import mixtures
 from toolkit import samplers
-from toolkit._distributed.sweeps import journal as sweep_journal, sweep
+from toolkit._distributed.sweeps import sweep
+from toolkit._output.storage.checkpoint_file import Journal
 sweep.MOST_CELLS = 4
-append, count = sweep_journal.Journal.append, 0
+append, count = Journal.append, 0
 def counted(self, info, arrays):
     global count
     append(self, info, arrays)
     count += 1
     if count == 6:
         os.kill(os.getpid(), signal.SIGKILL)
-sweep_journal.Journal.append = counted
+Journal.append = counted
 problem = mixtures.gaussian_mixture([[0.0, 0.0], [3.0, 3.0]], 1.0)
 grid = toolkit.grid(samplers.sgld, {"step_size": np.geomspace(0.01, 0.1, 40)})
 toolkit.sweep(problem, grid, seeds=[0], n_steps=60, n_chains=3, burn_in=10, checkpoint=sys.argv[1], threads=2)

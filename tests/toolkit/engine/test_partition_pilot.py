@@ -1,6 +1,8 @@
 """The partition that a pilot run finds, results with it, and what contour runs warn of."""
 
 import math
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ import pytest
 from targets import mixtures
 from toolkit import ContourWarning, DivergenceError, Layout, Sampler, Target, sample, samplers, stream, tempering
 from toolkit._engine import driver, partition_pilot
+from toolkit._engine.job import make_job
+from toolkit._engine.partition_pilot import with_partition
 from toolkit._output.report.warnings import doubts
 from toolkit.problem.definition import as_problem
 from toolkit.tempering.contour_tempering import Partition
@@ -123,6 +127,23 @@ def test_a_pilot_counts_and_is_interrupted_as_the_run_is(monkeypatch):
     monkeypatch.setattr(driver.Driver, "advance", interrupt)
     with pytest.raises(KeyboardInterrupt):
         sample(NORMAL, samplers.csgld(0.02), n_steps=2000, seed=1)
+
+
+def test_a_pilot_leaves_the_filters_of_warnings_alone(monkeypatch):
+    """They are those of all threads, of which others may run pilots, or change the filters, at the same time."""
+    seen, execute = [], partition_pilot.execute
+    monkeypatch.setattr(
+        partition_pilot, "execute", lambda *a, **k: (seen.append(id(warnings.filters)), execute(*a, **k))[1]
+    )
+    found = replace(samplers.mala(0.5), tempering=tempering.contour())
+    narrow = replace(found, tempering=tempering.contour(partition=Partition(LOWEST, 0.02, 400)))
+    options = {"n_steps": 25_000, "seed": 1}
+    for sampler, gradients in ((found, 2 * 32 * 2000), (narrow, 32 * 64)):
+        job = make_job(as_problem(NORMAL), sampler, **options)
+        assert with_partition(job, stacklevel=None)[1] == gradients  # and no warning, which would be an error
+    assert seen == [id(warnings.filters)] * 3
+    with pytest.warns(ContourWarning, match="a step changes the energy by"):
+        with_partition(job, stacklevel=1)
 
 
 def test_a_pilot_serves_all_chains_of_a_sweep():

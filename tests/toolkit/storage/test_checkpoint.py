@@ -122,7 +122,7 @@ def test_a_pilot_does_not_run_again(tmp_path, monkeypatch):
     sampler = samplers.csgld(0.02)
     whole = sample(COSINE, sampler, checkpoint=path, **RUN)
     assert whole.gradient_evaluations > 200
-    monkeypatch.setattr("toolkit._output.storage.checkpoint.with_partition", None)
+    monkeypatch.setattr("toolkit._output.storage.checkpoint_head.with_partition", None)
     again = sample(COSINE, sampler, checkpoint=path, **RUN)
     assert_same(again, whole)
     assert again.partition == whole.partition
@@ -315,7 +315,7 @@ def test_a_stream_that_is_not_iterated_holds_nothing(tmp_path):
 
 
 def test_without_a_checkpoint_nothing_is_done(monkeypatch):
-    for name in ("describe_call", "Journal", "write_state", "state_arrays", "load_saved"):
+    for name in ("describe_call", "open_journal", "write_state", "state_arrays", "load_state"):
         monkeypatch.setattr(f"toolkit._output.storage.checkpoint.{name}", None)
     monkeypatch.setattr("toolkit._output.storage.checkpoint.time.monotonic", None)
     run = sample(COSINE, SGLD, **RUN)

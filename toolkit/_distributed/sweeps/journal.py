@@ -6,7 +6,6 @@ A kill tears at most the last record, which is cut off when the file is opened a
 
 import contextlib
 import hashlib
-import os
 import warnings
 from typing import Any, NamedTuple
 
@@ -14,33 +13,23 @@ import numpy as np
 
 from ..._compiler.function_digest import BITS, describe_function
 from ..._engine.driver import defer_interrupt
-from ..._engine.job import check_checkpoint
-from ..._output.storage.checkpoint import is_foreign_file
-from ..._output.storage.checkpoint_file import (
-    BEGINNING,
-    DamagedError,
-    Journal,
-    LockedError,
-    Record,
-    read_array,
-    store,
+from ..._engine.job import Paths, check_checkpoint
+from ..._output.storage.checkpoint_file import BEGINNING, DamagedError, Record, read_array, store
+from ..._output.storage.checkpoint_head import (
+    check_suffix,
+    compare_with,
+    description_record,
+    first_record,
+    open_journal,
+    take_records,
 )
-from ..._output.storage.description import (
-    describe_problem,
-    describe_sampler,
-    differences,
-    environment,
-    first_of,
-    from_json,
-    to_json,
-)
-from ...errors import CheckpointError, CheckpointWarning, shown
+from ..._output.storage.description import describe_problem, describe_sampler, environment, to_json
+from ...errors import CheckpointError, CheckpointWarning, check_path, shown
 from ...problem.definition import Problem, Spread
 from .cells import Cell, CellResult, SweepRequest
 from .grid import Grid, settings_of_groups
 
 KEY = 32  # bytes by which a cell is known
-OTHER_FORMATS = (".zarr", ".nc", ".npz", ".zip", ".h5")
 
 
 def digest_of(description: dict[str, Any]) -> bytes:
@@ -127,7 +116,7 @@ class SweepJournal(NothingSaved):
         self._stacklevel = stacklevel + 1
         self._has_warned = False
         self._pending: tuple[list[bytes], list[CellResult]] = [], []
-        self._journal = open_journal(self._path)
+        self._journal = open_journal(Paths(*4 * [self._path]), "sweep", stacklevel=self._stacklevel)
         try:
             self._read(described_call(request), dict(zip(names, request.problems, strict=True)))
         except BaseException:
@@ -140,67 +129,47 @@ class SweepJournal(NothingSaved):
     def _read(self, call: dict[str, Any], problems: dict[str, Problem]) -> None:
         """Read the cells of the file, or begin it. Raises CheckpointError where it belongs to another sweep."""
         described = {name: describe_problem(problem) for name, problem in problems.items()}
-        last, is_first, saved_names = BEGINNING, True, set()
+        saved_names: set[str] = set()
+
+        def take(record: Record) -> None:
+            if "problem" not in record.info:
+                self._take(record)
+                return
+            name = str(record.info["problem"])
+            saved_names.add(name)
+            if name in described:
+                self._compare(record, described[name], f"problem {name!r}: " if name else "problem: ")
+
+        head = first_record(self._journal, self._path)
         try:
-            for mark, record in self._journal.records():
-                if is_first:
-                    self._compare(record, call)
-                elif "problem" in record.info:
-                    name = str(record.info["problem"])
-                    saved_names.add(name)
-                    if name in described:
-                        self._compare(record, described[name], f"problem {name!r}: " if name else "problem: ")
-                else:
-                    self._take(record)
-                last, is_first = mark, False
-        except DamagedError as error:
-            self._cut(error, is_first)
-        self._journal.go_to(last)
-        try:
-            if is_first:
-                self._append_description({"sweep": 1, "environment": environment()}, call)
+            if head is None:
+                self._journal.go_to(BEGINNING)
+                self._journal.append(*description_record(call, sweep=1, environment=environment()))
+            else:
+                if "sweep" not in head.info:
+                    raise CheckpointError(
+                        f"checkpoint {self._path!r} is that of a run and not of a sweep; give another path"
+                    )
+                self._compare(head, call)
+                mark, damage = take_records(self._journal, take)
+                self._journal.go_to(mark)
+                if damage:
+                    warnings.warn(
+                        f"checkpoint {self._path!r} {damage}; of its cells {len(self.found):,} before that place are "
+                        "used, and the others are computed again",
+                        CheckpointWarning,
+                        stacklevel=self._stacklevel + 1,
+                    )
             for name, description in described.items():
                 if name not in saved_names:
-                    self._append_description({"problem": name}, description)
+                    self._journal.append(*description_record(description, problem=name))
         except OSError as error:
             raise CheckpointError(f"checkpoint {self._path!r} cannot be written: {error}") from error
 
-    def _cut(self, error: DamagedError, is_first: bool) -> None:
-        """Warn where the end of the file was damaged otherwise than by a kill. Raises CheckpointError for its begin."""
-        is_torn = str(error) in ("is torn", "is empty") or str(error).startswith("is torn:")
-        if is_first and not is_torn:
-            raise CheckpointError(
-                f"checkpoint {self._path!r} cannot be used: it {error}; give another path, or remove the file to "
-                "begin anew"
-            ) from None
-        if not is_torn:
-            warnings.warn(
-                f"checkpoint {self._path!r} {error}; of its cells {len(self.found):,} before that place are used, and "
-                "the others are computed again",
-                CheckpointWarning,
-                stacklevel=self._stacklevel + 2,
-            )
-
-    def _append_description(self, info: dict[str, Any], description: dict[str, Any]) -> None:
-        """Append a record of a description."""
-        text, arrays = to_json(description)
-        self._journal.append({**info, "description": text}, {name: store(array) for name, array in arrays.items()})
-
-    def _compare(self, record: Record, here: dict[str, Any], of: str = "") -> None:
+    def _compare(self, record: Record, asked: dict[str, Any], part: str = "") -> None:
         """Raise CheckpointError where a record describes something else than what is asked for."""
-        if not of and "sweep" not in record.info:
-            raise CheckpointError(f"checkpoint {self._path!r} is that of a run and not of a sweep; give another path")
-        try:
-            arrays = {name: read_array(self._journal.file, placed) for name, placed in record.arrays.items()}
-            lines = differences(from_json(record.info["description"], arrays), here)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise CheckpointError(f"checkpoint {self._path!r} cannot be read: {shown(error)}") from None
-        if lines:
-            raise CheckpointError(
-                f"checkpoint {self._path!r} is of another sweep: {of}{first_of(lines)}. There is the "
-                "checkpoint, here is this call; ask for the same but for settings, problems and seeds, or give another "
-                "path"
-            )
+        same = "the same but for settings, problems and seeds"
+        compare_with(self._journal, record, asked, self._path, of="sweep", same=same, part=part)
 
     def _take(self, record: Record) -> None:
         """The cells of one record. Raises DamagedError where it has none."""
@@ -255,29 +224,8 @@ class SweepJournal(NothingSaved):
 
 def checked_path(path: Any) -> str:
     """The path of a sweep's file. Raises TypeError or ValueError where it can be none."""
-    paths = check_checkpoint(path)
+    given = check_path("checkpoint", path, "None or the path of a file")
+    check_suffix(given)
+    paths = check_checkpoint(given)
     assert paths is not None
-    if paths.state.endswith(OTHER_FORMATS):
-        raise ValueError(
-            f"checkpoint must not end in {', '.join(OTHER_FORMATS)}, got {path!r}: a sweep's file is a journal of its "
-            "own format, such as sweep.ckpt; save the table itself by table.to_zarr or table.to_netcdf"
-        )
     return paths.state
-
-
-def open_journal(path: str) -> Journal:
-    """The journal at ``path``, locked. Raises CheckpointError where it is another's, in use or cannot be opened."""
-    if os.path.islink(path) or is_foreign_file(path):
-        raise CheckpointError(
-            f"checkpoint {path!r} cannot be used: the file there is no checkpoint of this toolkit, and is left alone; "
-            "give another path, or move that file away"
-        )
-    try:
-        return Journal(path)
-    except LockedError:
-        raise CheckpointError(
-            f"checkpoint {path!r} is in use by another sweep, of this process or another; wait for its end, or give "
-            "this one a path of its own"
-        ) from None
-    except OSError as error:
-        raise CheckpointError(f"checkpoint {path!r} cannot be written: {error}") from error

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from ..._engine.run_record import RunRecord
 from ...diagnostics.convergence import (
-    ROUNDING,
     correlation_time,
     halves,
     mean_ess,
     median,
     moves,
     normal_scores,
+    ratio_of_spreads,
     split_weights,
     spread_ratio,
 )
@@ -124,9 +124,7 @@ def row_spread_ratio(values: Array) -> Array:
     means = (share * values).sum(axis=2)
     within = (share * (values - means[:, :, None]) ** 2).sum(axis=2).mean(axis=1) * n / (n - 1)
     between = means.var(axis=1, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.sqrt((n - 1) / n + between / within)
-    return np.asarray(np.where(within < ROUNDING, np.where(between > ROUNDING, np.inf, 1.0), ratio))
+    return ratio_of_spreads(within, between, n)
 
 
 def weighted_statistics(draws: Array, weights: Array) -> Array:

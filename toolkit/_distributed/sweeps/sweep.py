@@ -1,7 +1,6 @@
 """``sweep``: every setting of a grid on every problem with every seed, on threads or on Dask, as one table."""
 
 import os
-import sys
 import threading
 import time
 import warnings
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..._compiler.disk_cache import available_threads
-from ..._engine.driver import defer_interrupt
+from ..._engine.driver import bar_of, defer_interrupt
 from ..._engine.job import check_footprint
 from ..._output.run import Run
 from ..._output.storage.description import describe_problem
@@ -188,7 +187,8 @@ class Collected:
         left = [(cell, key) for key, cell in wanted.items() if key not in self._results]
         left.sort(key=lambda item: (item[0].problem, axes.seeds.index(item[0].seed), groups[item[0].setting], item[0]))
         self.todo: list[tuple[Cell, bytes]] = left
-        self._bar = runs_bar(request, self.n_cells, self.n_done, progress)
+        name = request.grid.sampler(0).name
+        self._bar = bar_of(progress, total=self.n_cells, initial=self.n_done, desc=name, unit="run")
 
     @property
     def n_done(self) -> int:
@@ -403,13 +403,3 @@ def timed_cells_on_worker(payload: Any, cells: list[Cell]) -> tuple[list[CellRes
     """``timed_cells`` on a worker."""
     started = time.perf_counter()
     return cells_on_worker(payload, cells), time.perf_counter() - started
-
-
-def runs_bar(request: SweepRequest, total: int, done: int, progress: bool | None) -> Any:
-    """A progress bar of runs on stderr, or None; with ``progress`` None only on a terminal."""
-    if progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty())):
-        return None
-    from tqdm import tqdm
-
-    name = request.grid.sampler(0).name
-    return tqdm(total=total, initial=done, desc=name, unit="run", unit_scale=True, leave=False)

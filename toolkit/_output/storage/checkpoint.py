@@ -6,38 +6,32 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._compiler.disk_cache import environment
 from ..._engine.driver import defer_interrupt
 from ..._engine.job import JUDGED, Paths
-from ..._engine.partition_pilot import with_partition
 from ..._engine.state import STATUS, are_valid, stored_names, views
 from ...errors import CheckpointError, CheckpointWarning, shown
-from ...tempering.contour_tempering import Partition
 from .checkpoint_file import (
     BEGINNING,
     KINDS,
-    MAGIC,
     DamagedError,
     Journal,
-    LockedError,
     Mark,
     Record,
     Stored,
     little_endian,
-    read_array,
     read_into,
     read_record,
     row_batches,
     store,
     write_state,
 )
-from .description import check_extension, compare_with, describe_call, to_json
+from .checkpoint_head import compare_with, completed, head_of, is_foreign_file, last_usable, open_journal
+from .description import check_extension, describe_call
 
 if TYPE_CHECKING:
     from ..._engine.driver import Driver
@@ -133,33 +127,6 @@ COPYING = 0.02  # share of the time of sampling that copies of the state may tak
 # Reading: the last state with its draws or, if these are damaged, the previous state.
 
 
-def load_saved(paths: Paths, journal: Journal, kept: JournalFields, driver: "Driver[Any]", outputs: "Outputs") -> bool:
-    """Read the last state and its draws; if they are damaged, read the previous ones and return False.
-
-    Raises CheckpointError where neither is usable.
-    """
-    reasons: list[str] = []
-    for path in (paths.state, paths.previous):
-        try:
-            load_state(path, paths, journal, kept, driver, outputs)
-        except FileNotFoundError:
-            continue  # the process was killed between its two renames
-        except (DamagedError, OSError) as error:
-            reasons.append(f"{path!r} {error}")
-            continue
-        if reasons:
-            warnings.warn(
-                f"{reasons[0]}; the run goes on from {path!r}, saved after step {driver.done}",
-                CheckpointWarning,
-                stacklevel=6,
-            )
-        return not reasons
-    raise CheckpointError(
-        f"checkpoint {paths.state!r} cannot be used: {'; '.join(reasons)}; give another path, or remove the "
-        f"files {own_files(paths)} to begin anew"
-    )
-
-
 def load_state(
     path: str, paths: Paths, journal: Journal, kept: JournalFields, driver: "Driver[Any]", outputs: "Outputs"
 ) -> None:
@@ -245,7 +212,8 @@ class Checkpoint:
         self._paths = job.checkpoint
         self._kept = JournalFields(draws=kind == "sample", trace=kind != "stream")
         self._asked = describe_call(job, kind)
-        self._journal = self._open()
+        self._is_new = not os.path.exists(self._paths.journal)
+        self._journal = open_journal(self._paths, stacklevel=3)
         try:
             self._head = self._compare(self._journal)
         except BaseException:
@@ -274,80 +242,21 @@ class Checkpoint:
             with contextlib.suppress(OSError):
                 os.remove(self._paths.journal)
 
-    def _open(self) -> Journal:
-        """The journal, locked. Raises CheckpointError where a link would lead the files elsewhere."""
-        for path in self._paths:
-            if os.path.islink(path):
-                raise CheckpointError(
-                    f"checkpoint {self._paths.state!r} cannot be used: {path!r} is a link; remove it, or "
-                    "give another path"
-                )
-        self._check_foreign()
-        self._is_new = not os.path.exists(self._paths.journal)
-        try:
-            journal = Journal(self._paths.journal)
-        except LockedError:
-            raise CheckpointError(
-                f"checkpoint {self._paths.state!r} is in use by another run, of this process or another; wait for its "
-                "end, or give this run a path of its own"
-            ) from None
-        except OSError as error:
-            raise CheckpointError(f"checkpoint {self._paths.state!r} cannot be written: {error}") from error
-        if not journal.is_locked:
-            warnings.warn(
-                f"files beside checkpoint {self._paths.state!r} cannot be locked there; see that no second run uses it",
-                CheckpointWarning,
-                stacklevel=5,
-            )
-        return journal
-
-    def _check_foreign(self) -> None:
-        """Raise CheckpointError where a file at one of the paths was not written here, before it is overwritten.
-
-        One among files that were written here counts as damaged.
-        """
-        state, previous, writing, draws = self._paths
-        foreign = [path for path in (state, draws, previous) if is_foreign_file(path)]
-        others = [path for path in (state, draws, previous) if os.path.exists(path) and path not in foreign]
-        foreign = foreign if not others else []
-        foreign += [writing] if is_foreign_file(writing) else []
-        if foreign:
-            raise CheckpointError(
-                f"checkpoint {state!r} cannot be used: {foreign[0]!r} is no checkpoint of this toolkit, and is left "
-                "alone; give another path, or move that file away"
-            )
-
     def _compare(self, journal: Journal) -> Record | None:
         """The journal's first record, which describes the run; None where nothing has been saved yet."""
-        has_state = os.path.exists(self._paths.state) or os.path.exists(self._paths.previous)
+        if not os.path.exists(self._paths.state) and not os.path.exists(self._paths.previous):
+            return None
         try:
-            head = journal.first() if has_state else None
-            if head is None:
-                if journal.size and not is_own_format(journal):
-                    raise DamagedError("is no checkpoint of this toolkit")
-                return None
-            arrays = {name: read_array(journal.file, placed) for name, placed in head.arrays.items()}
+            head = journal.first()
         except (DamagedError, OSError) as error:
-            raise CheckpointError(
-                f"checkpoint {self._paths.state!r} cannot be used: {self._paths.journal!r}, which holds its draws, "
-                f"{error}; give another path, or remove the files {own_files(self._paths)} to begin anew"
-            ) from None
-        compare_with(self._paths, head.info, arrays, self._asked)
+            raise unusable(self._paths, f"{self._paths.journal!r}, which holds its draws, {error}") from None
+        compare_with(journal, head, self._asked, self._paths.state)
         return head
 
     def complete(self, job: "Job") -> "Job":
         """``job`` with its contour's missing partition: the saved one, or else one found by a pilot."""
-        if self._head is not None and self._head.info.get("partition") is not None:
-            try:
-                low, width, bins = self._head.info["partition"]
-                partition, gradients = Partition(low, width, bins), int(self._head.info["pilot_gradients"])
-            except (TypeError, ValueError, KeyError) as error:
-                raise CheckpointError(f"{self._paths.journal!r} cannot be read: {shown(error)}") from None
-            contour: Any = job.sampler.tempering
-            sampler = replace(job.sampler, tempering=replace(contour, partition=partition))
-            return replace(job, sampler=sampler, pilot_gradients=gradients)
-        sampler, pilot = with_partition(job, stacklevel=4)
-        return replace(job, sampler=sampler, pilot_gradients=pilot) if pilot else job
+        name = "" if self._journal is None else self._paths.state
+        return completed(job, self._head, name, stacklevel=4)
 
     def steps_done(self) -> int:
         """Steps of the last saved state, or of the previous one if more; 0 where none can be read."""
@@ -369,28 +278,26 @@ class Checkpoint:
                         f"accumulators[{name!r}] must hold arrays of numbers to be saved, got {array.dtype} in {key!r}"
                     )
         if self._head is None:
-            self._prepare_head(driver)
+            self._first_record = head_of(self._asked, driver.job)
             try:
                 self._write_head()
             except OSError as error:
                 self._warn(driver, error)
         else:
-            self._keeps_last = load_saved(self._paths, self._journal, self._kept, driver, outputs)
+            self._load(self._journal, driver, outputs)
         self._saved = self._position(driver)
         self._last_try = time.monotonic()
 
-    def _prepare_head(self, driver: "Driver[Any]") -> None:
-        """Make the journal's first record, the description of the run."""
-        text, arrays = to_json(self._asked)
-        tempering = driver.job.sampler.tempering
-        found = getattr(tempering, "partition", None) if driver.job.pilot_gradients else None
-        info = {
-            "description": text,
-            "environment": environment(),
-            "partition": found and [found.u_min, found.width, found.n_bins],
-            "pilot_gradients": driver.job.pilot_gradients,
-        }
-        self._first_record = info, {name: store(array) for name, array in arrays.items()}
+    def _load(self, journal: Journal, driver: "Driver[Any]", outputs: "Outputs") -> None:
+        """Read the last state and its draws, or the previous ones. Raises CheckpointError where neither is usable."""
+
+        def take(path: str) -> str:
+            load_state(path, self._paths, journal, self._kept, driver, outputs)
+            return f"after step {driver.done}"
+
+        self._keeps_last, reasons = last_usable(self._paths, take, stacklevel=6)
+        if reasons:
+            raise unusable(self._paths, "; ".join(reasons))
 
     def _write_head(self) -> None:
         """Write the journal's first record. Raises OSError, and leaves the journal empty, where that fails."""
@@ -502,22 +409,14 @@ class Checkpoint:
         )
 
 
+def unusable(paths: Paths, why: str) -> CheckpointError:
+    """The error of files that cannot be read."""
+    return CheckpointError(
+        f"checkpoint {paths.state!r} cannot be used: {why}; give another path, or remove the files {own_files(paths)} "
+        "to begin anew"
+    )
+
+
 def own_files(paths: Paths) -> str:
     """The names of those files at ``paths`` that are there and were written here."""
     return ", ".join(repr(path) for path in paths if os.path.lexists(path) and not is_foreign_file(path))
-
-
-def is_foreign_file(path: str) -> bool:
-    """Whether the file at ``path`` begins as none that was written here does; an empty one, or zeros, may be torn."""
-    try:
-        with io.FileIO(path) as file:
-            begin = file.read(len(MAGIC))
-    except OSError:  # none there, or it cannot be read, which is said where it is opened
-        return False
-    return not MAGIC.startswith(begin) and any(begin)
-
-
-def is_own_format(journal: Journal) -> bool:
-    """Whether a journal without a state begins like ours, as after a kill."""
-    journal.file.seek(0)
-    return MAGIC.startswith(journal.file.read(len(MAGIC)))

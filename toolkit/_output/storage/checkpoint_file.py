@@ -38,6 +38,10 @@ class DamagedError(Exception):
     """A record is torn, edited or of another kind; the message is a predicate of 'the file'."""
 
 
+class TornError(DamagedError):
+    """A record ends before its end, as a kill leaves it."""
+
+
 class Stored(NamedTuple):
     """An array to be written: its kind and shape, and its numbers in pieces along the first axis."""
 
@@ -131,13 +135,15 @@ def read_record(file: io.FileIO, offset: int, end: int, before: bytes = NO_DIGES
     if not MAGIC.startswith(prefix[: len(MAGIC)]):
         raise DamagedError("is no checkpoint of this toolkit")
     if len(prefix) < PREFIX.size:
-        raise DamagedError("is torn" if end else "is empty")
+        raise TornError("is torn" if end else "is empty")
     _, version, zero, text_length, length = PREFIX.unpack(prefix)
     start = offset + PREFIX.size + text_length
     if version != VERSION:
         raise DamagedError(f"has format {version}, and this version of the toolkit reads format {VERSION}")
-    if zero != 0 or start + length + DIGEST > end:
-        raise DamagedError(f"is torn: it has {end - offset} bytes of {start + length + DIGEST - offset}")
+    if zero != 0:
+        raise DamagedError("is torn or was edited: it has a number where 0 must be")
+    if start + length + DIGEST > end:
+        raise TornError(f"is torn: it has {end - offset} bytes of {start + length + DIGEST - offset}")
     if text_length > LONGEST_TEXT + length or length > available_memory():
         raise DamagedError(f"cannot be read: it says {text_length} bytes of JSON and {length} bytes of arrays")
     digest = hashlib.sha256(before)
@@ -177,7 +183,7 @@ def pieces_of(file: io.FileIO, length: int) -> Iterator[bytes]:
     while length:
         piece = file.read(min(length, PIECE))
         if not piece:
-            raise DamagedError("is torn")
+            raise TornError("is torn")
         length -= len(piece)
         yield piece
 
@@ -187,6 +193,11 @@ def read_array(file: io.FileIO, placed: Placed) -> Array:
     array = np.empty(placed.shape, placed.dtype)
     read_into(file, placed, [array])
     return array.astype(placed.dtype.newbyteorder("="))
+
+
+def read_arrays(file: io.FileIO, record: Record) -> dict[str, Array]:
+    """All arrays of a record, by name."""
+    return {name: read_array(file, placed) for name, placed in record.arrays.items()}
 
 
 def read_into(file: io.FileIO, placed: Placed, parts: Iterable[Array]) -> None:
@@ -291,7 +302,7 @@ class Journal:
         """The first record. Raises DamagedError where it is incomplete."""
         for _, record in self.records():
             return record
-        raise DamagedError("is empty")
+        raise TornError("is empty")
 
     def go_to(self, mark: Mark) -> None:
         """Set ``mark`` as the end; the next record that is written overwrites what follows."""

@@ -105,10 +105,10 @@ class Tree(NamedTuple):
     places: dict[str, Place]
 
 
-def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0) -> Tree:
+def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0, *, warns: bool = True) -> Tree:
     """ArviZ's groups, further ones, and the group ``run`` with all arrays that have no place in the others.
 
-    first_chain: of a run that holds a part of the chains of another.
+    first_chain: of a run that holds a part of the chains of another. warns: where there is no group 'posterior'.
     """
     tree = Tree({}, {}, {})
     folds = run.sampler.n_target_replicas
@@ -124,7 +124,7 @@ def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0) -> Tr
         if run.replica_weights is not None:
             tree.places["replica_weights"] = Place(statistics, "weight", folds)
     if run.replica_weights is not None:
-        add_resampled(run, tree, first_chain)
+        add_resampled(run, tree, first_chain, warns=warns)
     if kept_all:
         add_replicas(run, tree)
     add_constants(run, tree)
@@ -140,11 +140,12 @@ def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0) -> Tr
     return tree
 
 
-def add_resampled(run: RunRecord, tree: Tree, first_chain: int) -> None:
+def add_resampled(run: RunRecord, tree: Tree, first_chain: int, *, warns: bool) -> None:
     """``posterior`` and ``sample_stats`` of a weighted run: as many equally weighted draws, made by resampling."""
     weights = run.weights
     has_weights = np.isfinite(weights).all(axis=1) & (weights.max(axis=1, initial=0.0) > 0.0)
-    if not has_weights.all() or weights.size == 0:
+    has_none = not has_weights.all() or weights.size == 0
+    if has_none and warns:
         warnings.warn(
             "the tree has no group 'posterior': "
             + (
@@ -156,6 +157,7 @@ def add_resampled(run: RunRecord, tree: Tree, first_chain: int) -> None:
             ContourWarning,
             stacklevel=4,
         )
+    if has_none:
         return
     indices = np.broadcast_to(np.arange(weights.shape[1], dtype=np.float64)[None, :, None], (*weights.shape, 1))
     bits = np.random.PCG64(resample_seed(run))

@@ -421,25 +421,6 @@ def first_of(lines: list[str]) -> str:
     return f"{'; '.join(lines[:MOST])}{more}"
 
 
-def compare_with(paths: Paths, info: dict[str, Any], arrays: dict[str, Any], asked: Description) -> None:
-    """Raise CheckpointError where a journal describes another run than ``asked``, naming the differences."""
-    try:
-        saved = from_json(info["description"], arrays)
-        if "bits" not in saved["toolkit"]:
-            raise CheckpointError(
-                f"checkpoint {paths.state!r} was made by a toolkit that noted its sources and not its bits, so whether "
-                "it can go on is not known; give another path, or delete it"
-            )
-        lines = differences(saved, asked)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"{paths.journal!r} cannot be read: {shown(error)}") from None
-    if lines:
-        raise CheckpointError(
-            f"checkpoint {paths.state!r} is of another run: {first_of(lines)}. There is the checkpoint, "
-            "here is this call; ask for the same run, or give another path"
-        )
-
-
 def check_extension(job: "Job", paths: Paths, done: int, total: int) -> None:
     """Raise CheckpointError where the first ``done`` steps of a run of ``total`` differ from those of the job."""
     if job.n_steps < done:
