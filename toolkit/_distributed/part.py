@@ -1,6 +1,7 @@
 """A part of a run's chains: what a worker computes, as arrays with chains first that can be joined again."""
 
 import dataclasses
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from .._engine.job import Job, make_job, needs_host_draws
 from .._engine.run_record import Counts, RunRecord, Statistics, Trace
 from .._engine.starts import Keys
 from .._output.run import Run
-from ..accumulators.chain_tree import Nodes, Pooled, merge_nodes, nodes_of
+from ..accumulators.chain_tree import Nodes, Pooled, PooledPart, merge_nodes
 from ..samplers.sampler import Sampler
 from ..tempering import Contour
 from . import store
@@ -105,15 +106,16 @@ def compute_part(request: Request, first: int, last: int, threads: int = 1, init
     written: tuple[bytes, bool] | None = None
     nodes: dict[str, Nodes] = {name: {} for name in accumulators}
     totals, gradients, seconds = None, 0, 0.0
-    length = chains_together(request) if request.region is None else last - first
-    for begin in range(first, last, length):
-        end = min(begin + length, last)
+    length = chains_together(request) if request.region is None else request.n_chains
+    ends = [first, *range((first // length + 1) * length, last, length), last]  # whole nodes of the tree in between
+    for begin, end in itertools.pairwise(ends):
         own = None if init is None else init[begin - first : end - first]
-        run, states = run_chains(job_of(request, begin, end, threads, own), request.keep_draws)
+        job = job_of(request, begin, end, threads, own)
+        parts = {name: PooledPart(a.accumulator, begin, request.n_chains) for name, a in accumulators.items()}
+        run, _ = run_chains(dataclasses.replace(job, accumulators=parts), request.keep_draws)
         if request.region is not None:
             written = store.write(request.region, run, begin)
-        for name, state in states.items():
-            more = nodes_of(accumulators[name], state, begin, request.n_chains)
+        for name, more in run.accumulated.items():
             nodes[name] = merge_nodes(accumulators[name], nodes[name], more, request.n_chains)
         totals = totals_of(run.counts) if totals is None else added(totals, totals_of(run.counts))
         gradients += run.gradient_evaluations
