@@ -20,7 +20,7 @@ from . import store
 
 Array = NDArray[Any]
 
-STATE_BYTES = 16 << 20  # of the lanes and accumulators of the chains that advance together where results are pooled
+STATE_BYTES = 64 << 20  # of the lanes and accumulators of the chains that advance together where results are pooled
 FEWEST_CHAINS = 512
 
 
