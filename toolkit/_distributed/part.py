@@ -13,6 +13,7 @@ from .._engine.job import Job, make_job, needs_host_draws
 from .._engine.run_record import Counts, RunRecord, Statistics, Trace
 from .._engine.starts import Keys
 from .._output.run import Run
+from ..accumulators import Accumulator
 from ..accumulators.chain_tree import Nodes, Pooled, PooledPart, merge_nodes
 from ..samplers.sampler import Sampler
 from ..tempering import Contour
@@ -111,7 +112,9 @@ def compute_part(request: Request, first: int, last: int, threads: int = 1, init
     for begin, end in itertools.pairwise(ends):
         own = None if init is None else init[begin - first : end - first]
         job = job_of(request, begin, end, threads, own)
-        parts = {name: PooledPart(a.accumulator, begin, request.n_chains) for name, a in accumulators.items()}
+        parts: dict[str, Accumulator] = {
+            name: PooledPart(a.accumulator, begin, request.n_chains) for name, a in accumulators.items()
+        }
         run, _ = run_chains(dataclasses.replace(job, accumulators=parts), request.keep_draws)
         if request.region is not None:
             written = store.write(request.region, run, begin)

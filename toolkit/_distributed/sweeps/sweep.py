@@ -30,7 +30,7 @@ from ...errors import (
     shown,
 )
 from ...problem.definition import Spread, as_problem
-from ..sizes import TaskSizes
+from ..sizes import GROWTH, TaskSizes
 from ..tasks import Lost, TaskQueue, check_client
 from .cells import Cell, CellResult, SweepRequest, cells_on_worker, compute_cells, job_of, words_of
 from .grid import Grid, settings_of_groups
@@ -40,7 +40,7 @@ from .table import Axes, cells_of, table_of
 if TYPE_CHECKING:
     import xarray
 
-MOST_CELLS = 1000  # of a task
+FIRST_CELLS, MOST_CELLS = 8, 1000  # of a task; ``measure`` may take longer than sampling
 
 
 def sweep(
@@ -212,20 +212,21 @@ class Collected:
 
     def fill_with(self, runner: "Runner") -> None:
         """Compute what is left, and keep and save it as it comes."""
-        sizes, place, count = TaskSizes(), 0, len(self.todo)
+        sizes, place, count, most = TaskSizes(), 0, len(self.todo), FIRST_CELLS
         ends = np.cumsum([self._work(cell) for cell, _ in self.todo])
         with runner:
             while place < count or runner.n_waiting:
                 while place < count and runner.has_room:
                     done = ends[place - 1] if place else 0.0
                     last = np.searchsorted(ends, done + sizes.next(ends[-1] - done, runner.n_threads), side="right")
-                    last = max(place + 1, min(int(last), place + MOST_CELLS))
+                    last = max(place + 1, min(int(last), place + most, place + MOST_CELLS))
                     runner.submit(self.todo[place:last])
                     place = last
                 items, results, seconds = runner.next()
                 with defer_interrupt():
                     self._add(items, results)
                 sizes.add(sum(self._work(cell) for cell, _ in items), seconds)
+                most = max(most, GROWTH * len(items))
 
     def _work(self, cell: Cell) -> float:
         """Gradient evaluations of a cell."""
