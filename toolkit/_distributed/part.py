@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, run_to_end
+from .._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, Watch, run_to_end
 from .._engine.job import Job, make_job, needs_host_draws
 from .._engine.run_record import Counts, RunRecord, Statistics, Trace
 from .._engine.starts import Keys
@@ -148,11 +148,11 @@ def numbers_of_chain(job: Job) -> float:
     return float(counts + state_bytes(job.accumulators, job.problem) / 8)
 
 
-def run_chains(job: Job, keep_draws: bool) -> tuple[Run, dict[str, dict[str, Array]]]:
-    """The record of a part's chains, and the states of their accumulators."""
+def run_chains(job: Job, keep_draws: bool, watch: Watch | None = None) -> tuple[Run, dict[str, dict[str, Array]]]:
+    """The record of a part's chains, and the states of their accumulators. watch: None for one that runs to its end."""
     kept = Kept(job, job.n_steps, keep_draws=keep_draws, has_draws=needs_host_draws(job, keep_draws))
     with Driver(job, False, Run, keep_draws=keep_draws) as driver:
-        run_to_end(driver, kept, SavesNothing(), RunsToEnd(job))
+        run_to_end(driver, kept, SavesNothing(), watch or RunsToEnd(job))
         return driver.result(*kept.filled(driver)), driver.accumulated
 
 
