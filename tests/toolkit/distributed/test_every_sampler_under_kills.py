@@ -16,7 +16,11 @@ from tests.toolkit.distributed.clusters import local_cluster, worker_processes
 from tests.toolkit.distributed.test_distributed_run import COSINE, FLOWER, assert_same
 from toolkit import accumulators, sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::toolkit.ContourWarning"),
+    pytest.mark.filterwarnings("ignore::toolkit.ClusterWarning"),  # a worker may take long to come back
+]
 
 PIECES = (1, 5, 11)
 KILLS = 5  # for each number of workers
