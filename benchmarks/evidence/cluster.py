@@ -1,6 +1,8 @@
 """Runs on a cluster: overhead, seconds of a task, equal bits while workers are killed, and simulated clusters.
 
-Overhead: the same run with 2 threads, and as tasks of about a second on 2 processes with a thread each, alternating.
+Many chains: moments and KL of 100 steps each, pooled, with the peak memory of each process, against sampling alone.
+Overhead: the same run with 2 threads, and as tasks of about two seconds on 2 processes with a thread each, alternating;
+and the processors' time of all processes, which other work on the machine changes less.
 The simulation is of tasks that take a fixed time on any of W workers, while one scheduler takes ``per_task`` for each,
 and one client ``merge`` for each result: the efficiency is the share of the workers' time that is spent on tasks.
 """
@@ -26,9 +28,10 @@ from toolkit._distributed.part import arrays_of
 PROBLEM = mixtures.cosine25()
 GRID = np.linspace(-4.0, 4.0, 21)
 CASES = {
-    "sgld, moments": (samplers.sgld(0.01), 200_000, 2_000),
-    "resgld, moments": (samplers.resgld(), 40_000, 2_000),
+    "sgld, moments": (samplers.sgld(0.01), 1_600_000, 2_000),
+    "resgld, moments": (samplers.resgld(), 300_000, 2_000),
 }
+MANY, FEW = 10**8, 10**5
 KILLS, TASKS_A_WORKER = 20, 20
 
 
@@ -43,6 +46,46 @@ def seconds_of(sampler: Any, n_chains: int, n_steps: int, **options: Any) -> flo
     sample(PROBLEM, sampler, n_steps=n_steps, n_chains=n_chains, seed=0, keep_draws=False, thin=10,
            accumulators=pools(), **options)  # fmt: skip
     return time.perf_counter() - started
+
+
+def processor_seconds(client: Any) -> float:
+    """Of the workers and of this process, which has the scheduler, so far."""
+    return float(sum(client.run(time.process_time).values()) + time.process_time())
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in MB (Linux)."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        (line,) = (line for line in file if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def many_chains(client: Any, plan: Plan) -> None:
+    """The table of a run of very many chains."""
+    sgld, n_chains = samplers.sgld(0.01), FEW if plan.is_small else MANY
+    kl = accumulators.pooled(accumulators.kl(PROBLEM.truth, GRID, GRID, at=[100]))
+    table = Table(
+        plan.folder, "cluster_chains", "results of 100 steps", "chains", "seconds", "µs a chain of a processor",
+        "peak of a worker, MB", "of the client, MB",
+    )  # fmt: skip
+    for name, own, count in [
+        ("moments", pools(), FEW),
+        ("moments and KL of 400 cells", {**pools(), "kl": kl}, FEW),
+        ("moments and KL of 400 cells", {**pools(), "kl": kl}, n_chains),
+        ("none, one thread here", None, FEW),
+    ]:
+        options: dict[str, Any] = {"threads": 1} if own is None else {"accumulators": own, "client": client}
+        options |= {"n_steps": 100, "seed": 0, "keep_draws": False}
+        sample(PROBLEM, sgld, n_chains=FEW, **options)
+        before, started = processor_seconds(client), time.perf_counter()
+        sample(PROBLEM, sgld, n_chains=count, **options)
+        seconds, used = time.perf_counter() - started, processor_seconds(client) - before
+        memory = (
+            ["–"] * 2
+            if own is None
+            else [f"{peak:.0f}" for peak in (max(client.run(peak_memory).values()), peak_memory())]
+        )
+        table.row(name, f"{count:,}", f"{seconds:.1f}", f"{1e6 * used / count:.2f}", *memory)
 
 
 def nothing(i: int) -> int:
@@ -107,19 +150,32 @@ def main(plan: Plan) -> None:
         warnings.simplefilter("ignore")
         cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
     with cluster, Client(cluster) as client:
-        table = Table(plan.folder, "cluster", "run", "chains", "2 threads, s", "2 processes, s", "ratio")
+        many_chains(client, plan)
+        table = Table(
+            plan.folder,
+            "cluster",
+            "run",
+            "chains",
+            "2 threads, s",
+            "2 processes, s",
+            "ratio",
+            "ratio of processor time",
+        )
         for name, (sampler, n_chains, n_steps) in CASES.items():
             n_chains = n_chains // 50 if plan.is_small else n_chains
-            ratios, threads, processes = [], [], []
+            ratios, threads, processes, used = [], [], [], []
             seconds_of(sampler, n_chains // 10, n_steps, threads=2)
             seconds_of(sampler, n_chains // 10, n_steps, client=client)
             for _ in range(plan.rounds):
+                before = processor_seconds(client)
                 threads.append(seconds_of(sampler, n_chains, n_steps, threads=2))
+                between = processor_seconds(client)
                 processes.append(seconds_of(sampler, n_chains, n_steps, client=client))
                 ratios.append(processes[-1] / threads[-1])
+                used.append((processor_seconds(client) - between) / (between - before))
             table.row(
                 name, f"{n_chains:,}", f"{statistics.median(threads):.1f}", f"{statistics.median(processes):.1f}",
-                f"{statistics.median(ratios):.2f}",
+                f"{statistics.median(ratios):.2f}", f"{statistics.median(used):.2f}",
             )  # fmt: skip
         per_task = seconds_of_a_task(client, 50 if plan.is_small else 2000)
         print(f"\nan empty task takes {1e3 * per_task:.2f} ms")

@@ -1,5 +1,6 @@
 """Parts joined again: a ``Run`` of their chains, or a ``PooledRun``."""
 
+import bisect
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,11 +67,58 @@ class PooledRun:
         )
 
 
+class ChainSet:
+    """Some of the chains of a run of ``n_chains``, in memory by the number of stretches that they form."""
+
+    def __init__(self, n_chains: int) -> None:
+        self._n_chains = n_chains
+        self._ends: list[int] = []  # first and last (exclusive) of each stretch, in order
+
+    def __len__(self) -> int:
+        """The number of chains of the run."""
+        return self._n_chains
+
+    def add(self, first: int, last: int) -> None:
+        """Add the chains first … last − 1. Raises ValueError where the run has no such chains."""
+        if not 0 <= first < last <= self._n_chains:
+            raise ValueError(f"chains {first} to {last} of {self._n_chains}")
+        begin, end = bisect.bisect_left(self._ends, first), bisect.bisect_right(self._ends, last)
+        self._ends[begin:end] = [first] * (begin % 2 == 0) + [last] * (end % 2 == 0)  # odd: within a stretch
+
+    def any(self) -> bool:
+        """Whether there are some."""
+        return bool(self._ends)
+
+    def all(self) -> bool:
+        """Whether there are all."""
+        return self._ends == [0, self._n_chains]
+
+    def count(self) -> int:
+        """How many there are."""
+        return sum(self._ends[1::2]) - sum(self._ends[::2])
+
+    def stretches(self) -> Integers:
+        """First and last (exclusive) of each stretch, (stretch, 2), in order."""
+        return np.array(self._ends, np.int64).reshape(-1, 2)
+
+    def missing(self) -> list[tuple[int, int]]:
+        """First and last (exclusive) of each stretch of other chains, in order."""
+        ends = [0, *self._ends, self._n_chains]
+        return [(first, last) for first, last in zip(ends[::2], ends[1::2], strict=True) if first < last]
+
+    def mask(self) -> NDArray[np.bool_]:
+        """Whether each chain is one of them, (n_chains,)."""
+        found = np.zeros(self._n_chains, np.bool_)
+        for first, last in self.stretches():
+            found[first:last] = True
+        return found
+
+
 class ByChain:
     """Arrays of all chains, filled as parts come. job: of some of the chains."""
 
     def __init__(self, job: Job, request: Request) -> None:
-        self._job, self._request, self.done = job, request, np.zeros(request.n_chains, np.bool_)
+        self._job, self._request, self.done = job, request, ChainSet(request.n_chains)
         self._arrays: dict[str, Array] = {}
         self._made_with: dict[str, str] = {}
         self._gradients = 0
@@ -86,13 +134,13 @@ class ByChain:
             self._arrays[name][part.first : part.last] = values
         self._made_with = self._made_with or part.made_with
         self._gradients += part.gradients
-        self.done[part.first : part.last] = True
+        self.done.add(part.first, part.last)
 
     def result(self, *, pilot_gradients: int, elapsed: float, interrupted: bool = False) -> Run | None:
         """The run of the chains that are done; None where there are none."""
         if not self.done.any():
             return None
-        chains: Any = slice(None) if self.done.all() else self.done
+        chains: Any = slice(None) if self.done.all() else self.done.mask()
         arrays = {
             name: values[chains] if len(values) == len(self.done) else values for name, values in self._arrays.items()
         }
@@ -106,7 +154,7 @@ class PooledResults:
     """Pooled results of all chains, merged as parts come. job: of some of the chains."""
 
     def __init__(self, job: Job, request: Request) -> None:
-        self._job, self._request, self.done = job, request, np.zeros(request.n_chains, np.bool_)
+        self._job, self._request, self.done = job, request, ChainSet(request.n_chains)
         self._accumulators = request.options["accumulators"]
         self._nodes: dict[str, Nodes] = {name: {} for name in self._accumulators}
         self._totals: Totals | None = None
@@ -121,24 +169,22 @@ class PooledResults:
         self._totals = part.totals if self._totals is None else added(self._totals, part.totals)
         self._made_with = self._made_with or part.made_with
         self._gradients += part.gradients
-        self.done[part.first : part.last] = True
+        self.done.add(part.first, part.last)
 
     def stored(self) -> tuple[Any, dict[str, Array]]:
         """What there is so far, as JSON and arrays by name."""
         assert self._totals is not None
         nodes = [(name, level, index) for name, nodes in self._nodes.items() for level, index in nodes]
-        arrays = {"done": stretches(self.done), **self._totals._asdict()}
+        arrays = {"done": self.done.stretches(), **self._totals._asdict()}
         for i, (name, level, index) in enumerate(nodes):
             arrays |= {f"{i} {key}": values for key, values in self._nodes[name][level, index].items()}
         return {"nodes": nodes, "gradients": self._gradients, "made_with": self._made_with}, arrays
 
     def restore(self, header: Any, arrays: dict[str, Array]) -> None:
         """The inverse of ``stored``. Raises ValueError, KeyError or TypeError where it is malformed."""
-        done = np.zeros_like(self.done)
-        for first, last in arrays["done"]:
-            if not 0 <= first < last <= len(done):
-                raise ValueError(f"chains {first} to {last} of {len(done)}")
-            done[first:last] = True
+        done = ChainSet(len(self.done))
+        for first, last in arrays["done"].tolist():
+            done.add(first, last)
         nodes: dict[str, Nodes] = {name: {} for name in self._accumulators}
         for i, (name, level, index) in enumerate(header["nodes"]):
             own = {key.partition(" ")[2]: v for key, v in arrays.items() if key.startswith(f"{i} ")}
@@ -151,7 +197,7 @@ class PooledResults:
         """The results of the chains that are done; None where there are none."""
         if self._totals is None:
             return None
-        job, request, totals, n_chains = self._job, self._request, self._totals, int(self.done.sum())
+        job, request, totals, n_chains = self._job, self._request, self._totals, self.done.count()
         tests = n_chains * (job.n_steps - job.burn_in) if request.sampler.dynamics.leapfrogs else 0
         with np.errstate(invalid="ignore", divide="ignore"):
             acceptance, swap_rates = totals.accepted_moves / np.float64(tests), totals.accepted / totals.attempted
@@ -167,9 +213,3 @@ class PooledResults:
             gradient_evaluations=self._gradients + pilot_gradients, elapsed=elapsed, interrupted=interrupted,
             made_with=self._made_with,
         )  # fmt: skip
-
-
-def stretches(done: NDArray[np.bool_]) -> Integers:
-    """First and last (exclusive) of each stretch of True, (n, 2)."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], done, [False]]).astype(np.int8)))
-    return edges.reshape(-1, 2)

@@ -32,7 +32,7 @@ from ..errors import (
 from ..problem.definition import Spread
 from ..samplers.sampler import Sampler
 from . import store
-from .collection import ByChain, PooledResults, PooledRun, stretches
+from .collection import ByChain, PooledResults, PooledRun
 from .part import Request, is_pooled, job_of, numbers_of_chain, run_chains
 from .parts_folder import PartsFolder, described
 from .sizes import TaskSizes
@@ -43,6 +43,7 @@ Collection = ByChain | PooledResults
 Result = Run | PooledRun | StoredRun
 
 MOST_LOSSES = 3  # of a task that cannot be made smaller
+MOST_BYTES = 128 << 20  # of a task's results
 FEW = 64  # chains with which arguments are checked here, where all of them would be many
 
 
@@ -186,7 +187,7 @@ def collected(under_way: UnderWay, stacklevel: int) -> Result:
     except KeyboardInterrupt:
         if not collection.done.any():
             raise
-        run, done = result(interrupted=True), int(collection.done.sum())
+        run, done = result(interrupted=True), collection.done.count()
         warnings.warn(
             f"interrupted after {done:,} of {asked.request.n_chains:,} chains; the run holds these, in order",
             InterruptedWarning,
@@ -197,7 +198,7 @@ def collected(under_way: UnderWay, stacklevel: int) -> Result:
         if collection.done.any():
             with contextlib.suppress(Exception):  # one without attributes is raised unchanged
                 error.run = result(interrupted=True)  # type: ignore[attr-defined]
-                error.add_note(f"This error's `run` holds the {int(collection.done.sum()):,} chains that were done.")
+                error.add_note(f"This error's `run` holds the {collection.done.count():,} chains that were done.")
         raise
 
 
@@ -206,12 +207,10 @@ def compute_all(under_way: UnderWay) -> None:
     asked, client, collection, folder, bar = under_way
     request, job = asked.request, asked.job
     block = 1 if request.region is None else request.region.block
-    sizes = TaskSizes(
-        request.n_chains, each=asked.chains_per_task, multiple=block, n_bytes=bytes_of_chain(asked),
-        gradients=job.n_steps * request.sampler.gradients_per_step,
-    )  # fmt: skip
+    sizes, each = TaskSizes(), max(1.0, job.n_steps * request.sampler.gradients_per_step)
+    most = MOST_BYTES / max(1.0, bytes_of_chain(asked))
     losses: dict[int, int] = {}
-    todo = [(int(first), int(last)) for first, last in stretches(~collection.done)[::-1]]  # the first is taken first
+    todo = collection.done.missing()[::-1]  # the first is taken first
     left = sum(last - first for first, last in todo)
     with TaskQueue(client, request, resources_for(client, request)) as queue:
 
@@ -222,7 +221,8 @@ def compute_all(under_way: UnderWay) -> None:
         while todo or queue.n_waiting:
             while todo and queue.has_room:
                 first, end = todo.pop()
-                last = min(end, first + sizes.next(left, queue.n_threads))
+                length = asked.chains_per_task or min(most, sizes.next(each * left, queue.n_threads) / each)
+                last = min(end, first + block * max(1, round(length / block)))
                 left -= last - first
                 submit(first, last)
                 if last < end:
@@ -244,7 +244,7 @@ def compute_all(under_way: UnderWay) -> None:
                 continue
             collection.add(part)
             folder.after(part, collection)
-            sizes.add(last - first, part.seconds)
+            sizes.add(each * (last - first), part.seconds)
             bar.update(last - first)
 
 

@@ -1,25 +1,27 @@
 """A part of a run's chains: what a worker computes, as arrays with chains first that can be joined again."""
 
 import dataclasses
+import itertools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, run_to_end
+from .._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, Watch, run_to_end
 from .._engine.job import Job, make_job, needs_host_draws
 from .._engine.run_record import Counts, RunRecord, Statistics, Trace
 from .._engine.starts import Keys
 from .._output.run import Run
-from ..accumulators.chain_tree import Nodes, Pooled, merge_nodes, nodes_of
+from ..accumulators import Accumulator
+from ..accumulators.chain_tree import Nodes, Pooled, PooledPart, merge_nodes
 from ..samplers.sampler import Sampler
 from ..tempering import Contour
 from . import store
 
 Array = NDArray[Any]
 
-STATE_BYTES = 16 << 20  # of the lanes and accumulators of the chains that advance together where results are pooled
+STATE_BYTES = 64 << 20  # of the lanes and accumulators of the chains that advance together where results are pooled
 FEWEST_CHAINS = 512
 
 
@@ -105,15 +107,18 @@ def compute_part(request: Request, first: int, last: int, threads: int = 1, init
     written: tuple[bytes, bool] | None = None
     nodes: dict[str, Nodes] = {name: {} for name in accumulators}
     totals, gradients, seconds = None, 0, 0.0
-    length = chains_together(request) if request.region is None else last - first
-    for begin in range(first, last, length):
-        end = min(begin + length, last)
+    length = chains_together(request) if request.region is None else request.n_chains
+    ends = [first, *range((first // length + 1) * length, last, length), last]  # whole nodes of the tree in between
+    for begin, end in itertools.pairwise(ends):
         own = None if init is None else init[begin - first : end - first]
-        run, states = run_chains(job_of(request, begin, end, threads, own), request.keep_draws)
+        job = job_of(request, begin, end, threads, own)
+        parts: dict[str, Accumulator] = {
+            name: PooledPart(a.accumulator, begin, request.n_chains) for name, a in accumulators.items()
+        }
+        run, _ = run_chains(dataclasses.replace(job, accumulators=parts), request.keep_draws)
         if request.region is not None:
             written = store.write(request.region, run, begin)
-        for name, state in states.items():
-            more = nodes_of(accumulators[name], state, begin, request.n_chains)
+        for name, more in run.accumulated.items():
             nodes[name] = merge_nodes(accumulators[name], nodes[name], more, request.n_chains)
         totals = totals_of(run.counts) if totals is None else added(totals, totals_of(run.counts))
         gradients += run.gradient_evaluations
@@ -143,11 +148,11 @@ def numbers_of_chain(job: Job) -> float:
     return float(counts + state_bytes(job.accumulators, job.problem) / 8)
 
 
-def run_chains(job: Job, keep_draws: bool) -> tuple[Run, dict[str, dict[str, Array]]]:
-    """The record of a part's chains, and the states of their accumulators."""
+def run_chains(job: Job, keep_draws: bool, watch: Watch | None = None) -> tuple[Run, dict[str, dict[str, Array]]]:
+    """The record of a part's chains, and the states of their accumulators. watch: None for one that runs to its end."""
     kept = Kept(job, job.n_steps, keep_draws=keep_draws, has_draws=needs_host_draws(job, keep_draws))
     with Driver(job, False, Run, keep_draws=keep_draws) as driver:
-        run_to_end(driver, kept, SavesNothing(), RunsToEnd(job))
+        run_to_end(driver, kept, SavesNothing(), watch or RunsToEnd(job))
         return driver.result(*kept.filled(driver)), driver.accumulated
 
 

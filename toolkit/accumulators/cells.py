@@ -7,8 +7,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .._compiler.decorators import kernel
-from .._compiler.signatures import FLOATS, INTEGERS, MATRIX
+from .._compiler.binding import bound
+from .._compiler.decorators import compile_part, kernel
+from .._compiler.signatures import CUBE, FLOATS, INTEGERS, MATRIX
 from ..errors import check_count, check_edges, is_a, shown
 from .interface import DrawKernel, PoolableAccumulator, State, add_nodes, sum_by_halves
 from .running_moments import ANY_DRAWS, ANY_WEIGHTS
@@ -21,7 +22,9 @@ TALLY = types.void(
     types.Tuple((types.int64, types.int64, FLOATS, FLOATS)),
     types.Tuple((MATRIX, FLOATS, INTEGERS)),
 )
+ADD_WHOLE = types.boolean(CUBE, MATRIX, types.Array(types.int64, 2, "C"), MATRIX)
 ONE_CELL = np.array([-np.inf, np.inf])  # edges for a second coordinate that is not used
+LARGEST_WHOLE = 2**53  # up to which floats hold all whole numbers
 
 
 class HistogramSoFar(NamedTuple):
@@ -102,6 +105,11 @@ class Histogram(PoolableAccumulator):
         """The sums."""
         return add_nodes(left, right)
 
+    def exact_sum(self, state: State) -> State | None:
+        """The sums, where the counts of each chain are numbers of draws."""
+        found = whole_sums(*(state[name][:, None] for name in ("counts", "beyond", "draws")))
+        return None if found is None else {name: values[:, 0] for name, values in found.items()}
+
     def pooled_result(self, node: State) -> PooledHistogram:
         """The histogram of all chains."""
         y_edges = None if self.y_edges is None else self.y_edges.copy()
@@ -124,6 +132,21 @@ def scaled_cells(counts: Floats, beyond: Floats, draws: Integers) -> State:
         "beyond": beyond * factor,
         "draws": np.where(has_weight, draws, 0),
     }
+
+
+def whole_sums(counts: Floats, beyond: Floats, draws: Integers) -> State | None:
+    """Sums over the chains of counts (chain, time, cell), and of beyond and draws (chain, time); the first axis stays.
+
+    None unless the counts of each chain are numbers of draws, all of which they hold: ``scaled_cells`` leaves these
+    unchanged, and floats add whole numbers exactly up to 2⁵³, in any order.
+    """
+    if int(draws.sum()) >= LARGEST_WHOLE:
+        return None
+    totals = np.zeros((1, *counts.shape[1:]))
+    add = compile_part(bound(add_whole), ADD_WHOLE)
+    if not add(*(np.ascontiguousarray(values) for values in (counts, beyond, draws)), totals[0]):
+        return None
+    return {"counts": totals, "beyond": beyond.sum(axis=0)[None], "draws": draws.sum(axis=0)[None]}
 
 
 def histogram(x_edges: Any, y_edges: Any = None, *, coordinates: Any = (0, 1)) -> Histogram:
@@ -170,6 +193,28 @@ def tally(inputs: Any, constants: Any, state: Any) -> None:
                 else:
                     outside += w
         beyond[c], count[c] = outside, n
+
+
+def add_whole(counts: Any, beyond: Any, draws: Any, totals: Any) -> bool:
+    """Add counts (chain, time, cell) to ``totals`` (time, cell), and say whether all are whole numbers.
+
+    That is, whether those of each chain and time, with ``beyond`` (chain, time), are whole and sum to its ``draws``.
+    """
+    are_whole = True
+    for c in range(counts.shape[0]):
+        for t in range(counts.shape[1]):
+            most = np.float64(draws[c, t])
+            outside = np.int64(beyond[c, t] if beyond[c, t] <= most else -1.0)
+            are_whole &= np.float64(outside) == beyond[c, t]
+            n = outside
+            for k in range(counts.shape[2]):
+                weight = counts[c, t, k]
+                totals[t, k] += weight
+                whole = np.int64(weight if weight <= most else -1.0)  # no integer can hold inf and nan
+                are_whole &= np.float64(whole) == weight
+                n += whole
+            are_whole &= n == draws[c, t]
+    return are_whole
 
 
 @kernel

@@ -69,6 +69,18 @@ class Pooled(KernelAccumulator):
         return result_of_nodes(self, nodes_of(self, state, 0, n_chains), n_chains)
 
 
+@dataclass(frozen=True)
+class PooledPart(Pooled):
+    """Of the chains ``first``, ``first`` + 1, … of a run of ``n_chains``: the result is their ``nodes_of``."""
+
+    first: int
+    n_chains: int
+
+    def result(self, state: State) -> Nodes:
+        """The nodes of the chains of ``state``."""
+        return nodes_of(self, state, self.first, self.n_chains)
+
+
 def pooled(accumulator: Any) -> Pooled:
     """``accumulator`` with a result of all chains together, whose size does not grow with the number of chains.
 
@@ -118,8 +130,33 @@ def nodes_of(pooled: Pooled, state: State, first: int, n_chains: int) -> Nodes:
     ends = [first, *range((first // at_once + 1) * at_once, last, at_once), last]
     for begin, end in itertools.pairwise(ends):
         part = {name: values[begin - first : end - first] for name, values in state.items()}
-        nodes = merge_nodes(pooled, nodes, subtrees(pooled.accumulator, part, begin, n_chains), n_chains)
+        more = sums(pooled.accumulator, part, begin, n_chains)
+        if more is None:
+            more = subtrees(pooled.accumulator, part, begin, n_chains)
+        nodes = merge_nodes(pooled, nodes, more, n_chains)
     return nodes
+
+
+def sums(accumulator: PoolableAccumulator, state: State, first: int, n_chains: int) -> Nodes | None:
+    """``nodes_of`` by ``exact_sum``; None where the tree must be followed."""
+    nodes = Nodes()
+    for key in fewest(first, first + chains_of(state), n_chains):
+        begin, end = chains_in(key, n_chains)
+        node = accumulator.exact_sum({name: values[begin - first : end - first] for name, values in state.items()})
+        if node is None:
+            return None
+        nodes[key] = node
+    return nodes
+
+
+def fewest(first: int, last: int, n_chains: int) -> Iterator[tuple[int, int]]:
+    """The fewest nodes that hold the chains first … last − 1."""
+    while first < last:
+        level, top = 0, root_of(n_chains)[0]
+        while level < top and first % (2 << level) == 0 and min(first + (2 << level), n_chains) <= last:
+            level += 1
+        yield level, first >> level
+        first = chains_in((level, first >> level), n_chains)[1]
 
 
 def subtrees(accumulator: PoolableAccumulator, state: State, first: int, n_chains: int) -> Nodes:

@@ -22,7 +22,7 @@ from ..errors import (
     shown,
 )
 from ..weighting import batch_numbers, cell_sums, check_draw_weights, check_draws, check_sample, ratio
-from .cells import Histogram, histogram, scaled_cells
+from .cells import Histogram, histogram, scaled_cells, whole_sums
 from .interface import DrawKernel, KernelAccumulator, PoolableAccumulator, State, add_nodes
 
 Array = NDArray[np.float64]
@@ -478,6 +478,19 @@ class KlCounts(PoolableAccumulator):
     def merge(self, left: State, right: State) -> State:
         """The sums."""
         return add_nodes(left, right)
+
+    def exact_sum(self, state: State) -> State | None:
+        """The sums at each time, where all times are reached and the counts of each chain are numbers of draws."""
+        names, times = ("counts", "beyond", "draws"), self.by_chain.at.size
+        if int(state["reached"][0]) < times:
+            return None
+        found = [whole_sums(*(state[name][:, None] for name in names))]
+        if times > 1:
+            found.insert(0, whole_sums(*(state[f"earlier_{name}"] for name in names)))
+        sums = [each for each in found if each is not None]
+        if len(sums) < len(found):
+            return None
+        return {name: np.concatenate([each[name] for each in sums], axis=1) for name in ("counts", "draws")}
 
     def pooled_result(self, node: State) -> PooledKl:
         """The KL of all chains' draws at each time."""

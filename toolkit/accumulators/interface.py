@@ -92,6 +92,10 @@ class PoolableAccumulator(KernelAccumulator):
     def merge(self, left: State, right: State) -> State:
         """The nodes that hold the chains of both: of ``left``, and of ``right``, which come after them."""
 
+    def exact_sum(self, state: State) -> State | None:
+        """The node of all chains of ``state`` where it is a sum that has the same bits in any order, else None."""
+        return None
+
     @abstractmethod
     def pooled_result(self, node: State) -> Any:
         """The result of the one node that holds all chains: a NamedTuple of arrays."""

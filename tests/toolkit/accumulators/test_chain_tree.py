@@ -96,6 +96,60 @@ def test_another_order_of_merging_would_be_seen(name):
     assert any(whole[name].tobytes() != one_by_one[name].tobytes() for name in whole)
 
 
+COUNTED = ["plane", "line", "kl"]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("n_chains", [1, 2, 7, 32, 45])
+def test_numbers_of_draws_are_summed_without_the_tree_to_the_same_bits(name, n_chains, monkeypatch):
+    """For any pieces; chains that have lost draws, or all of them, too."""
+    rng = np.random.default_rng([n_chains, COUNTED.index(name)])
+    draws = made(n_chains, 4)[0]
+    draws[-1] = np.nan
+    chosen = pooled(every(MASSES, AT)[name])
+    state = filled(chosen, draws)
+    defined = {root_of(n_chains): by_definition(chosen.accumulator, state, n_chains)}
+    monkeypatch.setattr(chain_tree, "subtrees", None)
+    for _ in range(12):
+        nodes = {}
+        for first, last in pieces_of(rng, n_chains):
+            piece = nodes_of(chosen, part_of(state, first, last), first, n_chains)
+            nodes = merge_nodes(chosen, nodes, piece, n_chains)
+        assert list(nodes) == list(defined)
+        for field, values in defined[root_of(n_chains)].items():
+            found = nodes[root_of(n_chains)][field]
+            assert (found.shape, found.dtype, found.tobytes()) == (values.shape, values.dtype, values.tobytes()), field
+    assert_same_bits(chosen.result(state), result_of_nodes(chosen, defined, n_chains))
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_is_no_number_of_draws_is_merged_along_the_tree(name):
+    """Sums of such counts would depend on their order; those of one chain are enough."""
+    accumulator = pooled(every(MASSES, AT)[name]).accumulator
+    state = filled(accumulator, made(6, 4)[0])
+    assert accumulator.exact_sum(state) is not None
+
+    def changed(**values):
+        other = {field: array.copy() for field, array in state.items()}
+        for field, value in values.items():
+            other[field][4] = value
+        return accumulator.exact_sum(other)
+
+    counts, beyond, draws = (state[field][4] for field in ("counts", "beyond", "draws"))
+    for value in (0.5, 1e300, np.inf, np.nan):
+        assert changed(beyond=beyond + value) is None
+        assert changed(counts=counts + np.where(np.arange(counts.size) == 3, value, 0.0)) is None
+    assert changed(counts=2.0 * counts, beyond=2.0 * beyond) is None  # weights of 2 are scaled
+    halves = counts + 0.5 * (np.arange(counts.size) < 2)
+    assert changed(counts=halves, draws=draws + 1) is None  # of which the sum is whole
+    assert changed(beyond=2.0**53 - draws, draws=2**53) is None  # sums may be rounded
+    weighted = filled(accumulator, *made(6, 4)[:2])
+    assert accumulator.exact_sum(weighted) is None
+    if name == "kl":
+        early = filled(accumulator, made(6, 4)[0][:, :30])
+        assert accumulator.exact_sum(early) is None
+
+
 def test_nodes_are_few():
     """At most 2 log₂ n of a piece, each chain in one; and as few while pieces come in order."""
     n_chains = 1_000

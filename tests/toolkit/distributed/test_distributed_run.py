@@ -9,6 +9,7 @@ from tests.support.device_cases import CONSTRUCTORS, made
 from tests.toolkit.distributed.clusters import local_cluster
 from toolkit import DivergenceError, accumulators, boundaries, sample, samplers, stopping
 from toolkit._distributed import distributed_run
+from toolkit._distributed.collection import ChainSet
 from toolkit._distributed.distributed_run import checked
 from toolkit._distributed.part import arrays_of, compute_part
 from toolkit._distributed.sizes import TaskSizes
@@ -214,15 +215,48 @@ def test_without_a_client_tasks_have_no_size():
         sample(COSINE, samplers.sgld(0.02), **SHORT, chains_per_task=5)
 
 
-def test_sizes_of_tasks_come_to_seconds():
-    sizes = TaskSizes(10**6, each=None, multiple=1, gradients=1e3, n_bytes=8.0)
-    taken = []
-    for _ in range(12):
-        taken.append(sizes.next(10**6, 4))
-        sizes.add(taken[-1], 1e-4 * taken[-1])
-    assert taken[0] == 2000
-    assert taken[-1] == 20_000  # two seconds
-    assert sizes.next(50, 4) == 8  # towards the end small, so that all workers end together
-    few = TaskSizes(10**6, each=None, multiple=64, gradients=1e3, n_bytes=1 << 20)
-    few.add(1000, 1e-3)
-    assert few.next(10**6, 2) == 128  # 128 MiB of results
+def test_tasks_come_to_seconds_and_all_workers_end_together():
+    sizes, taken = TaskSizes(), []
+    for _ in range(8):
+        taken.append(sizes.next(1e12, 4))
+        sizes.add(taken[-1], 1e-8 * taken[-1])
+    assert taken[:3] == [2e6, 1.6e7, 1.28e8]
+    assert taken[-1] == pytest.approx(2e8)  # two seconds
+    assert sizes.next(1.2e9, 4) == pytest.approx(1e8)  # a third of what is left for each thread
+    assert sizes.next(1e3, 4) == pytest.approx(1e7)  # a tenth of a second, below which tasks cost more than they take
+    sizes.add(1e7, 10.0)  # slow ones
+    assert sizes.next(1e12, 4) == pytest.approx(2e6)
+
+
+def test_a_set_of_chains_is_that_of_a_mask():
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        chains, mask = ChainSet(40), np.zeros(40, np.bool_)
+        assert (chains.any(), chains.count(), chains.missing()) == (False, 0, [(0, 40)])
+        for _ in range(8):
+            first, last = np.sort(rng.choice(41, 2, replace=False)).tolist()
+            chains.add(first, last)
+            mask[first:last] = True
+            np.testing.assert_array_equal(chains.mask(), mask)
+            assert (chains.any(), chains.all(), chains.count()) == (mask.any(), mask.all(), mask.sum())
+            ends = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
+            np.testing.assert_array_equal(chains.stretches(), ends.reshape(-1, 2))
+            assert chains.stretches().dtype == np.int64
+            others = np.ones(40, np.bool_)
+            for first, last in chains.missing():
+                others[first:last] = False
+            np.testing.assert_array_equal(others, mask)
+    for first, last in [(-1, 3), (3, 3), (3, 41)]:
+        with pytest.raises(ValueError, match=f"chains {first} to {last} of 40"):
+            chains.add(first, last)
+
+
+def test_memory_of_what_is_done_does_not_grow_with_the_chains():
+    """A run of 10⁸ chains whose tasks end in another order than they began."""
+    chains, size, most = ChainSet(10**8), 10**5, 0
+    for i in range(0, 10**8 // size, 4):
+        for j in (2, 0, 3, 1):
+            chains.add((i + j) * size, (i + j + 1) * size)
+            most = max(most, len(chains.stretches()))
+    assert chains.all()
+    assert most <= 3

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine.driver import Driver, Kept, RunsToEnd, SavesNothing, run_to_end
+from ..._engine.driver import Driver, RunsToEnd
 from ..._engine.job import Job, make_job
 from ..._engine.partition_pilot import with_partition
 from ..._engine.run_record import Counts, RunRecord, Statistics
@@ -19,6 +19,7 @@ from ...errors import ContourWarning, DivergenceError, is_a, shown
 from ...problem.definition import Problem, Spread
 from ...samplers.sampler import Sampler
 from ...tempering import Contour, ReplicaExchange
+from ..part import BY_CHAIN, run_chains
 from ..tasks import Payload, opened
 from .grid import COUNTS, OVER_SEEDS, STANDARD_ERROR, STATISTICS, Grid, parts_key, reserved_names
 from .statistics import statistics_of
@@ -153,10 +154,7 @@ def runs_of(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> 
             completed, gradients = with_partition(job, stacklevel=1)
         job = dataclasses.replace(job, sampler=completed, pilot_gradients=gradients)
         samplers = [job.sampler] if len(samplers) == 1 else samplers
-    kept = Kept(job, job.n_steps, keep_draws=True, has_draws=True)
-    with Driver(job, False, RunRecord, keep_draws=True) as driver:
-        run_to_end(driver, kept, SavesNothing(), StopsWhenAsked(job, stop))
-        whole = driver.result(*kept.filled(driver))
+    whole, _ = run_chains(job, True, StopsWhenAsked(job, stop))
     for i, sampler in enumerate(samplers):
         yield run_of(whole, sampler, i, len(samplers))
 
@@ -183,7 +181,7 @@ def job_of(request: SweepRequest, cell: Cell, samplers: list[Sampler]) -> Job:
     )  # fmt: skip
 
 
-def run_of(whole: RunRecord, sampler: Sampler, place: int, count: int) -> Run:
+def run_of(whole: Run, sampler: Sampler, place: int, count: int) -> Run:
     """The run of setting ``place`` of ``count`` that are the chains of ``whole``."""
     n_chains = whole.n_chains // count
     own = slice(place * n_chains, (place + 1) * n_chains)
@@ -191,14 +189,12 @@ def run_of(whole: RunRecord, sampler: Sampler, place: int, count: int) -> Run:
     def part(values: Any) -> Any:
         return None if values is None else values[own]
 
-    fields = {field.name: getattr(whole, field.name) for field in dataclasses.fields(whole)}
-    fields |= {name: part(fields[name]) for name in ("init", "replica_draws", "energies", "replica_weights")}
-    fields["counts"] = Counts(*map(part, whole.counts))
-    if whole.statistics is not None:
-        fields["statistics"] = Statistics(*map(part, whole.statistics))
-    fields["gradient_evaluations"] = whole.gradient_evaluations // count
-    fields["elapsed"] = whole.elapsed / count
-    return Run(**{**fields, "sampler": sampler})
+    arrays = {name: part(getattr(whole, name)) for name in BY_CHAIN}
+    statistics = None if whole.statistics is None else Statistics(*map(part, whole.statistics))
+    return dataclasses.replace(
+        whole, sampler=sampler, counts=Counts(*map(part, whole.counts)), statistics=statistics,
+        gradient_evaluations=whole.gradient_evaluations // count, elapsed=whole.elapsed / count, **arrays,
+    )  # fmt: skip
 
 
 # A run's numbers.

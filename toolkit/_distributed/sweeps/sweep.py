@@ -29,6 +29,7 @@ from ...errors import (
     shown,
 )
 from ...problem.definition import Spread, as_problem
+from ..sizes import GROWTH, TaskSizes
 from ..tasks import Lost, TaskQueue, check_client
 from .cells import Cell, CellResult, SweepRequest, cells_on_worker, compute_cells, job_of, words_of
 from .grid import Grid, settings_of_groups
@@ -38,10 +39,7 @@ from .table import Axes, cells_of, table_of
 if TYPE_CHECKING:
     import xarray
 
-WANTED_SECONDS = 1.5  # of a task
-LEAST_SECONDS = 0.2  # of a task towards the end, when each thread gets few
-FIRST_GRADIENTS = 2e6  # of the first tasks, whose speed is not known
-GROWTH, MOST_CELLS, TASKS_LEFT = 8, 1000, 3
+FIRST_CELLS, MOST_CELLS = 8, 1000  # of a task; ``measure`` may take longer than sampling
 
 
 def sweep(
@@ -214,19 +212,26 @@ class Collected:
 
     def fill_with(self, runner: "Runner") -> None:
         """Compute what is left, and keep and save it as it comes."""
-        sizes, place, count = CellTaskSizes(self._request), 0, len(self.todo)
+        sizes, place, count, most = TaskSizes(), 0, len(self.todo), FIRST_CELLS
+        ends = np.cumsum([self._work(cell) for cell, _ in self.todo])
         with runner:
             while place < count or runner.n_waiting:
                 while place < count and runner.has_room:
-                    length = sizes.next(
-                        [cell for cell, _ in self.todo[place : place + MOST_CELLS]], count - place, runner
-                    )
-                    runner.submit(self.todo[place : place + length])
-                    place += length
+                    done = ends[place - 1] if place else 0.0
+                    last = np.searchsorted(ends, done + sizes.next(ends[-1] - done, runner.n_threads), side="right")
+                    last = max(place + 1, min(int(last), place + most, place + MOST_CELLS))
+                    runner.submit(self.todo[place:last])
+                    place = last
                 items, results, seconds = runner.next()
                 with defer_interrupt():
                     self._add(items, results)
-                sizes.add([cell for cell, _ in items], seconds)
+                sizes.add(sum(self._work(cell) for cell, _ in items), seconds)
+                most = max(most, GROWTH * len(items))
+
+    def _work(self, cell: Cell) -> float:
+        """Gradient evaluations of a cell."""
+        options, sampler = self._request.options, self._request.grid.sampler(cell.setting)
+        return float(options["n_steps"] * options["n_chains"] * max(1, sampler.gradients_per_step))
 
     def _add(self, items: list[tuple[Cell, bytes]], results: list[CellResult]) -> None:
         """Keep the results of a task, and save them."""
@@ -242,38 +247,6 @@ class Collected:
         places = [tuple(map(int, place)) for place in np.ndindex(shape)]
         results = [self._results.get(key) for key in self._keys]
         return table_of(self._request, self._axes, places, results)  # type: ignore[arg-type]
-
-
-class CellTaskSizes:
-    """How many cells a task takes: about ``WANTED_SECONDS`` of them, by the speed of those that have ended."""
-
-    def __init__(self, request: SweepRequest) -> None:
-        self._request = request
-        self._each = WANTED_SECONDS / FIRST_GRADIENTS  # seconds of a gradient evaluation
-        self._most = float(GROWTH)
-
-    def _cost(self, cell: Cell) -> int:
-        """Gradient evaluations of a cell."""
-        options = self._request.options
-        per_step = self._request.grid.sampler(cell.setting).gradients_per_step
-        return int(options["n_steps"] * options["n_chains"] * max(1, per_step))
-
-    def next(self, cells: list[Cell], n_left: int, runner: "Runner") -> int:
-        """How many of the next ``cells`` the next task takes. n_left: cells that no task has."""
-        most, share = min(self._most, MOST_CELLS), n_left / (TASKS_LEFT * runner.n_threads)
-        count, seconds = 0, 0.0
-        for cell in cells:
-            limit = WANTED_SECONDS if count < share else LEAST_SECONDS
-            seconds += self._cost(cell) * self._each
-            if count and (count >= most or seconds > limit):
-                break
-            count += 1
-        return count
-
-    def add(self, cells: list[Cell], seconds: float) -> None:
-        """A task of these cells took so many seconds."""
-        self._each = max(seconds, 1e-6) / sum(map(self._cost, cells))
-        self._most = max(self._most, GROWTH * len(cells))
 
 
 Items = list[tuple[Cell, bytes]]
