@@ -64,7 +64,7 @@ class PartsFolder:
         folder.saved, damage = take_records(folder.journal, take)
         if damage:
             warnings.warn(
-                f"checkpoint {folder.name!r}: its journal {damage}; {int(collection.done.sum()):,} chains before that "
+                f"checkpoint {folder.name!r}: its journal {damage}; {collection.done.count():,} chains before that "
                 "place are used, and the others are computed again",
                 CheckpointWarning,
                 stacklevel=5,
@@ -96,7 +96,7 @@ def restore_pooled(state: SavedState, collection: PooledResults) -> str:
 
 def words_of(collection: PooledResults) -> str:
     """How many chains are done, in words."""
-    return f"with {int(collection.done.sum()):,} chains"
+    return f"with {collection.done.count():,} chains"
 
 
 def part_of(info: Any, arrays: Arrays, n_chains: int) -> Part:
