@@ -82,6 +82,8 @@ def check_client(client: Any) -> Any:
         )
     if client.asynchronous:
         raise ValueError("client must have asynchronous=False, got a client with asynchronous=True")
+    if client.status != "running":
+        raise ValueError(f"client must be connected to its scheduler, got one whose status is {client.status!r}")
     return client
 
 

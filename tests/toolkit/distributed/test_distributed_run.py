@@ -210,6 +210,15 @@ def test_refusals(client, arguments, error, words):
         sample(COSINE, samplers.sgld(0.02), **{**SHORT, "client": client, **arguments})
 
 
+def test_a_closed_client_is_refused():
+    with local_cluster(n_workers=1, processes=False) as closed:
+        closed.close()
+        with pytest.raises(
+            ValueError, match="client must be connected to its scheduler, got one whose status is 'closed"
+        ):
+            sample(COSINE, samplers.sgld(0.02), **SHORT, client=closed)
+
+
 def test_without_a_client_tasks_have_no_size():
     with pytest.raises(ValueError, match="chains_per_task must be None without a client, got 5"):
         sample(COSINE, samplers.sgld(0.02), **SHORT, chains_per_task=5)

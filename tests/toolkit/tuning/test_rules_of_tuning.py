@@ -359,7 +359,7 @@ def test_equal_weights_do_not_change_what_is_remembered():
 
 
 def test_replicas_that_stay_in_their_modes_are_not_independent_draws():
-    """Folded replicas alternate between modes, as independent draws would."""
+    """Their draws, next to each other, alternate between modes: ``ess`` sees their memory, and tells 149 of 60 at most."""
     target = mixtures.gaussian_mixture([[-20.0], [20.0]], 1.0)
     starts = np.where(np.arange(60) % 2, -20.0, 20.0).reshape(12, 5, 1)
     bins = Partition(0.5, 0.5, 20)
@@ -371,7 +371,7 @@ def test_replicas_that_stay_in_their_modes_are_not_independent_draws():
     np.testing.assert_array_equal(draws[7], run.replica_draws[1, 2])
     np.testing.assert_allclose(weights[7] / weights[7, 0], run.replica_weights[1, 2] / run.replica_weights[1, 2, 0])
     assert np.sign(draws[:, 0]).tolist() == np.sign(draws[:, -1]).tolist()
-    assert ess(run.draws, weights=run.weights).min() > 600.0
+    assert 60.0 < ess(run.draws, weights=run.weights).min() < 300.0
     assert least_ess(run) < 60.0
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from ..._engine.partition_pilot import with_partition
 from ..._engine.run_record import Counts, RunRecord, Statistics
 from ..._engine.starts import Keys
 from ..._output.run import Run
-from ...errors import ContourWarning, DivergenceError, is_a, shown
+from ...errors import DivergenceError, is_a, shown
 from ...problem.definition import Problem, Spread
 from ...samplers.sampler import Sampler
 from ...tempering import Contour, ReplicaExchange
@@ -28,7 +27,6 @@ Array = NDArray[np.float64]
 Shapes = dict[str, tuple[int, ...]]
 
 DRAWS_BYTES = 64 << 20  # of the draws of the settings that run together
-PILOT_LOCK = threading.Lock()  # pilots change the filters of warnings, which are those of all threads
 
 
 class SweepRequest(NamedTuple):
@@ -149,9 +147,7 @@ def runs_of(request: SweepRequest, cells: list[Cell], stop: threading.Event) -> 
     samplers = [request.grid.sampler(cell.setting) for cell in cells]
     job = job_of(request, cells[0], samplers)
     if isinstance(job.sampler.tempering, Contour):
-        with PILOT_LOCK, warnings.catch_warnings():
-            warnings.simplefilter("ignore", ContourWarning)
-            completed, gradients = with_partition(job, stacklevel=1)
+        completed, gradients = with_partition(job, stacklevel=None)
         job = dataclasses.replace(job, sampler=completed, pilot_gradients=gradients)
         samplers = [job.sampler] if len(samplers) == 1 else samplers
     whole, _ = run_chains(job, True, StopsWhenAsked(job, stop))
