@@ -359,7 +359,7 @@ def test_equal_weights_do_not_change_what_is_remembered():
 
 
 def test_replicas_that_stay_in_their_modes_are_not_independent_draws():
-    """Their draws, next to each other, alternate between modes: ``ess`` sees their memory, and tells 149 of 60 at most."""
+    """Their draws, next to each other, alternate between modes: ``ess`` sees memory, and tells 149 of 60 at most."""
     target = mixtures.gaussian_mixture([[-20.0], [20.0]], 1.0)
     starts = np.where(np.arange(60) % 2, -20.0, 20.0).reshape(12, 5, 1)
     bins = Partition(0.5, 0.5, 20)
