@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table
+from benchmarks.speed.memory_ours import peak
 from targets import mixtures
 from toolkit import accumulators, sample, samplers
 from toolkit._distributed.part import arrays_of
@@ -53,13 +54,6 @@ def processor_seconds(client: Any) -> float:
     return float(sum(client.run(time.process_time).values()) + time.process_time())
 
 
-def peak_memory() -> float:
-    """The most memory that this process has had, in MB (Linux)."""
-    with open("/proc/self/status", encoding="ascii") as file:
-        (line,) = (line for line in file if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
-
-
 def many_chains(client: Any, plan: Plan) -> None:
     """The table of a run of very many chains."""
     sgld, n_chains = samplers.sgld(0.01), FEW if plan.is_small else MANY
@@ -83,7 +77,7 @@ def many_chains(client: Any, plan: Plan) -> None:
         memory = (
             ["–"] * 2
             if own is None
-            else [f"{peak:.0f}" for peak in (max(client.run(peak_memory).values()), peak_memory())]
+            else [f"{n_bytes / 2**20:.0f}" for n_bytes in (max(client.run(peak).values()), peak())]
         )
         table.row(name, f"{count:,}", f"{seconds:.1f}", f"{1e6 * used / count:.2f}", *memory)
 
@@ -152,15 +146,9 @@ def main(plan: Plan) -> None:
     with cluster, Client(cluster) as client:
         many_chains(client, plan)
         table = Table(
-            plan.folder,
-            "cluster",
-            "run",
-            "chains",
-            "2 threads, s",
-            "2 processes, s",
-            "ratio",
+            plan.folder, "cluster", "run", "chains", "2 threads, s", "2 processes, s", "ratio",
             "ratio of processor time",
-        )
+        )  # fmt: skip
         for name, (sampler, n_chains, n_steps) in CASES.items():
             n_chains = n_chains // 50 if plan.is_small else n_chains
             ratios, threads, processes, used = [], [], [], []

@@ -117,6 +117,8 @@ class ChainSet:
 class ByChain:
     """Arrays of all chains, filled as parts come. job: of some of the chains."""
 
+    kept = "results by chain"  # in a checkpoint
+
     def __init__(self, job: Job, request: Request) -> None:
         self._job, self._request, self.done = job, request, ChainSet(request.n_chains)
         self._arrays: dict[str, Array] = {}
@@ -152,6 +154,8 @@ class ByChain:
 
 class PooledResults:
     """Pooled results of all chains, merged as parts come. job: of some of the chains."""
+
+    kept = "pooled results"  # in a checkpoint
 
     def __init__(self, job: Job, request: Request) -> None:
         self._job, self._request, self.done = job, request, ChainSet(request.n_chains)

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._engine.driver import bar_of
 from .._engine.job import Job, check_footprint, make_job
 from .._engine.partition_pilot import with_partition
 from .._output.report.warnings import warn_about
@@ -91,7 +91,8 @@ def run_distributed(
     else:
         collection = (PooledResults if asked.request.pools else ByChain)(asked.job, asked.request)
     folder = PartsFolder(checkpoint, described(asked.job, asked.request.n_chains), checkpoint_every)
-    with folder, chains_bar(asked, progress) as bar:
+    bar = bar_of(progress, total=asked.request.n_chains, desc=asked.request.sampler.name, unit="chain")
+    with folder, contextlib.nullcontext() if bar is None else bar:
         folder.restore(collection)
         if isinstance(collection, StoredResults):
             collection.begin()
@@ -165,7 +166,7 @@ class UnderWay(NamedTuple):
     client: Any
     collection: Collection
     folder: PartsFolder
-    bar: Any
+    bar: Any  # None: not shown
 
 
 def collected(under_way: UnderWay, stacklevel: int) -> Result:
@@ -245,7 +246,8 @@ def compute_all(under_way: UnderWay) -> None:
             collection.add(part)
             folder.after(part, collection)
             sizes.add(each * (last - first), part.seconds)
-            bar.update(last - first)
+            if bar is not None:
+                bar.update(last - first)
 
 
 def bytes_of_chain(asked: Asked) -> float:
@@ -282,15 +284,4 @@ def raise_where_all_diverged(asked: Asked, run: Result) -> None:
     raise DivergenceError(
         f"all {diverged:,} chains diverged: make the step size smaller; this error's `run` holds what there is.",
         chain=chain, replica=replica, step=step, state=np.full(asked.job.init.shape[2], np.nan), run=run,
-    )  # fmt: skip
-
-
-def chains_bar(asked: Asked, progress: bool | None) -> Any:
-    """A progress bar of chains on stderr, shown where that of a run on one machine is."""
-    from tqdm import tqdm
-
-    hidden = progress is False or (progress is None and (sys.stderr is None or not sys.stderr.isatty()))
-    return tqdm(
-        total=asked.request.n_chains, desc=asked.request.sampler.name, unit="chain", unit_scale=True, leave=False,
-        disable=hidden,
     )  # fmt: skip

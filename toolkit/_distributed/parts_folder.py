@@ -14,8 +14,6 @@ from .checkpoint_folder import Arrays, CheckpointFolder, SavedState
 from .collection import ByChain, PooledResults
 from .part import Part
 
-KEPT = {"ByChain": "results by chain", "PooledResults": "pooled results", "StoredResults": "a store's record"}
-
 
 class PartsFolder:
     """The folder at ``path``, made where it is not there; None: nothing is kept. A context manager that locks it.
@@ -43,7 +41,7 @@ class PartsFolder:
         folder = self._folder
         if folder is None:
             return
-        kept = KEPT[type(collection).__name__]
+        kept = collection.kept
         folder.new_head = description_record(self._description, environment=environment(), kept=kept)
         if folder.head is None:
             return

@@ -87,6 +87,8 @@ class StoredResults(PooledResults):
     few: a run of the first chains, which says what the store holds.
     """
 
+    kept = "a store's record"
+
     def __init__(self, job: Job, request: Request, path: str, few: Run) -> None:
         super().__init__(job, request)
         self.place = Path(os.path.realpath(path))
