@@ -2,6 +2,7 @@
 
 from .linear import linear_regression
 from .logistic import logistic_regression
+from .neural_network import network, predict
 from .user_likelihood import posterior
 
-__all__ = ["linear_regression", "logistic_regression", "posterior"]
+__all__ = ["linear_regression", "logistic_regression", "network", "posterior", "predict"]

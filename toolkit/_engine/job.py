@@ -309,6 +309,8 @@ def check_backend(backend: Any, problem: Problem) -> None:
         raise ValueError(
             f"backend must be 'cpu' for {problem.name!r}, a Python function of arrays that no GPU can call; got 'cuda'"
         )
+    if problem.target.lane_by_lane:
+        raise ValueError(f"backend must be 'cpu' for {problem.name!r}, which is made for CPUs alone; got 'cuda'")
     check_cuda()
 
 

@@ -205,7 +205,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
     """The state of one block before its first step, for ``init`` (chain, replica, dim)."""
     n_chains, n_replicas, dim = init.shape
     used = n_chains * n_replicas
-    lanes = used if used == 1 else -(-used // SIMD_LANES) * SIMD_LANES
+    lanes = used if used == 1 or problem.target.lane_by_lane else -(-used // SIMD_LANES) * SIMD_LANES
     replica, chain = np.divmod(np.arange(lanes), n_chains)
     replica[used:], chain[used:] = 0, 0
     tempering, dynamics = sampler.tempering, sampler.dynamics

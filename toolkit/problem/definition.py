@@ -200,7 +200,8 @@ class Target(HoldsFunctions):
     where it is known. stochastic: it draws minibatches, and finds in the first rows of its scratch what to draw them
     by (``block_rows.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
     function calls, where it does (``from_callable``). spread: where chains start that are given no start, unless a
-    domain says so; None: within ±2.
+    domain says so; None: within ±2. lane_by_lane: it does one lane after another, on a CPU: blocks then have no idle
+    lanes, and backend "cuda" is refused.
 
     A target is what its function is when the target is made: the numbers, arrays and functions that it reads are those
     of that moment, in all engines and descriptions, and a change of one of them is seen by the next target of the
@@ -217,6 +218,7 @@ class Target(HoldsFunctions):
     stochastic: bool = False
     callback: Any = None
     spread: Spread | None = None
+    lane_by_lane: bool = False
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -229,6 +231,7 @@ class Target(HoldsFunctions):
                 "where there is no density, write an energy of math.inf"
             )
         check_flag("stochastic", self.stochastic)
+        check_flag("lane_by_lane", self.lane_by_lane)
         check_count("scratch_rows", self.scratch_rows, at_least=COUNTER_ROWS if self.stochastic else 0, below=2**31)
         if self.callback is not None and not hasattr(type(self.callback), "for_run"):
             raise TypeError(f"callback must be None or what from_callable makes, got {shown(self.callback)}")

@@ -48,7 +48,16 @@ def from_callable(
     dim = check_count("dim", dim, at_least=1, below=MAX_DIM)
     target_name = check_text("name", getattr(function, "__name__", type(function).__name__) if name is None else name)
     callback = Callback(function, dim, target_name)
-    return Target(target_name, dim, call_back_block, callback.parameters, truth=truth, callback=callback, spread=spread)
+    return Target(
+        target_name,
+        dim,
+        call_back_block,
+        callback.parameters,
+        truth=truth,
+        callback=callback,
+        spread=spread,
+        lane_by_lane=True,
+    )
 
 
 class Callback:
