@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from targets.posteriors.minibatch import draw_pair
 from targets.posteriors.quadratic import N_NUMBERS, quadratic_numbers, use_quadratic
 from toolkit._compiler import COUNTER_ROWS, MODE, kernel
 from toolkit.errors import check_array, check_choice, check_count, is_a, shown
 from toolkit.maths.elementary import fma
+from toolkit.problem import draw_pair
 
 from ..arrays import Array
 from ..data.series import Series, check_series

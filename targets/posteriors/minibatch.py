@@ -9,15 +9,12 @@ A family of targets gives four kernels, ``evaluator`` makes one of them, and the
                adds N/n times the part of datum ``pick`` (lane), less that at ``anchor`` where ``subtracts``
 """
 
-import math
 from typing import Any
 
-from numba import uint64
-
-from toolkit._compiler import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW, STEP, kernel
+from toolkit._compiler import COUNTER_ROWS, MODE, STEP, kernel
 from toolkit.errors import check_array, check_count
 from toolkit.maths.elementary import fma
-from toolkit.maths.philox import BATCH, WORD, uniform_pair
+from toolkit.problem import draw_pair
 
 from ..arrays import Array
 
@@ -100,18 +97,6 @@ def evaluator(use_all: Any, use_prior: Any, move_prior: Any, add_data: Any, comp
                 add_data(position, anchor, energy, gradient, parameters, picks[i], subtracts)
 
     return evaluate
-
-
-@kernel
-def draw_pair(picks, scratch, pair, n_data):
-    """Two data of this step's minibatch in every lane, uniform on 0 … n_data − 1, with replacement."""
-    for lane in range(picks.shape[1]):
-        seed = (uint64(scratch[SEED_HIGH, lane]) << WORD) | uint64(scratch[SEED_LOW, lane])
-        u, v = uniform_pair(
-            seed, uint64(scratch[CHAIN, lane]), uint64(scratch[REPLICA, lane]), uint64(scratch[STEP, lane]),
-            uint64(BATCH), uint64(pair),
-        )  # fmt: skip
-        picks[0, lane], picks[1, lane] = math.floor(u * n_data), math.floor(v * n_data)
 
 
 @kernel

@@ -24,14 +24,15 @@ from toolkit.errors import (
     check_real_array,
     check_scale,
     check_text,
+    entries,
     shown,
 )
 from toolkit.maths.elementary import exp, fma, log, select
 from toolkit.maths.philox import MAX_DIM
-from toolkit.problem import Spread, Target
+from toolkit.problem import Spread, Target, draw_pair
 
 from ..arrays import Array
-from .minibatch import CONSTANT, N_DATA, N_DRAWN, N_SHARED, PRIOR_PRECISION, check_batch, draw_pair, shared_numbers
+from .minibatch import CONSTANT, N_DATA, N_DRAWN, N_SHARED, PRIOR_PRECISION, check_batch, shared_numbers
 
 CATEGORICAL, BERNOULLI, NORMAL = range(3)
 LIKELIHOODS = ("categorical", "bernoulli", "normal")
@@ -353,16 +354,17 @@ def network(
     table = check_array("features", features)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(f"features must have shape (data, inputs) and not be empty, got {table.shape}")
-    if not isinstance(hidden, list | tuple | np.ndarray):
-        raise TypeError(f"hidden must be the units of each hidden layer, such as (100, 100), got {shown(hidden)}")
-    layers = [check_count(f"hidden[{i}]", units, at_least=1, below=MAX_DIM) for i, units in enumerate(hidden)]
+    layers = [
+        check_count(f"hidden[{i}]", units, at_least=1, below=MAX_DIM)
+        for i, units in enumerate(entries("hidden", hidden, "the units of each hidden layer"))
+    ]
     kind = LIKELIHOODS.index(check_choice("likelihood", likelihood, LIKELIHOODS))
     marks, outputs = check_labels(labels, len(table), kind, n_classes)
     precision = check_scale("noise", noise) ** -2
     decay = 0.0 if prior is None else check_scale("prior", prior) ** -2
     n_drawn, _ = check_batch(batch_size, None)
     units = [table.shape[1], *layers, outputs]
-    dim = sum((n_in + 1) * n_out for n_in, n_out in zip(units[:-1], units[1:], strict=True))
+    dim = sum((n_in + 1) * n_out for n_in, n_out in itertools.pairwise(units))
     if dim >= MAX_DIM:
         raise ValueError(f"hidden must give fewer than {MAX_DIM} weights in all, got {shown(hidden)}, which give {dim}")
     name = check_text("name", name) or f"network({len(table)} data, {'-'.join(map(str, units))})"
@@ -388,16 +390,15 @@ def check_labels(labels: Any, n_data: int, likelihood: int, n_classes: Any) -> t
         is_seen = ~np.isnan(table)
         if not is_seen.any() or not (np.abs(table[is_seen]) < LARGEST_LABEL).all():
             raise ValueError(
-                f"labels must be finite and within ±{LARGEST_LABEL:g}, or nan where an output was not observed, and not "
-                "all nan"
+                f"labels must be finite and within ±{LARGEST_LABEL:g}, or nan where an output was not observed, and "
+                "not all nan"
             )
         return np.where(is_seen, table, UNSEEN), table.shape[1]
     finite = check_array("labels", marks)
     if likelihood == BERNOULLI:
         if not np.isin(finite, (0.0, 1.0)).all():
-            raise ValueError(
-                f"labels must be 0 or 1 for likelihood 'bernoulli', got {shown(finite[~np.isin(finite, (0.0, 1.0))][0])}"
-            )
+            wrong = float(finite[~np.isin(finite, (0.0, 1.0))][0])
+            raise ValueError(f"labels must be 0 or 1 for likelihood 'bernoulli', got {wrong:g}")
         table = finite.reshape(n_data, -1)
         return table, table.shape[1]
     if finite.ndim != 1:
@@ -417,15 +418,15 @@ def check_labels(labels: Any, n_data: int, likelihood: int, n_classes: Any) -> t
 
 def start_spread(units: Sequence[int]) -> Spread:
     """The box in which weights start: within ±1/√(inputs of the layer)."""
-    sizes = [(n_in + 1) * n_out for n_in, n_out in zip(units[:-1], units[1:], strict=True)]
+    sizes = [(n_in + 1) * n_out for n_in, n_out in itertools.pairwise(units)]
     return Spread(np.repeat([n_in**-0.5 for n_in in units[:-1]], sizes))
 
 
 def predict(target: Any, positions: Any, features: Any) -> Array:
-    """What the networks at ``positions`` (…, dim) of ``target``, made by ``network``, say of ``features`` (data, inputs).
+    """What the networks at ``positions`` (…, dim) of ``target``, made by ``network``, predict.
 
-    Shape (…, data, outputs): probabilities of the classes for 'categorical', of 1 for 'bernoulli', the mean for
-    'normal'. Their mean over draws, weighted where draws have weights, is the posterior's prediction.
+    features: (data, inputs). Shape (…, data, outputs): probabilities of the classes for 'categorical', of 1 for
+    'bernoulli', the mean for 'normal'. Their mean over draws, weighted where these have weights, is the posterior's.
     Raises TypeError or ValueError naming the argument where something is off.
     """
     check_instance("target", target, Target)

@@ -13,6 +13,7 @@ from .definition import (
     is_inside,
 )
 from .math_substitution import raises, rebind
+from .minibatch_draws import draw_pair
 from .point_function import array_like, lane_access, reason, with_item
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "array_like",
     "check_finite_points",
     "check_points",
+    "draw_pair",
     "is_inside",
     "lane_access",
     "raises",

@@ -84,8 +84,8 @@ def from_picklable(pickled: PicklableProblem) -> Problem:
     if isinstance(pickled.target, Target):
         target = pickled.target
     else:
-        function, dim, name = pickled.target
-        target = from_callable(function, dim=dim, name=name)
+        function, options = pickled.target
+        target = from_callable(function, **options)
     if pickled.domain is None:
         return Problem(target)
     return Problem(target, Domain(*pickled.domain).compiled())

@@ -12,7 +12,7 @@ from targets import classics, constrained, datasets, domains, mixtures, posterio
 from targets.domains.convex import Convex
 from targets.shapes.planar import Shape
 from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG, Call
-from tests.hostile.values import array, count, function, instance, is_real, kind, number, or_none
+from tests.hostile.values import array, choice, count, function, instance, is_real, is_whole, kind, number, or_none
 from toolkit import Target
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -22,6 +22,7 @@ CLOSED = [*SQUARE, SQUARE[0]]
 PARAMETER = sympy.Symbol("k")
 X = sympy.Symbol("x")
 FEATURES, LABELS = RNG.standard_normal((12, 2)), np.arange(12) % 2
+NETWORK = posteriors.network(FEATURES, LABELS, hidden=(2,))
 
 
 def datum(x, row):
@@ -146,6 +147,22 @@ CALLS = [
         "labels": array(LABELS, lambda a: a.shape == (12,) and (set(np.unique(a)) <= {0,
             1} or set(np.unique(a)) <= {-1, 1})),
     }, {"features": "labels", "refresh_every": "batch_size"}),
+    Call("targets.posteriors.neural_network.network", posteriors.network, {
+        "features": FEATURES, "labels": LABELS, "hidden": (2,)}, {
+        **BATCHES, "features": array(FEATURES, lambda a: a.ndim == 2 and len(a) == 12 and a.size > 0),
+        "labels": array(LABELS, lambda a: a.shape == (12,) and set(np.unique(a)) <= {0, 1}),
+        "hidden": kind(lambda v: isinstance(v, list | tuple | np.ndarray) and all(is_whole(u) and u > 0 for u in v),
+                       st.sampled_from([3, None, (0,), (1.5,), ("2",), {3: 4}])),
+        "likelihood": choice("categorical", "bernoulli", "normal"), "activation": choice("relu", "tanh"),
+        "n_classes": or_none(count(2, 2**10)), "noise": number(1e-100, 1e100),
+        "prior": or_none(number(1e-100, 1e100)),
+    }, {"features": "labels", "n_classes": "labels hidden", "batch_size": "hidden"}),
+    Call("targets.posteriors.neural_network.predict", posteriors.predict, {
+        "target": NETWORK, "positions": [0.0] * NETWORK.dim, "features": FEATURES}, {
+        "target": instance(Target),
+        "positions": array([0.0] * NETWORK.dim, lambda a: a.ndim > 0 and a.shape[-1] == NETWORK.dim),
+        "features": array(FEATURES, lambda a: a.ndim == 2 and a.shape[1] == np.shape(FEATURES)[1]),
+    }),
     Call("targets.posteriors.user_likelihood.posterior",
          posteriors.posterior, {"datum": datum, "data": [1.0, 2.0], "dim": 1}, {
         "datum": kind(lambda v: False, st.sampled_from([lambda x: 0.0, lambda x, row: (0.0, (0, 0)), lambda x,

@@ -210,7 +210,9 @@ CALLS = [
     Call("toolkit.problem.definition.Problem.contains", toolkit.Problem(NORMAL).contains, {"points": [[0.0]]},
          {"points": array([[0.0]], lambda a: a.ndim == 2 and a.shape[1] == 1, finite=False)}),
     Call("toolkit.problem.python_callable.from_callable", toolkit.from_callable, {"function": of_arrays, "dim": 1},
-         {"function": function(), "name": or_none(COMMON["name"])}),
+         {"function": function(), "name": or_none(COMMON["name"]), "n_data": kind(lambda v: v is None),
+          "batch_size": kind(lambda v: v is None)},
+         {"n_data": "batch_size", "batch_size": "n_data"}),
     Call("toolkit.problem.point_function.target", decorate, {"function": of_one_point}, {
         "function": kind(lambda v: v is None or (callable(v) and hasattr(v, "__code__"))),
         "parameters": or_none(array([1.0], lambda a: True)), "name": or_none(COMMON["name"]),

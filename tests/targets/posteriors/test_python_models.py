@@ -1,0 +1,169 @@
+"""Targets from PyTorch and JAX: a network of ours is theirs, in all data and in minibatches; what is refused.
+
+Each part is skipped where its package is not installed: neither is in the extra ``test``.
+"""
+
+import numpy as np
+import pytest
+
+from targets.posteriors import from_jax, from_torch, network
+from toolkit import check_gradient, from_callable, sample, samplers
+
+RNG = np.random.default_rng(3)
+N, N_IN, HIDDEN, CLASSES = 60, 5, 7, 3
+FEATURES, LABELS = RNG.standard_normal((N, N_IN)), RNG.integers(0, CLASSES, N)
+OURS = {"hidden": (HIDDEN,), "prior": 0.7}
+DIM = (N_IN + 1) * HIDDEN + (HIDDEN + 1) * CLASSES
+POINTS = RNG.normal(scale=0.4, size=(3, DIM))
+
+
+def layers(w):
+    """Weights and biases of both layers."""
+    ends = np.cumsum([N_IN * HIDDEN, HIDDEN, HIDDEN * CLASSES])
+    first, bias, second, last = w[: ends[0]], w[ends[0] : ends[1]], w[ends[1] : ends[2]], w[ends[2] :]
+    return first.reshape(N_IN, HIDDEN), bias, second.reshape(HIDDEN, CLASSES), last
+
+
+def in_torch(points):
+    """The same weights in PyTorch's order: (outputs, inputs)."""
+    rows = []
+    for w in points:
+        first, bias, second, last = layers(w)
+        rows.append(np.concatenate([first.T.ravel(), bias, second.T.ravel(), last]))
+    return np.array(rows)
+
+
+def agree(ours, theirs, points):
+    np.testing.assert_allclose(theirs.evaluate(points)[0], ours.evaluate(POINTS)[0], rtol=1e-12)
+    check_gradient(theirs, points=points[:2])
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def jax():
+    return pytest.importorskip("jax")
+
+
+def torch_target(torch, **options):
+    module = torch.nn.Sequential(
+        torch.nn.Linear(N_IN, HIDDEN), torch.nn.ReLU(), torch.nn.Linear(HIDDEN, CLASSES)
+    )  # fmt: skip
+    return from_torch(
+        module, lambda outputs, labels: torch.nn.functional.cross_entropy(outputs, labels, reduction="none"),
+        (FEATURES, LABELS), prior=0.7, **options,
+    )  # fmt: skip
+
+
+def jax_target(jax, **options):
+    def losses(w, features, labels):
+        first, bias, second, last = layers(w)
+        outputs = jax.numpy.maximum(features @ first + bias, 0.0) @ second + last
+        return -jax.nn.log_softmax(outputs)[jax.numpy.arange(len(labels)), labels]
+
+    return from_jax(losses, dim=DIM, data=(FEATURES, LABELS), prior=0.7, **options)
+
+
+def test_torch_has_the_energies_of_our_network(torch):
+    agree(network(FEATURES, LABELS, **OURS), torch_target(torch), in_torch(POINTS))
+
+
+def test_jax_has_the_energies_of_our_network(jax):
+    agree(network(FEATURES, LABELS, **OURS), jax_target(jax), POINTS)
+    normal = from_jax(lambda x: 0.5 * (x**2).sum(), dim=2)
+    np.testing.assert_array_equal(normal.evaluate(np.ones((1, 2)))[1], [[1.0, 1.0]])
+
+
+def test_minibatches_are_the_same_data(torch, jax):
+    """Draws of minibatches agree to rounding; with other data they would differ by far more."""
+    options = {"n_steps": 20, "n_chains": 3, "seed": 2}
+    ours = sample(network(FEATURES, LABELS, batch_size=9, **OURS), samplers.sgld(1e-4), init=POINTS, **options).draws
+    by_jax = sample(jax_target(jax, batch_size=9), samplers.sgld(1e-4), init=POINTS, **options).draws
+    np.testing.assert_allclose(by_jax, ours, atol=1e-12)
+    start = in_torch(POINTS)
+    one_step = {"n_steps": 1, "n_chains": 3, "seed": 2}
+    moves = [
+        sample(torch_target(torch, batch_size=9), samplers.sgld(1e-4, temperature=1e-30), init=start, **one_step).draws,
+        sample(network(FEATURES, LABELS, batch_size=9, **OURS), samplers.sgld(1e-4, temperature=1e-30), init=POINTS,
+               **one_step).draws,
+    ]  # fmt: skip
+    np.testing.assert_allclose(moves[0][:, 0], in_torch(moves[1][:, 0]), atol=1e-13)
+    assert np.abs(moves[0][:, 0] - start).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (lambda outputs, labels: outputs.sum(), r"one loss for each datum, shape \(60,\), got shape \(\)"),
+        (lambda outputs, labels: outputs, r"got shape \(60, 3\)"),
+        (lambda outputs, labels: 1 / 0, "it raises ZeroDivisionError"),
+    ],
+)
+def test_losses_that_torch_is_refused(torch, loss, words):
+    with pytest.raises(ValueError, match=words):
+        from_torch(torch.nn.Linear(N_IN, CLASSES), loss, (FEATURES, LABELS))
+
+
+def test_refusals_of_torch(torch):
+    def loss(outputs, labels):
+        return outputs[:, 0]
+
+    with pytest.raises(TypeError, match=r"module must be a torch\.nn\.Module"):
+        from_torch(lambda x: x, loss, (FEATURES, LABELS))
+    with pytest.raises(ValueError, match="as many rows"):
+        from_torch(torch.nn.Linear(N_IN, 1), loss, (FEATURES, LABELS[:-1]))
+    with pytest.raises(ValueError, match=r"data\[0\] must be finite"):
+        from_torch(torch.nn.Linear(N_IN, 1), loss, (FEATURES * np.nan, LABELS))
+    with pytest.raises(ValueError, match="it raises RuntimeError"):
+        from_torch(torch.nn.Linear(N_IN + 1, 1), loss, (FEATURES, LABELS))
+
+
+def test_refusals_of_jax(jax):
+    with pytest.raises(ValueError, match="a scalar energy, got shape"):
+        from_jax(lambda x: x, dim=2)
+    with pytest.raises(ValueError, match="batch_size needs data"):
+        from_jax(lambda x: x.sum(), dim=2, batch_size=3)
+    with pytest.raises(ValueError, match="one loss for each datum"):
+        from_jax(lambda x, rows: rows.sum(), dim=2, data=(FEATURES,))
+
+
+def test_a_package_that_is_not_there_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(ImportError, match=r"manymodes\[torch\]"):
+        from_torch(None, None, None)
+    with pytest.raises(ImportError, match=r"manymodes\[jax\]"):
+        from_jax(lambda x: x.sum(), dim=1)
+
+
+def squared_losses(points, rows):
+    """Energies and gradients of ½ Σ (y − f·x)² over the data ``rows`` of each point, (lane, data) or None for all."""
+    picks = np.tile(np.arange(N), (len(points), 1)) if rows is None else rows
+    features, response = FEATURES[picks], LABELS[picks].astype(float)
+    residual = np.einsum("ldk,lk->ld", features, points) - response
+    scale = N / picks.shape[1]
+    return 0.5 * scale * (residual**2).sum(axis=1), scale * np.einsum("ld,ldk->lk", residual, features)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 10])
+def test_a_python_function_is_given_its_minibatches(batch_size):
+    """The data that ``network`` draws too: draws agree to rounding."""
+    ours = from_callable(squared_losses, dim=N_IN, n_data=N, batch_size=batch_size)
+    features = np.column_stack([FEATURES, np.zeros(N)])[:, :N_IN]
+    theirs = network(features, LABELS.astype(float), hidden=(), likelihood="normal", prior=None, batch_size=batch_size)
+    options = {"n_steps": 1, "n_chains": 5, "seed": 4, "threads": 1}
+    mine = sample(ours, samplers.sgld(1e-3, temperature=1e-30), init=np.ones(N_IN), **options).draws
+    start = np.append(np.ones(N_IN), 0.0)
+    known = sample(theirs, samplers.sgld(1e-3, temperature=1e-30), init=start, **options).draws
+    np.testing.assert_allclose(mine, known[..., :N_IN], atol=1e-12)
+    assert len(np.unique(mine[:, 0, 0])) == 5
+
+
+def test_a_size_without_the_other_is_refused():
+    with pytest.raises(ValueError, match="n_data and batch_size must be given together"):
+        from_callable(squared_losses, dim=2, n_data=4)
