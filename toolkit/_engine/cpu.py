@@ -5,11 +5,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._compiler.block_rows import NOISY_ENERGY
 from .._compiler.decorators import PartPointer, compile_part
 from .._compiler.signatures import DOMAIN
 from ..boundaries.convex import no_domain
@@ -17,7 +19,7 @@ from ..schedules import Factors
 from .fused import can_be_fused, fused_engines
 from .loop import advance
 from .settings import engine_numbers, parts_of, tempering_parameters
-from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, Steps, make_blocks
+from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, Steps, make_blocks, with_target
 
 if TYPE_CHECKING:
     from .job import Job
@@ -26,13 +28,16 @@ Task = tuple[Block, Callable[..., None]]  # a block and its engine
 
 
 class CpuEngine:
-    """The compiled engine with one run's parts and numbers, ready to advance its blocks."""
+    """The compiled engine with one run's parts and numbers, ready to advance its blocks.
+
+    blocks: those of a run under way; None: of the job's start.
+    """
 
     counts_by_chunk = True  # a chunk may be interrupted, so the counts before it are kept
     may_have_diverged = True
     made_with: ClassVar[dict[str, str]] = {}  # entries besides those of every run
 
-    def __init__(self, job: "Job") -> None:
+    def __init__(self, job: "Job", blocks: list[Block] | None = None) -> None:
         problem, sampler = job.problem, job.sampler
         self._callback = None if problem.target.callback is None else problem.target.callback.for_run()
         domain = problem.domain or no_domain(problem.target.dim)
@@ -45,12 +50,18 @@ class CpuEngine:
             domain.float_table,
             domain.int_table,
         )
-        self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads, job.keys)
+        self.blocks = (
+            make_blocks(problem, sampler, job.init, job.layout, job.threads, job.keys) if blocks is None else blocks
+        )
         if job.layout.fused and can_be_fused(job):
             self._engines = fused_engines(job, self.blocks, self._numbers)
         else:
             self._engines = [general_engine(job)] * len(self.blocks)
         self.threads = min(job.threads, len(self.blocks))
+
+    def with_problem(self, job: "Job") -> "CpuEngine":
+        """An engine that goes on with the present state on the job's problem; this one stays as it is."""
+        return CpuEngine(job, [with_target(block, job.problem.target, job.seed) for block in self.blocks])
 
     def fetch_accumulated(self) -> None:
         """Does nothing: accumulators are on the host."""
@@ -80,6 +91,22 @@ class CpuEngine:
                 tasks += [pool.submit(work) for _ in range(self.threads)]
         if self._callback is not None:
             self._callback.raise_error()
+
+
+def present_energies(job: "Job", blocks: list[Block], step: int) -> list[NDArray[np.float64]]:
+    """The energies (chain, replica) of each block before ``step``, as contour reads them: with penalty and noise.
+
+    The engine evaluates them in no steps, which changes nothing that it would not do again in the next.
+    """
+    engine = CpuEngine(replace(job, layout=job.layout._replace(fused=False)), blocks)
+    none, no_factors = np.zeros(0, np.int64), Factors(np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))
+    engine.run(None, step, no_factors, none, none, job.empty_outputs(0, 0))
+    n_replicas, energies = job.sampler.n_replicas, []
+    for block in blocks:
+        n_chains = block.last - block.first
+        row = block.state.rows[NOISY_ENERGY, : n_chains * n_replicas]
+        energies.append(row.reshape(n_replicas, n_chains).T.copy())
+    return energies
 
 
 def general_engine(job: "Job") -> Callable[..., None]:

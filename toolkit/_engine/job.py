@@ -19,6 +19,7 @@ from ..errors import (
     check_number,
     check_path,
     check_room,
+    listed,
     names_removed_folder,
     optional,
     shown,
@@ -125,7 +126,7 @@ class Job:
         if self.calls_python:
             return FEWEST_STEPS  # a step may take a second
         n_chains, n_replicas, dim = self.init.shape
-        most = int(np.clip(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS, 2**16))
+        most = min(max(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS), 2**16)
         # Each call of the engine costs some 50 µs per block besides its steps, so a chunk must not be too short.
         return int(np.clip(2**21 // (n_chains * n_replicas), min(128, most), most))
 
@@ -432,7 +433,7 @@ def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: 
     if not inside.all():
         chain, replica = divmod(int(np.argmin(inside)), shape[1])
         raise ValueError(
-            f"init must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
+            f"init must lie inside the domain {problem.name!r}, got {listed(start[chain, replica])} for chain "
             f"{chain}, replica {replica}"
         )
     energy, gradient = problem.target.evaluate(points)
@@ -440,25 +441,61 @@ def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: 
         chain, replica = divmod(int(np.argmin(np.isfinite(energy))), shape[1])
         raise ValueError(
             f"init must have a finite energy, got energy {energy[chain * shape[1] + replica]} at "
-            f"{start[chain, replica].tolist()} for chain {chain}, replica {replica}"
+            f"{listed(start[chain, replica])} for chain {chain}, replica {replica}"
         )
     is_finite = np.isfinite(gradient).all(axis=1)
     if not is_finite.all():
         chain, replica = divmod(int(np.argmin(is_finite)), shape[1])
         lane = chain * shape[1] + replica
         raise ValueError(
-            f"init must have a finite gradient, got gradient {gradient[lane].tolist()} with energy {energy[lane]:.6g} "
-            f"at {start[chain, replica].tolist()} for chain {chain}, replica {replica}; an entry that is always nan "
+            f"init must have a finite gradient, got gradient {listed(gradient[lane])} with energy {energy[lane]:.6g} "
+            f"at {listed(start[chain, replica])} for chain {chain}, replica {replica}; an entry that is always nan "
             "is one that the target does not fill"
         )
     coincide = (start == start[:, :1]).all(axis=(1, 2))
     if isinstance(sampler.tempering, Stein) and shape[1] > 1 and coincide.any():
         raise ValueError(
             "init must give the particles of a chain different places, which those at one place never leave; got all "
-            f"{shape[1]} of chain {int(np.argmax(coincide))} at {start[int(np.argmax(coincide)), 0].tolist()}; give "
+            f"{shape[1]} of chain {int(np.argmax(coincide))} at {listed(start[int(np.argmax(coincide)), 0])}; give "
             f"shape (n_chains, n_replicas, dim) = {shape}"
         )
     return start
+
+
+def check_replacement(job: Job, problem: Any, positions: Floats, is_alive: NDArray[np.bool_]) -> Problem:
+    """``problem``, checked to be one on which the job's chains can go on from ``positions`` (chain, replica, dim).
+
+    is_alive: (chain, replica), False for those that have diverged, which stay where they are. Raises TypeError or
+    ValueError naming the problem.
+    """
+    problem, present = as_problem(problem), job.problem
+    if problem.target.dim != present.target.dim:
+        raise ValueError(
+            f"problem must have the chains' dimension {present.target.dim}, got {problem.target.dim} of {problem.name!r}"
+        )
+    if (problem.domain is None) != (present.domain is None):
+        has, lacks = ("a", "none") if present.domain is not None else ("no", "one")
+        raise ValueError(f"problem must have {has} domain, as {present.name!r}, and {problem.name!r} has {lacks}")
+    check_minibatches(problem, job.sampler)
+    check_backend(job.backend, problem)
+    check_penalty(problem, job.sampler)
+    check_lanes(problem, job.sampler, len(job.init))
+    points = positions.reshape(-1, present.target.dim)
+    energy, gradient = problem.target.evaluate(points)
+    for what, good in (
+        ("hold the chains' positions in its domain", problem.contains(points)),
+        ("have a finite energy at the chains' positions", np.isfinite(energy)),
+        ("have a finite gradient at the chains' positions", np.isfinite(gradient).all(axis=1)),
+    ):
+        bad = ~good.reshape(is_alive.shape) & is_alive
+        if bad.any():
+            chain, replica = (int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(
+                f"problem must {what}, and {problem.name!r} does not at {listed(positions[chain, replica])}, where "
+                f"chain {chain}, replica {replica} is ({int(bad.sum())} of {bad.size} replicas); the chains go on with "
+                f"{present.name!r}"
+            )
+    return problem
 
 
 def default_on_divergence(sampler: Sampler) -> str:
