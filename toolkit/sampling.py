@@ -212,23 +212,9 @@ def chains(
     problem that they have then; where it is there, they go on from it (docs/online.md).
     Raises as ``sample``; CheckpointError also where the checkpoint's problem at its last save is another.
     """
-    return Chains(
-        make_job(
-            problem,
-            sampler,
-            n_steps=n_steps,
-            seed=seed,
-            n_chains=n_chains,
-            burn_in=burn_in,
-            init=init,
-            backend=backend,
-            threads=threads,
-            keep_replicas=keep_replicas,
-            keep_energies=keep_energies,
-            keep_statistics=True,
-            checkpoint=checkpoint,
-            layout=layout,
-            on_divergence=on_divergence,
-            has_until=n_steps is None,
-        )  # fmt: skip
-    )
+    job = make_job(
+        problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, init=init, backend=backend,
+        threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies, keep_statistics=True,
+        checkpoint=checkpoint, layout=layout, on_divergence=on_divergence, has_until=n_steps is None,
+    )  # fmt: skip
+    return Chains(job)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +30,14 @@ Task = tuple[Block, Callable[..., None]]  # a block and its engine
 class CpuEngine:
     """The compiled engine with one run's parts and numbers, ready to advance its blocks.
 
-    blocks: those of a run under way; None: of the job's start.
+    blocks: those of a run under way; None: of the job's start. last: that run's engine so far.
     """
 
     counts_by_chunk = True  # a chunk may be interrupted, so the counts before it are kept
     may_have_diverged = True
     made_with: ClassVar[dict[str, str]] = {}  # entries besides those of every run
 
-    def __init__(self, job: "Job", blocks: list[Block] | None = None) -> None:
+    def __init__(self, job: "Job", blocks: list[Block] | None = None, last: "CpuEngine | None" = None) -> None:
         problem, sampler = job.problem, job.sampler
         self._callback = None if problem.target.callback is None else problem.target.callback.for_run()
         domain = problem.domain or no_domain(problem.target.dim)
@@ -53,15 +53,17 @@ class CpuEngine:
         self.blocks = (
             make_blocks(problem, sampler, job.init, job.layout, job.threads, job.keys) if blocks is None else blocks
         )
+        self._general: GeneralEngine | None = None
         if job.layout.fused and can_be_fused(job):
             self._engines = fused_engines(job, self.blocks, self._numbers)
         else:
-            self._engines = [general_engine(job)] * len(self.blocks)
+            self._general = general_engine(job, None if last is None else last._general)
+            self._engines = [self._general.advance] * len(self.blocks)
         self.threads = min(job.threads, len(self.blocks))
 
     def with_problem(self, job: "Job") -> "CpuEngine":
         """An engine that goes on with the present state on the job's problem; this one stays as it is."""
-        return CpuEngine(job, [with_target(block, job.problem.target, job.seed) for block in self.blocks])
+        return CpuEngine(job, [with_target(block, job.problem.target, job.seed) for block in self.blocks], self)
 
     def fetch_accumulated(self) -> None:
         """Does nothing: accumulators are on the host."""
@@ -109,14 +111,29 @@ def present_energies(job: "Job", blocks: list[Block], step: int) -> list[NDArray
     return energies
 
 
-def general_engine(job: "Job") -> Callable[..., None]:
-    """``loop.advance``, compiled once for all runs, with this run's parts as first arguments."""
+class GeneralEngine(NamedTuple):
+    """The engine that is compiled for all runs, with one run's parts: those that a problem brings, and the engine."""
+
+    target: Any  # compiled
+    locate: Callable[..., None]  # uncompiled
+    advance: Callable[..., None]
+
+
+def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngine:
+    """``loop.advance``, compiled once for all runs, with this run's parts as first arguments.
+
+    last: of the same sampler; it is returned where its parts are the same.
+    """
     parts, domain = parts_of(job), job.problem.domain or no_domain(job.problem.target.dim)
+    target = job.problem.target.compiled()
+    if last is not None and last.target is target and last.locate is parts.locate:
+        return last
     temper = compile_part(parts.temper, TEMPER, packed=True, from_python=False)
     propose = compile_part(parts.propose, PROPOSE, packed=True, from_python=False)
     locate = domain.locate if parts.locate is domain.locate.py_func else compile_part(parts.locate, DOMAIN, packed=True)
-    compiled = (job.problem.target.compiled(), job.sampler.dynamics.compiled(), locate, temper, propose)
-    return functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
+    compiled = (target, job.sampler.dynamics.compiled(), locate, temper, propose)
+    run = functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
+    return GeneralEngine(target, parts.locate, run)
 
 
 def take_tasks(queue: deque[Task]) -> Iterator[Task]:

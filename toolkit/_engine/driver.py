@@ -640,10 +640,12 @@ def run_to_end(driver: Driver[Any], kept: Kept, saved: Saves, watch: Watch) -> s
         end = watch.next_end(end)
 
 
-def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
-    """Attach the run so far to an exception of a Python target, with a note."""
+def attach_run(error: BaseException, driver: Driver[Any], run: Any) -> None:
+    """Attach the run so far to an exception, with a note where a Python target raised it."""
     with contextlib.suppress(Exception):  # an exception without attributes, such as a frozen one, is raised unchanged
         error.run = run  # type: ignore[attr-defined]
+        if isinstance(error, KeyboardInterrupt):
+            return
         error.add_note(
             f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` holds the "
             f"{driver.n_draws} draws of each chain until then."

@@ -468,22 +468,25 @@ def check_replacement(job: Job, problem: Any, positions: Floats, is_alive: NDArr
     is_alive: (chain, replica), False for those that have diverged, which stay where they are. Raises TypeError or
     ValueError naming the problem.
     """
-    problem, present = as_problem(problem), job.problem
-    if problem.target.dim != present.target.dim:
+    other: Problem = as_problem(problem)
+    present = job.problem
+    if other.target.dim != present.target.dim:
         raise ValueError(
-            f"problem must have the chains' dimension {present.target.dim}, got {problem.target.dim} of {problem.name!r}"
+            f"problem must have the chains' dimension {present.target.dim}, got {other.target.dim} of {other.name!r}"
         )
-    if (problem.domain is None) != (present.domain is None):
+    if (other.domain is None) != (present.domain is None):
         has, lacks = ("a", "none") if present.domain is not None else ("no", "one")
-        raise ValueError(f"problem must have {has} domain, as {present.name!r}, and {problem.name!r} has {lacks}")
-    check_minibatches(problem, job.sampler)
-    check_backend(job.backend, problem)
-    check_penalty(problem, job.sampler)
-    check_lanes(problem, job.sampler, len(job.init))
+        raise ValueError(f"problem must have {has} domain, as {present.name!r}, and {other.name!r} has {lacks}")
+    check_minibatches(other, job.sampler)
+    check_backend(job.backend, other)
+    check_penalty(other, job.sampler)
+    if other.target.scratch_rows > present.target.scratch_rows:
+        check_lanes(other, job.sampler, len(job.init))
     points = positions.reshape(-1, present.target.dim)
-    energy, gradient = problem.target.evaluate(points)
+    energy, gradient = other.target.evaluate(points)
+    walls_hold = job.sampler.boundary.kind in ("reflect", "reject")  # else chains may be outside
     for what, good in (
-        ("hold the chains' positions in its domain", problem.contains(points)),
+        ("hold the chains' positions in its domain", other.contains(points) | (not walls_hold)),
         ("have a finite energy at the chains' positions", np.isfinite(energy)),
         ("have a finite gradient at the chains' positions", np.isfinite(gradient).all(axis=1)),
     ):
@@ -491,11 +494,11 @@ def check_replacement(job: Job, problem: Any, positions: Floats, is_alive: NDArr
         if bad.any():
             chain, replica = (int(i) for i in np.argwhere(bad)[0])
             raise ValueError(
-                f"problem must {what}, and {problem.name!r} does not at {listed(positions[chain, replica])}, where "
+                f"problem must {what}, and {other.name!r} does not at {listed(positions[chain, replica])}, where "
                 f"chain {chain}, replica {replica} is ({int(bad.sum())} of {bad.size} replicas); the chains go on with "
                 f"{present.name!r}"
             )
-    return problem
+    return other
 
 
 def default_on_divergence(sampler: Sampler) -> str:

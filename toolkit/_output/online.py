@@ -17,8 +17,8 @@ from .._engine.driver import LONGEST_CHUNK, Driver, SavesNothing, attach_run
 from .._engine.job import Job, check_checkpoint, check_replacement
 from .._engine.recording import STATISTICS
 from .._engine.run_record import with_theta
-from .._engine.state import views
-from ..errors import CheckpointError, CheckpointWarning, check_count, check_room, shown
+from .._engine.state import Outputs, views
+from ..errors import CheckpointError, CheckpointWarning, DivergenceError, check_count, check_room, shown
 from ..maths.philox import MAX_STEPS
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
@@ -31,6 +31,7 @@ from .storage.description import CHAINS
 
 Floats = NDArray[np.float64]
 NO_DRAWS = MAX_STEPS  # a thin by which no draw is ever due
+MANY = 1000  # draws, for which it is first seen whether there is room
 
 
 class Chains:
@@ -65,7 +66,8 @@ class Chains:
     def __repr__(self) -> str:
         """What they are, and how far."""
         job, closed = self._driver.job, ", closed" if self._is_closed else ""
-        return f"<{job.sampler.name} on {job.problem.name}: {len(job.init)} chains after {self._driver.done} steps{closed}>"
+        chains = f"{len(job.init)} chains of {job.sampler.name} on {job.problem.name}"
+        return f"<{chains} after {self._driver.done} steps{closed}>"
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[Driver[Run]]:
@@ -166,7 +168,7 @@ class Chains:
             finally:
                 driver.job = job
                 driver.forget_draws()
-        return None if thin is None else run
+        return run
 
     def replace(self, problem: Any) -> None:
         """Go on with the same chains on another problem, of the same dimension, with a domain if the present one has.
@@ -235,41 +237,47 @@ def positions_of(driver: Driver[Run]) -> Floats:
 
 def kept_steps(job: Job, first: int, last: int) -> NDArray[np.int64]:
     """The steps from ``first`` to ``last`` (exclusive) whose draw is kept. Raises ValueError where too many are."""
-    most = (last - first) // job.thin + 1
-    numbers = job.init.shape[2] + job.records_energies + job.sampler.is_weighted + 0.5 * len(STATISTICS)
-    check_room(
-        "n_steps", last - first, 8.0 * most * (1 + len(job.init) * job.n_kept * numbers), hint="; give a larger thin"
-    )
     if job.thin == NO_DRAWS:
         return np.zeros(0, np.int64)
-    ends = range(first, last, LONGEST_CHUNK)
-    return np.concatenate([job.plan(start, min(start + LONGEST_CHUNK, last))[1] for start in ends])
+    most = (last - first) // job.thin + 1
+    if most > MANY:
+        numbers = job.init.shape[2] + job.records_energies + job.sampler.is_weighted + 0.5 * len(STATISTICS)
+        n_bytes = 8.0 * most * (1 + len(job.init) * job.n_kept * numbers)
+        check_room("n_steps", last - first, n_bytes, hint="; give a larger thin")
+    starts = range(first, last, LONGEST_CHUNK)
+    return np.concatenate([job.plan(start, min(start + LONGEST_CHUNK, last))[1] for start in starts])
 
 
-def advance_driver(driver: Driver[Run], end: int) -> Run:
-    """Advance to step ``end``; the run has the draws from the present step on. Raises as ``Chains.advance``."""
-    job = driver.job
+def advance_driver(driver: Driver[Run], end: int) -> Run | None:
+    """Advance to step ``end``; where draws are kept, a run of those from the present step on.
+
+    Raises as ``Chains.advance``.
+    """
+    job, none = driver.job, np.zeros(0, np.int64)
     steps = kept_steps(job, driver.done, end)
-    outputs, nothing = job.empty_outputs(steps.size, 0), SavesNothing()
-    none = np.zeros(0, np.int64)
+    outputs = job.empty_outputs(steps.size, 0)
 
-    def filled() -> Any:
+    def filled() -> tuple[Outputs, NDArray[np.int64], NDArray[np.int64]]:
         return outputs.of_draws(driver.n_draws, 0), steps[: driver.n_draws], none
 
-    driver.raise_divergence(filled(), nothing, outputs)
+    def raise_divergence() -> None:
+        if driver.diverged_status() is not None:
+            driver.raise_divergence(filled(), SavesNothing(), outputs)
+
+    raise_divergence()
     copies = None
     try:
         for first, last in driver.growing_chunks(end=end):
             copies = driver.copy_state() if job.calls_python else None
             driver.advance(first, last, outputs, offset=driver.n_draws, trace_offset=0)
-            driver.raise_divergence(filled(), nothing, outputs)
+            raise_divergence()
     except BaseException as error:
         if not driver.is_whole and copies is not None:
             driver.restore_state(copies)
-        if driver.is_whole and (job.calls_python or isinstance(error, KeyboardInterrupt)):
-            attach_run(error, driver, driver.result(*filled(), interrupted=True))
+        if driver.is_whole and not isinstance(error, DivergenceError):
+            attach_run(error, driver, driver.result(*filled(), True))
         raise
-    return driver.result(*filled())
+    return None if job.thin == NO_DRAWS else driver.result(*filled())
 
 
 def weights_of(driver: Driver[Run]) -> Floats:
