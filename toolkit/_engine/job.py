@@ -216,26 +216,29 @@ class Job:
 LONGEST_NAME, LONGEST_PATH = 240, 2000  # limits of file systems, less the suffixes that are added
 
 
-def check_checkpoint(path: Any) -> Paths | None:
-    """The files for a checkpoint at ``path``; None for None. Raises TypeError or ValueError where it cannot be one."""
+def check_checkpoint(path: Any, name: str = "checkpoint") -> Paths | None:
+    """The files for a checkpoint at ``path``, the argument called ``name``; None for None.
+
+    Raises TypeError or ValueError where it cannot be one.
+    """
     if path is None:
         return None
-    given = check_path("checkpoint", path, "None or the path of a file")
+    given = check_path(name, path, "None or the path of a file")
     if not given or "\0" in given:
-        raise ValueError(f"checkpoint must be the path of a file, got {given!r}")
+        raise ValueError(f"{name} must be the path of a file, got {given!r}")
     if len(os.fsencode(given)) > LONGEST_PATH or len(os.fsencode(os.path.basename(given))) > LONGEST_NAME:
         raise ValueError(
-            f"checkpoint must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
+            f"{name} must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
             f"all, got {given!r:.80}…"
         )
     with names_removed_folder():
         resolved = os.path.realpath(given)
     if not os.path.isdir(os.path.dirname(resolved)):
-        raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")
+        raise ValueError(f"{name} must lie in a folder that exists, got {given!r}, and there is no such folder")
     paths = Paths(resolved, f"{resolved}.previous", f"{resolved}.writing", f"{resolved}.draws")
-    for name in paths:
-        if os.path.isdir(given) or given.endswith(os.sep) or (os.path.lexists(name) and not os.path.isfile(name)):
-            raise ValueError(f"checkpoint must be the path of a file, got {given!r}, and {name!r} is none")
+    for file in paths:
+        if os.path.isdir(given) or given.endswith(os.sep) or (os.path.lexists(file) and not os.path.isfile(file)):
+            raise ValueError(f"{name} must be the path of a file, got {given!r}, and {file!r} is none")
     return paths
 
 

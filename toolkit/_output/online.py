@@ -194,7 +194,7 @@ class Chains:
 
     def _save(self, driver: Driver[Run], path: Any) -> None:
         """``save``, of chains in use."""
-        paths, own = check_checkpoint(path), self._checkpoint.paths
+        paths, own = check_checkpoint(path, "path"), self._checkpoint.paths
         if paths is None and own is None:
             raise ValueError("path must be given where there is no checkpoint, got None")
         if driver.done == 0:
