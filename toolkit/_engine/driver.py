@@ -307,7 +307,7 @@ class Driver(Generic[AnyRun]):
 
         With a checkpoint they begin short, because the time of a step is unknown, and double up to the usual length
         while they take less than a second. in_time: they begin short too, and none doubles that takes 0.1 s or more. A
-        second call goes on with the length that the first had come to.
+        second call goes on with the length that the first had come to; a chunk that ``end`` makes shorter shows nothing.
         """
         if self._length == 0:
             self._length = min(self.job.chunk_length, longest)
@@ -319,9 +319,10 @@ class Driver(Generic[AnyRun]):
             last = min(first + self._length, end)
             started = time.perf_counter()
             yield first, last
-            limit = 0.1 if in_time or self._length >= self.job.chunk_length else 1.0
-            if self.job.layout.chunk_steps is None and time.perf_counter() - started < limit:
-                self._length = min(2 * self._length, longest)
+            if last - first == self._length < longest and self.job.layout.chunk_steps is None:
+                limit = 0.1 if in_time or self._length >= self.job.chunk_length else 1.0
+                if time.perf_counter() - started < limit:
+                    self._length = min(2 * self._length, longest)
             first = last
 
     def advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:

@@ -162,7 +162,8 @@ class Chains:
                 raise ValueError(
                     f"n_steps must be ≤ {job.n_steps - first}, the steps that are left of {job.n_steps}, got {n_steps}"
                 )
-            driver.job = replace(job, thin=given)
+            if thin is not None:
+                driver.job = replace(job, thin=given)
             try:
                 run = advance_driver(driver, first + n_steps)
             finally:
@@ -267,7 +268,7 @@ def advance_driver(driver: Driver[Run], end: int) -> Run | None:
     raise_divergence()
     copies = None
     try:
-        for first, last in driver.growing_chunks(end=end):
+        for first, last in driver.growing_chunks(end=end, in_time=True):
             copies = driver.copy_state() if job.calls_python else None
             driver.advance(first, last, outputs, offset=driver.n_draws, trace_offset=0)
             raise_divergence()
