@@ -307,7 +307,7 @@ class Driver(Generic[AnyRun]):
 
         With a checkpoint they begin short, because the time of a step is unknown, and double up to the usual length
         while they take less than a second. in_time: they begin short too, and none doubles that takes 0.1 s or more. A
-        second call goes on with the length that the first had come to; a chunk that ``end`` makes shorter shows nothing.
+        second call goes on with the length that the first had come to; a chunk that ``end`` makes shorter shows none.
         """
         if self._length == 0:
             self._length = min(self.job.chunk_length, longest)
