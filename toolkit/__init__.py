@@ -7,6 +7,7 @@ from ._distributed.stored_run import StoredRun, open_run
 from ._distributed.sweeps.grid import Grid, grid
 from ._distributed.sweeps.sweep import sweep
 from ._engine.state import Layout
+from ._output.online import Chains
 from ._output.run import Run, load
 from .diagnostics import cycles, stopping, thermostats
 from .errors import (
@@ -27,12 +28,13 @@ from .problem.gradient_check import GradientError, check_gradient
 from .problem.point_function import target
 from .problem.python_callable import from_callable
 from .samplers.sampler import Sampler
-from .sampling import sample, stream
+from .sampling import chains, sample, stream
 from .tuning import Tuned, tune
 from .verification.report import Report, verify
 from .verification.step_size import StepSizeReport, check_step_size
 
 __all__ = [
+    "Chains",
     "CheckpointError",
     "CheckpointWarning",
     "ClusterError",
@@ -59,6 +61,7 @@ __all__ = [
     "UnavailableError",
     "accumulators",
     "boundaries",
+    "chains",
     "check_gradient",
     "check_step_size",
     "cycles",

@@ -31,6 +31,17 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__}, whose repr raises>"
 
 
+MOST_LISTED, FIRST_LISTED = 20, 6  # coordinates in a message
+
+
+def listed(values: Any) -> str:
+    """The coordinates of one point for a message; of more than 20 the first 6."""
+    numbers = np.ravel(values)
+    if numbers.size <= MOST_LISTED:
+        return str(numbers.tolist())
+    return f"[{', '.join(map(repr, numbers[:FIRST_LISTED].tolist()))}, …]"
+
+
 def is_a(value: Any, kinds: Any) -> bool:
     """``isinstance``; False where the value's own ``__class__`` raises."""
     try:

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ._distributed.distributed_run import run_distributed
+from ._engine.job import make_job
 from ._engine.state import Layout
 from ._output.execution import run_sampler, stream_sampler
+from ._output.online import Chains
 from ._output.run import Run
 from ._output.storage.run_file import check_save
 from .accumulators import Accumulator
@@ -176,3 +178,43 @@ def stream(
         given["init"] = None
     arguments = filled(problem, sampler, ATTEMPTS[0][1], given)
     return stream_sampler(problem, **arguments._asdict(), **options)
+
+
+def chains(
+    problem: Any,
+    sampler: Sampler,
+    *,
+    n_chains: int = 1,
+    seed: int,
+    n_steps: int | None = None,
+    init: Any = None,
+    burn_in: int = 0,
+    backend: str = "cpu",
+    threads: int | None = None,
+    keep_replicas: bool = False,
+    keep_energies: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    layout: Layout = Layout(),
+    on_divergence: str | None = None,
+) -> Chains:
+    """Hold the chains of ``sampler`` on ``problem``, to advance them a few steps at a time and replace the problem.
+
+        with toolkit.chains(problem, sampler, n_chains=4, seed=0) as c:
+            c.advance(16)
+            c.positions  # (chain, replica, dim)
+            c.replace(other_problem)
+            run = c.advance(1000, thin=10)  # a Run of the draws of these steps
+
+    Arguments are those of ``sample``. The bits are too, for every division of the steps into calls, as long as nothing
+    is replaced. n_steps: the most there may be, which a schedule that depends on it needs; None: no end. burn_in:
+    steps from the start, in which what adapts does so and no draws are kept. keep_replicas, keep_energies: of the runs
+    that ``advance`` returns. checkpoint: a file in which the chains are saved at the end of the ``with``, with the
+    problem that they have then; where it is there, they go on from it (docs/online.md).
+    Raises as ``sample``; CheckpointError also where the checkpoint's problem at its last save is another.
+    """
+    job = make_job(
+        problem, sampler, n_steps=n_steps, seed=seed, n_chains=n_chains, burn_in=burn_in, init=init, backend=backend,
+        threads=threads, keep_replicas=keep_replicas, keep_energies=keep_energies, keep_statistics=True,
+        checkpoint=checkpoint, layout=layout, on_divergence=on_divergence, has_until=n_steps is None,
+    )  # fmt: skip
+    return Chains(job)

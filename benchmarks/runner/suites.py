@@ -71,6 +71,7 @@ EVIDENCE = {
     "examination": Table("evidence.examination.__main__", COMMAND),
     "golden": Table("evidence.golden", COMMAND),
     "cluster": Table("evidence.cluster", NAMED),
+    "held_chains": Table("evidence.held_chains"),
     "layout": Table("evidence.layout_counts", COMMAND),
 }
 SUITES = {

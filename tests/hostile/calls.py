@@ -196,7 +196,9 @@ def surface() -> Iterator[tuple[str, Any]]:
 
 # What is public but no one calls with arguments of their own, and why.
 NOT_CALLED = {
-    "made by the toolkit and given to users": ("PooledRun", "Report", "Run", "StepSizeReport", "StoredRun", "Tuned"),
+    "made by the toolkit and given to users": (
+        "Chains", "PooledRun", "Report", "Run", "StepSizeReport", "StoredRun", "Tuned",
+    ),
     "made by functions of sysid, which check what is in them": (
         "Identification", "Ensemble", "Solution", "Comparison", "Derivative", "Trajectory", "Weak",
     ),
@@ -210,7 +212,7 @@ NOT_CALLED = {
     "block functions, called by compiled code": (
         "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",
     ),
-    "takes nothing but self": ("StoredRun.to_datatree",),
+    "takes nothing but self": ("StoredRun.to_datatree", "Chains.close"),
     "of packages that the tests do not install; see test_python_models.py": ("from_torch", "from_jax"),
     "looked at by Sampler and sample, which use it": ("Schedule",),
     "a protocol that users fulfil": (

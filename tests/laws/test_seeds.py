@@ -22,6 +22,7 @@ from sysid.compare import seed_global_state
 from targets import catalogue, constrained, domains, mixtures, posteriors, shapes
 from toolkit import (
     DivergenceError,
+    chains,
     check_gradient,
     check_step_size,
     ladders,
@@ -251,6 +252,12 @@ def chunks(seed):
     return next(iter(stream(NORMAL, samplers.sgld(0.1), n_steps=4, seed=seed))).draws
 
 
+def held(seed):
+    with chains(NORMAL, samplers.sgld(0.1), seed=seed) as c:
+        c.advance(2)
+        return c.positions
+
+
 def in_rounds(seed):
     sampler = samplers.icsgld(0.1, n_replicas=2, partition=tempering.Partition(2.0, 10.0, 20))
     return sample_in_rounds(
@@ -270,6 +277,7 @@ DOORS = [
     Door("toolkit sample", lambda s: sample(NORMAL, samplers.sgld(0.1), n_steps=2, seed=s).draws),
     Door("toolkit sample", batches),
     Door("toolkit stream", chunks),
+    Door("toolkit chains", held),
     Door("toolkit sample_in_rounds", in_rounds),
     Door("toolkit resample",
          lambda s: resample(np.arange(400.0).reshape(4, 100, 1), 1.0 + np.arange(400.0).reshape(4, 100), seed=s)),

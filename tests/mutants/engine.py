@@ -160,8 +160,8 @@ MUTANTS = [
     Mutant(
         "callables on the main thread",
         "toolkit/_engine/driver.py",
-        "is_threaded = threads > 1 or job.calls_python",
-        "is_threaded = threads > 1",
+        "if threads == 1 and not self.job.calls_python:",
+        "if threads == 1:",
         "tests/toolkit/problem/test_python_callable.py -k one_thread",
     ),
     Mutant(
@@ -324,5 +324,19 @@ MUTANTS = [
         "if depends_on_length(sampler.schedule):",
         "if False:",
         "tests/toolkit/diagnostics/test_stopping.py -k refused",
+    ),
+    Mutant(
+        "held chains: a replacement forgets the anchor",
+        "toolkit/_engine/state.py",
+        "    if target.scratch_rows:\n",
+        "    if target.scratch_rows < 0:\n",
+        "tests/toolkit/engine/test_online.py -k anchor",
+    ),
+    Mutant(
+        "held chains: a replacement leaves chains outside its domain",
+        "toolkit/_engine/job.py",
+        "other.contains(points) | (not walls_hold)",
+        "np.ones(len(points), np.bool_)",
+        "tests/toolkit/engine/test_online.py -k another_domain",
     ),
 ]

@@ -227,4 +227,18 @@ MUTANTS = [
         "{} if sampler.scale is None else {}",
         "tests/toolkit/samplers/test_scale.py",
     ),
+    Mutant(
+        "held chains: half a chunk is taken for a whole one",
+        "toolkit/_output/online.py",
+        "            driver.restore_state(copies)\n",
+        "            driver.is_whole = True\n",
+        "tests/toolkit/engine/test_online.py -k python_function_raises",
+    ),
+    Mutant(
+        "held chains: any problem goes on from a checkpoint",
+        "toolkit/_output/storage/checkpoint.py",
+        '    compare_with(file, own, {"problem": describe_problem(driver.job.problem)}, paths.state)\n',
+        "",
+        "tests/toolkit/storage/test_held_chains.py -k held_last",
+    ),
 ]

@@ -21,6 +21,7 @@ from toolkit import (
     Target,
     accumulators,
     boundaries,
+    chains,
     dynamics,
     sample,
     samplers,
@@ -238,6 +239,21 @@ class ContinuedByTheCpu(Continued):
     first = "cuda"
 
 
+class Held(Case):
+    """A few steps at a time, and from the middle on on the problem ``other``."""
+
+    def arrays(self, backend, folder):
+        problem, sampler, given = self.arguments()
+        names = ("init", "n_chains", "seed", "burn_in", "keep_replicas", "keep_energies")
+        with chains(problem, sampler, backend=backend, **{name: given[name] for name in names}) as c:
+            runs = [c.advance(7, thin=1)]
+            c.advance(1)
+            c.replace(given["other"])
+            told = {"weights": c.weights, "energies": c.energies}
+            runs += [c.advance(1, thin=1), c.advance(6, thin=1)]
+            return joined(runs) | told | {"positions": c.positions, "last weights": c.weights}
+
+
 def sgld(**own):
     return lambda: (COSINE, samplers.sgld(0.02), own)
 
@@ -280,6 +296,18 @@ def trajectory():
     likelihood = likelihoods.trajectory(errors="lognormal", noise=0.1)
     problem = identify(series, systems.lotka_volterra(), likelihood=likelihood).scaled()
     return problem, samplers.sgld(1e-4), {"init": problem.starts(3, seed=1), "n_steps": 12}
+
+
+def minibatches_about_anchors():
+    """Of some data, and then of more."""
+    few, all_of_them = (
+        linear.linear_regression(
+            features=FEATURES[:n], response=FEATURES[:n] @ [1.0, -1.0] + 0.3, noise=1.0, prior=2.0, batch_size=4,
+            refresh_every=50,
+        )
+        for n in (20, 30)
+    )  # fmt: skip
+    return few, samplers.sgld(0.005), {"other": all_of_them}
 
 
 def minibatches():
@@ -379,6 +407,14 @@ CASES |= {
         {"init": [[0.1], [5.0], [0.2]], "burn_in": 0, "thin": 1},
     )),
     "interrupted": Interrupted(sgld(n_steps=60, accumulators={"pressing": Pressing()})),
+    "held": Held(
+        lambda: (flower(), made("r2sgld"), {"other": constrained(mixtures.gaussian_grid25(), shapes.flower())})
+    ),
+    "held under contour": Held(
+        lambda: (COSINE, made("icsgld", energy_noise=0.2), {"other": mixtures.gaussian_mixture([[0.0, 0.0]], 1.0)}),
+        slow=True,
+    ),
+    "held minibatches about an anchor": Held(minibatches_about_anchors),
     "continued on the device": Continued(lambda: (flower(), made("r2sgld"), {})),
     "continued by the cpu": ContinuedByTheCpu(lambda: (flower(), made("r2sgld"), {})),
 }  # fmt: skip

@@ -106,7 +106,7 @@ class CheckpointFolder:
         """The journal's first record. Raises CheckpointError where it is of another run."""
         head = first_record(self.journal, self.name)
         if head is not None:
-            compare_with(self.journal, head, asked, self.name)
+            compare_with(self.journal.file, head, asked, self.name)
             self.saved = self.journal.mark
         elif self.has_state:
             raise self.unusable(f"{self.paths.journal!r} is torn")

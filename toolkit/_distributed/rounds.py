@@ -25,6 +25,7 @@ from ..errors import (
     check_count,
     check_number,
     check_progress,
+    listed,
     shown,
 )
 from ..maths.philox import MAX_STEPS
@@ -267,7 +268,7 @@ class Rounds:
         others = "" if self._job.on_divergence == "keep" else " With on_divergence='keep' other chains go on."
         raise DivergenceError(
             f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is "
-            f"{position.tolist()}, its step size {step_size:g}. Step size times gradient overshoots: make the step "
+            f"{listed(position)}, its step size {step_size:g}. Step size times gradient overshoots: make the step "
             f"size smaller. {int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the "
             f"draws so far.{others}",
             chain=chain, replica=replica, step=step, state=position, run=self._result(interrupted=True),

@@ -5,11 +5,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._compiler.block_rows import NOISY_ENERGY
 from .._compiler.decorators import PartPointer, compile_part
 from .._compiler.signatures import DOMAIN
 from ..boundaries.convex import no_domain
@@ -17,7 +19,7 @@ from ..schedules import Factors
 from .fused import can_be_fused, fused_engines
 from .loop import advance
 from .settings import engine_numbers, parts_of, tempering_parameters
-from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, Steps, make_blocks
+from .state import ADVANCE, PROPOSE, TEMPER, Block, Constants, Outputs, Steps, make_blocks, with_target
 
 if TYPE_CHECKING:
     from .job import Job
@@ -26,13 +28,16 @@ Task = tuple[Block, Callable[..., None]]  # a block and its engine
 
 
 class CpuEngine:
-    """The compiled engine with one run's parts and numbers, ready to advance its blocks."""
+    """The compiled engine with one run's parts and numbers, ready to advance its blocks.
+
+    blocks: those of a run under way; None: of the job's start. last: that run's engine so far.
+    """
 
     counts_by_chunk = True  # a chunk may be interrupted, so the counts before it are kept
     may_have_diverged = True
     made_with: ClassVar[dict[str, str]] = {}  # entries besides those of every run
 
-    def __init__(self, job: "Job") -> None:
+    def __init__(self, job: "Job", blocks: list[Block] | None = None, last: "CpuEngine | None" = None) -> None:
         problem, sampler = job.problem, job.sampler
         self._callback = None if problem.target.callback is None else problem.target.callback.for_run()
         domain = problem.domain or no_domain(problem.target.dim)
@@ -45,12 +50,20 @@ class CpuEngine:
             domain.float_table,
             domain.int_table,
         )
-        self.blocks = make_blocks(problem, sampler, job.init, job.layout, job.threads, job.keys)
+        self.blocks = (
+            make_blocks(problem, sampler, job.init, job.layout, job.threads, job.keys) if blocks is None else blocks
+        )
+        self._general: GeneralEngine | None = None
         if job.layout.fused and can_be_fused(job):
             self._engines = fused_engines(job, self.blocks, self._numbers)
         else:
-            self._engines = [general_engine(job)] * len(self.blocks)
+            self._general = general_engine(job, None if last is None else last._general)
+            self._engines = [self._general.advance] * len(self.blocks)
         self.threads = min(job.threads, len(self.blocks))
+
+    def with_problem(self, job: "Job") -> "CpuEngine":
+        """An engine that goes on with the present state on the job's problem; this one stays as it is."""
+        return CpuEngine(job, [with_target(block, job.problem.target, job.seed) for block in self.blocks], self)
 
     def fetch_accumulated(self) -> None:
         """Does nothing: accumulators are on the host."""
@@ -82,14 +95,45 @@ class CpuEngine:
             self._callback.raise_error()
 
 
-def general_engine(job: "Job") -> Callable[..., None]:
-    """``loop.advance``, compiled once for all runs, with this run's parts as first arguments."""
+def present_energies(job: "Job", blocks: list[Block], step: int) -> list[NDArray[np.float64]]:
+    """The energies (chain, replica) of each block before ``step``, as contour reads them: with penalty and noise.
+
+    The engine evaluates them in no steps, which changes nothing that it would not do again in the next.
+    """
+    engine = CpuEngine(replace(job, layout=job.layout._replace(fused=False)), blocks)
+    none, no_factors = np.zeros(0, np.int64), Factors(np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))
+    engine.run(None, step, no_factors, none, none, job.empty_outputs(0, 0))
+    n_replicas, energies = job.sampler.n_replicas, []
+    for block in blocks:
+        n_chains = block.last - block.first
+        row = block.state.rows[NOISY_ENERGY, : n_chains * n_replicas]
+        energies.append(row.reshape(n_replicas, n_chains).T.copy())
+    return energies
+
+
+class GeneralEngine(NamedTuple):
+    """The engine that is compiled for all runs, with one run's parts: those that a problem brings, and the engine."""
+
+    target: Any  # compiled
+    locate: Callable[..., None]  # uncompiled
+    advance: Callable[..., None]
+
+
+def general_engine(job: "Job", last: GeneralEngine | None = None) -> GeneralEngine:
+    """``loop.advance``, compiled once for all runs, with this run's parts as first arguments.
+
+    last: of the same sampler; it is returned where its parts are the same.
+    """
     parts, domain = parts_of(job), job.problem.domain or no_domain(job.problem.target.dim)
+    target = job.problem.target.compiled()
+    if last is not None and last.target is target and last.locate is parts.locate:
+        return last
     temper = compile_part(parts.temper, TEMPER, packed=True, from_python=False)
     propose = compile_part(parts.propose, PROPOSE, packed=True, from_python=False)
     locate = domain.locate if parts.locate is domain.locate.py_func else compile_part(parts.locate, DOMAIN, packed=True)
-    compiled = (job.problem.target.compiled(), job.sampler.dynamics.compiled(), locate, temper, propose)
-    return functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
+    compiled = (target, job.sampler.dynamics.compiled(), locate, temper, propose)
+    run = functools.partial(compile_part(advance, ADVANCE), *map(PartPointer, compiled))
+    return GeneralEngine(target, parts.locate, run)
 
 
 def take_tasks(queue: deque[Task]) -> Iterator[Task]:

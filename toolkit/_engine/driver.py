@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Any, Generic, NamedTuple, Protocol
 
@@ -21,12 +22,13 @@ from numpy.typing import NDArray
 from .._compiler.disk_cache import environment
 from ..accumulators.interface import State
 from ..dynamics.metropolis import total_leapfrogs
-from ..errors import DivergenceError, InterruptedWarning
+from ..errors import DivergenceError, InterruptedWarning, listed
+from ..problem.definition import Problem
 from ..tempering.continuous import MOMENTUM, THERMOSTAT, ContinuousTempering
 from .cpu import CpuEngine, wait_for_all
 from .job import FEWEST_STEPS, JUDGED, Integers, Job, names_on_device, needs_host_draws
 from .run_record import AnyRun, Counts, RunRecord, Statistics, Stopping, Trace, count, fold, with_theta
-from .state import Block, Outputs
+from .state import Block, Outputs, copy_stored, put_back
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +61,7 @@ def divergence_error(
         cause = likely_cause(job.init, state, energy[0], gradient)
     chain = int(job.keys.chains[place])
     message = (
-        f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {state.tolist()}, "
+        f"chain {chain}, replica {replica} diverged at step {step}: its last finite position is {listed(state)}, "
         f"with energy {energy[0]:.6g} and gradient of norm {steepness:.6g}, its step size "
         f"{step_size:g}. {cause} "
         f"{int((status > 0).sum())} of {status.size} replicas diverged; this error's `run` holds the draws so far."
@@ -179,14 +181,18 @@ class Driver(Generic[AnyRun]):
         self._slots: Integers = np.empty((2, 0), np.int64)
         self._leapfrogs = 0, 0  # steps whose leapfrogs have been counted, and that count
         self.is_whole = True  # blocks and accumulators are in the state after a complete chunk
-        # Python targets run in another thread, so that the main thread can receive Ctrl-C.
-        threads = self._engine.threads
-        is_threaded = threads > 1 or job.calls_python
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="toolkit") if is_threaded else None
+        self._pool = self._make_pool()
         self._resumed_diverged = False
         self._begins_short = job.checkpoint is not None and job.layout.chunk_steps is None
         self._length = 0  # of the next chunk
         self._bar = progress_bar(job, progress)
+
+    def _make_pool(self) -> ThreadPoolExecutor | None:
+        """Threads for several blocks; and for Python targets, so that the main thread can receive Ctrl-C."""
+        threads = self._engine.threads
+        if threads == 1 and not self.job.calls_python:
+            return None
+        return ThreadPoolExecutor(threads, thread_name_prefix="toolkit")
 
     def __enter__(self) -> "Driver[AnyRun]":
         return self
@@ -263,6 +269,31 @@ class Driver(Generic[AnyRun]):
             self._bar.initial = steps
             self._bar.update(steps - self._bar.n)
 
+    def set_problem(self, problem: Problem) -> None:
+        """Go on with the present state on another problem, checked by ``job.check_replacement``.
+
+        Where this raises, nothing has changed. Without accumulators alone.
+        """
+        job = replace(self.job, problem=problem)
+        self._engine, self.job = self._engine.with_problem(job), job
+        self._resumed_diverged = bool(self.counts.status.any())  # an engine on a device has not seen it
+        if self._pool is None:
+            self._pool = self._make_pool()
+
+    def copy_state(self) -> dict[str, list[NDArray[Any]]]:
+        """Copies of the state, for ``restore_state``."""
+        return copy_stored(self.blocks, self.job.sampler.n_replicas)
+
+    def restore_state(self, copies: dict[str, list[NDArray[Any]]]) -> None:
+        """Set the state of the last complete chunk, after one that was broken off; on the CPU alone."""
+        put_back(self.blocks, self.job.sampler.n_replicas, copies)
+        self._engine = CpuEngine(self.job, self.blocks)  # with a callback that has not failed
+        self.is_whole = True
+
+    def forget_draws(self) -> None:
+        """Count no draw as kept so far: those there were have been given away, and none will be saved."""
+        self._finished = self._finished._replace(draws=0)
+
     def show(self, words: str, end: int) -> None:
         """Show ``words`` beside the progress bar, which is full at step ``end``."""
         if self._bar is not None:
@@ -276,7 +307,7 @@ class Driver(Generic[AnyRun]):
 
         With a checkpoint they begin short, because the time of a step is unknown, and double up to the usual length
         while they take less than a second. in_time: they begin short too, and none doubles that takes 0.1 s or more. A
-        second call goes on with the length that the first had come to.
+        second call goes on with the length that the first had come to; a chunk that ``end`` makes shorter shows none.
         """
         if self._length == 0:
             self._length = min(self.job.chunk_length, longest)
@@ -288,9 +319,10 @@ class Driver(Generic[AnyRun]):
             last = min(first + self._length, end)
             started = time.perf_counter()
             yield first, last
-            limit = 0.1 if in_time or self._length >= self.job.chunk_length else 1.0
-            if self.job.layout.chunk_steps is None and time.perf_counter() - started < limit:
-                self._length = min(2 * self._length, longest)
+            if last - first == self._length < longest and self.job.layout.chunk_steps is None:
+                limit = 0.1 if in_time or self._length >= self.job.chunk_length else 1.0
+                if time.perf_counter() - started < limit:
+                    self._length = min(2 * self._length, longest)
             first = last
 
     def advance(self, first: int, last: int, outputs: Outputs, *, offset: int, trace_offset: int) -> None:
@@ -609,10 +641,12 @@ def run_to_end(driver: Driver[Any], kept: Kept, saved: Saves, watch: Watch) -> s
         end = watch.next_end(end)
 
 
-def attach_run(error: Exception, driver: Driver[Any], run: Any) -> None:
-    """Attach the run so far to an exception of a Python target, with a note."""
+def attach_run(error: BaseException, driver: Driver[Any], run: Any) -> None:
+    """Attach the run so far to an exception, with a note where a Python target raised it."""
     with contextlib.suppress(Exception):  # an exception without attributes, such as a frozen one, is raised unchanged
         error.run = run  # type: ignore[attr-defined]
+        if isinstance(error, KeyboardInterrupt):
+            return
         error.add_note(
             f"{driver.job.problem.name!r} raised this after step {driver.done}; this error's `run` holds the "
             f"{driver.n_draws} draws of each chain until then."

@@ -19,6 +19,7 @@ from ..errors import (
     check_number,
     check_path,
     check_room,
+    listed,
     names_removed_folder,
     optional,
     shown,
@@ -125,7 +126,7 @@ class Job:
         if self.calls_python:
             return FEWEST_STEPS  # a step may take a second
         n_chains, n_replicas, dim = self.init.shape
-        most = int(np.clip(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS, 2**16))
+        most = min(max(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS), 2**16)
         # Each call of the engine costs some 50 µs per block besides its steps, so a chunk must not be too short.
         return int(np.clip(2**21 // (n_chains * n_replicas), min(128, most), most))
 
@@ -215,26 +216,29 @@ class Job:
 LONGEST_NAME, LONGEST_PATH = 240, 2000  # limits of file systems, less the suffixes that are added
 
 
-def check_checkpoint(path: Any) -> Paths | None:
-    """The files for a checkpoint at ``path``; None for None. Raises TypeError or ValueError where it cannot be one."""
+def check_checkpoint(path: Any, name: str = "checkpoint") -> Paths | None:
+    """The files for a checkpoint at ``path``, the argument called ``name``; None for None.
+
+    Raises TypeError or ValueError where it cannot be one.
+    """
     if path is None:
         return None
-    given = check_path("checkpoint", path, "None or the path of a file")
+    given = check_path(name, path, "None or the path of a file")
     if not given or "\0" in given:
-        raise ValueError(f"checkpoint must be the path of a file, got {given!r}")
+        raise ValueError(f"{name} must be the path of a file, got {given!r}")
     if len(os.fsencode(given)) > LONGEST_PATH or len(os.fsencode(os.path.basename(given))) > LONGEST_NAME:
         raise ValueError(
-            f"checkpoint must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
+            f"{name} must be the path of a file, of at most {LONGEST_NAME} bytes in its name and {LONGEST_PATH} in "
             f"all, got {given!r:.80}…"
         )
     with names_removed_folder():
         resolved = os.path.realpath(given)
     if not os.path.isdir(os.path.dirname(resolved)):
-        raise ValueError(f"checkpoint must lie in a folder that exists, got {given!r}, and there is no such folder")
+        raise ValueError(f"{name} must lie in a folder that exists, got {given!r}, and there is no such folder")
     paths = Paths(resolved, f"{resolved}.previous", f"{resolved}.writing", f"{resolved}.draws")
-    for name in paths:
-        if os.path.isdir(given) or given.endswith(os.sep) or (os.path.lexists(name) and not os.path.isfile(name)):
-            raise ValueError(f"checkpoint must be the path of a file, got {given!r}, and {name!r} is none")
+    for file in paths:
+        if os.path.isdir(given) or given.endswith(os.sep) or (os.path.lexists(file) and not os.path.isfile(file)):
+            raise ValueError(f"{name} must be the path of a file, got {given!r}, and {file!r} is none")
     return paths
 
 
@@ -434,7 +438,7 @@ def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: 
     if not inside.all():
         chain, replica = divmod(int(np.argmin(inside)), shape[1])
         raise ValueError(
-            f"init must lie inside the domain {problem.name!r}, got {start[chain, replica].tolist()} for chain "
+            f"init must lie inside the domain {problem.name!r}, got {listed(start[chain, replica])} for chain "
             f"{chain}, replica {replica}"
         )
     energy, gradient = problem.target.evaluate(points)
@@ -442,25 +446,64 @@ def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: 
         chain, replica = divmod(int(np.argmin(np.isfinite(energy))), shape[1])
         raise ValueError(
             f"init must have a finite energy, got energy {energy[chain * shape[1] + replica]} at "
-            f"{start[chain, replica].tolist()} for chain {chain}, replica {replica}"
+            f"{listed(start[chain, replica])} for chain {chain}, replica {replica}"
         )
     is_finite = np.isfinite(gradient).all(axis=1)
     if not is_finite.all():
         chain, replica = divmod(int(np.argmin(is_finite)), shape[1])
         lane = chain * shape[1] + replica
         raise ValueError(
-            f"init must have a finite gradient, got gradient {gradient[lane].tolist()} with energy {energy[lane]:.6g} "
-            f"at {start[chain, replica].tolist()} for chain {chain}, replica {replica}; an entry that is always nan "
+            f"init must have a finite gradient, got gradient {listed(gradient[lane])} with energy {energy[lane]:.6g} "
+            f"at {listed(start[chain, replica])} for chain {chain}, replica {replica}; an entry that is always nan "
             "is one that the target does not fill"
         )
     coincide = (start == start[:, :1]).all(axis=(1, 2))
     if isinstance(sampler.tempering, Stein) and shape[1] > 1 and coincide.any():
         raise ValueError(
             "init must give the particles of a chain different places, which those at one place never leave; got all "
-            f"{shape[1]} of chain {int(np.argmax(coincide))} at {start[int(np.argmax(coincide)), 0].tolist()}; give "
+            f"{shape[1]} of chain {int(np.argmax(coincide))} at {listed(start[int(np.argmax(coincide)), 0])}; give "
             f"shape (n_chains, n_replicas, dim) = {shape}"
         )
     return start
+
+
+def check_replacement(job: Job, problem: Any, positions: Floats, is_alive: NDArray[np.bool_]) -> Problem:
+    """``problem``, checked to be one on which the job's chains can go on from ``positions`` (chain, replica, dim).
+
+    is_alive: (chain, replica), False for those that have diverged, which stay where they are. Raises TypeError or
+    ValueError naming the problem.
+    """
+    other: Problem = as_problem(problem)
+    present = job.problem
+    if other.target.dim != present.target.dim:
+        raise ValueError(
+            f"problem must have the chains' dimension {present.target.dim}, got {other.target.dim} of {other.name!r}"
+        )
+    if (other.domain is None) != (present.domain is None):
+        has, lacks = ("a", "none") if present.domain is not None else ("no", "one")
+        raise ValueError(f"problem must have {has} domain, as {present.name!r}, and {other.name!r} has {lacks}")
+    check_minibatches(other, job.sampler)
+    check_backend(job.backend, other)
+    check_penalty(other, job.sampler)
+    if other.target.scratch_rows > present.target.scratch_rows:
+        check_lanes(other, job.sampler, len(job.init))
+    points = positions.reshape(-1, present.target.dim)
+    energy, gradient = other.target.evaluate(points)
+    walls_hold = job.sampler.boundary.kind in ("reflect", "reject")  # else chains may be outside
+    for what, good in (
+        ("hold the chains' positions in its domain", other.contains(points) | (not walls_hold)),
+        ("have a finite energy at the chains' positions", np.isfinite(energy)),
+        ("have a finite gradient at the chains' positions", np.isfinite(gradient).all(axis=1)),
+    ):
+        bad = ~good.reshape(is_alive.shape) & is_alive
+        if bad.any():
+            chain, replica = (int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(
+                f"problem must {what}, and {other.name!r} does not at {listed(positions[chain, replica])}, where "
+                f"chain {chain}, replica {replica} is ({int(bad.sum())} of {bad.size} replicas); the chains go on with "
+                f"{present.name!r}"
+            )
+    return other
 
 
 def default_on_divergence(sampler: Sampler) -> str:

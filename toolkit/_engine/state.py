@@ -8,8 +8,20 @@ from numba import types
 from numpy.typing import NDArray
 
 from .._compiler import signatures as s
-from .._compiler.block_rows import ENGINE_ROWS, LAMBDA, MASSES
-from ..problem.definition import Problem
+from .._compiler.block_rows import (
+    CHAIN,
+    ENERGY,
+    ENGINE_ROWS,
+    LAMBDA,
+    MASSES,
+    MODE,
+    REPLICA,
+    SEED_HIGH,
+    SEED_LOW,
+    STEP,
+)
+from ..maths.philox import LOW, WORD
+from ..problem.definition import Problem, Target
 from ..samplers.sampler import Sampler, coordinate_scales
 from ..tempering.continuous import KICKS, XI, ContinuousTempering
 from ..tempering.contour_tempering import Contour, ContourState, contour_state
@@ -248,6 +260,22 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
     )
 
 
+def with_target(block: Block, target: Target, seed: int) -> Block:
+    """``block`` for another target, whose scratch begins anew, by an evaluation at the positions as at step 0.
+
+    So the anchor of a target that draws minibatches about one is at the positions. The old block stays as it is.
+    """
+    state = block.state
+    scratch = np.zeros((target.scratch_rows, state.status.size))
+    if target.stochastic:
+        scratch[MODE], scratch[STEP] = 1.0, 0.0
+        scratch[CHAIN], scratch[REPLICA] = state.chain, state.replica
+        scratch[SEED_HIGH], scratch[SEED_LOW] = float(seed >> int(WORD)), float(seed & int(LOW))
+    if target.scratch_rows:
+        target.compiled()(state.position, state.rows[ENERGY], state.gradient, target.parameters, scratch)
+    return block._replace(state=state._replace(scratch=scratch))
+
+
 def masses_rows(tempering: object) -> int:
     """Rows of scratch that are float64 also in a float32 engine."""
     return MASSES if isinstance(tempering, Contour) else KICKS if isinstance(tempering, ContinuousTempering) else 0
@@ -316,6 +344,19 @@ def views(blocks: "list[Block]", name: str, n_replicas: int) -> Iterator[Array]:
     """The views ``by_chain`` of all blocks in order, which together hold all chains."""
     for block in blocks:
         yield by_chain(block.state, name, block.last - block.first, n_replicas)
+
+
+def copy_stored(blocks: "list[Block]", n_replicas: int) -> dict[str, list[Array]]:
+    """Copies of all that is kept of the state from step to step, by name and block."""
+    names = stored_names(blocks, n_replicas, True)
+    return {name: [view.copy() for view in views(blocks, name, n_replicas)] for name in names}
+
+
+def put_back(blocks: "list[Block]", n_replicas: int, copies: dict[str, list[Array]]) -> None:
+    """Write the copies of ``copy_stored`` into these blocks, which have the same chains each."""
+    for name, arrays in copies.items():
+        for view, array in zip(views(blocks, name, n_replicas), arrays, strict=True):
+            view[...] = array
 
 
 def are_valid(blocks: "list[Block]") -> bool:

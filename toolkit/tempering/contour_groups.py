@@ -143,11 +143,16 @@ def weigh(rows, state, parameters, n_chains, n_replicas):
 
 def weights_at(energies: Floats, shared: SharedTheta, contour: Contour) -> Floats:
     """The weights, (chain, replica), of draws with these (noisy) energies at the shared θ, with the engine's bits."""
+    state = contour_state(contour, len(energies))
+    set_theta(state, shared)
+    return weights_in(energies, state, contour)
+
+
+def weights_in(energies: Floats, state: ContourState, contour: Contour) -> Floats:
+    """As ``weights_at``, at the θ of a block's ``state``."""
     n_chains, n_replicas = energies.shape
     rows = np.ones((WEIGHED_ROWS, energies.size))
     rows[0] = energies.T.ravel()
-    state = contour_state(contour, n_chains)
-    set_theta(state, shared)
     compiled = compile_part(weigh, types.void(s.MATRIX, CONTOUR_STATE, s.FLOATS, types.int64, types.int64))
     compiled(rows, state, contour.parameters(), n_chains, n_replicas)
     return np.ascontiguousarray(rows[9].reshape(n_replicas, n_chains).T)

@@ -1,6 +1,8 @@
 """Good calls of everything public in ``toolkit``."""
 
+import contextlib
 import functools
+import tempfile
 
 import numpy as np
 from hypothesis import strategies as st
@@ -49,6 +51,34 @@ PARTS = {
 def take_one(iterator):
     """The first chunk of a stream."""
     return next(iter(iterator))
+
+
+def hold(chains):
+    """Hold chains for one step."""
+    with chains:
+        return chains.advance(1, thin=1)
+
+
+def advance_held(n_steps=2, thin=1):
+    """Advance chains that are held."""
+    with toolkit.chains(NORMAL, samplers.sgld(0.1), seed=0, n_chains=2, threads=1) as held:
+        return held.advance(n_steps, thin=thin)
+
+
+def replace_held(problem):
+    """Replace the problem of chains that are held."""
+    with toolkit.chains(NORMAL, samplers.sgld(0.1), seed=0, n_chains=2, threads=1) as held:
+        held.advance(1)
+        held.replace(problem)
+        return held.energies
+
+
+def save_held(path=None):
+    """Save chains that are held, where they may be saved."""
+    held = toolkit.chains(NORMAL, samplers.sgld(0.1), seed=0, n_chains=2, threads=1)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), held:
+        held.advance(1)
+        held.save("held.ckpt" if path is None else path)
 
 
 def plain(position, energy, gradient, parameters, scratch):
@@ -155,6 +185,12 @@ CALLS = [
     Call("toolkit.sampling.sample", toolkit.sample, RUN, {**PARTS, **MAY_BE_FOUND}),
     Call("toolkit.sampling.stream", toolkit.stream, RUN, {**PARTS, "n_steps": count(1, 2**48), **MAY_BE_FOUND},
          look=take_one),
+    Call("toolkit.sampling.chains", toolkit.chains, RUN, {**PARTS, "n_steps": or_none(count(21, 2**48))}, look=hold),
+    Call("toolkit._output.online.Chains.advance", advance_held, {}, {
+        "n_steps": count(2**44, 2**48)._replace(wrong=count(1, 2**48).wrong), "thin": or_none(count(1, 2**48)),
+    }),
+    Call("toolkit._output.online.Chains.replace", replace_held, {"problem": NORMAL}),
+    Call("toolkit._output.online.Chains.save", save_held, {}, {"path": COMMON["checkpoint"]._replace(odd=None)}),
     Call("toolkit._distributed.sweeps.grid.grid", make_grid, {"axes": {"step_size": [0.1, 0.2]}}, {
         "constructor": CONSTRUCTOR, "axes": AXES, "fixed": FIXED,
     }),

@@ -169,7 +169,7 @@ class SweepJournal(NothingSaved):
     def _compare(self, record: Record, asked: dict[str, Any], part: str = "") -> None:
         """Raise CheckpointError where a record describes something else than what is asked for."""
         same = "the same but for settings, problems and seeds"
-        compare_with(self._journal, record, asked, self._path, of="sweep", same=same, part=part)
+        compare_with(self._journal.file, record, asked, self._path, of="sweep", same=same, part=part)
 
     def _take(self, record: Record) -> None:
         """The cells of one record. Raises DamagedError where it has none."""

@@ -12,7 +12,7 @@ from ...samplers.sampler import coordinate_scales
 from ...schedules import Factors
 from .. import settings
 from ..recording import STATISTICS
-from ..state import Block, Outputs, by_chain
+from ..state import Block, Outputs, by_chain, copy_stored, put_back, with_target
 from . import device
 from .accumulators import DeviceAccumulation
 from .inspection import kernel_inputs, one_block
@@ -191,6 +191,17 @@ class DeviceEngine:
             written,
             self._diverged,
         )
+
+    def with_problem(self, job: "Job") -> "DeviceEngine":
+        """As ``CpuEngine.with_problem``; accumulators begin anew."""
+        states = {name: a.start(job.problem, len(job.init)) for name, a in job.accumulators.items()}
+        engine, copies = DeviceEngine(job, self._wants_draws, states), copy_stored(self.blocks, self._n_replicas)
+        copies.pop("scratch", None)
+        put_back([engine._block], self._n_replicas, copies)
+        scratch = with_target(engine._block, job.problem.target, job.seed).state.scratch
+        engine._block.state.scratch[...] = scratch
+        engine.may_have_diverged = self.may_have_diverged
+        return engine
 
     @property
     def blocks(self) -> list[Block]:

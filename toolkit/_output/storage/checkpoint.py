@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,14 +25,23 @@ from .checkpoint_file import (
     Record,
     Stored,
     little_endian,
+    read_array,
     read_into,
     read_record,
     row_batches,
     store,
     write_state,
 )
-from .checkpoint_head import compare_with, completed, head_of, is_foreign_file, last_usable, open_journal
-from .description import check_extension, describe_call
+from .checkpoint_head import (
+    compare_with,
+    completed,
+    description_record,
+    head_of,
+    is_foreign_file,
+    last_usable,
+    open_journal,
+)
+from .description import CHAINS, check_extension, describe_call, describe_problem
 
 if TYPE_CHECKING:
     from ..._engine.driver import Driver
@@ -76,6 +86,7 @@ class JournalFields(NamedTuple):
 
     draws: bool
     trace: bool
+    held: bool  # and whether it is of held chains, whose states say more
 
     def counts_at(self, position: Position) -> tuple[int, int]:
         """Draws and traced times in the journal at ``position``."""
@@ -122,6 +133,23 @@ def check_fit(record: Record, name: str, shape: tuple[int, ...], dtype: np.dtype
         raise DamagedError(f"cannot be read: it has no {name} of shape {shape} and kind {dtype}")
 
 
+# Held chains: a saved state says on which problem they go on, and where they began.
+
+
+def held_contents(driver: "Driver[Any]") -> tuple[dict[str, Any], dict[str, Stored]]:
+    """What a state of held chains has besides: the problem of the moment, and the start."""
+    info, arrays = description_record({"problem": describe_problem(driver.job.problem)})
+    return info, {**arrays, "init": store(driver.job.init)}
+
+
+def take_held(driver: "Driver[Any]", paths: Paths, file: io.FileIO, record: Record) -> None:
+    """Take the start from a state of held chains. Raises CheckpointError where it is of another problem."""
+    own = record._replace(arrays={name: a for name, a in record.arrays.items() if name.startswith("problem.")})
+    compare_with(file, own, {"problem": describe_problem(driver.job.problem)}, paths.state)
+    check_fit(record, "init", driver.job.init.shape, driver.job.init.dtype)
+    driver.job = replace(driver.job, init=read_array(file, record.arrays["init"]))
+
+
 COPYING = 0.02  # share of the time of sampling that copies of the state may take
 
 # Reading: the last state with its draws or, if these are damaged, the previous state.
@@ -140,6 +168,8 @@ def load_state(
         names = stored_names(driver.blocks, driver.job.sampler.n_replicas, STATUS in record.arrays)
         accumulated = accumulated_arrays(driver)
         check_judged(driver, paths, record)
+        if kept.held:
+            take_held(driver, paths, file, record)
         for name in names:
             first = next(views(driver.blocks, name, driver.job.sampler.n_replicas))
             check_fit(record, name, (len(driver.job.init), *first.shape[1:]), first.dtype)
@@ -210,7 +240,7 @@ class Checkpoint:
         if job.checkpoint is None:
             return
         self._paths = job.checkpoint
-        self._kept = JournalFields(draws=kind == "sample", trace=kind != "stream")
+        self._kept = JournalFields(draws=kind == "sample", trace=kind not in ("stream", CHAINS), held=kind == CHAINS)
         self._asked = describe_call(job, kind)
         self._is_new = not os.path.exists(self._paths.journal)
         self._journal = open_journal(self._paths, stacklevel=3)
@@ -250,13 +280,18 @@ class Checkpoint:
             head = journal.first()
         except (DamagedError, OSError) as error:
             raise unusable(self._paths, f"{self._paths.journal!r}, which holds its draws, {error}") from None
-        compare_with(journal, head, self._asked, self._paths.state)
+        compare_with(journal.file, head, self._asked, self._paths.state)
         return head
 
     def complete(self, job: "Job") -> "Job":
         """``job`` with its contour's missing partition: the saved one, or else one found by a pilot."""
         name = "" if self._journal is None else self._paths.state
         return completed(job, self._head, name, stacklevel=4)
+
+    @property
+    def paths(self) -> Paths | None:
+        """Its files."""
+        return None if self._journal is None else self._paths
 
     def steps_done(self) -> int:
         """Steps of the last saved state, or of the previous one if more; 0 where none can be read."""
@@ -287,6 +322,13 @@ class Checkpoint:
             self._load(self._journal, driver, outputs)
         self._saved = self._position(driver)
         self._last_try = time.monotonic()
+
+    def restore_nothing(self, driver: "Driver[Any]", outputs: "Outputs") -> None:
+        """As ``restore``, but leave the driver as it is, to save it over what is there."""
+        if self._head is None:
+            self.restore(driver, outputs)
+        elif self._journal is not None:
+            self._saved = self._saved._replace(journal=self._journal.mark)
 
     def _load(self, journal: Journal, driver: "Driver[Any]", outputs: "Outputs") -> None:
         """Read the last state and its draws, or the previous ones. Raises CheckpointError where neither is usable."""
@@ -353,13 +395,14 @@ class Checkpoint:
 
     def _save(self, driver: "Driver[Any]", outputs: "Outputs", position: Position, arrays: dict[str, Stored]) -> None:
         """Save this state, unless it is saved already; warn if writing fails."""
-        if position.steps <= self._saved.steps:
+        if position.steps <= self._saved.steps and not self._kept.held:
             return
         assert self._journal is not None
+        info, own = held_contents(driver) if self._kept.held else ({}, {})
         try:
             with defer_interrupt():
                 position = position._replace(journal=self._append(position, outputs))
-                write_state(self._paths, position.as_info(), arrays, keeps_last=self._keeps_last)
+                write_state(self._paths, position.as_info() | info, {**arrays, **own}, keeps_last=self._keeps_last)
                 self._saved, self._keeps_last = position, True
         except OSError as error:
             self._journal.go_to(self._saved.journal)
@@ -370,7 +413,11 @@ class Checkpoint:
             self._last_try = time.monotonic()
 
     def _warn(self, driver: "Driver[Any]", error: OSError) -> None:
-        """Warn, once a run, that a save has failed."""
+        """Warn, once a run, that a save has failed; raise CheckpointError where chains are held, which can go on."""
+        if self._kept.held:
+            raise CheckpointError(
+                f"checkpoint {self._paths.state!r} could not be written after step {driver.done}: {error}"
+            ) from error
         if self._has_warned:
             return
         self._has_warned = True

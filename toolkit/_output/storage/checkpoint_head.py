@@ -133,15 +133,15 @@ def description_record(asked: Description, **info: Any) -> Contents:
 
 
 def compare_with(
-    journal: Journal, record: Record, asked: Description, name: str, *, of: str = "run", same: str = "the same run",
+    file: io.FileIO, record: Record, asked: Description, name: str, *, of: str = "run", same: str = "the same run",
     part: str = "",
 ) -> None:  # fmt: skip
-    """Raise CheckpointError where a record describes something else than ``asked``, naming the differences.
+    """Raise CheckpointError where a record of ``file`` describes something else than ``asked``, naming the differences.
 
     name: the checkpoint's. of: 'run' or 'sweep'. same: what to ask for instead. part: what of it is described.
     """
     try:
-        saved = from_json(record.info["description"], read_arrays(journal.file, record))
+        saved = from_json(record.info["description"], read_arrays(file, record))
         has_bits = "bits" in saved.get("toolkit", ("bits",))
         lines = differences(saved, asked) if has_bits else []
     except (DamagedError, OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -391,13 +391,17 @@ def from_json(text: str, arrays: dict[str, Any]) -> Any:
 
 # Comparison of a saved run with the present call.
 
+CHAINS = "chains"  # the kind of a checkpoint of held chains
 MOST = 5  # differences in a message
 STRIDE = 2**20  # steps of a schedule that are compared at a time
 
 
 def describe_call(job: "Job", kind: str) -> Description:
-    """All that determines the results of a run, except its number of steps."""
-    return {
+    """All that determines the results of a run, except its number of steps.
+
+    Of held chains without the problem, which may be replaced, and without starts that were drawn on it.
+    """
+    call = {
         "toolkit": {"bits": BITS},
         "called": kind,
         "dtype": job.dtype,
@@ -413,6 +417,10 @@ def describe_call(job: "Job", kind: str) -> Description:
         **describe(job.problem, job.asked),
         "init": job.init,
     }
+    if kind == CHAINS:
+        spread = job.spread and {"scale": job.spread.scale, "center": job.spread.center}
+        call |= {"problem": None, "init": spread if job.drew_init else job.init}
+    return call
 
 
 def first_of(lines: list[str]) -> str:
