@@ -65,7 +65,9 @@ def shipped(file: str) -> str:
 
 def source_of(file: str, title: str, doi: str, path: Any) -> str:
     """Where the data of a file come from: the user's path, or the shipped file with its credit."""
-    return f"{file}, {title}, UCI Machine Learning Repository, doi {doi}, CC BY 4.0" if path is None else os.fspath(path)
+    return (
+        f"{file}, {title}, UCI Machine Learning Repository, doi {doi}, CC BY 4.0" if path is None else os.fspath(path)
+    )
 
 
 def read_lines(path: Any, file: str, expected: str) -> Iterator[tuple[str, str]]:
