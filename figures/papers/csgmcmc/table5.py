@@ -18,8 +18,9 @@ line: no SGLD of steps up to α has more than about n / (8/(αN) − 1) on any d
 curvature of U along a coordinate exceeds N/4; SGLD and cSGLD are printed above it. With the columns as they are in the
 files, up to 10⁵ in size, these steps are unstable: mean squares of the draws are 10³ to 10⁶ times the posterior's
 variance and no ESS is above 0.01 (in the CSV, as is the sum over all lags, which is n / (1 + (n m² − s²)/σ²) with m and
-s² mean and mean square of the draws less μ, so a random number). A search over 4,320 readings is ``python -m
-benchmarks evidence table5_readings``.
+s² mean and mean square of the draws less μ, so a random number). Nor does any of 4,320 readings of what the paper
+leaves open give the 12 numbers within a factor of 1.5, or their order: ``python -m benchmarks evidence
+table5_readings``.
 """
 
 import math
@@ -226,7 +227,9 @@ def reason(method: int, largest: float, n_draws: int) -> str:
         whole = (np.arange(1.0, n_draws + 1.0) ** -DECAY).sum()
         return f"{n_draws:,} steps that decay as k^−0.55 add up to {whole:.0f} steps of the printed size."
     if METHODS[method] == "cSGLD":
-        return f"Steps of at most the printed size allow at most {bound(largest, n_draws):.0f} on standardised columns."
+        return (
+            f"Steps of at most the printed size allow at most {bound(largest, n_draws):,.0f} on standardised columns."
+        )
     most = friction_bound(largest, n_draws)
     return f"Cycles of the printed mean step and friction allow at most about {most:.0f} on standardised columns."
 
