@@ -6,7 +6,7 @@ three files, and each is scored by its largest factor between an effective sampl
 numbers. "Reproduces": all 12 within a factor of 1.5, and the four samplers in the printed order on each file.
 
 Energy "sum": U = Σ loss + ‖x‖²/(2 prior²), steps α₀/N, noise √(2 step). "mean": Σ loss / N + ‖x‖²/(2 prior²), steps α₀,
-whose law is far wider than the posterior. "2U": steps twice as large. Every chain is judged by mean and variance of the
+whose law is far wider than the posterior. "2 α₀": twice as large. Every chain is judged by mean and variance of the
 law of its own energy, those of HMC where they are stored and else by importance sampling. Raw columns with the mean are
 left out: their law has no envelope here, and with steps of α₀ times a curvature of 10² and more the draws leave it. The
 sum over all lags ("none") is a random number, so a match by it alone says little; chains are four, sizes their means.
