@@ -6,7 +6,7 @@ from . import classics, datasets, mixtures, posteriors
 
 
 def catalogue() -> tuple[Target, ...]:
-    """One or more of every target, each with its truth; those with data use the stand-in for the Heart data.
+    """One or more of every target, each with its truth; those with data use the Heart data.
 
     The papers' own first, then hard classics, then posteriors.
     """

@@ -86,7 +86,7 @@ def blind(problem: Any, *, scaled: bool = True) -> Problem:
 
 def logistic(**batches: int) -> Any:
     """Logistic regression of the stand-in for the Heart data."""
-    heart = datasets.heart()
+    heart = datasets.stand_in("heart")
     return posteriors.logistic_regression(heart.features, heart.labels, **batches)
 
 

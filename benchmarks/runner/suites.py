@@ -68,6 +68,7 @@ EVIDENCE = {
     "calibration": Table("evidence.calibration"),
     "verify": Table("evidence.verify"),
     "float32": Table("evidence.float32"),
+    "table5_readings": Table("evidence.table5_readings", NAMED),
     "examination": Table("evidence.examination.__main__", COMMAND),
     "golden": Table("evidence.golden", COMMAND),
     "cluster": Table("evidence.cluster", NAMED),

@@ -1,5 +1,5 @@
-"""Data sets for classification: UCI files where a path is given, else synthetic stand-ins of the same shape."""
+"""Data sets for classification: files of the UCI repository, shipped or read from a path; stand-ins by name."""
 
-from .uci import DataSet, australian, breast_cancer, german, heart, mushroom
+from .uci import DataSet, australian, breast_cancer, digits, german, heart, mushroom, stand_in
 
-__all__ = ["DataSet", "australian", "breast_cancer", "german", "heart", "mushroom"]
+__all__ = ["DataSet", "australian", "breast_cancer", "digits", "german", "heart", "mushroom", "stand_in"]

@@ -50,7 +50,7 @@ def test_importing_the_zoo_leaves_slow_packages_alone():
 
 
 @pytest.mark.cases(5)
-@pytest.mark.slow_cases("logistic_regression, Heart (stand-in)")
+@pytest.mark.slow_cases("logistic_regression, Heart")
 @pytest.mark.parametrize("name", TARGETS)
 def test_gradient_against_complex_step(name):
     target = TARGETS[name]
@@ -64,7 +64,7 @@ def test_gradient_against_complex_step(name):
 
 
 @pytest.mark.cases(5)
-@pytest.mark.slow_cases("logistic_regression, Heart (stand-in)")
+@pytest.mark.slow_cases("logistic_regression, Heart")
 @pytest.mark.parametrize("name", TARGETS)
 def test_gradient_against_differences(name):
     """Along random directions, of order 6; the best of five steps, for widths differ, and slopes jump at places."""
@@ -110,7 +110,7 @@ def test_truth_against_a_trapezoidal_sum(name):
 
 
 @pytest.mark.cases(6)
-@pytest.mark.slow_cases("logistic_regression, Heart (stand-in)")
+@pytest.mark.slow_cases("logistic_regression, Heart")
 @pytest.mark.parametrize("name", TARGETS)
 def test_moments_of_exact_draws(name):
     truth, draws = TARGETS[name].truth, draws_of(name)

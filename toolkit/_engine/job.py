@@ -467,7 +467,9 @@ def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: 
     return start
 
 
-def check_replacement(job: Job, problem: Any, positions: Floats, is_alive: NDArray[np.bool_]) -> Problem:
+def check_replacement(
+    job: Job, problem: Any, positions: Floats, is_alive: NDArray[np.bool_], *, checks_energies: bool
+) -> Problem:
     """``problem``, checked to be one on which the job's chains can go on from ``positions`` (chain, replica, dim).
 
     is_alive: (chain, replica), False for those that have diverged, which stay where they are. Raises TypeError or
@@ -488,7 +490,9 @@ def check_replacement(job: Job, problem: Any, positions: Floats, is_alive: NDArr
     if other.target.scratch_rows > present.target.scratch_rows:
         check_lanes(other, job.sampler, len(job.init))
     points = positions.reshape(-1, present.target.dim)
-    energy, gradient = other.target.evaluate(points)
+    energy, gradient = np.zeros(len(points)), np.zeros_like(points)
+    if checks_energies:
+        energy, gradient = other.target.evaluate(points)
     walls_hold = job.sampler.boundary.kind in ("reflect", "reject")  # else chains may be outside
     for what, good in (
         ("hold the chains' positions in its domain", other.contains(points) | (not walls_hold)),

@@ -18,7 +18,7 @@ from .._engine.job import Job, check_checkpoint, check_replacement
 from .._engine.recording import STATISTICS
 from .._engine.run_record import with_theta
 from .._engine.state import Outputs, views
-from ..errors import CheckpointError, CheckpointWarning, DivergenceError, check_count, check_room, shown
+from ..errors import CheckpointError, CheckpointWarning, DivergenceError, check_count, check_flag, check_room, shown
 from ..maths.philox import MAX_STEPS
 from ..problem.definition import Problem
 from ..samplers.sampler import Sampler
@@ -171,17 +171,22 @@ class Chains:
                 driver.forget_draws()
         return run
 
-    def replace(self, problem: Any) -> None:
+    def replace(self, problem: Any, *, checks_energies: bool = True) -> None:
         """Go on with the same chains on another problem, of the same dimension, with a domain if the present one has.
 
         Kept: positions, momenta, thermostats, preconditioners, θ, corrections, walkers, counts and the step. Anew: what
         the target keeps in its scratch, by an evaluation at the positions; so the anchor of a target that draws
         minibatches is where the chains are. Raises TypeError or ValueError, and leaves all as it was, where a position
-        is outside the new domain or has no finite energy or gradient there.
+        is outside the new domain or has no finite energy or gradient there. checks_energies=False leaves out the
+        latter, which takes all data: a replica whose energy is not finite then diverges at its next step.
         """
+        check_flag("checks_energies", checks_energies)
         with self._use() as driver:
             is_alive = driver.counts.status == 0
-            driver.set_problem(check_replacement(driver.job, problem, positions_of(driver), is_alive))
+            positions = positions_of(driver)
+            driver.set_problem(
+                check_replacement(driver.job, problem, positions, is_alive, checks_energies=checks_energies)
+            )
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """Save the chains with their problem, to go on by ``toolkit.chains(…, checkpoint=path)``.

@@ -55,6 +55,8 @@ POSTERIORS: list[Malformed] = [
     ),
     ("posterior: datum is no function", lambda: posteriors.posterior("normal", FEATURES, 2)),
     ("posterior: datum returns an energy only", lambda: posteriors.posterior(lambda x, row: x[0], FEATURES, 2)),
+    ("data: a stand-in of no data set", lambda: datasets.stand_in("iris")),
+    ("data: a word for whether to standardise", lambda: datasets.heart(standardise="no")),
     ("data: no such file", lambda: datasets.german("nowhere/german.data-numeric")),
     ("data: a word in line 2", heart_file(GOOD_ROW + GOOD_ROW.replace("0 0", "0 zero", 1))),
     ("data: a missing mark", heart_file(GOOD_ROW + "?" + GOOD_ROW[1:])),

@@ -12,7 +12,19 @@ from targets import classics, constrained, datasets, domains, mixtures, posterio
 from targets.domains.convex import Convex
 from targets.shapes.planar import Shape
 from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG, Call
-from tests.hostile.values import array, choice, count, function, instance, is_real, is_whole, kind, number, or_none
+from tests.hostile.values import (
+    array,
+    choice,
+    count,
+    flag,
+    function,
+    instance,
+    is_real,
+    is_whole,
+    kind,
+    number,
+    or_none,
+)
 from toolkit import Target
 
 NORMAL = mixtures.gaussian_mixture([[0.0]], 1.0)
@@ -99,7 +111,8 @@ CALLS = [
     *[Call(f"targets.{m}.{f.__name__}", f) for m, f in [
         ("mixtures", mixtures.unequal_pair), ("mixtures", mixtures.three_on_a_line), ("mixtures", mixtures.five_spots),
         ("mixtures", mixtures.six_petals), ("cosines", mixtures.cosine9), ("cosines", mixtures.cosine25),
-        ("combs", mixtures.gaussian_grid25), ("datasets", datasets.breast_cancer), ("domains", domains.catalogue)]],
+        ("combs", mixtures.gaussian_grid25), ("datasets", datasets.breast_cancer), ("datasets", datasets.digits),
+        ("domains", domains.catalogue)]],
     Call("targets.mixtures.gaussian_mixture", mixtures.gaussian_mixture,
          {"means": [[0.0, 0.0], [1.0, 1.0]], "variance": 1.0, "weights": [0.4, 0.6]},
          {"means": IS_MEANS, "variance": kind(lambda v: POSITIVE.takes(v), array(np.eye(2),
@@ -171,8 +184,11 @@ CALLS = [
         "prior": kind(lambda v: v is None or number(1e-100, 1e100).takes(v)), "batch_size": BATCHES["batch_size"],
     }, {"refresh_every": "batch_size", "dim": "datum"}),
     # data
-    *[Call(f"targets.datasets.{f.__name__}", f, {}, {"path": FILES}, FILE_NAMES) for f in
-      (datasets.australian, datasets.german, datasets.heart, datasets.mushroom)],
+    *[Call(f"targets.datasets.{f.__name__}", f, {}, {"path": FILES, "standardise": flag()}, FILE_NAMES) for f in
+      (datasets.australian, datasets.german, datasets.heart)],
+    Call("targets.datasets.mushroom", datasets.mushroom, {}, {"path": FILES}, FILE_NAMES),
+    Call("targets.datasets.stand_in", datasets.stand_in, {"name": "heart"},
+         {"name": choice("australian", "german", "heart", "mushroom")}),
     # shapes
     Call("targets.shapes.planar.Shape", Shape, {"name": "square", "rings": (np.array(SQUARE),)}, {
         "rings": kind(lambda v: False, st.just([]), st.just((np.zeros((2, 2)),)), st.just(SQUARE)),

@@ -189,7 +189,8 @@ CALLS = [
     Call("toolkit._output.online.Chains.advance", advance_held, {}, {
         "n_steps": count(2**44, 2**48)._replace(wrong=count(1, 2**48).wrong), "thin": or_none(count(1, 2**48)),
     }),
-    Call("toolkit._output.online.Chains.replace", replace_held, {"problem": NORMAL}),
+    Call("toolkit._output.online.Chains.replace", replace_held, {"problem": NORMAL},
+         {"checks_energies": flag()}),
     Call("toolkit._output.online.Chains.save", save_held, {}, {"path": COMMON["checkpoint"]._replace(odd=None)}),
     Call("toolkit._distributed.sweeps.grid.grid", make_grid, {"axes": {"step_size": [0.1, 0.2]}}, {
         "constructor": CONSTRUCTOR, "axes": AXES, "fixed": FIXED,

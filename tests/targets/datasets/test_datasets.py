@@ -1,14 +1,21 @@
 """Loaders: files written in the documented formats come back as they were, and what is off is named by its place."""
 
+import gzip
+import hashlib
+import re
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from targets import datasets
 from targets.datasets import synthetic
-from targets.datasets.files import MUSHROOM_CODES
+from targets.datasets.files import FOLDER, MUSHROOM_CODES
 
+ROOT = Path(__file__).resolve().parents[3]
+CREDIT = (FOLDER / "ATTRIBUTION.md").read_text(encoding="utf-8")
 RNG = np.random.default_rng(3)
 # loader, file, rows, attributes, classes as written → counts, columns of the result
 NUMERIC = {
@@ -77,24 +84,113 @@ def test_mushroom_is_one_hot_with_the_missing_mark_as_a_level(tmp_path):
         assert data.labels[i] == (marks[0] == "p")
 
 
-@pytest.mark.parametrize(
-    ("loader", "shape", "positive"),
-    [
-        (datasets.australian, (690, 15), 307),
-        (datasets.german, (1000, 25), 300),
-        (datasets.heart, (270, 14), 120),
-        (datasets.mushroom, (8124, 117), 3916),
-    ],
-)
-def test_stand_ins_have_the_shapes_and_say_what_they_are(loader, shape, positive):
+# The unpacked files as UCI serves them, by the hashes that other projects pin; of digits.csv scikit-learn's copy.
+HASHES = {
+    "australian.dat": "3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c",
+    "german.data-numeric": "2752b044394958ab6dd193a0b56ca0f0b3a2d8bc7cb8c008e35a5e84bbec02f8",
+    "heart.dat": "f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9",
+    "agaricus-lepiota.data": "e65d082030501a3ebcbcd7c9f7c71aa9d28fdfff463bf4cf4716a3fe13ac360e",
+    "digits.csv": "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8",
+}
+
+
+def test_shipped_files_are_the_repositorys():
+    assert {path.name for path in FOLDER.iterdir()} == {*(f"{name}.gz" for name in HASHES), "ATTRIBUTION.md"}
+    for name, expected in HASHES.items():
+        packed = (FOLDER / f"{name}.gz").read_bytes()
+        content = gzip.decompress(packed)
+        assert hashlib.sha256(content).hexdigest() == expected
+        assert re.search(rf"^\| {re.escape(name)} \| .*10\.24432/C\w+\) \| \d+ \| {expected} \|$", CREDIT, re.MULTILINE)
+        if name != "digits.csv":
+            assert packed[4:8] == bytes(4)  # no time of packing
+    assert hashlib.sha256((FOLDER / "digits.csv.gz").read_bytes()).hexdigest() in CREDIT
+
+
+def test_shipped_files_are_in_the_package():
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = tools["tool"]["setuptools"]["package-data"]["targets"]
+    found = {path for pattern in patterns for path in (ROOT / "targets").glob(pattern)}
+    assert set(FOLDER.iterdir()) <= found
+    assert "targets/datasets/uci_files/ATTRIBUTION.md" in tools["project"]["license-files"]
+
+
+REAL = [
+    (datasets.australian, (690, 15), 307, "10.24432/C59012"),
+    (datasets.german, (1000, 25), 300, "10.24432/C5NC77"),
+    (datasets.heart, (270, 14), 120, "10.24432/C57303"),
+    (datasets.mushroom, (8124, 117), 3916, "10.24432/C5959T"),
+]
+
+
+@pytest.mark.parametrize(("loader", "shape", "positive", "doi"), REAL)
+def test_without_a_path_the_data_are_real(loader, shape, positive, doi):
     data, again = loader(), loader()
-    assert data.is_stand_in
-    assert "stand-in" in data.name
-    assert "synthetic" in data.source
+    assert not data.is_stand_in
     assert data.features.shape == shape
     assert data.labels.sum() == positive
     assert len(data.names) == shape[1]
+    assert f"doi {doi}" in data.source
+    assert doi in loader.__doc__
     np.testing.assert_array_equal(data.features, again.features)
+
+
+def test_first_rows_are_those_of_the_files():
+    """Written down from the files, class last."""
+    rows = {
+        datasets.australian: [1, 22.08, 11.46, 2, 4, 4, 1.585, 0, 0, 0, 1, 2, 100, 1213, 0],
+        datasets.german: [1, 6, 4, 12, 5, 5, 3, 4, 1, 67, 3, 2, 1, 2, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0],
+        datasets.heart: [70, 1, 4, 130, 322, 0, 2, 109, 0, 2.4, 2, 3, 3, 1],
+    }
+    for loader, row in rows.items():
+        data = loader(standardise=False)
+        assert [*data.features[0], data.labels[0]] == [1.0, *row]
+    data = datasets.mushroom()
+    on = {name.partition("=")[2] for name, value in zip(data.names, data.features[0], strict=True) if value}
+    assert on == set("xsntpfcnkeesswwpwopksu")
+    assert data.labels[0] == 1
+
+
+@pytest.mark.parametrize("name", NUMERIC)
+def test_a_copy_of_the_shipped_file_gives_the_same_data(name, tmp_path):
+    loader, file, *_ = NUMERIC[name]
+    path = tmp_path / file
+    path.write_bytes(gzip.decompress((FOLDER / f"{file}.gz").read_bytes()))
+    for standardise in (True, False):
+        ours, theirs = loader(standardise=standardise), loader(path, standardise=standardise)
+        np.testing.assert_array_equal(ours.features, theirs.features)
+        np.testing.assert_array_equal(ours.labels, theirs.labels)
+        assert theirs.source == str(path)
+    raw, scaled = loader(standardise=False).features[:, 1:], loader().features[:, 1:]
+    np.testing.assert_allclose((raw - raw.mean(axis=0)) / raw.std(axis=0), scaled, atol=1e-12)
+    with pytest.raises(TypeError, match="standardise must be True or False, got 1"):
+        loader(standardise=1)
+
+
+def test_digits_are_scikit_learns():
+    from sklearn.datasets import load_digits
+
+    data, found = datasets.digits(), load_digits()
+    np.testing.assert_array_equal(data.features * 16.0, found.data)
+    np.testing.assert_array_equal(data.labels, found.target)
+    assert (data.features.min(), data.features.max()) == (0.0, 1.0)
+    assert len(data.names) == 64
+    assert data.names[9] == "pixel 1, 1"
+    assert "doi 10.24432/C50P49" in data.source
+    assert not data.is_stand_in
+
+
+@pytest.mark.parametrize(("loader", "shape", "positive", "doi"), REAL)
+def test_stand_ins_have_the_shapes_and_say_what_they_are(loader, shape, positive, doi):
+    data, again = datasets.stand_in(loader.__name__), datasets.stand_in(loader.__name__)
+    assert data.is_stand_in
+    assert "stand-in" in data.name
+    assert "synthetic" in data.source
+    assert doi not in data.source
+    assert data.features.shape == shape
+    assert data.labels.sum() == positive
+    assert data.names == loader().names
+    np.testing.assert_array_equal(data.features, again.features)
+    assert not np.array_equal(data.features, loader().features)
     if loader is not datasets.mushroom:
         np.testing.assert_allclose(data.features[:, 1:].std(axis=0), 1.0)
         correlations = np.abs(np.corrcoef(data.features[:, 1:].T))[np.triu_indices(shape[1] - 1, 1)]
@@ -105,6 +201,12 @@ def test_stand_ins_have_the_shapes_and_say_what_they_are(loader, shape, positive
     signs = 2.0 * data.labels - 1.0
     guess = np.sign(data.features @ np.linalg.lstsq(data.features, signs, rcond=None)[0])
     assert max(positive, shape[0] - positive) / shape[0] + 0.02 < (guess == signs).mean() < 0.999
+
+
+@pytest.mark.parametrize("name", ["Heart", "digits", "", None, 3])
+def test_stand_ins_of_other_names_are_refused(name):
+    with pytest.raises(ValueError, match=r"^name must be one of 'australian', 'german', 'heart', 'mushroom', got "):
+        datasets.stand_in(name)
 
 
 def test_the_breast_cancer_data_are_real():

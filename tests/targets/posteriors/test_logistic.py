@@ -8,7 +8,14 @@ from scipy import integrate, stats
 
 from targets import datasets
 from targets.posteriors.logistic import logistic_regression
-from targets.posteriors.logistic_truth import PROBABILITIES, STEPS, Envelope, reference_key, stored_reference
+from targets.posteriors.logistic_truth import (
+    PROBABILITIES,
+    STEPS,
+    Envelope,
+    importance_moments,
+    reference_key,
+    stored_reference,
+)
 from tests.support.laws import SIGMAS, estimates, has_moments
 from toolkit import Layout, sample, samplers
 
@@ -17,7 +24,7 @@ RNG = np.random.default_rng(8)
 FEATURES = np.column_stack([np.ones(N), RNG.standard_normal((N, DIM - 1))])
 LABELS = (RNG.random(N) < 1.0 / (1.0 + np.exp(-FEATURES @ RNG.standard_normal(DIM)))).astype(int)
 POINTS = RNG.standard_normal((7, DIM))
-STAND_INS = (datasets.australian, datasets.german, datasets.heart)
+FILES = (datasets.australian, datasets.german, datasets.heart)
 
 
 def logistic(batch_size=None, refresh_every=None):
@@ -161,7 +168,7 @@ def test_in_one_dimension_the_truth_is_the_quadratures():
 
 
 @pytest.mark.slow_cases("german")
-@pytest.mark.parametrize("load", STAND_INS, ids=lambda load: load.__name__)
+@pytest.mark.parametrize("load", FILES, ids=lambda load: load.__name__)
 def test_stored_references_agree_with_importance_sampling(load):
     """Weights under a Student-t at the mode, which knows nothing of the HMC run; all within both errors."""
     data = load()
@@ -188,7 +195,7 @@ def test_stored_references_agree_with_importance_sampling(load):
     assert not within(squares.mean(axis=0) + 0.1, 0.0, error)
 
 
-@pytest.mark.parametrize("load", STAND_INS, ids=lambda load: load.__name__)
+@pytest.mark.parametrize("load", FILES, ids=lambda load: load.__name__)
 def test_laplaces_approximation_is_near(load):
     """log Z ≈ −U(mode) + d/2 log 2π − ½ log |H|, to order d/N: here to 0.5 nats of some 100."""
     data = load()
@@ -198,20 +205,37 @@ def test_laplaces_approximation_is_near(load):
     laplace = -lowest - 0.5 * np.linalg.slogdet(hessian / (2.0 * np.pi))[1]
     assert abs(truth.log_normaliser - laplace) < 0.5
     ratio = np.sqrt(np.diag(truth.covariance) * 1.0 / np.diag(np.linalg.inv(hessian)))
-    assert ((ratio > 0.98) & (ratio < 1.25)).all()
+    assert ((ratio > 0.95) & (ratio < 1.25)).all()
+
+
+def test_moments_by_importance_sampling_are_those_stored():
+    """At any scale of the columns, and at another temperature those of the prior alone, as the data then vanish."""
+    data, raw = datasets.heart(), datasets.heart(standardise=False)
+    truth = logistic_regression(data.features, data.labels).truth
+    mean, variance, share = importance_moments(truth.target, *truth.mode_and_hessian)
+    spread = np.sqrt(np.diag(truth.covariance))
+    assert 0.3 < share <= 1.0
+    assert within((mean - truth.mean) / spread, 0.0, 1.2 / np.sqrt(share * 2**16))
+    np.testing.assert_allclose(variance, spread**2, rtol=0.05)
+    prior, hot = 1.0 / np.sqrt(1e6), 1e6
+    truth = logistic_regression(data.features, data.labels, prior=prior).truth
+    mean, variance, _ = importance_moments(truth.target, *truth.mode_and_hessian, temperature=hot)
+    np.testing.assert_allclose(mean, 0.0, atol=0.05)
+    np.testing.assert_allclose(variance, 1.0, rtol=0.05)
+    scales = raw.features[:, 1:].std(axis=0)  # the same posterior but for the prior, which is wide in both
+    wide = logistic_regression(raw.features, raw.labels, prior=1e3).truth
+    narrow = logistic_regression(data.features, data.labels, prior=1e3).truth
+    of_raw, of_standardised = (importance_moments(one.target, *one.mode_and_hessian)[1] for one in (wide, narrow))
+    np.testing.assert_allclose(of_raw[1:] * scales**2, of_standardised[1:], rtol=0.1)
 
 
 @pytest.mark.cases(1)
-@pytest.mark.slow_cases("australian", "german")
-@pytest.mark.parametrize(
-    "load",
-    STAND_INS,
-    ids=lambda load: load.__name__,
-)
+@pytest.mark.slow_cases("australian")
+@pytest.mark.parametrize("load", [datasets.australian, datasets.heart], ids=lambda load: load.__name__)
 def test_exact_draws_agree_with_the_stored_run(load):
     data = load()
     target = logistic_regression(data.features, data.labels)
-    truth, n = target.truth, 8_000 if load is datasets.heart else 2_000  # rejection keeps few of the German data's
+    truth, n = target.truth, 8_000 if load is datasets.heart else 2_000
     assert truth.draws_are_exact
     assert truth.accuracy < 0.025
     draws = truth.independent_draws(n, seed=5)
@@ -243,9 +267,10 @@ def test_a_proposal_above_the_envelope_is_an_error():
 
 
 @pytest.mark.slow
-def test_breast_cancer_draws_are_the_ends_of_chains():
-    """Rejection would accept 3 in 10¹⁰; the ends of 400 chains agree with the stored run."""
-    data = datasets.breast_cancer()
+@pytest.mark.parametrize("load", [datasets.breast_cancer, datasets.german], ids=lambda load: load.__name__)
+def test_draws_that_rejection_would_not_keep_are_the_ends_of_chains(load):
+    """It would accept 3 in 10¹⁰ of breast cancer, 8 in 10⁷ of German; the ends of 400 chains have the stored law."""
+    data = load()
     truth = logistic_regression(data.features, data.labels).truth
     assert not truth.draws_are_exact
     standard = (truth.independent_draws(400, seed=5) - truth.mean) / np.sqrt(np.diag(truth.covariance))
