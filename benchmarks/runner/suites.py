@@ -43,6 +43,7 @@ QUALITY = {
     "samplers": Table("quality.comparison", BENCH),
     "tuned": Table("quality.tuned", BENCH),
     "contour_rounds": Table("quality.contour_rounds"),
+    "bandit": Table("quality.bandit", COMMAND),
     "search": Table("quality.search", COMMAND),
 }
 IDENTIFICATION = {

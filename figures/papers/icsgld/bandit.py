@@ -112,7 +112,7 @@ class Buffer:
         noise = (0.5 * len(self.reward) / BUFFER) ** 0.5
         return posteriors.network(
             features[self.mushroom], rewards, hidden=HIDDEN, likelihood="normal", noise=noise,
-            prior=WEIGHT_DECAY**-0.5, batch_size=BATCH, name="mushroom bandit",
+            prior=WEIGHT_DECAY**-0.5, batch_size=BATCH, precision="float32", name="mushroom bandit",
         )  # fmt: skip
 
 
