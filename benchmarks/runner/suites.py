@@ -43,8 +43,11 @@ QUALITY = {
     "samplers": Table("quality.comparison", BENCH),
     "tuned": Table("quality.tuned", BENCH),
     "contour_rounds": Table("quality.contour_rounds"),
-    "bandit": Table("quality.bandit", COMMAND),
     "search": Table("quality.search", COMMAND),
+}
+LEARNING = {
+    "networks": Table("learning.networks", BENCH),
+    "bandit": Table("learning.bandit", COMMAND),
 }
 IDENTIFICATION = {
     "gradients": Table("identification.gradients", BENCH),
@@ -77,7 +80,7 @@ EVIDENCE = {
     "layout": Table("evidence.layout_counts", COMMAND),
 }
 SUITES = {
-    "speed": SPEED, "quality": QUALITY, "identification": IDENTIFICATION, "evidence": EVIDENCE, "cuda": CUDA,
+    "speed": SPEED, "quality": QUALITY, "learning": LEARNING, "identification": IDENTIFICATION, "evidence": EVIDENCE, "cuda": CUDA,
 }  # fmt: skip
 
 

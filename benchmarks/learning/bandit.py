@@ -50,7 +50,7 @@ def rows(folder: Path, inputs: int, n_turns: int, n_seeds: int) -> Iterator[tupl
 
 def main(arguments: list[str]) -> None:
     """Make the runs that are missing, and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks quality bandit", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks learning bandit", description=__doc__)
     parser.add_argument("--inputs", type=int, nargs="*", default=[22, 117], choices=[22, 117])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--turns", type=int, default=2000)
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> None:
             ]
             for job in jobs:
                 job.result()
-    table = Table(given.out, "quality_bandit", *COLUMNS[: 3 + 2 * sum(turn <= given.turns for turn in AT)])
+    table = Table(given.out, "bandit", *COLUMNS[: 3 + 2 * sum(turn <= given.turns for turn in AT)])
     for inputs in given.inputs:
         for row in rows(given.folder, inputs, given.turns, given.seeds):
             table.row(*row)

@@ -1,0 +1,1 @@
+"""Tables of networks: speed beside other packages, and the learning experiments of the papers at full length."""
