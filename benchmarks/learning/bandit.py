@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.runner.tables import Table
 from figures.papers.icsgld.bandit import AGENTS, Mushrooms, mushrooms, regrets
+from figures.papers.icsgld.fig4 import draw
+from figures.plots.style import paper_style
 
 AT = (51, 100, 200, 500, 1000, 2000)  # turns
 COLUMNS = ("inputs", "agent", "seeds", *(f"{name} {turn}" for turn in AT for name in ("regret at", "±")))
@@ -37,11 +40,16 @@ def run(folder: Path, data: Mushrooms, agent: str, n_turns: int, seed: int) -> N
         print(f"{path.stem}: {found[-1]:.0f}", flush=True)
 
 
+def curves_of(folder: Path, inputs: int, agent: str, n_turns: int, n_seeds: int) -> Any:
+    """Regret after each turn of the runs that are there, (seed, turn)."""
+    paths = [path_of(folder, inputs, agent, n_turns, seed) for seed in range(n_seeds)]
+    return np.array([np.load(path) for path in paths if path.exists()])
+
+
 def rows(folder: Path, inputs: int, n_turns: int, n_seeds: int) -> Iterator[tuple[object, ...]]:
     """A row of the table for every agent of which a run is there."""
     for agent in AGENTS:
-        paths = [path_of(folder, inputs, agent, n_turns, seed) for seed in range(n_seeds)]
-        curves = np.array([np.load(path) for path in paths if path.exists()])
+        curves = curves_of(folder, inputs, agent, n_turns, n_seeds)
         if len(curves):
             at = curves[:, [turn - 1 for turn in AT if turn <= n_turns]]
             error = at.std(axis=0, ddof=1) / len(at) ** 0.5 if len(at) > 1 else np.full(at.shape[1], np.nan)
@@ -58,6 +66,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/out/bandit"), help="of finished runs")
     parser.add_argument("--out", type=Path, help="a folder for the table")
     parser.add_argument("--only-table", action="store_true", help="of the runs that are there")
+    parser.add_argument("--picture", type=Path, help="a file for the picture of the first inputs, as of icsgld_fig4")
     given = parser.parse_args(arguments)
     given.folder.mkdir(parents=True, exist_ok=True)
     if not given.only_table:
@@ -73,3 +82,7 @@ def main(arguments: list[str]) -> None:
     for inputs in given.inputs:
         for row in rows(given.folder, inputs, given.turns, given.seeds):
             table.row(*row)
+    if given.picture is not None:
+        curves = {agent: curves_of(given.folder, given.inputs[0], agent, given.turns, given.seeds) for agent in AGENTS}
+        with paper_style():
+            draw({agent: found for agent, found in curves.items() if len(found)}).savefig(given.picture)

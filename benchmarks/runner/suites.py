@@ -80,7 +80,8 @@ EVIDENCE = {
     "layout": Table("evidence.layout_counts", COMMAND),
 }
 SUITES = {
-    "speed": SPEED, "quality": QUALITY, "learning": LEARNING, "identification": IDENTIFICATION, "evidence": EVIDENCE, "cuda": CUDA,
+    "speed": SPEED, "quality": QUALITY, "learning": LEARNING, "identification": IDENTIFICATION,
+    "evidence": EVIDENCE, "cuda": CUDA,
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import toolkit
 from figures.arrays import Array, Bools, Integers
 from targets import datasets, posteriors
-from toolkit import dynamics, samplers, schedules, tempering
+from toolkit import dynamics, schedules, tempering
 from toolkit.samplers import Sampler
 
 # Rewards of eating: an edible mushroom, and a poisonous one in either of two equally likely cases.
