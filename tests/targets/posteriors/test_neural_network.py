@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -241,3 +242,11 @@ def test_refusals_of_predictions_and_backends():
         predict(logistic_regression(FEATURES, (CLASSES > 0).astype(int)), np.zeros(5), FEATURES)
     with pytest.raises(ValueError, match="backend must be 'cpu'"):
         sample(target, samplers.sgld(0.1), n_steps=1, seed=0, backend="cuda")
+
+
+def test_the_documented_example_classifies_digits():
+    page = (Path(__file__).resolve().parents[3] / "docs" / "networks.md").read_text(encoding="utf-8")
+    names = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], names)
+    assert names["accuracy"] > 0.85
+    assert names["probabilities"].shape == (540, 10)
