@@ -160,7 +160,7 @@ SGD_STEP, DROPPED = 1e-6, 0.5
 
 
 class DropoutNetworks:
-    """Networks whose last hidden units are dropped at random, predictions being means over masks, and SGD."""
+    """Networks whose last hidden units are dropped at random, predictions being means over masks, and SGD; float32."""
 
     weights = np.ones(MEMBERS)
 
@@ -169,7 +169,7 @@ class DropoutNetworks:
         self._layers: list[Array] = []
         for n_in, n_out in ((inputs, HIDDEN[0]), HIDDEN, (HIDDEN[1], 2)):
             for shape in ((MEMBERS, n_in, n_out), (MEMBERS, 1, n_out)):
-                self._layers.append(self._rng.uniform(-(n_in**-0.5), n_in**-0.5, shape))
+                self._layers.append(self._rng.uniform(-(n_in**-0.5), n_in**-0.5, shape).astype(np.float32))
 
     def _forward(self, features: Array) -> tuple[Array, ...]:
         """Both hidden layers of ``features`` (member or 1, tile, row, inputs), the factors of the second, the outputs.
@@ -179,16 +179,17 @@ class DropoutNetworks:
         first, bias, second, other, last, final = (layer[:, None] for layer in self._layers)
         below = np.maximum(features @ first + bias, 0.0)
         above = np.maximum(below @ second + other, 0.0)
-        factors = self._rng.binomial(MASKS, 1.0 - DROPPED, above.shape) / (MASKS * (1.0 - DROPPED))
+        masks = self._rng.integers(0, 2**MASKS, above.shape, np.uint8)  # a bit for each: dropped or kept
+        factors = np.bitwise_count(masks).astype(np.float32) / np.float32(MASKS * (1.0 - DROPPED))
         return below, above, factors, (above * factors) @ last + final
 
     def predictions(self, features: Array) -> Array:
         """Rewards (member, mushroom, action)."""
-        return self._forward(features[None, None])[3][:, 0]
+        return self._forward(features[None, None].astype(np.float32))[3][:, 0]
 
     def learn(self, buffer: Buffer, features: Array, n_steps: int) -> None:
         """Steps of SGD on the energy of ``Buffer.problem``, each member with its own minibatches."""
-        table, rows = features[buffer.mushroom], np.arange(BATCH)
+        table, rows = features[buffer.mushroom].astype(np.float32), np.arange(BATCH)
         for _ in range(n_steps):
             picks = self._rng.integers(0, len(table), (MEMBERS, BATCH))
             inputs = table[picks].reshape(MEMBERS, BATCH // TILE, TILE, -1)
@@ -210,7 +211,7 @@ class DropoutNetworks:
         for values, by in ((inputs, down), (below, up), (above * factors, slope)):
             gradients += [(values.swapaxes(-1, -2) @ by).sum(axis=1), by.sum(axis=(1, 2))[:, None]]
         for layer, gradient in zip(self._layers, gradients, strict=True):
-            layer -= SGD_STEP * (gradient + WEIGHT_DECAY * layer)
+            layer -= np.float32(SGD_STEP) * (gradient + np.float32(WEIGHT_DECAY) * layer)
 
 
 def learner(agent: Agent, first: Buffer, features: Array, seed: int) -> Learner:

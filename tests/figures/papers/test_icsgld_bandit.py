@@ -69,25 +69,23 @@ def test_inputs(inputs):
         np.testing.assert_allclose(features.std(axis=0).round(12), np.where(features.any(axis=0), 1.0, 0.0))
 
 
-def test_dropout_descends_the_energy_of_the_network():
+def test_dropout_descends_the_energy_of_the_network(monkeypatch):
     """Without masks its step is −10⁻⁶ times the gradient of the buffer's posterior, on the same minibatch."""
     features = RNG.standard_normal((512, 22))
     buffer = Buffer(np.arange(512), RNG.integers(0, 2, 512), RNG.standard_normal(512))
     nets = DropoutNetworks(22, 3)
 
     class EveryUnit:
-        def binomial(self, n, p, shape):
-            return np.full(shape, n * p)
-
-        def integers(self, low, high, shape):
-            return np.tile(np.arange(512), (4, 1))
+        def integers(self, low, high, shape, kind=np.int64):
+            return np.full(shape, 31, kind) if high == 32 else np.tile(np.arange(512), (4, 1))
 
     nets._rng = EveryUnit()
+    monkeypatch.setattr(bandit, "DROPPED", 0.0)
     before = [layer[0].ravel().copy() for layer in nets._layers]
     nets.learn(buffer, features, 1)
     moved = np.concatenate([layer[0].ravel() for layer in nets._layers]) - np.concatenate(before)
     slope = buffer.problem(features).evaluate(np.concatenate(before)[None])[1][0]
-    np.testing.assert_allclose(moved, -1e-6 * slope, rtol=2e-3, atol=1e-6 * 1e-4 * np.abs(slope).max())
+    np.testing.assert_allclose(moved, -1e-6 * slope, rtol=2e-2, atol=1e-6 * 1e-3 * np.abs(slope).max())
 
 
 def test_a_held_chain_learns_the_rewards():
