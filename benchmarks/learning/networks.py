@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from benchmarks.learning.network_peers import STEP_SIZE, data
 from benchmarks.peers.host import PeerError, opened
-from benchmarks.peers.network_runs import STEP_SIZE, data
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.rounds import interleaved, one_core
 from benchmarks.runner.tables import Table, ratio_cells
@@ -83,7 +83,7 @@ def main(plan: Plan) -> None:
         "share of products, %", *(f"{peer}, gradients/s" for peer in PEERS), "remark",
     )  # fmt: skip
     with one_core() as core:
-        peer, remark = opened("network_runs", core)
+        peer, remark = opened("learning.network_peers", core)
         try:
             for inputs, chains, real in ROWS[:2] if plan.is_small else ROWS:
                 n_steps = 4 if plan.is_small else max(4, 320 // chains)

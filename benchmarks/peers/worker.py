@@ -1,4 +1,4 @@
-"""Time the runs of one module of peers, on one core, as asked on standard input: a line of JSON in, a line out.
+"""Time the runs of a module of peers, on one core, as asked on standard input: a line of JSON in, a line out.
 
 ``{"case": name, "numbers": {…}}`` makes a run, ready and compiled, and says its seconds and what it returned;
 ``{"run": index}`` runs one made before, and says the same; either answers ``{"error": …}`` where it fails.
@@ -34,7 +34,7 @@ def main(module: str, core: int) -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
     talks = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what packages print goes to standard error
-    cases = importlib.import_module(f"benchmarks.peers.{module}").CASES
+    cases = importlib.import_module(f"benchmarks.{module}" if "." in module else f"benchmarks.peers.{module}").CASES
     made: list[Any] = []
     for asked in map(json.loads, sys.stdin):
         try:

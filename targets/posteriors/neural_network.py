@@ -10,7 +10,7 @@ cores at once; 512 rows: 36 by one thread, 1.1 by two callers with two threads e
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -46,6 +46,16 @@ BLAS_THREADS_FROM = 2**18  # multiplications in a product, from which OpenBLAS u
 LARGEST_LABEL = 1e150
 UNSEEN = 1.7e308  # in the place of a label that was not observed
 GROUP = 8  # lanes whose weights are copied at a time
+
+
+class Room(NamedTuple):
+    """Arrays of a tile: every layer's inputs, the present layer's outputs or slopes, another such, and a product."""
+
+    values: Any
+    outputs: Any
+    other: Any
+    product: Any
+
 
 # np.dot is compiled with reference counts on arrays alone, as are functions that create arrays.
 allocating = njit_unwrapped(WideCompiler, error_model="numpy", _nrt=True)
@@ -84,9 +94,11 @@ def evaluate_network(position, energy, gradient, parameters, scratch, real):
     for unit in units:
         most, total = max(most, int(unit)), total + int(unit)
     weights, slopes = np.empty((min(lanes, GROUP), dim), real), np.empty((min(lanes, GROUP), dim), real)
-    values, wanted = np.empty(TILE * total, real), np.empty((TILE, n_labels))
-    delta, other = np.empty(TILE * most, real), np.empty(TILE * most, real)
-    product = np.empty(max(TILE * most, largest(units)), real)
+    room = Room(
+        np.empty(TILE * total, real), np.empty(TILE * most, real), np.empty(TILE * most, real),
+        np.empty(max(TILE * most, largest(units)), real),
+    )  # fmt: skip
+    wanted = np.empty((TILE, n_labels))
     activation = int(parameters[ACTIVATION])
     scale, precision = n_data / n_rows, parameters[PRIOR_PRECISION]
     for first_lane in range(0, lanes, GROUP):
@@ -101,11 +113,11 @@ def evaluate_network(position, energy, gradient, parameters, scratch, real):
                 rows = min(TILE, n_rows - first_row)
                 for row in range(rows):
                     datum = int(picks[first_row + row, lane]) if draws else first_row + row
-                    set_row(values, 0, n_in, int(units[1]), row, rows, features[datum])
+                    set_row(room.values, 0, n_in, int(units[1]), row, rows, features[datum])
                     copy(wanted[row], labels[datum])
-                run_forward(weights[g], units, values, delta, product, rows, activation)
-                loss += set_losses(delta, wanted, rows, int(units[n_layers]), parameters)
-                run_backward(weights[g], units, values, delta, other, product, rows, activation, slope)
+                run_forward(weights[g], units, room, rows, activation)
+                loss += set_losses(room.outputs, wanted, rows, int(units[n_layers]), parameters)
+                run_backward(weights[g], units, room, rows, activation, slope)
             energy[lane] = parameters[CONSTANT] + scale * loss
         set_gradients(position, energy, gradient, first_lane, count, slopes, scale, precision)
 
@@ -173,8 +185,9 @@ def copy(target, source):
 
 
 @allocating
-def run_forward(weights, units, values, out, product, rows, activation):
-    """All layers: values ← those of every layer's inputs, out ← the outputs (rows, units[-1])."""
+def run_forward(weights, units, room, rows, activation):
+    """All layers: the room's values ← those of every layer's inputs, its outputs ← those of the last layer."""
+    values, out, product = room.values, room.outputs, room.product
     start, first_weight, n_layers = 0, 0, units.size - 1
     for layer in range(n_layers):
         n_in, n_out = int(units[layer]), int(units[layer + 1])
@@ -246,8 +259,9 @@ def set_products(weights, values, start, sums, product, n_in):
 
 
 @allocating
-def run_backward(weights, units, values, delta, other, product, rows, activation, slope):
-    """slope (dim,) += the gradient of this tile's losses; delta: that by the outputs, which is overwritten."""
+def run_backward(weights, units, room, rows, activation, slope):
+    """slope (dim,) += the gradient of this tile's losses, of which the room's outputs hold that by the outputs."""
+    values, delta, other, product = room.values, room.outputs, room.other, room.product
     n_layers, start, end = units.size - 1, 0, 0
     for layer in range(n_layers):
         start += TILE * int(units[layer])

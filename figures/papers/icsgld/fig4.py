@@ -27,6 +27,7 @@ from figures.arrays import Array
 from figures.papers.icsgld.bandit import AGENTS, FIRST_PULLS, PULLS, mushrooms, regrets
 from figures.plots import style
 from figures.scripts.statistics import mean_and_error
+from toolkit.maths.seeds import REPEAT, derived_seed
 
 SEED = 4
 DIFFERS = (
@@ -48,11 +49,11 @@ BASE = "pSGLD ×P4"
 
 def measure(study: Study) -> dict[str, Any]:
     """Regret after each turn, (seed, turn), of each agent; two agents at a time where there are two cores."""
-    n_seeds, n_turns = study.size((4, 300), (2, 60))
+    n_seeds, n_turns = study.size((3, 600), (2, 60))
     data = mushrooms(22)
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
         curves = {
-            name: [pool.submit(lambda *given: np.array(list(regrets(*given))), agent, data, n_turns, study.seed + k)
+            name: [pool.submit(lambda *given: np.array(list(regrets(*given))), agent, data, n_turns, derived_seed(study.seed, REPEAT, k))
                    for k in range(n_seeds)]
             for name, agent in AGENTS.items()
         }  # fmt: skip
