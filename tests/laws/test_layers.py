@@ -162,7 +162,8 @@ def kernels(tree):
             is_plain = node.returns is None and not any(a.annotation for a in node.args.args)
             is_block = {"position", "gradient"} <= arguments or "mirror_point" in arguments
             is_phase = is_plain and bool(arguments & {"lanes", "state", "constants"})
-            if is_block or is_phase or decorators & {"kernel", "inlined", "noinline"}:
+            is_for_cpus = "allocating" in decorators  # of targets that are refused on a GPU
+            if (is_block or is_phase or decorators & {"kernel", "inlined", "noinline"}) and not is_for_cpus:
                 yield node
 
 

@@ -166,12 +166,12 @@ class DropoutNetworks:
 
     def __init__(self, inputs: int, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
-        self._layers: list[Array] = []
+        self._layers: list[Any] = []
         for n_in, n_out in ((inputs, HIDDEN[0]), HIDDEN, (HIDDEN[1], 2)):
             for shape in ((MEMBERS, n_in, n_out), (MEMBERS, 1, n_out)):
                 self._layers.append(self._rng.uniform(-(n_in**-0.5), n_in**-0.5, shape).astype(np.float32))
 
-    def _forward(self, features: Array) -> tuple[Array, ...]:
+    def _forward(self, features: Any) -> tuple[Any, ...]:
         """Both hidden layers of ``features`` (member or 1, tile, row, inputs), the factors of the second, the outputs.
 
         The mean over masks of outputs is the output of the mean mask, as they are linear in the last hidden units.
@@ -202,7 +202,7 @@ class DropoutNetworks:
                 slope[member, rows, taken] = 2.0 * BUFFER / BATCH * error
             self._descend(inputs, below, above, factors, slope.reshape(outputs.shape))
 
-    def _descend(self, inputs: Array, below: Array, above: Array, factors: Array, slope: Array) -> None:
+    def _descend(self, inputs: Any, below: Any, above: Any, factors: Any, slope: Any) -> None:
         """One step along the gradient, of which ``slope`` is that by the outputs."""
         _, _, second, _, last, _ = (layer[:, None] for layer in self._layers)
         up = (slope @ last.swapaxes(-1, -2)) * factors * (above > 0.0)

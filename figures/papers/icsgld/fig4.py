@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from figures import Claim, Data, Study, run_script
 from figures.arrays import Array
-from figures.papers.icsgld.bandit import AGENTS, FIRST_PULLS, PULLS, mushrooms, regrets
+from figures.papers.icsgld.bandit import AGENTS, FIRST_PULLS, PULLS, Agent, Mushrooms, mushrooms, regrets
 from figures.plots import style
 from figures.scripts.statistics import mean_and_error
 from toolkit.maths.seeds import REPEAT, derived_seed
@@ -52,12 +52,16 @@ def measure(study: Study) -> dict[str, Any]:
     n_seeds, n_turns = study.size((3, 600), (2, 60))
     data = mushrooms(22)
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        curves = {
-            name: [pool.submit(lambda *given: np.array(list(regrets(*given))), agent, data, n_turns, derived_seed(study.seed, REPEAT, k))
-                   for k in range(n_seeds)]
-            for name, agent in AGENTS.items()
-        }  # fmt: skip
-        return {name: np.array([job.result() for job in jobs]) for name, jobs in curves.items()}
+        seeds = [derived_seed(study.seed, REPEAT, k) for k in range(n_seeds)]
+        jobs = {
+            name: [pool.submit(curve, agent, data, n_turns, seed) for seed in seeds] for name, agent in AGENTS.items()
+        }
+        return {name: np.array([job.result() for job in own]) for name, own in jobs.items()}
+
+
+def curve(agent: Agent, data: Mushrooms, n_turns: int, seed: int) -> Array:
+    """Regret after each turn of one run."""
+    return np.array(list(regrets(agent, data, n_turns, seed)))
 
 
 def draw(data: Data) -> Figure:
