@@ -116,6 +116,13 @@ MUTANTS = [
         "tests/toolkit/tempering/test_contour_tempering.py tests/toolkit/tempering/test_contour_laws.py",
     ),
     Mutant(
+        "contour: a step of θ without bound",
+        "toolkit/tempering/contour_tempering.py",
+        "share[lane] = smaller(omega * exp(field), most)",
+        "share[lane] = omega * exp(field)",
+        "tests/toolkit/tempering/test_contour_laws.py",
+    ),
+    Mutant(
         "contour: a multiplier without bound under a Metropolis test",
         "toolkit/tempering/contour_tempering.py",
         "select(steep, 1.0, multiplier[lane])",

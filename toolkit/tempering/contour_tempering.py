@@ -372,10 +372,11 @@ def update_theta(levels, shares, state, parameters, step, n_chains, n_replicas):
     zeta, rest, n_bins = parameters[ZETA], parameters[FIELD_POWER], state.table.shape[1] // 2
     beyond = float(n_bins)
     learns = step < parameters[LEARN_UNTIL]
+    most = 1.0 / n_replicas  # ω c ≤ 1, or θ would not stay a probability: c grows without bounds with ζ
     for lane in range(share.size):
         field = zeta * log_weight[lane] if rest == 0.0 else fma(zeta, log_weight[lane], rest * log_theta_here[lane])
         inside = (place[lane] >= 0.0) & (place[lane] < beyond)  # false for nan: a lane that has diverged
-        share[lane] = omega * exp(field)
+        share[lane] = smaller(omega * exp(field), most)
         share[lane] = select(inside & learns, share[lane], 0.0)
     if step >= parameters[COUNT_FROM]:
         count_outside(state, place, beyond, n_chains, n_replicas)

@@ -67,9 +67,9 @@ def preconditioned(name: str, step_size: float, temperature: float, **parts: Any
 
 
 def contour(step: float) -> tempering.Contour:
-    """θ with constant steps ω, ζ = 20, and 100 subregions of depth 10, as printed."""
+    """θ with constant steps ω, ζ = 20, 100 subregions of depth 10, weights and field by subregion, all as printed."""
     decay = tempering.step_decay(gain=1e9, exponent=0.0, cap=step)
-    return tempering.contour(zeta=20.0, partition=tempering.Partition(0.0, 10.0, 100), decay=decay)
+    return tempering.contour(zeta=20.0, partition=tempering.Partition(0.0, 10.0, 100), decay=decay, interpolated=False)
 
 
 AGENTS = {

@@ -418,3 +418,19 @@ def test_any_frozen_theta_has_the_law():
 def test_nothing_to_learn_from_is_refused():
     with pytest.raises(ValueError, match="burn_in must be ≥ 1 for a contour that freezes"):
         sample(NORMAL, samplers.csgld(0.02, partition=BINS, freezes=True), n_steps=10, seed=1)
+
+
+@pytest.mark.parametrize("interpolated", [True, False])
+def test_theta_stays_a_probability_at_any_zeta(interpolated):
+    """At ζ = 20, as ICSGLD's bandit has, c = Ψ^ζ θ^{1−ζ} has no bound, and ω c above 1 would make θ infinite."""
+    decay = step_decay(gain=1e9, exponent=0.0, cap=0.03)
+    contour = tempering.contour(zeta=20.0, partition=Partition(0.9, 0.25, 16), decay=decay, interpolated=interpolated)
+    sampler = replace(samplers.icsgld(0.05, n_replicas=4), tempering=contour)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ContourWarning)
+        run = sample(
+            mixtures.gaussian_mixture([[0.0]], 1.0), sampler, n_steps=4000, n_chains=16, seed=0, init=np.full(1, 0.1)
+        )
+    np.testing.assert_allclose(run.theta.sum(axis=1), 1.0, rtol=1e-12)
+    assert np.isfinite(run.weights).all()
+    assert (run.weights <= 1.0).all()
