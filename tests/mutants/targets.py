@@ -145,7 +145,7 @@ MUTANTS = [
     ),
     Mutant(
         "minibatch: one datum never drawn",
-        "targets/posteriors/minibatch.py",
+        "toolkit/problem/minibatch_draws.py",
         "math.floor(u * n_data), math.floor(v * n_data)",
         "math.floor(u * (n_data - 1)), math.floor(v * (n_data - 1))",
         "tests/targets/posteriors/test_user_likelihood.py",

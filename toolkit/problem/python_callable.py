@@ -119,8 +119,8 @@ class Callback:
 
         picks: the data of each point's minibatch, (n, batch_size); None: all data.
         """
+        copied = np.array(points, np.float64, order="C")
         with self._lock:
-            copied = np.array(points, np.float64, order="C")
             returned = self.function(copied, picks) if self._sizes else self.function(copied)
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             raise ValueError(
