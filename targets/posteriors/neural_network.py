@@ -369,8 +369,8 @@ def network(
     which there is no normalised posterior.
     batch_size: n ≥ 1; None: all data. Each replica draws n data anew at each step, with replacement: energy and
     gradient are N/n times their sum, as in ``linear_regression``.
-    precision: 'float32' multiplies matrices in 24 bits, nearly twice as fast; relative errors of gradients are some
-    10⁻⁶. Positions, noise and all else stay in 53 bits.
+    precision: 'float32' multiplies matrices in 24 bits, 1.2 to 1.9 times as fast; gradients are off by some 10⁻⁶ of
+    the largest, energies by 10⁻⁷ of themselves, too much for a Metropolis test with many data. All else stays in 53.
     A position holds the layers one after another, each its weights (inputs, outputs) row by row, then its biases;
     ``predict`` reads it. Starts are uniform within ±1/√(inputs of the layer), PyTorch's default for linear layers.
     Runs on the CPU, lane by lane, in BLAS; its bits are those of one BLAS library on one kind of processor.
@@ -393,7 +393,10 @@ def network(
     units = [table.shape[1], *layers, outputs]
     dim = sum((n_in + 1) * n_out for n_in, n_out in itertools.pairwise(units))
     if dim >= MAX_DIM:
-        raise ValueError(f"hidden must give fewer than {MAX_DIM} weights in all, got {shown(hidden)}, which give {dim}")
+        raise ValueError(
+            f"hidden must give fewer than {MAX_DIM} weights in all, got {shown(hidden)}, which give {dim} with "
+            f"{units[0]} inputs and the {outputs} outputs of these labels"
+        )
     name = check_text("name", name) or f"network({len(table)} data, {'-'.join(map(str, units))})"
     numbers = [*shared_numbers(len(table), n_drawn, 0, decay), kind,
                ACTIVATIONS.index(check_choice("activation", activation, ACTIVATIONS)), inverse_variance, marks.shape[1],
@@ -458,7 +461,10 @@ def predict(target: Any, positions: Any, features: Any) -> Array:
     """
     check_instance("target", target, Target)
     if getattr(target.energy_gradient, "__name__", "") not in {block.__name__ for block in BLOCKS.values()}:
-        raise ValueError(f"target must be made by posteriors.network, got {target.name!r}")
+        raise ValueError(
+            f"target must be made by posteriors.network, got {target.name!r}; that of a loaded run is a name alone: "
+            "give load the target, by problem="
+        )
     numbers = target.parameters
     units = numbers[UNITS : UNITS + int(numbers[N_LAYERS]) + 1].astype(int)
     places, table = check_array("positions", positions, copies=False), check_array("features", features, copies=False)

@@ -12,6 +12,8 @@ from toolkit.problem import Target
 from ..arrays import Array, Integers
 from .minibatch import check_batch
 
+MOST_ROWS = 2**16  # of data, times points, that a model is given at a time
+
 
 def from_torch(
     module: Any,
@@ -24,30 +26,34 @@ def from_torch(
 ) -> Target:
     """Posterior of the parameters w of a PyTorch module: U(w) = Σ_i loss(module(x_i; w), y_i) + ‖w‖²/(2 prior²).
 
-    module: a ``torch.nn.Module``; w (dim,) are its ``named_parameters()`` one after another, each flattened. Its
-    buffers stay as they are, its mode too. data: (inputs, *labels), arrays or tensors whose first axis is the data.
+    module: a ``torch.nn.Module``; w (dim,) are its ``named_parameters()`` that require a gradient, one after another,
+    each flattened. Others and its buffers are kept as they are now. data: (inputs, *labels), arrays or tensors whose
+    first axis is the data; they are copied.
     loss: (outputs, *labels) → one loss for each datum, (data,), in nats, as ``cross_entropy(…, reduction="none")`` is.
     Computed in float64, for all lanes at once by ``torch.func.vmap``, so the module must allow that: no layer that
     draws random numbers or writes to its buffers, as dropout and batch normalisation do while training.
     prior: standard deviation of N(0, prior² I); None: flat. batch_size: n ≥ 1; None: all data. Each replica draws n
     data anew at each step, with replacement; energy and gradient are N/n times their sum.
-    Give as ``init`` the module's own start: ``torch.nn.utils.parameters_to_vector(module.parameters())``.
+    Give as ``init`` the module's own start: ``torch.nn.utils.parameters_to_vector(module.parameters()).detach()``.
     Needs the extra ``torch``. Raises TypeError or ValueError naming the argument, also where the module or the loss
     raises or returns another shape.
     """
     torch = optional("torch", "torch")
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {shown(module)} of type {type(module).__name__}")
-    parts = [(key, part.shape, part.numel()) for key, part in module.named_parameters()]
-    dim = check_count("module's number of parameters", sum(size for _, _, size in parts), at_least=1)
+    parts = [(key, part.shape, part.numel()) for key, part in module.named_parameters() if part.requires_grad]
+    dim = check_count(
+        "module's number of parameters that require a gradient", sum(size for _, _, size in parts), at_least=1
+    )
     n_drawn, _ = check_batch(batch_size, None)
     tensors = as_tensors(torch, data)
-    buffers = {key: as_double(part.detach()) for key, part in module.named_buffers()}
+    fixed = {key: part for key, part in module.named_parameters() if not part.requires_grad}
+    fixed = {key: as_double(part.detach().clone()) for key, part in {**fixed, **dict(module.named_buffers())}.items()}
     sizes = [size for _, _, size in parts]
 
     def losses(weights: Any, *rows: Any) -> Any:
         named = {key: part.view(shape) for (key, shape, _), part in zip(parts, weights.split(sizes), strict=True)}
-        return loss(torch.func.functional_call(module, {**named, **buffers}, (rows[0],)), *rows[1:])
+        return loss(torch.func.functional_call(module, {**named, **fixed}, (rows[0],)), *rows[1:])
 
     def total(weights: Any, *rows: Any) -> Any:
         return losses(weights, *rows).sum()
@@ -66,7 +72,9 @@ def from_torch(
         return energies.numpy(), slopes.numpy()
 
     n_data = len(tensors[0])
-    check_losses("loss", lambda: losses(torch.zeros(dim, dtype=torch.float64), *tensors).shape, n_data)
+    origin = torch.zeros((1, dim), dtype=torch.float64)
+    per_lane = torch.func.vmap(losses, in_dims=(0, *(None,) * len(tensors)))
+    check_losses("loss", lambda: per_lane(origin, *tensors).shape[1:], n_data)
     name = check_text("name", name) or f"{type(module).__name__}({n_data} data in {dim}-D)"
     return model_target(evaluate, dim, name, n_data, n_drawn, prior)
 
@@ -78,7 +86,7 @@ def as_tensors(torch: Any, data: Any) -> list[Any]:
     tensors = []
     for i, values in enumerate(data):
         try:
-            tensors.append(as_double(torch.as_tensor(values).detach()))
+            tensors.append(as_double(torch.as_tensor(values).detach().clone()))
         except (TypeError, ValueError, RuntimeError) as error:
             raise TypeError(f"data[{i}] must be an array or a tensor, got {shown(values)}: {error}") from error
     check_rows([np.shape(tensor) for tensor in tensors])
@@ -119,47 +127,68 @@ def from_jax(
     n_drawn, _ = check_batch(batch_size, None)
     if data is None and n_drawn:
         raise ValueError(f"batch_size needs data, got batch_size={n_drawn} and data=None")
-    rows = as_jax_arrays(jax, data)
-    n_data = len(rows[0]) if rows else 0
+    rows = JaxArrays(as_arrays(data))
+    n_data = len(rows.arrays[0]) if rows.arrays else 0
 
     def total(x: Any, *batch: Any) -> Any:
-        return function(x, *batch).sum() if rows else function(x)
+        return function(x, *batch).sum() if n_data else function(x)
 
     with jax.enable_x64(True):
         of_lanes = jax.value_and_grad(total)
-        on_all = jax.jit(jax.vmap(of_lanes, in_axes=(0, *(None,) * len(rows))))
-        on_batches = jax.jit(jax.vmap(lambda x, pick: of_lanes(x, *(values[pick] for values in rows))))
+        shared = (None,) * len(rows.arrays)
+        on_all = jax.jit(jax.vmap(of_lanes, in_axes=(0, *shared)))
+        on_batches = jax.jit(
+            jax.vmap(lambda x, pick, *all_rows: of_lanes(x, *(values[pick] for values in all_rows)), (0, 0, *shared))
+        )
 
     def evaluate(points: Array, picks: Integers | None = None) -> tuple[Any, Any]:
         with jax.enable_x64(True):
-            energies, slopes = on_all(points, *rows) if picks is None else on_batches(points, picks)
+            given = rows.in_jax()
+            energies, slopes = on_all(points, *given) if picks is None else on_batches(points, picks, *given)
             return np.asarray(energies), np.asarray(slopes)
 
     def shape_at_origin() -> tuple[int, ...]:
         with jax.enable_x64(True):
-            return tuple(np.shape(function(jax.numpy.zeros(dim), *rows)))
+            return tuple(np.shape(function(jax.numpy.zeros(dim), *rows.in_jax())))
 
-    check_losses("function", shape_at_origin, n_data if rows else None)
+    check_losses("function", shape_at_origin, n_data or None)
     own = getattr(function, "__name__", "jax")
-    name = check_text("name", name) or (f"{own}({n_data} data in {dim}-D)" if rows else own)
+    name = check_text("name", name) or (f"{own}({n_data} data in {dim}-D)" if n_data else own)
     return model_target(evaluate, dim, name, n_data, n_drawn, prior)
 
 
-def as_jax_arrays(jax: Any, data: Any) -> list[Any]:
-    """``data`` as arrays of JAX of as many rows; none for None. Raises TypeError or ValueError."""
+class JaxArrays:
+    """NumPy's arrays, and JAX's of them in 64 bits, made in each process: JAX would read pickled ones in 32."""
+
+    def __init__(self, arrays: list[Any]) -> None:
+        self.arrays, self._made = arrays, None
+
+    def __reduce__(self) -> Any:
+        return JaxArrays, (self.arrays,)
+
+    def in_jax(self) -> Any:
+        """JAX's arrays."""
+        if self._made is None:
+            jax = optional("jax", "jax")
+            with jax.enable_x64(True):
+                self._made = [jax.numpy.asarray(array) for array in self.arrays]
+        return self._made
+
+
+def as_arrays(data: Any) -> list[Any]:
+    """``data`` as arrays of as many rows, copied; none for None. Raises TypeError or ValueError."""
     if data is None:
         return []
     if not isinstance(data, list | tuple) or not data:
         raise TypeError(f"data must be None or a tuple of arrays, got {shown(data)}")
     rows = []
     for i, values in enumerate(data):
-        array = np.asarray(values)
+        array = np.array(values)
         if array.dtype.kind not in "iufb":
             raise TypeError(f"data[{i}] must be an array of real numbers, got {shown(values)}")
         if not np.isfinite(array).all():
             raise ValueError(f"data[{i}] must be finite, got nan or inf")
-        with jax.enable_x64(True):
-            rows.append(jax.numpy.asarray(array))
+        rows.append(array)
     check_rows([row.shape for row in rows])
     return rows
 
@@ -190,8 +219,14 @@ def model_target(
     """The target of a model's summed losses, scaled where they are of a minibatch, with a normal prior."""
     precision = 0.0 if prior is None else check_scale("prior", prior) ** -2
 
+    def in_pieces(points: Array) -> tuple[Array, Array]:
+        """All data at some points at a time, so that memory does not grow with points × data."""
+        size = max(1, MOST_ROWS // max(1, n_data))
+        pieces = [evaluate(points[first : first + size], None) for first in range(0, max(1, len(points)), size)]
+        return np.concatenate([energies for energies, _ in pieces]), np.concatenate([slopes for _, slopes in pieces])
+
     def energy_gradient(points: Array, picks: Integers | None = None) -> tuple[Array, Array]:
-        energies, slopes = evaluate(points, picks)
+        energies, slopes = in_pieces(points) if picks is None else evaluate(points, picks)
         scale = 1.0 if picks is None else n_data / n_drawn
         if scale == 1.0 and precision == 0.0:
             return energies, slopes

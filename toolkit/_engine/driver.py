@@ -306,21 +306,24 @@ class Driver(Generic[AnyRun]):
         """First and last step (exclusive) of chunks up to ``end`` that double while they take less than 0.1 s.
 
         With a checkpoint they begin short, because the time of a step is unknown, and double up to the usual length
-        while they take less than a second. in_time: they begin short too, and none doubles that takes 0.1 s or more. A
-        second call goes on with the length that the first had come to; a chunk that ``end`` makes shorter shows none.
+        while they take less than a second, as they always do with compiled targets that work lane by lane. in_time:
+        they begin short too, and none doubles that takes 0.1 s or more. A second call goes on with the length that the
+        first had come to; a chunk that ``end`` makes shorter shows none.
         """
         if self._length == 0:
             self._length = min(self.job.chunk_length, longest)
             if self._begins_short or (in_time and self.job.layout.chunk_steps is None):
                 self._length = min(self._length, FEWEST_STEPS)
         end = self.job.n_steps if end is None else end
+        is_slow = self.job.problem.target.lane_by_lane and not self.job.calls_python
         first = self.done
         while first < end:
             last = min(first + self._length, end)
             started = time.perf_counter()
             yield first, last
             if last - first == self._length < longest and self.job.layout.chunk_steps is None:
-                limit = 0.1 if in_time or self._length >= self.job.chunk_length else 1.0
+                is_long = self._length >= self.job.chunk_length and not is_slow
+                limit = 0.1 if in_time or is_long else 1.0
                 if time.perf_counter() - started < limit:
                     self._length = min(2 * self._length, longest)
             first = last

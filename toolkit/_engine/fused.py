@@ -195,8 +195,8 @@ OwnFusedCompiler = compiler_with(WideLower, with_own_engine(FusedLibrary))
 
 def can_be_fused(job: "Job") -> bool:
     """Whether all that a run calls can be inlined: not calls of Python or C, nor functions that allocate arrays."""
-    allocates = job.problem.target.compiled().targetoptions["_nrt"]
-    return not (job.calls_python or allocates)
+    target = job.problem.target
+    return not (job.calls_python or target.lane_by_lane or target.compiled().targetoptions["_nrt"])
 
 
 def fused_engines(job: "Job", blocks: list[Block], numbers: Numbers) -> list[Callable[..., None]]:

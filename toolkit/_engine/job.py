@@ -123,7 +123,7 @@ class Job:
         """Steps of the first chunk."""
         if self.layout.chunk_steps is not None:
             return self.layout.chunk_steps
-        if self.calls_python:
+        if self.problem.target.lane_by_lane:
             return FEWEST_STEPS  # a step may take a second
         n_chains, n_replicas, dim = self.init.shape
         most = min(max(MOST_FLOATS * self.thin // (n_chains * self.n_kept * dim), FEWEST_STEPS), 2**16)

@@ -16,6 +16,7 @@ from ..maths.philox import GRADIENT_NOISE, MOVE, fill_normals, to_normals, unifo
 
 MOST_LANES = 32  # of a block with a buffer; a wider one has long loops anyway
 BUFFER_SIZE = 128
+MOST_NORMALS = 2**20  # in a buffer: 8 MiB
 
 
 class NoiseBuffer(NamedTuple):
@@ -36,7 +37,8 @@ NOISE_BUFFER = s.tuple_type(NoiseBuffer)
 def make_noise_buffer(dim: int, chain: NDArray[np.uint64], replica: NDArray[np.uint64]) -> NoiseBuffer:
     """An empty buffer for a block whose lanes have these ``chain`` and ``replica`` numbers (lane,)."""
     lanes = chain.size
-    steps = BUFFER_SIZE // lanes if lanes <= MOST_LANES else 0
+    places = min(BUFFER_SIZE, MOST_NORMALS // (2 * dim))
+    steps = places // lanes if lanes <= MOST_LANES else 0
     steps_ahead = np.repeat(np.arange(steps, dtype=np.uint64), lanes)
     normals = np.empty((2 * (dim + dim % 2) if steps else 0, steps_ahead.size))
     return NoiseBuffer(normals, np.tile(chain, steps), np.tile(replica, steps), steps_ahead)

@@ -263,7 +263,8 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
 def with_target(block: Block, target: Target, seed: int) -> Block:
     """``block`` for another target, whose scratch begins anew, by an evaluation at the positions as at step 0.
 
-    So the anchor of a target that draws minibatches about one is at the positions. The old block stays as it is.
+    So the anchor of a target that draws minibatches about one is at the positions. Targets that work lane by lane keep
+    nothing in their scratch, and are not evaluated. The old block keeps its scratch.
     """
     state = block.state
     scratch = np.zeros((target.scratch_rows, state.status.size))
@@ -271,7 +272,7 @@ def with_target(block: Block, target: Target, seed: int) -> Block:
         scratch[MODE], scratch[STEP] = 1.0, 0.0
         scratch[CHAIN], scratch[REPLICA] = state.chain, state.replica
         scratch[SEED_HIGH], scratch[SEED_LOW] = float(seed >> int(WORD)), float(seed & int(LOW))
-    if target.scratch_rows:
+    if target.scratch_rows and not target.lane_by_lane:
         target.compiled()(state.position, state.rows[ENERGY], state.gradient, target.parameters, scratch)
     return block._replace(state=state._replace(scratch=scratch))
 

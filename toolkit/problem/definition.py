@@ -200,8 +200,8 @@ class Target(HoldsFunctions):
     where it is known. stochastic: it draws minibatches, and finds in the first rows of its scratch what to draw them
     by (``block_rows.COUNTER_ROWS``); where these are 0 it uses all data. callback: the Python function that the block
     function calls, where it does (``from_callable``). spread: where chains start that are given no start, unless a
-    domain says so; None: within ±2. lane_by_lane: it does one lane after another, on a CPU: blocks then have no idle
-    lanes, and backend "cuda" is refused.
+    domain says so; None: within ±2. lane_by_lane: it does one lane after another, on a CPU, and keeps nothing in
+    its scratch: blocks then have no idle lanes, and backend "cuda" is refused.
 
     A target is what its function is when the target is made: the numbers, arrays and functions that it reads are those
     of that moment, in all engines and descriptions, and a change of one of them is seen by the next target of the

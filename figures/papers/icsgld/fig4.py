@@ -1,10 +1,11 @@
 """ICSGLD (2022), figure 4: cumulative regret of seven agents on mushrooms that are met one by one.
 
 Setting of the text: two layers of 100 ReLU units, a buffer of 4,096 observations, minibatches of 512, 20 mushrooms and
-16 training steps a turn (×T4: one member, 64), the first 1,024 mushrooms judged at random; ×P4 averages the predictions
-of four members. Step sizes, temperatures, ζ = 20, ω, 100 subregions of 10 and the preconditioner are those of table 2
-and of the released code: energy 4,096 times the mean squared error plus ½ 0.01 ‖w‖². Ours: minibatches with
-replacement, and a subregion below that was never visited counts as not there.
+16 training steps a turn (×T4: one member, 64), the first 1,024 mushrooms (here 52 turns) judged at random; ×P4 averages
+the predictions of four members. Step sizes, temperatures, ζ = 20, ω, 100 subregions of 10 and the preconditioner are
+those of table 2 and of the released code: energy 4,096 times the mean squared error plus ½ 0.01 ‖w‖². Ours: minibatches
+with replacement; θ learned from the first energy inside the partition, where the code waits for a tenth of the turns; V
+begun at the first squared gradient, where the code has 1; a subregion that was never visited counted as not there.
 The last agent is not in the paper's figure: Thompson sampling as its text says, one member drawn for each mushroom.
 
 Here 22 inputs as in the text, standardised codes, and fewer turns and seeds than printed, which take hours:

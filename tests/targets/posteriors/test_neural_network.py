@@ -14,7 +14,10 @@ from targets.posteriors import linear_regression, logistic_regression, network, 
 from targets.posteriors.neural_network import BLAS_THREADS_FROM, TILE, chunk_of, outputs_of
 from tests.support.laws import estimates, has_moments
 from toolkit import Layout, check_gradient, sample, samplers
+from toolkit._engine.fused import can_be_fused
+from toolkit._engine.job import FEWEST_STEPS, make_job
 from toolkit._engine.state import make_state
+from toolkit.problem import Problem
 
 RNG = np.random.default_rng(12)
 N, N_IN = 61, 5
@@ -146,8 +149,6 @@ def test_bits_do_not_depend_on_the_layout(batch_size):
 
 def test_blocks_have_no_idle_lanes():
     target = network(FEATURES, CLASSES, hidden=(8,))
-    from toolkit.problem import Problem
-
     state = make_state(Problem(target), samplers.sgld(0.1), np.zeros((3, 1, target.dim)), 0)
     assert state.position.shape == (target.dim, 3)
 
@@ -173,6 +174,17 @@ def test_bits_do_not_depend_on_the_threads_of_blas():
         for threads in ("1", "2", "3")
     }  # fmt: skip
     assert len(found) == 1
+
+
+def test_a_run_of_a_network_begins_with_short_chunks_and_is_never_fused():
+    """So that Ctrl-C, the bar and checkpoints need not wait for the whole run."""
+    target = network(FEATURES, CLASSES, hidden=(8,))
+    job = make_job(target, samplers.sgld(0.1), n_steps=10**6, seed=0, thin=1000)
+    assert job.chunk_length == FEWEST_STEPS
+    assert not can_be_fused(job)
+    large = network(FEATURES, CLASSES, hidden=(1000, 100))
+    state = make_state(Problem(large), samplers.sgld(0.1), np.zeros((1, 1, large.dim)), 0)
+    assert 0 < state.noise_buffer.normals.nbytes <= 8 * 2**20
 
 
 def test_predictions():

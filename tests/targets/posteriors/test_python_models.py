@@ -3,6 +3,8 @@
 Each part is skipped where its package is not installed: neither is in the extra ``test``.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -92,6 +94,46 @@ def test_minibatches_are_the_same_data(torch, jax):
     ]  # fmt: skip
     np.testing.assert_allclose(moves[0][:, 0], in_torch(moves[1][:, 0]), atol=1e-13)
     assert np.abs(moves[0][:, 0] - start).max() > 1e-4
+
+
+def test_a_pickled_target_has_the_same_bits(torch, jax):
+    """JAX would read arrays of 64 bits as 32 where its setting is the default."""
+    for target in (torch_target(torch, batch_size=9), jax_target(jax, batch_size=9)):
+        again = pickle.loads(pickle.dumps(target))
+        np.testing.assert_array_equal(again.evaluate(POINTS)[1], target.evaluate(POINTS)[1])
+    features, response = np.ones((40, 1)), 1e8 + RNG.standard_normal(40)
+    target = from_jax(lambda w, x, y: 0.5 * (x @ w + 1e8 - y) ** 2, dim=1, data=(features, response))
+    again = pickle.loads(pickle.dumps(target))
+    np.testing.assert_array_equal(again.evaluate([[0.3]])[0], target.evaluate([[0.3]])[0])
+
+
+def test_torch_keeps_its_own_data_and_leaves_the_module_alone(torch):
+    """Arrays changed afterwards, buffers and frozen parameters are those of the moment; the docstring's start works."""
+    features, module = FEATURES.copy(), torch.nn.Sequential(
+        torch.nn.BatchNorm1d(N_IN), torch.nn.Linear(N_IN, 4), torch.nn.Linear(4, CLASSES)
+    ).double()  # fmt: skip
+    module[1].weight.requires_grad_(False)
+    module.eval()
+    target = from_torch(
+        module, lambda outputs, labels: torch.nn.functional.cross_entropy(outputs, labels, reduction="none"),
+        (features, LABELS),
+    )  # fmt: skip
+    assert target.dim == 2 * N_IN + 4 + 5 * CLASSES
+    start = torch.nn.utils.parameters_to_vector(p for p in module.parameters() if p.requires_grad).detach()
+    run = sample(target, samplers.sgld(1e-4), n_steps=3, seed=0, init=start)
+    assert run.draws.shape == (1, 3, target.dim)
+    before = target.evaluate(start[None].numpy())[0]
+    features *= 10.0
+    with torch.no_grad():
+        module[0].running_var *= 9.0
+        module[1].weight *= 2.0
+    np.testing.assert_array_equal(target.evaluate(start[None].numpy())[0], before)
+    many = target.evaluate(np.tile(start.numpy(), (3000, 1)))[0]  # in pieces
+    np.testing.assert_allclose(many, before[0], rtol=1e-12)
+    training = torch.nn.Sequential(torch.nn.BatchNorm1d(N_IN), torch.nn.Linear(N_IN, 1)).double()
+    with pytest.raises(ValueError, match="it raises RuntimeError"):
+        from_torch(training, lambda outputs, labels: outputs[:, 0], (FEATURES, LABELS))
+    np.testing.assert_array_equal(training[0].running_var.numpy(), 1.0)
 
 
 @pytest.mark.parametrize(

@@ -552,3 +552,29 @@ def test_messages_show_no_more_than_the_first_coordinates_of_a_long_position(siz
         sample(problem, SGLD, n_steps=50, seed=0, init=np.full(size, 1e200))
     assert len(str(refused.value)) < 1500
     assert ("1e+200, …]" in str(refused.value)) == (size > 20)
+
+
+def test_a_replacement_calls_a_python_target_once_and_its_exception_arrives():
+    """With all data, to check the energies; not at all where that is left out."""
+    calls = []
+
+    def energies(points, picks):
+        calls.append(None if picks is None else picks.shape)
+        if len(calls) == 3:
+            raise OSError("no data")
+        return 0.5 * (points**2).sum(axis=1), points
+
+    target = toolkit.from_callable(energies, dim=2, n_data=7, batch_size=3)
+    with toolkit.chains(normal_about([0.0, 0.0]), samplers.sgld(0.1), n_chains=2, seed=0) as c:
+        c.replace(target)
+        assert calls == [None]
+        c.replace(target, checks_energies=False)
+        assert calls == [None]
+        c.advance(1)
+        assert calls[1] == (2, 3)
+        with pytest.raises(OSError, match="no data"):
+            c.replace(target)
+        c.advance(2)
+        assert calls[-1] == (2, 3)
+        with pytest.raises(TypeError, match="checks_energies"):
+            c.replace(target, checks_energies=1)
