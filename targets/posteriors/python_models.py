@@ -161,7 +161,8 @@ class JaxArrays:
     """NumPy's arrays, and JAX's of them in 64 bits, made in each process: JAX would read pickled ones in 32."""
 
     def __init__(self, arrays: list[Any]) -> None:
-        self.arrays, self._made = arrays, None
+        self.arrays = arrays
+        self._made: list[Any] | None = None
 
     def __reduce__(self) -> Any:
         return JaxArrays, (self.arrays,)
