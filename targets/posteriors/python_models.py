@@ -74,7 +74,12 @@ def from_torch(
     n_data = len(tensors[0])
     origin = torch.zeros((1, dim), dtype=torch.float64)
     per_lane = torch.func.vmap(losses, in_dims=(0, *(None,) * len(tensors)))
-    check_losses("loss", lambda: per_lane(origin, *tensors).shape[1:], n_data)
+
+    def shape_at_origin() -> tuple[int, ...]:
+        on_all(origin, *tensors)  # what cannot be differentiated raises here
+        return tuple(per_lane(origin, *tensors).shape[1:])
+
+    check_losses("loss", shape_at_origin, n_data)
     name = check_text("name", name) or f"{type(module).__name__}({n_data} data in {dim}-D)"
     return model_target(evaluate, dim, name, n_data, n_drawn, prior)
 

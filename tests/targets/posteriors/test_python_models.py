@@ -131,11 +131,11 @@ def test_torch_keeps_its_own_data_and_leaves_the_module_alone(torch):
     many = target.evaluate(np.tile(start.numpy(), (3000, 1)))[0]  # in pieces
     np.testing.assert_allclose(many, before[0], rtol=1e-12)
     training = torch.nn.Sequential(torch.nn.BatchNorm1d(N_IN), torch.nn.Linear(N_IN, 1)).double()
-    from_torch(training, lambda outputs, labels: outputs[:, 0], (FEATURES, LABELS)).evaluate(np.zeros((2, 16)))
-    np.testing.assert_array_equal(training[0].running_var.numpy(), 1.0)
     dropping = torch.nn.Sequential(torch.nn.Linear(N_IN, 1), torch.nn.Dropout())
-    with pytest.raises(ValueError, match="it raises RuntimeError"):
-        from_torch(dropping, lambda outputs, labels: outputs[:, 0], (FEATURES, LABELS))
+    for random in (training, dropping):
+        with pytest.raises(ValueError, match="it raises RuntimeError"):
+            from_torch(random, lambda outputs, labels: outputs[:, 0], (FEATURES, LABELS))
+    np.testing.assert_array_equal(training[0].running_var.numpy(), 1.0)
 
 
 @pytest.mark.parametrize(
