@@ -39,7 +39,15 @@ MOST_ENTRIES, MOST_ARGUMENTS = 17, 8
 MOST_IN_TOOLKIT = 19  # its rooms
 MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 CORE = {"numba", "llvmlite", "numpy", "scipy", "matplotlib", "tqdm", "mpl_toolkits"}
-EXTRAS = {"pyarrow", "shapely", "sklearn", "svgpathtools", "sympy", "xarray"}  # imported inside functions only
+EXTRAS = {
+    "mlxtend",
+    "pyarrow",
+    "shapely",
+    "sklearn",
+    "svgpathtools",
+    "sympy",
+    "xarray",
+}  # imported inside functions only
 
 
 FILES = {module_of(path): path for path in MODULES}

@@ -1,0 +1,49 @@
+"""Digits, small: scores against their definitions, equal cost of all methods, and claims that say why."""
+
+import numpy as np
+import pytest
+
+from figures.papers.csgmcmc import digits
+
+NAMES = ("csgmcmc_table1_digits", "icsgld_fig2")
+
+
+def test_scores_by_their_definitions():
+    rng = np.random.default_rng(1)
+    answers = rng.integers(0, 10, 60)
+    said = rng.dirichlet(np.ones(10), (2, 60))
+    correct, confidence, loss = digits.classified(said, answers)
+    entropy = digits.entropies(rng.dirichlet(np.ones(5), (2, 60)))
+    scores = digits.Scores(correct[None], confidence[None], loss[None], entropy[None], answers)
+    found = digits.metrics(scores, np.ones((1, 60)))[..., 0]
+    assert found[0, 0] == pytest.approx((said.argmax(axis=2) == answers).mean(axis=1))
+    assert found[1, 0] == pytest.approx(-np.log(said[:, np.arange(60), answers]).mean(axis=1))
+    low, high = entropy[:, answers < 5], entropy[:, answers >= 5]
+    assert found[3, 0] == pytest.approx((high[:, :, None] > low[:, None]).mean(axis=(1, 2)))
+    by_hand = 0.0
+    for k in range(digits.BINS):
+        inside = (confidence[0] * digits.BINS >= k) & (confidence[0] * digits.BINS < k + 1)
+        by_hand += abs((correct[0] - confidence[0])[inside].sum()) / 60
+    assert found[2, 0, 0] == pytest.approx(by_hand)
+
+
+def test_all_methods_cost_the_same(produced):
+    for record in produced("csgmcmc_table1_digits").measured.records:
+        members = digits.METHODS[record.label.split(", ", 1)[1].rpartition(", ")[0]].members
+        assert record.gradient_evaluations == 80 * record.chains // members
+
+
+def test_energies_go_down(produced):
+    energies = produced("icsgld_fig2").measured.data["energies"]
+    assert (energies[:, :, -1] < 0.5 * energies[:, :, 0]).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_claims_and_files(produced, name):
+    product = produced(name)
+    claims = product.script.compare(product.measured.data)
+    assert len(claims) >= 3
+    assert all(claim.why for claim in claims)
+    assert [path.suffix for path in product.paths] == [".png", ".csv"]
+    assert product.script.differs
+    assert product.script.caption
