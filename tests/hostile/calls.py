@@ -213,7 +213,7 @@ NOT_CALLED = {
         "correlated_mixture_block", "cosine9_block", "cosine25_block", "gaussian_grid_block", "gaussian_mixture_block",
     ),
     "takes nothing but self": ("StoredRun.to_datatree", "Chains.close"),
-    "of packages that the tests do not install; see test_python_models.py": ("from_torch", "from_jax"),
+    "of packages that the tests do not install; see test_python_models.py": ("from_torch", "from_jax", "mnist_5k"),
     "looked at by Sampler and sample, which use it": ("Schedule",),
     "a protocol that users fulfil": (
         "Accumulator", "Accumulator.start", "Accumulator.update", "Accumulator.result",
