@@ -88,7 +88,9 @@ def momentum(step: Array, n_steps: int) -> Sampler:
 def ladder(step: Array, n_steps: int) -> Sampler:
     """Four temperatures a quarter apart, each with a step in proportion; the correction aims at a tenth of swaps."""
     rungs = 1.25 ** np.arange(MEMBERS)
-    return samplers.resgld(step[:, None] * rungs, temperatures=TEMPERATURE * rungs, correction=adapted_correction(0.1))
+    return samplers.resgld(
+        step[:, None] * rungs, temperatures=tuple(TEMPERATURE * rungs), correction=adapted_correction(0.1)
+    )
 
 
 def interacting(step: Array, n_steps: int, friction: float) -> Sampler:
