@@ -198,7 +198,8 @@ def make_blocks(
 ) -> list[Block]:
     """Blocks for ``init`` (chain, replica, dim). keys: None for those of a run by itself."""
     n_chains, n_replicas, _ = init.shape
-    share = max(-(-n_chains // threads), -(-SIMD_LANES // n_replicas))
+    least = 1 if problem.target.lane_by_lane else -(-SIMD_LANES // n_replicas)
+    share = max(-(-n_chains // threads), least)
     lanes = default_lanes(sampler) if layout.lanes is None else layout.lanes
     size = max(1, min(lanes // n_replicas, share))
     return [

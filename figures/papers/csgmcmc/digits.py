@@ -88,9 +88,7 @@ def ladder(step: Array, n_steps: int) -> Sampler:
     """Four temperatures a quarter apart, each with a step in proportion; the correction aims at a tenth of swaps."""
     rungs = 1.25 ** np.arange(MEMBERS)
     return samplers.resgld(
-        step[:, None] * rungs,
-        temperatures=np.asarray(TEMPERATURE * rungs, np.float64),
-        correction=adapted_correction(0.1),
+        step[:, None] * rungs, temperatures=tuple(TEMPERATURE * rungs), correction=adapted_correction(0.1)
     )
 
 
