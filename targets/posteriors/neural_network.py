@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from toolkit._compiler import COUNTER_ROWS, MODE, WideCompiler, kernel, njit_unwrapped
 from toolkit.errors import (
@@ -459,6 +458,8 @@ def predict(target: Any, positions: Any, features: Any) -> Array:
     'bernoulli', the mean for 'normal'. Their mean over draws, weighted where these have weights, is the posterior's.
     Raises TypeError or ValueError naming the argument where something is off.
     """
+    from scipy.special import expit, softmax
+
     check_instance("target", target, Target)
     if getattr(target.energy_gradient, "__name__", "") not in {block.__name__ for block in BLOCKS.values()}:
         raise ValueError(

@@ -171,7 +171,7 @@ def test_bits_do_not_depend_on_the_threads_of_blas():
             [sys.executable, "-c", SCRIPT], env={**os.environ, "OPENBLAS_NUM_THREADS": threads}, check=True, text=True,
             capture_output=True, timeout=300,
         ).stdout
-        for threads in ("1", "2", "3")
+        for threads in ("1", "2")
     }  # fmt: skip
     assert len(found) == 1
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")  # run
 GIVEN = {"n_chains": 3, "seed": 5}
 
 
-@pytest.mark.cases(8)
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", CASES)
 def test_saved_chains_go_on_as_if_never_saved(name, tmp_path):
     """Three times, in other layouts, with all that was not saved of no use."""
