@@ -198,7 +198,8 @@ def make_blocks(
 ) -> list[Block]:
     """Blocks for ``init`` (chain, replica, dim). keys: None for those of a run by itself."""
     n_chains, n_replicas, _ = init.shape
-    least = 1 if problem.target.lane_by_lane else -(-SIMD_LANES // n_replicas)
+    target = problem.target  # a Python function is called by one thread at a time, for all lanes of a block
+    least = 1 if target.lane_by_lane and target.callback is None else -(-SIMD_LANES // n_replicas)
     share = max(-(-n_chains // threads), least)
     lanes = default_lanes(sampler) if layout.lanes is None else layout.lanes
     size = max(1, min(lanes // n_replicas, share))
