@@ -49,7 +49,7 @@ BASE = "pSGLD ×P4"
 
 def measure(study: Study) -> dict[str, Any]:
     """Regret after each turn, (seed, turn), of each agent; two agents at a time where there are two cores."""
-    n_seeds, n_turns = study.size((3, 600), (2, 60))
+    n_seeds, n_turns = study.size((3, 600), (2, 55))
     data = mushrooms(22)
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
         seeds = [derived_seed(study.seed, REPEAT, k) for k in range(n_seeds)]

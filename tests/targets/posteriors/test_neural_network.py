@@ -165,6 +165,7 @@ print(hashlib.sha256(run.draws.tobytes()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_the_threads_of_blas():
     found = {
         subprocess.run(

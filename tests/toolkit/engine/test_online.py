@@ -68,6 +68,7 @@ def test_any_calls_give_the_bits_of_sample(name):
         assert_same_as(whole, runs, c)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_steps_one_by_one_give_the_bits_of_every_constructor(name):
     """With a domain, at whose edge chains are reflected, or rejected where there is a Metropolis test."""
