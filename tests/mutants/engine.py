@@ -328,7 +328,7 @@ MUTANTS = [
     Mutant(
         "held chains: a replacement forgets the anchor",
         "toolkit/_engine/state.py",
-        "    if target.scratch_rows:\n",
+        "    if target.scratch_rows and not target.lane_by_lane:\n",
         "    if target.scratch_rows < 0:\n",
         "tests/toolkit/engine/test_online.py -k anchor",
     ),
