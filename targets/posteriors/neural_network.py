@@ -112,7 +112,7 @@ def evaluate_network(position, energy, gradient, parameters, scratch, real):
                 rows = min(TILE, n_rows - first_row)
                 for row in range(rows):
                     datum = int(picks[first_row + row, lane]) if draws else first_row + row
-                    set_row(room.values, 0, n_in, int(units[1]), row, rows, features[datum])
+                    set_row(room.values, n_in, int(units[1]), row, rows, features[datum])
                     copy(wanted[row], labels[datum])
                 run_forward(weights[g], units, room, rows, activation)
                 loss += set_losses(room.outputs, wanted, rows, int(units[n_layers]), parameters)
@@ -167,12 +167,12 @@ def largest(units):
 
 
 @kernel
-def set_row(values, start, n_in, n_out, row, rows, source):
-    """Write one row into the blocks of a layer's values, which begin at ``start``."""
+def set_row(values, n_in, n_out, row, rows, source):
+    """Write one row into the blocks of the first layer's values."""
     chunk = chunk_of(n_in, n_out)
     for first in range(0, n_in, chunk):
         count = min(chunk, n_in - first)
-        at = start + rows * first + row * count
+        at = rows * first + row * count
         copy(values[at : at + count], source[first : first + count])
 
 

@@ -1,7 +1,7 @@
 """The mushroom bandit of ICSGLD (2022), section 5.3: its environment, its agents, and their regret."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -243,7 +243,7 @@ def regrets(agent: Agent, data: Mushrooms, n_turns: int, seed: int) -> Iterator[
         buffer.add(met, eats, reward)
         if PULLS * (turn + 1) > FIRST_PULLS:
             if mind is None:
-                mind = learner(agent, replace(buffer), data.features, seed)
+                mind = learner(agent, buffer, data.features, seed)
             mind.learn(buffer, data.features, agent.trainings)
         yield total
 
