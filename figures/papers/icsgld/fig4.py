@@ -80,9 +80,9 @@ def draw(data: Data) -> Figure:
     before = data[BASE][:, FIRST_TURN - 1].mean()
     left.set(ylabel="regret since the first choice, reward", ylim=0)
     right.set(ylabel=f"the same, less that of {BASE}")
-    left.set_title(f"(a) {len(data[BASE])} seeds; random actions before: {before:.0f}", loc="left")
+    left.set_title(f"(a) seeds: {len(data[BASE])}; random actions before: {before:.0f}", loc="left")
     right.set_title("(b) on the same mushrooms", loc="left")
-    left.legend(loc="upper left")
+    left.legend(loc="lower right")
     return figure
 
 
