@@ -24,7 +24,7 @@ def test_each_script_draws_the_same_bytes_again(produced, name, tmp_path):
     assert [path.suffix for path in first] == [".png", ".pdf", ".csv"]
     for a, b in zip(first, again, strict=True):
         assert a.stat().st_size > 100
-        assert hashlib.sha256(a.read_bytes()).digest() == hashlib.sha256(b.read_bytes()).digest()
+        assert hashlib.sha256(a.read_bytes()).digest() == hashlib.sha256(b.read_bytes()).digest(), a.suffix
 
 
 @pytest.mark.cases(1)

@@ -238,7 +238,8 @@ CALLS = [
     }),
     Call("toolkit.problem.definition.Target", toolkit.Target, {"name": "own", "dim": 1, "energy_gradient": plain}, {
         "energy_gradient": function(), "parameters": array([1.0], lambda a: True), "scratch_rows": count(0, idle=False),
-        "stochastic": flag(), "callback": or_none(instance(toolkit.problem.python_callable.Callback)),
+        "stochastic": flag(), "lane_by_lane": flag(),
+        "callback": or_none(instance(toolkit.problem.python_callable.Callback)),
     }),
     Call("toolkit.problem.definition.Target.evaluate", NORMAL.evaluate, {"points": [[0.0]]},
          {"points": array([[0.0]], lambda a: a.ndim == 2 and a.shape[1] == 1, finite=False)}),
