@@ -258,7 +258,7 @@ def bytes_of_chain(asked: Asked) -> float:
     draws = job.counts_before(job.n_steps)[0] if request.keep_draws else 0
     times = job.n_steps // job.trace_every if job.trace_every else 0
     each = job.n_kept * (job.init.shape[2] + job.records_energies + job.sampler.is_weighted + 2 * job.keep_statistics)
-    traced = job.sampler.n_replicas * len(job.trace_fields)
+    traced = job.sampler.n_replicas * job.n_trace_fields
     return float(8.0 * (draws * each + times * traced + numbers_of_chain(job)))
 
 

@@ -31,7 +31,7 @@ from ..schedules import Factors, depends_on_length, evaluate
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.exchange import AdaptedCorrection, EstimatedCorrection
 from ..tempering.stein_particles import Stein
-from .recording import STATISTICS, TRACED, TRACED_COUPLING
+from .recording import N_TRACED, N_TRACED_COUPLING, STATISTICS, TRACED, TRACED_COUPLING
 from .run_record import swept_arrays
 from .starts import Keys, draw_starts
 from .state import Layout, Outputs
@@ -108,10 +108,16 @@ class Job:
     @property
     def trace_fields(self) -> list[str]:
         """What a trace records for every replica."""
-        rows = self.sampler.dynamics.memory_rows(self.problem.target.dim)
-        memory = [name for name, _ in rows if not name.startswith("_")]
+        names = self.sampler.dynamics.memory_names(self.problem.target.dim)
         coupled = isinstance(self.sampler.tempering, ContinuousTempering)
-        return [*TRACED, *memory, *(TRACED_COUPLING if coupled else ())]
+        return [*TRACED, *(n for n in names if not n.startswith("_")), *(TRACED_COUPLING if coupled else ())]
+
+    @property
+    def n_trace_fields(self) -> int:
+        """Their number, without the names, of which networks have many."""
+        sizes = self.sampler.dynamics.memory_sizes(self.problem.target.dim)
+        coupled = isinstance(self.sampler.tempering, ContinuousTempering)
+        return N_TRACED + sum(n for name, n in sizes if not name.startswith("_")) + coupled * N_TRACED_COUPLING
 
     @property
     def calls_python(self) -> bool:
@@ -208,7 +214,7 @@ class Job:
             energies=np.empty((*shape, n_draws if self.records_energies else 0)),
             weights=np.empty((*shape, n_draws if self.sampler.is_weighted else 0)),
             statistics=np.empty((*shape, n_draws if self.keep_statistics else 0, len(STATISTICS)), np.int32),
-            trace=np.empty((n_chains, n_replicas, n_traced, len(self.trace_fields))),
+            trace=np.empty((n_chains, n_replicas, n_traced, self.n_trace_fields)),
             theta=np.empty((n_chains, n_traced, bins)),
         )
 
@@ -280,7 +286,7 @@ def check_footprint(
         bins = tempering.partition.n_bins if isinstance(tempering, Contour) and tempering.partition else 0
         times = (n_steps if keep_trace else chunk) // job.trace_every
         got = f"{job.trace_every} with n_steps={n_steps} and n_chains={chains}"
-        check_room("trace_every", got, 8.0 * times * (1 + chains * (replicas * len(job.trace_fields) + bins)))
+        check_room("trace_every", got, 8.0 * times * (1 + chains * (replicas * job.n_trace_fields + bins)))
 
 
 def expected_draws(job: Job, n_steps: int) -> float:

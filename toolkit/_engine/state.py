@@ -231,7 +231,7 @@ def make_state(problem: Problem, sampler: Sampler, init: Floats, first_chain: in
         keys = Keys(np.arange(first_chain + n_chains))
     names = (keys.chains[first_chain + chain].astype(np.uint64), (keys.first_replica + replica).astype(np.uint64))
     rows[LAMBDA] = 1.0
-    memory = np.array([value for _, value in dynamics.memory_rows(dim)])
+    memory = dynamics.memory_starts(dim)
     exchange = tempering if isinstance(tempering, ReplicaExchange) else None
     return State(
         position=np.array(init[chain, replica].T, order="C"),

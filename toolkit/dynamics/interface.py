@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._compiler.binding import bound
 from .._compiler.decorators import compile_part
 from .._compiler.pickling import reduced
@@ -54,10 +57,17 @@ class Dynamics(NamedTuple):
             )
         return compile_part(bound(self.move), DYNAMICS, packed=True)
 
-    def memory_rows(self, dim: int) -> list[tuple[str, float]]:
-        """Name and first value of every row of memory, in ``dim`` dimensions."""
+    def memory_sizes(self, dim: int) -> list[tuple[str, int]]:
+        """The entries of ``memory``, and how many rows each has in ``dim`` dimensions."""
+        return [(name, dim if name.endswith("[]") else 1) for name in self.memory]
+
+    def memory_names(self, dim: int) -> list[str]:
+        """The name of every row of memory."""
         rows = []
-        for name, start in zip(self.memory, self.memory_start, strict=True):
-            names = [f"{name[:-2]}[{d}]" for d in range(dim)] if name.endswith("[]") else [name]
-            rows += [(n, start) for n in names]
+        for name, size in self.memory_sizes(dim):
+            rows += [f"{name[:-2]}[{d}]" for d in range(size)] if name.endswith("[]") else [name]
         return rows
+
+    def memory_starts(self, dim: int) -> NDArray[np.float64]:
+        """The first value of every row of memory."""
+        return np.repeat(np.array(self.memory_start, np.float64), [size for _, size in self.memory_sizes(dim)])

@@ -176,7 +176,7 @@ class DeviceEngine:
             Export(int(job.records_energies), kept, n, self._drawn),
             Export(int(sampler.is_weighted), kept, n, self._drawn),
             Export(len(STATISTICS) * job.keep_statistics, kept, n, np.int32),
-            Export(len(job.trace_fields) * traces, replicas, n, self._real),
+            Export(job.n_trace_fields * traces, replicas, n, self._real),
             Export(self._shape.bins * traces, 1, n, np.float64),
         )
 
