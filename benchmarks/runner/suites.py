@@ -48,6 +48,7 @@ QUALITY = {
 LEARNING = {
     "networks": Table("learning.networks", BENCH),
     "bandit": Table("learning.bandit", COMMAND),
+    "full_data": Table("learning.full_data", COMMAND),
 }
 IDENTIFICATION = {
     "gradients": Table("identification.gradients", BENCH),

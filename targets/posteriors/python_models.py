@@ -1,12 +1,13 @@
 """Targets from models in PyTorch and JAX: flat weights in, energies and gradients out, without copies on the way."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from toolkit import from_callable
-from toolkit.errors import check_count, check_scale, check_text, optional, shown
+from toolkit import Spread, from_callable
+from toolkit.errors import check_choice, check_count, check_scale, check_text, optional, shown
 from toolkit.problem import Target
 
 from ..arrays import Array, Integers
@@ -22,6 +23,8 @@ def from_torch(
     *,
     prior: float | None = None,
     batch_size: int | None = None,
+    device: str = "cpu",
+    precision: str = "float64",
     name: str = "",
 ) -> Target:
     """Posterior of the parameters w of a PyTorch module: U(w) = Σ_i loss(module(x_i; w), y_i) + ‖w‖²/(2 prior²).
@@ -30,11 +33,14 @@ def from_torch(
     each flattened. Others and its buffers are kept as they are now. data: (inputs, *labels), arrays or tensors whose
     first axis is the data; they are copied.
     loss: (outputs, *labels) → one loss for each datum, (data,), in nats, as ``cross_entropy(…, reduction="none")`` is.
-    Computed in float64, for all lanes at once by ``torch.func.vmap``, so the module must allow that: no layer that
-    draws random numbers or writes to its buffers, as dropout and batch normalisation do while training.
+    Computed for all lanes at once by ``torch.func.vmap``, so the module must allow that: no layer that draws random
+    numbers or writes to its buffers, as dropout and batch normalisation do while training. device: where it is
+    computed and where the data lie, as PyTorch names it ("cuda"); weights and gradients travel, the chains stay on the
+    CPU. precision: of that computation, "float64" or "float32"; weights and gradients are float64 in any case.
     prior: standard deviation of N(0, prior² I); None: flat. batch_size: n ≥ 1; None: all data. Each replica draws n
     data anew at each step, with replacement; energy and gradient are N/n times their sum.
-    Give as ``init`` the module's own start: ``torch.nn.utils.parameters_to_vector(module.parameters()).detach()``.
+    Starts are uniform, in each of the module's tensors within ± its largest number now; or give as ``init`` the
+    module's own, ``torch.nn.utils.parameters_to_vector(module.parameters()).detach()``.
     Needs the extra ``torch``. Raises TypeError or ValueError naming the argument, also where the module or the loss
     raises or returns another shape.
     """
@@ -46,9 +52,10 @@ def from_torch(
         "module's number of parameters that require a gradient", sum(size for _, _, size in parts), at_least=1
     )
     n_drawn, _ = check_batch(batch_size, None)
-    tensors = as_tensors(torch, data)
+    place = torch_place(torch, device, precision)
+    tensors = [place(tensor) for tensor in as_tensors(torch, data)]
     fixed = {key: part for key, part in module.named_parameters() if not part.requires_grad}
-    fixed = {key: as_double(part.detach().clone()) for key, part in {**fixed, **dict(module.named_buffers())}.items()}
+    fixed = {key: place(part.detach().clone()) for key, part in {**fixed, **dict(module.named_buffers())}.items()}
     sizes = [size for _, _, size in parts]
 
     def losses(weights: Any, *rows: Any) -> Any:
@@ -63,16 +70,16 @@ def from_torch(
     on_batches = torch.func.vmap(of_lanes)
 
     def evaluate(points: Array, picks: Integers | None = None) -> tuple[Array, Array]:
-        weights = torch.from_numpy(points)
+        weights = place(torch.from_numpy(points))
         if picks is None:
             slopes, energies = on_all(weights, *tensors)
-            return energies.numpy(), slopes.numpy()
-        index = torch.from_numpy(picks)
-        slopes, energies = on_batches(weights, *(tensor[index] for tensor in tensors))
-        return energies.numpy(), slopes.numpy()
+        else:
+            index = torch.from_numpy(picks).to(device)
+            slopes, energies = on_batches(weights, *(tensor[index] for tensor in tensors))
+        return energies.to("cpu", torch.float64).numpy(), slopes.to("cpu", torch.float64).numpy()
 
     n_data = len(tensors[0])
-    origin = torch.zeros((1, dim), dtype=torch.float64)
+    origin = place(torch.zeros((1, dim), dtype=torch.float64))
     per_lane = torch.func.vmap(losses, in_dims=(0, *(None,) * len(tensors)))
 
     def shape_at_origin() -> tuple[int, ...]:
@@ -81,7 +88,30 @@ def from_torch(
 
     check_losses("loss", shape_at_origin, n_data)
     name = check_text("name", name) or f"{type(module).__name__}({n_data} data in {dim}-D)"
-    return model_target(evaluate, dim, name, n_data, n_drawn, prior)
+    largest = np.array([float(part.detach().abs().max()) for part in module.parameters() if part.requires_grad])
+    return replace(model_target(evaluate, dim, name, n_data, n_drawn, prior), spread=start_spread(largest, sizes))
+
+
+def start_spread(largest: Array, sizes: Sequence[int]) -> Spread:
+    """Starts within ± the largest number of each tensor; where that is 0, of the others the least, or 2."""
+    known = largest[(largest > 0.0) & np.isfinite(largest)]
+    return Spread(np.repeat(np.where(np.isin(largest, known), largest, known.min() if known.size else 2.0), sizes))
+
+
+def torch_place(torch: Any, device: Any, precision: Any) -> Callable[[Any], Any]:
+    """What brings a tensor to ``device``, floats in ``precision``. Raises TypeError or ValueError."""
+    check_text("device", device)
+    kind = check_choice("precision", precision, ("float64", "float32"))
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ValueError(f"device must be one that PyTorch can use here, got {device!r}: {error}") from error
+    real = getattr(torch, kind)
+
+    def place(tensor: Any) -> Any:
+        return tensor.to(device, real) if tensor.is_floating_point() else tensor.to(device)
+
+    return place
 
 
 def as_tensors(torch: Any, data: Any) -> list[Any]:

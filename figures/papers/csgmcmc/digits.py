@@ -14,7 +14,7 @@ import numpy as np
 from figures import Study
 from figures.arrays import Array, Integers
 from targets import datasets, posteriors
-from toolkit import Run, samplers, schedules
+from toolkit import Run, Target, samplers, schedules
 from toolkit.samplers import Sampler
 from toolkit.tempering import Partition, adapted_correction, continuous_tempering, contour
 
@@ -25,6 +25,7 @@ STEPS = (0.03, 0.1, 0.3, 1.0, 3.0)  # N times the step sizes that are tried
 BINS = 15  # of the calibration error
 KNOWN = 5  # digits below it are trained on where the others are asked
 METRICS = ("accuracy", "log_loss", "calibration_error", "auroc")
+TUNINGS = 3  # runs at every step size that is tried
 
 
 class Split(NamedTuple):
@@ -64,6 +65,20 @@ def classes(part: Split, below: int) -> Split:
     trained, asked = part.labels < below, part.answers < below
     return Split(part.features[trained], part.labels[trained], part.asked[asked], part.answers[asked])
 
+
+class Model(NamedTuple):
+    """A network: its posterior on a split's rows; class probabilities (*, row, class) of weights (*, dim) and rows."""
+
+    target: Callable[[Split], Target]
+    predict: Callable[[Target, Array, Array], Array]
+
+
+def network(part: Split) -> Target:
+    """The posterior of the network that learns the rows of ``part``."""
+    return posteriors.network(part.features, part.labels, hidden=HIDDEN, prior=PRIOR, batch_size=BATCH)
+
+
+ONE_LAYER = Model(network, posteriors.predict)
 
 # Samplers. Each is made for step sizes (chain,) and a number of steps; what it costs is ``members`` × replicas × steps.
 
@@ -139,7 +154,7 @@ def run_method(
     )  # fmt: skip
 
 
-def predictions(run: Run, target: Any, members: int, asked: Array) -> Array:
+def predictions(run: Run, model: Model, target: Target, members: int, asked: Array) -> Array:
     """Class probabilities (repeat, row, class): means over a repeat's draws, by their weights; nan if one diverged.
 
     A chain none of whose draws has a weight, which may happen under continuous tempering, gives its last draw.
@@ -147,7 +162,7 @@ def predictions(run: Run, target: Any, members: int, asked: Array) -> Array:
     weights = np.array(run.weights)
     weights[weights.sum(axis=1) == 0.0, -1] = 1.0
     found = np.einsum("cd,cdrk->crk", weights / weights.sum(axis=1, keepdims=True),
-                      posteriors.predict(target, np.nan_to_num(run.draws), asked))  # fmt: skip
+                      model.predict(target, np.nan_to_num(run.draws), asked))  # fmt: skip
     found[run.diverged] = np.nan
     return found.reshape(-1, members, *found.shape[1:]).mean(axis=1)
 
@@ -216,39 +231,34 @@ def bootstrap(scores: Scores, n: int, seed: int) -> Array:
 # The study.
 
 
-def best_steps(study: Study, name: str, part: Split, budget: int) -> Array:
+def best_steps(study: Study, name: str, part: Split, budget: int, model: Model = ONE_LAYER) -> Array:
     """N times the step size of each method, of STEPS: the smallest log loss on the last fifth of the rows to train on.
 
-    One repeat at each, of the same cost as those of the table; a run that diverges is not chosen.
+    Means over TUNINGS runs at each, of the same cost as those of the table; one that diverged knows nothing.
     """
     inner = split(part.features, part.labels, 0.8)
-    target = network(inner, BATCH)
+    target = model.target(inner)
     chosen = []
     for label, method in METHODS.items():
-        run = run_method(study, f"{name}, tuning of {label}", target, method, np.array(STEPS) / len(inner.labels),
-                         budget)  # fmt: skip
-        found = predictions(run, target, method.members, inner.asked)
-        chosen.append(STEPS[int(classified(found, inner.answers)[2].mean(axis=1).argmin())])
+        run = run_method(study, f"{name}, tuning of {label}", target, method,
+                         np.repeat(STEPS, TUNINGS) / len(inner.labels), budget)  # fmt: skip
+        losses = classified(predictions(run, model, target, method.members, inner.asked), inner.answers)[2]
+        chosen.append(STEPS[int(losses.reshape(len(STEPS), -1).mean(axis=1).argmin())])
     return np.array(chosen)
 
 
-def network(part: Split, batch: int) -> Any:
-    """The posterior of the network that learns the rows of ``part``."""
-    return posteriors.network(part.features, part.labels, hidden=HIDDEN, prior=PRIOR, batch_size=batch)
-
-
 def measure_scores(
-    study: Study, name: str, part: Split, steps: Array, budget: int, repeats: int
+    study: Study, name: str, part: Split, steps: Array, budget: int, repeats: int, model: Model = ONE_LAYER
 ) -> tuple[Scores, dict[str, Array]]:
     """Scores of all methods on ``part``, and what their runs said: swap rates and shares of weight."""
     known, results, notes = classes(part, KNOWN), [], np.full((len(METHODS), 3), np.nan)
     for task, trained in (("ten classes", part), (f"0 to {KNOWN - 1} alone", known)):
-        target, found = network(trained, BATCH), []
+        target, found = model.target(trained), []
         for i, (label, method) in enumerate(METHODS.items()):
             run = run_method(study, f"{name}, {label}, {task}", target, method,
                              np.full(repeats, steps[i] / len(trained.labels)), budget)  # fmt: skip
             notes[i] = about(run)
-            said = predictions(run, target, method.members, part.asked)
+            said = predictions(run, model, target, method.members, part.asked)
             found.append(classified(said, part.answers) if trained is part else entropies(said))
         results.append(found)
     correct, confidence, loss = np.moveaxis(np.array(results[0]), 1, 0)

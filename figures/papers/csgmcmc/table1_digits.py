@@ -7,8 +7,8 @@ SGHMC's log loss on the validation part was 0.10 at 0.1, 0.14 at 1, 0.10 at 0.01
 same number of gradients of 128 rows, every chain and replica counted: "×4" are four of a quarter the length. SGD has
 momentum and a step that falls to 0. Friction 0.1; cyclical: 4 cycles, β = 0.8. Averages are over 40 networks of the
 last half, or of the cycles' ends. Step sizes: the best of five on the last fifth of the rows to train on, method by
-method, by log loss, with one seed: with 251 rows that choice is itself uncertain, and is not in the intervals, so that
-a difference between two methods whose steps differ may be that of the steps.
+method, by log loss, the mean of three runs: with 251 rows that choice is itself uncertain, and is not in the intervals,
+so that a difference between two methods whose steps differ may be that of the steps.
 
 (a) to (d): means over five seeds, and 95 % intervals by a bootstrap over rows and seeds, the same for all methods
 (five seeds: a little too narrow); each is moved to the estimate, which matters for (c) alone.

@@ -163,6 +163,34 @@ def test_refusals_of_torch(torch):
         from_torch(torch.nn.Linear(N_IN, 1), loss, (FEATURES * np.nan, LABELS))
     with pytest.raises(ValueError, match="it raises RuntimeError"):
         from_torch(torch.nn.Linear(N_IN + 1, 1), loss, (FEATURES, LABELS))
+    for device in ("gpu0", "", "cuda:99"):
+        with pytest.raises(ValueError, match="device must be one that PyTorch can use here"):
+            from_torch(torch.nn.Linear(N_IN, 1), loss, (FEATURES, LABELS), device=device)
+    with pytest.raises(ValueError, match="precision must be one of 'float64', 'float32'"):
+        from_torch(torch.nn.Linear(N_IN, 1), loss, (FEATURES, LABELS), precision="float16")
+
+
+def test_torch_in_single_precision(torch):
+    """Energies and gradients are those of float64 to 1e-6, and float64 themselves."""
+    exact, single = torch_target(torch), torch_target(torch, precision="float32", device="cpu")
+    for ours, theirs in zip(exact.evaluate(in_torch(POINTS)), single.evaluate(in_torch(POINTS)), strict=True):
+        assert theirs.dtype == np.float64
+        np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-4)
+        assert (theirs != ours).any()
+
+
+def test_torch_starts_within_the_modules_own_numbers(torch):
+    target = torch_target(torch)
+    scale = target.spread.scale
+    ends = np.cumsum([N_IN * HIDDEN, HIDDEN, HIDDEN * CLASSES])
+    for piece in np.split(scale, ends):
+        assert (piece == piece[0]).all()
+    assert (scale > 0.0).all()
+    assert (scale < 0.6).all()  # 1/√inputs at most
+    zeros = torch.nn.Linear(N_IN, CLASSES)
+    torch.nn.init.zeros_(zeros.bias)
+    made = from_torch(zeros, lambda outputs, labels: outputs[:, 0], (FEATURES, LABELS))
+    assert made.spread.scale[-1] == made.spread.scale[0] > 0.0
 
 
 def test_refusals_of_jax(jax):
