@@ -64,11 +64,12 @@ def curve(agent: Agent, data: Mushrooms, n_turns: int, seed: int) -> Array:
     return np.array(list(regrets(agent, data, n_turns, seed)))
 
 
-def draw(data: Data) -> Figure:
-    """Two panels, from the first turn with choices on."""
+def draw(data: Data, *, every: int = 1) -> Figure:
+    """Two panels, from the first turn with choices on; every: turns between those of ``data``."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 2.9))
-    turns = np.arange(FIRST_TURN, data[BASE].shape[1] + 1)
-    since = {name: curves[:, FIRST_TURN - 1 :] - curves[:, FIRST_TURN - 1, None] for name, curves in data.items()}
+    first = FIRST_TURN // every - 1
+    turns = every * np.arange(first + 1, data[BASE].shape[1] + 1)
+    since = {name: curves[:, first:] - curves[:, first, None] for name, curves in data.items()}
     for name, line in LINES.items():
         if name in since:
             band(left, turns, since[name], label=name, **line)
@@ -77,7 +78,7 @@ def draw(data: Data) -> Figure:
     right.axhline(0.0, **style.TRUTH)
     for axes in (left, right):
         axes.set(xlabel=f"turns of {PULLS} mushrooms", xlim=(FIRST_TURN, turns[-1]))
-    before = data[BASE][:, FIRST_TURN - 1].mean()
+    before = data[BASE][:, first].mean()
     left.set(ylabel="regret since the first choice, reward", ylim=0)
     right.set(ylabel=f"the same, less that of {BASE}")
     left.set_title(f"(a) seeds: {len(data[BASE])}; random actions before: {before:.0f}", loc="left")
