@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from toolkit.errors import check_flag, check_instance, check_text, is_sequence, package_root, shown
 
@@ -39,8 +40,8 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str, *, 
         raise ValueError(f"table must be a sequence of dicts with the same keys, got {shown(table)}")
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"{name}.{kind}" for kind in (("png", "pdf", "csv") if pdf else ("png", "csv"))]
+    fix_layout(figure)
     figure.savefig(paths[0], metadata={"Software": None})
-    figure.set_layout_engine("none")  # the layout is final, and computing it again is as slow as drawing
     if pdf:
         figure.savefig(paths[1], metadata={"CreationDate": None, "Creator": None, "Producer": None})
     plt.close(figure)
@@ -49,3 +50,21 @@ def save(figure: Any, table: Sequence[dict[str, Any]], out: Path, name: str, *, 
         writer.writeheader()
         writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in table)
     return paths
+
+
+def fix_layout(figure: Figure) -> None:
+    """Compute the layout once, for all files, and round it.
+
+    The solver of Matplotlib's constrained layout adds in the order of addresses in memory, so that its last digits are
+    others in every process, and now and then a coordinate of a PDF.
+    """
+    if plt.rcParams["savefig.dpi"] != "figure":
+        figure.set_dpi(plt.rcParams["savefig.dpi"])
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    parts: list[Any] = list(figure.subfigs)
+    for part in parts:
+        part.bbox_relative.set_points(part.bbox_relative.get_points().round(9))
+        parts += part.subfigs
+    for axes in figure.axes:
+        axes.set_position(Bbox(axes.get_position(original=True).get_points().round(9)), which="original")

@@ -117,6 +117,7 @@ def test_an_ess_that_is_reported_twice_as_large_as_it_is_shows_in_the_ratio_and_
         assert coverage(runs, mean).mean() == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.slow
 def test_problems_have_names_of_their_own_and_laws_of_their_dimension():
     some = list(tasks())
     labels = [task.label for task in some]

@@ -56,6 +56,7 @@ def compiled(factor, stamp, folder):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_another_process_finds_a_kernel_by_its_stamp_alone(tmp_path):
     pytest.importorskip("numba_cuda", reason="needs the cuda extra")
     assert compiled(3.0, "a", tmp_path) == ["0", "True", "False"]

@@ -115,6 +115,7 @@ def reshapes(position, energy, gradient, parameters, scratch):
         flat[lane] = position[0, lane]
 
 
+@pytest.mark.slow_cases("independent")
 @pytest.mark.parametrize("kind", [pytest.param("trajectory", marks=pytest.mark.slow), "independent", "windows"])
 def test_identification_calls_nothing_where_numbers_lie_apart(kind):
     """Reshaping calls a function that no device has."""

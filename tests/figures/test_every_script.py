@@ -12,11 +12,13 @@ from figures.scripts.study import Study
 from targets import mixtures, shapes
 from toolkit import sample, samplers
 
-REPEATED = ("r2sgld_fig1_trajectory", "gallery_domains")  # the others are left to `make test-slow`
+
+def chosen(every_time):
+    """All scripts, of which one is tested every time."""
+    return [pytest.param(name, marks=[] if name == every_time else [pytest.mark.slow]) for name in names()]
 
 
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", chosen("gallery_tuning"))  # it has figures in a figure
 def test_each_script_draws_the_same_bytes_again(produced, name, tmp_path):
     product = produced(name)
     data, places = product.measured.data, ("first", "again")
@@ -27,8 +29,7 @@ def test_each_script_draws_the_same_bytes_again(produced, name, tmp_path):
         assert hashlib.sha256(a.read_bytes()).digest() == hashlib.sha256(b.read_bytes()).digest(), a.suffix
 
 
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in REPEATED else [pytest.mark.slow]) for n in names()])
+@pytest.mark.parametrize("name", chosen("gallery_domains"))
 def test_each_script_measures_the_same_arrays_again(produced, name):
     first = produced(name).measured.data
     again = figures.scripts.cached_data.as_data(

@@ -34,6 +34,7 @@ def test_what_is_no_package_has_no_folder(module, monkeypatch):
         package_root(module)
 
 
+@pytest.mark.slow
 def test_the_stamp_is_of_every_file_at_any_depth(tmp_path):
     """Of a copy of the package, the stamp that a process of its own has: each edit of a subfolder's file changes it."""
 

@@ -141,6 +141,7 @@ def test_exact_draws_against_cells(name):
     assert (np.abs(np.roll(shares, 1) - masses) > errors).any()
 
 
+@pytest.mark.slow_cases("egg_box(4, 1)")
 @pytest.mark.cases(6)
 @pytest.mark.parametrize("name", TARGETS)
 def test_energy_quantiles_against_exact_draws(name):

@@ -53,7 +53,7 @@ def test_density_is_scipys():
     np.testing.assert_allclose(np.exp(-TRIPLE.evaluate(points)[0]), density, rtol=1e-12)
 
 
-@pytest.mark.slow_cases("student_mixture(5 in 64-D, 4 degrees)-")
+@pytest.mark.slow_cases("student_mixture(3 in 2-D, 2.5 degrees)-", "student_mixture(5 in 64-D, 4 degrees)-")
 @pytest.mark.parametrize(
     ("target", "edges"),
     [

@@ -117,12 +117,14 @@ EDGES = {
 }
 
 
+@pytest.mark.slow_cases("himmelblau(0.1)")
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("target", [EGGS, muller_brown(scale=0.02), BLAU], ids=lambda t: t.name)
 def test_draws_agree_with_cells_energies_moments_and_modes(target):
     held(target, EDGES[target.name[:3]], n=50_000, scale=1.1)
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("dim", [1, 2, 8])
 def test_double_well_draws_agree_with_cells_energies_moments_and_modes(dim):
     target = double_well(dim=dim, barrier=2.0, tilt=0.7)

@@ -93,6 +93,7 @@ def test_one_gaussian_has_energies_by_chi_squared():
     assert (np.abs(shares - [0.1, 0.5, 0.9]) < 4.5 * np.sqrt(0.25 / 20_000)).all()
 
 
+@pytest.mark.slow_cases("narrow in the plane")
 @pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "target",

@@ -31,6 +31,7 @@ def test_on_a_line_by_roots(name):
         assert np.ravel(target.truth.energy_tails(level)) == pytest.approx([below, above], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_grid_of_25_is_a_product():
     """The issue's numbers: 11.29 and 15.18 were said for 10.76 and 13.06."""
     truth = mixtures.gaussian_grid25().truth
@@ -112,6 +113,7 @@ def test_a_region_on_a_line_has_its_own_law():
     np.testing.assert_allclose(share, [0.0, 0.3, 1.0 - 1e-9], atol=3e-7)
 
 
+@pytest.mark.slow
 def test_many_at_once_lie_between_those_solved_for():
     truth = mixtures.unequal_pair().truth
     shares = special.expit(np.linspace(-9.0, 12.0, 4001))
@@ -134,6 +136,7 @@ def test_shapes_ends_and_order():
     np.testing.assert_array_equal(truth.energy_tails([-5.0, 1e4]), [[0.0, 1.0], [1.0, 0.0]])
 
 
+@pytest.mark.slow
 def test_bins_of_energy_in_the_tail():
     """A bin of 6e-6: by the table it was 85 % off."""
     target = mixtures.gaussian_grid25()

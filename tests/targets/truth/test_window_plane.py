@@ -28,6 +28,7 @@ def nan_block(position, energy, gradient, parameters, scratch):
         energy[lane], gradient[0, lane], gradient[1, lane] = np.nan, 0.0, 0.0
 
 
+@pytest.mark.slow
 def test_a_correlated_gaussian():
     truth = truth_of()
     assert truth.log_normaliser == pytest.approx(0.0, abs=1e-8)

@@ -173,6 +173,7 @@ def test_an_edit_of_another_package_is_seen(tmp_path, monkeypatch):
     assert gradient() == 49.0
 
 
+@pytest.mark.slow
 def test_files_that_are_not_what_they_are_called_are_not_run(copy):
     first, _ = run_in(copy, PART)
     (file,) = (copy / "kept").rglob("*.gaussian_mixture_block*.nbc")
@@ -317,6 +318,7 @@ def test_two_functions_of_one_name_are_told_apart():
     assert len({contents(order) for order in orders}) == len(orders)
 
 
+@pytest.mark.slow
 def test_a_disk_without_room_is_no_error(copy):
     expected, _ = run_in(copy, PART)
     shutil.rmtree(copy / "kept")
@@ -329,6 +331,7 @@ caching.IndexDataCacheFile._open_for_write = refuse
     assert run_in(copy, full + PART)[0] == expected
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_it_compiles_all_the_same(copy):
     nowhere = "from numba.core.caching import FunctionCache\nFunctionCache._impl_class._locator_classes = []\n"
     expected, _ = run_in(copy, PART)
@@ -448,6 +451,7 @@ def test_a_folder_where_others_may_write_is_not_used(tmp_path, monkeypatch):
         assert disk_cache.others_who_may_write.__wrapped__(kept, source) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="has rights of another kind")
 def test_where_others_may_write_it_warns_once_and_keeps_nothing(tmp_path):
     code = "from targets import mixtures; print(mixtures.cosine25().evaluate([[0.5, 0.5]])[0].item())"

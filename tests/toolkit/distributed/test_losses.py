@@ -72,6 +72,7 @@ def greedy(points):
 GREEDY = from_callable(greedy, dim=1)
 
 
+@pytest.mark.slow
 def test_tasks_that_kill_their_workers_are_made_smaller(monkeypatch):
     import dask
 
@@ -347,6 +348,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.slow
 def test_functions_and_classes_of_a_script_travel(tmp_path):
     """Of ``__main__``, as in a notebook: also a function that has been defined anew with another value."""
     path = tmp_path / "script.py"

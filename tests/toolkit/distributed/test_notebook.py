@@ -58,6 +58,7 @@ AFTER = """
 """
 
 
+@pytest.mark.slow
 def test_a_notebook(tmp_path):
     """The stop button sends SIGINT to the kernel and its children, and so ends the workers of a local cluster too."""
     codes = [START, TARGETS.replace("STIFFNESS", "1.0"), TARGETS.replace("STIFFNESS", "2.0"), LONG, AFTER]

@@ -64,6 +64,7 @@ def after_rounds(monkeypatch, n_rounds, action):
     return made
 
 
+@pytest.mark.slow_cases("7")
 @pytest.mark.parametrize("home_every", [7, 32])
 def test_bits_are_those_of_one_machine(client, here, home_every, monkeypatch):
     monkeypatch.setattr(round_workers, "HOME_EVERY", home_every)

@@ -53,6 +53,7 @@ def check_same(case, **changes):
     assert len(expected.replica_draws) == len(case.init)
 
 
+@pytest.mark.slow_cases("contour, noisy energies", "trajectories at a tempered energy")
 @pytest.mark.parametrize("name", QUICK)
 def test_its_bits_are_the_general_engines(name):
     check_same(case_of(*QUICK[name]), threads=2)
@@ -82,6 +83,7 @@ def test_blocks_of_any_width(lanes):
     check_same(case_of(GRID, CASES["resgld × 5"], 300), layout=layout)
 
 
+@pytest.mark.slow
 def test_minibatches_are_the_same():
     target = posteriors.logistic_regression(
         np.random.default_rng(1).standard_normal((40, 3)), np.arange(40) % 2, batch_size=4
@@ -167,6 +169,7 @@ def stiff(position, energy, gradient, parameters, scratch):
         gradient[0, lane] = STIFFNESS * position[0, lane]
 
 
+@pytest.mark.slow
 def test_a_number_that_changed_since_it_was_compiled_changes_no_bit(monkeypatch):
     """Numba freezes a global number when it compiles; the engines freeze the same one."""
     case = case_of(Target("stiff", 1, stiff), CASES["sgld"], 2)
@@ -199,6 +202,7 @@ def engine_of(target, sampler, n_chains):
     return fused.compiled(*made_of), made_of
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not fused.can_set_attributes(), reason="llvmlite before 0.48 cannot set it, and LLVM inlines only some"
 )
@@ -215,6 +219,7 @@ def test_all_that_it_calls_is_taken_in(monkeypatch):
     assert not re.search(r"call [^@\n]* %\w+\(", code), "a call by address"
 
 
+@pytest.mark.slow
 def test_others_have_engines_of_their_own():
     engine, (parts, shapes, constants) = engine_of(GRID, CASES["sgld"], 1)
     assert engine_of(GRID, samplers.sgld(2e-3, temperature=2.0), 1)[0] is engine, "other numbers compile nothing"
@@ -255,6 +260,7 @@ def test_small_arrays_go_onto_the_stack_and_it_never_runs_over():
     assert sum(ITEM * np.prod(shape) for shape, is_local in zip(shapes, chosen, strict=True) if is_local) <= STACK
 
 
+@pytest.mark.slow
 def test_a_thread_of_little_stack_is_enough():
     told = []
     before = threading.stack_size(2**19)  # of macOS, for threads that are not the first

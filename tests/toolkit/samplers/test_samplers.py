@@ -112,6 +112,7 @@ def test_defaults_are_the_papers(name):
     )
 
 
+@pytest.mark.slow_cases("resgld-1.0", "mala-1.0")
 @pytest.mark.parametrize("curvature", [1.0, 10.0])
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "svgd"])
 def test_defaults_are_stable_with_a_small_bias_where_the_curvature_is_1_to_10(name, curvature):

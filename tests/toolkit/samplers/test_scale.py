@@ -132,6 +132,7 @@ def test_schedules(move):
     assert_scaled(run_of(IN_X, scaled(plain), SCALE), run_of(IN_Z, plain))
 
 
+@pytest.mark.slow_cases("underdamped_langevin")
 @pytest.mark.parametrize("move", ["underdamped_langevin", pytest.param("hmc", marks=pytest.mark.slow)])
 def test_fused_engines(move):
     plain = sampler_of(move, "exchange")

@@ -118,6 +118,7 @@ def test_a_ratio_over_chains_is_theirs_to_first_order_and_contours_loses_its_bia
     assert abs(own.mean() - 2.0) < 0.03
 
 
+@pytest.mark.slow
 def test_a_step_too_long_to_extrapolate_from_fails_and_is_told():
     """And is no excuse, as what depends on the step may be wrong as well."""
     verdict = laws(mixtures.cosine25(), samplers.sghmc(0.047, friction=0.3))["Stein's identity"]
