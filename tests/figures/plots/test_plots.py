@@ -122,6 +122,23 @@ def test_a_figure_is_saved_with_its_pdf_where_it_is_wanted(tmp_path, axes, pdf):
     assert sorted(tmp_path.iterdir()) == sorted(paths)
 
 
+def test_the_layout_is_rounded_also_of_figures_in_figures(tmp_path):
+    """The solver's last digits depend on addresses in memory."""
+    figure = plt.figure(layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.7))
+    left.subplots(3, 1)[0].set_title("above")
+    inner = right.subfigures(2, 1)
+    inner[0].subplots().set_ylabel("some label")
+    before = [part.bbox_relative.get_points().copy() for part in (left, right, *inner)]
+    figures.save(figure, [{"x": 1.0}], tmp_path, "parts")
+    after = [part.bbox_relative.get_points() for part in (left, right, *inner)]
+    after += [axes.get_position(original=True).get_points() for axes in figure.axes]
+    for points in after:
+        np.testing.assert_array_equal(points, points.round(9))
+    np.testing.assert_allclose(after[:4], before, atol=0.2)
+    assert np.ptp([points[0, 0] for points in after[4:]]) > 0.01
+
+
 # Posteriors.
 
 

