@@ -88,14 +88,14 @@ def from_torch(
 
     check_losses("loss", shape_at_origin, n_data)
     name = check_text("name", name) or f"{type(module).__name__}({n_data} data in {dim}-D)"
-    largest = np.array([float(part.detach().abs().max()) for part in module.parameters() if part.requires_grad])
+    largest = [float(p.detach().abs().max()) if p.numel() else 0.0 for p in module.parameters() if p.requires_grad]
     return replace(model_target(evaluate, dim, name, n_data, n_drawn, prior), spread=start_spread(largest, sizes))
 
 
-def start_spread(largest: Array, sizes: Sequence[int]) -> Spread:
+def start_spread(largest: Sequence[float], sizes: Sequence[int]) -> Spread:
     """Starts within ± the largest number of each tensor; where that is 0, of the others the least, or 2."""
-    known = largest[(largest > 0.0) & np.isfinite(largest)]
-    return Spread(np.repeat(np.where(np.isin(largest, known), largest, known.min() if known.size else 2.0), sizes))
+    least = min((value for value in largest if 0.0 < value < np.inf), default=2.0)
+    return Spread(np.repeat([value if 0.0 < value < np.inf else least for value in largest], sizes))
 
 
 def torch_place(torch: Any, device: Any, precision: Any) -> Callable[[Any], Any]:

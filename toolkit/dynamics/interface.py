@@ -70,4 +70,5 @@ class Dynamics(NamedTuple):
 
     def memory_starts(self, dim: int) -> NDArray[np.float64]:
         """The first value of every row of memory."""
-        return np.repeat(np.array(self.memory_start, np.float64), [size for _, size in self.memory_sizes(dim)])
+        entries = zip(self.memory_sizes(dim), self.memory_start, strict=True)
+        return np.concatenate([np.zeros(0), *(np.full(size, start) for (_, size), start in entries)])

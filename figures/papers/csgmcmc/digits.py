@@ -14,7 +14,7 @@ import numpy as np
 from figures import Study
 from figures.arrays import Array, Integers
 from targets import datasets, posteriors
-from toolkit import Run, Target, samplers, schedules
+from toolkit import DivergenceError, Run, Target, samplers, schedules
 from toolkit.samplers import Sampler
 from toolkit.tempering import Partition, adapted_correction, continuous_tempering, contour
 
@@ -142,16 +142,23 @@ METHODS = {
 def run_method(
     study: Study, label: str, target: Any, method: Method, steps: Array, budget: int
 ) -> Run:  # fmt: skip
-    """One run of ``budget`` gradients for each of ``steps`` (repeat,), its ``members`` being neighbouring chains."""
+    """One run of ``budget`` gradients for each of ``steps`` (repeat,), its ``members`` being neighbouring chains.
+
+    Where all diverge it is what there was until then.
+    """
     n_steps = budget // (method.members * method.replicas)
     sampler = method.make(np.repeat(steps, method.members), n_steps)
     half = 0 if sampler.schedule.name.startswith("cosine") else n_steps // 2
     per_chain = DRAWS // (method.members * method.replicas)
     kept = n_steps - half if half else n_steps // 5
-    return study.sample(
-        label, target, sampler, n_steps=n_steps, n_chains=steps.size * method.members, on_divergence="keep",
-        burn_in=n_steps - 1 if method.is_point else half, thin=1 if method.is_point else max(1, kept // per_chain),
-    )  # fmt: skip
+    try:
+        return study.sample(
+            label, target, sampler, n_steps=n_steps, n_chains=steps.size * method.members, on_divergence="keep",
+            burn_in=n_steps - 1 if method.is_point else half, thin=1 if method.is_point else max(1, kept // per_chain),
+        )  # fmt: skip
+    except DivergenceError as error:
+        study.note(label, error.run)
+        return error.run
 
 
 def predictions(run: Run, model: Model, target: Target, members: int, asked: Array) -> Array:
@@ -159,10 +166,12 @@ def predictions(run: Run, model: Model, target: Target, members: int, asked: Arr
 
     A chain none of whose draws has a weight, which may happen under continuous tempering, gives its last draw.
     """
-    weights = np.array(run.weights)
+    weights, draws = np.array(run.weights), np.nan_to_num(run.draws)
+    if run.diverged.all():  # and perhaps before the first draw
+        weights, draws = np.ones((len(draws), 1)), np.zeros((len(draws), 1, target.dim))
     weights[weights.sum(axis=1) == 0.0, -1] = 1.0
     found = np.einsum("cd,cdrk->crk", weights / weights.sum(axis=1, keepdims=True),
-                      model.predict(target, np.nan_to_num(run.draws), asked))  # fmt: skip
+                      model.predict(target, draws, asked))  # fmt: skip
     found[run.diverged] = np.nan
     return found.reshape(-1, members, *found.shape[1:]).mean(axis=1)
 
@@ -270,6 +279,6 @@ def measure_scores(
 def about(run: Run) -> tuple[float, float, float]:
     """Mean swap rate (nan without swaps), effective share of draws by their weights, chains without a weight."""
     sums, squares = run.weights.sum(axis=1), (run.weights**2).sum(axis=1)
-    share = np.where(sums > 0.0, sums**2 / np.where(squares > 0.0, squares, 1.0), 0.0) / run.weights.shape[1]
+    share = np.where(sums > 0.0, sums**2 / np.where(squares > 0.0, squares, 1.0), 0.0) / max(1, run.weights.shape[1])
     rates = run.swap_rates
     return float(np.mean(rates)) if np.size(rates) else np.nan, float(share.mean()), float((sums == 0.0).sum())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from figures import Study
 from figures.papers.csgmcmc import digits
 
 NAMES = ("csgmcmc_table1_digits", "icsgld_fig2")
@@ -47,3 +48,19 @@ def test_claims_and_files(produced, name):
     assert [path.suffix for path in product.paths] == [".png", ".csv"]
     assert product.script.differs
     assert product.script.caption
+
+
+def test_a_run_of_which_all_chains_diverge_knows_nothing():
+    """Its error's run takes the place of a run, with a draw or without."""
+    part = digits.split(*(values[:60] for values in digits.digits()))
+    target = digits.network(part)
+    study = Study(quick=True, seed=3)
+    for name in ("SGHMC", "SGD"):
+        run = digits.run_method(study, name, target, digits.METHODS[name], np.array([1e6, 1e7]), 40)
+        assert run.diverged.all()
+        said = digits.predictions(run, digits.ONE_LAYER, target, 1, part.asked)
+        assert said.shape == (2, 18, 10)
+        assert np.isnan(said).all()
+        assert digits.classified(said, part.answers)[2] == pytest.approx(np.log(10.0))
+        assert np.isfinite(digits.about(run)[1:]).all()
+    assert len(study.records) == 2
