@@ -158,7 +158,8 @@ def compare(data: Data) -> list[Claim]:
         claims.append(Claim(f"modes among {data['minima'].shape[2]} minima, barriers above {LEVEL:g} nats per datum, "
                             f"ICSGLD, ζ = {zeta:.0e}, less SGLD", 0.0, *mean_and_error(modes[i] - modes[1]), "higher",
                             source="figure 2 (d), in words", in_words=True,
-                            why="Its energies fluctuate within one mode; the paper shows a projection."))  # fmt: skip
+                            why="It goes from mode to mode." if modes[i].mean() > modes[1].mean() else
+                            "Its energies fluctuate within one mode; the paper shows a projection."))  # fmt: skip
     return claims
 
 
