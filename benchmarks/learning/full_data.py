@@ -17,7 +17,8 @@ from benchmarks.runner.tables import Table
 from figures import Study
 from figures.arrays import Array, Integers
 from figures.papers.csgmcmc import digits
-from figures.papers.csgmcmc.digits import BATCH, METHODS, METRICS, PRIOR, Model, Split
+from figures.papers.csgmcmc.digits import BATCH, METHODS, PRIOR, Model, Split
+from figures.papers.csgmcmc.table1_digits import row_of, scored
 from targets import posteriors
 from toolkit import Target
 from toolkit.errors import optional
@@ -104,15 +105,9 @@ def main(arguments: list[str]) -> None:
     )
     name = given.data.stem
     steps = digits.best_steps(study, name, part, given.budget, model)
-    scores, _ = digits.measure_scores(study, name, part, steps, given.budget, given.repeats, model)
-    means = digits.metrics(scores, np.ones((1, part.answers.size)))[..., 0].mean(axis=2)
-    drawn = digits.bootstrap(scores, 1_000, given.seed)
-    base = list(METHODS).index("SGHMC")
-    columns = [f"{metric}{what}" for metric in METRICS for what in ("", " less SGHMC", " low", " high")]
-    table = Table(given.out, "full_data", "data", "method", "step size times data", *columns)
-    for i, method in enumerate(METHODS):
-        cells = []
-        for k in range(len(METRICS)):
-            low, high = np.quantile(drawn[k, i] - drawn[k, base], (0.025, 0.975))
-            cells += [means[k, i], means[k, i] - means[k, base], low, high]
-        table.row(name, method, steps[i], *map(float, cells))
+    scores, notes = digits.measure_scores(study, name, part, steps, given.budget, given.repeats, model)
+    data = {"budget": given.budget, **scored(name, steps, scores, notes, 1_000, given.seed)}
+    rows = [row_of(data, name, i, method) for i, method in enumerate(METHODS)]
+    table = Table(given.out, "full_data", *rows[0])
+    for row in rows:
+        table.row(*row.values())

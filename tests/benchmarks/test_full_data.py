@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from figures.papers.csgmcmc import digits
+from figures.papers.csgmcmc import digits, table1_digits
 from targets import datasets
 
 
@@ -25,6 +25,7 @@ def test_small_on_the_cpu(tmp_path, monkeypatch, capsys):
     few = {name: digits.METHODS[name] for name in ("SGHMC", "SGD ×4")}
     monkeypatch.setattr(digits, "METHODS", few)
     monkeypatch.setattr(full_data, "METHODS", few)
+    monkeypatch.setattr(table1_digits, "NAMES", tuple(few))
     full_data.main([str(path), "--device", "cpu", "--rows", "60", "--budget", "80", "--repeats", "2"])
     assert "SGD ×4" in capsys.readouterr().out
     np.savez(path, x_train=pixels)

@@ -204,7 +204,7 @@ NOT_CALLED = {
     ),
     "numbers as the engine takes them": (
         "Sampler.per_chain", "Spread.ends", "Target.compiled", "Dynamics.compiled", "Dynamics.memory_names",
-        "Dynamics.memory_sizes", "Dynamics.memory_starts",
+        "Dynamics.memory_sizes", "Dynamics.n_traced_memory", "Dynamics.memory_starts",
         "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",
         "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "ReplicaExchange.start",
         "Stein.parameters", "ContinuousTempering.words", "Contour.words", "ReplicaExchange.words", "Stein.words",

@@ -115,9 +115,9 @@ class Job:
     @property
     def n_trace_fields(self) -> int:
         """Their number, without the names, of which networks have many."""
-        sizes = self.sampler.dynamics.memory_sizes(self.problem.target.dim)
         coupled = isinstance(self.sampler.tempering, ContinuousTempering)
-        return N_TRACED + sum(n for name, n in sizes if not name.startswith("_")) + coupled * N_TRACED_COUPLING
+        memory = self.sampler.dynamics.n_traced_memory(self.problem.target.dim)
+        return N_TRACED + memory + coupled * N_TRACED_COUPLING
 
     @property
     def calls_python(self) -> bool:

@@ -43,7 +43,6 @@ def engine_numbers(job: "Job") -> Numbers:
     """The numbers of a run for the engine; n_chains is set for each block."""
     problem, sampler = job.problem, job.sampler
     dynamics, boundary = sampler.dynamics, sampler.boundary
-    memory = dynamics.memory_sizes(problem.target.dim)
     return Numbers(
         n_chains=0,
         n_replicas=sampler.n_replicas,
@@ -59,7 +58,9 @@ def engine_numbers(job: "Job") -> Numbers:
         draws_batches=problem.target.stochastic,
         draws_noise=dynamics.draws_noise,
         needs_curvature=dynamics.needs_curvature,
-        n_thermostats=sum(size for name, size in memory if name.startswith("thermostat")),
+        n_thermostats=sum(
+            size for name, size in dynamics.memory_sizes(problem.target.dim) if name.startswith("thermostat")
+        ),
         leapfrogs=dynamics.leapfrogs,
         random_length=dynamics.random_length,
         is_mala=dynamics.name == "mala",
@@ -68,7 +69,7 @@ def engine_numbers(job: "Job") -> Numbers:
         keeps_statistics=job.keep_statistics,
         keeps_trace=job.trace_every is not None,
         n_kept=job.n_kept,
-        n_traced_memory=sum(size for name, size in memory if not name.startswith("_")),
+        n_traced_memory=dynamics.n_traced_memory(problem.target.dim),
     )
 
 

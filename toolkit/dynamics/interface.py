@@ -61,6 +61,10 @@ class Dynamics(NamedTuple):
         """The entries of ``memory``, and how many rows each has in ``dim`` dimensions."""
         return [(name, dim if name.endswith("[]") else 1) for name in self.memory]
 
+    def n_traced_memory(self, dim: int) -> int:
+        """How many rows of memory a trace shows."""
+        return sum(size for name, size in self.memory_sizes(dim) if not name.startswith("_"))
+
     def memory_names(self, dim: int) -> list[str]:
         """The name of every row of memory."""
         rows = []

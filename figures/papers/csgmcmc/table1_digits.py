@@ -31,7 +31,7 @@ from matplotlib.figure import Figure
 from figures import Claim, Data, Study, run_script
 from figures.arrays import Array
 from figures.papers.csgmcmc import digits
-from figures.papers.csgmcmc.digits import KNOWN, METHODS, METRICS
+from figures.papers.csgmcmc.digits import KNOWN, METHODS, METRICS, Scores
 from figures.plots import style
 
 SEED = 30
@@ -85,16 +85,20 @@ def measure(study: Study) -> dict[str, Any]:
     for name, part in data_sets(study).items():
         steps = np.full(len(METHODS), 0.3) if study.quick else digits.best_steps(study, name, part, budget)
         scores, notes = digits.measure_scores(study, name, part, steps, budget, repeats)
-        unknown = part.answers >= KNOWN
-        found |= {f"{name} {key}": value for key, value in notes.items()}
-        found |= {
-            f"{name} steps": steps,
-            f"{name} metrics": digits.metrics(scores, np.ones((1, part.answers.size)))[..., 0],
-            f"{name} bootstrap": digits.bootstrap(scores, n, study.seed),
-            f"{name} entropy": scores.entropy[:, :, unknown].astype(np.float32),
-            f"{name} entropy of the known": scores.entropy[:, :, ~unknown].astype(np.float32),
-        }
+        found |= scored(name, steps, scores, notes, n, study.seed)
     return found
+
+
+def scored(name: str, steps: Array, scores: Scores, notes: dict[str, Array], n: int, seed: int) -> dict[str, Any]:
+    """What is kept of a data set's scores; n: bootstrapped means."""
+    unknown = scores.answers >= KNOWN
+    return {f"{name} {key}": value for key, value in notes.items()} | {
+        f"{name} steps": steps,
+        f"{name} metrics": digits.metrics(scores, np.ones((1, scores.answers.size)))[..., 0],
+        f"{name} bootstrap": digits.bootstrap(scores, n, seed),
+        f"{name} entropy": scores.entropy[:, :, unknown].astype(np.float32),
+        f"{name} entropy of the known": scores.entropy[:, :, ~unknown].astype(np.float32),
+    }
 
 
 def difference(data: Data, name: str, metric: str, method: str, reference: str) -> tuple[float, Array]:

@@ -93,7 +93,7 @@ def measure(study: Study) -> dict[str, Any]:
 def draw(data: Data) -> Figure:
     """Energy per datum of all chains, and the number of modes against the barrier that tells two apart."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 2.9), width_ratios=(1.5, 1.0))
-    modes = modes_of(data)
+    modes = modes_at(data, LEVELS)
     for i, (colour, dash, name) in enumerate(zip(style.COLOURS, style.DASHES, NAMES, strict=True)):
         for chain, values in enumerate(data["energies"][i]):
             left.plot(data["steps"], values, color=colour, linestyle=dash, linewidth=0.7,
@@ -110,9 +110,9 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def modes_of(data: Data) -> Any:
-    """Number of modes of each chain, (method, chain, level)."""
-    return np.array([[count_modes(heights, LEVELS) for heights in of_method] for of_method in data["barriers"]])
+def modes_at(data: Data, levels: Any) -> Any:
+    """Number of modes of each chain that barriers above each of ``levels`` tell apart, (method, chain, level)."""
+    return np.array([[count_modes(heights, levels) for heights in of_method] for of_method in data["barriers"]])
 
 
 def least_apart(data: Data) -> float:
@@ -130,7 +130,7 @@ def late(data: Data) -> Any:
 def table(data: Data) -> list[dict[str, Any]]:
     """One row per method and chain."""
     mean, spread = late(data)
-    modes = modes_at(data, LEVEL)
+    modes = modes_at(data, [LEVEL])[..., 0]
     return [
         {
             "method": name, "chain": c, "energy_per_datum": float(mean[i, c]),
@@ -144,15 +144,9 @@ def table(data: Data) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def modes_at(data: Data, level: float) -> Any:
-    """Number of modes (method, chain) that barriers above ``level`` tell apart."""
-    at = np.array([level])
-    return np.array([[count_modes(heights, at)[0] for heights in of_method] for of_method in data["barriers"]])
-
-
 def compare(data: Data) -> list[Claim]:
     """That ICSGLD's losses alone fluctuate, by the spread over time in the second half; and that it visits modes."""
-    spread, modes, claims = late(data)[1], modes_at(data, LEVEL).astype(float), []
+    spread, modes, claims = late(data)[1], modes_at(data, [LEVEL])[..., 0].astype(float), []
     for i, zeta in enumerate(ZETAS, 2):
         claims.append(Claim(f"energy per datum, spread over time, ICSGLD, ζ = {zeta:.0e}, less SGLD, nats", 0.0,
                             *mean_and_error(spread[i] - spread[1]), "higher",
