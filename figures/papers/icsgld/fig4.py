@@ -116,12 +116,12 @@ def compare(data: Data) -> list[Claim]:
         (
             "pSGLD ×P4",
             "ConstSGD ×P4",
-            "noise of T = 0.3 goes on costing: by turn 2,000 pSGLD is the worse of both in the seeds that were run",
+            "noise of T = 0.3 goes on costing: at turn 2,000 pSGLD is 533 ± 411 above it (ten seeds)",
         ),
         (
             "pSGLD ×P4",
             "Dropout ×P4",
-            "noise of T = 0.3 goes on costing: by turn 2,000 pSGLD is the worse of both in the seeds that were run",
+            "noise of T = 0.3 goes on costing: at turn 2,000 pSGLD is 478 ± 476 above it (ten seeds)",
         ),
         (
             "ConstSGD ×P4",
