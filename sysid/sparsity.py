@@ -13,8 +13,8 @@ from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed
 
 from .arrays import Array, Bools, Integers
+from .likelihoods.smoothing import smooth
 from .likelihoods.velocity import check_data
-from .likelihoods.weak_form import smooth
 from .model import as_model
 from .priors import FLAT, GAUSSIAN, MIXTURE, Prior, check_priors, spike_and_slab
 

@@ -7,7 +7,9 @@ from scipy.integrate import solve_ivp
 
 from sysid.data.series import Series
 from sysid.libraries import fourier, functions, polynomial
-from sysid.likelihoods import weak_form
+from sysid.likelihoods import conditions
+from sysid.likelihoods.smoothing import smooth
+from sysid.likelihoods.term_derivatives import term_jacobian
 from sysid.likelihoods.weak_form import weak
 from sysid.model import all_free, as_model, model_of
 from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
@@ -57,9 +59,9 @@ def test_error_of_exact_data_falls_as_the_fourth_power_of_the_step(monkeypatch):
     coarse, fine = errors_of_exact_data()
     assert 3.5 < np.log2(coarse / fine) < 4.5
     monkeypatch.setattr(
-        "sysid.likelihoods.weak_form.INTEGRAL", np.array([[0.5, 1.0, 0.5], [0.25, 0.0, -0.25]])
+        "sysid.likelihoods.conditions.INTEGRAL", np.array([[0.5, 1.0, 0.5], [0.25, 0.0, -0.25]])
     )  # trapezoids
-    monkeypatch.setattr("sysid.likelihoods.weak_form.INTEGRAL", weak_form.INTEGRAL)
+    monkeypatch.setattr("sysid.likelihoods.conditions.INTEGRAL", conditions.INTEGRAL)
     coarse, fine = errors_of_exact_data()
     assert np.log2(coarse / fine) < 2.5
 
@@ -93,10 +95,10 @@ def test_precision_is_that_of_the_spread_over_noise(kind):
 
 def terms_at_noisy_states(series):
     """Least squares of the same integrals with the terms taken at the data: what errors in variables spoil."""
-    grid = weak_form.grid_of(series.times, 1)
+    grid = conditions.grid_of(series.times, 1)
     terms = np.einsum("nt,kte->nek", PREY.library.evaluate(series.values), PREY.directions)
-    design = grid.half_widths[:, None, None, None] * weak_form.by_windows(terms, weak_form.INTEGRAL)
-    change = weak_form.by_windows(series.values, weak_form.CHANGE)
+    design = grid.half_widths[:, None, None, None] * conditions.by_windows(terms, conditions.INTEGRAL)
+    change = conditions.by_windows(series.values, conditions.CHANGE)
     return np.linalg.lstsq(design[:, 0].reshape(-1, 4), change[:, 0].ravel(), rcond=None)[0]
 
 
@@ -163,22 +165,22 @@ def test_slopes_are_derivatives_of_every_kind_of_term():
         up[:, d] += step
         down[:, d] -= step
         expected = (library.evaluate(up) - library.evaluate(down)) / (2.0 * step)
-        assert np.allclose(weak_form.term_jacobian(library, path)[:, :, d], expected, atol=1e-7)
+        assert np.allclose(term_jacobian(library, path)[:, :, d], expected, atol=1e-7)
 
 
 def test_path_steps_are_least_under_their_conditions():
     rng = np.random.default_rng(0)
-    grid = weak_form.grid_of(np.array([0.0, 0.1, 0.2, 0.5]), 1)
+    grid = conditions.grid_of(np.array([0.0, 0.1, 0.2, 0.5]), 1)
     nodes, windows_, dim = len(grid.times), len(grid.half_widths), 2
     assert nodes == 2 * windows_ + 1 == 5
     weights, jacobian = rng.uniform(1.0, 2.0, (nodes, dim)), rng.standard_normal((nodes, dim, dim))
     pull, targets = rng.standard_normal((nodes, dim, 3)), rng.standard_normal((windows_, 2, dim, 3))
-    step, multipliers = weak_form.solve_path_step(grid, weights, jacobian, pull, targets)
-    moved = weak_form.by_windows(step, weak_form.CHANGE) - grid.half_widths[:, None, None, None] * weak_form.by_windows(
-        np.einsum("ned,ndm->nem", jacobian, step), weak_form.INTEGRAL
+    step, multipliers = conditions.solve_path_step(grid, weights, jacobian, pull, targets)
+    moved = conditions.by_windows(step, conditions.CHANGE) - grid.half_widths[:, None, None, None] * conditions.by_windows(
+        np.einsum("ned,ndm->nem", jacobian, step), conditions.INTEGRAL
     )
     assert np.allclose(moved, targets, atol=1e-12)
-    other, _ = weak_form.solve_path_step(grid, weights, jacobian, 0.0 * pull, targets)
+    other, _ = conditions.solve_path_step(grid, weights, jacobian, 0.0 * pull, targets)
     push = np.einsum("ndm,ndm->m", weights[..., None] * step - pull, step - other)
     assert np.allclose(push, 0.0, atol=1e-12)  # the gradient is at right angles to what the conditions leave free
     assert multipliers.shape == targets.shape
@@ -187,15 +189,15 @@ def test_path_steps_are_least_under_their_conditions():
 def test_windows_hold_every_sample_at_a_node():
     times = np.array([0.0, 1.0, 2.0, 2.5, 4.0, 5.5, 7.0])
     for substeps in (1, 2, 8):
-        grid = weak_form.grid_of(times, substeps)
+        grid = conditions.grid_of(times, substeps)
         assert len(grid.times) % 2 == 1
         assert np.allclose(grid.times[grid.samples], times)
         assert np.allclose(np.diff(grid.times)[::2], np.diff(grid.times)[1::2])
-    assert len(weak_form.grid_of(times[:3], 1).times) == 3
+    assert len(conditions.grid_of(times[:3], 1).times) == 3
 
 
 def test_smoothing_takes_most_of_the_noise_away():
-    path, velocities = weak_form.smooth(noisy(1), TIMES)
+    path, velocities = smooth(noisy(1), TIMES)
     assert (np.std(path - CLEAN, axis=0) < 0.6 * NOISE).all()
     assert np.corrcoef(velocities[:, 0], np.gradient(CLEAN[:, 0], TIMES))[0, 1] > 0.95
 

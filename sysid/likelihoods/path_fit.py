@@ -1,0 +1,232 @@
+"""Most likely coefficients and paths of noisy states: Gauss–Newton steps under the integral conditions."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from ..arrays import Array
+from ..data.series import Series
+from ..model import Model
+from .conditions import Grid, defects, grid_of, integrals, solve_path_step
+from .term_derivatives import term_jacobian
+from .velocity import least_squares
+
+MIN_NOISE_SHARE = 1e-7  # of a state's RMS: smaller noise is rounding and quadrature error
+MIN_EIGENVALUE = 1e-11  # of the terms' correlation matrix; below it the terms are linearly dependent
+CONVERGED = 1e-3  # length of the last step in posterior standard deviations
+MIN_STEP_FRACTION = 2.0**-12  # part of a Gauss–Newton step
+MAX_CORRECTIONS = 12  # of a path at given coefficients
+CORRECTED = 1e-2  # standard deviations of the noise: its last change then
+
+
+class FittedPath(NamedTuple):
+    """A series, and the estimate of its path without noise."""
+
+    series: Series
+    grid: Grid
+    path: Array  # (nodes, dim)
+
+
+class WeakFit(NamedTuple):
+    """Most likely coefficients (q,) with their precision (q, q), noise (dim,), paths, and −log likelihood."""
+
+    parameters: Array
+    precision: Array
+    noise: Array
+    paths: list[FittedPath]
+    lowest: float
+
+
+def check_distinct(gram: Array, names: tuple[str, ...]) -> None:
+    """Raise ValueError naming the terms of a ``gram`` matrix of which one is a combination of the others."""
+    scale = np.sqrt(np.diag(gram))
+    empty = np.flatnonzero(~(scale > 0.0))
+    if empty.size:
+        raise ValueError(f"data must tell of every parameter, but the terms of {names[empty[0]]!r} are 0 throughout")
+    alike = combined(gram, names)
+    if alike:
+        raise ValueError(
+            f"data must tell the terms apart, but those of {alike} are one combination: "
+            "fix or drop one of them (a constant state, duplicate terms, or too few data)"
+        )
+
+
+def check_determined(precision: Array, names: tuple[str, ...]) -> None:
+    """Raise ValueError naming parameters of which the path answers to one combination alone, as far as floats tell."""
+    if not np.isfinite(precision).all() or not (np.diag(precision) > 0.0).all():
+        raise ValueError("data must be near a path of the model, but its sensitivities overflow on the way there")
+    alike = combined(precision, names)
+    if alike:
+        raise ValueError(
+            f"data must determine the parameters, but along the path they leave {alike} undetermined beside "
+            "the rest: give closer samples, fewer terms, or more series"
+        )
+
+
+def combined(gram: Array, names: tuple[str, ...]) -> str:
+    """The names of which a ``gram`` matrix has one combination that is 0; "" where it has none."""
+    scale = np.sqrt(np.diag(gram))
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    if values[0] > MIN_EIGENVALUE:
+        return ""
+    return ", ".join([names[k] for k in np.flatnonzero(np.abs(vectors[:, 0]) > 0.05)][:12])
+
+
+def residuals(fitted: FittedPath) -> Array:
+    """Values less path at the samples (n, dim), 0 where missing."""
+    return np.nan_to_num(fitted.series.values - fitted.path[fitted.grid.samples])
+
+
+def noise_of(paths: list[FittedPath], freedom: float) -> Array:
+    """Standard deviations of the residuals (dim,), each with ``freedom`` degrees of freedom spent on the fit."""
+    counts = sum((~np.isnan(t.series.values)).sum(axis=0) for t in paths)
+    squares = sum((residuals(t) ** 2).sum(axis=0) for t in paths)
+    if (counts <= freedom).any():
+        raise ValueError(f"data must have more than {math.ceil(freedom)} values of each state, got {np.min(counts)}")
+    return np.asarray(np.sqrt(squares / (counts - freedom)))
+
+
+def noise_floor(paths: list[FittedPath]) -> Array:
+    """The smallest noise (dim,) that an estimate takes."""
+    values = np.concatenate([t.series.values for t in paths])
+    size = np.sqrt(np.nanmean(values**2, axis=0))
+    return np.asarray(MIN_NOISE_SHARE * np.where(size > 0.0, size, 1.0))
+
+
+Guess = tuple[list[FittedPath], Array, Array]  # paths, parameters, noise
+
+
+def gauss_newton(guess: Guess, model: Model, known: Array | None, iterations: int) -> WeakFit:
+    """Gauss–Newton steps from a guess, each shortened until a merit of misfit and defects decreases."""
+    paths, parameters, noise = guess
+    floor = noise_floor(paths)
+    freedom = (len(parameters) + len(paths) * len(noise)) / len(noise)
+    for _ in range(iterations):
+        path_steps = [path_step(t, model, parameters, noise) for t in paths]
+        design = np.concatenate([s.design for s in path_steps])
+        precision, gradient = design.T @ design, design.T @ np.concatenate([s.residual for s in path_steps])
+        check_determined(precision, model.parameters)
+        change = least_squares(precision, gradient)
+        penalty = 2.0 * max(np.abs(s.multipliers[..., 0] + s.multipliers[..., 1:] @ change).max() for s in path_steps)
+        merit_before = sum(merit_of(t, model, parameters, noise, penalty) for t in paths)
+        fraction = 1.0
+        while True:
+            trial_paths = [
+                t._replace(path=t.path + fraction * (s.path_change[..., 0] + s.path_change[..., 1:] @ change) * noise)
+                for t, s in zip(paths, path_steps, strict=True)
+            ]
+            trial_merit = sum(merit_of(t, model, parameters + fraction * change, noise, penalty) for t in trial_paths)
+            if trial_merit <= merit_before * (1.0 + 1e-9) or fraction < MIN_STEP_FRACTION:
+                break
+            # A full step can raise the merit by its curvature alone, which one more step of the paths takes away.
+            corrected = [corrected_path(t, model, parameters + fraction * change, noise) or t for t in trial_paths]
+            trial_merit = sum(merit_of(t, model, parameters + fraction * change, noise, penalty) for t in corrected)
+            if trial_merit <= merit_before * (1.0 + 1e-9):
+                trial_paths = corrected
+                break
+            fraction *= 0.5
+        paths, parameters, noise_before = trial_paths, parameters + fraction * change, noise
+        if known is None:
+            noise = np.maximum(noise_of(paths, freedom), floor)
+        if (
+            fraction == 1.0
+            and change @ precision @ change <= CONVERGED**2
+            and np.allclose(noise, noise_before, rtol=1e-3)
+        ):
+            break
+    else:
+        raise ValueError(
+            f"data must be near a path of the model, but none was found in {iterations} iterations: "
+            "try a model with fewer or other terms, or a shorter series"
+        )
+    counts = sum((~np.isnan(t.series.values)).sum(axis=0) for t in paths)
+    squares = sum((residuals(t) ** 2).sum(axis=0) for t in paths)
+    lowest = float(0.5 * np.sum(squares / noise**2) + np.sum(counts * np.log(np.sqrt(2.0 * np.pi) * noise)))
+    return WeakFit(parameters, precision, noise, paths, lowest)
+
+
+class PathStep(NamedTuple):
+    """The step of a path to the conditions, in units of noise: at fixed parameters (column 0), and per parameter.
+
+    path_change: (nodes, dim, 1 + q). multipliers: (windows, 2, dim, 1 + q). residual: (n dim,), after the step of
+    column 0. design: (n dim, q), the decrease of the residuals per parameter.
+    """
+
+    path_change: Array
+    multipliers: Array
+    residual: Array
+    design: Array
+
+
+def path_step(
+    fitted: FittedPath, model: Model, parameters: Array, noise: Array, *, with_parameters: bool = True
+) -> PathStep:
+    """The conditions linearised at a path and parameters, and solved for the path nearest to the data.
+
+    Without parameters, column 0 alone.
+    """
+    series, grid, path = fitted
+    terms = model.library.evaluate(path)
+    coefficients = model.coefficients(parameters)
+    jacobian = np.einsum("ntd,te->ned", term_jacobian(model.library, path), coefficients) * noise / noise[:, None]
+    present = ~np.isnan(series.values)
+    weights = np.zeros(path.shape)
+    weights[grid.samples] = present
+    columns = 1 + len(parameters) * with_parameters
+    gradient = np.zeros((*path.shape, columns))
+    gradient[grid.samples, :, 0] = residuals(fitted) / noise
+    targets = np.empty((len(grid.half_widths), 2, len(noise), columns))
+    targets[..., 0] = -defects(grid, path, terms @ coefficients) / noise
+    if with_parameters:
+        term_velocities = np.einsum("nt,kte->nek", terms, model.directions) / noise[:, None]
+        targets[..., 1:] = integrals(grid, term_velocities)
+    if not np.isfinite(targets).all():
+        raise ValueError("data must be near a path of the model, but its terms overflow on the way there")
+    try:
+        path_change, multipliers = solve_path_step(grid, weights, jacobian, gradient, targets)
+    except np.linalg.LinAlgError:
+        raise ValueError("data must determine the path, but too many values are missing") from None
+    at_samples = path_change[grid.samples][present]
+    residual = gradient[grid.samples, :, 0][present] - at_samples[:, 0]
+    return PathStep(path_change, multipliers, residual, at_samples[:, 1:])
+
+
+def corrected_path(fitted: FittedPath, model: Model, parameters: Array, noise: Array) -> FittedPath | None:
+    """The path after one more step to the conditions, at these parameters; None where there is none."""
+    try:
+        step = path_step(fitted, model, parameters, noise, with_parameters=False)
+    except ValueError:
+        return None
+    moved = fitted.path + step.path_change[..., 0] * noise
+    return fitted._replace(path=moved) if np.isfinite(moved).all() else None
+
+
+def merit_of(fitted: FittedPath, model: Model, parameters: Array, noise: Array, penalty: float) -> float:
+    """Half the squared residuals and ``penalty`` × the defects, in units of noise; infinite where terms overflow."""
+    with np.errstate(all="ignore"):
+        velocity = model.library.evaluate(fitted.path) @ model.coefficients(parameters)
+        total_defect = np.abs(defects(fitted.grid, fitted.path, velocity) / noise).sum()
+        value = 0.5 * np.sum((residuals(fitted) / noise) ** 2) + penalty * total_defect
+    return float(value) if np.isfinite(value) else math.inf
+
+
+def refine(fitted: FittedPath, substeps: int, model: Model, parameters: Array) -> FittedPath:
+    """The same path with more nodes, by cubic Hermite interpolation."""
+    velocity = model.library.evaluate(fitted.path) @ model.coefficients(parameters)
+    spline = scipy.interpolate.CubicHermiteSpline(fitted.grid.times, fitted.path, velocity)
+    grid = grid_of(fitted.series.times, substeps)
+    return FittedPath(fitted.series, grid, np.asarray(spline(grid.times)))
+
+
+def misfit_of(fitted: FittedPath, model: Model, parameters: Array, noise: Array) -> float:
+    """Half the squared residuals of the best path of the model near a path; infinite where none is found."""
+    for _ in range(MAX_CORRECTIONS):
+        corrected = corrected_path(fitted, model, parameters, noise)
+        if corrected is None:
+            return math.inf
+        change, fitted = np.abs(corrected.path - fitted.path), corrected
+        if (change <= CORRECTED * noise).all():
+            return float(0.5 * np.sum((residuals(fitted) / noise) ** 2))
+    return math.inf
