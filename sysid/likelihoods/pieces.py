@@ -65,8 +65,8 @@ def halves(rows: slice, present: Bools) -> list[slice]:
     present: (n, dim), of the whole series.
     """
     inside = np.cumsum(present[rows], axis=0)
-    middle = int(np.searchsorted(inside.sum(axis=1), 0.5 * inside[-1].sum()))
-    if middle == 0 or min(inside[middle - 1].min(), (inside[-1] - inside[middle - 1]).min()) < MIN_VALUES:
+    middle = int(np.searchsorted(inside.sum(axis=1), 0.5 * inside[-1].sum())) + 1
+    if min(inside[middle - 1].min(), (inside[-1] - inside[middle - 1]).min()) < MIN_VALUES:
         return [rows]
     return [slice(rows.start, rows.start + middle), slice(rows.start + middle, rows.stop)]
 
@@ -78,7 +78,7 @@ def equal_pieces(whole: list[FittedPath], n_pieces: int) -> Pieces:
         n = len(fitted.series)
         if n < 2 * n_pieces:
             raise ValueError(
-                f"pieces must have two rows each, at most {n // 2} of {fitted.series.name!r}, got {n_pieces}"
+                f"pieces must have two rows each: at most {n // 2} of {fitted.series.name!r}, got {n_pieces}"
             )
         ends = np.linspace(0, n, n_pieces + 1).round().astype(np.int64).tolist()
         rows.append([slice(a, b) for a, b in itertools.pairwise(ends)])

@@ -96,9 +96,7 @@ class Weak:
             change = fit.parameters - coarse.parameters
             if change @ fit.precision @ change <= SUBSTEP_TOLERANCE**2 * len(change):
                 break
-        if known is None:
-            warn_of_noise(fit, data)
-        if not is_quadratic:
+        if not (known is None and warn_of_noise(fit, data)) and not is_quadratic:
             warnings.warn(
                 "weak: the likelihood is not nearly Gaussian, in whatever pieces of the data: joint intervals are too "
                 "narrow. Give closer samples, fewer terms, or more data",
@@ -117,8 +115,8 @@ class Weak:
         return np.sqrt(np.mean(np.square(noises), axis=0)) if len(noises) == len(data) else None
 
 
-def warn_of_noise(fit: WeakFit, data: list[Series]) -> None:
-    """Warn where the noise found is almost all of a state's spread: a wrong path, or too much noise."""
+def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:
+    """Warn where the noise found is almost all of a state's spread: a wrong path, or too much noise; whether it is."""
     spread = np.nanstd(np.concatenate([series.values for series in data]), axis=0)
     lost = np.flatnonzero((fit.noise > MAX_NOISE_SHARE * spread) & (spread > 0.0))
     if lost.size:
@@ -129,6 +127,7 @@ def warn_of_noise(fit: WeakFit, data: list[Series]) -> None:
             "model",
             stacklevel=4,
         )
+    return bool(lost.size)
 
 
 def weak(

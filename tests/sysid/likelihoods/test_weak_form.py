@@ -176,9 +176,9 @@ def test_path_steps_are_least_under_their_conditions():
     weights, jacobian = rng.uniform(1.0, 2.0, (nodes, dim)), rng.standard_normal((nodes, dim, dim))
     pull, targets = rng.standard_normal((nodes, dim, 3)), rng.standard_normal((windows_, 2, dim, 3))
     step, multipliers = conditions.solve_path_step(grid, weights, jacobian, pull, targets)
-    moved = conditions.by_windows(step, conditions.CHANGE) - grid.half_widths[:, None, None, None] * conditions.by_windows(
-        np.einsum("ned,ndm->nem", jacobian, step), conditions.INTEGRAL
-    )
+    slopes = np.einsum("ned,ndm->nem", jacobian, step)
+    integrals = grid.half_widths[:, None, None, None] * conditions.by_windows(slopes, conditions.INTEGRAL)
+    moved = conditions.by_windows(step, conditions.CHANGE) - integrals
     assert np.allclose(moved, targets, atol=1e-12)
     other, _ = conditions.solve_path_step(grid, weights, jacobian, 0.0 * pull, targets)
     push = np.einsum("ndm,ndm->m", weights[..., None] * step - pull, step - other)
