@@ -1,5 +1,6 @@
 """``identify``, and the ``Identification`` it makes: a problem for ``sample``, and named parameters of its draws."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,6 +32,8 @@ from . import likelihoods
 from .arrays import Array, Bools
 from .block_function import N_HEADER, SCALED, block_of, quadratic_block
 from .constraints import Coordinates, as_list, region_of
+from .data.checks import check
+from .data.series import Series
 from .estimates import Estimates, estimate, inclusion_of
 from .function_constraints import implicit_domain
 from .laplace import laplace
@@ -321,6 +324,7 @@ def identify(
     progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
     time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
+    Warns of what ``data.check`` finds in the data.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
     direction of parameters undetermined, or a user's function is not analytic at the data.
     """
@@ -328,10 +332,18 @@ def identify(
     model = model if is_a(model, System) else as_model(model)
     check_progress(progress)
     time_limit = check_number("time_limit", time_limit, above=0.0)
-    if isinstance(chosen, Trajectory):
-        prepared = chosen.prepare(data, model, SearchProgress(progress, time_limit))
-    else:
-        prepared = chosen.prepare(data, model)
+    doubts = doubts_of(data)
+    try:
+        if isinstance(chosen, Trajectory):
+            prepared = chosen.prepare(data, model, SearchProgress(progress, time_limit))
+        else:
+            prepared = chosen.prepare(data, model)
+    except ValueError as error:
+        if not doubts:
+            raise
+        raise ValueError(f"{error}. What looks wrong in the data: {'; '.join(doubts)}") from error
+    for doubt in doubts:
+        warnings.warn(f"identify: {doubt}", stacklevel=2)
     check_names("parameters", prepared.names)
     priors = check_priors(prior, prepared.names)
     logs = check_log(log, prepared, priors)
@@ -343,6 +355,14 @@ def identify(
         constraints=constraints, coordinates=coordinates, posterior=closed_form(prepared, priors),
     )  # fmt: skip
     return assembled(draft)
+
+
+def doubts_of(data: Any) -> list[str]:
+    """What ``data.check`` finds in the series, in words."""
+    given = list(data) if isinstance(data, list | tuple) else [data]
+    series = [one for one in given if is_a(one, Series)]
+    many = len(series) > 1
+    return [f"{one.name}: {doubt}" if many else doubt for one in series for doubt in check(one)]
 
 
 def likelihood_name(likelihood: Any) -> str:

@@ -4,11 +4,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numba import types
 from numpy.typing import NDArray
 
 from toolkit._compiler import compile_part, kernel
-from toolkit.errors import check_count, check_number, check_real_array, check_room, check_scale, shown
+from toolkit.errors import check_count, check_number, check_progress, check_real_array, check_room, check_scale, shown
 from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed
 
@@ -21,6 +22,8 @@ from .priors import FLAT, GAUSSIAN, MIXTURE, Prior, check_priors, spike_and_slab
 __all__ = ["Sparse", "inclusion_probabilities", "natural_scales", "sparse_posterior", "sparse_prior"]
 
 MIN_FACTOR = 1e-14  # lower limit of 1 + x, which rounding can make 0
+ROUNDING = 2.3e-16  # of a float64
+MAX_ERROR = 1e-9  # relative, of a covariance that is only updated
 
 
 class NormalLikelihood(NamedTuple):
@@ -40,6 +43,7 @@ class GibbsState(NamedTuple):
     cov: Array  # (q, q)
     root: Array  # (q, q), the inverse Cholesky factor of the precision in units of ``scale``
     scale: Array  # (q,)
+    error: Array  # (1,), relative, that rounding may have left in ``cov``
 
 
 class Mixtures(NamedTuple):
@@ -117,13 +121,15 @@ def update_coefficients(likelihood, variances, state):
 
 @kernel
 def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
-    """Draw the parts of the coefficients in ``order``, each given the others', then recompute mean and covariance.
+    """Draw the parts of the coefficients in ``order``, each given the others'; returns how many.
 
+    Fewer than all where rounding has added up to MAX_ERROR, so that mean and covariance must be computed anew.
     logs (parts,) and column (q,): scratch.
     """
     component, cov, mean = state.component, state.cov, state.mean
     log_weights, variances = mixtures.log_weights, mixtures.variances
-    for j in order:
+    for i in range(order.shape[0]):
+        j = order[i]
         n = mixtures.counts[j]
         highest = -1e300
         for k in range(n):
@@ -145,10 +151,14 @@ def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
                 drawn = k
                 break
         if drawn != component[j]:
-            rank_one_update(cov, mean, j, 1.0 / variances[j, drawn] - 1.0 / variances[j, component[j]], column)
+            change = 1.0 / variances[j, drawn] - 1.0 / variances[j, component[j]]
+            state.error[0] += ROUNDING / max(1.0 + change * cov[j, j], MIN_FACTOR) ** 2
+            rank_one_update(cov, mean, j, change, column)
             component[j] = drawn
         state.present[j] = mixtures.present[j, drawn]
-    update_coefficients(likelihood, variances, state)
+        if state.error[0] > MAX_ERROR:
+            return i + 1
+    return order.shape[0]
 
 
 @kernel
@@ -158,34 +168,36 @@ def precision_change(variances, component, k, proposed):
 
 
 @kernel
-def exchange_components(likelihood, mixtures, state, i, j, uniform, column):
-    """A Metropolis move that exchanges the parts of coefficients i and j; column (q,): scratch."""
+def exchange_components(mixtures, state, i, j, uniform):
+    """A Metropolis move that exchanges the parts of coefficients i and j; whether it did.
+
+    Mean and covariance are left as they were.
+    """
     component, cov, mean = state.component, state.cov, state.mean
     log_weights, variances, counts = mixtures.log_weights, mixtures.variances, mixtures.counts
     a, b = component[i], component[j]
     if a == b or a >= counts[j] or b >= counts[i]:
-        return
+        return False
     ratio = log_weights[i, b] + log_weights[j, a] - log_weights[i, a] - log_weights[j, b]
     ratio += 0.5 * log(variances[i, a] * variances[j, b])
     first, second = precision_change(variances, component, j, a), precision_change(variances, component, i, b)
     ratio += log_evidence_change(first, variances[j, a], cov[j, j], mean[j])
-    rank_one_update(cov, mean, j, first, column)
-    ratio += log_evidence_change(second, variances[i, b], cov[i, i], mean[i])
-    rank_one_update(cov, mean, i, second, column)
-    if log(uniform) < ratio:
-        component[i], component[j] = b, a
-        state.present[i], state.present[j] = mixtures.present[i, b], mixtures.present[j, a]
-    else:
-        rank_one_update(cov, mean, i, -second, column)
-        rank_one_update(cov, mean, j, -first, column)
-    update_coefficients(likelihood, variances, state)
+    step = first / max(1.0 + first * cov[j, j], MIN_FACTOR) * cov[i, j]  # of coefficient i, by the first change
+    ratio += log_evidence_change(second, variances[i, b], cov[i, i] - step * cov[i, j], mean[i] - step * mean[j])
+    if log(uniform) >= ratio:
+        return False
+    component[i], component[j] = b, a
+    state.present[i], state.present[j] = mixtures.present[i, b], mixtures.present[j, a]
+    return True
 
 
 VECTOR, MATRIX = types.float64[::1], types.float64[:, ::1]
 INTEGERS = types.int64[::1]
 LIKELIHOOD = types.BaseTuple.from_types((MATRIX, VECTOR), NormalLikelihood)
 MIXTURES = types.BaseTuple.from_types((MATRIX, MATRIX, types.boolean[:, ::1], INTEGERS), Mixtures)
-STATE = types.BaseTuple.from_types((INTEGERS, types.boolean[::1], VECTOR, VECTOR, MATRIX, MATRIX, VECTOR), GibbsState)
+STATE = types.BaseTuple.from_types(
+    (INTEGERS, types.boolean[::1], VECTOR, VECTOR, MATRIX, MATRIX, VECTOR, VECTOR), GibbsState
+)
 
 
 def compiled_moves() -> tuple[Any, Any, Any]:
@@ -193,8 +205,10 @@ def compiled_moves() -> tuple[Any, Any, Any]:
     given = (LIKELIHOOD, MIXTURES, STATE)
     return (
         compile_part(update_coefficients.py_func, types.void(LIKELIHOOD, MATRIX, STATE)),
-        compile_part(sweep.py_func, types.void(*given, INTEGERS, VECTOR, VECTOR, VECTOR)),
-        compile_part(exchange_components.py_func, types.void(*given, types.int64, types.int64, types.float64, VECTOR)),
+        compile_part(sweep.py_func, types.int64(*given, INTEGERS, VECTOR, VECTOR, VECTOR)),
+        compile_part(
+            exchange_components.py_func, types.boolean(MIXTURES, STATE, types.int64, types.int64, types.float64)
+        ),
     )
 
 
@@ -203,6 +217,7 @@ Quadratic = tuple[Array, Array, float]
 FLAT_SCALE = 1e6  # of a flat prior, in standard deviations that the likelihood leaves
 N_SPLIT_SWEEPS = 10  # first sweeps, recomputed after every part: rank-one updates would add up rounding
 CHAINS = 4
+MAX_LOOPED = 64  # coefficients: of more, LAPACK inverts, when rounding asks for it and not after every sweep
 
 
 class Sparse(NamedTuple):
@@ -290,13 +305,17 @@ def quadratic_of(prepared: Any) -> Quadratic:
     return quadratic
 
 
-def inclusion_probabilities(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int = 0) -> dict[str, float]:
+def inclusion_probabilities(
+    prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int = 0, progress: bool | None = None
+) -> dict[str, float]:
     """Posterior probability that each term is present; arguments and what raises as of ``sparse_posterior``."""
-    sparse = sparse_posterior(prepared, prior, sweeps=sweeps, seed=seed)
+    sparse = sparse_posterior(prepared, prior, sweeps=sweeps, seed=seed, progress=progress)
     return dict(zip(sparse.names, sparse.inclusion.tolist(), strict=True))
 
 
-def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int = 0) -> Sparse:
+def sparse_posterior(
+    prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int = 0, progress: bool | None = None
+) -> Sparse:
     """Draws of a quadratic likelihood with normal, mixture or flat priors, by a Gibbs sampler over the mixtures' parts.
 
     The coefficients are integrated out of every move: with Λ of the likelihood and variances D of the parts, their
@@ -304,12 +323,14 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     coefficient that is present and one that is absent, as terms that stand in for each other need. Four chains start
     from all widest or all narrowest parts.
     prior: as ``identify`` takes it: None, a Prior, or a mapping from names. sweeps: of all coefficients, per chain; the
-    first fifth is dropped. seed: 0 to 2⁶⁴ − 1.
+    first fifth is dropped. seed: 0 to 2⁶⁴ − 1. progress: a bar on stderr; None: only on a terminal.
+    Cost of a sweep: O(q²) for each part that changes; up to 64 coefficients O(q³).
     Law: exact as sweeps → ∞. Source: George & McCulloch (1997), section 4.
     Raises ValueError for a Laplace or log-normal prior, or a likelihood that is not quadratic.
     """
     mean, precision, _ = quadratic_of(prepared)
     sweeps = check_count("sweeps", sweeps, at_least=10, below=10**7)
+    check_progress(progress)
     seed = check_count("seed", seed, at_least=0, below=2**64)
     laws = check_priors(prior, prepared.names)
     check_room(
@@ -318,11 +339,35 @@ def sparse_posterior(prepared: Any, prior: Any, *, sweeps: int = 1000, seed: int
     mixtures = mixtures_of(laws, prepared.names, 1.0 / np.sqrt(np.diag(precision)))
     centre = np.array([law.location if law.kind == GAUSSIAN else 0.0 for law in laws])
     streams = np.random.default_rng(derived_seed(seed, GIBBS)).spawn(CHAINS)  # the seed's own are of data.simulate
-    runs = [
-        run_chain(mean - centre, precision, mixtures, sweeps, k % 2 == 0, stream) for k, stream in enumerate(streams)
-    ]
+    likelihood = NormalLikelihood(np.ascontiguousarray(precision), precision @ (mean - centre))
+    root = precision_root(precision)
+    runs = []
+    with sweeps_bar(progress, CHAINS * sweeps) as bar:
+        for k, stream in enumerate(streams):
+            runs.append(run_chain(Chain(likelihood, root, mixtures, wide=k % 2 == 0), sweeps, stream, bar))
     draws, present, presence = (np.concatenate([run[i] for run in runs]) for i in range(3))
     return Sparse(prepared.names, presence.mean(axis=0), centre + draws, present.astype(bool))
+
+
+def precision_root(precision: Array) -> Array:
+    """A square root (q, q) of a precision, whose negative eigenvalues are rounding."""
+    scale = np.sqrt(np.diag(precision))
+    scale[scale == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(precision / np.outer(scale, scale))
+    return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def sweeps_bar(progress: bool | None, total: int) -> Any:
+    """A bar of sweeps on stderr, without output where ``progress`` is False, or None and stderr no terminal."""
+    from tqdm import tqdm
+
+    return tqdm(
+        total=total,
+        desc="sparse posterior",
+        unit="sweep",
+        leave=False,
+        disable=None if progress is None else not progress,
+    )
 
 
 def mixtures_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) -> Mixtures:
@@ -343,39 +388,87 @@ def mixtures_of(laws: tuple[Prior, ...], names: tuple[str, ...], spread: Array) 
     return Mixtures(log_weights, variances, present, np.isfinite(log_weights).sum(axis=1))
 
 
-def run_chain(
-    mean: Array, precision: Array, mixtures: Mixtures, sweeps: int, wide: bool, rng: np.random.Generator
-) -> tuple[Array, Array, Array]:
-    """Draws, supports and probabilities of presence (n, q) of one chain."""
-    update_coefficients, sweep, exchange_components = compiled_moves()
-    q, present = len(mean), mixtures.present
-    allowed = np.isfinite(mixtures.log_weights)
-    widths = np.where(allowed, mixtures.variances, -1.0 if wide else math.inf)
-    component = widths.argmax(axis=1) if wide else widths.argmin(axis=1)
-    state = GibbsState(
-        component=component,
-        present=present[np.arange(q), component],
-        presence=np.ones(q),
-        mean=np.empty(q),
-        cov=np.empty((q, q)),
-        root=np.empty((q, q)),
-        scale=np.empty(q),
-    )
-    likelihood = NormalLikelihood(np.ascontiguousarray(precision), precision @ mean)
-    logs, column = np.empty(allowed.shape[1]), np.empty(q)
-    kept: tuple[list[NDArray[Any]], ...] = ([], [], [])
-    update_coefficients(likelihood, mixtures.variances, state)
-    for number in range(sweeps):
+class Chain:
+    """One chain of the Gibbs sampler: its state, and the moves that keep its mean and covariance right.
+
+    root: (q, q), root rootᵀ the likelihood's precision.
+    """
+
+    def __init__(self, likelihood: NormalLikelihood, root: Array, mixtures: Mixtures, *, wide: bool) -> None:
+        self.likelihood, self.root, self.mixtures = likelihood, root, mixtures
+        self._update_looped, self._sweep, self._exchange = compiled_moves()
+        q, present = len(mixtures.counts), mixtures.present
+        allowed = np.isfinite(mixtures.log_weights)
+        widths = np.where(allowed, mixtures.variances, -1.0 if wide else math.inf)
+        component = widths.argmax(axis=1) if wide else widths.argmin(axis=1)
+        self.state = GibbsState(
+            component=component,
+            present=present[np.arange(q), component],
+            presence=np.ones(q),
+            mean=np.empty(q),
+            cov=np.empty((q, q)),
+            root=np.empty((q, q)),
+            scale=np.empty(q),
+            error=np.zeros(1),
+        )
+        self.is_looped = q <= MAX_LOOPED
+        self._logs, self._column = np.empty(allowed.shape[1]), np.empty(q)
+        self.update()
+
+    def update(self) -> None:
+        """Mean and covariance of the coefficients given their parts, computed anew."""
+        state, variances = self.state, self.mixtures.variances
+        state.error[0] = 0.0
+        if self.is_looped:
+            self._update_looped(self.likelihood, variances, state)
+            return
+        total = self.likelihood.precision + np.diag(1.0 / variances[np.arange(len(variances)), state.component])
+        state.scale[:] = 1.0 / np.sqrt(np.diag(total))
+        factor = scipy.linalg.cholesky(total * state.scale * state.scale[:, None], lower=True, check_finite=False)
+        inverse = np.tril(scipy.linalg.lapack.dpotri(factor, lower=1)[0]) * state.scale * state.scale[:, None]
+        state.cov[:] = inverse + np.tril(inverse, -1).T
+        state.mean[:] = state.cov @ self.likelihood.weighted_mean
+
+    def sweep(self, rng: np.random.Generator, *, split: bool) -> None:
+        """Draw all parts once, in random order, then try one exchange; split: update after every part."""
+        q = len(self.state.mean)
         order = rng.permutation(q)
-        for coordinates in np.split(order, q) if number < N_SPLIT_SWEEPS else [order]:
-            sweep(likelihood, mixtures, state, coordinates, rng.random(q), logs, column)
+        for coordinates in np.split(order, q) if split and self.is_looped else [order]:
+            uniforms, done = rng.random(q), 0
+            while done < len(coordinates):
+                rest = coordinates[done:]
+                done += self._sweep(
+                    self.likelihood, self.mixtures, self.state, rest, uniforms, self._logs, self._column
+                )
+                if self.is_looped or self.state.error[0] > MAX_ERROR:
+                    self.update()
+        state, present = self.state, self.mixtures.present
         if state.present.any() and not state.present.all():
             inside, outside = np.flatnonzero(state.present), np.flatnonzero(~state.present)
             i, j = inside[rng.integers(inside.size)], outside[rng.integers(outside.size)]
-            if present[j, component[i]] and not present[i, component[j]]:
-                exchange_components(likelihood, mixtures, state, i, j, rng.random(), column)
+            fits = present[j, state.component[i]] and not present[i, state.component[j]]
+            if fits and self._exchange(self.mixtures, state, i, j, rng.random()):
+                self.update()
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Coefficients (q,) given their parts."""
+        state, q = self.state, len(self.state.mean)
+        if self.is_looped:
+            return np.asarray(state.mean + state.scale * (rng.standard_normal(q) @ state.root))
+        sds = np.sqrt(self.mixtures.variances[np.arange(q), state.component])
+        # Normal with the covariance of the precision; times its inverse, with the covariance wanted.
+        push = self.root @ rng.standard_normal(q) + rng.standard_normal(q) / sds
+        return np.asarray(state.mean + state.cov @ push)
+
+
+def run_chain(chain: Chain, sweeps: int, rng: np.random.Generator, bar: Any) -> tuple[Array, Array, Array]:
+    """Draws, supports and probabilities of presence (n, q) of one chain."""
+    kept: tuple[list[NDArray[Any]], ...] = ([], [], [])
+    for number in range(sweeps):
+        chain.sweep(rng, split=number < N_SPLIT_SWEEPS)
         if number >= sweeps // 5:
-            kept[0].append(state.mean + state.scale * (rng.standard_normal(q) @ state.root))
-            kept[1].append(state.present.copy())
-            kept[2].append(state.presence.copy())
+            kept[0].append(chain.draw(rng))
+            kept[1].append(chain.state.present.copy())
+            kept[2].append(chain.state.presence.copy())
+        bar.update()
     return np.array(kept[0]), np.array(kept[1]), np.array(kept[2])

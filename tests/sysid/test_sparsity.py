@@ -14,12 +14,15 @@ from sysid.data.series import Series
 from sysid.libraries import polynomial
 from sysid.model import as_model, model_of
 from sysid.sparsity import (
+    Chain,
     GibbsState,
     Mixtures,
     NormalLikelihood,
     compiled_moves,
     inclusion_probabilities,
+    mixtures_of,
     natural_scales,
+    precision_root,
     sparse_posterior,
     sparse_prior,
 )
@@ -39,7 +42,7 @@ def correlated(q=5, seed=0):
     truth[-1] = 0.4
     precision = design.T @ design
     mean = truth + np.linalg.cholesky(np.linalg.inv(precision)) @ rng.standard_normal(q)
-    return Known(tuple("abcdefgh"[:q]), (mean, precision, 0.0))
+    return Known(tuple(f"{k}" for k in range(q)) if q > 8 else tuple("abcdefgh"[:q]), (mean, precision, 0.0))
 
 
 def enumerated(known, laws):
@@ -63,6 +66,13 @@ def enumerated(known, laws):
 LAWS = (priors.spike_and_slab(0.05, 2.0, inclusion=0.4),) * 5
 
 
+@pytest.fixture(params=[64, 0], ids=["in loops", "by LAPACK"])
+def each_way(request, monkeypatch):
+    """Of few coefficients and of many."""
+    monkeypatch.setattr("sysid.sparsity.MAX_LOOPED", request.param)
+
+
+@pytest.mark.usefixtures("each_way")
 def test_inclusion_probabilities_are_those_of_enumeration():
     """Within 4.5 standard errors of 4 chains' means, each of 1000 sweeps, some 250 of them independent; and 0.01."""
     known = correlated()
@@ -76,6 +86,7 @@ def test_inclusion_probabilities_are_those_of_enumeration():
     assert (np.abs(wrong - expected) > 4.5 * error + 0.01).any()
 
 
+@pytest.mark.usefixtures("each_way")
 def test_draws_have_the_posterior_s_moments():
     known = correlated(seed=3)
     _, first, second = enumerated(known, LAWS)
@@ -85,6 +96,7 @@ def test_draws_have_the_posterior_s_moments():
     assert np.allclose(sparse.draws.std(axis=0), sd, rtol=0.15)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_mixtures_of_many_parts_and_normals_may_stand_together():
     known = correlated(q=4, seed=2)
     shrink = priors.Prior(LAWS[0].kind, weights=(0.3, 0.3, 0.4), scales=(0.03, 0.3, 3.0), spikes=2)
@@ -97,6 +109,7 @@ def test_mixtures_of_many_parts_and_normals_may_stand_together():
     assert np.allclose(sparse.draws.mean(axis=0), first, atol=0.1)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_without_spikes_it_is_the_gaussian_posterior():
     mean, precision, _ = correlated().quadratic
     sparse = sparse_posterior(correlated(), priors.gaussian(0.7, 0.3), sweeps=1250)
@@ -173,6 +186,26 @@ def test_terms_that_are_0_throughout_have_no_scale_and_are_refused_by_name():
         sparse_prior(known, scales)
 
 
+def test_rounding_of_updates_is_kept_small():
+    """Of 90 coefficients, mean and covariance after sweeps of updates are those computed anew."""
+    mean, precision, _ = correlated(q=90, seed=4).quadratic
+    precision = precision + np.eye(90)
+    mixtures = mixtures_of(LAWS[:1] * 90, tuple(f"c{k}" for k in range(90)), np.ones(90))
+    chain = Chain(NormalLikelihood(precision, precision @ mean), precision_root(precision), mixtures, wide=False)
+    assert not chain.is_looped
+    rng, parts = np.random.default_rng(0), set()
+    for _ in range(40):
+        chain.sweep(rng, split=False)
+        parts.add(tuple(chain.state.component))
+        updated = chain.state.cov.copy(), chain.state.mean.copy()
+        error = chain.state.error[0]
+        chain.update()
+        for kept, anew in zip(updated, (chain.state.cov, chain.state.mean), strict=True):
+            np.testing.assert_allclose(kept, anew, atol=1e-8 * np.abs(anew).max())
+        chain.state.cov[:], chain.state.mean[:], chain.state.error[0] = *updated, error
+    assert len(parts) > 30
+
+
 def test_exchanges_alone_keep_the_odds_of_two_supports():
     """Of two terms one is there; the share of exchanges' states with the first is its odds, within 4.5 errors."""
     settle, _, exchange = compiled_moves()
@@ -188,14 +221,15 @@ def test_exchanges_alone_keep_the_odds_of_two_supports():
     assert 0.2 < expected < 0.8
     state = GibbsState(
         component=np.array([1, 0]), present=np.array([True, False]), presence=np.ones(2), mean=np.empty(2),
-        cov=np.empty((2, 2)), root=np.empty((2, 2)), scale=np.empty(2),
+        cov=np.empty((2, 2)), root=np.empty((2, 2)), scale=np.empty(2), error=np.zeros(1),
     )  # fmt: skip
     mixtures = Mixtures(log_weights, variances, np.array([[False, True]] * 2), np.array([2, 2]))
     likelihood = NormalLikelihood(precision, precision @ mean)
     settle(likelihood, variances, state)
-    first, n, column = 0, 20_000, np.empty(2)
+    first, n = 0, 20_000
     for uniform in np.random.default_rng(0).random(n):
-        exchange(likelihood, mixtures, state, 0, 1, uniform, column)
+        if exchange(mixtures, state, 0, 1, uniform):
+            settle(likelihood, variances, state)
         first += state.component[0]
         assert state.present.tolist() == state.component.astype(bool).tolist()
     assert abs(first / n - expected) < 4.5 / math.sqrt(n)

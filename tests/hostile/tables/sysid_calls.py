@@ -727,6 +727,7 @@ CALLS = [
             "noise": or_none(array([1.0], lambda a: a.ndim < 2 and a.size and (a > 0).all())),
             "substeps": or_none(only(1, 2, 4)),
             "iterations": count(1, 10**4),
+            "pieces": or_none(count(1, 2**20)),
         },
     ),
     Call(
@@ -956,7 +957,12 @@ CALLS = [
             f"sysid.sparsity.{f.__name__}",
             f,
             lambda: {"prepared": quadratic(), "prior": None, "sweeps": 10},
-            {"prepared": PREPARED, "prior": PRIORS, "sweeps": count(10, 10**7)._replace(odd=None)},
+            {
+                "prepared": PREPARED,
+                "prior": PRIORS,
+                "sweeps": count(10, 10**7)._replace(odd=None),
+                "progress": or_none(flag()),
+            },
         )
         for f in (sparsity.sparse_posterior, sparsity.inclusion_probabilities)
     ],

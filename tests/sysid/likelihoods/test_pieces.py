@@ -68,12 +68,12 @@ def test_joint_gaussians_hold_the_truth_where_one_piece_is_too_narrow():
     times = np.linspace(0.0, 10.0, 501)
     states, truth = path(LORENZ, [-8.0, 7.0, 27.0], times), coefficients_of(LORENZ).T.ravel()
     totals = np.zeros(2)
-    for seed in range(8):
+    for seed in range(6):
         series = noisy(times, states, 0.1, seed)
         for k, pieces in enumerate((None, 1)):
             mean, precision, _ = weak(pieces=pieces).prepare(series, LIBRARY).quadratic
             totals[k] += (mean - truth) @ precision @ (mean - truth) / 30.0
-    found, whole = totals / 8.0
+    found, whole = totals / 6.0
     assert found < 1.5
     assert whole > 3.0
 
@@ -112,7 +112,7 @@ def test_growth_ends_a_piece_and_every_row_is_in_one():
 
 def test_halves_hold_as_many_values_and_none_too_few():
     present = np.ones((100, 2), bool)
-    present[:50, 1] = False
+    present[:90, 1] = False
     assert halves(slice(20, 100), np.ones((100, 2), bool)) == [slice(20, 60), slice(60, 100)]
     assert halves(slice(0, 100), present) == [slice(0, 100)]
     assert halves(slice(0, 2 * MIN_VALUES), np.ones((100, 2), bool)) == [slice(0, 8), slice(8, 16)]
