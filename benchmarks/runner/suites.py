@@ -54,6 +54,7 @@ IDENTIFICATION = {
     "gradients": Table("identification.gradients", BENCH),
     "fits": Table("identification.fits", BENCH),
     "weak_form": Table("identification.weak_form"),
+    "field": Table("identification.field", NAMED),
 }
 CUDA = {
     "floors": Table("cuda.floors", STAGE),
