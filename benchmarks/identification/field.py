@@ -1,12 +1,13 @@
 """Chaotic systems that nobody here chose: our weak posterior beside PySINDy on all polynomial flows of a catalogue.
 
 ``polynomial_systems.json``: coefficients, initial states, periods and Lyapunov exponents of the 66 quadratic and 13
-cubic autonomous flows among the 135 systems of dysts 0.96 (W. Gilpin, arXiv 2110.05266; its catalogue is Apache-2.0). Sampling follows one rule for all: 1,001 rows, so far apart that the fastest state moves by a
-tenth of its standard deviation (RMS) from one to the next. Noise: Gaussian, in % of each state's RMS. Library: all
-terms up to the system's degree, all coefficients free. A row of the table is a system at a level of noise, over seeds: the
-median error ‖Ξ̂ − Ξ‖ / ‖Ξ‖ of posterior medians under the sparse prior, how often the terms are exactly right, the share
-of true terms inside 90 % intervals, the truth's squared distance over the number of coefficients (flat prior; 1 is
-expected), pieces, refusals, seconds. PySINDy's thresholds are chosen on held-out data, as a user can.
+cubic autonomous flows among the 135 systems of dysts 0.96 (W. Gilpin, arXiv 2110.05266; its catalogue is Apache-2.0).
+Sampling follows one rule for all: 1,001 rows, so far apart that the fastest state moves by a tenth of its standard
+deviation (RMS) from one to the next. Noise: Gaussian, in % of each state's RMS. Library: all terms up to the system's
+degree, all coefficients free. A row of the table is a system at a level of noise, over seeds: the median error ‖Ξ̂ − Ξ‖
+/ ‖Ξ‖ of posterior medians under the sparse prior, how often the terms are exactly right, the share of true terms inside
+90 % intervals, the truth's squared distance over the number of coefficients (flat prior; 1 is expected), pieces,
+refusals, seconds. PySINDy's thresholds are chosen on held-out data, as a user can.
 """
 
 import importlib.util
