@@ -338,21 +338,22 @@ def identify(
             prepared = chosen.prepare(data, model, SearchProgress(progress, time_limit))
         else:
             prepared = chosen.prepare(data, model)
+        check_names("parameters", prepared.names)
+        priors = check_priors(prior, prepared.names)
+        posterior = closed_form(prepared, priors)
     except ValueError as error:
         if not doubts:
             raise
         raise ValueError(f"{error}. What looks wrong in the data: {'; '.join(doubts)}") from error
     for doubt in doubts:
         warnings.warn(f"identify: {doubt}", stacklevel=2)
-    check_names("parameters", prepared.names)
-    priors = check_priors(prior, prepared.names)
     logs = check_log(log, prepared, priors)
     label = check_text("name", name) or f"{model.name} by {likelihood_name(likelihood)}"
     q = len(prepared.names)
     coordinates = Coordinates(logs, np.zeros(q), np.eye(q))
     draft = Identification(
         placeholder(q, label), names=prepared.names, model=model, data=data, prepared=prepared, priors=priors,
-        constraints=constraints, coordinates=coordinates, posterior=closed_form(prepared, priors),
+        constraints=constraints, coordinates=coordinates, posterior=posterior,
     )  # fmt: skip
     return assembled(draft)
 

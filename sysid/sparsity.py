@@ -344,7 +344,7 @@ def sparse_posterior(
     runs = []
     with sweeps_bar(progress, CHAINS * sweeps) as bar:
         for k, stream in enumerate(streams):
-            runs.append(run_chain(Chain(likelihood, root, mixtures, wide=k % 2 == 0), sweeps, stream, bar))
+            runs.append(run_chain(Chain(likelihood, root, mixtures, wide=k % 2 == 0), sweeps, bar, stream))
     draws, present, presence = (np.concatenate([run[i] for run in runs]) for i in range(3))
     return Sparse(prepared.names, presence.mean(axis=0), centre + draws, present.astype(bool))
 
@@ -461,7 +461,7 @@ class Chain:
         return np.asarray(state.mean + state.cov @ push)
 
 
-def run_chain(chain: Chain, sweeps: int, rng: np.random.Generator, bar: Any) -> tuple[Array, Array, Array]:
+def run_chain(chain: Chain, sweeps: int, bar: Any, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Draws, supports and probabilities of presence (n, q) of one chain."""
     kept: tuple[list[NDArray[Any]], ...] = ([], [], [])
     for number in range(sweeps):

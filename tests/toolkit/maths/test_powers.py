@@ -7,8 +7,8 @@ import pytest
 from numba import njit
 
 from sysid import Series, identify, libraries, likelihoods, systems
-from sysid.likelihoods.trajectories import trajectory
 from sysid.likelihoods.term_derivatives import term_jacobian
+from sysid.likelihoods.trajectories import trajectory
 from sysid.model import all_free
 from sysid.solvers.adjoint import pullback_of_model, pullback_of_system
 from sysid.solvers.integrate import solve
