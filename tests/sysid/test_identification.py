@@ -303,9 +303,7 @@ def test_terms_that_are_alike_are_named():
     values = NOISY.values.copy()
     values[:, 2] = 5.0
     series = Series(TIMES, values, NOISY.states, velocities=NOISY.velocities)
-    with pytest.raises(
-        ValueError, match=r"leave a direction of .*dx:z.* What looks wrong in the data: 'z' is constant"
-    ):
+    with pytest.raises(ValueError, match=r"leave a direction of .*dx:z.* What looks wrong .*: 'z' is constant"):
         identify(series, libraries.polynomial(("x", "y", "z"), 1))
     with pytest.warns(UserWarning, match="identify: 'z' is constant, 5: nothing can be learnt from it"):
         problem = identify(series, libraries.polynomial(("x", "y", "z"), 1), prior=priors.gaussian(0.0, 10.0))
