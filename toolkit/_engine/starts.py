@@ -21,17 +21,20 @@ NARROW_TRIES = 32  # in the target's box, before the whole domain is tried
 TRIES = 100  # with non-finite energy; and outside the domain, if a point inside is known
 BLIND_TRIES = 10_000  # outside the domain, if no point inside is known: a region of 0.2 % is missed once in 5·10⁸
 HALVINGS = 60
+PLASTIC = 1.324717957244746  # x³ = x + 1; multiples of its powers modulo 1 are evenly spread
 NUMBERS = 2**15  # drawn at a time, so that they fit into the cache
 
 
 class Boxes(NamedTuple):
-    """Lower and upper corners of the boxes in which starts are uniform; the narrow one is tried first.
+    """Lower and upper corners (boxes, dim) of the boxes in which starts are uniform; the narrow ones are tried first.
 
-    inner: a point inside a convex domain, towards which points outside are finally moved; None where none is known.
+    weights: share of the chains of each box (boxes,), up to a factor. inner: a point inside a convex domain, towards
+    which points outside are finally moved; None where none is known.
     """
 
     narrow: tuple[Floats, Floats]
     wide: tuple[Floats, Floats]
+    weights: Floats
     inner: Floats | None
 
 
@@ -43,29 +46,42 @@ def boxes_of(problem: Problem, spread: Spread | None) -> Boxes:
     """
     dim, target = problem.target.dim, problem.target
     if spread is not None:
-        ends = spread.ends(dim)
-        return Boxes(ends, ends, None)
-    lower, upper = (target.spread or Spread()).ends(dim)
+        ends = corners_of(spread, dim)
+        return Boxes(ends, ends, weights_of(spread), None)
+    stated = target.spread or Spread()
+    weights = weights_of(stated)
+    lower, upper = corners_of(stated, dim)
     region = getattr(problem.truth, "region", None)
     if problem.domain is None or region is None:
-        return Boxes(
-            (lower, upper), (lower, upper), None if problem.domain is None else find_inside(problem, lower, upper)
-        )
+        inner = None if problem.domain is None else find_inside(problem, lower, upper)
+        return Boxes((lower, upper), (lower, upper), weights, inner)
     low, high = region.bounds
     length = upper - lower
     wide_low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), np.minimum(lower, high - length), lower))
     wide_high = np.where(np.isfinite(high), high, np.where(np.isfinite(low), np.maximum(upper, low + length), upper))
     inner = getattr(region, "interior", None)
     if target.spread is None:
-        return Boxes((wide_low, wide_high), (wide_low, wide_high), inner)
+        return Boxes((wide_low, wide_high), (wide_low, wide_high), weights, inner)
     least, most = np.maximum(lower, wide_low), np.minimum(upper, wide_high)
     meet = least < most
-    return Boxes((np.where(meet, least, wide_low), np.where(meet, most, wide_high)), (wide_low, wide_high), inner)
+    narrow = (np.where(meet, least, wide_low), np.where(meet, most, wide_high))
+    return Boxes(narrow, (wide_low, wide_high), weights, inner)
+
+
+def corners_of(spread: Spread, dim: int) -> tuple[Floats, Floats]:
+    """Lower and upper corners (boxes, dim)."""
+    lower, upper = spread.ends(dim)
+    return np.atleast_2d(lower), np.atleast_2d(upper)
+
+
+def weights_of(spread: Spread) -> Floats:
+    """Shares of the chains of each box (boxes,), up to a factor."""
+    return np.ones(spread.n_boxes) if spread.weights is None else np.asarray(spread.weights)
 
 
 def find_inside(problem: Problem, lower: Floats, upper: Floats) -> Floats | None:
-    """The middle of the box, or else the origin, if it is inside the domain; else None."""
-    candidates = np.stack([0.5 * (lower + upper), np.zeros(lower.size)])
+    """The middle of a box, or else the origin, if it is inside the domain; else None."""
+    candidates = np.concatenate([0.5 * (lower + upper), np.zeros((1, lower.shape[1]))])
     inside = problem.contains(candidates)
     return candidates[int(np.argmax(inside))] if inside.any() else None
 
@@ -92,9 +108,10 @@ def draw_starts(problem: Problem, spread: Spread | None, seed: int, keys: Keys, 
     pending, n_refused = np.arange(chain.size), np.zeros(chain.size, np.int64)
     tries = BLIND_TRIES if problem.domain is not None and boxes.inner is None else TRIES
     boxes_tried = [*repeat(boxes.narrow, NARROW_TRIES), *repeat(boxes.wide, tries)]
+    box = box_of(boxes.weights, chain, replica)
     for attempt, (lower, upper) in enumerate(boxes_tried):
         share = uniforms(seed, chain[pending], replica[pending], attempt, dim)
-        proposal = (1.0 - share) * lower + share * upper
+        proposal = (1.0 - share) * lower[box[pending]] + share * upper[box[pending]]
         good, inside = check_usable(problem, proposal)
         points[pending] = proposal
         n_refused[pending] += inside & ~good
@@ -108,8 +125,19 @@ def draw_starts(problem: Problem, spread: Spread | None, seed: int, keys: Keys, 
         pending = pending[~check_usable(problem, points[pending])[0]]
     if pending.size:
         lane = int(pending[0])
-        raise ValueError(no_start_message(problem, boxes, points, n_refused, lane, (chain[lane], replica[lane])))
+        message = no_start_message(problem, boxes, points, n_refused, lane, (chain[lane], replica[lane], box[lane]))
+        raise ValueError(message)
     return points.reshape(n_chains, n_replicas, dim)
+
+
+def box_of(weights: Floats, chain: Integers, replica: Integers) -> Integers:
+    """The box (lane,) of each chain and replica, so that the first n of them share the boxes about by ``weights``.
+
+    Source: the R₂ low-discrepancy sequence (Roberts 2018).
+    """
+    ends = np.cumsum(weights) / weights.sum()
+    place = (0.5 + chain / PLASTIC + replica / PLASTIC**2) % 1.0
+    return np.minimum(np.searchsorted(ends, place, side="right"), len(weights) - 1)
 
 
 def check_usable(problem: Problem, points: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -134,11 +162,11 @@ def move_inside(problem: Problem, points: Floats, inner: Floats) -> Floats:
 
 
 def no_start_message(
-    problem: Problem, boxes: Boxes, points: Floats, refused: Integers, lane: int, numbers: tuple[int, int]
+    problem: Problem, boxes: Boxes, points: Floats, refused: Integers, lane: int, numbers: tuple[int, int, int]
 ) -> str:
-    """The error message if no start was found for ``lane``; numbers: of its chain and replica."""
-    chain, replica = numbers
-    lower, upper = boxes.wide
+    """The error message if no start was found for ``lane``; numbers: of its chain, replica and box."""
+    chain, replica, box = numbers
+    lower, upper = (corners[box] for corners in boxes.wide)
     ends = f"{lower[:6].tolist()} and {upper[:6].tolist()}{' …' if lower.size > 6 else ''}"
     if refused[lane] == 0:
         why = "none lies inside the domain"

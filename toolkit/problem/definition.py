@@ -75,30 +75,54 @@ class EnergyAccuracy(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """A box in which starts are drawn, uniformly: center ± scale in every coordinate.
+    """A box in which starts are drawn, uniformly: center ± scale in every coordinate; or several boxes.
 
-    scale: a number > 0, or one for every coordinate (dim,). center: likewise, of any sign. For ``init`` of ``sample``,
+    scale: a number > 0, or one for every coordinate (dim,). center: likewise, of any sign; or (boxes, dim), one of each
+    box, and then scale may be so too. weights: share of the chains that start in each box (boxes,), > 0, up to a
+    factor; None: equal. Chain and replica alone decide on the box. For ``init`` of ``sample``,
     or for a target that knows where its mass is; wider than that, so that R-hat sees chains that do not come together.
     Raises TypeError or ValueError naming the argument. Source of the default, ±2: Stan's (Carpenter et al. 2017).
     """
 
     scale: Any = 2.0
     center: Any = 0.0
+    weights: Any = None
 
     def __post_init__(self) -> None:
         for name in ("scale", "center"):
             values = check_array(name, getattr(self, name))
-            if values.ndim > 1 or values.size == 0:
-                raise ValueError(f"{name} must be a number or have shape (dim,), got shape {values.shape}")
             object.__setattr__(self, name, values)
+        boxes = self.center.shape if self.center.ndim == 2 and self.center.size else None
+        for name in ("scale", "center"):
+            shape = getattr(self, name).shape
+            if shape != boxes and (len(shape) > 1 or shape == (0,)):
+                several = "" if boxes is None else f", or that of center, {boxes}"
+                raise ValueError(f"{name} must be a number or have shape (dim,){several}, got shape {shape}")
         if not ((self.scale > 0.0) & (self.scale < LONGEST)).all():
             raise ValueError(f"scale must be > 0 and < {LONGEST:g}, got {self.scale.tolist()}")
         if not (np.abs(self.center) < LONGEST).all():
             raise ValueError(f"center must be within ±{LONGEST:g}, got {self.center.tolist()}")
+        if self.weights is not None:
+            shares = check_array("weights", self.weights)
+            if shares.shape != (self.n_boxes,) or not (shares > 0.0).all():
+                raise ValueError(f"weights must be > 0, one for each of {self.n_boxes} boxes, got {shares.tolist()}")
+            object.__setattr__(self, "weights", shares)
 
     def __repr__(self) -> str:
         """Its numbers."""
-        return f"Spread(scale={self.scale.tolist()}, center={self.center.tolist()})"
+        weights = "" if self.weights is None else f", weights={self.weights.tolist()}"
+        return f"Spread(scale={self.scale.tolist()}, center={self.center.tolist()}{weights})"
+
+    @property
+    def n_boxes(self) -> int:
+        """Number of boxes."""
+        return len(self.center) if self.center.ndim == 2 else 1
+
+    @property
+    def numbers(self) -> dict[str, Array]:
+        """Its arguments by name, weights where they are given."""
+        given = {} if self.weights is None else {"weights": self.weights}
+        return {"scale": self.scale, "center": self.center, **given}
 
     @classmethod
     def around(cls, points: Any, reach: Any) -> "Spread":
@@ -107,11 +131,15 @@ class Spread:
         return cls(0.5 * (upper - lower), 0.5 * (upper + lower))
 
     def ends(self, dim: int) -> tuple[Array, Array]:
-        """Lower and upper corner, each (dim,). Raises ValueError where its numbers are of another dimension."""
+        """Lower and upper corner, each (dim,); of several boxes (boxes, dim).
+
+        Raises ValueError where its numbers are of another dimension.
+        """
         for name, values in (("scale", self.scale), ("center", self.center)):
-            if values.shape not in ((), (dim,)):
+            if values.shape[-1:] not in ((), (dim,)):
                 raise ValueError(f"{name} must be a number or have shape ({dim},), got shape {values.shape}")
-        middle, reach = np.broadcast_to(self.center, dim), np.broadcast_to(self.scale, dim)
+        shape = (*self.center.shape[:-1], dim)
+        middle, reach = np.broadcast_to(self.center, shape), np.broadcast_to(self.scale, shape)
         return middle - reach, middle + reach
 
 

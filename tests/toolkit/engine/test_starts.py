@@ -209,6 +209,11 @@ BAD_SPREADS = [
     (("wide",), TypeError, "scale must be an array of real numbers, got 'wide'"),
     (([[1.0]],), ValueError, r"scale must be a number or have shape \(dim,\), got shape \(1, 1\)"),
     ((1.0, 1e305), ValueError, "center must be within ±1e[+]300"),
+    ((1.0, [[[0.0]]]), ValueError, r"center must be a number or have shape \(dim,\), got shape \(1, 1, 1\)"),
+    (([[1.0]], [[0.0], [1.0]]), ValueError, r"scale must be .* or that of center, \(2, 1\), got shape \(1, 1\)"),
+    ((1.0, [[0.0], [1.0]], [1.0]), ValueError, r"weights must be > 0, one for each of 2 boxes, got \[1\.0\]"),
+    ((1.0, [[0.0], [1.0]], [1.0, 0.0]), ValueError, "weights must be > 0, one for each of 2 boxes"),
+    ((1.0, 0.0, [1.0, 1.0]), ValueError, "weights must be > 0, one for each of 1 boxes"),
 ]
 
 
@@ -216,6 +221,21 @@ BAD_SPREADS = [
 def test_bad_spreads_are_refused(given, kind, message):
     with pytest.raises(kind, match=message):
         Spread(*given)
+
+
+@pytest.mark.parametrize("n_replicas", [1, 4])
+def test_chains_share_several_boxes_by_their_weights(n_replicas):
+    """Each start lies in one of the boxes, the shares are those asked for, whatever the number of chains."""
+    boxes = Spread([[0.1, 0.2], [0.3, 0.4], [0.1, 0.1]], [[0.0, 0.0], [10.0, -10.0], [50.0, 50.0]], [5.0, 4.0, 1.0])
+    sampler = samplers.sgld(1e-6)
+    if n_replicas > 1:
+        sampler = samplers.resgld([1e-6] * n_replicas, temperatures=[1.0, 2.0, 4.0, 8.0])
+    points = starts(flat(2, spread=boxes), 50, sampler=sampler)
+    inside = (np.abs(points[..., None, :] - boxes.center) <= boxes.scale).all(axis=-1)
+    assert (inside.sum(axis=-1) == 1).all()
+    assert np.abs(inside.mean(axis=(0, 1)) - [0.5, 0.4, 0.1]).max() < 0.03
+    assert np.array_equal(points[:7], starts(flat(2), 7, sampler=sampler, init=boxes))
+    assert np.abs(inside[:10, 0].sum(axis=0) - [5, 4, 1]).max() <= 1
 
 
 def test_spreads_of_another_dimension_or_kind_are_refused():

@@ -74,7 +74,7 @@ class CellKeys(NamedTuple):
 def described_call(request: SweepRequest) -> dict[str, Any]:
     """What all cells of a sweep have in common: bits, steps, chains, start, and what is measured."""
     options, init = request.options, request.options["init"]
-    start = {"scale": init.scale, "center": init.center} if isinstance(init, Spread) else init
+    start = init.numbers if isinstance(init, Spread) else init
     numbers = {name: value for name, value in options.items() if name != "init"}
     measure = None if request.measure is None else describe_function(request.measure)
     return {

@@ -418,7 +418,7 @@ def describe_call(job: "Job", kind: str) -> Description:
         "init": job.init,
     }
     if kind == CHAINS:
-        spread = job.spread and {"scale": job.spread.scale, "center": job.spread.center}
+        spread = None if job.spread is None else job.spread.numbers
         call |= {"problem": None, "init": spread if job.drew_init else job.init}
     return call
 
