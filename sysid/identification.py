@@ -36,11 +36,14 @@ from .data.checks import check
 from .data.series import Series
 from .estimates import Estimates, estimate, inclusion_of
 from .function_constraints import implicit_domain
-from .laplace import laplace
 from .likelihoods.interface import Prepared
 from .likelihoods.start_search import TIME_LIMIT, SearchProgress
 from .likelihoods.trajectories import Trajectory
 from .model import Model, as_model
+from .modes.inside import Walls, mode_inside
+from .modes.laplace import laplace
+from .modes.search import N_PLACES, Mode, search_modes
+from .modes.table import ModeTable, doubts_of_modes
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
 from .systems.system import System, check_names
 
@@ -138,6 +141,7 @@ class Identification(Problem):
     constraints: Any = field(kw_only=True)
     coordinates: Coordinates = field(kw_only=True)
     posterior: Gaussian | None = field(kw_only=True)
+    found: tuple[Mode, ...] = field(kw_only=True, default=())  # in positions that are not scaled; the start's first
 
     def __repr__(self) -> str:
         """Its name and parameters."""
@@ -222,11 +226,32 @@ class Identification(Problem):
                 theta[k] = np.exp(law.location) if law.is_positive else abs(theta[k]) or 1.0
         return theta
 
+    @property
+    def modes(self) -> ModeTable:
+        """The modes that ``identify`` found, for trajectory likelihoods, and their weights by Laplace's approximation.
+
+        Raises ValueError where it did not search, or found none inside the constraints.
+        """
+        if not self.found:
+            raise ValueError(f"modes are known where identify(n_searches=) found some, but not of {self.name!r}")
+        order = sorted(range(len(self.found)), key=lambda k: -self.found[k].weight)
+        modes = [self.found[k] for k in order]
+        values = self._plain.parameters(np.array([mode.position for mode in modes]))
+        sds = np.array([mode.sd for mode in modes]) * np.where(self.coordinates.log, values, 1.0)
+        numbers = [np.array([getattr(mode, name) for mode in modes]) for name in ("energy", "weight")]
+        return ModeTable(self.names, values, sds, *numbers)
+
+    @property
+    def _plain(self) -> Coordinates:
+        """Positions that are not scaled."""
+        return Coordinates(self.coordinates.log, np.zeros(self.dim), np.eye(self.dim))
+
     def starts(self, n_chains: int, *, seed: int, spread: float = 1.0) -> Array:
         """Positions (n_chains, q) to start from: about the likelihood's best parameters, inside all constraints.
 
-        Scaled problems: normal with standard deviation ``spread``; others: all at the same place. Points outside the
-        constraints are moved halfway to one inside until they obey. seed: 0 to 2⁶⁴ − 1.
+        Scaled problems: normal with standard deviation ``spread``; others: all at the same place. Where ``identify``
+        found several modes, chains are shared among them by their weights, with the standard deviations there. Points
+        outside the constraints are moved halfway to one inside until they obey. seed: 0 to 2⁶⁴ − 1.
         Raises TypeError or ValueError for numbers out of range, or where no point inside is known.
         """
         n_chains = check_count("n_chains", n_chains, at_least=1)
@@ -235,7 +260,12 @@ class Identification(Problem):
         rng = np.random.default_rng(derived_seed(seed, STARTS))  # other normals than those of exact draws
         is_scaled = self.coordinates.is_scaled
         centre = np.zeros(self.dim) if is_scaled else self.coordinates.positions(self.usual_start())
-        points = centre + (spread if is_scaled else 0.0) * rng.standard_normal((n_chains, self.dim))
+        normals = rng.standard_normal((n_chains, self.dim))
+        points = centre + (spread if is_scaled else 0.0) * normals
+        if len(self.found) > 1:
+            boxes = spread_of_modes(self.found, self.coordinates, 1.0)
+            mode = boxes.box_of(np.arange(n_chains), np.zeros(n_chains))
+            points = boxes.center[mode] + spread * boxes.scale[mode] * normals
         if self.domain is None:
             return np.asarray(points)
         region = getattr(self.truth, "region", None)
@@ -253,10 +283,21 @@ class Identification(Problem):
         """Mean, sd, median, central interval, mode and inclusion probability of every parameter, from a run of it.
 
         level: of the interval, within (0, 1). Contour's chains count equally, as their weights hold up to a factor.
+        Warns where ``identify`` found several modes and chains do not reach one, or do not go from one to another.
         Raises ValueError for a run of other positions, without draws, with chains of different temperatures, with
         weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
-        return estimate(self.names, *self._weighted(run), self.priors, level=level)
+        theta, shares = self._weighted(run)
+        if len(self.found) > 1:
+            where = self.modes.parameters
+            order = sorted(range(len(self.found)), key=lambda k: -self.found[k].weight)
+            apart = int(np.argmax(np.ptp(where, axis=0) / np.maximum(self.modes.sd.max(axis=0), 1e-300)))
+            labels = [f"{self.names[apart]} = {values[apart]:.4g}" for values in where]
+            modes = tuple(self.found[k] for k in order)
+            chains = self._plain.positions(theta).reshape(*run.draws.shape[:2], self.dim)
+            for doubt in doubts_of_modes(modes, chains, labels):
+                warnings.warn(f"estimates: {doubt}", stacklevel=2)
+        return estimate(self.names, theta, shares, self.priors, level=level)
 
     def _weighted(self, run: Run) -> tuple[Array, Array | None]:
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
@@ -311,6 +352,7 @@ def identify(
     name: str = "",
     progress: bool | None = None,
     time_limit: float = TIME_LIMIT,
+    n_searches: int = 8,
 ) -> Identification:
     """The posterior of a model's parameters given time series, as a problem for ``sample``.
 
@@ -323,6 +365,9 @@ def identify(
     sampled as logarithms; None: those with log-normal priors, and noise scales.
     progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
     time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
+    n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn
+    from the priors and about the likelihood's start; 0: none. ``Identification.modes`` has what they find, and chains
+    start at all of them.
     Law: density ∝ likelihood × prior inside the constraints; at other temperatures T, to the power 1/T.
     Warns of what ``data.check`` finds in the data.
     Raises TypeError or ValueError before anything runs, naming what is off: also where data and prior together leave a
@@ -332,10 +377,12 @@ def identify(
     model = model if is_a(model, System) else as_model(model)
     check_progress(progress)
     time_limit = check_number("time_limit", time_limit, above=0.0)
+    n_searches = check_count("n_searches", n_searches, at_least=0, below=N_PLACES + 1)
+    search_progress = SearchProgress(progress, time_limit)
     doubts = doubts_of(data)
     try:
         if isinstance(chosen, Trajectory):
-            prepared = chosen.prepare(data, model, SearchProgress(progress, time_limit))
+            prepared = chosen.prepare(data, model, search_progress)
         else:
             prepared = chosen.prepare(data, model)
         check_names("parameters", prepared.names)
@@ -355,7 +402,43 @@ def identify(
         placeholder(q, label), names=prepared.names, model=model, data=data, prepared=prepared, priors=priors,
         constraints=constraints, coordinates=coordinates, posterior=posterior,
     )  # fmt: skip
+    if isinstance(chosen, Trajectory) and n_searches and not any(law.spikes for law in priors):
+        search_progress.begin_stage("the search for further modes")
+        with search_progress.display():
+            draft = replace(draft, found=modes_of(draft, n_searches, search_progress))
     return assembled(draft)
+
+
+def modes_of(draft: Identification, n_searches: int, progress: SearchProgress) -> tuple[Mode, ...]:
+    """Modes that searches from many places find, in positions that are not scaled."""
+    target = target_of(draft, None)
+    contains = None
+    if draft.constraints is not None:
+        walls = walls_of(draft)
+        contains = walls.contains
+    first = draft.coordinates.positions(draft.usual_start())
+    return search_modes(
+        target.evaluate, first, places_of(draft), n_searches=n_searches, contains=contains, count=progress.count
+    )
+
+
+def places_of(draft: Identification) -> Array:
+    """Positions (n, q) at which searches may begin, half of them drawn from the priors, half about the usual start.
+
+    Initial states and noise without a prior stay as they are: they follow parameters in a few steps.
+    """
+    rng = np.random.default_rng(0)
+    usual = draft.usual_start()
+    center, half_widths = draft.coordinates.positions(usual), spread_about(draft, usual)
+    moves = np.array([not law.is_flat or "(" not in name for law, name in zip(draft.priors, draft.names, strict=True)])
+    places = center + moves * half_widths * rng.uniform(-1.0, 1.0, (N_PLACES, draft.dim))
+    for k, law in enumerate(draft.priors):
+        if not law.is_flat:
+            values = law.draws(N_PLACES // 2, rng)
+            allowed = values > 0.0 if draft.coordinates.log[k] else np.isfinite(values)
+            values = np.log(np.where(allowed, values, 1.0)) if draft.coordinates.log[k] else values
+            places[: N_PLACES // 2, k] = np.where(allowed, values, places[: N_PLACES // 2, k])
+    return np.asarray(places)
 
 
 def doubts_of(data: Any) -> list[str]:
@@ -424,6 +507,20 @@ def closed_form(prepared: Prepared, priors: tuple[Prior, ...]) -> Gaussian | Non
 
 def assembled(draft: Identification) -> Identification:
     """``draft`` with the target, domain and truth that its parts make in its coordinates."""
+    target = target_of(draft, spread_of(draft))
+    region, functions = region_and_functions(draft)
+    if functions:
+        walls = (np.zeros((0, draft.dim)), np.zeros(0)) if region is None else region.walls
+        domain = implicit_domain(functions, draft.names, draft.coordinates, walls)
+        return replace(draft, target=target, domain=domain, truth=None)
+    if region is None:
+        return replace(draft, target=target, domain=None, truth=target.truth)
+    problem = constrained(target, region)
+    return replace(draft, target=target, domain=problem.domain, truth=problem.truth)
+
+
+def target_of(draft: Identification, spread: Spread | None) -> Target:
+    """The target in the coordinates of ``draft``."""
     q, prepared, coordinates = draft.dim, draft.prepared, draft.coordinates
     table = prior_table(draft.priors)
     first = N_HEADER + 2 * q + q * q
@@ -435,41 +532,64 @@ def assembled(draft: Identification) -> Identification:
         *coordinates.shift,
     ]
     numbers = np.concatenate([header, coordinates.root.ravel(), table, prepared.numbers])
-    target = Target(
+    return Target(
         draft.target.name, q, block_of(prepared.kernel), numbers, prepared.work_rows + 2 * q,
-        truth_of(draft), stochastic=prepared.stochastic, spread=spread_of(draft),
+        truth_of(draft), stochastic=prepared.stochastic, spread=spread,
     )  # fmt: skip
-    positive = must_be_positive(prepared, draft.priors)
-    region = region_of(draft.constraints, draft.names, coordinates, positive)
-    functions = [c for c in as_list(draft.constraints) if callable(c) and not isinstance(c, Convex)]
-    if functions:
-        walls = (np.zeros((0, q)), np.zeros(0)) if region is None else region.walls
-        domain = implicit_domain(functions, draft.names, coordinates, walls)
-        return replace(draft, target=target, domain=domain, truth=None)
-    if region is None:
-        return replace(draft, target=target, domain=None, truth=target.truth)
-    problem = constrained(target, region)
-    return replace(draft, target=target, domain=problem.domain, truth=problem.truth)
+
+
+def region_and_functions(draft: Identification) -> tuple[Convex | None, list[Any]]:
+    """The constraints that are linear, as a region of positions, and those that are functions of parameters."""
+    positive = must_be_positive(draft.prepared, draft.priors)
+    region = region_of(draft.constraints, draft.names, draft.coordinates, positive)
+    return region, [c for c in as_list(draft.constraints) if callable(c) and not isinstance(c, Convex)]
+
+
+def walls_of(draft: Identification) -> Walls:
+    """All constraints, in positions."""
+    region, functions = region_and_functions(draft)
+    normals, offsets = (np.zeros((0, draft.dim)), np.zeros(0)) if region is None else region.walls
+    return Walls(normals, offsets, functions, draft.coordinates)
 
 
 def spread_of(draft: Identification) -> Spread:
-    """Where chains start, in positions: within two standard deviations of the mode, where these are known.
+    """Where chains start, in positions: within two standard deviations of the modes, where these are known.
 
     Scaled: ±2, as the covariance is about the identity. Else about the Gaussian posterior's mean; or about the
     likelihood's start, half as far as a parameter is large (a logarithm: ½), and at most two of its prior's sds.
+    Where that middle is outside the constraints: about the mode inside.
     """
     coordinates, truth = draft.coordinates, truth_of(draft)
+    if len(draft.found) > 1:
+        return spread_of_modes(draft.found, coordinates, 2.0)
     if coordinates.is_scaled:
         return Spread(2.0)
-    if truth is not None:
-        return truth.spread
     usual = draft.usual_start()
-    center = coordinates.positions(usual)
+    spread = Spread(spread_about(draft, usual), coordinates.positions(usual)) if truth is None else truth.spread
+    if draft.constraints is None or walls_of(draft).contains(np.array([spread.center]))[0]:
+        return spread
+    inner = coordinates_inside(draft, unconstrained_coordinates(draft))
+    if inner is None:
+        return spread
+    return Spread(2.0 * np.linalg.norm(inner.root, axis=1), inner.shift)
+
+
+def spread_about(draft: Identification, usual: Array) -> Array:
+    """Half widths (q,) of a box about usual parameters, in positions that are not scaled."""
+    coordinates = draft.coordinates
     half_widths = np.where(coordinates.log | (usual == 0.0), 0.5, 0.5 * np.abs(usual))
     for k, law in enumerate(draft.priors):
         if law.kind in ((LOG_NORMAL,) if coordinates.log[k] else (GAUSSIAN, LAPLACE)):
             half_widths[k] = min(half_widths[k], 2.0 * law.scale)
-    return Spread(half_widths, center)
+    return np.asarray(half_widths)
+
+
+def spread_of_modes(modes: tuple[Mode, ...], coordinates: Coordinates, n_sds: float) -> Spread:
+    """Boxes of so many standard deviations about each mode, shared by the modes' weights, in positions."""
+    inverse = np.linalg.inv(coordinates.root)
+    centres = np.array([inverse @ (mode.position - coordinates.shift) for mode in modes])
+    sds = np.array([np.linalg.norm(inverse @ mode.root, axis=1) for mode in modes])
+    return Spread(n_sds * sds, centres, [mode.weight for mode in modes])
 
 
 def truth_of(draft: Identification) -> GaussianTruth | None:
@@ -500,16 +620,40 @@ def scaled_coordinates(problem: Identification, mode: Any, root: Any) -> Coordin
     if (mode is None) != (root is None):
         given = shown(root if mode is None else mode)
         raise ValueError(f"mode and root must be given both or neither, got {given} alone")
-    q = problem.dim
-    plain = Coordinates(problem.coordinates.log, np.zeros(q), np.eye(q))
+    q, plain = problem.dim, problem._plain
     if mode is not None:
         return Coordinates(plain.log, plain.positions(checked_mode(mode, plain.log)), checked_root(root, q))
+    coordinates = unconstrained_coordinates(problem)
+    if problem.constraints is None:
+        return coordinates
+    walls = walls_of(replace(problem, coordinates=coordinates))
+    if walls.contains(np.zeros((1, q)))[0]:
+        return coordinates
+    return coordinates_inside(problem, coordinates) or coordinates
+
+
+def unconstrained_coordinates(problem: Identification) -> Coordinates:
+    """Coordinates about the posterior's mode, whatever the constraints: in closed form, or by Laplace."""
+    plain = problem._plain
     if problem.posterior is not None and not plain.log.any():
         return Coordinates(
             plain.log, problem.posterior.mean, np.asarray(np.linalg.cholesky(problem.posterior.covariance))
         )
-    unscaled = assembled(replace(problem, coordinates=plain))
-    return Coordinates(plain.log, *laplace(unscaled.target, plain.positions(problem.usual_start())))
+    start = plain.positions(problem.usual_start())
+    best = max(range(len(problem.found)), key=lambda k: problem.found[k].weight, default=0)
+    if best > 0:
+        start = problem.found[best].position
+    return Coordinates(plain.log, *laplace(target_of(replace(problem, coordinates=plain), None), start))
+
+
+def coordinates_inside(problem: Identification, coordinates: Coordinates) -> Coordinates | None:
+    """Coordinates about the mode inside the constraints, sought from the middle of ``coordinates``; None: not found."""
+    scaled = replace(problem, coordinates=coordinates)
+    inner = mode_inside(target_of(scaled, None).evaluate, walls_of(scaled), np.zeros(problem.dim))
+    if inner is None:
+        return None
+    shift, root = coordinates.shift + coordinates.root @ inner.position, coordinates.root @ inner.root
+    return Coordinates(coordinates.log, shift, np.asarray(np.linalg.cholesky(root @ root.T)))
 
 
 def checked_mode(mode: Any, log: Bools) -> Array:

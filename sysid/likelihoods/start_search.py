@@ -14,8 +14,8 @@ import scipy
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series
-from ..laplace import descend
 from ..model import Model
+from ..modes.laplace import descend
 from ..systems.user_systems import check_analytic
 from .trajectory_kernel import Equations, ErrorModel, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 

@@ -173,7 +173,7 @@ MUTANTS = [
     ),
     Mutant(
         "conditioning: differences over half their length",
-        "sysid/laplace.py",
+        "sysid/modes/laplace.py",
         "/ (2.0 * np.diag(offsets)[:, None])",
         "/ np.diag(offsets)[:, None]",
         "tests/sysid/test_laplace.py",

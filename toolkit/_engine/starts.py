@@ -21,20 +21,19 @@ NARROW_TRIES = 32  # in the target's box, before the whole domain is tried
 TRIES = 100  # with non-finite energy; and outside the domain, if a point inside is known
 BLIND_TRIES = 10_000  # outside the domain, if no point inside is known: a region of 0.2 % is missed once in 5·10⁸
 HALVINGS = 60
-PLASTIC = 1.324717957244746  # x³ = x + 1; multiples of its powers modulo 1 are evenly spread
 NUMBERS = 2**15  # drawn at a time, so that they fit into the cache
 
 
 class Boxes(NamedTuple):
     """Lower and upper corners (boxes, dim) of the boxes in which starts are uniform; the narrow ones are tried first.
 
-    weights: share of the chains of each box (boxes,), up to a factor. inner: a point inside a convex domain, towards
+    spread: of which they are. inner: a point inside a convex domain, towards
     which points outside are finally moved; None where none is known.
     """
 
     narrow: tuple[Floats, Floats]
     wide: tuple[Floats, Floats]
-    weights: Floats
+    spread: Spread
     inner: Floats | None
 
 
@@ -47,36 +46,30 @@ def boxes_of(problem: Problem, spread: Spread | None) -> Boxes:
     dim, target = problem.target.dim, problem.target
     if spread is not None:
         ends = corners_of(spread, dim)
-        return Boxes(ends, ends, weights_of(spread), None)
+        return Boxes(ends, ends, spread, None)
     stated = target.spread or Spread()
-    weights = weights_of(stated)
     lower, upper = corners_of(stated, dim)
     region = getattr(problem.truth, "region", None)
     if problem.domain is None or region is None:
         inner = None if problem.domain is None else find_inside(problem, lower, upper)
-        return Boxes((lower, upper), (lower, upper), weights, inner)
+        return Boxes((lower, upper), (lower, upper), stated, inner)
     low, high = region.bounds
     length = upper - lower
     wide_low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), np.minimum(lower, high - length), lower))
     wide_high = np.where(np.isfinite(high), high, np.where(np.isfinite(low), np.maximum(upper, low + length), upper))
     inner = getattr(region, "interior", None)
     if target.spread is None:
-        return Boxes((wide_low, wide_high), (wide_low, wide_high), weights, inner)
+        return Boxes((wide_low, wide_high), (wide_low, wide_high), stated, inner)
     least, most = np.maximum(lower, wide_low), np.minimum(upper, wide_high)
     meet = least < most
     narrow = (np.where(meet, least, wide_low), np.where(meet, most, wide_high))
-    return Boxes(narrow, (wide_low, wide_high), weights, inner)
+    return Boxes(narrow, (wide_low, wide_high), stated, inner)
 
 
 def corners_of(spread: Spread, dim: int) -> tuple[Floats, Floats]:
     """Lower and upper corners (boxes, dim)."""
     lower, upper = spread.ends(dim)
     return np.atleast_2d(lower), np.atleast_2d(upper)
-
-
-def weights_of(spread: Spread) -> Floats:
-    """Shares of the chains of each box (boxes,), up to a factor."""
-    return np.ones(spread.n_boxes) if spread.weights is None else np.asarray(spread.weights)
 
 
 def find_inside(problem: Problem, lower: Floats, upper: Floats) -> Floats | None:
@@ -108,7 +101,7 @@ def draw_starts(problem: Problem, spread: Spread | None, seed: int, keys: Keys, 
     pending, n_refused = np.arange(chain.size), np.zeros(chain.size, np.int64)
     tries = BLIND_TRIES if problem.domain is not None and boxes.inner is None else TRIES
     boxes_tried = [*repeat(boxes.narrow, NARROW_TRIES), *repeat(boxes.wide, tries)]
-    box = box_of(boxes.weights, chain, replica)
+    box = boxes.spread.box_of(chain, replica)
     for attempt, (lower, upper) in enumerate(boxes_tried):
         share = uniforms(seed, chain[pending], replica[pending], attempt, dim)
         proposal = (1.0 - share) * lower[box[pending]] + share * upper[box[pending]]
@@ -128,16 +121,6 @@ def draw_starts(problem: Problem, spread: Spread | None, seed: int, keys: Keys, 
         message = no_start_message(problem, boxes, points, n_refused, lane, (chain[lane], replica[lane], box[lane]))
         raise ValueError(message)
     return points.reshape(n_chains, n_replicas, dim)
-
-
-def box_of(weights: Floats, chain: Integers, replica: Integers) -> Integers:
-    """The box (lane,) of each chain and replica, so that the first n of them share the boxes about by ``weights``.
-
-    Source: the R₂ low-discrepancy sequence (Roberts 2018).
-    """
-    ends = np.cumsum(weights) / weights.sum()
-    place = (0.5 + chain / PLASTIC + replica / PLASTIC**2) % 1.0
-    return np.minimum(np.searchsorted(ends, place, side="right"), len(weights) - 1)
 
 
 def check_usable(problem: Problem, points: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

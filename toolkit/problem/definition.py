@@ -57,6 +57,7 @@ def is_inside(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.bool_]:
 Array = NDArray[np.float64]
 
 LONGEST = 1e300  # half a side of a box, so that its ends do not overflow
+PLASTIC = 1.324717957244746  # x³ = x + 1; multiples of its powers modulo 1 are evenly spread
 
 
 class Modes(NamedTuple):
@@ -129,6 +130,16 @@ class Spread:
         """The box that holds ``points`` (n, dim) and what is within ``reach``, a number or of that shape, of each."""
         lower, upper = (points - reach).min(axis=0), (points + reach).max(axis=0)
         return cls(0.5 * (upper - lower), 0.5 * (upper + lower))
+
+    def box_of(self, chain: Any, replica: Any) -> NDArray[np.int64]:
+        """The box of chains and replicas, integers of one shape (n,): the first n share the boxes nearly by weights.
+
+        Source: the R₂ low-discrepancy sequence (Roberts 2018).
+        """
+        weights = np.ones(self.n_boxes) if self.weights is None else self.weights
+        ends = np.cumsum(weights) / weights.sum()
+        place = (0.5 + np.asarray(chain) / PLASTIC + np.asarray(replica) / PLASTIC**2) % 1.0
+        return np.asarray(np.minimum(np.searchsorted(ends, place, side="right"), self.n_boxes - 1))
 
     def ends(self, dim: int) -> tuple[Array, Array]:
         """Lower and upper corner, each (dim,); of several boxes (boxes, dim).

@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.errors import check_array, check_count, check_instance
 from toolkit.problem import Target
 
-from .arrays import Array, Bools
+from ..arrays import Array, Bools
 
 Evaluate = Callable[[Array], tuple[Array, Array]]
 Contains = Callable[[Array], Bools]
@@ -35,11 +35,23 @@ class Curvature(NamedTuple):
     values: Array
     vectors: Array
 
-    def newton_steps(self, gradient: Array) -> Array:
+    @property
+    def sizes(self) -> Array:
+        """Absolute values of the curvatures (q,), at least MIN_CURVATURE of the diagonal's (Dauphin et al. 2014)."""
+        return np.asarray(np.maximum(np.abs(self.values), MIN_CURVATURE))
+
+    @property
+    def root(self) -> Array:
+        """The Cholesky root (q, q) of the inverse of the curvatures' absolute values."""
+        spread = self.scale[:, None] * self.vectors / np.sqrt(self.sizes)
+        # R of QR, transposed, is the Cholesky root without squaring the condition.
+        root = np.asarray(np.linalg.qr(spread.T, mode="r")).T
+        return np.asarray(root * np.sign(np.diag(root)))
+
+    def newton_steps(self, gradient: Array, dampings: Array) -> Array:
         """Damped Newton steps (dampings, q) by absolute values of the curvatures (Dauphin et al. 2014)."""
         coordinates = self.vectors.T @ (self.scale * gradient)
-        sizes = np.maximum(np.abs(self.values), MIN_CURVATURE) + DAMPINGS[:, None]
-        return np.asarray(-(coordinates / sizes) @ self.vectors.T * self.scale)
+        return np.asarray(-(coordinates / (self.sizes + dampings[:, None])) @ self.vectors.T * self.scale)
 
 
 def in_batches(evaluate: Evaluate) -> Evaluate:
@@ -75,7 +87,12 @@ def curvature_at(evaluate: Evaluate, position: Array, lengths: Array) -> Curvatu
 
 
 def descend(
-    evaluate: Evaluate, start: Array, *, contains: Contains | None = None, n_iterations: int = 100
+    evaluate: Evaluate,
+    start: Array,
+    *,
+    contains: Contains | None = None,
+    n_iterations: int = 100,
+    dampings: Array = DAMPINGS,
 ) -> tuple[Array, float, Curvature | None]:
     """The lowest point found from ``start``, its energy and curvature, by damped Newton steps.
 
@@ -92,7 +109,7 @@ def descend(
             break
         curvature = local
         lengths = np.minimum(1e-3 * curvature.scale, 1e-2 * np.maximum(np.abs(position), 1e-2))
-        steps = curvature.newton_steps(slope)
+        steps = curvature.newton_steps(slope, dampings)
         trials = position + steps
         energy, slopes = evaluate(trials)
         energy = np.where(np.isfinite(energy), energy, math.inf)
@@ -139,8 +156,4 @@ def laplace(target: Target, start: Any, *, contains: Contains | None = None, n_i
             "and priors leave it open there, and scaled coordinates are a guess",
             stacklevel=2,
         )
-    sizes = np.maximum(np.abs(curvature.values), MIN_CURVATURE)
-    spread = curvature.scale[:, None] * curvature.vectors / np.sqrt(sizes)
-    # R of QR, transposed, is the Cholesky root without squaring the condition.
-    root = np.asarray(np.linalg.qr(spread.T, mode="r")).T
-    return Laplace(position, np.asarray(root * np.sign(np.diag(root))))
+    return Laplace(position, curvature.root)

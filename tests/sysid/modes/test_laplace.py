@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sysid.laplace import laplace
+from sysid.modes.laplace import laplace
 from targets.classics.curved import banana
 from tests.support.laws import gaussian
 from toolkit.problem.definition import Target

@@ -1,0 +1,1 @@
+"""Modes of posteriors: found from many places, weighed by Laplace's approximation, and moved inside constraints."""
