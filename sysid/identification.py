@@ -294,7 +294,8 @@ class Identification(Problem):
             apart = int(np.argmax(np.ptp(where, axis=0) / np.maximum(self.modes.sd.max(axis=0), 1e-300)))
             labels = [f"{self.names[apart]} = {values[apart]:.4g}" for values in where]
             modes = tuple(self.found[k] for k in order)
-            chains = self._plain.positions(theta).reshape(*run.draws.shape[:2], self.dim)
+            replicas = run.replica_draws[:, : run.sampler.n_target_replicas]
+            chains = self._plain.positions(self.parameters(replicas)).reshape(-1, replicas.shape[2], self.dim)
             for doubt in doubts_of_modes(modes, chains, labels):
                 warnings.warn(f"estimates: {doubt}", stacklevel=2)
         return estimate(self.names, theta, shares, self.priors, level=level)

@@ -4,8 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from toolkit.diagnostics import r_hat
+
 from ..arrays import Array, Integers
 from .search import Mode
+
+MIN_EXPECTED = 20.0  # draws at a mode, of whose absence a warning tells
+MIN_DRAWS = 8  # of a chain
+MAX_R_HAT = 1.05  # of which mode a chain is at
 
 
 class ModeTable(NamedTuple):
@@ -46,17 +52,17 @@ def doubts_of_modes(modes: tuple[Mode, ...], chains: Array, labels: list[str]) -
     """
     n_chains, n_draws, q = chains.shape
     visits = nearest_mode(modes, chains.reshape(-1, q)).reshape(n_chains, n_draws)
-    doubts = []
-    for k, mode in enumerate(modes):
-        if not (visits == k).any() and mode.weight * visits.size >= 20.0:
+    doubts = [
+        f"no draw is at the mode {label}, which has {mode.weight:.3g} of the posterior by Laplace's approximation"
+        for k, (mode, label) in enumerate(zip(modes, labels, strict=True))
+        if mode.weight * visits.size >= MIN_EXPECTED and not (visits == k).any()
+    ]
+    if not doubts and n_draws >= MIN_DRAWS and n_chains > 1:
+        disagreement = np.nanmax(r_hat((visits[..., None] == np.arange(len(modes))).astype(np.float64)))
+        if disagreement > MAX_R_HAT:
             doubts.append(
-                f"no draw is at the mode {labels[k]}, which has {mode.weight:.3g} of the posterior by Laplace"
+                f"chains do not go from one of the {len(modes)} modes to another often enough (R-hat "
+                f"{disagreement:.3g} of where they are), so that the modes' weights are those of the starts, by "
+                "Laplace's approximation; hotter or more temperatures let them move (docs/identification.md)"
             )
-    moves = int((visits[:, 1:] != visits[:, :-1]).sum())
-    if not doubts and moves < len(modes) * max(1.0, 0.05 * n_chains) and n_draws > 1:
-        went = "no chain went" if moves == 0 else f"chains went {moves} time{'s' * (moves > 1)}"
-        doubts.append(
-            f"{went} from one of the {len(modes)} modes to another, so that their weights are those of the starts, by "
-            "Laplace's approximation; a sampler with temperatures, such as r2sghmc, can move between them"
-        )
     return doubts

@@ -428,7 +428,7 @@ def check_learning(sampler: Sampler, n_steps: int, burn_in: int) -> None:
 def check_start(problem: Problem, sampler: Sampler, init: Any, seed: int, keys: Keys) -> Floats:
     """``init`` as (chain, replica, dim), checked to be inside with finite energy and gradient; drawn if not given."""
     if init is None or isinstance(init, Spread):
-        return draw_starts(problem, init, seed, keys, sampler.n_replicas)
+        return draw_starts(problem, init, seed, keys, sampler.n_replicas, shared=sampler.n_target_replicas > 1)
     shape = (len(keys.chains), sampler.n_replicas, problem.target.dim)
     given = check_array("init", init)
     if given.shape not in (shape[2:], (shape[0], shape[2]), shape):

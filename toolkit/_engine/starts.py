@@ -90,10 +90,13 @@ class Keys(NamedTuple):
     first_replica: int = 0
 
 
-def draw_starts(problem: Problem, spread: Spread | None, seed: int, keys: Keys, n_replicas: int) -> Floats:
+def draw_starts(
+    problem: Problem, spread: Spread | None, seed: int, keys: Keys, n_replicas: int, *, shared: bool = False
+) -> Floats:
     """Starts (chain, replica, dim) inside the domain and of finite energy and gradient.
 
-    Raises ValueError, naming chain and replica, where none is found.
+    shared: replicas share several boxes like chains; else all of a chain are in one, so that chains which never leave
+    it disagree, whatever their replicas swap. Raises ValueError, naming chain and replica, where none is found.
     """
     boxes, dim, n_chains = boxes_of(problem, spread), problem.target.dim, len(keys.chains)
     chain, replica = np.repeat(keys.chains, n_replicas), np.tile(np.arange(n_replicas), n_chains) + keys.first_replica
@@ -101,7 +104,7 @@ def draw_starts(problem: Problem, spread: Spread | None, seed: int, keys: Keys, 
     pending, n_refused = np.arange(chain.size), np.zeros(chain.size, np.int64)
     tries = BLIND_TRIES if problem.domain is not None and boxes.inner is None else TRIES
     boxes_tried = [*repeat(boxes.narrow, NARROW_TRIES), *repeat(boxes.wide, tries)]
-    box = boxes.spread.box_of(chain, replica)
+    box = boxes.spread.box_of(chain, replica * shared)
     for attempt, (lower, upper) in enumerate(boxes_tried):
         share = uniforms(seed, chain[pending], replica[pending], attempt, dim)
         proposal = (1.0 - share) * lower[box[pending]] + share * upper[box[pending]]

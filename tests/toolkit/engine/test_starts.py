@@ -227,15 +227,17 @@ def test_bad_spreads_are_refused(given, kind, message):
 def test_chains_share_several_boxes_by_their_weights(n_replicas):
     """Each start lies in one of the boxes, the shares are those asked for, whatever the number of chains."""
     boxes = Spread([[0.1, 0.2], [0.3, 0.4], [0.1, 0.1]], [[0.0, 0.0], [10.0, -10.0], [50.0, 50.0]], [5.0, 4.0, 1.0])
-    sampler = samplers.sgld(1e-6)
-    if n_replicas > 1:
-        sampler = samplers.resgld([1e-6] * n_replicas, temperatures=[1.0, 2.0, 4.0, 8.0])
+    sampler = samplers.sgld(1e-6) if n_replicas == 1 else samplers.icsgld(1e-6, n_replicas=n_replicas)
     points = starts(flat(2, spread=boxes), 50, sampler=sampler)
     inside = (np.abs(points[..., None, :] - boxes.center) <= boxes.scale).all(axis=-1)
     assert (inside.sum(axis=-1) == 1).all()
     assert np.abs(inside.mean(axis=(0, 1)) - [0.5, 0.4, 0.1]).max() < 0.03
     assert np.array_equal(points[:7], starts(flat(2), 7, sampler=sampler, init=boxes))
     assert np.abs(inside[:10, 0].sum(axis=0) - [5, 4, 1]).max() <= 1
+    tempered = samplers.resgld([1e-6, 1e-6], temperatures=[1.0, 2.0])
+    cold, hot = np.moveaxis(starts(flat(2), 20, sampler=tempered, init=boxes), 1, 0)
+    boxes_of_both = [(np.abs(one[:, None] - boxes.center) <= boxes.scale).all(axis=-1) for one in (cold, hot)]
+    assert np.array_equal(*boxes_of_both)
 
 
 def test_spreads_of_another_dimension_or_kind_are_refused():
