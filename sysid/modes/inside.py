@@ -1,5 +1,6 @@
 """Where a posterior is largest inside its constraints: the start and scale of chains where data pull outside."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,12 @@ from .laplace import Evaluate, Laplace, descend
 COMPLEX_STEP = 1e-30
 MARGINS = np.geomspace(1.0, 1e-6, 13)  # distances from the walls that are tried, in standard deviations
 N_CORRECTIONS = 30  # towards one of these
+
+
+@functools.lru_cache(maxsize=64)
+def compiled_forms(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """A constraint's function, compiled, and its form for complex steps."""
+    return njit(error_model="numpy")(function), analytic(function)
 
 
 class Walls(NamedTuple):
@@ -32,7 +39,7 @@ class Walls(NamedTuple):
         flat_slopes = np.broadcast_to(-self.normals, (len(points), *self.normals.shape))
         margins, slopes = [self.offsets - points @ self.normals.T], [flat_slopes]
         for function in self.functions:
-            plain, complex_form = njit(error_model="numpy")(function), analytic(function)
+            plain, complex_form = compiled_forms(function)
             values = [float(plain(tuple(theta))) for theta in self.coordinates.parameters(points).tolist()]
             margins.append(np.array(values)[:, None])
             slopes.append(np.array([self._slope(complex_form, u) for u in points])[:, None])

@@ -203,7 +203,8 @@ NOT_CALLED = {
         "Identification", "Ensemble", "Solution", "Comparison", "Derivative", "Trajectory", "Weak",
     ),
     "numbers as the engine takes them": (
-        "Sampler.per_chain", "Spread.ends", "Target.compiled", "Dynamics.compiled", "Dynamics.memory_names",
+        "Sampler.per_chain", "Spread.ends", "Spread.box_of", "Target.compiled", "Dynamics.compiled",
+        "Dynamics.memory_names",
         "Dynamics.memory_sizes", "Dynamics.n_traced_memory", "Dynamics.memory_starts",
         "Contour.parameters", "ContinuousTempering.parameters", "ContinuousTempering.start",
         "ContinuousTempering.coupling", "ReplicaExchange.pairs", "ReplicaExchange.parameters", "ReplicaExchange.start",

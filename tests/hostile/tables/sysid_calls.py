@@ -833,11 +833,15 @@ CALLS = [
     ),
     Call(
         "sysid.identification.identify by trajectories",
-        lambda time_limit, progress: sysid.identify(
-            DATA, LORENZ, likelihood="trajectory", time_limit=time_limit, progress=progress
+        lambda time_limit, progress, n_searches: sysid.identify(
+            DATA, LORENZ, likelihood="trajectory", time_limit=time_limit, progress=progress, n_searches=n_searches
         ),
-        {"time_limit": 1.0, "progress": None},
-        {"time_limit": POSITIVE._replace(odd=None), "progress": or_none(flag())},
+        {"time_limit": 1.0, "progress": None, "n_searches": 1},
+        {
+            "time_limit": POSITIVE._replace(odd=None),
+            "progress": or_none(flag()),
+            "n_searches": count(0, 257, idle=False),
+        },
         tried=False,
     ),
     *[

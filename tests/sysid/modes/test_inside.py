@@ -48,12 +48,14 @@ def test_a_point_inside_several_walls_is_found_near_the_start():
     assert mode_inside(leaning(1.0), walls(lambda p: -1.0 - p[0] * p[0]), np.zeros(2)) is None
 
 
-@pytest.mark.parametrize("likelihood", ["weak", trajectory(segments=4)], ids=["weak", "trajectory"])
 @pytest.mark.parametrize(
-    "constraint",
-    ["sigma < 9.5", "sigma < rho - 19", lambda p: 9.5 - p[0], lambda p: 9.5 * 9.5 - p[0] * p[0]],
-    ids=["text", "two", "function", "curved"],
-)
+    ("likelihood", "constraint"),
+    [
+        ("weak", "sigma < 9.5"), ("weak", lambda p: 9.5 - p[0]), ("weak", lambda p: 9.5 * 9.5 - p[0] * p[0]),
+        (trajectory(segments=4), "sigma < rho - 19"), (trajectory(segments=4), lambda p: 9.5 - p[0]),
+    ],
+    ids=["weak text", "weak function", "weak curved", "trajectory two", "trajectory function"],
+)  # fmt: skip
 def test_chains_start_inside_where_data_pull_outside(likelihood, constraint):
     """σ is 10: without an ``init``, scaled or not, all chains begin inside and stay there, leaning on the wall."""
     problem = identify(LORENZ, systems.lorenz(), likelihood=likelihood, constraints=[constraint])

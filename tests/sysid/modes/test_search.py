@@ -57,6 +57,21 @@ def test_modes_of_a_mixture_are_found_with_their_weights():
     assert alone[0].weight == 1.0
 
 
+def test_a_narrow_mode_weighs_less_than_a_wide_one_of_the_same_height():
+    """0.7 N(0, 1) + 0.3 N(20, 0.1²): the narrow one is 4.3 times as high."""
+
+    def evaluate(points):
+        x = points[:, 0]
+        parts = np.stack([0.7 * np.exp(-0.5 * x**2), 3.0 * np.exp(-0.5 * ((x - 20.0) / 0.1) ** 2)]) + 1e-300
+        slopes = (parts[0] * x + parts[1] * (x - 20.0) / 0.01) / parts.sum(axis=0)
+        return -np.log(parts.sum(axis=0)), slopes[:, None]
+
+    places = np.linspace(-5.0, 21.0, 256)[:, None]
+    wide, narrow = search_modes(evaluate, np.array([0.5]), places, n_searches=8)
+    assert narrow.position[0] == pytest.approx(20.0, abs=1e-3)
+    assert (wide.weight, narrow.weight) == pytest.approx((0.7, 0.3), abs=1e-3)
+
+
 def test_no_mode_is_told_of_that_is_forbidden_or_flat():
     target = mixtures.gaussian_mixture(CENTRES[:2], 1.0)
     places = np.random.default_rng(4).uniform(-3.0, 9.0, (256, 2))
@@ -79,7 +94,7 @@ def test_a_search_out_of_time_keeps_what_it_has():
 
     def count(energies):
         evaluated.append(len(energies))
-        if sum(evaluated) > 400:
+        if sum(evaluated) > 285:
             raise TimeoutError
 
     found = search_modes(target.evaluate, np.array([0.3, 0.3]), places, n_searches=8, count=count)
