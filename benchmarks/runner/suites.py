@@ -55,6 +55,7 @@ IDENTIFICATION = {
     "fits": Table("identification.fits", BENCH),
     "weak_form": Table("identification.weak_form"),
     "field": Table("identification.field", NAMED),
+    "bimodal": Table("identification.bimodal"),
 }
 CUDA = {
     "floors": Table("cuda.floors", STAGE),
