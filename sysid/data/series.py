@@ -1,6 +1,6 @@
 """Measured or simulated time series of a system's states."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,39 @@ class Series:
     def is_complete(self) -> bool:
         """Whether no value is missing."""
         return not bool(np.isnan(self.values).any())
+
+
+def check_measured_states(name: str, measured: tuple[str, ...], states: tuple[str, ...], *, all_of_them: bool) -> None:
+    """Raise ValueError where ``measured`` has a state that is none of ``states``, or lacks one and ``all_of_them``."""
+    unknown = [state for state in measured if state not in states]
+    if unknown:
+        raise ValueError(f"{name} must have states of the model, {', '.join(states)}, got {shown(unknown[0])}")
+    lacking = [state for state in states if state not in measured]
+    if lacking and all_of_them:
+        raise ValueError(
+            f"{name} must have all states of the model, {', '.join(states)}, got {', '.join(measured)} without "
+            f"{shown(lacking[0])}"
+        )
+
+
+def in_order(name: str, series: Series, states: tuple[str, ...]) -> Series:
+    """``series`` with its columns in the order of ``states``; itself where they are so already.
+
+    Raises TypeError for what is no Series, ValueError naming a state that it lacks or that is none of ``states``.
+    """
+    check_series(name, series)
+    if series.states == states:
+        return series
+    check_measured_states(name, series.states, states, all_of_them=True)
+    places = [series.states.index(state) for state in states]
+    return replace(
+        series,
+        values=series.values[:, places],
+        states=states,
+        velocities=None if series.velocities is None else series.velocities[:, places],
+        noise=None if series.noise is None else series.noise[places],
+        units=tuple(series.units[place] for place in places),
+    )
 
 
 def check_series(name: str, value: Any) -> Series:

@@ -14,7 +14,7 @@ from toolkit.errors import check_number, check_text, is_sequence, optional, show
 from toolkit.problem import raises
 
 from ..arrays import Array
-from .system import System, check_equations, checked_rhs
+from .system import System, check_equations, checked_rhs, name_of_function
 
 COMPLEX_STEP = 1e-40
 AGREEMENT = 1e-4  # of the derivative by a complex step with central differences, which are right to some 1e-9
@@ -50,7 +50,7 @@ def own(
     by what, and where terms are of names unknown, or another function's.
     """
     made = System(
-        check_text("name", name) or getattr(function, "__name__", "system"), states, parameters, function, usual, start,
+        check_text("name", name) or name_of_function(function, "model"), states, parameters, function, usual, start,
         time_unit, units, terms, invariant, lyapunov, source,
     )  # fmt: skip
     if raises(getattr(getattr(function, "py_func", function), "__code__", None)):

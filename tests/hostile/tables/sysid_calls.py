@@ -507,7 +507,18 @@ CALLS = [
         "sysid.model.Model.equations",
         MODEL.equations,
         {"parameters": [1.0, 2.0]},
-        {"parameters": shaped([1.0, 2.0], (2,), finite=False), "digits": count(1, 101)._replace(odd=None)},
+        {
+            "parameters": shaped([1.0, 2.0], (2,), finite=False),
+            "errors": or_none(array([1.0, 2.0], lambda a: a.shape == (2,) and (a >= 0.0).all(), finite=False)),
+            "style": choice("text", "latex"),
+            "digits": count(1, 101)._replace(odd=None),
+        },
+    ),
+    Call(
+        "sysid.model.Model.sympy_equations",
+        MODEL.sympy_equations,
+        {"parameters": [1.0, 2.0]},
+        {"parameters": shaped([1.0, 2.0], (2,), finite=False)},
     ),
     Call(
         "sysid.model.model_of",
