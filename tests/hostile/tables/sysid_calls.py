@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas
 import sympy
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ from toolkit import samplers
 
 LORENZ, PREDATORS = systems.lorenz(), systems.lotka_volterra()
 TIMES = np.linspace(0.0, 1.0, 51)
+FRAME = pandas.DataFrame({"t": TIMES, "x": TIMES, "y": 1.0 - TIMES, "z": TIMES**2})
 DATA = data.simulate(LORENZ, TIMES, noise=0.01, seed=0)
 NAMED = ("x", "y", "z")
 LIBRARY = libraries.polynomial(NAMED, 1)
@@ -79,7 +81,7 @@ def wave(x):
     return x[0] * x[1]
 
 
-def load(path=None, time="t", states=None, missing=("", "NA"), time_unit="", units=(), name="", source=""):
+def load(path=None, time="t", states=None, missing=("", "NA"), decimal=".", time_unit="", units=(), name="", source=""):
     """``data.load`` of a file that is there, or from ``path``."""
     with temporary_folder("a.csv"):
         Path("a.csv").write_text("t,x,y\n0,1,2\n1,2,3\n", encoding="utf-8")
@@ -88,6 +90,7 @@ def load(path=None, time="t", states=None, missing=("", "NA"), time_unit="", uni
             time=time,
             states=states,
             missing=missing,
+            decimal=decimal,
             time_unit=time_unit,
             units=units,
             name=name,
@@ -361,6 +364,20 @@ CALLS = [
             "method": choice("DOP853", "LSODA", "dopri5"),
         },
     ),
+    Call(
+        "sysid.data.sources.from_dataframe",
+        data.from_dataframe,
+        {"frame": FRAME, "time": "t"},
+        {
+            **DESCRIBED,
+            "frame": only(FRAME),
+            "time": kind(lambda v: isinstance(v, str) and v in ("t", "x", "y"), st.text(max_size=3)),
+            "states": or_none(names(("x", "y"), ("x",), ("y",), ("y", "x"), ("z",))),
+            "noise": or_none(shaped(UNIT[0], (3,), lambda a: (a >= 0).all())),
+        },
+        {"time": "states", "states": "time", "noise": "states"},
+    ),
+    Call("sysid.data.series.Series.to_dataframe", DATA.to_dataframe),
     Call("sysid.data.sources.lynx_hare", data.lynx_hare),
     Call(
         "sysid.data.files.load",
@@ -373,6 +390,7 @@ CALLS = [
             "time_unit": text(),
             "source": text(),
             "name": text(),
+            "decimal": choice("."),
             "missing": kind(lambda v: isinstance(v, list | tuple) and all(isinstance(w, str) for w in v)),
             "units": kind(
                 lambda v: (
