@@ -71,13 +71,17 @@ LINE_LENGTH = 100  # of an equation in text, beyond which a term goes to the nex
 MOST_DECIMALS = 6  # of a number that is written out; beyond it has an exponent
 
 
-def in_text(library: Library, values: Array, errors: Array, digits: int) -> str:
-    """Equations of coefficients and their errors (terms, states), a line per state; long ones go on, indented."""
+def in_text(library: Library, values: Array, errors: Array, digits: int, notes: Any = None) -> str:
+    """Equations of coefficients and their errors (terms, states), a line per state; long ones go on, indented.
+
+    notes: (terms, states) texts to put behind each term; None: none.
+    """
     lines = []
-    for state, column, spread in zip(library.states, values.T.tolist(), errors.T.tolist(), strict=True):
+    for e, (state, column, spread) in enumerate(zip(library.states, values.T.tolist(), errors.T.tolist(), strict=True)):
         terms = [
-            f"+({with_error(c, error)}) {name}" if error else f"{c:+.{digits}g} {name}"
-            for c, error, name in zip(column, spread, library.names, strict=True)
+            (f"+({with_error(c, error)}) {name}" if error else f"{c:+.{digits}g} {name}")
+            + ("" if notes is None else notes[k][e])
+            for k, (c, error, name) in enumerate(zip(column, spread, library.names, strict=True))
             if c
         ]
         lines += broken(f"d{state}/dt =", terms or ["0"])

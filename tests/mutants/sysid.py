@@ -68,14 +68,14 @@ MUTANTS = [
     ),
     Mutant(
         "seeds: NumPy's own generator loses the high bits",
-        "sysid/compare.py",
+        "sysid/discovery/compare.py",
         "seed if seed < 2**32 else [seed % 2**32, seed >> 32]",
         "seed % 2**32",
         "tests/laws/test_seeds.py -k own_generator",
     ),
     Mutant(
         "seeds: of PySINDy's methods without the high bits",
-        "sysid/compare.py",
+        "sysid/discovery/compare.py",
         "    try:\n        seed_global_state(trial.seed)",
         "    try:\n        np.random.seed(trial.seed % 2**32)",
         "tests/laws/test_seeds.py -k own_generator",
@@ -404,10 +404,10 @@ MUTANTS = [
     ),
     Mutant(
         "pysindy: thresholds that saw the data they are judged by",
-        "sysid/compare.py",
+        "sysid/discovery/compare.py",
         "(times[:n_train], values[:n_train])",
         "whole",
-        "tests/sysid/test_compare.py",
+        "tests/sysid/discovery/test_compare.py",
     ),
     Mutant(
         "simulations: begin at the first time asked for",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import sysid
 import toolkit
-from sysid import Series, System, compare, data, forecasts, libraries, likelihoods, priors, sparsity, systems
+from sysid import Series, System, data, forecasts, libraries, likelihoods, priors, sparsity, systems
+from sysid.discovery import compare
 from sysid.identification import Identification
 from sysid.libraries import Library, Term
 from sysid.likelihoods.start_search import SearchProgress
@@ -58,6 +59,12 @@ def ensemble():
 def quadratic():
     """A likelihood that is quadratic."""
     return likelihoods.derivative().prepare(DATA, LORENZ)
+
+
+@functools.cache
+def discovered():
+    """Equations of noisy data."""
+    return sysid.discover(DATA, degree=2, sweeps=50)
 
 
 @functools.cache
@@ -1001,9 +1008,64 @@ CALLS = [
         {"share": 0.5},
         {"share": OPEN_SHARE},
     ),
+    # discovery
+    Call(
+        "sysid.discovery.sparse_equations.discover",
+        sysid.discover,
+        {"series": DATA, "degree": 1, "sweeps": 10},
+        {
+            "series": SERIES,
+            "library": kind(lambda v: v is None or isinstance(v, Library), st.sampled_from([MODEL, LORENZ, "xyz", 3])),
+            "degree": count(1, 8)._replace(odd=None),
+            "likelihood": kind(
+                lambda v: isinstance(v, str) and v in ("derivative", "weak"),
+                st.sampled_from(["weak ", "", "trajectory", None]),
+            ),
+            "level": OPEN_SHARE,
+            "inclusion": OPEN_SHARE,
+            "sweeps": count(10, 10**7)._replace(odd=None),
+        },
+    ),
+    *[
+        Call(
+            f"sysid.discovery.sparse_equations.Discovery.{method}",
+            getattr(discovered(), method),
+            good,
+            kinds,
+            {"series": "data", "times": "start"},
+        )
+        for method, good, kinds in [
+            ("equations", {}, {"style": choice("text", "latex")}),
+            ("latex", {}, {}),
+            ("sympy", {}, {}),
+            (
+                "simulate",
+                {"times": TIMES[:3], "n_draws": 2},
+                {
+                    "times": or_none(array(TIMES, lambda a: a.ndim == 1 and is_rising(a) and a[0] >= 0.0)),
+                    "start": or_none(IS_USUAL),
+                    "n_draws": count(1, 2**31)._replace(odd=None),
+                    "noise": or_none(array(UNIT[0], lambda a: a.shape in ((), (3,)) and (a >= 0).all())),
+                    "method": SOLVED["method"],
+                    "step": SOLVED["step"],
+                },
+            ),
+            (
+                "forecast",
+                {"times": TIMES[:3] + 1.0, "n_draws": 2},
+                {
+                    "times": array(TIMES + 1.0, lambda a: a.ndim == 1 and is_rising(a) and a[0] >= 1.0),
+                    "n_draws": count(1, 2**31)._replace(odd=None),
+                    "noise": or_none(array(UNIT[0], lambda a: a.shape in ((), (3,)) and (a >= 0).all())),
+                },
+            ),
+            ("residuals", {}, {"series": or_none(SERIES)}),
+            ("score", {}, {"series": or_none(SERIES)}),
+        ]
+    ],
     # PySINDy
     Call(
-        "sysid.compare.compare_pysindy",
+        "sysid.discovery.compare.compare_pysindy",
         sysid.compare_pysindy,
         {"data": DATA, "degree": 1, "methods": ()},
         {
@@ -1022,7 +1084,7 @@ CALLS = [
     ),
     *[
         Call(
-            f"sysid.compare.Comparison.{m} of a row",
+            f"sysid.discovery.compare.Comparison.{m} of a row",
             row_method(m),
             lambda: {"row": compared().rows[0]},
             {"row": instance(compare.Row)},
