@@ -145,13 +145,13 @@ class Discovery:
         times: Any = None,
         *,
         start: Any = None,
-        n_draws: int = 200,
+        n_draws: int | None = 200,
         noise: Any = None,
         seed: int = 0,
         method: str = "dopri5",
         step: float | None = None,
     ) -> Ensemble:
-        """Trajectories of ``n_draws`` posterior draws, supports included; ``bands()`` of them are the posterior's.
+        """Trajectories of ``n_draws`` posterior draws, or where None of all; ``bands()`` of them are the posterior's.
 
         times: None: those of the first series. start: the state at times[0]; None: the first series' first state,
         without noise, from whose time it is solved up to times[0]. noise: standard deviations of errors to add to the
@@ -165,7 +165,7 @@ class Discovery:
             method=method, step=step,
         )  # fmt: skip
 
-    def forecast(self, times: Any, *, n_draws: int = 200, noise: Any = None, seed: int = 0) -> Ensemble:
+    def forecast(self, times: Any, *, n_draws: int | None = 200, noise: Any = None, seed: int = 0) -> Ensemble:
         """Trajectories of ``n_draws`` posterior draws at ``times`` after the first series, from its last state.
 
         That state is without noise, as the likelihood's path ends, and the same for all draws, so that what it may be

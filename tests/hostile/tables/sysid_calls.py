@@ -960,6 +960,10 @@ CALLS = [
         {"run": OTHER_RUNS},
     ),
     Call(
+        "sysid.estimates.Estimates.to_dataframe of some",
+        sysid.Estimates(NAMED, *np.ones((7, 3))).to_dataframe,
+    ),
+    Call(
         "sysid.estimates.marginal_modes",
         sysid.marginal_modes,
         {"draws": DATA.values},
@@ -1044,7 +1048,7 @@ CALLS = [
                 {
                     "times": or_none(array(TIMES, lambda a: a.ndim == 1 and is_rising(a) and a[0] >= 0.0)),
                     "start": or_none(IS_USUAL),
-                    "n_draws": count(1, 2**31)._replace(odd=None),
+                    "n_draws": or_none(count(1, 2**31)._replace(odd=None)),
                     "noise": or_none(array(UNIT[0], lambda a: a.shape in ((), (3,)) and (a >= 0).all())),
                     "method": SOLVED["method"],
                     "step": SOLVED["step"],
@@ -1055,7 +1059,7 @@ CALLS = [
                 {"times": TIMES[:3] + 1.0, "n_draws": 2},
                 {
                     "times": array(TIMES + 1.0, lambda a: a.ndim == 1 and is_rising(a) and a[0] >= 1.0),
-                    "n_draws": count(1, 2**31)._replace(odd=None),
+                    "n_draws": or_none(count(1, 2**31)._replace(odd=None)),
                     "noise": or_none(array(UNIT[0], lambda a: a.shape in ((), (3,)) and (a >= 0).all())),
                 },
             ),
