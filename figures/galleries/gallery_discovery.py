@@ -1,9 +1,9 @@
 """What `sysid.discover` finds in noisy data of prey and predators: how it fits, and which terms are there.
 
-Lotka and Volterra's equations, 81 times with errors of 10 % of each state's root mean square, a tenth of the values
+Lotka and Volterra's equations, 161 times with errors of 10 % of each state's root mean square, a tenth of the values
 missing; all twelve monomials up to degree 2 are candidates. Above, `figures.fit`: 200 posterior draws solved from the
-first state, with errors as large as the data's, so that 90 % of the data belong into the band; below each state, data
-minus the median. Below, `figures.terms`: medians and 90 % intervals of all coefficients; filled where the posterior
+first state, with errors as large as the data's; the band widens as the draws' periods drift apart. Below each state: data
+minus the median. At the bottom, `figures.terms`: medians and 90 % intervals of all coefficients; filled where the posterior
 probability that the term is there is ½ or more.
 """
 
@@ -20,7 +20,7 @@ from sysid import data as measured
 
 SEED = 2
 SYSTEM = systems.lotka_volterra()
-TIMES, FINE = np.linspace(0.0, 20.0, 81), np.linspace(0.0, 20.0, 201)
+TIMES, FINE = np.linspace(0.0, 20.0, 161), np.linspace(0.0, 20.0, 201)
 
 
 def measure(study: Study) -> dict[str, Any]:
