@@ -44,7 +44,8 @@ def own(
     and for complex numbers, and its derivatives by complex steps are compared with differences, also at states of the
     other sign where it is finite there. Powers with integer exponents (x**3, x**n, pow, np.power) are products, whose
     derivatives are exact at states of both signs; other powers are those of real numbers, nan where x < 0.
-    terms, where given, are compared with it at ``start`` and points about it.
+    terms, where given, are compared with it at ``start`` and points about it. name: "": the function's, or "model"
+    where it has none, as a lambda.
     Raises TypeError where it does not compile or may raise; ValueError where it is not finite at ``start``, or is not
     analytic there or at states of another sign (abs, sign, min, max, comparisons of states), saying in which slope and
     by what, and where terms are of names unknown, or another function's.
