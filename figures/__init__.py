@@ -6,11 +6,13 @@ paper's numbers with ``Claim``; ``produce`` runs a script and writes its files.
 
 from .plots import style as style
 from .plots.densities import density
+from .plots.fits import fit
 from .plots.kl_curves import kl_curve
 from .plots.phase_portraits import phase_portrait
 from .plots.posteriors import posterior
 from .plots.style import STYLE, paper_style
 from .plots.swap_paths import swaps
+from .plots.term_intervals import terms
 from .plots.theta_spectra import theta_spectrum
 from .plots.trace_plots import traces
 from .plots.trajectories import trajectory
@@ -27,6 +29,7 @@ __all__ = [
     "Data",
     "Study",
     "density",
+    "fit",
     "kl_curve",
     "paper_style",
     "phase_portrait",
@@ -36,6 +39,7 @@ __all__ = [
     "save",
     "script",
     "swaps",
+    "terms",
     "theta_spectrum",
     "traces",
     "trajectory",

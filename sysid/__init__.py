@@ -2,12 +2,13 @@
 
 ``identify`` makes the problem from a ``Series`` (``data``), a ``System``, ``Library`` or ``Model`` (``systems``,
 ``libraries``), a likelihood (``likelihoods``) and ``priors``. ``simulate`` solves the system for posterior draws;
-``sparsity`` finds which terms are present; ``compare_pysindy`` runs PySINDy's methods on the same data.
+``sparsity`` finds which terms are present, ``discover`` all of it in one call; ``compare_pysindy`` runs PySINDy's
+methods on the same data.
 """
 
 from . import data, libraries, likelihoods, priors, sparsity, systems
-from .compare import compare_pysindy
 from .data.series import Series
+from .discovery import Discovery, compare_pysindy, discover
 from .estimates import Estimates, marginal_modes
 from .forecasts import Ensemble, histograms, largest_lyapunov, simulate
 from .identification import Identification, identify
@@ -17,6 +18,7 @@ from .solvers import integrate
 from .systems.system import System
 
 __all__ = [
+    "Discovery",
     "Ensemble",
     "Estimates",
     "Identification",
@@ -26,6 +28,7 @@ __all__ = [
     "System",
     "compare_pysindy",
     "data",
+    "discover",
     "histograms",
     "identify",
     "integrate",

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.errors import check_array, check_number, shown
+from toolkit.errors import check_array, check_number, optional, shown
 
 from .arrays import Array
 from .priors import Prior
@@ -29,6 +29,15 @@ class Estimates(NamedTuple):
     upper: Array
     mode: Array
     inclusion: Array
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame: a row per parameter, by name, and a column per estimate.
+
+        Needs pandas (extra ``data``). Raises ImportError without it.
+        """
+        pandas = optional("pandas", "data")
+        columns = dict(zip(self._fields[1:], map(np.array, self[1:]), strict=True))
+        return pandas.DataFrame(columns, pandas.Index(self.names, name="parameter"))
 
     def __str__(self) -> str:
         """A table in Markdown."""

@@ -20,7 +20,7 @@ from toolkit.errors import (
 from toolkit.weighting import shares_of
 
 from .arrays import Array, Integers
-from .data.series import Series
+from .data.series import Series, in_order
 from .identification import Identification, start_and_lead_times
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
 from .systems.system import System
@@ -90,11 +90,11 @@ class Ensemble:
         if rate is None:
             raise ValueError(f"lyapunov must be given, as it is not known of {self.system.name!r}")
         rate = check_number("lyapunov", rate, above=0.0)
+        if is_a(truth, Series):
+            truth = in_order("truth", truth, self.system.states)
         exact = truth.values if is_a(truth, Series) else check_array("truth", truth)
         if exact.shape != self.states.shape[1:]:
             raise ValueError(f"truth must have shape {self.states.shape[1:]}, got {exact.shape}")
-        if is_a(truth, Series) and truth.states != self.system.states:
-            raise ValueError(f"truth must have states {self.system.states}, got {truth.states}")
         if is_a(truth, Series) and not np.allclose(truth.times, self.times):
             raise ValueError("truth must be at the times of the ensemble")
         size = np.sqrt(np.nanmean((exact**2).sum(axis=1)))

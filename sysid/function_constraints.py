@@ -15,7 +15,7 @@ from toolkit.problem import Domain, with_item
 
 from .arrays import Array
 from .constraints import Coordinates
-from .systems.system import analytic
+from .systems.system import analytic, name_of_function
 from .systems.user_systems import derivatives_differ
 
 COMPLEX_STEP = 1e-30  # of a complex step: its square is nothing beside 1
@@ -45,7 +45,7 @@ def implicit_domain(
     normals, offsets = walls
     float_table = np.concatenate([coordinates.log.astype(float), coordinates.shift, coordinates.root.ravel()])
     float_table = np.concatenate([float_table, offsets, normals.ravel()])
-    label = "constraints of " + ", ".join(getattr(f, "__name__", "a function") for f in functions)
+    label = "constraints of " + ", ".join(name_of_function(f, "a function") for f in functions)
     locate = locate_by(functions[0], tuple(functions[1:]), q, len(offsets))
     compiled = compile_part(locate, DOMAIN, allocates=True, packed=True)
     # Near a corner the nearest point of one wall is not that of the domain.

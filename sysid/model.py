@@ -1,8 +1,11 @@
 """Models linear in their parameters: which coefficients of a library's terms are free, fixed or tied to others."""
 
 import functools
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +13,14 @@ import numpy as np
 from targets.symbolic.source import compile_source
 from toolkit.errors import (
     check_array,
+    check_choice,
     check_count,
     check_instance,
     check_number,
     check_real_array,
     check_text,
     is_a,
+    optional,
     shown,
 )
 
@@ -60,6 +65,120 @@ def compile_term(function: Any) -> Any:
     from numba.core.dispatcher import Dispatcher
 
     return function if isinstance(function, Dispatcher) else njit(error_model="numpy")(function)
+
+
+LINE_LENGTH = 100  # of an equation in text, beyond which a term goes to the next line
+MOST_DECIMALS = 6  # of a number that is written out; beyond it has an exponent
+
+
+def in_text(library: Library, values: Array, errors: Array, digits: int, notes: Any = None) -> str:
+    """Equations of coefficients and their errors (terms, states), a line per state; long ones go on, indented.
+
+    notes: (terms, states) texts to put behind each term; None: none.
+    """
+    lines = []
+    for e, (state, column, spread) in enumerate(zip(library.states, values.T.tolist(), errors.T.tolist(), strict=True)):
+        terms = [
+            (f"+({with_error(c, error)}) {name}" if error else f"{c:+.{digits}g} {name}")
+            + ("" if notes is None else notes[k][e])
+            for k, (c, error, name) in enumerate(zip(column, spread, library.names, strict=True))
+            if c
+        ]
+        lines += broken(f"d{state}/dt =", terms or ["0"])
+    return "\n".join(lines)
+
+
+def broken(head: str, terms: list[str]) -> list[str]:
+    """Lines of ``head`` and the terms after it, of at most some ``LINE_LENGTH`` columns, the later ones indented."""
+    lines = [head]
+    for k, term in enumerate(terms):
+        if k and len(lines[-1]) + len(term) >= LINE_LENGTH:
+            lines.append("   ")
+        lines[-1] += f" {term}"
+    return lines
+
+
+def in_latex(library: Library, values: Array, errors: Array, digits: int) -> str:
+    """Equations of coefficients and their errors (terms, states) in LaTeX's ``aligned``."""
+    rows = []
+    for state, column, spread in zip(library.states, values.T.tolist(), errors.T.tolist(), strict=True):
+        parts, length = [], 0
+        for c, error, term in zip(column, spread, library.terms, strict=True):
+            if not c:
+                continue
+            number = latex_number(f"({with_error(c, error)})" if error else f"{abs(c):.{digits}g}")
+            sign = "+ " if error else "- " if c < 0.0 else "+ "
+            factor = latex_of(term, library.states)
+            product = factor if number == "1" else number if factor == "1" else rf"{number}\, {factor}"
+            part = sign + product
+            length += len(number) + len(term.name) + 3
+            if length > LINE_LENGTH:
+                part, length = "\\\\\n&\\quad " + part, len(part)
+            parts.append(part)
+        right = " ".join(parts).removeprefix("+ ") or "0"
+        rows.append(rf"\frac{{\mathrm{{d}} {latex_name(state)}}}{{\mathrm{{d}} t}} &= {right}")
+    return "\\begin{aligned}\n" + "\\\\\n".join(rows) + "\n\\end{aligned}"
+
+
+def with_error(value: float, error: float) -> str:
+    """``value`` ± ``error``, both with the decimals that give the error two digits; far from 1 times a power of ten."""
+    if not (math.isfinite(value) and math.isfinite(error)):
+        return f"{value:g} ± {error:g}"
+    last = int(f"{error:.1e}".partition("e")[2]) - 1  # the power of ten of the error's second digit
+    if -MOST_DECIMALS <= last <= 0:
+        return f"{value:.{-last}f} ± {error:.{-last}f}"
+    power = int(f"{max(abs(value), error):e}".partition("e")[2])
+    decimals = max(power - last, 1)
+    scaled = [f"{Decimal(number).scaleb(-power):.{decimals}f}e{power}" for number in (value, error)]
+    return " ± ".join(scaled)
+
+
+def latex_number(text: str) -> str:
+    """A number or a value with its error as LaTeX has it."""
+    return re.sub(r"e([-+]?\d+)", lambda m: rf" \times 10^{{{int(m[1])}}}", text).replace("±", r"\pm")
+
+
+def latex_name(name: str) -> str:
+    """A state's name: one letter, with an index where digits follow, in italics; others upright."""
+    index = re.fullmatch(r"([A-Za-z])_?(\d+)", name)
+    if index:
+        return f"{index[1]}_{{{index[2]}}}"
+    return name if re.fullmatch("[A-Za-z]", name) else rf"\mathrm{{{escaped(name)}}}"
+
+
+def escaped(text: str) -> str:
+    """``text`` without meaning of its own in LaTeX's mathematics."""
+    named = {"\\": r"\backslash ", "^": r"\hat{}", "~": r"\sim ", " ": r"\ "}
+    return "".join(named.get(c, "\\" + c if c in "_%&#${}" else c) for c in text)
+
+
+def latex_of(term: "Term", states: tuple[str, ...]) -> str:
+    """A term in LaTeX: powers of states, sines and cosines; a user's own by its name."""
+    if term.powers is not None:
+        factors = [
+            latex_name(state) + (f"^{{{power}}}" if power > 1 else "")
+            for state, power in zip(states, term.powers, strict=True)
+            if power
+        ]
+        return r" \, ".join(factors) or "1"
+    wave = re.fullmatch(r"(sin|cos)\((?:(\S+) )?(.*)\)", term.name)
+    if term.own is None and wave:
+        angle = f"{latex_number(wave[2])} " if wave[2] else ""
+        return rf"\{wave[1]}({angle}{latex_name(wave[3])})"
+    return rf"\mathrm{{{escaped(term.name)}}}"
+
+
+def in_sympy(sympy: Any, term: "Term", symbols: list[Any]) -> Any:
+    """A term as an expression of SymPy's."""
+    if term.powers is not None:
+        return sympy.Mul(*(symbol**power for symbol, power in zip(symbols, term.powers, strict=True)))
+    namespace = {
+        "sin": sympy.sin,
+        "cos": sympy.cos,
+        "x": symbols,
+        "own": lambda _: sympy.Function(term.name)(*symbols),
+    }
+    return eval(term.text, {"__builtins__": {}}, namespace)  # checked by ``libraries.check_expression``
 
 
 MAX_DEGREE = 6
@@ -110,23 +229,48 @@ class Model:
             raise ValueError(f"parameters must have shape (…, {len(self.parameters)}), got {beta.shape}")
         return np.asarray(self.constant + np.tensordot(beta, self.directions, axes=1))
 
-    def equations(self, parameters: Any, *, digits: int = 4) -> str:
-        """The equations in words, one line per state, of ``parameters`` (n,); terms with coefficient 0 are left out.
+    def equations(self, parameters: Any, errors: Any = None, *, style: str = "text", digits: int = 4) -> str:
+        """The equations with the coefficients of ``parameters`` (n,); terms whose coefficient is 0 are left out.
 
-        Raises TypeError or ValueError for another shape, or digits that are not from 1 to 100.
+        errors: (n,) ≥ 0, standard deviations of the parameters: each coefficient that has one is written
+        "(value ± error)", the error with two digits and the value with as many decimals; that of a coefficient of
+        several parameters is of independent ones. None: values alone, with ``digits`` digits, as are those without an
+        error. style: "text", a line per state, broken at about 100 columns; "latex", an ``aligned`` environment for
+        between dollar signs.
+        Raises TypeError or ValueError for another shape or style, errors < 0, or digits that are not from 1 to 100.
         """
         digits = check_count("digits", digits, at_least=1, below=101)
-        beta = check_real_array("parameters", parameters)
-        if beta.shape != (len(self.parameters),):
-            raise ValueError(f"parameters must have shape ({len(self.parameters)},), got {beta.shape}")
-        lines = []
-        for e, (state, column) in enumerate(zip(self.states, self.coefficients(beta).T, strict=True)):
-            free = np.abs(self.directions[:, :, e]).max(axis=0) > 0.0
-            parts = [
-                f"{c:+.{digits}g} {name}" for c, name, f in zip(column, self.library.names, free, strict=True) if c or f
-            ]
-            lines.append(f"d{state}/dt = " + (" ".join(parts) or "0"))
-        return "\n".join(lines)
+        check_choice("style", style, ("text", "latex"))
+        values = self.coefficients(self._one_row("parameters", parameters))
+        spreads = np.zeros_like(values)
+        if errors is not None:
+            sds = self._one_row("errors", errors)
+            if not (sds >= 0.0).all():
+                raise ValueError(f"errors must be ≥ 0, got {shown(errors)}")
+            spreads = np.sqrt(np.tensordot(sds**2, self.directions**2, axes=1))
+        write = in_text if style == "text" else in_latex
+        return write(self.library, values, spreads, digits)
+
+    def sympy_equations(self, parameters: Any) -> dict[Any, Any]:
+        """State → its slope for ``parameters`` (n,), as SymPy's Symbol and expression: what ``from_sympy`` takes.
+
+        A user's own term is an undefined function of all states, of the term's name. Terms with coefficient 0 are left
+        out. Needs the extra ``symbolic``. Raises ImportError without it; TypeError or ValueError for another shape.
+        """
+        sympy = optional("sympy", "symbolic")
+        values = self.coefficients(self._one_row("parameters", parameters))
+        symbols = [sympy.Symbol(state) for state in self.states]
+        return {
+            symbol: sympy.Add(*(c * in_sympy(sympy, self.library.terms[k], symbols) for k, c in enumerate(column) if c))
+            for symbol, column in zip(symbols, values.T.tolist(), strict=True)
+        }
+
+    def _one_row(self, name: str, value: Any) -> Array:
+        """``value`` as numbers (n,), one for each parameter. Raises TypeError or ValueError otherwise."""
+        row = check_real_array(name, value)
+        if row.shape != (len(self.parameters),):
+            raise ValueError(f"{name} must have shape ({len(self.parameters)},), got {row.shape}")
+        return row
 
     @functools.cached_property
     def system(self) -> System:

@@ -23,8 +23,8 @@ from scipy.integrate import solve_ivp
 
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table
-from sysid.compare import compare_pysindy
 from sysid.data.series import Series
+from sysid.discovery.compare import compare_pysindy
 from sysid.libraries import Library, polynomial
 from sysid.likelihoods.weak_form import weak
 from sysid.model import as_model

@@ -13,8 +13,8 @@ from scipy.integrate import solve_ivp
 
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table
-from sysid.compare import compare_pysindy
 from sysid.data.series import Series
+from sysid.discovery.compare import compare_pysindy
 from sysid.libraries import polynomial
 from sysid.likelihoods.weak_form import weak
 from sysid.sparsity import natural_scales, sparse_posterior, sparse_prior

@@ -22,6 +22,7 @@ from toolkit.errors import (
 from toolkit.weighting import check_weights
 
 from ..arrays import Array
+from .named_draws import names_of, number_of, parameters_of
 from .style import TRUTH
 
 N_POINTS = 400  # of a curve, whose kernel is no narrower than their distance
@@ -42,7 +43,7 @@ def posterior(
     source: Any,
     axes: Any,
     *,
-    coordinate: int = 0,
+    coordinate: int | str = 0,
     weights: Any = None,
     method: str = "kernel",
     limits: Any = None,
@@ -55,7 +56,9 @@ def posterior(
 ) -> PosteriorArtists:
     """Draw the marginal density of one coordinate of ``source`` into ``axes``; the artists.
 
-    source: a Run, whose weights are honoured, or draws (chain, draw) or (chain, draw, dim). weights: (chain, draw), up
+    source: a Run, whose weights are honoured, or draws (chain, draw) or (chain, draw, dim). Draws of a run of an
+    ``Identification`` are drawn as the parameters they stand for, whatever positions were sampled; ``coordinate`` may
+    then be a parameter's name, and an x-axis without a label gets it. weights: (chain, draw), up
     to a factor of each chain, in place of those. Every chain has the same share of the pooled density, which
     integrates to 1 over the whole line: draws beyond ``limits`` (low, high; None: those of the draws) count, unseen.
     method: 'kernel', Gaussian with ``bandwidth``, at least a 400th of the limits' distance (None: Silverman's
@@ -71,7 +74,7 @@ def posterior(
     check_choice("method", method, ("kernel", "histogram"))
     check_flag("each_chain", each_chain)
     check_count("bins", bins, at_least=1, below=1 << 16)
-    values = values_of(source, coordinate)
+    values, label = values_of(source, coordinate)
     shares = shares_of_draws(source, weights, values)
     low, high = limits_of(limits, values)
     if bandwidth is not None:
@@ -86,6 +89,8 @@ def posterior(
             return steps(edges, binned(part, part_shares, edges) / np.diff(edges))
         return kernel_density(part, part_shares, low, high, bandwidth)
 
+    if label and not axes.get_xlabel():
+        axes.set_xlabel(label)
     (pooled,) = axes.plot(*curve(values, shares), **({"linestyle": "-"} | line))
     thin = {"color": pooled.get_color(), "linewidth": 0.4 * pooled.get_linewidth(), "alpha": 0.45, "linestyle": "-"}
     chain_numbers = range(len(values)) if each_chain and len(values) > 1 else range(0)
@@ -95,13 +100,15 @@ def posterior(
     return PosteriorArtists(pooled, chains, exact, mark)
 
 
-def values_of(source: Any, coordinate: Any) -> Array:
-    """The coordinate (chain, draw) of a run or of draws."""
-    draws = check_array("source", source.draws if is_a(source, Run) else source)
+def values_of(source: Any, coordinate: Any) -> tuple[Array, str]:
+    """The coordinate (chain, draw) of a run or of draws, and its name; "" where it has none."""
+    draws = check_array("source", parameters_of(source, source.draws) if is_a(source, Run) else source)
     if draws.ndim not in (2, 3) or draws.size == 0:
         raise ValueError(f"source must be draws (chain, draw) or (chain, draw, dim), got an array of {draws.shape}")
     whole = draws.reshape(*draws.shape[:2], -1)
-    return np.asarray(whole[..., check_count("coordinate", coordinate, at_least=0, below=whole.shape[2])])
+    names = names_of(source)
+    number = number_of(coordinate, names, whole.shape[2])
+    return np.asarray(whole[..., number]), names[number] if names else ""
 
 
 def shares_of_draws(source: Any, weights: Any, values: Array) -> Array:

@@ -10,6 +10,7 @@ from toolkit import Run
 from toolkit.errors import check_array, check_count, check_instance, check_text, is_a, is_sequence, shown
 
 from ..arrays import Array
+from .named_draws import names_of, parameters_of
 
 
 def traces(
@@ -24,10 +25,11 @@ def traces(
 ) -> list[Line2D]:
     """Draw one quantity of ``source`` over the steps into ``axes``; a line for each chain.
 
-    source: a Run, or an array (chain, time). field, of a Run: a coordinate of its draws as 'x[0]', or what its trace
-    holds (``trace_every``): 'energy', 'multiplier', 'walker', 'thermostat', 'xi', …; 'energy' also of the draws, where
-    they were kept and there is no trace. replica: which one of a Run. chains: numbers of those to draw; None: all.
-    at: (time,), the steps of an array; None: 0, 1, …. ``line``: settings of the lines.
+    source: a Run, or an array (chain, time). field, of a Run: a coordinate of its draws as 'x[0]', a parameter's name
+    where it is a run of an ``Identification``, or what its trace holds (``trace_every``): 'energy', 'multiplier',
+    'walker', 'thermostat', 'xi', …; 'energy' also of the draws, where they were kept and there is no trace. replica:
+    which one of a Run. chains: numbers of those to draw; None: all. at: (time,), the steps of an array; None: 0, 1, ….
+    ``line``: settings of the lines.
     Raises TypeError or ValueError naming the argument where something is off.
     Picture: docs/plots.png, (h).
     """
@@ -53,6 +55,9 @@ def traces(
 def series_of(run: Run, field: str, replica: Any) -> tuple[Array, Array]:
     """Steps (time,) and values (chain, time) of one field of a run."""
     known = {f"x[{k}]": run.replica_draws[..., k] for k in range(run.replica_draws.shape[-1])}
+    names = names_of(run)
+    if names and run.replica_draws.size:
+        known |= dict(zip(names, np.moveaxis(parameters_of(run, run.replica_draws), -1, 0), strict=True))
     series = {name: (run.steps, values) for name, values in known.items()}
     if run.energies is not None:
         series["energy"] = (run.steps, run.energies)

@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from toolkit import Tuned
-from toolkit.errors import check_instance, is_a, shown
+from toolkit.errors import check_instance, shown
 from toolkit.tuning.step_sizes import BEST
 from toolkit.tuning.study import Fit, Round
 
 from ..arrays import Array
+from .fits import check_empty_figure
 from .style import DARK, LIGHT, MEDIUM, TRUTH
 
 EDGE, THREAD, BAND = "0.45", "0.8", "0.95"  # greys: exploration's marks, lines between marks, every other stage
@@ -51,12 +51,7 @@ def tuning(tuned: Any, figure: Any) -> dict[str, Axes]:
     names = [name for name, (shows, _, _) in PANELS.items() if shows(tuned)] if tuned.rounds else []
     if not names:
         raise ValueError(f"tuned must have at least one round, and something to show, got {shown(tuned)}")
-    if not is_a(figure, Figure | SubFigure):
-        raise TypeError(f"figure must be a Figure or a SubFigure, got {shown(figure)} of type {type(figure).__name__}")
-    if figure.axes or figure.subfigs:
-        raise ValueError(f"figure must be empty, got one with {len(figure.axes)} axes; a SubFigure of it will do")
-    if is_a(figure, Figure) and figure.get_layout_engine() is None:
-        figure.set_layout_engine("constrained")
+    check_empty_figure(figure)
     heights = [1.0] * ((len(names) + 1) // 2)
     if names[-1] == "race" and len(names) % 2:
         heights[-1] = 0.15 + 0.1 * slots(tuned)

@@ -6,6 +6,6 @@ Solvers lie below this room; likelihoods and ``identify`` use ``Series`` and ``c
 from .checks import check
 from .files import load
 from .series import check_series
-from .sources import from_arrays, lynx_hare, simulate
+from .sources import from_arrays, from_dataframe, lynx_hare, simulate
 
-__all__ = ["check", "check_series", "from_arrays", "load", "lynx_hare", "simulate"]
+__all__ = ["check", "check_series", "from_arrays", "from_dataframe", "load", "lynx_hare", "simulate"]

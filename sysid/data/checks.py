@@ -9,7 +9,7 @@ from toolkit.errors import check_instance, check_row
 from ..arrays import Array
 from ..solvers.right_hand_side import slopes_along
 from ..systems.system import System
-from .series import Series, check_series
+from .series import Series, check_series, in_order
 
 MIN_CORRELATED_VALUES = 100  # fewer values give no warning of correlations
 GAP_FACTOR = 20.0  # times the median step
@@ -26,7 +26,8 @@ def check(series: Series, system: System | None = None, parameters: Any = None) 
     system: then also whether speeds between rows are those of the system with ``parameters`` (None: the usual ones)
     but for one factor, which is what a wrong unit of time does. parameters: (n_parameters,).
     Law: 100 or more independent values are told as such in all but 1e-3 of series.
-    Raises TypeError or ValueError for what is no Series or System, other states, or parameters of another shape.
+    Raises TypeError or ValueError for what is no Series or System, a state that only one of them has, or parameters of
+    another shape.
     """
     check_series("series", series)
     found = [*time_warnings(series)]
@@ -96,8 +97,7 @@ def state_warnings(state: str, times: Array, values: Array) -> list[str]:
 
 def unit_warnings(series: Series, system: System, parameters: Array) -> list[str]:
     """A warning where velocities are those of the system times a factor, as by a wrong unit of time."""
-    if series.states != system.states:
-        raise ValueError(f"system must have the states of the series, {series.states}, got {system.states}")
+    series = in_order("series", series, system.states)
     complete = np.asarray(~np.isnan(series.values).any(axis=1))
     pairs = np.asarray(complete[1:] & complete[:-1])
     change = np.diff(series.values, axis=0)[pairs]

@@ -13,6 +13,7 @@ import numpy as np
 
 from toolkit.errors import (
     available_memory,
+    check_choice,
     check_exists,
     check_path,
     check_text,
@@ -25,6 +26,7 @@ from toolkit.errors import (
 
 from ..arrays import Array
 from ..systems.system import check_names
+from .measured_input import date_of, numbers_of_times, seconds_of
 from .series import Series
 
 SEPARATORS = (",", ";", "\t")
@@ -37,26 +39,45 @@ MAX_FIELD = 131_072  # characters of a field, the limit of Python's csv
 
 
 class Header(NamedTuple):
-    """The first lines of a CSV file: names of its columns, their separator, and the number of lines."""
+    """The first lines of a CSV file: names of its columns, their separator, decimal sign, and number of lines."""
 
     columns: tuple[str, ...]
     separator: str
+    decimal: str
     lines: int
 
 
+SWAPPED = str.maketrans(",.", ".,")  # decimal commas become points, and points what no number may have
+
+
+class TextTable(NamedTuple):
+    """What was read of a text file: names of the columns, numbers (n, columns), line of the first, unit of time."""
+
+    names: tuple[str, ...]
+    numbers: Array
+    first_line: int
+    time_unit: str
+
+
 def read_delimited(
-    file: Path, choose: Callable[[Sequence[str]], tuple[str, ...]], missing: Sequence[str]
-) -> tuple[tuple[str, ...], Array, int]:
-    """Names of the columns that ``choose`` takes from all, the numbers (n, columns), and the line of the first."""
+    file: Path,
+    choose: Callable[[Sequence[str]], tuple[str, ...]],
+    missing: Sequence[str],
+    decimal: str,
+    time_unit: str,
+) -> TextTable:
+    """The columns that ``choose`` takes from all; dates in the first of them as the time since the first date."""
     with open_regular("path", file) as stream:
         rows = Rows(file, stream)
-        header = read_header(file, rows)
+        header = read_header(file, rows, decimal)
+        dates = Dates(file, time_unit)
         names = choose(header.columns)
         place_of = {column: k for k, column in enumerate(header.columns)}
         places = [place_of[name] for name in names]
         table = np.empty((0, len(names)))
         filled = 0
-        for chunk, first in rows.chunks(header.separator):
+        for text, first in rows.chunks(header.separator):
+            chunk = dates.as_numbers(text, header, places[0], first)
             numbers = parse_chunk(file, chunk, header, places, missing, first)
             not_finite = np.flatnonzero(~np.isfinite(numbers[:, 0]))
             if not_finite.size:
@@ -72,7 +93,42 @@ def read_delimited(
             table[filled : filled + len(numbers)] = numbers
             filled += len(numbers)
     table.resize((filled, len(names)), refcheck=False)
-    return names, table, header.lines + 1
+    return TextTable(names, table, header.lines + 1, dates.time_unit)
+
+
+class Dates:
+    """The times of a text file where they are dates: the first row decides, and time counts from its date."""
+
+    def __init__(self, file: Path, time_unit: str) -> None:
+        self.file, self.time_unit = file, time_unit
+        self.origin: np.datetime64 | None = None
+        self.is_first = True
+
+    def as_numbers(self, chunk: str, header: Header, place: int, first: int) -> str:
+        """The chunk with decimal points, and with numbers in place of the dates in its column ``place``."""
+        if self.is_first:
+            self.is_first = False
+            row = next((row for _, row in numbered(self.file, chunk, header, first) if row), [])
+            self.origin = date_of(row[place].strip()) if place < len(row) else None
+            if self.origin is not None:
+                self.factor = seconds_of(self.time_unit)
+                self.time_unit = self.time_unit or "s"
+        if self.origin is None:
+            return chunk.translate(SWAPPED) if header.decimal == "," else chunk
+        text = io.StringIO()
+        written = csv.writer(text, delimiter=header.separator, lineterminator="\n")
+        for line, row in numbered(self.file, chunk, header, first):
+            fields = [word.translate(SWAPPED) for word in row] if header.decimal == "," else row
+            if place < len(row):
+                date = date_of(row[place].strip())
+                if date is None:
+                    raise ValueError(
+                        f"{self.file}, line {line}, column {shown(header.columns[place])}: {row[place][:80]!r} is no "
+                        "date as 2020-12-31 or 2020-12-31T23:59:59, as that of the first row is"
+                    )
+                fields[place] = repr(float((date - self.origin) / np.timedelta64(1, "s")) / self.factor)
+            written.writerow(fields)
+        return text.getvalue().removesuffix("\n")
 
 
 class Rows:
@@ -177,7 +233,7 @@ def long_field(file: Path, line: int) -> ValueError:
     )
 
 
-def read_header(file: Path, rows: Rows) -> Header:
+def read_header(file: Path, rows: Rows, decimal: str) -> Header:
     """The names of the columns, from the first line that is no comment."""
     while (line := rows.next_line()) is not None:
         number = rows.line - 1
@@ -185,7 +241,7 @@ def read_header(file: Path, rows: Rows) -> Header:
             if number > MAX_COMMENTS:
                 raise ValueError(f"{file}, line {number}: must name the columns after at most {MAX_COMMENTS} comments")
             continue
-        separator = max(SEPARATORS, key=line.count)
+        separator = max((s for s in SEPARATORS if s != decimal), key=line.count)
         if line.count(separator) >= MAX_COLUMNS:
             raise ValueError(
                 f"{file}, line {number}: must name at most {MAX_COLUMNS} columns, got {line.count(separator) + 1}"
@@ -198,10 +254,11 @@ def read_header(file: Path, rows: Rows) -> Header:
         if reader.line_num > 1:
             raise ValueError(f"{file}, line {number}: has a quote that does not close")
         if len(columns) < 2:
-            raise ValueError(f"{file}, line {number}: must name columns between , ; or tabs, got {shown(line[:80])}")
+            allowed = "; or tabs, as decimal is ','" if decimal == "," else ", ; or tabs"
+            raise ValueError(f"{file}, line {number}: must name columns between {allowed}, got {shown(line[:80])}")
         if all(is_number(word) for word in columns):
             raise ValueError(f"{file}, line {number}: must name the columns, got numbers: {shown(line[:80].strip())}")
-        return Header(columns, separator, number)
+        return Header(columns, separator, decimal, number)
     raise ValueError(f"{file}: must begin with a line that names the columns, but is empty")
 
 
@@ -278,11 +335,22 @@ def first_error(
         for place in places:
             word = row[place].strip()
             if word not in missing and (not is_number(word) or math.isnan(float(word))):
-                hint = "; numbers have a decimal point" if re.fullmatch(r"[-+]?\d+,\d*", word[:80]) else ""
-                hint = hint or f"; missing values are written {', '.join(map(repr, missing)) or 'in no way'}"
-                column = header.columns[place]
-                return ValueError(f"{file}, line {number}, column {shown(column)}: {word[:80]!r} is not a number{hint}")
+                where = f"{file}, line {number}, column {shown(header.columns[place])}"
+                return ValueError(f"{where}: {not_a_number(word[:80], header.decimal, missing)}")
     return None
+
+
+def not_a_number(word: str, decimal: str, missing: Sequence[str]) -> str:
+    """What is said of a ``word``, where that of the file, with decimal commas, has been turned into one with points."""
+    has_comma = re.fullmatch(r"[-+]?\d+,\d*", word)
+    if decimal == ",":
+        word, missing = word.translate(SWAPPED), [one.translate(SWAPPED) for one in missing]
+        hint = "numbers have a decimal comma, as decimal is ','"
+    else:
+        hint = "numbers have a decimal point, or give decimal=','"
+    if not has_comma:
+        hint = f"missing values are written {', '.join(map(repr, missing)) or 'in no way'}"
+    return f"{word!r} is not a number; {hint}"
 
 
 def is_number(word: str) -> bool:
@@ -300,6 +368,7 @@ def load(
     time: str,
     states: Any = None,
     missing: Sequence[str] = ("", "NA", "nan"),
+    decimal: str = ".",
     time_unit: str = "",
     units: Any = (),
     name: str = "",
@@ -308,10 +377,13 @@ def load(
     """The columns ``time`` and ``states`` (None: all others) of a file of text, or of Parquet (``….parquet``).
 
     Text: UTF-8; a line of at most 20,000 column names, before which up to 100,000 lines may begin with "#"; columns
-    between commas, semicolons or tabs, in quotes or not; numbers with a decimal point; rows of at most 4 MiB, fields in
-    quotes of at most 131,072 characters. missing: what stands for a missing state, apart from spaces and quotes. Read
-    in pieces of 1 MiB, so that memory holds little more than the numbers. Parquet needs pyarrow (extra ``data``); its
-    nulls are missing, and integers must be below 2**53. The rest: as in ``Series``.
+    between commas, semicolons or tabs, in quotes or not; numbers with a decimal point, or, where ``decimal`` is ",",
+    with a comma, and then columns between semicolons or tabs; rows of at most 4 MiB, fields in quotes of at most
+    131,072 characters. Times may be dates, as 2020-12-31 or 2020-12-31T23:59:59, in Parquet timestamps: they become the
+    time since the first, in ``time_unit`` ("s", "min", "h", "day" and the like; "": seconds). missing: what stands for
+    a missing state, apart from spaces and quotes. Read in pieces of 1 MiB, so that memory holds little more than the
+    numbers. Parquet needs pyarrow (extra ``data``); its nulls are missing, and integers must be below 2**53. The rest:
+    as in ``Series``.
     Raises TypeError for arguments of another kind; OSError where the file cannot be read, such as FileNotFoundError;
     ValueError naming file, line and column for what is no regular file, no UTF-8, text in place of numbers, ragged
     lines, repeated or unknown columns, times that do not increase, and more numbers than memory holds.
@@ -325,10 +397,16 @@ def load(
     if not is_sequence(missing):
         raise TypeError(f"missing must be a sequence of words, got {shown(missing)} of type {type(missing).__name__}")
     words = [check_text(f"missing[{i}]", word) for i, word in enumerate(missing)]
+    check_choice("decimal", decimal, (".", ","))
+    check_text("time_unit", time_unit)
     if file.suffix.lower() == ".parquet":
-        names, table, first = *read_parquet(file, time, states), 0
+        names, table, time_unit = read_parquet(file, time, states, time_unit)
+        first = 0
     else:
-        names, table, first = read_delimited(file, lambda columns: choose_columns(file, columns, time, states), words)
+        words = [word.translate(SWAPPED) for word in words] if decimal == "," else words
+        names, table, first, time_unit = read_delimited(
+            file, lambda columns: choose_columns(file, columns, time, states), words, decimal, time_unit
+        )
     try:
         return Series(
             table[:, 0], table[:, 1:], names[1:], time_unit=time_unit, units=units, name=name or file.stem,
@@ -357,8 +435,8 @@ def choose_columns(file: Path, columns: Sequence[str], time: str, states: Any) -
     return (time, *wanted)
 
 
-def read_parquet(file: Path, time: str, states: Any) -> tuple[tuple[str, ...], Array]:
-    """Names and the numbers (n, columns) of a Parquet file."""
+def read_parquet(file: Path, time: str, states: Any, time_unit: str) -> tuple[tuple[str, ...], Array, str]:
+    """Names and the numbers (n, columns) of a Parquet file, and the unit of its times."""
     pyarrow, parquet = optional("pyarrow", "data"), optional("pyarrow.parquet", "data")
     with open_regular("path", file) as stream:
         try:
@@ -369,7 +447,8 @@ def read_parquet(file: Path, time: str, states: Any) -> tuple[tuple[str, ...], A
         names = choose_columns(file, schema.names, time, states)
         for column in names:
             kind = schema.field(column).type
-            if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)):
+            is_date = column == time and (pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind))
+            if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or is_date):
                 raise ValueError(f"{file}, column {shown(column)}: must hold numbers, got {kind!s:.200}")
         n_bytes = 24 * rows * len(names)  # as read, as floats, and as a table
         if n_bytes > available_memory():
@@ -386,6 +465,11 @@ def read_parquet(file: Path, time: str, states: Any) -> tuple[tuple[str, ...], A
         raise ValueError(f"{file}: must hold the {rows} rows that it says, got {read.num_rows}")
     table = np.empty((rows, len(names)))
     for k, column in enumerate(names):
+        kind = schema.field(column).type
+        if pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind):
+            dates = read.column(column).cast(pyarrow.timestamp("ns", getattr(kind, "tz", None)))
+            table[:, k], time_unit = numbers_of_times(dates.to_numpy(zero_copy_only=False).astype("M8[ns]"), time_unit)
+            continue
         try:
             table[:, k] = read.column(column).cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
         except pyarrow.ArrowInvalid as error:
@@ -396,7 +480,7 @@ def read_parquet(file: Path, time: str, states: Any) -> tuple[tuple[str, ...], A
         raise ValueError(
             f"{file}, row {not_finite[0]}, column {shown(time)}: a time must be finite, got {table[not_finite[0], 0]}"
         )
-    return names, table
+    return names, table, time_unit
 
 
 def not_parquet(file: Path, error: Exception) -> Exception:

@@ -1,21 +1,24 @@
 """Measured or simulated time series of a system's states."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_measured, check_text, is_a, shown
+from toolkit.errors import check_array, check_text, is_a, optional, shown
 
 from ..arrays import Array
 from ..systems.system import check_names, check_units
+from .measured_input import measured_numbers, numbers_of_times
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
     """States of a system at some times.
 
-    times: (n,), increasing. values: (n, dim); nan, or masked, where a value is missing. states: names of columns.
+    times: (n,), increasing; dates (of NumPy or pandas) become the time since the first, in ``time_unit``: "s", "min",
+    "h", "day" and the like; "": in seconds. values: (n, dim); nan, masked, or pandas' NA, where a value is missing.
+    states: names of columns.
     velocities: (n, dim), exact time derivatives, of simulated data. noise: (dim,) standard deviations of the errors
     where known, of the values or, log-normal, of their logarithms. time_unit, units: "" where without. source: where
     it is from.
@@ -34,7 +37,9 @@ class Series:
 
     def __post_init__(self) -> None:
         states = check_names("states", self.states)
-        times, values = check_array("times", self.times), check_measured("values", self.values)
+        times, time_unit = numbers_of_times(self.times, check_text("time_unit", self.time_unit))
+        object.__setattr__(self, "time_unit", time_unit)
+        values = measured_numbers("values", self.values)
         if times.ndim != 1 or values.shape != (times.size, len(states)):
             raise ValueError(
                 f"values must have shape (times, states) = ({times.size}, {len(states)}), got {values.shape}, "
@@ -70,7 +75,7 @@ class Series:
                     raise ValueError(f"noise must be ≥ 0, got {array.min():g}")
                 object.__setattr__(self, name, array)
         units = check_units(self.units, len(states))
-        for label in ("time_unit", "name", "source"):
+        for label in ("name", "source"):
             check_text(label, getattr(self, label))
         for label, value in (("times", times), ("values", values), ("states", states), ("units", units)):
             object.__setattr__(self, label, value)
@@ -86,10 +91,51 @@ class Series:
         """Number of times."""
         return int(self.times.size)
 
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame: states as columns, by name, with nan where missing; the index "time".
+
+        Needs pandas (extra ``data``). Raises ImportError without it.
+        """
+        pandas = optional("pandas", "data")
+        return pandas.DataFrame(self.values.copy(), pandas.Index(self.times.copy(), name="time"), list(self.states))
+
     @property
     def is_complete(self) -> bool:
         """Whether no value is missing."""
         return not bool(np.isnan(self.values).any())
+
+
+def check_measured_states(name: str, measured: tuple[str, ...], states: tuple[str, ...], *, all_of_them: bool) -> None:
+    """Raise ValueError where ``measured`` has a state that is none of ``states``, or lacks one and ``all_of_them``."""
+    unknown = [state for state in measured if state not in states]
+    if unknown:
+        raise ValueError(f"{name} must have states of the model, {', '.join(states)}, got {shown(unknown[0])}")
+    lacking = [state for state in states if state not in measured]
+    if lacking and all_of_them:
+        raise ValueError(
+            f"{name} must have all states of the model, {', '.join(states)}, got {', '.join(measured)} without "
+            f"{shown(lacking[0])}"
+        )
+
+
+def in_order(name: str, series: Series, states: tuple[str, ...]) -> Series:
+    """``series`` with its columns in the order of ``states``; itself where they are so already.
+
+    Raises TypeError for what is no Series, ValueError naming a state that it lacks or that is none of ``states``.
+    """
+    check_series(name, series)
+    if series.states == states:
+        return series
+    check_measured_states(name, series.states, states, all_of_them=True)
+    places = [series.states.index(state) for state in states]
+    return replace(
+        series,
+        values=series.values[:, places],
+        states=states,
+        velocities=None if series.velocities is None else series.velocities[:, places],
+        noise=None if series.noise is None else series.noise[places],
+        units=tuple(series.units[place] for place in places),
+    )
 
 
 def check_series(name: str, value: Any) -> Series:

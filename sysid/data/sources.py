@@ -13,10 +13,10 @@ from toolkit.errors import (
     check_deviation,
     check_flag,
     check_instance,
-    check_measured,
     check_number,
     check_real_array,
     check_row,
+    check_text,
     is_a,
     package_root,
     shown,
@@ -25,8 +25,9 @@ from toolkit.errors import (
 from ..arrays import Array
 from ..solvers.integrate import check_times, solve
 from ..solvers.right_hand_side import slopes_along
-from ..systems.system import System, checked_rhs
+from ..systems.system import System, check_names, checked_rhs
 from .files import load
+from .measured_input import is_of_pandas, kinds_of, measured_numbers
 from .series import Series
 
 ERRORS = ("gaussian", "lognormal")
@@ -154,10 +155,54 @@ def from_arrays(
     states: names of the columns, or of the one. The rest: as in ``Series``.
     Raises TypeError or ValueError naming what is off: the row and the value.
     """
-    table = check_measured("values", values)
+    table = measured_numbers("values", values)
     table = table[:, None] if table.ndim == 1 else table
     named = (states,) if is_a(states, str) else states
     return Series(times, table, named, velocities, noise, time_unit, units, name, source)
+
+
+def from_dataframe(
+    frame: Any,
+    *,
+    time: str | None = None,
+    states: Any = None,
+    noise: Any = None,
+    time_unit: str = "",
+    units: Any = (),
+    name: str = "data",
+    source: str = "",
+) -> Series:
+    """A ``Series`` of a DataFrame of pandas; nan, or NA, where a value is missing.
+
+    time: the column of times; None: the index, of numbers or dates. Dates become the time since the first, in
+    ``time_unit`` ("s", "min", "h", "day" and the like; "": seconds). states: the columns of the states; None: all but
+    the time. The rest: as in ``Series``.
+    Raises TypeError for what is no DataFrame; ValueError naming what is off: a column that is not there, is repeated or
+    holds no numbers, or an index that only counts the rows.
+    """
+    if not is_of_pandas(frame) or getattr(frame, "ndim", 0) != 2:
+        raise TypeError(f"frame must be a DataFrame of pandas, got {shown(frame)} of type {type(frame).__name__}")
+    if time is not None:
+        check_text("time", time)
+    columns = list(frame.columns)
+    chosen = tuple(c for c in columns if c != time) if states is None else check_names("states", states)
+    for column in (*chosen, *(() if time is None else (time,))):
+        if columns.count(column) != 1:
+            label = "time" if time is not None and column == time else "states"
+            found = "it twice" if column in columns else f"columns {', '.join(map(shown, columns[:12]))}"
+            raise ValueError(f"{label} must name columns of frame, each there once, got {shown(column)} and {found}")
+    if time is not None and time in chosen:
+        raise ValueError(f"states must not hold the time, got {shown(time)}")
+    check_names("states", chosen)
+    if time is None and type(frame.index).__name__ == "RangeIndex" and frame.index.name is None:
+        raise ValueError("time must name the column of times, got None where the index only counts the rows")
+    for column in chosen:
+        if kinds_of(frame[column]) not in ("i", "u", "f"):
+            raise ValueError(f"frame must hold numbers in column {shown(column)}, got {frame[column].dtype}")
+    times = frame.index if time is None else frame[time]
+    if kinds_of(times) not in ("i", "u", "f", "m", "M"):
+        raise ValueError(f"time must be a column or index of numbers or dates, got {shown(time)} of {times.dtype}")
+    return Series(times, frame[list(chosen)], chosen, None, noise, time_unit, units, name, source)
 
 
 def lynx_hare() -> Series:

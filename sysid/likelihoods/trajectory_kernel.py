@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit._compiler import inlined, kernel, set_recipe
-from toolkit.errors import shown
 from toolkit.maths.elementary import fma, log, select
 
 from ..arrays import Array, Bools, Integers
-from ..data.series import Series
+from ..data.series import Series, check_measured_states
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
 from ..solvers.adjoint import backward_step, pullback_of_model, pullback_of_system
@@ -313,9 +312,7 @@ class TrajectoryEnergy:
 
 def values_in_order(data: Series, states: tuple[str, ...]) -> Array:
     """The data (n, dim) with columns in the order of ``states``; nan for those that were not measured."""
-    unknown = [name for name in data.states if name not in states]
-    if unknown:
-        raise ValueError(f"data must have states of the model, {', '.join(states)}, got {shown(unknown[0])}")
+    check_measured_states("data", data.states, states, all_of_them=False)
     values = np.full((len(data), len(states)), np.nan)
     for k, name in enumerate(data.states):
         values[:, states.index(name)] = data.values[:, k]

@@ -14,7 +14,7 @@ from toolkit.maths.elementary import fma
 from toolkit.problem import draw_pair
 
 from ..arrays import Array
-from ..data.series import Series, check_series
+from ..data.series import Series, in_order
 from ..model import Model, as_model
 from ..solvers.lane_access import lane_number, set_lane_number
 from .interface import Prepared
@@ -392,12 +392,10 @@ def derivative(
 
 
 def check_data(data: Any, model: Model) -> list[Series]:
-    """``data`` as a list of series of the model's states."""
+    """``data`` as a list of series, each with its columns in the order of the model's states."""
     given = [data] if is_a(data, Series) or not is_a(data, Sequence) else list(data)
     if not given:
         raise ValueError("data must be a Series or several, got none")
-    for i, series in enumerate(given):
-        check_series("data" if len(given) == 1 else f"data[{i}]", series)
-        if series.states != model.states:
-            raise ValueError(f"data must have the model's states {model.states}, got {series.states}")
-    return given
+    return [
+        in_order("data" if len(given) == 1 else f"data[{i}]", series, model.states) for i, series in enumerate(given)
+    ]

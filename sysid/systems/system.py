@@ -187,6 +187,12 @@ def check_units(units: Any, n: int) -> tuple[str, ...]:
     return given
 
 
+def name_of_function(function: Any, otherwise: str) -> str:
+    """A function's own name; ``otherwise`` where it has none, as a lambda."""
+    name = str(getattr(function, "__name__", otherwise))
+    return otherwise if name == "<lambda>" else name
+
+
 def analytic(function: Callable[..., Any]) -> Any:
     """A user's function for complex steps: integer powers, also in functions it calls, become products."""
     return rebind(function, allocates=True, ours=False, products=True)

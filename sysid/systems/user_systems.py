@@ -14,7 +14,7 @@ from toolkit.errors import check_number, check_text, is_sequence, optional, show
 from toolkit.problem import raises
 
 from ..arrays import Array
-from .system import System, check_equations, checked_rhs
+from .system import System, check_equations, checked_rhs, name_of_function
 
 COMPLEX_STEP = 1e-40
 AGREEMENT = 1e-4  # of the derivative by a complex step with central differences, which are right to some 1e-9
@@ -44,13 +44,14 @@ def own(
     and for complex numbers, and its derivatives by complex steps are compared with differences, also at states of the
     other sign where it is finite there. Powers with integer exponents (x**3, x**n, pow, np.power) are products, whose
     derivatives are exact at states of both signs; other powers are those of real numbers, nan where x < 0.
-    terms, where given, are compared with it at ``start`` and points about it.
+    terms, where given, are compared with it at ``start`` and points about it. name: "": the function's, or "model"
+    where it has none, as a lambda.
     Raises TypeError where it does not compile or may raise; ValueError where it is not finite at ``start``, or is not
     analytic there or at states of another sign (abs, sign, min, max, comparisons of states), saying in which slope and
     by what, and where terms are of names unknown, or another function's.
     """
     made = System(
-        check_text("name", name) or getattr(function, "__name__", "system"), states, parameters, function, usual, start,
+        check_text("name", name) or name_of_function(function, "model"), states, parameters, function, usual, start,
         time_unit, units, terms, invariant, lyapunov, source,
     )  # fmt: skip
     if raises(getattr(getattr(function, "py_func", function), "__code__", None)):

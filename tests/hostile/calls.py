@@ -18,7 +18,8 @@ import figures
 import sysid
 import targets
 import toolkit
-from sysid import compare, forecasts
+from sysid import forecasts
+from sysid.discovery import compare
 from sysid.likelihoods.trajectories import Trajectory
 from sysid.likelihoods.velocity import Derivative
 from sysid.likelihoods.weak_form import Weak
@@ -200,7 +201,7 @@ NOT_CALLED = {
         "Chains", "PooledRun", "Report", "Run", "StepSizeReport", "StoredRun", "Tuned",
     ),
     "made by functions of sysid, which check what is in them": (
-        "Identification", "Ensemble", "Solution", "Comparison", "Derivative", "Trajectory", "Weak",
+        "Discovery", "Identification", "Ensemble", "Solution", "Comparison", "Derivative", "Trajectory", "Weak",
     ),
     "numbers as the engine takes them": (
         "Sampler.per_chain", "Spread.ends", "Spread.box_of", "Target.compiled", "Dynamics.compiled",

@@ -30,7 +30,7 @@ ORDER = {
     ),
     "sysid": (
         "arrays", "systems", "libraries", "model", "solvers", "data", "priors", "constraints", "function_constraints",
-        "modes", "likelihoods", "block_function", "estimates", "identification", "sparsity", "forecasts", "compare",
+        "modes", "likelihoods", "block_function", "estimates", "identification", "sparsity", "forecasts", "discovery",
         "__init__",
     ),
     "figures": ("arrays", "plots", "scripts", "report", "__init__", "papers", "galleries", "__main__"),

@@ -259,7 +259,10 @@ def test_draws_of_a_prior_have_its_moments(law):
         ),
         (lambda: identify(NOISY, systems.lorenz(), likelihood="magic"), "likelihood must be one of"),
         (lambda: identify(NOISY, systems.lorenz(), log=["tau"]), "log must name parameters"),
-        (lambda: identify(NOISY, systems.lotka_volterra()), "data must have the model's states"),
+        (
+            lambda: identify(NOISY, systems.lotka_volterra()),
+            "data must have states of the model, prey, predator, got 'x'",
+        ),
         (
             lambda: identify(Series(TIMES, NOISY.values, NOISY.states), systems.lorenz()),
             "needs a Series with velocities",

@@ -150,10 +150,14 @@ def test_starts_of_a_scaled_problem_spread_whatever_its_root(root):
     assert (identify(SERIES, LORENZ).starts(3, seed=0) == identify(SERIES, LORENZ).starts(1, seed=1)).all()
 
 
-def test_a_truth_with_states_in_another_order_is_refused():
+def test_a_truth_is_taken_by_its_states_names():
     ensemble = sysid.simulate(np.tile(LV.usual, (2, 1)), PREY.times, problem=LV, n_draws=None)
-    with pytest.raises(ValueError, match="truth must have states"):
-        ensemble.valid_time(Series(PREY.times, PREY.values[:, ::-1].copy(), PREY.states[::-1]), lyapunov=1.0)
+    turned = Series(PREY.times, PREY.values[:, ::-1].copy(), PREY.states[::-1])
+    found = ensemble.valid_time(turned, lyapunov=1.0)
+    np.testing.assert_array_equal(found, ensemble.valid_time(PREY, lyapunov=1.0))
+    assert not np.array_equal(found, ensemble.valid_time(turned.values, lyapunov=1.0))
+    with pytest.raises(ValueError, match=r"truth must have all states of the model, .* without 'predator'"):
+        ensemble.valid_time(Series(PREY.times, PREY.values[:, :1], PREY.states[:1]), lyapunov=1.0)
     with pytest.raises(ValueError, match="truth must not be 0"):
         ensemble.valid_time(np.zeros_like(PREY.values), lyapunov=1.0)
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 import sysid
-from sysid import compare, sparsity
+from sysid import sparsity
+from sysid.discovery import compare
 from targets import constrained, domains, mixtures
 from toolkit import samplers
 from toolkit._engine import partition_pilot

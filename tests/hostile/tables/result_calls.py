@@ -12,6 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import figures
+import sysid
 import toolkit
 from sysid import System, systems
 from targets import mixtures, shapes
@@ -57,6 +58,32 @@ def runs():
             "exchange": toolkit.sample(NORMAL, samplers.resgld((0.1, 0.2), temperatures=(1.0, 2.0)), **options),
             "contour": toolkit.sample(NORMAL, samplers.csgld(0.1, partition=partition), **options),
         }
+
+
+@functools.cache
+def fitted():
+    """Data of prey and predators, trajectories beside them, and estimates of some terms."""
+    times = np.linspace(0.0, 5.0, 21)
+    series = sysid.data.simulate(PREDATORS, times, noise=0.05, seed=0)
+    paths = sysid.simulate(np.tile(PREDATORS.usual, (3, 1)), times, problem=PREDATORS, n_draws=None)
+    table = sysid.Estimates(("dprey:1", "dprey:prey", "dpredator:1"), *np.ones((7, 3)))
+    return series, paths, table
+
+
+def empty_figure():
+    """An empty figure."""
+    plt.close("all")
+    return plt.figure(figsize=(3.0, 2.0))
+
+
+def draw_fit(series, ensemble, figure, level):
+    """Draw a fit into a figure, or into an empty one where it is None."""
+    figures.fit(series, ensemble, empty_figure() if figure is None else figure, level=level)
+
+
+def draw_terms(source, figure, least):
+    """Draw terms into a figure, or into an empty one where it is None."""
+    figures.terms(source, empty_figure() if figure is None else figure, least=least)
 
 
 @functools.cache
@@ -373,6 +400,14 @@ CALLS = [
              "chain": count(0, 1), "colours": or_none(array(np.ones(40), lambda a: a.shape == (40,))),
              "breaks": kind(lambda v: v is None or (isinstance(v,
                  np.ndarray) and v.dtype == bool and v.shape == (40,)))}, {"path": "breaks colours"}),
+    Call("figures.plots.fits.fit of data", draw_fit,
+         lambda: {"series": fitted()[0], "ensemble": fitted()[1], "figure": None, "level": 0.9},
+         {"series": instance(sysid.Series), "ensemble": instance(sysid.Ensemble), "figure": kind(lambda v: v is None),
+          "level": OPEN_SHARE}),
+    Call("figures.plots.term_intervals.terms of estimates", draw_terms,
+         lambda: {"source": fitted()[2], "figure": None, "least": 0.5},
+         {"source": instance(sysid.Estimates), "figure": kind(lambda v: v is None),
+          "least": number(0.0, 1.0, ends="[]")}),
     Call("figures.plots.posteriors.posterior",
          lambda source, axes, coordinate, weights, method, limits, bins, bandwidth,
         each_chain, truth, true_value: figures.posterior(source, axes, coordinate=coordinate, weights=weights,

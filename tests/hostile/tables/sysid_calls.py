@@ -5,12 +5,14 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas
 import sympy
 from hypothesis import strategies as st
 
 import sysid
 import toolkit
-from sysid import Series, System, compare, data, forecasts, libraries, likelihoods, priors, sparsity, systems
+from sysid import Series, System, data, forecasts, libraries, likelihoods, priors, sparsity, systems
+from sysid.discovery import compare
 from sysid.identification import Identification
 from sysid.libraries import Library, Term
 from sysid.likelihoods.start_search import SearchProgress
@@ -24,6 +26,7 @@ from toolkit import samplers
 
 LORENZ, PREDATORS = systems.lorenz(), systems.lotka_volterra()
 TIMES = np.linspace(0.0, 1.0, 51)
+FRAME = pandas.DataFrame({"t": TIMES, "x": TIMES, "y": 1.0 - TIMES, "z": TIMES**2})
 DATA = data.simulate(LORENZ, TIMES, noise=0.01, seed=0)
 NAMED = ("x", "y", "z")
 LIBRARY = libraries.polynomial(NAMED, 1)
@@ -59,6 +62,12 @@ def quadratic():
 
 
 @functools.cache
+def discovered():
+    """Equations of noisy data."""
+    return sysid.discover(DATA, degree=2, sweeps=50)
+
+
+@functools.cache
 def compared():
     """Our posterior in the table of methods, with a truth."""
     return sysid.compare_pysindy(DATA, degree=1, methods=(), truth=np.ones((4, 3)))
@@ -79,7 +88,7 @@ def wave(x):
     return x[0] * x[1]
 
 
-def load(path=None, time="t", states=None, missing=("", "NA"), time_unit="", units=(), name="", source=""):
+def load(path=None, time="t", states=None, missing=("", "NA"), decimal=".", time_unit="", units=(), name="", source=""):
     """``data.load`` of a file that is there, or from ``path``."""
     with temporary_folder("a.csv"):
         Path("a.csv").write_text("t,x,y\n0,1,2\n1,2,3\n", encoding="utf-8")
@@ -88,6 +97,7 @@ def load(path=None, time="t", states=None, missing=("", "NA"), time_unit="", uni
             time=time,
             states=states,
             missing=missing,
+            decimal=decimal,
             time_unit=time_unit,
             units=units,
             name=name,
@@ -361,6 +371,20 @@ CALLS = [
             "method": choice("DOP853", "LSODA", "dopri5"),
         },
     ),
+    Call(
+        "sysid.data.sources.from_dataframe",
+        data.from_dataframe,
+        {"frame": FRAME, "time": "t"},
+        {
+            **DESCRIBED,
+            "frame": only(FRAME),
+            "time": kind(lambda v: isinstance(v, str) and v in ("t", "x", "y"), st.text(max_size=3)),
+            "states": or_none(names(("x", "y"), ("x",), ("y",), ("y", "x"), ("z",))),
+            "noise": or_none(shaped(UNIT[0], (3,), lambda a: (a >= 0).all())),
+        },
+        {"time": "states", "states": "time", "noise": "states"},
+    ),
+    Call("sysid.data.series.Series.to_dataframe", DATA.to_dataframe),
     Call("sysid.data.sources.lynx_hare", data.lynx_hare),
     Call(
         "sysid.data.files.load",
@@ -373,6 +397,7 @@ CALLS = [
             "time_unit": text(),
             "source": text(),
             "name": text(),
+            "decimal": choice("."),
             "missing": kind(lambda v: isinstance(v, list | tuple) and all(isinstance(w, str) for w in v)),
             "units": kind(
                 lambda v: (
@@ -507,7 +532,18 @@ CALLS = [
         "sysid.model.Model.equations",
         MODEL.equations,
         {"parameters": [1.0, 2.0]},
-        {"parameters": shaped([1.0, 2.0], (2,), finite=False), "digits": count(1, 101)._replace(odd=None)},
+        {
+            "parameters": shaped([1.0, 2.0], (2,), finite=False),
+            "errors": or_none(array([1.0, 2.0], lambda a: a.shape == (2,) and (a >= 0.0).all(), finite=False)),
+            "style": choice("text", "latex"),
+            "digits": count(1, 101)._replace(odd=None),
+        },
+    ),
+    Call(
+        "sysid.model.Model.sympy_equations",
+        MODEL.sympy_equations,
+        {"parameters": [1.0, 2.0]},
+        {"parameters": shaped([1.0, 2.0], (2,), finite=False)},
     ),
     Call(
         "sysid.model.model_of",
@@ -928,6 +964,10 @@ CALLS = [
         {"run": OTHER_RUNS},
     ),
     Call(
+        "sysid.estimates.Estimates.to_dataframe of some",
+        sysid.Estimates(NAMED, *np.ones((7, 3))).to_dataframe,
+    ),
+    Call(
         "sysid.estimates.marginal_modes",
         sysid.marginal_modes,
         {"draws": DATA.values},
@@ -976,9 +1016,64 @@ CALLS = [
         {"share": 0.5},
         {"share": OPEN_SHARE},
     ),
+    # discovery
+    Call(
+        "sysid.discovery.sparse_equations.discover",
+        sysid.discover,
+        {"series": DATA, "degree": 1, "sweeps": 10},
+        {
+            "series": SERIES,
+            "library": kind(lambda v: v is None or isinstance(v, Library), st.sampled_from([MODEL, LORENZ, "xyz", 3])),
+            "degree": count(1, 8)._replace(odd=None),
+            "likelihood": kind(
+                lambda v: isinstance(v, str) and v in ("derivative", "weak"),
+                st.sampled_from(["weak ", "", "trajectory", None]),
+            ),
+            "level": OPEN_SHARE,
+            "inclusion": OPEN_SHARE,
+            "sweeps": count(10, 10**7)._replace(odd=None),
+        },
+    ),
+    *[
+        Call(
+            f"sysid.discovery.sparse_equations.Discovery.{method}",
+            getattr(discovered(), method),
+            good,
+            kinds,
+            {"series": "data", "times": "start"},
+        )
+        for method, good, kinds in [
+            ("equations", {}, {"style": choice("text", "latex")}),
+            ("latex", {}, {}),
+            ("sympy", {}, {}),
+            (
+                "simulate",
+                {"times": TIMES[:3], "n_draws": 2},
+                {
+                    "times": or_none(array(TIMES, lambda a: a.ndim == 1 and is_rising(a) and a[0] >= 0.0)),
+                    "start": or_none(IS_USUAL),
+                    "n_draws": or_none(count(1, 2**31)._replace(odd=None)),
+                    "noise": or_none(array(UNIT[0], lambda a: a.shape in ((), (3,)) and (a >= 0).all())),
+                    "method": SOLVED["method"],
+                    "step": SOLVED["step"],
+                },
+            ),
+            (
+                "forecast",
+                {"times": TIMES[:3] + 1.0, "n_draws": 2},
+                {
+                    "times": array(TIMES + 1.0, lambda a: a.ndim == 1 and is_rising(a) and a[0] >= 1.0),
+                    "n_draws": or_none(count(1, 2**31)._replace(odd=None)),
+                    "noise": or_none(array(UNIT[0], lambda a: a.shape in ((), (3,)) and (a >= 0).all())),
+                },
+            ),
+            ("residuals", {}, {"series": or_none(SERIES)}),
+            ("score", {}, {"series": or_none(SERIES)}),
+        ]
+    ],
     # PySINDy
     Call(
-        "sysid.compare.compare_pysindy",
+        "sysid.discovery.compare.compare_pysindy",
         sysid.compare_pysindy,
         {"data": DATA, "degree": 1, "methods": ()},
         {
@@ -997,7 +1092,7 @@ CALLS = [
     ),
     *[
         Call(
-            f"sysid.compare.Comparison.{m} of a row",
+            f"sysid.discovery.compare.Comparison.{m} of a row",
             row_method(m),
             lambda: {"row": compared().rows[0]},
             {"row": instance(compare.Row)},

@@ -289,7 +289,7 @@ def test_a_wrong_unit_of_time_is_told_with_its_factor(unit):
         assert len(found) == 1
         factor = float(found[0].split(" times those of lorenz")[0].removeprefix("speeds are "))
         assert factor == pytest.approx(unit, rel=0.05)
-    with pytest.raises(ValueError, match="system must have the states of the series"):
+    with pytest.raises(ValueError, match="series must have states of the model, prey, predator, got 'x'"):
         check(clean, LOTKA)
 
 

@@ -226,7 +226,7 @@ def test_bad_data_are_refused():
         weak().prepare(Series(TIMES, still, NAMES), model_of(polynomial(NAMES, 2), free=["du:1", "du:v", "du:vv"]))
     with pytest.raises(ValueError, match=r"values of each state|one combination"):
         weak().prepare(Series(TIMES[:3], CLEAN[:3], NAMES), polynomial(NAMES, 2))
-    with pytest.raises(ValueError, match="states"):
+    with pytest.raises(ValueError, match=r"data must have states of the model, .*, got 'a'"):
         weak().prepare(Series(TIMES, CLEAN, ("a", "b")), PREY)
     noise = np.random.default_rng(0).standard_normal(CLEAN.shape)
     with pytest.raises(ValueError, match="data must"):

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sysid.compare import Comparison, Row, Trial, best_threshold, compare_pysindy
 from sysid.data.series import Series
+from sysid.discovery.compare import Comparison, Row, Trial, best_threshold, compare_pysindy
 from sysid.libraries import polynomial
 
 TIMES = np.linspace(0.0, 6.0, 301)

@@ -10,11 +10,11 @@ import numpy as np
 
 from toolkit.errors import check_array, check_choice, check_count, check_instance, is_sequence, optional, shown
 
-from .arrays import Array, Bools
-from .data.series import Series, check_series
-from .libraries import Library, polynomial
-from .likelihoods.weak_form import weak
-from .sparsity import natural_scales, sparse_posterior, sparse_prior
+from ..arrays import Array, Bools
+from ..data.series import Series, check_series
+from ..libraries import Library, polynomial
+from ..likelihoods.weak_form import weak
+from ..sparsity import natural_scales, sparse_posterior, sparse_prior
 
 __all__ = ["Comparison", "Row", "compare_pysindy"]
 

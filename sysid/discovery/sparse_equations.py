@@ -1,0 +1,340 @@
+"""``discover``: from time series to equations, with the probability that each term is there and its coefficient."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from toolkit.errors import check_choice, check_count, check_instance, check_number, is_a, shown
+
+from .. import likelihoods
+from ..arrays import Array
+from ..data.measured_input import is_of_pandas
+from ..data.series import Series
+from ..data.sources import from_dataframe
+from ..estimates import Estimates, estimate
+from ..forecasts import Ensemble, simulate
+from ..identification import doubts_of
+from ..libraries import Library, polynomial
+from ..likelihoods.smoothing import smooth
+from ..likelihoods.trajectories import Trajectory
+from ..likelihoods.velocity import check_data
+from ..likelihoods.weak_form import Weak
+from ..model import Model, all_free, in_latex, in_text, model_of
+from ..priors import Prior
+from ..solvers.integrate import check_times
+from ..sparsity import Sparse, natural_scales, sparse_posterior, sparse_prior
+
+PRESENT = 0.5  # probability from which a term is in the equations (Barbieri & Berger 2004)
+IN_TABLE = 0.05  # probability from which a term is in the printed table
+IN_SIMULATIONS = 0.01  # probability from which a term is in simulations
+
+
+class Path(NamedTuple):
+    """The ends of the first series: times and states without noise (dim,), as the likelihood or a smoother has them."""
+
+    first_time: float
+    first: Array
+    last_time: float
+    last: Array
+
+
+class Law(NamedTuple):
+    """What the sparse posterior needs of a likelihood."""
+
+    names: tuple[str, ...]
+    quadratic: tuple[Array, Array, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """Equations found by ``discover``; printed, they with a table of the terms.
+
+    data: the series. library: the candidate terms. full: the model with all coefficients free. sparse: draws of its
+    posterior (n, q), their supports and inclusion probabilities. noise: (dim,) standard deviations of the states'
+    errors as the weak likelihood has them; None of others. level: of the intervals.
+    """
+
+    data: tuple[Series, ...]
+    library: Library
+    full: Model
+    sparse: Sparse
+    priors: tuple[Prior, ...]
+    path: Path
+    noise: Array | None
+    level: float
+
+    def __repr__(self) -> str:
+        """How many terms were found."""
+        return f"<Discovery of {len(self.sparse.support)} of {len(self.sparse.names)} terms of {self.data[0].name!r}>"
+
+    def __str__(self) -> str:
+        """The equations, how well they fit, and a table of the terms that may be there."""
+        return "\n".join([self.equations(), "", *self._summary(), "", *self._table()])
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """Mean, sd, median, interval, mode and inclusion probability of every coefficient, absent ones too."""
+        found = estimate(self.sparse.names, self.sparse.draws, None, self.priors, level=self.level)
+        return found._replace(inclusion=self.sparse.inclusion)
+
+    @cached_property
+    def model(self) -> Model:
+        """The terms of inclusion ≥ ½ as a model, all of them free: for ``identify`` with any likelihood.
+
+        Raises ValueError where no term is.
+        """
+        support = self.sparse.support
+        if not support:
+            raise ValueError(f"no term of {self.data[0].name!r} has an inclusion probability ≥ {PRESENT}: no model")
+        used = {label.partition(":")[2] for label in support}
+        return model_of(
+            self.library.subset([name for name in self.library.names if name in used]), free=support,
+            name=f"discovered from {self.data[0].name}",
+        )  # fmt: skip
+
+    @property
+    def coefficients(self) -> Array:
+        """Ξ (terms, states): of each term of inclusion ≥ ½ the median of the draws that have it; 0 for the others."""
+        return self._by_term(self._where_present[0])
+
+    @cached_property
+    def _where_present(self) -> tuple[Array, Array]:
+        """Medians and standard deviations (q,) of the terms of inclusion ≥ ½, of draws that have them; 0 for others."""
+        medians, sds = np.zeros(len(self.sparse.names)), np.zeros(len(self.sparse.names))
+        for k in np.flatnonzero(self.sparse.inclusion >= PRESENT):
+            has_it = self.sparse.present[:, k]
+            drawn = self.sparse.draws[has_it if has_it.any() else slice(None), k]
+            medians[k], sds[k] = np.median(drawn), drawn.std()
+        return medians, sds
+
+    def _by_term(self, values: Array) -> Array:
+        """Numbers (q,) of all coefficients as (terms, states)."""
+        return values.reshape(len(self.library.states), len(self.library)).T
+
+    def equations(self, *, style: str = "text") -> str:
+        """The terms of inclusion ≥ ½: median ± standard deviation of the draws that have it, and the probability of it.
+
+        style: "text", a line per state, broken at about 100 columns, with the probability in brackets; "latex", an
+        ``aligned`` environment without it. Raises ValueError for another style.
+        """
+        check_choice("style", style, ("text", "latex"))
+        sds = self._by_term(self._where_present[1])
+        if style == "latex":
+            return in_latex(self.library, self.coefficients, sds, 4)
+        notes = [[f" [{share:.0%}]" for share in row] for row in self._by_term(self.sparse.inclusion).tolist()]
+        return in_text(self.library, self.coefficients, sds, 4, notes)
+
+    def latex(self) -> str:
+        """``equations`` in LaTeX, for between dollar signs."""
+        return self.equations(style="latex")
+
+    def sympy(self) -> dict[Any, Any]:
+        """State → slope of ``coefficients``, as SymPy's Symbol and expression; needs the extra ``symbolic``.
+
+        Raises ImportError without it, ValueError where no term was found.
+        """
+        median = dict(zip(self.sparse.names, self._where_present[0].tolist(), strict=True))
+        return self.model.sympy_equations([median[name] for name in self.model.parameters])
+
+    def simulate(
+        self,
+        times: Any = None,
+        *,
+        start: Any = None,
+        n_draws: int | None = 200,
+        noise: Any = None,
+        seed: int = 0,
+        method: str = "dopri5",
+        step: float | None = None,
+    ) -> Ensemble:
+        """Trajectories of ``n_draws`` posterior draws, or where None of all; ``bands()`` of them are the posterior's.
+
+        times: None: those of the first series. start: the state at times[0]; None: the first series' first state,
+        without noise, from whose time it is solved up to times[0]. noise: standard deviations of errors to add to the
+        states, as for ``sysid.simulate``; ``noise`` of this has the data's. Terms whose inclusion probability is below
+        1 % are left out. method, step: as for ``sysid.simulate``.
+        Raises TypeError or ValueError naming the argument where something is off.
+        """
+        times = self.data[0].times if times is None else check_times(times)
+        return self._trajectories(
+            times, start, self.path.first_time, self.path.first, n_draws=n_draws, noise=noise, seed=seed,
+            method=method, step=step,
+        )  # fmt: skip
+
+    def forecast(self, times: Any, *, n_draws: int | None = 200, noise: Any = None, seed: int = 0) -> Ensemble:
+        """Trajectories of ``n_draws`` posterior draws at ``times`` after the first series, from its last state.
+
+        That state is without noise, as the likelihood's path ends, and the same for all draws, so that what it may be
+        off by is not in the bands. The rest: as in ``simulate``. Raises as that does, and where times begin before the
+        last of the data.
+        """
+        return self._trajectories(
+            check_times(times), None, self.path.last_time, self.path.last, n_draws=n_draws, noise=noise, seed=seed
+        )
+
+    def _trajectories(self, times: Array, start: Any, from_time: float, state: Array, **options: Any) -> Ensemble:
+        """Trajectories at ``times`` from ``start`` at the first of them, or from ``state`` at ``from_time``."""
+        kept = self.sparse.inclusion >= IN_SIMULATIONS
+        if not kept.any():
+            raise ValueError(f"no term of {self.data[0].name!r} has an inclusion probability ≥ {IN_SIMULATIONS}")
+        names = [name for name, keep in zip(self.sparse.names, kept, strict=True) if keep]
+        system = model_of(self.library, free=names, name=f"discovered from {self.data[0].name}").system
+        draws = np.where(self.sparse.present, self.sparse.draws, 0.0)[:, kept]
+        if start is not None:
+            return simulate(draws, times, problem=system, start=start, **options)
+        if times[0] < from_time:
+            raise ValueError(
+                f"times must not begin before {from_time:.10g}, the time of the state, got {times[0]:.10g}"
+            )
+        if times[0] == from_time:
+            return simulate(draws, times, problem=system, start=state, **options)
+        found = simulate(draws, np.append(from_time, times), problem=system, start=state, **options)
+        return replace(found, times=times, states=found.states[:, 1:], observed=found.observed[:, 1:])
+
+    def residuals(self, series: Any = None) -> Array:
+        """Velocities of the smoothed ``series`` minus those of the equations there, (n, dim), in states per time.
+
+        series: a Series, a DataFrame as for ``discover``, or several, one below the other; None: the data.
+        Raises TypeError or ValueError for what is no Series, or one of other states.
+        """
+        return self._residuals_and_velocities(series)[0]
+
+    def score(self, series: Any = None) -> Array:
+        """R² (dim,) of each state's velocity: 1 − Σ residual² / Σ (velocity − its mean)², of the smoothed ``series``.
+
+        1 where the equations explain all of it; 0 where no more than its mean does. Noise that smoothing leaves lowers
+        it. series, and what raises: as for ``residuals``; nan for a state whose velocity does not vary.
+        """
+        rest, velocities = self._residuals_and_velocities(series)
+        around = ((velocities - velocities.mean(axis=0)) ** 2).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(around > 0.0, 1.0 - (rest**2).sum(axis=0) / around, np.nan)
+
+    def _residuals_and_velocities(self, series: Any) -> tuple[Array, Array]:
+        """Residuals and velocities (n, dim) of all series."""
+        given = self.data if series is None else check_data(as_series("series", series), self.full)
+        smoothed = [smooth(one, one.times) for one in given]
+        velocities = np.concatenate([velocity for _, velocity in smoothed])
+        slopes = np.concatenate([self.library.evaluate(path) for path, _ in smoothed]) @ self.coefficients
+        return velocities - slopes, velocities
+
+    def _summary(self) -> list[str]:
+        """Lines on the number of terms, the fit and the noise."""
+        states = self.library.states
+        scores = ", ".join(f"{state} {share:.4f}" for state, share in zip(states, self.score(), strict=True))
+        lines = [
+            f"{len(self.sparse.support)} of {len(self.sparse.names)} terms, of inclusion probability ≥ {PRESENT}.",
+            f"R² of the smoothed data's velocities: {scores}.",
+        ]
+        if self.noise is not None:
+            units = [f" {unit}" if unit else "" for unit in self.data[0].units]
+            sds = ", ".join(f"{s} {sd:.3g}{unit}" for s, sd, unit in zip(states, self.noise, units, strict=True))
+            lines.append(f"Noise, standard deviations: {sds}.")
+        return lines
+
+    def _table(self) -> list[str]:
+        """Lines of the table of terms that may be there."""
+        low, high = self.sparse.intervals(self.level)
+        rows = [
+            (name, f"{median:.5g}", f"{a:.5g}", f"{b:.5g}", f"{share:.1%}")
+            for name, median, a, b, share in zip(
+                self.sparse.names, self.sparse.median, low, high, self.sparse.inclusion, strict=True
+            )
+            if share >= IN_TABLE
+        ]
+        head = ("term", "median", f"{self.level:.0%} from", "to", "inclusion")
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *(w.rjust(n) for w, n in zip(row[1:], widths[1:], strict=True))])
+            for row in (head, *rows)
+        ]
+        n_others = len(self.sparse.names) - len(rows)
+        return [*lines, *([f"The other {n_others} terms: inclusion below {IN_TABLE:.0%}."] if n_others else [])]
+
+
+def as_series(name: str, given: Any) -> list[Series]:
+    """``given``, a Series, a table of pandas with its times as the index, or several of either, as series."""
+    if is_of_pandas(given) and getattr(given, "ndim", 0) == 2:
+        return [from_dataframe(given)]
+    if is_a(given, Series):
+        return [given]
+    if not is_a(given, Sequence) or is_a(given, str | bytes):
+        raise TypeError(
+            f"{name} must be a Series, a DataFrame or several, got {shown(given)} of type {type(given).__name__}"
+        )
+    several = [one for k, each in enumerate(given) for one in as_series(f"{name}[{k}]", each)]
+    if not several:
+        raise ValueError(f"{name} must be a Series, a DataFrame or several, got none")
+    return several
+
+
+def discover(
+    series: Any,
+    library: Library | None = None,
+    *,
+    degree: int = 2,
+    likelihood: Any = "weak",
+    level: float = 0.9,
+    inclusion: float = 0.5,
+    sweeps: int = 1000,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Discovery:
+    """Equations of ``series`` from many candidate terms: which are there, with what coefficients, and how sure that is.
+
+    series: a ``Series``; a DataFrame of pandas with the times as its index, numbers or dates (others:
+    ``data.from_dataframe``); or several of these, of one system. library: the candidates in each state's equation;
+    None: all monomials of the states up to ``degree``, from 1 to 7. likelihood: "weak", "derivative", or one of these
+    with options. level: of the intervals, within (0, 1). inclusion: prior probability of each term, within (0, 1).
+    sweeps, seed, progress: of ``sparse_posterior``.
+    It is in short: ``prepared = weak().prepare(series, library)``; ``scales = natural_scales(series, library)``;
+    ``sparse_posterior(prepared, sparse_prior(prepared, scales))``, with their laws and limits.
+    Warns of what ``data.check`` finds in the data, and as the likelihood does.
+    Raises TypeError or ValueError naming what is off: also where the data cannot tell terms apart, or no path of the
+    candidates is near them.
+    """
+    given = as_series("series", series)
+    if library is None:
+        library = polynomial(given[0].states, check_count("degree", degree, at_least=1, below=8))
+    check_instance("library", library, Library)
+    level = check_number("level", level, above=0.0, below=1.0)
+    inclusion = check_number("inclusion", inclusion, above=0.0, below=1.0)
+    chosen = likelihoods.of(likelihood)
+    if isinstance(chosen, Trajectory):
+        raise ValueError(
+            f"likelihood must be 'weak' or 'derivative', or one of these with options, got {shown(chosen)}"
+        )
+    full = all_free(library)
+    data = check_data(given, full)
+    doubts = doubts_of(data)
+    try:
+        law, path, noise = fitted(chosen, data, full)
+        scales = natural_scales(data, full)
+        priors = sparse_prior(law, scales, inclusion=inclusion)
+    except ValueError as error:
+        if not doubts:
+            raise
+        raise ValueError(f"{error}. What looks wrong in the data: {'; '.join(doubts)}") from error
+    for doubt in doubts:
+        warnings.warn(f"discover: {doubt}", stacklevel=2)
+    sparse = sparse_posterior(law, priors, sweeps=sweeps, seed=seed, progress=progress)
+    ordered = tuple(priors[name] for name in sparse.names)
+    return Discovery(tuple(data), library, full, sparse, ordered, path, noise, level)
+
+
+def fitted(likelihood: Any, data: list[Series], model: Model) -> tuple[Law, Path, Array | None]:
+    """The quadratic of a likelihood, the ends of the first series' path, and the noise where it is known."""
+    ends = float(data[0].times[0]), float(data[0].times[-1])
+    if not isinstance(likelihood, Weak):
+        prepared = likelihood.prepare(data, model)
+        states, _ = smooth(data[0], data[0].times)
+        return Law(prepared.names, prepared.quadratic), Path(ends[0], states[0], ends[1], states[-1]), None
+    fit = likelihood.fit(data, model)
+    first = next(part.path[0] for part in fit.paths if part.series.times[0] == ends[0])
+    last = next(part.path[-1] for part in fit.paths if part.series.times[-1] == ends[1])
+    path = Path(ends[0], np.array(first), ends[1], np.array(last))
+    return Law(model.parameters, (fit.parameters, fit.precision, fit.lowest)), path, fit.noise
