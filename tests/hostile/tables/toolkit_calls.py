@@ -239,6 +239,7 @@ CALLS = [
     }),
     Call("toolkit.problem.definition.Spread of boxes", toolkit.Spread, {"scale": 1.0, "center": [[0.0], [1.0]]}, {
         "scale": array([1.0], lambda a: a.shape in ((), (1,), (2, 1)) and ((a > 0.0) & (a < 1e300)).all()),
+        "center": array([[0.0], [1.0]], lambda a: a.ndim < 3 and a.size > 0 and (np.abs(a) < 1e300).all()),
         "weights": or_none(array([1.0, 2.0], lambda a: a.shape == (2,) and (a > 0.0).all())),
     }),
     Call("toolkit.problem.definition.Target", toolkit.Target, {"name": "own", "dim": 1, "energy_gradient": plain}, {
