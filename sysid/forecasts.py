@@ -122,6 +122,7 @@ def simulate(
     max_steps: int = 100_000,
     limit: float = 1e8,
     threads: int | None = None,
+    experiment: Any = None,
 ) -> Ensemble:
     """Trajectories at ``times`` of ``n_draws`` of the ``draws``, chosen at random by their weights; None: of all.
 
@@ -129,6 +130,8 @@ def simulate(
     or (…, n_parameters) of a ``System``. start: the state at times[0], (dim,) or (draws, dim) of all draws; None: of a
     System its usual one; of an Identification its initial states at the data's first time, or the first row of the data
     in which no state is missing, at that row's own time, from which it is solved up to times[0].
+    experiment: of several series, the number or name of that whose parameters and initial states are taken; None: the
+    first.
     noise: standard deviations of errors, a number or one a state, or (draws, dim); None: none; ``errors``: "gaussian",
     or "lognormal", where they are of the logarithms.
     method, step, rtol, max_steps, limit, threads: as for ``solve``. Draws that are not finite have no trajectory, and
@@ -142,9 +145,9 @@ def simulate(
     rtol = check_number("rtol", rtol, at_least=1e-14, below=1.0)
     if problem is not None and not is_a(problem, Identification | System):
         raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
-    system, rows, theta, weights, source = unpack_draws(draws, problem)
+    system, rows, theta, weights, source = unpack_draws(draws, problem, experiment)
     if start is None:
-        initial, lead = start_and_lead_times(source, theta, times)
+        initial, lead = start_and_lead_times(source, theta, times, experiment)
     else:
         initial, lead = check_real_array("start", start), times[:0]
     if initial.shape not in ((system.dim,), (len(rows), system.dim)):
@@ -171,7 +174,9 @@ def simulate(
     return Ensemble(system, times, states, status, reached, p, x, observed)
 
 
-def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
+def unpack_draws(
+    draws: Any, problem: Any, experiment: Any
+) -> tuple[System, Array, Array, Array | None, Identification | System]:
     """System, its parameters (n, n_parameters), draws (n, q), their shares (n,) or None, and the problem or system."""
     weights = None
     if is_a(draws, Run):
@@ -194,8 +199,10 @@ def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array 
     if not len(theta):
         raise ValueError("draws must be at least one, got none")
     if is_a(problem, System):
+        if experiment is not None:
+            raise ValueError(f"experiment must be None for draws of a System, got {shown(experiment)}")
         return problem, theta, theta, weights, problem
-    return problem.system, problem.system_parameters_of(theta), theta, weights, problem
+    return problem.system, problem.system_parameters_of(theta, experiment), theta, weights, problem
 
 
 def choose_draws(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> Integers:

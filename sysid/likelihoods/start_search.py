@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
@@ -33,7 +33,7 @@ class SearchProgress:
         self._time_limit, self._start_time = time_limit, math.inf
         self._bar: Any = None
         self._evaluations, self._lowest = 0, math.inf
-        self._stage = ""
+        self._stage, self._experiment = "", ""
 
     @contextmanager
     def display(self) -> Iterator[None]:
@@ -48,11 +48,15 @@ class SearchProgress:
             if self._bar is not None:
                 self._bar.close()
 
+    def begin_experiment(self, experiment: str) -> None:
+        """Begin the search for one of several experiments, in words; "" for all together."""
+        self._experiment = f"{experiment}, " if experiment else ""
+
     def begin_stage(self, stage: str) -> None:
         """Begin a stage of the search, in words; its lowest energy is not comparable with that of another."""
-        self._stage, self._lowest = stage, math.inf
+        self._stage, self._lowest = self._experiment + stage, math.inf
         if self._bar is not None:
-            self._bar.set_description_str(f"start values, {stage}")
+            self._bar.set_description_str(f"start values, {self._stage}")
 
     def count(self, energies: Array) -> None:
         """Count evaluations with ``energies`` (n,). Raises TimeoutError, with how far it has come, after the limit."""
@@ -120,8 +124,11 @@ def smooth_curve(t: Array, data: Array) -> Any:
     return min(curves)[2]
 
 
-def matched_parameters(model: Model, times: Array, between: Array) -> Array:
-    """Parameters (n,) whose right-hand side, integrated over each interval, comes nearest to the states' increments."""
+def matched_parameters(model: Model, times: Array, between: Array, known: Array) -> Array:
+    """Parameters (n,) whose right-hand side, integrated over each interval, comes nearest to the states' increments.
+
+    known: (n,) values of those that are not free, else nan.
+    """
     n_intervals, points, dim = between.shape
     terms = model.library.evaluate(between.reshape(-1, dim)).reshape(n_intervals, points, -1)
     integrals = np.einsum("ijk,j->ik", terms, SIMPSON) * np.diff(times)[:, None]
@@ -129,23 +136,45 @@ def matched_parameters(model: Model, times: Array, between: Array) -> Array:
     design = np.einsum("ik,pke->iep", integrals, model.directions)
     scale = 1.0 / np.maximum(np.abs(increments).mean(axis=0), 1e-300)
     rows = (design * scale[:, None]).reshape(-1, len(model.parameters))
+    wanted, is_known = (increments * scale).ravel(), ~np.isnan(known)
+    if is_known.any():
+        wanted, rows = wanted - rows[:, is_known] @ known[is_known], rows[:, ~is_known]
     size = np.maximum(np.abs(rows).max(axis=0), 1e-300)
-    solution = np.linalg.lstsq(rows / size, (increments * scale).ravel(), rcond=1e-10)[0]
-    return np.asarray(solution / size)
+    solution = np.linalg.lstsq(rows / size, wanted, rcond=1e-10)[0]
+    found = np.array(known)
+    found[~is_known] = solution / size
+    return found
+
+
+class EnergyFunction(Protocol):
+    """What is minimised: the energy of one series, or of several experiments."""
+
+    @property
+    def positive(self) -> tuple[bool, ...]:
+        """Which θ must be > 0."""
+
+    @property
+    def numbers(self) -> Array:
+        """The data and what else the kernel reads."""
+
+    def evaluate(self, theta: Array) -> tuple[Array, Array]:
+        """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
 
 
 def minimised(
-    energy_function: TrajectoryEnergy,
+    energy_function: EnergyFunction,
     theta: Array,
     floor: Array,
     *,
     n_iterations: int,
+    fixed: Bools | None = None,
     progress: SearchProgress | None = None,
 ) -> tuple[Array, float]:
     """A θ of lower energy than ``theta`` where one is found, and its energy.
 
     Parameters that must be positive are moved by logarithms.
-    floor: where > 0, a soft lower limit of that parameter, for energies without a lower bound.
+    floor: where > 0, a soft lower limit of that parameter, for energies without a lower bound. fixed: (q,) which do not
+    move.
     progress: counts the evaluations, and raises TimeoutError after its limit.
     """
     positive = np.array(energy_function.positive)
@@ -160,7 +189,19 @@ def minimised(
         return energy + barrier.sum(axis=1), np.where(positive, theta_at * slope, slope) - 2.0 * barrier
 
     start = np.where(positive, np.log(np.where(positive, theta, 1.0)), theta)
-    position, _, _ = descend(evaluate, start, n_iterations=n_iterations)
+    if fixed is None or not fixed.any():
+        position, _, _ = descend(evaluate, start, n_iterations=n_iterations)
+    else:
+        free = ~fixed
+
+        def evaluate_free(points: Array) -> tuple[Array, Array]:
+            every = np.tile(start, (len(points), 1))
+            every[:, free] = points
+            energy, slope = evaluate(every)
+            return energy, slope[:, free]
+
+        position = np.array(start)
+        position[free], _, _ = descend(evaluate_free, start[free], n_iterations=n_iterations)
     found = np.where(positive, np.exp(np.where(positive, position, 0.0)), position)
     (energy_before, energy_after), _ = energy_function.evaluate(np.array([theta, found]))
     return (found, float(energy_after)) if np.isfinite(energy_after) else (theta, float(energy_before))
@@ -185,15 +226,27 @@ class TrajectorySettings:
     segments: int
     gap: float
     limit: float
+    own: tuple[str, ...] = ()
+    known: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
 
 class StartSearch:
-    """A search for start values: smoothed states, matched parameters, a step size, then fewer and fewer segments."""
+    """A search for start values: smoothed states, matched parameters, a step size, then fewer and fewer segments.
+
+    known: (n_parameters,) values of the parameters that are not free, else nan; None: all are free.
+    """
 
     def __init__(
-        self, settings: TrajectorySettings, equations: Equations, data: Series, values: Array, progress: SearchProgress
+        self,
+        settings: TrajectorySettings,
+        equations: Equations,
+        data: Series,
+        values: Array,
+        progress: SearchProgress,
+        known: Array | None = None,
     ) -> None:
         self.progress = progress
+        self.known = np.full(equations.system.n_parameters, np.nan) if known is None else known
         self.settings, self.equations, self.times = settings, equations, data.times
         self.system = equations.system
         self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
@@ -207,9 +260,9 @@ class StartSearch:
         self.spread = np.where(self.spread > 0.0, self.spread, 1.0)
         self.sd = self._known_deviations(data)
         if equations.model is not None and self.observed.all():
-            self.parameters = matched_parameters(equations.model, self.times, between)
+            self.parameters = matched_parameters(equations.model, self.times, between, self.known)
         else:
-            self.parameters = self.system.usual
+            self.parameters = self._with_known(self.system.usual)
         self._check_derivatives()
         self.step = self._converged_step() if settings.step is None else settings.step
 
@@ -229,10 +282,11 @@ class StartSearch:
                 starts = self.states[rows[self.initial is not None :]].ravel()
                 theta = self._first_finite(energy_function, parameters, np.concatenate([starts, noise if free else []]))
             n_segments = segments
-            lower_limits = np.zeros(theta.size)
-            if free:
-                lower_limits[-noise.size :] = floor[self.observed]
-            theta, energy = minimised(energy_function, theta, lower_limits, n_iterations=60, progress=self.progress)
+            fixed = np.append(~np.isnan(self.known), np.zeros(theta.size - len(self.known), np.bool_))
+            theta, energy = minimised(
+                energy_function, theta, self.lower_limits(theta.size), n_iterations=60, fixed=fixed,
+                progress=self.progress,
+            )  # fmt: skip
             if not np.isfinite(energy):
                 raise ValueError(
                     "data must be near a solution from some parameters, but those found from the data's smoothed "
@@ -241,6 +295,17 @@ class StartSearch:
                 )
             parameters = theta[: self.system.n_parameters]
         return energy_function, theta
+
+    def lower_limits(self, q: int) -> Array:
+        """Soft lower limits (q,) of θ: of free standard deviations, else 0."""
+        limits = np.zeros(q)
+        if self.settings.noise == "free":
+            limits[q - self.observed.sum() :] = self._noise_floor()[self.observed]
+        return limits
+
+    def _with_known(self, parameters: Array) -> Array:
+        """``parameters`` (n_parameters,) with those that are known at their values."""
+        return np.where(np.isnan(self.known), parameters, self.known)
 
     def _check_derivatives(self) -> None:
         """Raise ValueError where a user's function is not analytic at the data, which would look like bad data."""
@@ -254,7 +319,7 @@ class StartSearch:
     def _first_finite(self, energy_function: TrajectoryEnergy, parameters: Array, other_parameters: Array) -> Array:
         """A θ of finite energy with ``parameters`` or other guesses; the first guess where no energy is finite."""
         guesses = (parameters, self.parameters, self.system.usual, np.zeros(parameters.size))
-        candidates = [np.concatenate([guess, other_parameters]) for guess in guesses]
+        candidates = [np.concatenate([self._with_known(guess), other_parameters]) for guess in guesses]
         return next((candidate for candidate in candidates if is_finite(energy_function, candidate)), candidates[0])
 
     def _stages(self) -> list[tuple[int, float | None]]:
@@ -350,7 +415,7 @@ class StartSearch:
         return float(np.diff(self.times).min()) / 10.0
 
 
-def is_finite(energy_function: TrajectoryEnergy, theta: Array) -> bool:
+def is_finite(energy_function: EnergyFunction, theta: Array) -> bool:
     """Whether the energy is finite; not where the right-hand side divides by a complex 0, at which Numba raises."""
     try:
         return bool(np.isfinite(energy_function.evaluate(theta)[0][0]))

@@ -303,12 +303,17 @@ class TrajectoryEnergy:
 
     def evaluate_with_path(self, theta: Array) -> tuple[Array, Array, Array]:
         """Energy, gradient, and the states at every start and after every step, (n, starts + steps, dim)."""
-        columns = np.array(np.atleast_2d(theta).T, order="C")
-        energy, slope = np.empty(columns.shape[1]), np.empty_like(columns)
-        work = np.zeros((self.work_rows, columns.shape[1]))
-        self.kernel(columns, energy, slope, self.numbers, work)
-        path = work.T.reshape(len(energy), -1, self.dim)[:, N_BANDS:]
-        return energy, np.ascontiguousarray(slope.T), path
+        energy, slope, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
+        return energy, slope, work.T.reshape(len(energy), -1, self.dim)[:, N_BANDS:]
+
+
+def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tuple[Array, Array, Array]:
+    """Energy (n,), gradient (n, q) and work rows (work_rows, n) of a likelihood's kernel at ``theta`` (n, q)."""
+    columns = np.array(np.atleast_2d(theta).T, order="C")
+    energy, slope = np.empty(columns.shape[1]), np.empty_like(columns)
+    work = np.zeros((work_rows, columns.shape[1]))
+    kernel(columns, energy, slope, numbers, work)
+    return energy, np.ascontiguousarray(slope.T), work
 
 
 def values_in_order(data: Series, states: tuple[str, ...]) -> Array:
