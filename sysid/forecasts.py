@@ -22,6 +22,7 @@ from toolkit.weighting import shares_of
 from .arrays import Array, Integers
 from .data.series import Series
 from .identification import Identification, start_and_lead_times
+from .likelihoods.error_laws import ERRORS, with_errors
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
 from .systems.system import System
 
@@ -123,6 +124,7 @@ def simulate(
     limit: float = 1e8,
     threads: int | None = None,
     experiment: Any = None,
+    dof: float = 4.0,
 ) -> Ensemble:
     """Trajectories at ``times`` of ``n_draws`` of the ``draws``, chosen at random by their weights; None: of all.
 
@@ -133,7 +135,8 @@ def simulate(
     experiment: of several series, the number or name of that whose parameters and initial states are taken; None: the
     first.
     noise: standard deviations of errors, a number or one a state, or (draws, dim); None: none; ``errors``: "gaussian",
-    or "lognormal", where they are of the logarithms.
+    "lognormal", where they are of the logarithms, "student", times Student's t with ``dof``; or counts about the
+    states: "negative_binomial", with dispersions as noise, "poisson", without noise. Those about a state < 0 are nan.
     method, step, rtol, max_steps, limit, threads: as for ``solve``. Draws that are not finite have no trajectory, and
     those that blow up or become stiff end early: see ``Ensemble.status``. Nothing depends on threads.
     Raises TypeError or ValueError naming the argument where something is off: also where ``start`` is not given, and
@@ -141,7 +144,12 @@ def simulate(
     """
     times = check_times(times)
     generator = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
-    check_choice("errors", errors, ("gaussian", "lognormal"))
+    check_choice("errors", errors, ERRORS)
+    if (errors == "poisson" and noise is not None) or (errors == "negative_binomial" and noise is None):
+        raise ValueError(
+            f"noise must be dispersions for 'negative_binomial', and None for 'poisson', got {shown(noise)}"
+        )
+    dof = check_number("dof", dof, above=0.0, below=1e6)
     rtol = check_number("rtol", rtol, at_least=1e-14, below=1.0)
     if problem is not None and not is_a(problem, Identification | System):
         raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
@@ -168,9 +176,8 @@ def simulate(
     )  # fmt: skip
     states[is_finite], status[is_finite], reached[is_finite] = found.states[:, lead.size :], found.status, found.reached
     observed = states
-    if noise is not None:
-        error = deviations[chosen][:, None, :] * generator.standard_normal(states.shape)
-        observed = states * np.exp(error) if errors == "lognormal" else states + error
+    if noise is not None or errors == "poisson":
+        observed = with_errors(states, deviations[chosen][:, None, :], errors, dof, generator)
     return Ensemble(system, times, states, status, reached, p, x, observed)
 
 

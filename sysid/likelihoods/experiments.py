@@ -15,6 +15,7 @@ from toolkit.maths.elementary import select
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series
 from ..systems.system import System
+from .error_laws import SCALE_WORDS, scale_name
 from .interface import Experiment
 from .start_search import SearchProgress, StartSearch, TrajectorySettings, is_finite, minimised
 from .trajectory_kernel import Equations, TrajectoryEnergy, evaluated
@@ -115,7 +116,7 @@ def rows_of_experiments(
     energies: Sequence[TrajectoryEnergy], labels: Sequence[str], system: System, own: Sequence[str], known: Array
 ) -> Rows:
     """Which parameters of experiments are the same. known: (experiments, n_parameters), nan where free."""
-    scales = [f"sd({state})" for state in system.states]
+    scales = [f"{word}({state})" for word in SCALE_WORDS for state in system.states]
     n = system.n_parameters
     ordered, named = [], []
     for e, (energy, label) in enumerate(zip(energies, labels, strict=True)):
@@ -259,9 +260,9 @@ class JointSearch:
         system = self.equations.system
         free: Bools = np.isnan(self.known[0])
         names = [name for name, is_free in zip(system.parameters, free, strict=True) if is_free]
-        if self.settings.noise == "free":
+        if self.settings.free_scale:
             measured = {state for series in self.data for state in series.states}
-            names += [f"sd({state})" for state in system.states if state in measured]
+            names += [scale_name(self.settings.errors, state) for state in system.states if state in measured]
         for name in self.settings.own:
             if name not in names:
                 raise ValueError(f"own must name free parameters ({', '.join(names)}), got {shown(name)}")

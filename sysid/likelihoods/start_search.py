@@ -17,7 +17,8 @@ from ..data.series import Series
 from ..laplace import descend
 from ..model import Model
 from ..systems.user_systems import check_analytic
-from .trajectory_kernel import Equations, ErrorModel, Segments, TrajectoryEnergy, steps_between, trajectory_energy
+from .error_laws import NORMAL, ErrorModel
+from .trajectory_kernel import Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 
 TIME_LIMIT = 600.0  # s
 
@@ -211,6 +212,8 @@ STEP_TOLERANCE = 1e-6  # of a step and half of it, over one interval, in units o
 MIN_NOISE = 1e-6  # of a guess, in the same units
 FIRST_NOISE_FACTOR = 3e4  # in units of the least
 GUESSED_SEGMENTS = 10
+SMALLEST_COUNT = 0.5  # in place of a count of 0, where its logarithm is taken for a guess
+MIN_DISPERSION = 1e-2  # of a guess
 N_CHECKED = 24  # rows of the data at which derivatives are compared with differences
 
 
@@ -228,6 +231,22 @@ class TrajectorySettings:
     limit: float
     own: tuple[str, ...] = ()
     known: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    dof: float = 4.0
+
+    @property
+    def counts(self) -> bool:
+        """Whether data are counts."""
+        return self.errors in ("poisson", "negative_binomial")
+
+    @property
+    def free_scale(self) -> bool:
+        """Whether each state has a free standard deviation or dispersion."""
+        return self.noise == "free" and self.errors != "poisson"
+
+    def error_model(self, sd: Array, free: bool, observed: Bools) -> ErrorModel:
+        """The law of the errors, with standard deviations or dispersions ``sd`` (dim,) where these are not free."""
+        law = NORMAL if self.errors in ("gaussian", "lognormal") else self.errors
+        return ErrorModel(self.errors == "lognormal" or self.counts, sd, free, observed, law, self.dof)
 
 
 class StartSearch:
@@ -250,12 +269,14 @@ class StartSearch:
         self.settings, self.equations, self.times = settings, equations, data.times
         self.system = equations.system
         self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
-        self.logarithmic = settings.errors == "lognormal"
+        self.logarithmic = settings.errors == "lognormal" or settings.counts
         self.initial = self._first_state(values)
         self.values = np.array(values)
         if settings.start == "fixed":
             self.values[0] = np.nan  # what is taken for exact is not data
-        self.states, between = smoothed_states(self.times, values, self.system.start, logarithmic=self.logarithmic)
+        self.states, between = smoothed_states(
+            self.times, self._without_zeros(values), self.system.start, logarithmic=self.logarithmic
+        )
         self.spread = np.maximum(self.states.std(axis=0), 1e-3 * np.abs(self.states).max(axis=0))
         self.spread = np.where(self.spread > 0.0, self.spread, 1.0)
         self.sd = self._known_deviations(data)
@@ -272,7 +293,9 @@ class StartSearch:
         floor = self._noise_floor()
         parameters = self.parameters
         noise = np.maximum(self._guessed_noise(), FIRST_NOISE_FACTOR * floor)[self.observed]
-        free = self.settings.noise == "free"
+        if self.settings.counts:  # dispersions: the variance of logarithms, less that of Poisson's law
+            noise = np.maximum(noise**2 - (1.0 / self.states[:, self.observed]).mean(axis=0), MIN_DISPERSION)
+        free = self.settings.free_scale
         n_segments, theta = 0, np.zeros(0)
         stages = self._stages()
         for k, (segments, gap) in enumerate(stages, 1):
@@ -299,7 +322,7 @@ class StartSearch:
     def lower_limits(self, q: int) -> Array:
         """Soft lower limits (q,) of θ: of free standard deviations, else 0."""
         limits = np.zeros(q)
-        if self.settings.noise == "free":
+        if self.settings.free_scale:
             limits[q - self.observed.sum() :] = self._noise_floor()[self.observed]
         return limits
 
@@ -335,7 +358,7 @@ class StartSearch:
         """The energy with that number of segments, and the rows at which they begin."""
         rows = np.linspace(0.0, len(self.times) - 1, segments + 1)[:-1].round().astype(np.int64)
         kicks = np.full(len(self.spread), gap or self.settings.gap) * (1.0 if self.logarithmic else self.spread)
-        errors = ErrorModel(self.logarithmic, self.sd, self.settings.noise == "free", self.observed)
+        errors = self.settings.error_model(self.sd, self.settings.free_scale, self.observed)
         if gap is None:
             kicks = np.maximum(kicks, self._guessed_noise())
         return self._energy_from_rows(rows, kicks, errors, self.step, self.initial), rows
@@ -379,11 +402,15 @@ class StartSearch:
             raise ValueError(f"noise must be one number or {dim}, one for each state, got {given.size}")
         return np.broadcast_to(given, (dim,)).copy()
 
+    def _without_zeros(self, values: Array) -> Array:
+        """``values`` (n, dim) whose logarithms may be taken, where these are counts."""
+        return np.maximum(values, SMALLEST_COUNT) if self.settings.counts else values
+
     def _guessed_noise(self) -> Array:
         """The data's deviations from the smoothed states, as standard deviations (dim,)."""
         change = np.log if self.logarithmic else np.asarray
         measured = ~np.isnan(self.values)
-        residual = np.where(measured, change(self.values) - change(self.states), 0.0)
+        residual = np.where(measured, change(self._without_zeros(self.values)) - change(self.states), 0.0)
         return np.asarray(
             np.maximum(np.sqrt((residual**2).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)), self._noise_floor())
         )
@@ -395,7 +422,7 @@ class StartSearch:
     def _converged_step(self) -> float:
         """A step of which half changes the solutions from one datum to the next by less than STEP_TOLERANCE."""
         rows = np.arange(len(self.times) - 1)
-        errors = ErrorModel(self.logarithmic, np.ones(self.system.dim), False, self.observed)
+        errors = self.settings.error_model(np.ones(self.system.dim), False, self.observed)
         theta = np.concatenate([self.parameters, self.states[:-1].ravel()])
         step, ends = float(np.diff(self.times).max()), None
         self.progress.begin_stage("the choice of a step")

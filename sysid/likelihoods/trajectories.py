@@ -14,6 +14,7 @@ from ..libraries import Library
 from ..model import Model, check_mapping
 from ..solvers.runge_kutta import TABLEAUS
 from ..systems.system import System, check_names
+from .error_laws import ERRORS
 from .experiments import JointEnergy, JointSearch
 from .interface import Prepared
 from .start_search import SearchProgress, StartSearch, TrajectorySettings
@@ -74,6 +75,13 @@ class Trajectory(TrajectorySettings):
                 f"{label} must be > 0 for log-normal errors, got {values[row, d]:g} of {system.states[d]!r} "
                 f"at row {row}"
             )
+        not_counts = np.argwhere((values < 0.0) | (values != np.round(values)) & ~np.isnan(values))
+        if self.counts and not_counts.size:
+            row, d = not_counts[0]
+            raise ValueError(
+                f"{label} must be whole numbers ≥ 0 for errors={self.errors!r}, got {values[row, d]:g} of "
+                f"{system.states[d]!r} at row {row}"
+            )
         if self.segments >= len(data):
             raise ValueError(f"segments must be fewer than the {len(data)} times of the {label}, got {self.segments}")
         return values
@@ -91,20 +99,23 @@ def trajectory(
     limit: float = 1e6,
     own: Sequence[str] = (),
     known: Mapping[str, Any] | None = None,
+    dof: float = 4.0,
 ) -> Trajectory:
     """The likelihood of data that are states of a solution at their times, with independent errors.
 
     Of several Series, each is an experiment with a solution of its own; all must follow the same equations.
 
-    errors: "gaussian", y ~ N(x, sd²), or "lognormal", log y ~ N(log x, sd²); y is left out where missing (nan).
-    noise: the standard deviations of y or of log y: "free", one parameter a state; "known", those of the data; or
-    numbers > 0, one or one a state. start: the state at the first time: "free", parameters; "fixed", the first row of
-    the data, then taken for exact; or an array (dim,). method: "rk4" or "rk5". step: the longest, > 0; None: so short
-    that half of it changes the solution from one datum to the next by less than 1e-6 of the spread of states.
-    segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks
-    where they meet, N(0, (gap × spread of the state)²), or for log-normal errors N(0, gap²) on logarithms. Chaotic
-    systems need it: the energy of one long solution has a minimum for each way to miss. limit: where a state leaves
-    ±limit, the energy is infinite.
+    errors: "gaussian", y ~ N(x, sd²); "lognormal", log y ~ N(log x, sd²); "student", (y − x)/sd ~ Student's t with
+    ``dof`` degrees of freedom, for outliers; for counts, whole numbers ≥ 0 about states > 0, "poisson", y ~ Poisson(x),
+    or "negative_binomial", of mean x and variance x + a x², with the dispersion a in place of sd: "dispersion(x)". y is
+    left out where missing (nan). noise: the standard deviations of y or of log y: "free", one parameter a state;
+    "known", those of the data; or numbers > 0, one or one a state; "poisson" has none. start: the state at the first
+    time: "free", parameters; "fixed", the first row of the data, then taken for exact; or an array (dim,). method:
+    "rk4" or "rk5". step: the longest, > 0; None: so short that half of it changes the solution from one datum to the
+    next by less than 1e-6 of the spread of states. segments: 1: one solution. More: as many solutions, one after
+    another, each from a free state of its own, with kicks where they meet, N(0, (gap × spread of the state)²), or for
+    log-normal errors and counts N(0, gap²) on logarithms. Chaotic systems need it: the energy of one long solution has
+    a minimum for each way to miss. limit: where a state leaves ±limit, the energy is infinite.
     own: names of parameters, or of standard deviations as "sd(x)", that each experiment has for itself; it shares the
     others with all experiments, but for its initial states, which are always its own. Names of what is its own end in
     the name of its series, "k[a]", "x(0)[a]", where all these differ, else in its number from 0, "k[0]".
@@ -114,7 +125,11 @@ def trajectory(
     Its gradient is exact for the discretised solution. Source of multiple shooting: Bock (1983).
     Raises TypeError or ValueError naming the argument where something is off.
     """
-    check_choice("errors", errors, ("gaussian", "lognormal"))
+    check_choice("errors", errors, ERRORS)
+    if errors == "poisson" and not (is_a(noise, str) and noise == "free"):
+        raise ValueError(f"noise must be left out for errors='poisson', which has none, got {shown(noise)}")
+    if errors == "negative_binomial" and is_a(noise, str) and noise == "known":
+        raise ValueError("noise must be 'free' or dispersions for errors='negative_binomial', got 'known'")
     check_choice("method", method, tuple(TABLEAUS))
     return Trajectory(
         errors,
@@ -127,6 +142,7 @@ def trajectory(
         check_number("limit", limit, above=0.0, below=1e100),
         check_names("own", own, at_least=0),
         known_numbers(known),
+        check_number("dof", dof, above=0.0, below=1e6),
     )
 
 

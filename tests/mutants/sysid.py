@@ -146,8 +146,8 @@ MUTANTS = [
     Mutant(
         "shooting: the slope in a standard deviation without its count",
         "sysid/likelihoods/trajectory_kernel.py",
-        "slope[row, lane] = (n - squares) * inverse",
-        "slope[row, lane] = (1.0 - squares) * inverse",
+        "sum_of_data[lane] = (n - squares) * inverse[lane]",
+        "sum_of_data[lane] = (1.0 - squares) * inverse[lane]",
         "tests/sysid/likelihoods/test_trajectories.py -k gradient",
     ),
     Mutant(
@@ -436,6 +436,27 @@ MUTANTS = [
         "select(energy[lane] < math.inf, slope[k, lane], 0.0)",
         "slope[k, lane]",
         "tests/sysid/likelihoods/test_experiments.py",
+    ),
+    Mutant(
+        "student: slope without the denominator",
+        "sysid/likelihoods/error_laws.py",
+        "r / (1.0 + r * r * share) * inverse[lane]",
+        "r * inverse[lane]",
+        "tests/sysid/likelihoods/test_error_laws.py",
+    ),
+    Mutant(
+        "negative binomial: slope in its size, not in the dispersion",
+        "sysid/likelihoods/error_laws.py",
+        "sums[lane] *= -inverse[lane] * inverse[lane]",
+        "sums[lane] *= -inverse[lane]",
+        "tests/sysid/likelihoods/test_error_laws.py",
+    ),
+    Mutant(
+        "poisson: without the factorial of the data",
+        "sysid/likelihoods/error_laws.py",
+        "return float(scipy.special.gammaln(data + 1.0).sum())",
+        "return float(scipy.special.gammaln(data).sum())",
+        "tests/sysid/likelihoods/test_error_laws.py -k log_density",
     ),
     Mutant(
         "simulations: begin at the first time asked for",

@@ -583,10 +583,11 @@ CALLS = [
             "n_draws": or_none(count(1, idle=False)),
             "start": or_none(shaped(LORENZ.start, (3,))),
             "noise": or_none(array(1.0, lambda a: a.shape in [(), (3,), (40, 3)] and (a >= 0.0).all())),
-            "errors": choice("gaussian", "lognormal"),
+            "errors": choice("gaussian", "lognormal", "student", "poisson", "negative_binomial"),
+            "dof": number(0.0, 1e6),
             "experiment": EXPERIMENT,
         },
-        {"draws": "problem", "problem": "draws", "times": "start", "method": "step"},
+        {"draws": "problem", "problem": "draws", "times": "start", "method": "step", "errors": "noise"},
     ),
     Call(
         "sysid.forecasts.simulate of a system",
@@ -600,7 +601,8 @@ CALLS = [
             "n_draws": or_none(count(1, idle=False)),
             "start": or_none(shaped(LORENZ.start, (3,), finite=False)),
             "noise": or_none(array(1.0, lambda a: a.shape in [(), (3,)] and (a >= 0.0).all())),
-            "errors": choice("gaussian", "lognormal"),
+            "errors": choice("gaussian", "lognormal", "student", "poisson", "negative_binomial"),
+            "dof": number(0.0, 1e6),
             "experiment": kind(lambda v: v is None, st.sampled_from([0, "lorenz", -1])),
         },
         {"method": "step"},
@@ -757,7 +759,8 @@ CALLS = [
         likelihoods.trajectory,
         {},
         {
-            "errors": choice("gaussian", "lognormal"),
+            "errors": choice("gaussian", "lognormal", "student", "poisson", "negative_binomial"),
+            "dof": number(0.0, 1e6),
             "noise": NOISES,
             "start": kind(
                 lambda v: isinstance(v, str | int | float),  # a number may be the start of one state
