@@ -346,7 +346,7 @@ def test_a_state_that_is_not_measured_is_shot_all_the_same():
 
 
 WRONG = {
-    "errors": ("errors must be one of", {"errors": "poisson"}),
+    "errors": ("errors must be one of", {"errors": "cauchy"}),
     "noise": ("noise must be one of 'free', 'known'", {"noise": "loud"}),
     "negative": (r"noise\[1\] must be finite and > 0, got -1", {"noise": [1.0, -1.0]}),
     "start": ("start must be finite", {"start": [np.nan, 1.0]}),
