@@ -22,6 +22,7 @@ from toolkit.weighting import shares_of
 from .arrays import Array, Integers
 from .data.series import Series, in_order
 from .identification import Identification, start_and_lead_times
+from .likelihoods.error_laws import ERRORS, with_errors
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
 from .systems.system import System
 
@@ -122,6 +123,8 @@ def simulate(
     max_steps: int = 100_000,
     limit: float = 1e8,
     threads: int | None = None,
+    experiment: Any = None,
+    dof: float = 4.0,
 ) -> Ensemble:
     """Trajectories at ``times`` of ``n_draws`` of the ``draws``, chosen at random by their weights; None: of all.
 
@@ -129,8 +132,11 @@ def simulate(
     or (…, n_parameters) of a ``System``. start: the state at times[0], (dim,) or (draws, dim) of all draws; None: of a
     System its usual one; of an Identification its initial states at the data's first time, or the first row of the data
     in which no state is missing, at that row's own time, from which it is solved up to times[0].
+    experiment: of several series, the number or name of that whose parameters and initial states are taken; None: the
+    first.
     noise: standard deviations of errors, a number or one a state, or (draws, dim); None: none; ``errors``: "gaussian",
-    or "lognormal", where they are of the logarithms.
+    "lognormal", where they are of the logarithms, "student", times Student's t with ``dof``; or counts about the
+    states: "negative_binomial", with dispersions as noise, "poisson", without noise. Those about a state < 0 are nan.
     method, step, rtol, max_steps, limit, threads: as for ``solve``. Draws that are not finite have no trajectory, and
     those that blow up or become stiff end early: see ``Ensemble.status``. Nothing depends on threads.
     Raises TypeError or ValueError naming the argument where something is off: also where ``start`` is not given, and
@@ -138,13 +144,18 @@ def simulate(
     """
     times = check_times(times)
     generator = np.random.default_rng(check_count("seed", seed, at_least=0, below=2**64))
-    check_choice("errors", errors, ("gaussian", "lognormal"))
+    check_choice("errors", errors, ERRORS)
+    if (errors == "poisson" and noise is not None) or (errors == "negative_binomial" and noise is None):
+        raise ValueError(
+            f"noise must be dispersions for 'negative_binomial', and None for 'poisson', got {shown(noise)}"
+        )
+    dof = check_number("dof", dof, above=0.0, below=1e6)
     rtol = check_number("rtol", rtol, at_least=1e-14, below=1.0)
     if problem is not None and not is_a(problem, Identification | System):
         raise TypeError(f"problem must be the System or Identification of the draws, got {shown(problem)}")
-    system, rows, theta, weights, source = unpack_draws(draws, problem)
+    system, rows, theta, weights, source = unpack_draws(draws, problem, experiment)
     if start is None:
-        initial, lead = start_and_lead_times(source, theta, times)
+        initial, lead = start_and_lead_times(source, theta, times, experiment)
     else:
         initial, lead = check_real_array("start", start), times[:0]
     if initial.shape not in ((system.dim,), (len(rows), system.dim)):
@@ -165,13 +176,14 @@ def simulate(
     )  # fmt: skip
     states[is_finite], status[is_finite], reached[is_finite] = found.states[:, lead.size :], found.status, found.reached
     observed = states
-    if noise is not None:
-        error = deviations[chosen][:, None, :] * generator.standard_normal(states.shape)
-        observed = states * np.exp(error) if errors == "lognormal" else states + error
+    if noise is not None or errors == "poisson":
+        observed = with_errors(states, deviations[chosen][:, None, :], errors, dof, generator)
     return Ensemble(system, times, states, status, reached, p, x, observed)
 
 
-def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array | None, Identification | System]:
+def unpack_draws(
+    draws: Any, problem: Any, experiment: Any
+) -> tuple[System, Array, Array, Array | None, Identification | System]:
     """System, its parameters (n, n_parameters), draws (n, q), their shares (n,) or None, and the problem or system."""
     weights = None
     if is_a(draws, Run):
@@ -194,8 +206,10 @@ def unpack_draws(draws: Any, problem: Any) -> tuple[System, Array, Array, Array 
     if not len(theta):
         raise ValueError("draws must be at least one, got none")
     if is_a(problem, System):
+        if experiment is not None:
+            raise ValueError(f"experiment must be None for draws of a System, got {shown(experiment)}")
         return problem, theta, theta, weights, problem
-    return problem.system, problem.system_parameters_of(theta), theta, weights, problem
+    return problem.system, problem.system_parameters_of(theta, experiment), theta, weights, problem
 
 
 def choose_draws(generator: np.random.Generator, weights: Array | None, n: int, n_draws: int) -> Integers:

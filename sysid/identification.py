@@ -29,7 +29,7 @@ from toolkit.problem import Problem, Spread, Target
 from toolkit.weighting import shares_of
 
 from . import likelihoods
-from .arrays import Array, Bools
+from .arrays import Array, Bools, Integers
 from .block_function import N_HEADER, SCALED, block_of, quadratic_block
 from .constraints import Coordinates, as_list, region_of
 from .data.checks import check
@@ -65,14 +65,42 @@ class Initial(NamedTuple):
     states: Array
 
 
-def initial_states(problem: "Identification", parameters: Any) -> Initial:
+def experiment_number(problem: "Identification", experiment: Any) -> int:
+    """The place among the data of an experiment, given by its number, or by its series' name; None: the first.
+
+    Raises TypeError or ValueError where there is no such experiment, or where several have the name.
+    """
+    if experiment is None:
+        return 0
+    every = series_of(problem)
+    if is_a(experiment, str):
+        found = [k for k, series in enumerate(every) if series.name == experiment]
+        if len(found) != 1:
+            known = ", ".join(repr(series.name) for series in every[:8])
+            why = "is the name of several series: give its number" if found else "is none"
+            raise ValueError(f"experiment must name one of the data's series ({known}), got {shown(experiment)}, {why}")
+        return found[0]
+    return check_count("experiment", experiment, at_least=0, below=len(every))
+
+
+def series_of(problem: "Identification") -> list[Series]:
+    """The series of the data."""
+    return list(problem.data) if isinstance(problem.data, list | tuple) else [problem.data]
+
+
+def initial_states(problem: "Identification", parameters: Any, experiment: Any = None) -> Initial:
     """Initial states of parameters (n, q): those sampled, else as fixed, both at the data's first time.
 
-    Of likelihoods without initial states: the first row of the data, or of the first of several series, in which no
-    state is missing, at its own time. Raises ValueError where there is no such row.
+    experiment: its number or its series' name, of several; None: the first.
+    Of likelihoods without initial states: the first row of the experiment's data in which no state is missing, at its
+    own time. Raises ValueError where there is no such row, or no such experiment.
     """
     theta = rows_of_parameters(parameters, problem.dim)
-    series = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
+    number = experiment_number(problem, experiment)
+    series = series_of(problem)[number]
+    if problem.prepared.experiments:
+        one = problem.prepared.experiments[number]
+        return Initial(float(series.times[0]), columns_or_numbers(theta, one.start_rows, one.initial))
     columns_of = {
         state: problem.names.index(f"{state}(0)") for state in problem.system.states if f"{state}(0)" in problem.names
     }
@@ -94,15 +122,22 @@ def initial_states(problem: "Identification", parameters: Any) -> Initial:
     return Initial(float(series.times[row]), np.stack(columns, axis=1))
 
 
-def start_and_lead_times(problem: "Identification | System", theta: Array, times: Array) -> tuple[Array, Array]:
+def columns_or_numbers(theta: Array, rows: Integers, numbers: Array) -> Array:
+    """Columns (n, k) of ``theta`` (n, q) at ``rows`` (k,); where a row is −1, that one of ``numbers`` (k,)."""
+    return np.where(rows >= 0, theta[:, np.maximum(rows, 0)], numbers)
+
+
+def start_and_lead_times(
+    problem: "Identification | System", theta: Array, times: Array, experiment: Any = None
+) -> tuple[Array, Array]:
     """States (dim,) or (n, dim) to solve from, and the data's times from that of the states up to ``times``.
 
     With the data's times between, steps of fixed length are no longer than in the likelihood.
     """
     if isinstance(problem, System):
         return problem.start, times[:0]
-    when, states = initial_states(problem, theta)
-    data = problem.data[0] if isinstance(problem.data, list | tuple) else problem.data
+    when, states = initial_states(problem, theta, experiment)
+    data = series_of(problem)[experiment_number(problem, experiment)]
     slack = TIME_TOLERANCE * (data.times[-1] - data.times[0])
     if times[0] < when - slack:
         raise ValueError(
@@ -188,24 +223,31 @@ class Identification(Problem):
         """The system to solve."""
         return self.model.system if isinstance(self.model, Model) else self.model
 
-    def system_parameters_of(self, parameters: Any) -> Array:
+    def system_parameters_of(self, parameters: Any, experiment: Any = None) -> Array:
         """The system's own parameters (n, n_parameters) of parameters (n, q); usual ones for those not sampled.
 
-        Raises TypeError or ValueError for another shape.
+        experiment: its number or its series' name, of several that have own or known parameters; None: the first.
+        Raises TypeError or ValueError for another shape, or where there is no such experiment.
         """
         theta = rows_of_parameters(parameters, self.dim)
+        number = experiment_number(self, experiment)
+        if self.prepared.experiments:
+            one = self.prepared.experiments[number]
+            return columns_or_numbers(theta, one.parameter_rows, one.known)
         columns = [
             theta[:, self.names.index(name)] if name in self.names else np.full(len(theta), usual)
             for name, usual in zip(self.system.parameters, self.system.usual, strict=True)
         ]
         return np.stack(columns, axis=1)
 
-    def start_of(self, parameters: Any) -> Array:
+    def start_of(self, parameters: Any, experiment: Any = None) -> Array:
         """Initial states (n, dim) of parameters (n, q): those sampled, else as fixed, or the data's first whole row.
 
-        Raises TypeError or ValueError for another shape, or where no row of the data is whole.
+        experiment: its number or its series' name, of several; None: the first.
+        Raises TypeError or ValueError for another shape, where no row of the data is whole, or there is no such
+        experiment.
         """
-        return initial_states(self, parameters).states
+        return initial_states(self, parameters, experiment).states
 
     def scaled(self, mode: Any = None, root: Any = None) -> "Identification":
         """The same posterior in other positions: parameters at ``mode`` for u = 0, with unit covariance, about, there.
@@ -357,13 +399,13 @@ def identify(
 ) -> Identification:
     """The posterior of a model's parameters given time series, as a problem for ``sample``.
 
-    data: a ``Series``, or several where the likelihood takes them. model: a ``System``, a ``Library`` (all coefficients
-    free) or a ``Model``. likelihood: "derivative", "weak", "trajectory", or one made by ``sysid.likelihoods`` with
-    options. prior: one of ``sysid.priors`` for all parameters, or a mapping from names; others are flat. constraints:
-    texts such as "sigma > 1 + beta", linear in the parameters, convex regions of them, or analytic functions of a tuple
-    of all parameters, ≥ 0 inside: the problem's domain, at whose walls r2SGLD and r2SGHMC reflect draws; other samplers
-    ignore it unless given a ``boundary``: ``reflect()``, or ``reject()`` for MALA and HMC. log: names of parameters
-    sampled as logarithms; None: those with log-normal priors, and noise scales.
+    data: a ``Series``, or several: experiments, of a trajectory likelihood. model: a ``System``, a ``Library`` (all
+    coefficients free) or a ``Model``. likelihood: "derivative", "weak", "trajectory", or one made by
+    ``sysid.likelihoods`` with options. prior: one of ``sysid.priors`` for all parameters, or a mapping from names;
+    others are flat. constraints: texts such as "sigma > 1 + beta", linear in the parameters, convex regions of them, or
+    analytic functions of a tuple of all parameters, ≥ 0 inside: the problem's domain, at whose walls r2SGLD and r2SGHMC
+    reflect draws; other samplers ignore it unless given a ``boundary``: ``reflect()``, or ``reject()`` for MALA and
+    HMC. log: names of parameters sampled as logarithms; None: those with log-normal priors, and noise scales.
     progress: a line on stderr while a trajectory likelihood searches for start values; None: only on a terminal.
     time_limit: seconds > 0 of that search, less compilation, after which TimeoutError says how far it has come.
     n_searches: of a trajectory likelihood, how many searches for further modes begin at the best of 256 places drawn

@@ -4,6 +4,7 @@ Parameters, initial state and noise are drawn from the prior, data simulated, an
 Monte Carlo in Laplace's coordinates (Talts et al. 2018). ``--small``: 40 data sets a row instead of 200.
 """
 
+import functools
 import sys
 import time
 import warnings
@@ -15,9 +16,10 @@ from scipy.stats import chi2
 
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table, mean_and_error
-from sysid import priors, systems
+from sysid import Series, priors, systems
 from sysid.data import simulate
 from sysid.identification import identify
+from sysid.likelihoods.error_laws import scale_name, with_errors
 from sysid.likelihoods.trajectories import trajectory
 from sysid.likelihoods.velocity import derivative
 from sysid.likelihoods.weak_form import weak
@@ -112,15 +114,83 @@ def rank_shares(case: Case, noise: float, build: Any, seed: int) -> tuple[Any, f
     """Share of posterior draws below the truth, of every parameter; least effective draws; largest R-hat."""
     rng = np.random.default_rng(seed)
     truth, data = drawn(case, noise, rng)
-    problem = build(case, noise, data)
+    return shares_below(build(case, noise, data), dict(zip(case.system.parameters, truth, strict=True)), seed)
+
+
+LAWS = {"student": 0.05, "poisson": None, "negative_binomial": 0.1}  # errors → the median of sd / size, or dispersion
+
+
+def law_shares(errors: str, seed: int) -> tuple[Any, float, float]:
+    """``rank_shares`` of Lotka–Volterra with errors of another law; of its parameters and scales."""
+    case, rng = CASES["Lotka–Volterra"], np.random.default_rng(seed)
+    system, prior, truth = case.system, {}, {}
+    scales = LAWS[errors] * (sizes_of(case) if errors == "student" else np.ones(2)) if LAWS[errors] else np.zeros(0)
+    for name, usual in zip(system.parameters, system.usual, strict=True):
+        prior[name] = priors.lognormal(float(np.log(usual)), case.width)
+        truth[name] = usual * np.exp(case.width * rng.standard_normal())
+    for state, median in zip(system.states, scales, strict=False):
+        name = scale_name(errors, state)
+        prior[name] = priors.lognormal(float(np.log(median)), NOISE_SPREAD)
+        truth[name] = median * np.exp(NOISE_SPREAD * rng.standard_normal())
+    start, first_priors = first_states(case, rng)
+    states = solve(system, case.times, np.array([truth[p] for p in system.parameters]), start).states
+    scale = np.array([truth[name] for name in list(truth)[system.n_parameters :]]) if scales.size else None
+    data = Series(case.times, with_errors(states, scale, errors, 4.0, rng), system.states)
+    problem = identify(data, system, likelihood=trajectory(errors=errors), prior=prior | first_priors("")).scaled()
+    return shares_below(problem, truth, seed)
+
+
+N_EXPERIMENTS = 3
+
+
+def experiment_shares(seed: int) -> tuple[Any, float, float]:
+    """``rank_shares`` of three experiments on Lotka–Volterra: the first parameter is each one's own, the last known."""
+    case, rng = CASES["Lotka–Volterra"], np.random.default_rng(seed)
+    system = case.system
+    own, *shared, fixed = system.parameters
+    usual = dict(zip(system.parameters, system.usual, strict=True))
+    names = [f"{own}[{e}]" for e in range(N_EXPERIMENTS)] + shared
+    medians = [usual[name.partition("[")[0]] for name in names]
+    truth = {n: m * float(np.exp(case.width * rng.standard_normal())) for n, m in zip(names, medians, strict=True)}
+    prior = {n: priors.lognormal(float(np.log(m)), case.width) for n, m in zip(names, medians, strict=True)}
+    medians = 0.05 * sizes_of(case)
+    sd = medians * np.exp(NOISE_SPREAD * rng.standard_normal(system.dim))
+    for state, median in zip(system.states, medians, strict=True):
+        prior[f"sd({state})"] = priors.lognormal(float(np.log(median)), NOISE_SPREAD)
+    data, known = [], tuple(usual[fixed] * factor for factor in (0.8, 1.0, 1.2))
+    for e in range(N_EXPERIMENTS):
+        times = case.times[: 41 - 10 * e]
+        start, first_priors = first_states(case, rng)
+        parameters = np.array([truth[f"{own}[{e}]"], *[truth[name] for name in shared], known[e]])
+        states = solve(system, times, parameters, start).states
+        data.append(Series(times, with_errors(states, sd, "gaussian", 0.0, rng), system.states))
+        prior |= first_priors(f"[{e}]")
+    problem = identify(data, system, likelihood=trajectory(own=(own,), known={fixed: known}), prior=prior).scaled()
+    return shares_below(problem, truth, seed)
+
+
+def first_states(case: Case, rng: Any) -> tuple[Any, Callable[[str], dict[str, Any]]]:
+    """An initial state from its prior; and the priors, of names that end in a label."""
+    usual, width = case.system.start, case.start_width * np.abs(case.system.start)
+
+    def named(label: str) -> dict[str, Any]:
+        return {
+            f"{state}(0){label}": priors.gaussian(float(m), float(s))
+            for state, m, s in zip(case.system.states, usual, width, strict=True)
+        }
+
+    return usual + width * rng.standard_normal(usual.size), named
+
+
+def shares_below(problem: Any, truth: dict[str, float], seed: int) -> tuple[Any, float, float]:
+    """Share of posterior draws below the truth, of each named in it; least effective draws; largest R-hat."""
     n_steps = LEAPS * N_DRAWS * 5 // 4
     run = sample(
         problem, samplers.hmc(STEP_SIZE, n_leapfrogs=LEAPS), n_steps=n_steps, n_chains=N_CHAINS,
         burn_in=n_steps - LEAPS * N_DRAWS, thin=LEAPS, seed=seed, init=problem.starts(N_CHAINS, seed=seed),
     )  # fmt: skip
-    places = [problem.names.index(name) for name in case.system.parameters]
-    draws = problem.parameters(run)[..., places]
-    below = (draws < truth).mean(axis=(0, 1))
+    draws = problem.parameters(run)[..., [problem.names.index(name) for name in truth]]
+    below = (draws < np.array(list(truth.values()))).mean(axis=(0, 1))
     return below, float(ess(draws).min()), float(r_hat(draws).max())
 
 
@@ -151,17 +221,21 @@ def main(plan: Plan) -> None:
     for name, case in CASES.items():
         for kind, build in LIKELIHOODS.items():
             for noise in NOISES:
-                table.row(name, kind, 100 * noise, *cells_of(f"{name}, {kind}, {noise}", case, noise, build, n))
+                shares = functools.partial(rank_shares, case, noise, build)
+                table.row(name, kind, 100 * noise, *cells_of(f"{name}, {kind}, {noise}", shares, n))
+    for errors in LAWS:
+        table.row("Lotka–Volterra", errors, "–", *cells_of(errors, functools.partial(law_shares, errors), n))
+    table.row("Lotka–Volterra", "3 experiments", 5.0, *cells_of("experiments", experiment_shares, n))
 
 
-def cells_of(what: str, case: Case, noise: float, build: Any, n: int) -> tuple[Any, ...]:
+def cells_of(what: str, shares_of: Callable[[int], tuple[Any, float, float]], n: int) -> tuple[Any, ...]:
     """A row, of n data sets; those that fail are told and counted."""
     started, results, failed = time.perf_counter(), [], 0
     for seed in range(n):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of curvatures that are not positive: counted by coverage
             try:
-                results.append(rank_shares(case, noise, build, seed))
+                results.append(shares_of(seed))
             except (ArithmeticError, ValueError) as error:
                 failed += 1
                 print(f"{what}, data set {seed}: {error}", file=sys.stderr)

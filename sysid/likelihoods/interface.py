@@ -4,7 +4,20 @@ from typing import Any, NamedTuple, Protocol
 
 from toolkit._compiler import reduced
 
-from ..arrays import Array
+from ..arrays import Array, Integers
+
+
+class Experiment(NamedTuple):
+    """One of several experiments: where its parameters and its initial state are in θ.
+
+    parameter_rows: (n_parameters,) rows of θ, −1 where known. known: (n_parameters,) the values there, else 0.
+    start_rows: (dim,) rows of θ, −1 where the initial state is fixed. initial: (dim,) the state then, else 0.
+    """
+
+    parameter_rows: Integers
+    known: Array
+    start_rows: Integers
+    initial: Array
 
 
 class Prepared(NamedTuple):
@@ -14,7 +27,8 @@ class Prepared(NamedTuple):
     lane)) writes energy and dU/dθ of every lane. numbers: its data. positive: which θ must be > 0. start: a θ (q,) of
     finite energy. stochastic: it draws minibatches by the engine's counters, in the first rows of work.
     quadratic: (mean (q,), precision (q, q), lowest) where the energy is lowest + ½ (θ − mean)ᵀ precision (θ − mean).
-    initial: the initial state (dim,) where the likelihood takes it as known.
+    initial: the initial state (dim,) where the likelihood takes it as known. experiments: one for each series, where
+    these differ in parameters or initial states, or parameters are known; else none.
     """
 
     names: tuple[str, ...]
@@ -26,6 +40,7 @@ class Prepared(NamedTuple):
     stochastic: bool = False
     quadratic: tuple[Array, Array, float] | None = None
     initial: Array | None = None
+    experiments: tuple[Experiment, ...] = ()
 
     def __reduce__(self) -> Any:
         return reduced(self)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
@@ -17,7 +17,8 @@ from ..data.series import Series
 from ..model import Model
 from ..modes.laplace import descend
 from ..systems.user_systems import check_analytic
-from .trajectory_kernel import Equations, ErrorModel, Segments, TrajectoryEnergy, steps_between, trajectory_energy
+from .error_laws import NORMAL, ErrorModel
+from .trajectory_kernel import Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 
 TIME_LIMIT = 600.0  # s
 
@@ -33,7 +34,7 @@ class SearchProgress:
         self._time_limit, self._start_time = time_limit, math.inf
         self._bar: Any = None
         self._evaluations, self._lowest = 0, math.inf
-        self._stage = ""
+        self._stage, self._experiment = "", ""
 
     @contextmanager
     def display(self) -> Iterator[None]:
@@ -48,11 +49,15 @@ class SearchProgress:
             if self._bar is not None:
                 self._bar.close()
 
+    def begin_experiment(self, experiment: str) -> None:
+        """Begin the search for one of several experiments, in words; "" for all together."""
+        self._experiment = f"{experiment}, " if experiment else ""
+
     def begin_stage(self, stage: str) -> None:
         """Begin a stage of the search, in words; its lowest energy is not comparable with that of another."""
-        self._stage, self._lowest = stage, math.inf
+        self._stage, self._lowest = self._experiment + stage, math.inf
         if self._bar is not None:
-            self._bar.set_description_str(f"start values, {stage}")
+            self._bar.set_description_str(f"start values, {self._stage}")
 
     def count(self, energies: Array) -> None:
         """Count evaluations with ``energies`` (n,). Raises TimeoutError, with how far it has come, after the limit."""
@@ -120,8 +125,11 @@ def smooth_curve(t: Array, data: Array) -> Any:
     return min(curves)[2]
 
 
-def matched_parameters(model: Model, times: Array, between: Array) -> Array:
-    """Parameters (n,) whose right-hand side, integrated over each interval, comes nearest to the states' increments."""
+def matched_parameters(model: Model, times: Array, between: Array, known: Array) -> Array:
+    """Parameters (n,) whose right-hand side, integrated over each interval, comes nearest to the states' increments.
+
+    known: (n,) values of those that are not free, else nan.
+    """
     n_intervals, points, dim = between.shape
     terms = model.library.evaluate(between.reshape(-1, dim)).reshape(n_intervals, points, -1)
     integrals = np.einsum("ijk,j->ik", terms, SIMPSON) * np.diff(times)[:, None]
@@ -129,23 +137,45 @@ def matched_parameters(model: Model, times: Array, between: Array) -> Array:
     design = np.einsum("ik,pke->iep", integrals, model.directions)
     scale = 1.0 / np.maximum(np.abs(increments).mean(axis=0), 1e-300)
     rows = (design * scale[:, None]).reshape(-1, len(model.parameters))
+    wanted, is_known = (increments * scale).ravel(), ~np.isnan(known)
+    if is_known.any():
+        wanted, rows = wanted - rows[:, is_known] @ known[is_known], rows[:, ~is_known]
     size = np.maximum(np.abs(rows).max(axis=0), 1e-300)
-    solution = np.linalg.lstsq(rows / size, (increments * scale).ravel(), rcond=1e-10)[0]
-    return np.asarray(solution / size)
+    solution = np.linalg.lstsq(rows / size, wanted, rcond=1e-10)[0]
+    found = np.array(known)
+    found[~is_known] = solution / size
+    return found
+
+
+class EnergyFunction(Protocol):
+    """What is minimised: the energy of one series, or of several experiments."""
+
+    @property
+    def positive(self) -> tuple[bool, ...]:
+        """Which θ must be > 0."""
+
+    @property
+    def numbers(self) -> Array:
+        """The data and what else the kernel reads."""
+
+    def evaluate(self, theta: Array) -> tuple[Array, Array]:
+        """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
 
 
 def minimised(
-    energy_function: TrajectoryEnergy,
+    energy_function: EnergyFunction,
     theta: Array,
     floor: Array,
     *,
     n_iterations: int,
+    fixed: Bools | None = None,
     progress: SearchProgress | None = None,
 ) -> tuple[Array, float]:
     """A θ of lower energy than ``theta`` where one is found, and its energy.
 
     Parameters that must be positive are moved by logarithms.
-    floor: where > 0, a soft lower limit of that parameter, for energies without a lower bound.
+    floor: where > 0, a soft lower limit of that parameter, for energies without a lower bound. fixed: (q,) which do not
+    move.
     progress: counts the evaluations, and raises TimeoutError after its limit.
     """
     positive = np.array(energy_function.positive)
@@ -160,7 +190,19 @@ def minimised(
         return energy + barrier.sum(axis=1), np.where(positive, theta_at * slope, slope) - 2.0 * barrier
 
     start = np.where(positive, np.log(np.where(positive, theta, 1.0)), theta)
-    position, _, _ = descend(evaluate, start, n_iterations=n_iterations)
+    if fixed is None or not fixed.any():
+        position, _, _ = descend(evaluate, start, n_iterations=n_iterations)
+    else:
+        free = ~fixed
+
+        def evaluate_free(points: Array) -> tuple[Array, Array]:
+            every = np.tile(start, (len(points), 1))
+            every[:, free] = points
+            energy, slope = evaluate(every)
+            return energy, slope[:, free]
+
+        position = np.array(start)
+        position[free], _, _ = descend(evaluate_free, start[free], n_iterations=n_iterations)
     found = np.where(positive, np.exp(np.where(positive, position, 0.0)), position)
     (energy_before, energy_after), _ = energy_function.evaluate(np.array([theta, found]))
     return (found, float(energy_after)) if np.isfinite(energy_after) else (theta, float(energy_before))
@@ -170,6 +212,8 @@ STEP_TOLERANCE = 1e-6  # of a step and half of it, over one interval, in units o
 MIN_NOISE = 1e-6  # of a guess, in the same units
 FIRST_NOISE_FACTOR = 3e4  # in units of the least
 GUESSED_SEGMENTS = 10
+SMALLEST_COUNT = 0.5  # in place of a count of 0, where its logarithm is taken for a guess
+MIN_DISPERSION = 1e-2  # of a guess
 N_CHECKED = 24  # rows of the data at which derivatives are compared with differences
 
 
@@ -185,31 +229,61 @@ class TrajectorySettings:
     segments: int
     gap: float
     limit: float
+    own: tuple[str, ...] = ()
+    known: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    dof: float = 4.0
+
+    @property
+    def counts(self) -> bool:
+        """Whether data are counts."""
+        return self.errors in ("poisson", "negative_binomial")
+
+    @property
+    def free_scale(self) -> bool:
+        """Whether each state has a free standard deviation or dispersion."""
+        return self.noise == "free" and self.errors != "poisson"
+
+    def error_model(self, sd: Array, free: bool, observed: Bools) -> ErrorModel:
+        """The law of the errors, with standard deviations or dispersions ``sd`` (dim,) where these are not free."""
+        law = NORMAL if self.errors in ("gaussian", "lognormal") else self.errors
+        return ErrorModel(self.errors == "lognormal" or self.counts, sd, free, observed, law, self.dof)
 
 
 class StartSearch:
-    """A search for start values: smoothed states, matched parameters, a step size, then fewer and fewer segments."""
+    """A search for start values: smoothed states, matched parameters, a step size, then fewer and fewer segments.
+
+    known: (n_parameters,) values of the parameters that are not free, else nan; None: all are free.
+    """
 
     def __init__(
-        self, settings: TrajectorySettings, equations: Equations, data: Series, values: Array, progress: SearchProgress
+        self,
+        settings: TrajectorySettings,
+        equations: Equations,
+        data: Series,
+        values: Array,
+        progress: SearchProgress,
+        known: Array | None = None,
     ) -> None:
         self.progress = progress
+        self.known = np.full(equations.system.n_parameters, np.nan) if known is None else known
         self.settings, self.equations, self.times = settings, equations, data.times
         self.system = equations.system
         self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
-        self.logarithmic = settings.errors == "lognormal"
+        self.logarithmic = settings.errors == "lognormal" or settings.counts
         self.initial = self._first_state(values)
         self.values = np.array(values)
         if settings.start == "fixed":
             self.values[0] = np.nan  # what is taken for exact is not data
-        self.states, between = smoothed_states(self.times, values, self.system.start, logarithmic=self.logarithmic)
+        self.states, between = smoothed_states(
+            self.times, self._without_zeros(values), self.system.start, logarithmic=self.logarithmic
+        )
         self.spread = np.maximum(self.states.std(axis=0), 1e-3 * np.abs(self.states).max(axis=0))
         self.spread = np.where(self.spread > 0.0, self.spread, 1.0)
         self.sd = self._known_deviations(data)
         if equations.model is not None and self.observed.all():
-            self.parameters = matched_parameters(equations.model, self.times, between)
+            self.parameters = matched_parameters(equations.model, self.times, between, self.known)
         else:
-            self.parameters = self.system.usual
+            self.parameters = self._with_known(self.system.usual)
         self._check_derivatives()
         self.step = self._converged_step() if settings.step is None else settings.step
 
@@ -219,7 +293,9 @@ class StartSearch:
         floor = self._noise_floor()
         parameters = self.parameters
         noise = np.maximum(self._guessed_noise(), FIRST_NOISE_FACTOR * floor)[self.observed]
-        free = self.settings.noise == "free"
+        if self.settings.counts:  # dispersions: the variance of logarithms, less that of Poisson's law
+            noise = np.maximum(noise**2 - (1.0 / self.states[:, self.observed]).mean(axis=0), MIN_DISPERSION)
+        free = self.settings.free_scale
         n_segments, theta = 0, np.zeros(0)
         stages = self._stages()
         for k, (segments, gap) in enumerate(stages, 1):
@@ -229,10 +305,11 @@ class StartSearch:
                 starts = self.states[rows[self.initial is not None :]].ravel()
                 theta = self._first_finite(energy_function, parameters, np.concatenate([starts, noise if free else []]))
             n_segments = segments
-            lower_limits = np.zeros(theta.size)
-            if free:
-                lower_limits[-noise.size :] = floor[self.observed]
-            theta, energy = minimised(energy_function, theta, lower_limits, n_iterations=60, progress=self.progress)
+            fixed = np.append(~np.isnan(self.known), np.zeros(theta.size - len(self.known), np.bool_))
+            theta, energy = minimised(
+                energy_function, theta, self.lower_limits(theta.size), n_iterations=60, fixed=fixed,
+                progress=self.progress,
+            )  # fmt: skip
             if not np.isfinite(energy):
                 raise ValueError(
                     "data must be near a solution from some parameters, but those found from the data's smoothed "
@@ -241,6 +318,17 @@ class StartSearch:
                 )
             parameters = theta[: self.system.n_parameters]
         return energy_function, theta
+
+    def lower_limits(self, q: int) -> Array:
+        """Soft lower limits (q,) of θ: of free standard deviations, else 0."""
+        limits = np.zeros(q)
+        if self.settings.free_scale:
+            limits[q - self.observed.sum() :] = self._noise_floor()[self.observed]
+        return limits
+
+    def _with_known(self, parameters: Array) -> Array:
+        """``parameters`` (n_parameters,) with those that are known at their values."""
+        return np.where(np.isnan(self.known), parameters, self.known)
 
     def _check_derivatives(self) -> None:
         """Raise ValueError where a user's function is not analytic at the data, which would look like bad data."""
@@ -254,7 +342,7 @@ class StartSearch:
     def _first_finite(self, energy_function: TrajectoryEnergy, parameters: Array, other_parameters: Array) -> Array:
         """A θ of finite energy with ``parameters`` or other guesses; the first guess where no energy is finite."""
         guesses = (parameters, self.parameters, self.system.usual, np.zeros(parameters.size))
-        candidates = [np.concatenate([guess, other_parameters]) for guess in guesses]
+        candidates = [np.concatenate([self._with_known(guess), other_parameters]) for guess in guesses]
         return next((candidate for candidate in candidates if is_finite(energy_function, candidate)), candidates[0])
 
     def _stages(self) -> list[tuple[int, float | None]]:
@@ -270,7 +358,7 @@ class StartSearch:
         """The energy with that number of segments, and the rows at which they begin."""
         rows = np.linspace(0.0, len(self.times) - 1, segments + 1)[:-1].round().astype(np.int64)
         kicks = np.full(len(self.spread), gap or self.settings.gap) * (1.0 if self.logarithmic else self.spread)
-        errors = ErrorModel(self.logarithmic, self.sd, self.settings.noise == "free", self.observed)
+        errors = self.settings.error_model(self.sd, self.settings.free_scale, self.observed)
         if gap is None:
             kicks = np.maximum(kicks, self._guessed_noise())
         return self._energy_from_rows(rows, kicks, errors, self.step, self.initial), rows
@@ -314,11 +402,15 @@ class StartSearch:
             raise ValueError(f"noise must be one number or {dim}, one for each state, got {given.size}")
         return np.broadcast_to(given, (dim,)).copy()
 
+    def _without_zeros(self, values: Array) -> Array:
+        """``values`` (n, dim) whose logarithms may be taken, where these are counts."""
+        return np.maximum(values, SMALLEST_COUNT) if self.settings.counts else values
+
     def _guessed_noise(self) -> Array:
         """The data's deviations from the smoothed states, as standard deviations (dim,)."""
         change = np.log if self.logarithmic else np.asarray
         measured = ~np.isnan(self.values)
-        residual = np.where(measured, change(self.values) - change(self.states), 0.0)
+        residual = np.where(measured, change(self._without_zeros(self.values)) - change(self.states), 0.0)
         return np.asarray(
             np.maximum(np.sqrt((residual**2).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)), self._noise_floor())
         )
@@ -330,7 +422,7 @@ class StartSearch:
     def _converged_step(self) -> float:
         """A step of which half changes the solutions from one datum to the next by less than STEP_TOLERANCE."""
         rows = np.arange(len(self.times) - 1)
-        errors = ErrorModel(self.logarithmic, np.ones(self.system.dim), False, self.observed)
+        errors = self.settings.error_model(np.ones(self.system.dim), False, self.observed)
         theta = np.concatenate([self.parameters, self.states[:-1].ravel()])
         step, ends = float(np.diff(self.times).max()), None
         self.progress.begin_stage("the choice of a step")
@@ -350,7 +442,7 @@ class StartSearch:
         return float(np.diff(self.times).min()) / 10.0
 
 
-def is_finite(energy_function: TrajectoryEnergy, theta: Array) -> bool:
+def is_finite(energy_function: EnergyFunction, theta: Array) -> bool:
     """Whether the energy is finite; not where the right-hand side divides by a complex 0, at which Numba raises."""
     try:
         return bool(np.isfinite(energy_function.evaluate(theta)[0][0]))

@@ -1,18 +1,21 @@
 """The trajectory likelihood: measured states are those of a solution, with independent errors."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, is_a, shown
+from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_text, is_a, shown
 
 from ..arrays import Array
 from ..data.series import Series, check_series
 from ..libraries import Library
-from ..model import Model
+from ..model import Model, check_mapping
 from ..solvers.runge_kutta import TABLEAUS
-from ..systems.system import System
+from ..systems.system import System, check_names
+from .error_laws import ERRORS
+from .experiments import JointEnergy, JointSearch
 from .interface import Prepared
 from .start_search import SearchProgress, StartSearch, TrajectorySettings
 from .trajectory_kernel import TrajectoryEnergy, equations_of, values_in_order
@@ -25,9 +28,9 @@ class Trajectory(TrajectorySettings):
     """What ``trajectory`` makes: how states become data."""
 
     def prepare(
-        self, data: Series, model: System | Library | Model, progress: SearchProgress | None = None
+        self, data: Series | Sequence[Series], model: System | Library | Model, progress: SearchProgress | None = None
     ) -> Prepared:
-        """The energy of ``data`` under solutions of ``model``, with a start found from the data.
+        """The energy of ``data``, a Series or several, under solutions of ``model``, with a start found from the data.
 
         progress: of the search for the start; None: nothing is shown, and it ends after ten minutes.
 
@@ -36,40 +39,52 @@ class Trajectory(TrajectorySettings):
         takes too long.
         """
         energy, theta = self.energy_and_start(data, model, progress)
-        return Prepared(
-            energy.names,
-            energy.kernel,
-            energy.numbers,
-            energy.work_rows,
-            energy.positive,
-            theta,
-            initial=energy.initial,
-        )
+        prepared = Prepared(energy.names, energy.kernel, energy.numbers, energy.work_rows, energy.positive, theta)
+        if isinstance(energy, JointEnergy):
+            return prepared._replace(experiments=energy.experiments)
+        return prepared._replace(initial=energy.initial)
 
     def energy_and_start(
-        self, data: Series, model: System | Library | Model, progress: SearchProgress | None = None
-    ) -> tuple[TrajectoryEnergy, Array]:
+        self, data: Series | Sequence[Series], model: System | Library | Model, progress: SearchProgress | None = None
+    ) -> tuple[TrajectoryEnergy | JointEnergy, Array]:
         """The energy, and a θ (q,) near its minimum."""
-        check_series("data", data)
+        given = list(data) if isinstance(data, list | tuple) else [data]
+        if not given:
+            raise ValueError("data must be a Series or several, got none")
+        labels = [f"data[{i}]" for i in range(len(given))] if len(given) > 1 else ["data"]
+        series = [check_series(label, one) for label, one in zip(labels, given, strict=True)]
         if not is_a(model, System | Library | Model):
             raise TypeError(f"model must be a System, Library or Model, got {shown(model)}")
         equations = equations_of(model)
-        values = values_in_order(data, equations.system.states)
-        logarithmic = self.errors == "lognormal"
-        not_positive = np.argwhere(values <= 0.0)
-        if logarithmic and not_positive.size:
-            row, d = not_positive[0]
-            raise ValueError(
-                f"data must be > 0 for log-normal errors, got {values[row, d]:g} of {equations.system.states[d]!r} "
-                f"at row {row}"
-            )
-        if self.segments >= len(data):
-            raise ValueError(f"segments must be fewer than the {len(data)} times of the data, got {self.segments}")
+        values = [self._checked_values(label, one, equations.system) for label, one in zip(labels, series, strict=True)]
         if progress is None:
             progress = SearchProgress()
         check_instance("progress", progress, SearchProgress)
         with progress.display():
-            return StartSearch(self, equations, data, values, progress).run()
+            if len(series) > 1 or self.own or self.known:
+                return JointSearch(self, equations, series, values, progress).run()
+            return StartSearch(self, equations, series[0], values[0], progress).run()
+
+    def _checked_values(self, label: str, data: Series, system: System) -> Array:
+        """The data (n, dim) in the order of the system's states. Raises ValueError that names ``label``."""
+        values = values_in_order(data, system.states)
+        not_positive = np.argwhere(values <= 0.0)
+        if self.errors == "lognormal" and not_positive.size:
+            row, d = not_positive[0]
+            raise ValueError(
+                f"{label} must be > 0 for log-normal errors, got {values[row, d]:g} of {system.states[d]!r} "
+                f"at row {row}"
+            )
+        not_counts = np.argwhere((values < 0.0) | (values != np.round(values)) & ~np.isnan(values))
+        if self.counts and not_counts.size:
+            row, d = not_counts[0]
+            raise ValueError(
+                f"{label} must be whole numbers ≥ 0 for errors={self.errors!r}, got {values[row, d]:g} of "
+                f"{system.states[d]!r} at row {row}"
+            )
+        if self.segments >= len(data):
+            raise ValueError(f"segments must be fewer than the {len(data)} times of the {label}, got {self.segments}")
+        return values
 
 
 def trajectory(
@@ -82,24 +97,39 @@ def trajectory(
     segments: int = 1,
     gap: float = 1e-2,
     limit: float = 1e6,
+    own: Sequence[str] = (),
+    known: Mapping[str, Any] | None = None,
+    dof: float = 4.0,
 ) -> Trajectory:
     """The likelihood of data that are states of a solution at their times, with independent errors.
 
-    errors: "gaussian", y ~ N(x, sd²), or "lognormal", log y ~ N(log x, sd²); y is left out where missing (nan).
-    noise: the standard deviations of y or of log y: "free", one parameter a state; "known", those of the data; or
-    numbers > 0, one or one a state. start: the state at the first time: "free", parameters; "fixed", the first row of
-    the data, then taken for exact; or an array (dim,). method: "rk4" or "rk5". step: the longest, > 0; None: so short
-    that half of it changes the solution from one datum to the next by less than 1e-6 of the spread of states.
-    segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks
-    where they meet, N(0, (gap × spread of the state)²), or for log-normal errors N(0, gap²) on logarithms. Chaotic
-    systems need it: the energy of one long solution has a minimum for each way to miss. limit: where a state leaves
-    ±limit, the energy is infinite.
+    Of several Series, each is an experiment with a solution of its own; all must follow the same equations.
+
+    errors: "gaussian", y ~ N(x, sd²); "lognormal", log y ~ N(log x, sd²); "student", (y − x)/sd ~ Student's t with
+    ``dof`` degrees of freedom, for outliers; for counts, whole numbers ≥ 0 about states > 0, "poisson", y ~ Poisson(x),
+    or "negative_binomial", of mean x and variance x + a x², with the dispersion a in place of sd: "dispersion(x)". y is
+    left out where missing (nan). noise: the standard deviations of y or of log y: "free", one parameter a state;
+    "known", those of the data; or numbers > 0, one or one a state; "poisson" has none. start: the state at the first
+    time: "free", parameters; "fixed", the first row of the data, then taken for exact; or an array (dim,). method:
+    "rk4" or "rk5". step: the longest, > 0; None: so short that half of it changes the solution from one datum to the
+    next by less than 1e-6 of the spread of states. segments: 1: one solution. More: as many solutions, one after
+    another, each from a free state of its own, with kicks where they meet, N(0, (gap × spread of the state)²), or for
+    log-normal errors and counts N(0, gap²) on logarithms. Chaotic systems need it: the energy of one long solution has
+    a minimum for each way to miss. limit: where a state leaves ±limit, the energy is infinite.
+    own: names of parameters, or of standard deviations as "sd(x)", that each experiment has for itself; it shares the
+    others with all experiments, but for its initial states, which are always its own. Names of what is its own end in
+    the name of its series, "k[a]", "x(0)[a]", where all these differ, else in its number from 0, "k[0]".
+    known: parameters of the system → their value, one number for all experiments, or one for each, as of doses.
     Law: −log density of the data, with all constants; with segments that of data and states at their starts, under a
     system that is kicked there, which for gap → 0 leaves parameters and initial state the posterior of one solution.
     Its gradient is exact for the discretised solution. Source of multiple shooting: Bock (1983).
     Raises TypeError or ValueError naming the argument where something is off.
     """
-    check_choice("errors", errors, ("gaussian", "lognormal"))
+    check_choice("errors", errors, ERRORS)
+    if errors == "poisson" and not (is_a(noise, str) and noise == "free"):
+        raise ValueError(f"noise must be left out for errors='poisson', which has none, got {shown(noise)}")
+    if errors == "negative_binomial" and is_a(noise, str) and noise == "known":
+        raise ValueError("noise must be 'free' or dispersions for errors='negative_binomial', got 'known'")
     check_choice("method", method, tuple(TABLEAUS))
     return Trajectory(
         errors,
@@ -110,7 +140,22 @@ def trajectory(
         check_count("segments", segments, at_least=1, below=2**16),
         check_number("gap", gap, above=0.0, below=1e6),
         check_number("limit", limit, above=0.0, below=1e100),
+        check_names("own", own, at_least=0),
+        known_numbers(known),
+        check_number("dof", dof, above=0.0, below=1e6),
     )
+
+
+def known_numbers(known: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """``known`` as names with their values."""
+    found = []
+    for name, value in check_mapping("known", known).items():
+        label = f"known[{check_text('a name in known', name)!r}]"
+        numbers = check_array(label, value)
+        if numbers.ndim > 1 or not numbers.size:
+            raise ValueError(f"{label} must be a number, or one for each experiment, got {shown(value)}")
+        found.append((name, tuple(numbers.ravel().tolist())))
+    return tuple(found)
 
 
 def word_or_numbers(name: str, value: Any, **limits: float) -> str | tuple[float, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from toolkit._compiler import inlined, kernel, set_recipe
 from toolkit.maths.elementary import fma, log, select
 
-from ..arrays import Array, Bools, Integers
+from ..arrays import Array, Integers
 from ..data.series import Series, check_measured_states
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
@@ -24,14 +24,15 @@ from ..solvers.integrate import equal_steps
 from ..solvers.lane_access import row_access
 from ..solvers.runge_kutta import built, step_of
 from ..systems.system import System
+from .error_laws import LAWS, NORMAL, ErrorModel, constant_of
 
 # A datum is a measured state with a normal or log-normal error. A kick is the difference, with the same kind of law,
 # between the end of one segment of the solution and the start of the next.
 
 
 @kernel
-def add_squared_residual(path, energy_squares, inverse, value, logarithmic):
-    """Add the squared residual of one datum, in standard deviations."""
+def add_squared_residual(path, energy, energy_squares, inverse, value, logarithmic):
+    """Add the squared residual of one datum, in standard deviations; its energy follows from their sum."""
     if logarithmic:
         for lane in range(path.size):
             r = (log(path[lane]) - value) * inverse[lane]
@@ -129,10 +130,27 @@ def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_para
     return advance, retreat
 
 
+@kernel
+def finish_normal(energy, sum_of_data, inverse, n):
+    """Add the energy of a state's data, but for constants, and set their sum to n − Σ r²: sd times the slope in sd."""
+    for lane in range(energy.size):
+        squares = sum_of_data[lane]
+        energy[lane] += 0.5 * squares - n * log(inverse[lane])
+        sum_of_data[lane] = (n - squares) * inverse[lane]
+
+
+def law_kernels(law: str, dof: float) -> tuple[Any, Any, Any]:
+    """How a datum enters the energy, its slope in the state, and what ends a state's sum, of a law of errors."""
+    return (add_squared_residual, add_datum_slope, finish_normal) if law == NORMAL else LAWS[law](dof)
+
+
 @functools.cache
-def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int) -> Any:
+def shooting_kernel(
+    rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int, law: str = NORMAL, dof: float = 0.0
+) -> Any:
     """The kernel of a ``Prepared``: energy and gradient from parameters, then starts, then standard deviations."""
     advance, retreat = lane_steps(rhs, pull, method, dim, n_parameters)
+    add_datum, add_slope, finish_state = law_kernels(law, dof)
 
     @kernel
     def set_deviations(theta, work, numbers):
@@ -155,11 +173,10 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
     def finish(theta, energy, slope, numbers, work):
         for d in range(dim):
             row, n = int(numbers[N_HEAD + FREE_ROW * dim + d]), numbers[N_HEAD + N_DATA * dim + d]
-            for lane in range(energy.size):
-                squares, inverse = work[SQUARES * dim + d, lane], work[INVERSE * dim + d, lane]
-                energy[lane] += 0.5 * squares - n * log(inverse)
-                if row >= 0:
-                    slope[row, lane] = (n - squares) * inverse
+            finish_state(energy, work[SQUARES * dim + d], work[INVERSE * dim + d], n)
+            if row >= 0:
+                for lane in range(energy.size):
+                    slope[row, lane] = work[SQUARES * dim + d, lane]
         for lane in range(energy.size):
             energy[lane] += numbers[CONSTANT]
 
@@ -198,7 +215,7 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
             for d in range(dim):
                 if row[N_ROW + 2 * d] != 0.0:
                     squares, inverse = work[SQUARES * dim + d], work[INVERSE * dim + d]
-                    add_squared_residual(work[path + d], squares, inverse, row[N_ROW + 2 * d + 1], logarithmic)
+                    add_datum(work[path + d], energy, squares, inverse, row[N_ROW + 2 * d + 1], logarithmic)
             h = row[STEP]
             for j in range(int(row[N_STEPS])):
                 path += dim
@@ -215,7 +232,7 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
             for d in range(dim):
                 if row[N_ROW + 2 * d] != 0.0:
                     value = row[N_ROW + 2 * d + 1]
-                    add_datum_slope(work[path + d], work[PULL * dim + d], work[INVERSE * dim + d], value, logarithmic)
+                    add_slope(work[path + d], work[PULL * dim + d], work[INVERSE * dim + d], value, logarithmic)
             if row[STARTS] != 0.0:
                 free -= dim
                 if free >= n_parameters:
@@ -230,7 +247,8 @@ def shooting_kernel(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n
         finish(theta, energy, slope, numbers, work)
         forbid(energy, slope)
 
-    set_recipe(shoot, shooting_kernel, rhs, pull, method, dim, n_parameters)
+    others = () if law == NORMAL else (law, dof)
+    set_recipe(shoot, shooting_kernel, rhs, pull, method, dim, n_parameters, *others)
     return shoot
 
 
@@ -256,19 +274,6 @@ def equations_of(model: System | Library | Model) -> Equations:
         except ValueError:  # terms that are in no library, or a parameter without a term
             pass
     return Equations(model, pullback_of_system(model), None)
-
-
-class ErrorModel(NamedTuple):
-    """The law of the measurement errors.
-
-    logarithmic: errors are of logarithms. sd: standard deviations (dim,), where known; free: they are parameters.
-    observed: which states have data at all.
-    """
-
-    logarithmic: bool
-    sd: Array
-    free: bool
-    observed: Bools
 
 
 class Segments(NamedTuple):
@@ -302,12 +307,17 @@ class TrajectoryEnergy:
 
     def evaluate_with_path(self, theta: Array) -> tuple[Array, Array, Array]:
         """Energy, gradient, and the states at every start and after every step, (n, starts + steps, dim)."""
-        columns = np.array(np.atleast_2d(theta).T, order="C")
-        energy, slope = np.empty(columns.shape[1]), np.empty_like(columns)
-        work = np.zeros((self.work_rows, columns.shape[1]))
-        self.kernel(columns, energy, slope, self.numbers, work)
-        path = work.T.reshape(len(energy), -1, self.dim)[:, N_BANDS:]
-        return energy, np.ascontiguousarray(slope.T), path
+        energy, slope, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
+        return energy, slope, work.T.reshape(len(energy), -1, self.dim)[:, N_BANDS:]
+
+
+def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tuple[Array, Array, Array]:
+    """Energy (n,), gradient (n, q) and work rows (work_rows, n) of a likelihood's kernel at ``theta`` (n, q)."""
+    columns = np.array(np.atleast_2d(theta).T, order="C")
+    energy, slope = np.empty(columns.shape[1]), np.empty_like(columns)
+    work = np.zeros((work_rows, columns.shape[1]))
+    kernel(columns, energy, slope, numbers, work)
+    return energy, np.ascontiguousarray(slope.T), work
 
 
 def values_in_order(data: Series, states: tuple[str, ...]) -> Array:
@@ -349,11 +359,14 @@ def trajectory_energy(
     names += [f"{s}({k})" for k in range(initial is not None, n_segments) for s in system.states]
     free_rows = np.full(dim, -1.0)
     free_rows[free] = len(names) + np.arange(len(free))
-    names += [f"sd({system.states[d]})" for d in free]
+    names += [errors.scale_name(system.states[d]) for d in free]
     counts = measured.sum(axis=0)
-    constant = 0.5 * np.log(2.0 * np.pi) * (counts.sum() + dim * (n_segments - 1))
+    n_normal = counts.sum() if errors.law == NORMAL else 0
+    constant = 0.5 * np.log(2.0 * np.pi) * (n_normal + dim * (n_segments - 1))
     constant += (n_segments - 1) * float(np.log(kick_sds).sum())
-    if errors.logarithmic:
+    if errors.law != NORMAL:
+        constant += constant_of(errors, values[measured])
+    elif errors.logarithmic:
         data = np.log(data)
         constant += float(data.sum())
     header = [len(times), system.n_parameters, errors.logarithmic, initial is None, limit, constant]
@@ -367,6 +380,7 @@ def trajectory_energy(
     numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, table.ravel()]).astype(np.float64)
     positive = [False] * system.n_parameters
     positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
-    kernel = shooting_kernel(system.rhs, equations.pullback, method, dim, system.n_parameters)
+    others = () if errors.law == NORMAL else (errors.law, errors.dof)
+    kernel = shooting_kernel(system.rhs, equations.pullback, method, dim, system.n_parameters, *others)
     rows = dim * (N_BANDS + int(steps.sum()) + n_segments)
     return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial)

@@ -21,7 +21,20 @@ from sysid.solvers.integrate import solve
 from targets import domains
 from tests.hostile.calls import FREE, OPEN_SHARE, POSITIVE, RNG, Call
 from tests.hostile.tables.result_calls import runs, temporary_folder
-from tests.hostile.values import array, choice, count, flag, function, instance, kind, number, or_none, plain, text
+from tests.hostile.values import (
+    array,
+    choice,
+    count,
+    flag,
+    function,
+    instance,
+    is_whole,
+    kind,
+    number,
+    or_none,
+    plain,
+    text,
+)
 from toolkit import samplers
 
 LORENZ, PREDATORS = systems.lorenz(), systems.lotka_volterra()
@@ -168,6 +181,13 @@ PRIORS = kind(
 NOISES = kind(lambda v: isinstance(v, str), array([1.0], lambda a: a.ndim < 2 and a.size and (a > 0).all()).wrong)
 NOISES = NOISES._replace(
     wrong=NOISES.wrong.filter(lambda v: not array([1.0], lambda a: a.ndim < 2 and a.size and (a > 0).all()).takes(v))
+)
+KNOWN = kind(
+    lambda v: v is None or v == {} or v == {"k": 1.0},
+    st.sampled_from([{"k": "1"}, {"k": math.nan}, {"k": ()}, {"k": [[1.0]]}, {1: 1.0}, {"k": None}, ["k"], "k"]),
+)
+EXPERIMENT = or_none(
+    kind(lambda v: isinstance(v, str) or (is_whole(v) and v == 0), st.sampled_from(["none of these", 1, -1, 0.5, [0]]))
 )
 WORDS = st.sampled_from(["", "frees", "FREE", "known ", "mean\0"])
 TERMS = kind(
@@ -599,9 +619,11 @@ CALLS = [
             "n_draws": or_none(count(1, idle=False)),
             "start": or_none(shaped(LORENZ.start, (3,))),
             "noise": or_none(array(1.0, lambda a: a.shape in [(), (3,), (40, 3)] and (a >= 0.0).all())),
-            "errors": choice("gaussian", "lognormal"),
+            "errors": choice("gaussian", "lognormal", "student", "poisson", "negative_binomial"),
+            "dof": number(0.0, 1e6),
+            "experiment": EXPERIMENT,
         },
-        {"draws": "problem", "problem": "draws", "times": "start", "method": "step"},
+        {"draws": "problem", "problem": "draws", "times": "start", "method": "step", "errors": "noise"},
     ),
     Call(
         "sysid.forecasts.simulate of a system",
@@ -615,7 +637,9 @@ CALLS = [
             "n_draws": or_none(count(1, idle=False)),
             "start": or_none(shaped(LORENZ.start, (3,), finite=False)),
             "noise": or_none(array(1.0, lambda a: a.shape in [(), (3,)] and (a >= 0.0).all())),
-            "errors": choice("gaussian", "lognormal"),
+            "errors": choice("gaussian", "lognormal", "student", "poisson", "negative_binomial"),
+            "dof": number(0.0, 1e6),
+            "experiment": kind(lambda v: v is None, st.sampled_from([0, "lorenz", -1])),
         },
         {"method": "step"},
     ),
@@ -771,7 +795,8 @@ CALLS = [
         likelihoods.trajectory,
         {},
         {
-            "errors": choice("gaussian", "lognormal"),
+            "errors": choice("gaussian", "lognormal", "student", "poisson", "negative_binomial"),
+            "dof": number(0.0, 1e6),
             "noise": NOISES,
             "start": kind(
                 lambda v: isinstance(v, str | int | float),  # a number may be the start of one state
@@ -784,6 +809,8 @@ CALLS = [
             "segments": count(1, 2**16),
             "gap": number(0.0, 1e6),
             "limit": number(0.0, 1e100),
+            "own": names(("k",), ("sd(x)", "k"), ()),
+            "known": KNOWN,
         },
     ),
     Call(
@@ -905,13 +932,19 @@ CALLS = [
                 f"sysid.identification.Identification.system_parameters_of numbers{label}",
                 one.system_parameters_of,
                 {"parameters": UNIT},
-                {"parameters": array(UNIT, lambda a: a.ndim in (1, 2) and a.shape[-1] == 3, finite=False)},
+                {
+                    "parameters": array(UNIT, lambda a: a.ndim in (1, 2) and a.shape[-1] == 3, finite=False),
+                    "experiment": EXPERIMENT,
+                },
             ),
             Call(
                 f"sysid.identification.Identification.start_of numbers{label}",
                 one.start_of,
                 {"parameters": UNIT},
-                {"parameters": array(UNIT, lambda a: a.ndim in (1, 2) and a.shape[-1] == 3, finite=False)},
+                {
+                    "parameters": array(UNIT, lambda a: a.ndim in (1, 2) and a.shape[-1] == 3, finite=False),
+                    "experiment": EXPERIMENT,
+                },
             ),
             Call(
                 f"sysid.identification.Identification.scaled to given{label}",

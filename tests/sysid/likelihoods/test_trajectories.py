@@ -346,7 +346,7 @@ def test_a_state_that_is_not_measured_is_shot_all_the_same():
 
 
 WRONG = {
-    "errors": ("errors must be one of", {"errors": "poisson"}),
+    "errors": ("errors must be one of", {"errors": "cauchy"}),
     "noise": ("noise must be one of 'free', 'known'", {"noise": "loud"}),
     "negative": (r"noise\[1\] must be finite and > 0, got -1", {"noise": [1.0, -1.0]}),
     "start": ("start must be finite", {"start": [np.nan, 1.0]}),
@@ -424,6 +424,7 @@ def test_the_first_start_of_finite_energy_is_taken_and_one_that_divides_by_0_is_
     at = [is_finite(Divides(), np.array([value])) for value in (0.0, 1.0, 3.0)]
     assert at == [False, False, True]
     search = StartSearch.__new__(StartSearch)
+    search.known = np.array([np.nan])
     search.system, search.parameters = System("one", ("x",), ("tau",), decay, [3.0], [1.0]), np.array([1.0])
     np.testing.assert_array_equal(search._first_finite(Divides(), np.zeros(1), np.array([7.0])), [3.0, 7.0])
     search.system = System("one", ("x",), ("tau",), decay, [1.5], [1.0])
