@@ -109,6 +109,7 @@ COMMON: dict[str, Kind] = {
     "partition": or_none(instance(tempering.Partition)),
     "preconditioned": flag(),
     "problem": instance(Problem, Target),
+    "n_searches": count(0, 257, idle=False),
     "progress": or_none(flag()),
     "pseudo_count": POSITIVE,
     "radius": POSITIVE,

@@ -903,7 +903,6 @@ CALLS = [
         {
             "time_limit": POSITIVE._replace(odd=None),
             "progress": or_none(flag()),
-            "n_searches": count(0, 257, idle=False),
         },
         tried=False,
     ),
