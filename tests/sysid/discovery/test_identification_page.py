@@ -11,19 +11,22 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "identification.md").read
 
 def test_the_code_runs_as_written(capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 5
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        dims = []
         for block in blocks:
             exec(compile(block, "docs/identification.md", "exec"), names)
+            dims.append(names["problem"].dim if "problem" in names else 0)
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.S)
     printed = "".join(capsys.readouterr().out.splitlines(keepends=True)[: shown.count("\n")])
     number = r"(?<=\()-?[0-9.]+"  # the values; errors and other digits may differ in the last place
     np.testing.assert_allclose(*(np.array(re.findall(number, text), float) for text in (printed, shown)), rtol=2e-3)
     assert re.sub(r"[0-9.]+", "", printed) == re.sub(r"[0-9.]+", "", shown)
     assert names["bands"].shape == (3, 51, 2)
-    assert names["problem"].dim == len(names["slopes"]) * 2 == 4
+    assert len(names["slopes"]) == 2
+    assert dims == [0, 4, 4, 13, 8]
     assert names["table"].loc["dprey:prey", "inclusion"] > 0.99
     np.testing.assert_allclose(names["pelts"].times, [0.0, 365 / 365.25, 730 / 365.25])
     assert np.isnan(names["again"].loc[names["pelts"].times[2], "hare"])
