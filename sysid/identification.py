@@ -276,12 +276,16 @@ class Identification(Problem):
         """
         if not self.found:
             raise ValueError(f"modes are known where identify(n_searches=) found some, but not of {self.name!r}")
-        order = sorted(range(len(self.found)), key=lambda k: -self.found[k].weight)
-        modes = [self.found[k] for k in order]
+        modes = self._modes_by_weight
         values = self._plain.parameters(np.array([mode.position for mode in modes]))
         sds = np.array([mode.sd for mode in modes]) * np.where(self.coordinates.log, values, 1.0)
         numbers = [np.array([getattr(mode, name) for mode in modes]) for name in ("energy", "weight")]
         return ModeTable(self.names, values, sds, *numbers)
+
+    @property
+    def _modes_by_weight(self) -> tuple[Mode, ...]:
+        """The modes that were found, the weightiest first."""
+        return tuple(sorted(self.found, key=lambda mode: -mode.weight))
 
     @property
     def _plain(self) -> Coordinates:
@@ -330,17 +334,20 @@ class Identification(Problem):
         weights that are all 0 or lie on one draw, and for a level out of range; TypeError for what is no run.
         """
         theta, shares = self._weighted(run)
-        if len(self.found) > 1:
-            where = self.modes.parameters
-            order = sorted(range(len(self.found)), key=lambda k: -self.found[k].weight)
-            apart = int(np.argmax(np.ptp(where, axis=0) / np.maximum(self.modes.sd.max(axis=0), 1e-300)))
-            labels = [f"{self.names[apart]} = {values[apart]:.4g}" for values in where]
-            modes = tuple(self.found[k] for k in order)
-            replicas = run.replica_draws[:, : run.sampler.n_target_replicas]
-            chains = self._plain.positions(self.parameters(replicas)).reshape(-1, replicas.shape[2], self.dim)
-            for doubt in doubts_of_modes(modes, chains, labels):
-                warnings.warn(f"estimates: {doubt}", stacklevel=2)
+        for doubt in self._doubts_of_modes(run):
+            warnings.warn(f"estimates: {doubt}", stacklevel=2)
         return estimate(self.names, theta, shares, self.priors, level=level)
+
+    def _doubts_of_modes(self, run: Run) -> list[str]:
+        """What is wrong with how the chains of a run share the modes, in words; each replica of the target is one."""
+        if len(self.found) < 2:
+            return []
+        values, sds = self.modes.parameters, self.modes.sd
+        apart = int(np.argmax(np.ptp(values, axis=0) / np.maximum(sds.max(axis=0), np.finfo(float).tiny)))
+        labels = [f"{self.names[apart]} = {value:.4g}" for value in values[:, apart]]
+        replicas = run.replica_draws[:, : run.sampler.n_target_replicas]
+        chains = self._plain.positions(self.parameters(replicas)).reshape(-1, replicas.shape[2], self.dim)
+        return doubts_of_modes(self._modes_by_weight, chains, labels)
 
     def _weighted(self, run: Run) -> tuple[Array, Array | None]:
         """Parameters (n, q) of all draws, and their weights (n,), where there are any."""
@@ -446,8 +453,8 @@ def identify(
         constraints=constraints, coordinates=coordinates, posterior=posterior,
     )  # fmt: skip
     if isinstance(chosen, Trajectory) and n_searches and not any(law.spikes for law in priors):
-        search_progress.begin_stage("the search for further modes")
         with search_progress.display():
+            search_progress.begin_stage("the search for further modes")
             draft = replace(draft, found=modes_of(draft, n_searches, search_progress))
     return assembled(draft)
 
@@ -455,10 +462,7 @@ def identify(
 def modes_of(draft: Identification, n_searches: int, progress: SearchProgress) -> tuple[Mode, ...]:
     """Modes that searches from many places find, in positions that are not scaled."""
     target = target_of(draft, None)
-    contains = None
-    if draft.constraints is not None:
-        walls = walls_of(draft)
-        contains = walls.contains
+    contains = None if draft.constraints is None else walls_of(draft).contains
     first = draft.coordinates.positions(draft.usual_start())
     return search_modes(
         target.evaluate, first, places_of(draft), n_searches=n_searches, contains=contains, count=progress.count

@@ -25,6 +25,7 @@ from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table
 from sysid.data.series import Series
 from sysid.discovery.compare import compare_pysindy
+from sysid.discovery.sparse_equations import Law
 from sysid.libraries import Library, polynomial
 from sysid.likelihoods.weak_form import weak
 from sysid.model import as_model
@@ -93,21 +94,14 @@ class Result(NamedTuple):
     seconds: float
 
 
-class Known(NamedTuple):
-    """What the sparse posterior needs of a likelihood."""
-
-    names: tuple[str, ...]
-    quadratic: tuple[Array, Array, float]
-
-
 def fitted(flow: Flow, series: Series) -> Result:
     """Ours on one series. Raises ValueError where it is refused."""
     started = time.perf_counter()
     model = as_model(flow.library)
     fit = weak().fit([series], model)
     mean, precision = fit.parameters, fit.precision
-    known = Known(model.parameters, (mean, precision, fit.lowest))
-    sparse = sparse_posterior(known, sparse_prior(known, natural_scales(series, flow.library)), progress=False)
+    law = Law(model.parameters, (mean, precision, fit.lowest))
+    sparse = sparse_posterior(law, sparse_prior(law, natural_scales(series, flow.library)), progress=False)
     seconds = time.perf_counter() - started
     target = flow.coefficients.T.ravel()
     there = target != 0.0
