@@ -9,7 +9,7 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
+import scipy
 
 from toolkit._compiler import kernel
 from toolkit.maths.elementary import log

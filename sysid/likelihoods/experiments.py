@@ -96,7 +96,7 @@ class JointEnergy:
         return energy, slope
 
 
-class Rows(NamedTuple):
+class ParameterRows(NamedTuple):
     """Names of θ (q,), and for each experiment the row of θ (its q,) of each of its parameters, −1 where known."""
 
     names: tuple[str, ...]
@@ -114,7 +114,7 @@ def labels_of(data: Sequence[Series]) -> list[str]:
 
 def rows_of_experiments(
     energies: Sequence[TrajectoryEnergy], labels: Sequence[str], system: System, own: Sequence[str], known: Array
-) -> Rows:
+) -> ParameterRows:
     """Which parameters of experiments are the same. known: (experiments, n_parameters), nan where free."""
     scales = [f"{word}({state})" for word in SCALE_WORDS for state in system.states]
     n = system.n_parameters
@@ -132,10 +132,10 @@ def rows_of_experiments(
             ordered.append((place, named[e][k]))
     names = tuple(dict.fromkeys(name for _, name in sorted(ordered)))
     row_of = {name: row for row, name in enumerate(names)} | {"": -1}
-    return Rows(names, tuple(np.array([row_of[name] for name in mine], np.int64) for mine in named))
+    return ParameterRows(names, tuple(np.array([row_of[name] for name in mine], np.int64) for mine in named))
 
 
-def joint_energy(energies: Sequence[TrajectoryEnergy], rows: Rows, known: Array) -> JointEnergy:
+def joint_energy(energies: Sequence[TrajectoryEnergy], rows: ParameterRows, known: Array) -> JointEnergy:
     """The sum of ``energies``, of experiments with the same kernel."""
     n, dim = known.shape[1], energies[0].dim
     positive = np.zeros(len(rows.names), np.bool_)
@@ -206,7 +206,7 @@ class JointSearch:
             np.maximum.at(floor, row[row >= 0], limit[row >= 0])
         return joint, self._lowest(joint, self._candidates(rows, thetas), floor)
 
-    def _candidates(self, rows: Rows, thetas: Sequence[Array]) -> list[Array]:
+    def _candidates(self, rows: ParameterRows, thetas: Sequence[Array]) -> list[Array]:
         """θ (q,) with what is shared from the experiments' medians and means, from each, or at its usual value.
 
         Standard deviations that are shared are root mean squares in all of them.

@@ -188,7 +188,7 @@ MUTANTS = [
     Mutant(
         "starts: all chains at the origin",
         "toolkit/_engine/job.py",
-        "return draw_starts(problem, init, seed, keys, sampler.n_replicas)",
+        "return draw_starts(problem, init, seed, keys, sampler.n_replicas, shared=sampler.n_target_replicas > 1)",
         "return np.zeros((len(keys.chains), sampler.n_replicas, problem.target.dim))",
         "tests/toolkit/engine/test_starts.py -k function_of_seed",
     ),

@@ -20,6 +20,7 @@ ALLOWED = {
     ("targets/symbolic/source.py", "exec"): "text printed by us, of checked expressions",
     ("targets/symbolic/source.py", "compile"): "the same",
     ("sysid/libraries.py", "eval"): "terms that check_expression has parsed, and found to be arithmetic",
+    ("sysid/model.py", "eval"): "the same terms, with SymPy's symbols",
     ("sysid/solvers/runge_kutta.py", "exec"): "text of counts, and of terms that are checked",
     ("sysid/solvers/runge_kutta.py", "compile"): "the same",
     ("sysid/solvers/right_hand_side.py", "exec"): "text of two counts",
