@@ -1,7 +1,8 @@
 """``identify``, and the ``Identification`` it makes: a problem for ``sample``, and named parameters of its draws."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -429,8 +430,7 @@ def identify(
     time_limit = check_number("time_limit", time_limit, above=0.0)
     n_searches = check_count("n_searches", n_searches, at_least=0, below=N_PLACES + 1)
     search_progress = SearchProgress(progress, time_limit)
-    doubts = doubts_of(data)
-    try:
+    with doubts_told("identify", data):
         if isinstance(chosen, Trajectory):
             prepared = chosen.prepare(data, model, search_progress)
         else:
@@ -438,12 +438,6 @@ def identify(
         check_names("parameters", prepared.names)
         priors = check_priors(prior, prepared.names)
         posterior = closed_form(prepared, priors)
-    except ValueError as error:
-        if not doubts:
-            raise
-        raise ValueError(f"{error}. What looks wrong in the data: {'; '.join(doubts)}") from error
-    for doubt in doubts:
-        warnings.warn(f"identify: {doubt}", stacklevel=2)
     logs = check_log(log, prepared, priors)
     label = check_text("name", name) or f"{model.name} by {likelihood_name(likelihood)}"
     q = len(prepared.names)
@@ -486,6 +480,20 @@ def places_of(draft: Identification) -> Array:
             values = np.log(np.where(allowed, values, 1.0)) if draft.coordinates.log[k] else values
             places[: N_PLACES // 2, k] = np.where(allowed, values, places[: N_PLACES // 2, k])
     return np.asarray(places)
+
+
+@contextmanager
+def doubts_told(function: str, data: Any) -> Iterator[None]:
+    """Add what ``data.check`` finds to a ValueError within; where none is raised, warn of it in the function's name."""
+    doubts = doubts_of(data)
+    try:
+        yield
+    except ValueError as error:
+        if not doubts:
+            raise
+        raise ValueError(f"{error}. What looks wrong in the data: {'; '.join(doubts)}") from error
+    for doubt in doubts:
+        warnings.warn(f"{function}: {doubt}", stacklevel=4)  # where the function is called
 
 
 def doubts_of(data: Any) -> list[str]:

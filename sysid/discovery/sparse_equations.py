@@ -1,6 +1,5 @@
 """``discover``: from time series to equations, with the probability that each term is there and its coefficient."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from ..data.series import Series
 from ..data.sources import from_dataframe
 from ..estimates import Estimates, estimate
 from ..forecasts import Ensemble, simulate
-from ..identification import doubts_of
+from ..identification import doubts_told
 from ..libraries import Library, polynomial
 from ..likelihoods.smoothing import smooth
 from ..likelihoods.trajectories import Trajectory
@@ -310,17 +309,10 @@ def discover(
         )
     full = all_free(library)
     data = check_data(given, full)
-    doubts = doubts_of(data)
-    try:
+    with doubts_told("discover", data):
         law, path, noise = fitted(chosen, data, full)
         scales = natural_scales(data, full)
         priors = sparse_prior(law, scales, inclusion=inclusion)
-    except ValueError as error:
-        if not doubts:
-            raise
-        raise ValueError(f"{error}. What looks wrong in the data: {'; '.join(doubts)}") from error
-    for doubt in doubts:
-        warnings.warn(f"discover: {doubt}", stacklevel=2)
     sparse = sparse_posterior(law, priors, sweeps=sweeps, seed=seed, progress=progress)
     ordered = tuple(priors[name] for name in sparse.names)
     return Discovery(tuple(data), library, full, sparse, ordered, path, noise, level)

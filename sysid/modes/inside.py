@@ -34,16 +34,22 @@ class Walls(NamedTuple):
     functions: Sequence[Callable[..., Any]]
     coordinates: Coordinates
 
-    def margins(self, points: Array) -> tuple[Array, Array]:
-        """By how much each constraint holds at ``points`` (n, q), (n, walls), and the slopes (n, walls, q)."""
-        flat_slopes = np.broadcast_to(-self.normals, (len(points), *self.normals.shape))
-        margins, slopes = [self.offsets - points @ self.normals.T], [flat_slopes]
+    def margins(self, points: Array) -> Array:
+        """By how much each constraint holds at ``points`` (n, q), (n, walls)."""
+        margins = [self.offsets - points @ self.normals.T]
         for function in self.functions:
-            plain, complex_form = compiled_forms(function)
+            plain, _ = compiled_forms(function)
             values = [float(plain(tuple(theta))) for theta in self.coordinates.parameters(points).tolist()]
             margins.append(np.array(values)[:, None])
+        return np.concatenate(margins, axis=1)
+
+    def slopes(self, points: Array) -> Array:
+        """Slopes of the margins at ``points`` (n, q), (n, walls, q)."""
+        slopes = [np.broadcast_to(-self.normals, (len(points), *self.normals.shape))]
+        for function in self.functions:
+            _, complex_form = compiled_forms(function)
             slopes.append(np.array([self._slope(complex_form, u) for u in points])[:, None])
-        return np.concatenate(margins, axis=1), np.concatenate(slopes, axis=1)
+        return np.concatenate(slopes, axis=1)
 
     def _slope(self, complex_form: Callable[..., Any], position: Array) -> Array:
         """Slope (q,) of a function in positions, by complex steps."""
@@ -55,7 +61,7 @@ class Walls(NamedTuple):
 
     def contains(self, points: Array) -> Bools:
         """Whether all constraints hold at ``points`` (n, q), strictly."""
-        return np.asarray((self.margins(points)[0] > 0.0).all(axis=1))
+        return np.asarray((self.margins(points) > 0.0).all(axis=1))
 
 
 def point_inside(walls: Walls, start: Array) -> Array | None:
@@ -66,7 +72,7 @@ def point_inside(walls: Walls, start: Array) -> Array | None:
     for margin in MARGINS:
         point = np.array(start)
         for _ in range(N_CORRECTIONS):
-            (margins,), (slopes,) = walls.margins(point[None])
+            (margins,), (slopes,) = walls.margins(point[None]), walls.slopes(point[None])
             steepness = np.linalg.norm(slopes, axis=1)
             if not (np.isfinite(margins).all() and np.isfinite(slopes).all()):
                 break
@@ -90,7 +96,7 @@ def mode_inside(evaluate: Evaluate, walls: Walls, start: Array) -> Laplace | Non
 
     def with_barrier(points: Array) -> tuple[Array, Array]:
         energies, gradients = evaluate(points)
-        margins, slopes = walls.margins(points)
+        margins, slopes = walls.margins(points), walls.slopes(points)
         inside = (margins > 0.0).all(axis=1)
         held = np.where(margins > 0.0, margins, 1.0)
         energies = np.where(inside, energies - np.log(held).sum(axis=1), np.inf)
