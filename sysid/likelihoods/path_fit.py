@@ -16,6 +16,7 @@ from .velocity import least_squares
 MIN_NOISE_SHARE = 1e-7  # of a state's RMS: smaller noise is rounding and quadrature error
 MIN_EIGENVALUE = 1e-11  # of the terms' correlation matrix; below it the terms are linearly dependent
 CONVERGED = 1e-3  # length of the last step in posterior standard deviations
+NEARLY_CONVERGED = 0.1  # RMS of the last step, where the iterations are used up: steps that shrink slowly
 MIN_STEP_FRACTION = 2.0**-12  # part of a Gauss–Newton step
 MAX_CORRECTIONS = 12  # of a path at given coefficients
 CORRECTED = 1e-2  # standard deviations of the noise: its last change then
@@ -30,13 +31,31 @@ class FittedPath(NamedTuple):
 
 
 class WeakFit(NamedTuple):
-    """Most likely coefficients (q,) with their precision (q, q), noise (dim,), paths, and −log likelihood."""
+    """Most likely coefficients (q,) with their precision (q, q), noise (dim,), paths, and −log likelihood.
+
+    last_step: of the coefficients, RMS in standard deviations; 0 where the steps have converged.
+    """
 
     parameters: Array
     precision: Array
     noise: Array
     paths: list[FittedPath]
     lowest: float
+    last_step: float
+
+    @property
+    def guess(self) -> "Guess":
+        """Where further steps begin."""
+        return self.paths, self.parameters, self.noise
+
+    def check(self, iterations: int) -> "WeakFit":
+        """The fit. Raises ValueError where the last of so many steps moved the coefficients too far to stop there."""
+        if not self.last_step <= NEARLY_CONVERGED:
+            raise ValueError(
+                f"data must be near a path of the model, but none was found in {iterations} iterations: "
+                "try a model with fewer or other terms, or a shorter series"
+            )
+        return self
 
 
 def check_distinct(gram: Array, names: tuple[str, ...]) -> None:
@@ -99,7 +118,10 @@ Guess = tuple[list[FittedPath], Array, Array]  # paths, parameters, noise
 
 
 def gauss_newton(guess: Guess, model: Model, known: Array | None, iterations: int) -> WeakFit:
-    """Gauss–Newton steps from a guess, each shortened until a merit of misfit and defects decreases."""
+    """Gauss–Newton steps from a guess, each shortened until a merit of misfit and defects decreases.
+
+    Raises ValueError where parameters are undetermined on the way; ``WeakFit.check`` tells whether it has come near.
+    """
     paths, parameters, noise = guess
     floor = noise_floor(paths)
     freedom = (len(parameters) + len(paths) * len(noise)) / len(noise)
@@ -135,16 +157,13 @@ def gauss_newton(guess: Guess, model: Model, known: Array | None, iterations: in
             and change @ precision @ change <= CONVERGED**2
             and np.allclose(noise, noise_before, rtol=1e-3)
         ):
+            last_step = 0.0
             break
-    else:
-        raise ValueError(
-            f"data must be near a path of the model, but none was found in {iterations} iterations: "
-            "try a model with fewer or other terms, or a shorter series"
-        )
+        last_step = float(np.sqrt(change @ precision @ change / len(change)))
     counts = sum((~np.isnan(t.series.values)).sum(axis=0) for t in paths)
     squares = sum((residuals(t) ** 2).sum(axis=0) for t in paths)
     lowest = float(0.5 * np.sum(squares / noise**2) + np.sum(counts * np.log(np.sqrt(2.0 * np.pi) * noise)))
-    return WeakFit(parameters, precision, noise, paths, lowest)
+    return WeakFit(parameters, precision, noise, paths, lowest, last_step)
 
 
 class PathStep(NamedTuple):

@@ -20,6 +20,8 @@ MAX_FAILURES = 5  # times in a row that no path was found
 N_DRAWS = 8  # at which the likelihood is compared with its quadratic
 MAX_DEPARTURE = 0.25  # of the draws' expected energy q/2; three of four draws must have less
 MANY_TIMES = 16.0  # a departure so many times its share is met by quarters, not halves
+FEW_STEPS = 10  # most fits have converged by then
+MAX_WORSE = 2  # times in a row that finer pieces depart more
 
 
 class Pieces(NamedTuple):
@@ -148,37 +150,73 @@ def of_most(departed: Array) -> Array:
     return np.asarray(np.quantile(departed, 0.75, axis=0, method="lower"))
 
 
+class Candidate(NamedTuple):
+    """A fit, and by how much −log likelihood departs from its quadratic: (draws, pieces), in nats."""
+
+    fit: WeakFit
+    departed: Array
+
+    @property
+    def total(self) -> float:
+        """The departure of all pieces, at three of four draws."""
+        with np.errstate(over="ignore"):  # a departure may be near the largest number
+            return float(of_most(self.departed.sum(axis=1)))
+
+
+def candidate_from(guess: Guess, model: Model, known: Array | None, iterations: int, limit: float) -> Candidate:
+    """The fit from a guess; one that departs by more than ``limit`` after FEW_STEPS is left there.
+
+    Raises ValueError where no path is found.
+    """
+    fit = gauss_newton(guess, model, known, min(FEW_STEPS, iterations))
+    if fit.last_step > 0.0 and iterations > FEW_STEPS:
+        candidate = Candidate(fit, departures(fit, model))
+        if candidate.total > limit:
+            return candidate
+        fit = gauss_newton(fit.guess, model, known, iterations - FEW_STEPS)
+    return Candidate(fit.check(iterations), departures(fit, model))
+
+
 def fit_in_pieces(
     guess: Guess, pieces: Pieces, model: Model, known: Array | None, iterations: int, substeps: int
 ) -> tuple[WeakFit, bool]:
     """The fit of as few pieces as make the likelihood nearly quadratic, and whether it is.
 
     Of each fit, −log likelihood is compared with its quadratic at draws from it, the paths fitted anew; pieces that
-    depart by more than their share are halved. Where no path is found all pieces are halved.
+    depart by more than their share are halved. Where no path is found all pieces are halved. It ends with the fit that
+    departs least where halves bring nothing MAX_WORSE times in a row.
     guess: paths of whole series, parameters and noise, from which every fit begins.
     Raises ValueError where no pieces give a path.
     """
     whole, parameters, noise = guess
-    limit, failures = MAX_DEPARTURE * 0.5 * len(parameters), 0
-    while True:
+    limit, failures, worse = MAX_DEPARTURE * 0.5 * len(parameters), 0, 0
+    best, failure = None, None
+    while failures < MAX_FAILURES and worse < MAX_WORSE:
         paths = pieces.paths(whole, substeps)
-        fit, failure = None, None
         try:
-            fit = gauss_newton((paths, parameters, noise), model, known, iterations)
-            departed = departures(fit, model)
+            candidate = candidate_from((paths, parameters, noise), model, known, iterations, limit)
         except ValueError as error:
             failure, failures = error, failures + 1
             halvings = [1] * len(paths)
         else:
             failures = 0
-            if of_most(departed.sum(axis=1)) <= limit:
-                return fit, True
+            if candidate.total <= limit:
+                return candidate.fit, True
+            if best is None or candidate.total < best.total:
+                best, worse = candidate, 0
+            else:
+                worse += 1
+            departed = candidate.departed
             excess = of_most(departed) / (limit / len(paths))
             excess = np.maximum(excess, 2.0 * (departed.max(axis=0) >= departed.max()))
             halvings = [1 + int(e > MANY_TIMES) if e > 1.0 else 0 for e in excess]
         finer = pieces.finer(whole, halvings)
-        if finer == pieces or failures == MAX_FAILURES:
-            if fit is None:
-                raise failure or AssertionError
-            return fit, False
+        if finer == pieces:
+            break
         pieces = finer
+    if best is None:
+        raise failure or AssertionError
+    fit = best.fit
+    if fit.last_step > 0.0:
+        fit = gauss_newton(fit.guess, model, known, iterations).check(iterations)
+    return fit, False

@@ -85,14 +85,15 @@ class Weak:
             fit, is_quadratic = fit_in_pieces(guess, first, model, known, self.iterations, substeps)
         else:
             paths = equal_pieces(whole, self.pieces).paths(whole, substeps)
-            fit = gauss_newton((paths, *guess[1:]), model, known, self.iterations)
+            fit = gauss_newton((paths, *guess[1:]), model, known, self.iterations).check(self.iterations)
             is_quadratic = True
         while self.substeps is None and substeps < MAX_SUBSTEPS:
             substeps *= 2
             if max(len(s) for s in data) * substeps * len(model.states) > MAX_NODES:
                 break
             refined = [refine(path, substeps, model, fit.parameters) for path in fit.paths]
-            coarse, fit = fit, gauss_newton((refined, fit.parameters, fit.noise), model, known, self.iterations)
+            coarse, finer = fit, (refined, fit.parameters, fit.noise)
+            fit = gauss_newton(finer, model, known, self.iterations).check(self.iterations)
             change = fit.parameters - coarse.parameters
             if change @ fit.precision @ change <= SUBSTEP_TOLERANCE**2 * len(change):
                 break

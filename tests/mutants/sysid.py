@@ -389,6 +389,20 @@ MUTANTS = [
         "tests/sysid/likelihoods/test_weak_form.py",
     ),
     Mutant(
+        "weak: the last cut kept, not the best",
+        "sysid/likelihoods/pieces.py",
+        "if best is None or candidate.total < best.total:",
+        "if best is None or candidate.total > 0.0:",
+        "tests/sysid/likelihoods/test_pieces.py -k no_cut",
+    ),
+    Mutant(
+        "weak: a fit that has not come near is kept",
+        "sysid/likelihoods/path_fit.py",
+        "NEARLY_CONVERGED = 0.1",
+        "NEARLY_CONVERGED = 10.0",
+        "tests/sysid/likelihoods/test_pieces.py -k used_up",
+    ),
+    Mutant(
         "weak: terms that do not move with the path",
         "sysid/likelihoods/term_derivatives.py",
         "            out[:, k, d] = np.imag(value) / COMPLEX_STEP",

@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 
 from sysid.data.series import Series
 from sysid.libraries import polynomial
+from sysid.likelihoods import pieces as module
 from sysid.likelihoods.pieces import MIN_VALUES, halves, rows_by_growth
 from sysid.likelihoods.weak_form import weak
 from sysid.model import as_model
@@ -118,3 +119,43 @@ def test_halves_hold_as_many_values_and_none_too_few():
     assert halves(slice(0, 100), present) == [slice(0, 100)]
     assert halves(slice(0, 2 * MIN_VALUES), np.ones((100, 2), bool)) == [slice(0, 8), slice(8, 16)]
     assert halves(slice(0, 2 * MIN_VALUES - 1), np.ones((100, 2), bool)) == [slice(0, 15)]
+
+
+def test_where_no_cut_is_fine_enough_the_fit_that_departs_least_is_kept(monkeypatch, dadras):
+    times, states = dadras
+    series, model = noisy(times[:401], states[:401], 0.05, 1), as_model(LIBRARY)
+    monkeypatch.setattr(module, "MAX_DEPARTURE", 1e-9)
+    seen = []
+
+    def departures(fit, *arguments):
+        departed = original(fit, *arguments)
+        seen.append((float(module.of_most(departed.sum(axis=1))), len(fit.paths)))
+        return departed
+
+    original = module.departures
+    monkeypatch.setattr(module, "departures", departures)
+    with pytest.warns(UserWarning, match="not nearly Gaussian"):
+        fit = weak(substeps=1).fit([series], model)
+    totals = [total for total, _ in seen]
+    assert len(fit.paths) == seen[int(np.argmin(totals))][1]
+    assert len(seen) > 2
+    assert int(np.argmin(totals)) < len(seen) - 1  # what came last is not what is kept
+    assert fit.last_step <= 0.1
+
+
+def test_a_fit_whose_steps_are_used_up_while_they_shrink_is_near_the_converged_one(dadras):
+    times, states = dadras
+    series, model = noisy(times[:201], states[:201], 0.05, 1), as_model(LIBRARY)
+    converged = weak(substeps=1, pieces=1).fit([series], model)
+    assert converged.last_step == 0.0
+    for iterations in range(1, 40):
+        try:
+            fit = weak(substeps=1, pieces=1, iterations=iterations).fit([series], model)
+        except ValueError as error:
+            assert "none was found in" in str(error)
+            continue
+        change = fit.parameters - converged.parameters
+        assert 0.0 < fit.last_step <= 0.1
+        assert change @ converged.precision @ change <= 0.3**2 * len(change)
+        break
+    assert 1 < iterations < 12
