@@ -12,6 +12,7 @@ from toolkit.errors import check_array, check_edges, check_instance, check_numbe
 from toolkit.weighting import shares_of
 
 from ..arrays import Array
+from .named_draws import names_of, parameters_of
 
 
 def density(
@@ -26,8 +27,9 @@ def density(
     """Draw the density of ``source`` on a grid into ``axes``, and return the image.
 
     source: a Run, whose weights are honoured (contour's within each chain, which then count alike; TACT-HMC's over all
-    chains), draws of shape (..., 2), which count alike, or cell probabilities of shape (nx, ny). shape: outline to
-    draw. highest: density (per unit area) at the top of the colour scale; None: the largest of this picture.
+    chains), of an identification as parameters, whose names label the axes; draws of shape (..., 2), which count alike;
+    or cell probabilities of shape (nx, ny). shape: outline to draw. highest: density (per unit area) at the top of the
+    colour scale; None: the largest of this picture. Units of both axes have the same length, but for an identification.
     Raises TypeError or ValueError naming the argument where something is off.
     Picture: docs/plots.png, (a).
     """
@@ -37,7 +39,8 @@ def density(
     if highest is not None:
         check_number("highest", highest, above=0.0)
     x_edges, y_edges = check_edges("x_edges", x_edges), check_edges("y_edges", y_edges)
-    array = check_array("source", source.draws if is_a(source, Run) else source)
+    names = names_of(source)
+    array = check_array("source", parameters_of(source, source.draws) if is_a(source, Run) else source)
     if array.shape == (x_edges.size - 1, y_edges.size - 1):
         masses = array
     elif array.ndim >= 2 and array.shape[-1] == 2:
@@ -54,5 +57,7 @@ def density(
     if shape is not None:
         for ring in shape.rings:
             axes.plot(*np.vstack([ring, ring[:1]]).T, color="white", linewidth=0.8)
-    axes.set_aspect("equal")
+    if names:
+        axes.set(xlabel=axes.get_xlabel() or names[0], ylabel=axes.get_ylabel() or names[1])
+    axes.set_aspect("auto" if names else "equal")
     return image

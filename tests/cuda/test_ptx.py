@@ -9,6 +9,7 @@ import inspect
 import math
 import textwrap
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,6 +129,22 @@ def test_identification_calls_nothing_where_numbers_lie_apart(kind):
     part = identify(kernels.growth_series(), systems.lotka_volterra(), likelihood=chosen).target.energy_gradient
     assert not faults(compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
     assert faults(code_of(reshapes, s.TARGET)) == ["numba_attempt_nocopy_reshape"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("errors", ["student", "poisson", "negative_binomial"])
+@pytest.mark.parametrize("n_experiments", [1, 2])
+def test_trajectories_of_all_laws_of_error_and_of_experiments_are_clean(errors, n_experiments):
+    """Sums over experiments and logarithms of gamma functions call nothing that no device has."""
+    from sysid import identify, likelihoods, systems
+
+    series = kernels.growth_series()
+    counts = replace(series, values=np.round(series.values + 1.0), velocities=None)
+    chosen = likelihoods.trajectory(step=0.1, errors=errors, own=["alpha"] if n_experiments > 1 else ())
+    given = [replace(counts, name=f"run {k}") for k in range(n_experiments)]
+    problem = identify(given if n_experiments > 1 else counts, systems.lotka_volterra(), likelihood=chosen, n_searches=0)
+    part = problem.target.energy_gradient
+    assert not faults(compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
 
 
 @pytest.mark.slow

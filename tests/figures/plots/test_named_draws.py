@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import figures
+import sysid
 from sysid import data, identify, likelihoods, priors, systems
 from targets import mixtures
 from toolkit import sample, samplers
@@ -41,6 +42,26 @@ def test_posteriors_are_of_parameters(axes, problem_and_run, number, name):
     if problem.coordinates.is_scaled:
         positions = figures.posterior(run.draws, axes, coordinate=number).pooled.get_xydata()
         assert not np.array_equal(drawn, positions)  # the wrong law
+
+
+def test_a_density_is_of_parameters(axes):
+    """Prey grows and dies out with predators: two free parameters, sampled in scaled positions."""
+    prey = systems.lotka_volterra()
+    model = sysid.model_of(
+        sysid.libraries.polynomial(prey.states, 2),
+        free=["dprey:prey", "dprey:prey predator"],
+        fixed={"dpredator:predator": -0.4, "dpredator:prey predator": 0.1},
+    )
+    series = data.simulate(prey, np.linspace(0.0, 20.0, 201), noise=0.05, seed=0)
+    problem = identify(series, model, likelihood=likelihoods.derivative(noise=1.0)).scaled()
+    run = sample(problem, samplers.sgld(0.1), n_steps=60, burn_in=10, seed=0, n_chains=4)
+    parameters = problem.parameters(run)
+    low, high = parameters.min(axis=(0, 1)) - 1e-3, parameters.max(axis=(0, 1)) + 1e-3
+    edges = {"x_edges": np.linspace(low[0], high[0], 9), "y_edges": np.linspace(low[1], high[1], 9)}
+    masses = figures.density(run, axes, **edges).get_array()
+    np.testing.assert_array_equal(masses, figures.density(parameters, axes, **edges).get_array())
+    assert masses.sum() > 0.0
+    assert (axes.get_xlabel(), axes.get_ylabel()) == problem.names
 
 
 def test_a_label_of_ones_own_stays(axes, problem_and_run):
