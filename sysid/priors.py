@@ -164,6 +164,16 @@ class Prior:
         """Whether its energy is quadratic, or flat."""
         return self.kind in (FLAT, GAUSSIAN)
 
+    @property
+    def constant(self) -> float:
+        """−log density less the energy that samplers see, in nats. Raises ValueError for a flat one, which has none."""
+        if self.kind == FLAT:
+            raise ValueError("a flat prior has no density")
+        if self.kind == LAPLACE:
+            return math.log(2.0 * self.scale)
+        scale = sum(self.weights) if self.kind == MIXTURE else self.scale
+        return 0.5 * math.log(2.0 * math.pi) + math.log(scale)
+
     def draws(self, n: int, rng: np.random.Generator) -> Array:
         """Independent draws (n,). Raises TypeError or ValueError for a flat one, or no count or generator."""
         n = check_count("n", n, at_least=0)

@@ -142,7 +142,9 @@ def test_trajectories_of_all_laws_of_error_and_of_experiments_are_clean(errors, 
     counts = replace(series, values=np.round(series.values + 1.0), velocities=None)
     chosen = likelihoods.trajectory(step=0.1, errors=errors, own=["alpha"] if n_experiments > 1 else ())
     given = [replace(counts, name=f"run {k}") for k in range(n_experiments)]
-    problem = identify(given if n_experiments > 1 else counts, systems.lotka_volterra(), likelihood=chosen, n_searches=0)
+    problem = identify(
+        given if n_experiments > 1 else counts, systems.lotka_volterra(), likelihood=chosen, n_searches=0
+    )
     part = problem.target.energy_gradient
     assert not faults(compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
 

@@ -403,6 +403,20 @@ MUTANTS = [
         "tests/sysid/likelihoods/test_pieces.py -k used_up",
     ),
     Mutant(
+        "evidence: without the widths of modes",
+        "sysid/modes/evidence.py",
+        "+ float(np.log(np.abs(np.diag(mode.root))).sum())",
+        "+ 0.0 * float(np.log(np.abs(np.diag(mode.root))).sum())",
+        "tests/sysid/modes/test_evidence.py",
+    ),
+    Mutant(
+        "evidence: priors that are not normalised",
+        "sysid/modes/evidence.py",
+        "- sum(law.constant for law in priors)",
+        "- 0.0 * sum(law.constant for law in priors)",
+        "tests/sysid/modes/test_evidence.py",
+    ),
+    Mutant(
         "weak: terms that do not move with the path",
         "sysid/likelihoods/term_derivatives.py",
         "            out[:, k, d] = np.imag(value) / COMPLEX_STEP",

@@ -11,7 +11,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "identification.md").read
 
 def test_the_code_runs_as_written(capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -26,7 +26,8 @@ def test_the_code_runs_as_written(capsys):
     assert re.sub(r"[0-9.]+", "", printed) == re.sub(r"[0-9.]+", "", shown)
     assert names["bands"].shape == (3, 51, 2)
     assert len(names["slopes"]) == 2
-    assert dims == [0, 4, 4, 13, 8]
+    assert dims == [0, 4, 4, 5, 13, 8]
+    np.testing.assert_allclose(names["evidences"], [-21.5, 120.3, 118.5, 116.9], atol=0.06)
     assert names["table"].loc["dprey:prey", "inclusion"] > 0.99
     np.testing.assert_allclose(names["pelts"].times, [0.0, 365 / 365.25, 730 / 365.25])
     assert np.isnan(names["again"].loc[names["pelts"].times[2], "hare"])
