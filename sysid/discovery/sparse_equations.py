@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit.errors import check_choice, check_count, check_instance, check_number, is_a, shown
+from toolkit.maths.seeds import STARTS, derived_seed
 
 from .. import likelihoods
 from ..arrays import Array
@@ -18,6 +19,7 @@ from ..estimates import Estimates, estimate
 from ..forecasts import Ensemble, simulate
 from ..identification import doubts_told
 from ..libraries import Library, polynomial
+from ..likelihoods.path_fit import StateOfPath, state_of_path
 from ..likelihoods.smoothing import smooth
 from ..likelihoods.trajectories import Trajectory
 from ..likelihoods.velocity import check_data
@@ -33,12 +35,10 @@ IN_SIMULATIONS = 0.01  # probability from which a term is in simulations
 
 
 class Path(NamedTuple):
-    """The ends of the first series: times and states without noise (dim,), as the likelihood or a smoother has them."""
+    """The ends of the first series: states without noise, as the likelihood or a smoother has them."""
 
-    first_time: float
-    first: Array
-    last_time: float
-    last: Array
+    first: StateOfPath
+    last: StateOfPath
 
 
 class Law(NamedTuple):
@@ -153,45 +153,45 @@ class Discovery:
         """Trajectories of ``n_draws`` posterior draws, or where None of all; ``bands()`` of them are the posterior's.
 
         times: None: those of the first series. start: the state at times[0]; None: the first series' first state,
-        without noise, from whose time it is solved up to times[0]. noise: standard deviations of errors to add to the
+        without noise, drawn for each draw's coefficients as in ``forecast``, from whose time it is solved up to
+        times[0]. noise: standard deviations of errors to add to the
         states, as for ``sysid.simulate``; ``noise`` of this has the data's. Terms whose inclusion probability is below
         1 % are left out. method, step: as for ``sysid.simulate``.
         Raises TypeError or ValueError naming the argument where something is off.
         """
         times = self.data[0].times if times is None else check_times(times)
         return self._trajectories(
-            times, start, self.path.first_time, self.path.first, n_draws=n_draws, noise=noise, seed=seed,
-            method=method, step=step,
-        )  # fmt: skip
+            times, start, self.path.first, n_draws=n_draws, noise=noise, seed=seed, method=method, step=step
+        )
 
     def forecast(self, times: Any, *, n_draws: int | None = 200, noise: Any = None, seed: int = 0) -> Ensemble:
         """Trajectories of ``n_draws`` posterior draws at ``times`` after the first series, from its last state.
 
-        That state is without noise, as the likelihood's path ends, and the same for all draws, so that what it may be
-        off by is not in the bands. The rest: as in ``simulate``. Raises as that does, and where times begin before the
-        last of the data.
+        That state is without noise, as the likelihood's path ends, for each draw's coefficients. What it may be off by
+        is in the bands with the weak likelihood; with ``derivative`` it is the smoothed state, the same for all draws.
+        The rest: as in ``simulate``. Raises as that does, and where times begin before the last of the data.
         """
-        return self._trajectories(
-            check_times(times), None, self.path.last_time, self.path.last, n_draws=n_draws, noise=noise, seed=seed
-        )
+        return self._trajectories(check_times(times), None, self.path.last, n_draws=n_draws, noise=noise, seed=seed)
 
-    def _trajectories(self, times: Array, start: Any, from_time: float, state: Array, **options: Any) -> Ensemble:
-        """Trajectories at ``times`` from ``start`` at the first of them, or from ``state`` at ``from_time``."""
+    def _trajectories(self, times: Array, start: Any, end: StateOfPath, *, seed: Any, **options: Any) -> Ensemble:
+        """Trajectories at ``times`` from ``start`` at the first of them, or from an end of the path."""
+        seed = check_count("seed", seed, at_least=0, below=2**64)
         kept = self.sparse.inclusion >= IN_SIMULATIONS
         if not kept.any():
             raise ValueError(f"no term of {self.data[0].name!r} has an inclusion probability ≥ {IN_SIMULATIONS}")
         names = [name for name, keep in zip(self.sparse.names, kept, strict=True) if keep]
         system = model_of(self.library, free=names, name=f"discovered from {self.data[0].name}").system
-        draws = np.where(self.sparse.present, self.sparse.draws, 0.0)[:, kept]
+        draws = np.where(self.sparse.present & kept, self.sparse.draws, 0.0)
+        options |= {"problem": system, "seed": seed}
         if start is not None:
-            return simulate(draws, times, problem=system, start=start, **options)
-        if times[0] < from_time:
-            raise ValueError(
-                f"times must not begin before {from_time:.10g}, the time of the state, got {times[0]:.10g}"
-            )
-        if times[0] == from_time:
-            return simulate(draws, times, problem=system, start=state, **options)
-        found = simulate(draws, np.append(from_time, times), problem=system, start=state, **options)
+            return simulate(draws[:, kept], times, start=start, **options)
+        if times[0] < end.time:
+            raise ValueError(f"times must not begin before {end.time:.10g}, the time of the state, got {times[0]:.10g}")
+        normals = np.random.default_rng(derived_seed(seed, STARTS)).standard_normal((len(draws), system.dim))
+        states = end.draws(draws, normals)
+        if times[0] == end.time:
+            return simulate(draws[:, kept], times, start=states, **options)
+        found = simulate(draws[:, kept], np.append(end.time, times), start=states, **options)
         return replace(found, times=times, states=found.states[:, 1:], observed=found.observed[:, 1:])
 
     def residuals(self, series: Any = None) -> Array:
@@ -320,13 +320,15 @@ def discover(
 
 def fitted(likelihood: Any, data: list[Series], model: Model) -> tuple[Law, Path, Array | None]:
     """The quadratic of a likelihood, the ends of the first series' path, and the noise where it is known."""
-    ends = float(data[0].times[0]), float(data[0].times[-1])
+    times, q = data[0].times, len(model.parameters)
     if not isinstance(likelihood, Weak):
         prepared = likelihood.prepare(data, model)
-        states, _ = smooth(data[0], data[0].times)
-        return Law(prepared.names, prepared.quadratic), Path(ends[0], states[0], ends[1], states[-1]), None
+        states, _ = smooth(data[0], times)
+        unknown = np.zeros(q), np.zeros((len(states[0]), q)), np.zeros((len(states[0]),) * 2)
+        ends = [StateOfPath(float(times[k]), states[k], *unknown) for k in (0, -1)]
+        return Law(prepared.names, prepared.quadratic), Path(*ends), None
     fit = likelihood.fit(data, model)
-    first = next(part.path[0] for part in fit.paths if part.series.times[0] == ends[0])
-    last = next(part.path[-1] for part in fit.paths if part.series.times[-1] == ends[1])
-    path = Path(ends[0], np.array(first), ends[1], np.array(last))
+    first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
+    last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == times[-1])
+    path = Path(state_of_path(fit, model, first, 0), state_of_path(fit, model, last, -1))
     return Law(model.parameters, (fit.parameters, fit.precision, fit.lowest)), path, fit.noise

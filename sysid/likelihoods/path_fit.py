@@ -189,10 +189,8 @@ def path_step(
     series, grid, path = fitted
     terms = model.library.evaluate(path)
     coefficients = model.coefficients(parameters)
-    jacobian = np.einsum("ntd,te->ned", term_jacobian(model.library, path), coefficients) * noise / noise[:, None]
+    weights, jacobian = weights_and_jacobian(fitted, model, coefficients, noise)
     present = ~np.isnan(series.values)
-    weights = np.zeros(path.shape)
-    weights[grid.samples] = present
     columns = 1 + len(parameters) * with_parameters
     gradient = np.zeros((*path.shape, columns))
     gradient[grid.samples, :, 0] = residuals(fitted) / noise
@@ -210,6 +208,48 @@ def path_step(
     at_samples = path_change[grid.samples][present]
     residual = gradient[grid.samples, :, 0][present] - at_samples[:, 0]
     return PathStep(path_change, multipliers, residual, at_samples[:, 1:])
+
+
+def weights_and_jacobian(fitted: FittedPath, model: Model, coefficients: Array, noise: Array) -> tuple[Array, Array]:
+    """Which values are present at each node (nodes, dim), and df/dx there (nodes, dim, dim), in units of noise."""
+    series, grid, path = fitted
+    jacobian = np.einsum("ntd,te->ned", term_jacobian(model.library, path), coefficients) * noise / noise[:, None]
+    weights = np.zeros(path.shape)
+    weights[grid.samples] = ~np.isnan(series.values)
+    return weights, jacobian
+
+
+class StateOfPath(NamedTuple):
+    """A state of a path given the parameters θ, to first order: N(state + slopes (θ − parameters), root rootᵀ).
+
+    state: (dim,) at ``time``, for the most likely parameters (q,). slopes: (dim, q). root: (dim, dim).
+    """
+
+    time: float
+    state: Array
+    parameters: Array
+    slopes: Array
+    root: Array
+
+    def draws(self, theta: Array, normals: Array) -> Array:
+        """States (n, dim) for parameters ``theta`` (n, q), from standard normals (n, dim)."""
+        return np.asarray(self.state + (theta - self.parameters) @ self.slopes.T + normals @ self.root.T)
+
+
+def state_of_path(fit: WeakFit, model: Model, piece: int, sample: int) -> StateOfPath:
+    """The state of a fit's path at a sample of one of its pieces."""
+    fitted, noise = fit.paths[piece], fit.noise
+    grid, node = fitted.grid, fitted.grid.samples[sample]
+    step = path_step(fitted, model, fit.parameters, noise)
+    weights, jacobian = weights_and_jacobian(fitted, model, model.coefficients(fit.parameters), noise)
+    gradient = np.zeros((*fitted.path.shape, len(noise)))
+    gradient[node] = np.eye(len(noise))  # the answer to a pull on a state is its covariance
+    targets = np.zeros((len(grid.half_widths), 2, len(noise), len(noise)))
+    covariance = solve_path_step(grid, weights, jacobian, gradient, targets)[0][node]
+    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    root = noise[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+    slopes = noise[:, None] * step.path_change[node][:, 1:]
+    return StateOfPath(float(grid.times[node]), np.array(fitted.path[node]), fit.parameters, slopes, root)
 
 
 def corrected_path(fitted: FittedPath, model: Model, parameters: Array, noise: Array) -> FittedPath | None:

@@ -403,6 +403,13 @@ MUTANTS = [
         "tests/sysid/likelihoods/test_pieces.py -k used_up",
     ),
     Mutant(
+        "discovery: states are as sure as the parameters",
+        "sysid/likelihoods/path_fit.py",
+        "self.slopes.T + normals @ self.root.T",
+        "self.slopes.T + 0.0 * normals @ self.root.T",
+        "tests/sysid/discovery/test_sparse_equations.py -k bands_of_a_state",
+    ),
+    Mutant(
         "evidence: without the widths of modes",
         "sysid/modes/evidence.py",
         "+ float(np.log(np.abs(np.diag(mode.root))).sum())",
@@ -566,8 +573,8 @@ MUTANTS = [
     Mutant(
         "discovery: forecasts begin at the first state",
         "sysid/discovery/sparse_equations.py",
-        "self.path.last_time, self.path.last, n_draws",
-        "self.path.last_time, self.path.first, n_draws",
+        "check_times(times), None, self.path.last, n_draws",
+        "check_times(times), None, self.path.first, n_draws",
         "tests/sysid/discovery/test_sparse_equations.py",
     ),
     Mutant(

@@ -125,6 +125,24 @@ def test_simulations_and_forecasts(name):
     np.testing.assert_array_equal(given.states[:, 0], np.tile(system.start, (3, 1)))
 
 
+@pytest.mark.parametrize("end", ["first", "last"])
+def test_bands_of_a_state_without_noise_hold_what_the_likelihood_knows_of_it(end):
+    """Simulated at one end of the path: the covariance is that of the state over posterior draws."""
+    one = found("lotka_volterra", 0.05)
+    state = getattr(one.path, end)
+    at = np.array([state.time])
+    ensemble = one.simulate(at, n_draws=None) if end == "first" else one.forecast(at, n_draws=None)
+    drawn = ensemble.states[:, 0]
+    theta = np.where(one.sparse.present, one.sparse.draws, 0.0)
+    expected = np.cov(theta @ state.slopes.T, rowvar=False) + state.root @ state.root.T
+    np.testing.assert_allclose(np.cov(drawn, rowvar=False), expected, rtol=0.25, atol=0.05 * expected.max())
+    exact = data.simulate(systems.lotka_volterra(), SETTINGS["lotka_volterra"], seed=0).values
+    exact = exact[0 if end == "first" else -1]
+    sd = np.sqrt(np.diag(expected))
+    assert (sd < one.noise).all()  # a path knows its states better than one datum does
+    assert (np.abs(drawn.mean(axis=0) - exact) < 4.0 * sd).all()
+
+
 def test_scores_and_residuals_are_of_velocities():
     one = found("lotka_volterra", 0.01)
     clean = data.simulate(systems.lotka_volterra(), SETTINGS["lotka_volterra"], seed=0)

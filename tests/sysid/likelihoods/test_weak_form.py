@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from sysid.data.series import Series
 from sysid.libraries import fourier, functions, polynomial
 from sysid.likelihoods import conditions
+from sysid.likelihoods.path_fit import state_of_path
 from sysid.likelihoods.smoothing import smooth
 from sysid.likelihoods.term_derivatives import term_jacobian
 from sysid.likelihoods.weak_form import weak
@@ -252,3 +253,40 @@ def test_a_path_that_tells_nothing_of_the_data_is_warned_of():
     decay = model_of(polynomial(NAMES, 1), free=["du:u", "dv:v"])
     with pytest.warns(UserWarning, match="noise of 'u' is estimated as .* or there is too much noise"):
         weak().prepare(Series(TIMES, noise, NAMES), decay)
+
+
+@pytest.mark.parametrize("sample", [0, 7, -1])
+def test_states_of_a_path_have_the_covariance_of_its_least_squares(sample):
+    """x′ = θ x: the path is x0 exp(θ t), and its Fisher information is in closed form."""
+    times = np.linspace(0.0, 2.0, 21)
+    rng = np.random.default_rng(4)
+    values = 2.0 * np.exp(-0.8 * times) + 0.01 * rng.standard_normal(21)
+    model = model_of(polynomial(("x",), 1), free=["dx:x"])
+    fit = weak(noise=0.01, substeps=2).fit([Series(times, values[:, None], ("x",))], model)
+    state = state_of_path(fit, model, 0, sample)
+    theta, start = fit.parameters[0], fit.paths[0].path[0, 0]
+    path = start * np.exp(theta * times)
+    slopes = np.stack([path / start, times * path], axis=1) / 0.01  # in x0 and θ
+    covariance = np.linalg.inv(slopes.T @ slopes)
+    direction = 0.01 * slopes[sample]
+    assert state.time == times[sample]
+    np.testing.assert_allclose(state.state, path[sample], rtol=1e-5)
+    given_theta = direction[0] ** 2 / (slopes[:, 0] @ slopes[:, 0])
+    np.testing.assert_allclose(state.root @ state.root.T, given_theta, rtol=1e-3)
+    along = direction[1] - direction[0] * (slopes[:, 0] @ slopes[:, 1]) / (slopes[:, 0] @ slopes[:, 0])
+    np.testing.assert_allclose(state.slopes[0, 0], along, rtol=1e-3, atol=1e-4)
+    total = state.root @ state.root.T + state.slopes @ np.linalg.inv(fit.precision) @ state.slopes.T
+    np.testing.assert_allclose(total, direction @ covariance @ direction, rtol=1e-3)
+
+
+def test_states_of_a_path_hold_the_truth():
+    """Ends of predators' and prey's path over 40 draws of the noise: squared distances are χ² of two degrees."""
+    model, squares = as_model(PREY), []
+    for seed in range(40):
+        fit = weak().fit([noisy(seed)], model)
+        for sample in (0, -1):
+            state = state_of_path(fit, model, 0, sample)
+            covariance = state.root @ state.root.T + state.slopes @ np.linalg.inv(fit.precision) @ state.slopes.T
+            apart = CLEAN[sample] - state.state
+            squares.append(apart @ np.linalg.solve(covariance, apart))
+    assert abs(np.mean(squares) - 2.0) < 4.0 * 2.0 / np.sqrt(len(squares))
