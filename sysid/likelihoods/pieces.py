@@ -21,7 +21,6 @@ N_DRAWS = 8  # at which the likelihood is compared with its quadratic
 MAX_DEPARTURE = 0.25  # of the draws' expected energy q/2; three of four draws must have less
 MANY_TIMES = 16.0  # a departure so many times its share is met by quarters, not halves
 FEW_STEPS = 10  # most fits have converged by then
-MAX_WORSE = 2  # times in a row that finer pieces depart more
 
 
 class Pieces(NamedTuple):
@@ -183,15 +182,15 @@ def fit_in_pieces(
     """The fit of as few pieces as make the likelihood nearly quadratic, and whether it is.
 
     Of each fit, −log likelihood is compared with its quadratic at draws from it, the paths fitted anew; pieces that
-    depart by more than their share are halved. Where no path is found all pieces are halved. It ends with the fit that
-    departs least where halves bring nothing MAX_WORSE times in a row.
+    depart by more than their share are halved. Where no path is found all pieces are halved. Where no cut is fine enough
+    it is the fit that departs least.
     guess: paths of whole series, parameters and noise, from which every fit begins.
     Raises ValueError where no pieces give a path.
     """
     whole, parameters, noise = guess
-    limit, failures, worse = MAX_DEPARTURE * 0.5 * len(parameters), 0, 0
+    limit, failures = MAX_DEPARTURE * 0.5 * len(parameters), 0
     best, failure = None, None
-    while failures < MAX_FAILURES and worse < MAX_WORSE:
+    while failures < MAX_FAILURES:
         paths = pieces.paths(whole, substeps)
         try:
             candidate = candidate_from((paths, parameters, noise), model, known, iterations, limit)
@@ -203,9 +202,7 @@ def fit_in_pieces(
             if candidate.total <= limit:
                 return candidate.fit, True
             if best is None or candidate.total < best.total:
-                best, worse = candidate, 0
-            else:
-                worse += 1
+                best = candidate
             departed = candidate.departed
             excess = of_most(departed) / (limit / len(paths))
             excess = np.maximum(excess, 2.0 * (departed.max(axis=0) >= departed.max()))
