@@ -161,7 +161,7 @@ class Discovery:
         """
         times = self.data[0].times if times is None else check_times(times)
         return self._trajectories(
-            times, start, self.path.first, n_draws=n_draws, noise=noise, seed=seed, method=method, step=step
+            times, start, self.path.first, seed, n_draws=n_draws, noise=noise, method=method, step=step
         )
 
     def forecast(self, times: Any, *, n_draws: int | None = 200, noise: Any = None, seed: int = 0) -> Ensemble:
@@ -171,9 +171,9 @@ class Discovery:
         is in the bands with the weak likelihood; with ``derivative`` it is the smoothed state, the same for all draws.
         The rest: as in ``simulate``. Raises as that does, and where times begin before the last of the data.
         """
-        return self._trajectories(check_times(times), None, self.path.last, n_draws=n_draws, noise=noise, seed=seed)
+        return self._trajectories(check_times(times), None, self.path.last, seed, n_draws=n_draws, noise=noise)
 
-    def _trajectories(self, times: Array, start: Any, end: StateOfPath, *, seed: Any, **options: Any) -> Ensemble:
+    def _trajectories(self, times: Array, start: Any, end: StateOfPath, seed: Any, **options: Any) -> Ensemble:
         """Trajectories at ``times`` from ``start`` at the first of them, or from an end of the path."""
         seed = check_count("seed", seed, at_least=0, below=2**64)
         kept = self.sparse.inclusion >= IN_SIMULATIONS

@@ -573,8 +573,8 @@ MUTANTS = [
     Mutant(
         "discovery: forecasts begin at the first state",
         "sysid/discovery/sparse_equations.py",
-        "check_times(times), None, self.path.last, n_draws",
-        "check_times(times), None, self.path.first, n_draws",
+        "check_times(times), None, self.path.last, seed",
+        "check_times(times), None, self.path.first, seed",
         "tests/sysid/discovery/test_sparse_equations.py",
     ),
     Mutant(
