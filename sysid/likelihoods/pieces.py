@@ -182,7 +182,7 @@ def fit_in_pieces(
     """The fit of as few pieces as make the likelihood nearly quadratic, and whether it is.
 
     Of each fit, −log likelihood is compared with its quadratic at draws from it, the paths fitted anew; pieces that
-    depart by more than their share are halved. Where no path is found all pieces are halved. Where no cut is fine enough
+    depart by more than their share are halved. Where no path is found all pieces are halved. If no cut is fine enough
     it is the fit that departs least.
     guess: paths of whole series, parameters and noise, from which every fit begins.
     Raises ValueError where no pieces give a path.
