@@ -1,10 +1,10 @@
 """What `sysid.discover` finds in noisy data of prey and predators: how it fits, and which terms are there.
 
 Lotka and Volterra's equations, 161 times with errors of 10 % of each state's root mean square, a tenth of the values
-missing; all twelve monomials up to degree 2 are candidates. Above, `figures.fit`: 200 posterior draws solved from the
-first state, with errors as large as the data's; the band widens as the draws' periods drift apart. Below each state:
-data minus the median. At the bottom, `figures.terms`: medians and 90 % intervals of all coefficients; filled where the
-posterior probability that the term is there is ½ or more.
+missing; all twelve monomials up to degree 2 are candidates. Above, `figures.fit`: 200 posterior draws solved from
+first states of their own, with errors as large as the data's; the band widens as the draws' periods drift apart. Below
+each state: data minus the median. At the bottom, `figures.terms`: medians and 90 % intervals of all coefficients;
+filled where the posterior probability that the term is there is ½ or more.
 """
 
 from typing import Any

@@ -154,9 +154,9 @@ class Discovery:
 
         times: None: those of the first series. start: the state at times[0]; None: the first series' first state,
         without noise, drawn for each draw's coefficients as in ``forecast``, from whose time it is solved up to
-        times[0]. noise: standard deviations of errors to add to the
-        states, as for ``sysid.simulate``; ``noise`` of this has the data's. Terms whose inclusion probability is below
-        1 % are left out. method, step: as for ``sysid.simulate``.
+        times[0]. noise: standard deviations of errors to add to the states, as for ``sysid.simulate``; ``noise`` of
+        this has the data's. Terms whose inclusion probability is below 1 % are left out. method, step: as for
+        ``sysid.simulate``.
         Raises TypeError or ValueError naming the argument where something is off.
         """
         times = self.data[0].times if times is None else check_times(times)

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import scipy
 
 from ..priors import Prior
@@ -25,10 +24,6 @@ def log_evidence_of(modes: tuple[Mode, ...], priors: tuple[Prior, ...]) -> float
 
     Source: Kass & Raftery (1995), equation 5, summed over modes.
     """
-    terms = [
-        0.5 * len(mode.position) * math.log(2.0 * math.pi)
-        + float(np.log(np.abs(np.diag(mode.root))).sum())
-        - mode.energy
-        for mode in modes
-    ]
-    return float(scipy.special.logsumexp(terms)) - sum(law.constant for law in priors)
+    q = len(priors)
+    total = scipy.special.logsumexp([mode.log_mass for mode in modes]) + 0.5 * q * math.log(2.0 * math.pi)
+    return float(total) - sum(law.constant for law in priors)

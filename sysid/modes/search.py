@@ -35,6 +35,11 @@ class Mode(NamedTuple):
         """Standard deviations (q,) by Laplace's approximation."""
         return np.asarray(np.linalg.norm(self.root, axis=1))
 
+    @property
+    def log_mass(self) -> float:
+        """log ∫ exp(−U) about it by Laplace's approximation, less q/2 log 2π."""
+        return float(np.log(np.abs(np.diag(self.root))).sum() - self.energy)
+
     def distances(self, points: Array) -> Array:
         """Distances (n,) of ``points`` (n, q) from it, in its standard deviations."""
         offsets = scipy.linalg.solve_triangular(self.root, (points - self.position).T, lower=True)
@@ -115,7 +120,7 @@ def weighed(found: list[Mode]) -> tuple[Mode, ...]:
     """The modes with their weights; those of hardly any, but the first, left out."""
     if not found:
         return ()
-    evidence = np.array([np.log(np.abs(np.diag(mode.root))).sum() - mode.energy for mode in found])
+    evidence = np.array([mode.log_mass for mode in found])
     shares = np.exp(evidence - scipy.special.logsumexp(evidence))
     kept = [k for k, share in enumerate(shares) if share >= LEAST_WEIGHT or k == 0]
     total = sum(float(shares[k]) for k in kept)

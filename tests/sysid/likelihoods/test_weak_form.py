@@ -235,7 +235,7 @@ def test_bad_data_are_refused():
 
 
 def test_so_many_steps_are_taken_as_it_says():
-    """Of as many as are needed nothing changes; of two the path is not there yet, nor guessed."""
+    """Of as many as are needed nothing changes; of one the path is not there yet, nor guessed."""
     usual = weak(substeps=1).prepare(noisy(1), PREY).quadratic[0]
     np.testing.assert_array_equal(weak(substeps=1, iterations=80).prepare(noisy(1), PREY).quadratic[0], usual)
     with pytest.raises(ValueError, match="data must be near a path of the model, but none was found in 1 iterations"):
