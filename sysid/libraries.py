@@ -35,9 +35,9 @@ LARGEST = 1e300  # number in a term
 
 @dataclass(frozen=True)
 class Term(HoldsFunctions):
-    """One candidate: its name, and either powers of the states (dim,), or a function of them.
+    """One candidate: its name, and either powers of the states and inputs, or a function of them.
 
-    text: the term as an expression of numbers and x[0], x[1], … with + − * / **, which may call ``sin``, ``cos`` and
+    text: the term as an expression of numbers and x[0], x[1], …, the states, then the inputs, with + − * / **, which may call ``sin``, ``cos`` and
     ``own``, its function; of at most 1,000 characters, powers of x[k] up to 64. It becomes code: other text is refused.
     """
 
@@ -106,22 +106,30 @@ def is_allowed(node: ast.AST) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """Candidate terms θ_1(x), θ_2(x), … of the right-hand sides; libraries of the same states add up with ``+``."""
+    """Candidate terms θ_1(x, u), θ_2(x, u), … of the right-hand sides, of states x and known inputs u.
+
+    Libraries of the same states and inputs add up with ``+``. An input "t" is the time where ``Series.inputs`` has no
+    values of that name.
+    """
 
     states: tuple[str, ...]
     terms: tuple[Term, ...]
+    inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "states", check_names("states", self.states))
+        object.__setattr__(self, "inputs", check_names("inputs", self.inputs, at_least=0))
+        check_names("states and inputs", self.variables)
         if not is_sequence(self.terms):
             raise TypeError(f"terms must be a sequence of terms, got {shown(self.terms)}")
         if not self.terms or len(self.terms) > MAX_TERMS:
             raise ValueError(f"terms must be 1 to {MAX_TERMS}, got {len(self.terms)}")
         for k, term in enumerate(self.terms):
             check_instance(f"terms[{k}]", term, Term)
-            if term.powers is not None and len(term.powers) != len(self.states):
+            if term.powers is not None and len(term.powers) != len(self.variables):
                 raise ValueError(
-                    f"terms[{k}] must have {len(self.states)} powers, one of each state, got {len(term.powers)}"
+                    f"terms[{k}] must have {len(self.variables)} powers, one of each state and input, "
+                    f"got {len(term.powers)}"
                 )
         check_names("terms", [term.name for term in self.terms])
 
@@ -138,9 +146,18 @@ class Library:
         """The terms of both; those of one name are taken once."""
         if not isinstance(other, Library):
             return NotImplemented
-        if other.states != self.states:
-            raise ValueError(f"libraries must have the same states, got {self.states} and {other.states}")
-        return Library(self.states, self.terms + tuple(t for t in other.terms if t.name not in self.names))
+        if (other.states, other.inputs) != (self.states, self.inputs):
+            raise ValueError(
+                f"libraries must have the same states and inputs, got {self.states} with inputs {self.inputs} and "
+                f"{other.states} with inputs {other.inputs}"
+            )
+        terms = self.terms + tuple(t for t in other.terms if t.name not in self.names)
+        return Library(self.states, terms, self.inputs)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What the terms are functions of: the states, then the inputs."""
+        return self.states + self.inputs
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,14 +165,14 @@ class Library:
         return tuple(term.name for term in self.terms)
 
     def evaluate(self, states: Any) -> Array:
-        """Θ (n, terms) at ``states`` (n, dim); nan where a state is.
+        """Θ (n, terms) at ``states`` (n, dim), with the inputs in further columns; nan where one is.
 
         Raises TypeError where they are no real numbers; ValueError for another shape, masked entries, and where a
         function of the user's gives a complex number.
         """
         x = check_real_array("states", states)
-        if x.ndim != 2 or x.shape[1] != len(self.states):
-            raise ValueError(f"states must have shape (n, {len(self.states)}), got {x.shape}")
+        if x.ndim != 2 or x.shape[1] != len(self.variables):
+            raise ValueError(f"states must have shape (n, {len(self.variables)}), got {x.shape}")
         out = np.empty((len(x), len(self.terms)))
         columns = tuple(x.T)
         for k, term in enumerate(self.terms):
@@ -168,7 +185,7 @@ class Library:
         for name in wanted:
             if name not in self.names:
                 raise ValueError(f"names must be of the library's terms {', '.join(self.names)}, got {shown(name)}")
-        return Library(self.states, tuple(self.terms[self.names.index(name)] for name in wanted))
+        return Library(self.states, tuple(self.terms[self.names.index(name)] for name in wanted), self.inputs)
 
 
 def column_of(term: Term, columns: tuple[Array, ...]) -> Array:
@@ -190,13 +207,14 @@ def column_of(term: Term, columns: tuple[Array, ...]) -> Array:
     return np.asarray(eval(term.text, {"__builtins__": {}}, namespace))  # checked by ``check_expression``
 
 
-def polynomial(states: Any, degree: int, *, constant: bool = True) -> Library:
-    """All monomials of ``states`` up to ``degree`` ≥ 1: 1, x, y, xx, xy, yy, …; without 1 where not ``constant``.
+def polynomial(states: Any, degree: int, *, constant: bool = True, inputs: Any = ()) -> Library:
+    """All monomials of ``states`` and ``inputs`` up to ``degree`` ≥ 1: 1, x, y, xx, xy, yy, …; 1 only if ``constant``.
 
     A monomial is named by its factors: "xy", "xxz" for one-letter states, "prey prey predator" for longer names.
     Raises TypeError or ValueError for names that are not distinct texts, a degree out of range, or above 2,000 terms.
     """
-    names = check_names("states", states)
+    states, inputs = check_names("states", states), check_names("inputs", inputs, at_least=0)
+    names = check_names("states and inputs", states + inputs)
     degree = check_count("degree", degree, at_least=1, below=2**6)
     check_flag("constant", constant)
     terms = []
@@ -206,7 +224,7 @@ def polynomial(states: Any, degree: int, *, constant: bool = True) -> Library:
             terms.append(Term(monomial_name(names, powers), monomial_text(powers), powers))
             if len(terms) > MAX_TERMS:
                 raise ValueError(f"degree must leave at most {MAX_TERMS} terms, got {degree} for {len(names)} states")
-    return Library(names, tuple(terms))
+    return Library(states, tuple(terms), inputs)
 
 
 def monomial_name(states: tuple[str, ...], powers: tuple[int, ...]) -> str:
@@ -220,12 +238,13 @@ def monomial_text(powers: tuple[int, ...]) -> str:
     return "*".join(f"x[{d}]" for d, power in enumerate(powers) for _ in range(power)) or "1.0"
 
 
-def fourier(states: Any, n_frequencies: int, *, frequency: float = 1.0) -> Library:
-    """sin(k f x) and cos(k f x) of every state x, for k = 1 … n_frequencies; f = frequency > 0, per unit of state.
+def fourier(states: Any, n_frequencies: int, *, frequency: float = 1.0, inputs: Any = ()) -> Library:
+    """sin(k f x) and cos(k f x) of each state and input x, k = 1 … n_frequencies; f = frequency > 0, per unit of x.
 
     Raises TypeError or ValueError for names that are not distinct texts, numbers out of range, or above 2,000 terms.
     """
-    names = check_names("states", states)
+    states, inputs = check_names("states", states), check_names("inputs", inputs, at_least=0)
+    names = check_names("states and inputs", states + inputs)
     n = check_count("n_frequencies", n_frequencies, at_least=1, below=2**10)
     frequency = check_scale("frequency", frequency)
     if 2 * n * len(names) > MAX_TERMS:
@@ -235,18 +254,19 @@ def fourier(states: Any, n_frequencies: int, *, frequency: float = 1.0) -> Libra
         for k in range(1, n + 1):
             label = f"{k * frequency:g} {name}" if k * frequency != 1.0 else name
             terms += [Term(f"{wave}({label})", f"{wave}({k * frequency!r}*x[{d}])") for wave in ("sin", "cos")]
-    return Library(names, tuple(terms))
+    return Library(states, tuple(terms), inputs)
 
 
-def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
-    """A user's own terms: name → function of a state, a tuple of dim numbers, to a number; Numba must compile it.
+def functions(states: Any, named: Mapping[str, Callable[..., Any]], *, inputs: Any = ()) -> Library:
+    """A user's own terms: name → function of a tuple of states, then inputs, to a number; Numba must compile it.
 
     For ``trajectory`` and ``weak`` likelihoods they are called with complex numbers too: they must be analytic there,
     which these check at states of the data, as ``systems.own`` does. Integer powers may be of both signs. What they
     read, such as global numbers, is what it is when they are given.
     Raises TypeError where one is no function, or does not give a number at a state of ones.
     """
-    names = check_names("states", states)
+    states, inputs = check_names("states", states), check_names("inputs", inputs, at_least=0)
+    names = check_names("states and inputs", states + inputs)
     if not is_a(named, Mapping) or not named:
         raise TypeError(f"named must map names to functions, got {shown(named)}")
     terms = []
@@ -262,4 +282,4 @@ def functions(states: Any, named: Mapping[str, Callable[..., Any]]) -> Library:
         except Exception as error:
             raise TypeError(f"named[{shown(label)}] must give a number at a state of ones: {error}") from error
         terms.append(Term(label, "own(x)", own=function))
-    return Library(names, tuple(terms))
+    return Library(states, tuple(terms), inputs)

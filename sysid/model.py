@@ -26,7 +26,7 @@ from toolkit.errors import (
 
 from .arrays import Array
 from .libraries import Library, polynomial
-from .systems.system import System, check_names, factors_of
+from .systems.system import System, check_names, compiled_function, factors_of, tuple_text
 
 if TYPE_CHECKING:
     from .libraries import Term
@@ -35,14 +35,17 @@ SIGNS = {1.0: "", -1.0: "-"}  # factors that are written as a sign
 
 
 def right_hand_side(model: "Model") -> Any:
-    """The function (t, x, p) of a model as generated Python, without terms whose coefficient is always 0."""
+    """The function (t, x, p), or (t, x, p, u), of a model as generated Python, without terms whose coefficient is always 0."""
     namespace: dict[str, Any] = {"sin": np.sin, "cos": np.cos, "__name__": "generated"}
     used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))
     lines = ["def rhs(t, x, p):"]
+    if model.library.inputs:
+        values = [f"y[{d}]" for d in range(len(model.states))] + [f"u[{k}]" for k in range(len(model.library.inputs))]
+        lines = ["def rhs(t, y, p, u):", f"    x = {tuple_text(values)}"]
     for k in used:
         term: Term = model.library.terms[k]
         if term.own is not None:
-            namespace[f"own{k}"] = compile_term(term.own)
+            namespace[f"own{k}"] = compiled_function(term.own)
         lines.append(f"    v{k} = {term.text.replace('own(', f'own{k}(')}")
     sums = []
     for e in range(len(model.states)):
@@ -57,14 +60,6 @@ def right_hand_side(model: "Model") -> Any:
         sums.append(" + ".join(parts) or "0.0*x[0]")
     source = "\n".join([*lines, f"    return ({', '.join(sums)},)", ""])
     return compile_source("model", "rhs", source, namespace)
-
-
-def compile_term(function: Any) -> Any:
-    """A user's own term as Numba calls it."""
-    from numba import njit
-    from numba.core.dispatcher import Dispatcher
-
-    return function if isinstance(function, Dispatcher) else njit(error_model="numpy")(function)
 
 
 LINE_LENGTH = 100  # of an equation in text, beyond which a term goes to the next line
@@ -108,7 +103,7 @@ def in_latex(library: Library, values: Array, errors: Array, digits: int) -> str
                 continue
             number = latex_number(f"({with_error(c, error)})" if error else f"{abs(c):.{digits}g}")
             sign = "+ " if error else "- " if c < 0.0 else "+ "
-            factor = latex_of(term, library.states)
+            factor = latex_of(term, library.variables)
             product = factor if number == "1" else number if factor == "1" else rf"{number}\, {factor}"
             part = sign + product
             length += len(number) + len(term.name) + 3
@@ -153,7 +148,7 @@ def escaped(text: str) -> str:
 
 
 def latex_of(term: "Term", states: tuple[str, ...]) -> str:
-    """A term in LaTeX: powers of states, sines and cosines; a user's own by its name."""
+    """A term in LaTeX: powers of states and inputs, sines and cosines; a user's own by its name."""
     if term.powers is not None:
         factors = [
             latex_name(state) + (f"^{{{power}}}" if power > 1 else "")
@@ -186,7 +181,7 @@ MAX_DEGREE = 6
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """dx_e/dt = Σ_t Ξ_te θ_t(x), with Ξ = constant + Σ_k β_k directions_k in the free parameters β.
+    """dx_e/dt = Σ_t Ξ_te θ_t(x, u), with Ξ = constant + Σ_k β_k directions_k in the free parameters β.
 
     parameters: the names of β. constant: (terms, states). directions: (parameters, terms, states).
     """
@@ -259,10 +254,10 @@ class Model:
         """
         sympy = optional("sympy", "symbolic")
         values = self.coefficients(self._one_row("parameters", parameters))
-        symbols = [sympy.Symbol(state) for state in self.states]
+        symbols = [sympy.Symbol(name) for name in self.library.variables]
         return {
             symbol: sympy.Add(*(c * in_sympy(sympy, self.library.terms[k], symbols) for k, c in enumerate(column) if c))
-            for symbol, column in zip(symbols, values.T.tolist(), strict=True)
+            for symbol, column in zip(symbols, values.T.tolist(), strict=False)  # the inputs have no slope
         }
 
     def _one_row(self, name: str, value: Any) -> Array:
@@ -277,8 +272,9 @@ class Model:
         """The model as a system to solve, with generated code for its right-hand side."""
         n = len(self.parameters)
         return System(
-            self.name, self.states, self.parameters, right_hand_side(self), np.zeros(n), np.zeros(len(self.states))
-        )
+            self.name, self.states, self.parameters, right_hand_side(self), np.zeros(n), np.zeros(len(self.states)),
+            inputs=self.library.inputs,
+        )  # fmt: skip
 
 
 def all_free(library: Library) -> Model:
@@ -367,7 +363,7 @@ def model_of_system(system: System, library: Library | None = None) -> Model:
     if library is None:
         needed = {label for row in system.terms.values() for label in row}
         for degree in range(1, MAX_DEGREE + 1):
-            library = polynomial(system.states, degree)
+            library = polynomial(system.states, degree, inputs=system.inputs)
             if needed <= set(library.names):
                 break
         else:

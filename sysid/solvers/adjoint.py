@@ -11,24 +11,29 @@ from toolkit.maths.elementary import fma
 from toolkit.maths.special import cos, sin
 
 from ..libraries import Term, monomial_text
-from ..model import Model, compile_term
-from ..systems.system import System, analytic
-from .runge_kutta import TABLEAUS, built, slope_of, step_text, tuple_text, weighted
+from ..model import Model
+from ..systems.inputs import driven, inputs_text
+from ..systems.system import System, analytic, compiled_function, tuple_text
+from .runge_kutta import TABLEAUS, built, slope_of, step_text, weighted
 
 TINY, HUGE = 1e-40, 1e40  # of complex steps: far below rounding, far above the smallest number
 
 
 def pullback_of_system(system: System) -> Any:
-    """``pull(t, x, p, w)`` → (Σ_e w_e ∂f_e/∂x, Σ_e w_e ∂f_e/∂p), by complex steps of the right-hand side: exact."""
+    """``pull(t, x, p, w)`` → (Σ_e w_e ∂f_e/∂x, Σ_e w_e ∂f_e/∂p), by complex steps of the right-hand side: exact.
+
+    Where the system has inputs, p is that of ``driven``; slopes are those in the parameters alone.
+    """
     x, p = [f"x[{d}]" for d in range(system.dim)], [f"p[{k}]" for k in range(system.n_parameters)]
-    lines, pulls = ["def pull(t, x, p, w):"], []
+    n_all = driven(system).n_parameters
+    lines, pulls, every = ["def pull(t, x, p, w):"], [], x + [f"p[{k}]" for k in range(n_all)]
     for k in range(len(x) + len(p)):
-        at = [f"{v} + {TINY if i == k else 0.0!r}j" for i, v in enumerate([*x, *p])]
+        at = [f"{v} + {TINY if i == k else 0.0!r}j" for i, v in enumerate(every)]
         lines.append(f"    f{k} = rhs(t, {tuple_text(at[: len(x)])}, {tuple_text(at[len(x) :])})")
         products = [(f"f{k}[{e}].imag*{HUGE!r}", f"w[{e}]") for e in range(len(x))]
         pulls.append(summed(products))
     lines.append(f"    return {tuple_text(pulls[: len(x)])}, {tuple_text(pulls[len(x) :])}")
-    pull = inlined(built("pull", "\n".join(lines), rhs=analytic(system.rhs), fma=fma))
+    pull = inlined(built("pull", "\n".join(lines), rhs=analytic(driven(system).rhs), fma=fma))
     set_recipe(pull, pullback_of_system, system)
     return pull
 
@@ -38,13 +43,17 @@ def pullback_of_model(model: Model) -> Any:
     dim, n = len(model.states), len(model.parameters)
     space: dict[str, Any] = {"sin": sin, "cos": cos, "fma": fma}
     used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))
-    lines = ["def pull(t, x, p, w):"]
+    lines, n_inputs = ["def pull(t, x, p, w):"], len(model.library.inputs)
+    if n_inputs:
+        states, inputs = (f"y[{d}]" for d in range(dim)), inputs_text(n, n_inputs)
+        lines = ["def pull(t, y, p, w):", f"    u = {inputs}"]
+        lines.append(f"    x = {tuple_text([*states, *(f'u[{k}]' for k in range(n_inputs))])}")
     state_pulls: list[list[tuple[str, str]]] = [[] for _ in range(dim)]
     parameter_pulls: list[list[tuple[str, str]]] = [[] for _ in range(n)]
     for k in used.tolist():
         term = model.library.terms[k]
         if term.own is not None:
-            space |= {f"own{k}": compile_term(term.own), f"analytic{k}": analytic(term.own)}
+            space |= {f"own{k}": compiled_function(term.own), f"analytic{k}": analytic(term.own)}
         lines.append(f"    v{k} = {term.text.replace('own(', f'own{k}(')}")
         coefficients = []
         for e in range(dim):
@@ -52,7 +61,7 @@ def pullback_of_model(model: Model) -> Any:
             if parts or model.constant[k, e]:
                 coefficients.append((summed(parts, repr(model.constant[k, e].item())), f"w[{e}]"))
         lines.append(f"    g{k} = {summed(coefficients)}")
-        for d, slope in enumerate(slopes_of(term, k, dim)):
+        for d, slope in enumerate(slopes_of(term, k, dim, n_inputs)):
             if slope:
                 state_pulls[d].append((f"g{k}", slope))
         for j in range(n):
@@ -66,13 +75,13 @@ def pullback_of_model(model: Model) -> Any:
     return pull
 
 
-def slopes_of(term: Term, k: int, dim: int) -> list[str]:
+def slopes_of(term: Term, k: int, dim: int, n_inputs: int) -> list[str]:
     """The texts of a term's derivatives in every state; empty where it has none."""
     if term.powers is not None:
         fallen = [tuple(q - (d == e) for e, q in enumerate(term.powers)) for d in range(dim)]
-        return [f"{float(q)!r}*{monomial_text(fallen[d])}" if q else "" for d, q in enumerate(term.powers)]
+        return [f"{float(q)!r}*{monomial_text(fallen[d])}" if q else "" for d, q in enumerate(term.powers[:dim])]
     if term.own is not None:
-        points = [tuple_text([f"x[{e}] + {TINY if e == d else 0.0!r}j" for e in range(dim)]) for d in range(dim)]
+        points = [tuple_text([f"x[{e}] + {TINY if e == d else 0.0!r}j" for e in range(dim + n_inputs)]) for d in range(dim)]
         return [f"complex(analytic{k}({point})).imag*{HUGE!r}" for point in points]
     factor, state = term.text[len("sin(") : -1].split("*x")  # as ``fourier`` writes it
     wave = "cos" if term.text.startswith("sin") else "-sin"

@@ -3,6 +3,7 @@
 import concurrent.futures
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from toolkit._compiler import CUBE, FLOATS, INTEGERS, MATRIX, available_threads,
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, plain_array, shown
 
 from ..arrays import Array
+from ..systems.inputs import Inputs
 from ..systems.system import System
 from .adaptive import (
     ADAPTIVE,
@@ -30,6 +32,7 @@ from .adaptive import (
     Results,
     solve_lanes,
 )
+from .driven_solution import solve_driven
 from .right_hand_side import ADVANCE, COMPLEX_ADVANCE, COMPLEX_MATRIX, FIXED, advance_pointer, slope_pointer
 from .solution import STATUS_WORDS, Solution
 
@@ -108,6 +111,7 @@ def solve(
     max_steps: int = 100_000,
     limit: float = 1e8,
     threads: int | None = None,
+    inputs: Inputs | None = None,
 ) -> Solution:
     """States of ``system`` at ``times``, from ``start`` at times[0], for one or many lanes.
 
@@ -116,7 +120,8 @@ def solve(
     method: "dopri5", adaptive with local errors below atol + rtol |x| and dense output of order 4 between steps;
     "rk4" or "rk5", each interval in equal steps of at most ``step`` (None: one), for complex parameters and starts too,
     which makes derivatives by complex steps exact. max_steps: for each lane. limit: a state beyond it has blown up.
-    threads: ≥ 1; None: all processors. Law: the same bits for any number of threads and of other lanes; global error
+    threads: ≥ 1; None: all processors. inputs: known inputs and doses; steps end where these change. A state at the
+    time of a dose is that before it; doses before times[0] are in ``start``. Law: the same bits for any number of threads and of other lanes; global error
     O(step⁴), O(step⁵) or some times rtol for well-conditioned problems. Never raises for what happens on the way:
     see ``Solution.status``. Source: Kutta (1901); Dormand & Prince (1980).
     Raises TypeError or ValueError naming the argument where something is off, or the right-hand side does not compile.
@@ -145,6 +150,16 @@ def solve(
         if method not in FIXED:
             raise ValueError(f"step must be None for the adaptive method {shown(method)}, got {step}")
     threads = available_threads() if threads is None else check_count("threads", threads, at_least=1, below=2**12)
+    if inputs is not None:
+        check_instance("inputs", inputs, Inputs)
+    if system.inputs or (inputs is not None and inputs.doses):
+        options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_steps": max_steps, "limit": limit}
+
+        def solve_lanes(plain: System, when: Array, parameters: NDArray[Any], start: NDArray[Any]) -> Solution:
+            return solve(plain, when, parameters, start, method=method, step=step, threads=threads, **options)
+
+        found = solve_driven(solve_lanes, system, times, p, x, inputs, max_steps)
+        return replace(found, states=found.states[0]) if is_one else found
     try:
         states = np.full((lanes, times.size, system.dim), np.nan, np.complex128 if is_complex else np.float64)
     except MemoryError as error:

@@ -15,6 +15,7 @@ from toolkit._compiler import FLOATS, MATRIX, FunctionPointer, WideCompiler
 from toolkit.problem import lane_access, reason
 
 from ..arrays import Array
+from ..systems.inputs import Inputs, driven, drives_at
 from ..systems.system import System, checked_rhs, rhs_error
 from .runge_kutta import rk4_step, rk5_step, slope_of
 
@@ -82,13 +83,14 @@ def advance_pointer(rhs: Callable[..., Any], dim: int, n_parameters: int, method
     return pointer(block, ADVANCE, rhs, dim)
 
 
-def slopes_along(system: System, times: Any, states: Any, parameters: Any) -> Array:
+def slopes_along(system: System, times: Any, states: Any, parameters: Any, inputs: Inputs | None = None) -> Array:
     """The right-hand side (n, dim) at ``times`` (n,) and ``states`` (n, dim), nan where a state is, of one lane."""
-    n, dim, q = len(times), system.dim, system.n_parameters
+    n, dim, when = len(times), system.dim, np.array(times, np.float64)
     slope = np.empty((dim, n))
     p = np.tile(np.asarray(parameters, np.float64)[:, None], (1, n))
-    compiled = slope_pointer(system.rhs, dim, q).compiled
-    compiled(np.array(times, np.float64), np.array(np.transpose(states), np.float64, order="C"), p, slope, np.empty(n))
+    p = np.concatenate([p, drives_at(system, inputs, when).T])
+    compiled = slope_pointer(driven(system).rhs, dim, len(p)).compiled
+    compiled(when, np.array(np.transpose(states), np.float64, order="C"), p, slope, np.empty(n))
     return np.ascontiguousarray(slope.T)
 
 

@@ -13,7 +13,7 @@ from toolkit._compiler import bound, inlined
 from toolkit.maths.elementary import fma
 from toolkit.problem import rebind
 
-from ..systems.system import analytic
+from ..systems.system import analytic, tuple_text
 
 INLINE = {"forceinline": True, "error_model": "numpy", "_nrt": False}
 RK4_STAGES = ((0.5, (0.5,)), (0.5, (0.0, 0.5)), (1.0, (0.0, 0.0, 1.0)))
@@ -42,11 +42,6 @@ def built(name: str, source: str, **space: Any) -> Callable[..., Any]:
     space["__name__"] = __name__
     exec(compile(source, f"<{name}>", "exec"), space)
     return space[name]  # type: ignore[no-any-return]
-
-
-def tuple_text(entries: list[str]) -> str:
-    """The text of a tuple."""
-    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
 
 
 def weighted(x, weights, slopes):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import njit, types
 from numba.core.dispatcher import Dispatcher
 
 from toolkit._compiler import HoldsFunctions, bound, inlined
@@ -53,19 +53,20 @@ def factors_of(coefficient: Any) -> Mapping[str, Any]:
 def check_equations(system: Any, slopes: Callable[..., Any]) -> None:
     """Raise ValueError where a state's terms are not its slope, at the start and points about it, at several times.
 
-    slopes: function of (system, states and parameters, time). Equations with terms of a user's own are left out, as are
+    slopes: function of (system, states and parameters, time), with inputs of 1. Equations with terms of a user's own are left out, as are
     points where the function is not finite.
     """
-    draws = np.random.default_rng(0)
+    draws, names = np.random.default_rng(0), system.states + system.inputs
     usual = np.concatenate([system.start, system.usual])
     for k in range(N_POINTS):
         point = usual + (
             POINT_SPREAD * np.maximum(np.abs(usual), 1.0) * draws.standard_normal(usual.size) if k else 0.0
         )
-        x, p = point[: system.dim], dict(zip(system.parameters, point[system.dim :], strict=True))
+        x = np.append(point[: system.dim], np.ones(len(system.inputs)))
+        p = dict(zip(system.parameters, point[system.dim :], strict=True))
         found = slopes(system, point, float(k))
         for state, slope in zip(system.states, found, strict=True):
-            values = [term_value(label, system.states, x) for label in system.terms.get(state, {})]
+            values = [term_value(label, names, x) for label in system.terms.get(state, {})]
             if None in values or not np.isfinite(slope):
                 continue
             parts = [
@@ -80,7 +81,7 @@ def check_equations(system: Any, slopes: Callable[..., Any]) -> None:
 
 
 def term_value(label: str, states: tuple[str, ...], x: Array) -> float | None:
-    """A monomial or wave of ``libraries`` at a state (dim,), by its name; None for other names."""
+    """A monomial or wave of ``libraries`` at states and inputs (dim,), by its name; None for other names."""
     if label == "1":
         return 1.0
     factors = list(label) if all(len(state) == 1 for state in states) else label.split(" ")
@@ -108,6 +109,7 @@ class System(HoldsFunctions):
     (see ``model.model_of``).
     invariant: function (states (n, dim), parameters (n_parameters,)) → (n,), conserved along solutions, where known.
     lyapunov: largest Lyapunov exponent at ``usual``, in 1 / time_unit, where known. source: where its numbers are from.
+    inputs: names of known inputs u(t); where there are some, rhs is a function (t, x, p, u), u a tuple of their values.
     """
 
     name: str
@@ -122,14 +124,19 @@ class System(HoldsFunctions):
     invariant: Callable[[Array, Array], Array] | None = None
     lyapunov: float | None = None
     source: str = ""
+    inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
         object.__setattr__(self, "states", check_names("states", self.states))
         object.__setattr__(self, "parameters", check_names("parameters", self.parameters, at_least=0))
+        object.__setattr__(self, "inputs", check_names("inputs", self.inputs, at_least=0))
         both = sorted(set(self.states) & set(self.parameters))
         if both:
             raise ValueError(f"parameters must not be named as states, got {shown(both[0])}")
+        both = sorted(set(self.inputs) & set(self.states + self.parameters))
+        if both:
+            raise ValueError(f"inputs must not be named as states or parameters, got {shown(both[0])}")
         if not callable(self.rhs):
             raise TypeError(f"rhs must be a function (t, x, p), got {shown(self.rhs)}")
         object.__setattr__(self, "rhs", bound(self.rhs))
@@ -147,7 +154,9 @@ class System(HoldsFunctions):
 
     def __repr__(self) -> str:
         """Its name, states and parameters."""
-        return f"<System {self.name!r}: {', '.join(self.states)}; {', '.join(self.parameters) or 'no parameters'}>"
+        driven = f"; inputs {', '.join(self.inputs)}" if self.inputs else ""
+        parameters = ", ".join(self.parameters) or "no parameters"
+        return f"<System {self.name!r}: {', '.join(self.states)}; {parameters}{driven}>"
 
     @property
     def dim(self) -> int:
@@ -187,10 +196,20 @@ def check_units(units: Any, n: int) -> tuple[str, ...]:
     return given
 
 
+def tuple_text(entries: list[str]) -> str:
+    """The text of a tuple."""
+    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"
+
+
 def name_of_function(function: Any, otherwise: str) -> str:
     """A function's own name; ``otherwise`` where it has none, as a lambda."""
     name = str(getattr(function, "__name__", otherwise))
     return otherwise if name == "<lambda>" else name
+
+
+def compiled_function(function: Any) -> Any:
+    """A user's function as other compiled functions call it."""
+    return function if isinstance(function, Dispatcher) else njit(error_model="numpy")(function)
 
 
 def analytic(function: Callable[..., Any]) -> Any:

@@ -14,6 +14,7 @@ from toolkit.errors import check_number, check_text, is_sequence, optional, show
 from toolkit.problem import raises
 
 from ..arrays import Array
+from .inputs import driven
 from .system import System, check_equations, checked_rhs, name_of_function
 
 COMPLEX_STEP = 1e-40
@@ -37,12 +38,13 @@ def own(
     invariant: Callable[[Array, Array], Array] | None = None,
     lyapunov: float | None = None,
     source: str = "",
+    inputs: Any = (),
 ) -> System:
-    """The system dx/dt = function(t, x, p), with the fields of ``System``, checked at ``start`` and ``usual``.
+    """The system dx/dt = function(t, x, p), or (t, x, p, u) where it has ``inputs``, with the fields of ``System``, checked at ``start`` and ``usual``.
 
     function: of a number t and tuples x and p, to a tuple of as many numbers as ``states``. It is compiled for floats
     and for complex numbers, and its derivatives by complex steps are compared with differences, also at states of the
-    other sign where it is finite there. Powers with integer exponents (x**3, x**n, pow, np.power) are products, whose
+    other sign where it is finite there, with inputs of 1. Powers with integer exponents (x**3, x**n, pow, np.power) are products, whose
     derivatives are exact at states of both signs; other powers are those of real numbers, nan where x < 0.
     terms, where given, are compared with it at ``start`` and points about it. name: "": the function's, or "model"
     where it has none, as a lambda.
@@ -52,7 +54,7 @@ def own(
     """
     made = System(
         check_text("name", name) or name_of_function(function, "model"), states, parameters, function, usual, start,
-        time_unit, units, terms, invariant, lyapunov, source,
+        time_unit, units, terms, invariant, lyapunov, source, inputs,
     )  # fmt: skip
     if raises(getattr(getattr(function, "py_func", function), "__code__", None)):
         raise TypeError(f"function must not raise or assert, which a solver cannot pass on, but {made.name} does")
@@ -63,10 +65,11 @@ def own(
 
 
 def slopes_at(system: System, point: NDArray[Any], time: float = 0.0) -> NDArray[Any]:
-    """The right-hand side at ``point`` = states and parameters, compiled, for floats or complex numbers."""
+    """The right-hand side at ``point`` = states and parameters, with inputs of 1, compiled, for real or complex ones."""
     number = types.complex128 if np.iscomplexobj(point) else types.float64
-    compiled = checked_rhs(system.rhs, system.dim, system.n_parameters, number)
-    values = point.tolist()
+    plain = driven(system)
+    compiled = checked_rhs(plain.rhs, plain.dim, plain.n_parameters, number)
+    values = np.append(point, plain.usual[system.n_parameters :]).tolist()
     return np.array(compiled(time, tuple(values[: system.dim]), tuple(values[system.dim :])))
 
 
@@ -75,8 +78,9 @@ def check_derivatives(system: System) -> None:
 
     At ``start`` and ``usual``, and about them with states of both signs, where it is finite there.
     """
+    plain = driven(system)
     for number in (types.float64, types.complex128):
-        checked_rhs(system.rhs, system.dim, system.n_parameters, number)
+        checked_rhs(plain.rhs, plain.dim, plain.n_parameters, number)
     point = np.concatenate([system.start, system.usual])
     slopes = slopes_at(system, point)
     infinite = np.flatnonzero(~np.isfinite(slopes))
@@ -197,11 +201,12 @@ def from_sympy(
     invariant: Callable[[Array, Array], Array] | None = None,
     lyapunov: float | None = None,
     source: str = "",
+    inputs: Any = (),
 ) -> System:
-    """The system of SymPy expressions: state (a Symbol) → its slope, of these states, ``parameters`` and ``time``.
+    """The system of SymPy expressions: state (a Symbol) → its slope, of states, ``parameters``, ``time``, ``inputs``.
 
     Slopes are expressions or numbers; texts are refused, because SymPy reads a text by running it as Python code.
-    parameters: Symbols. time: the Symbol of time, where a slope depends on it. The rest: as for ``own``, which checks
+    parameters, inputs: Symbols. time: the Symbol of time, where a slope depends on it. The rest: as for ``own``, which checks
     the system. Functions that are known: sin, cos, tan, exp, log, sqrt, sinh, cosh, tanh and powers.
     ``inspect.getsource(system.rhs)`` is the code.
     Raises ImportError without SymPy (extra ``symbolic``); TypeError or ValueError naming what is wrong.
@@ -211,21 +216,29 @@ def from_sympy(
         raise TypeError(f"expressions must map states to their slopes, got {shown(expressions)}")
     if not isinstance(parameters, sympy.Symbol) and not is_sequence(parameters):
         raise TypeError(f"parameters must be a sequence of SymPy symbols, got {shown(parameters)}")
+    if not isinstance(inputs, sympy.Symbol) and not is_sequence(inputs):
+        raise TypeError(f"inputs must be a sequence of SymPy symbols, got {shown(inputs)}")
     given = [parameters] if isinstance(parameters, sympy.Symbol) else list(parameters)
-    for symbol in [*expressions, *given, *([] if time is None else [time])]:
+    known = [inputs] if isinstance(inputs, sympy.Symbol) else list(inputs)
+    for symbol in [*expressions, *given, *known, *([] if time is None else [time])]:
         if not isinstance(symbol, sympy.Symbol):
-            raise TypeError(f"states, parameters and time must be SymPy symbols, got {shown(symbol)}")
+            raise TypeError(f"states, parameters, inputs and time must be SymPy symbols, got {shown(symbol)}")
     words = {symbol: f"x[{d}]" for d, symbol in enumerate(expressions)}
     for k, symbol in enumerate(given):
         if symbol in words:
             raise ValueError(f"parameters must be distinct and no states, got {shown(symbol)}")
         words[symbol] = f"p[{k}]"
+    for k, symbol in enumerate(known):
+        if symbol in words:
+            raise ValueError(f"inputs must be distinct and no states or parameters, got {shown(symbol)}")
+        words[symbol] = f"u[{k}]"
     if time is not None:
         words[time] = "t"
     real = {symbol: sympy.Dummy() for symbol in words}  # the names of the user's are not printed
     try:
         formulas = [expression_of(sympy, state, formula, real) for state, formula in expressions.items()]
-        text = source_of(sympy, formulas, {real[symbol]: word for symbol, word in words.items()})
+        named = {real[symbol]: word for symbol, word in words.items()}
+        text = source_of(sympy, formulas, named, "(t, x, p, u)" if known else "(t, x, p)")
     except RecursionError:
         raise ValueError(
             "expressions must be nested less deeply: SymPy's own functions call themselves too often"
@@ -234,7 +247,7 @@ def from_sympy(
     return own(
         rhs, states=[s.name for s in expressions], parameters=[s.name for s in given], usual=usual,
         start=start, name=name, time_unit=time_unit, units=units, terms=terms, invariant=invariant, lyapunov=lyapunov,
-        source=source,
+        source=source, inputs=[s.name for s in known],
     )  # fmt: skip
 
 
@@ -261,10 +274,10 @@ def expression_of(sympy: Any, state: Any, formula: Any, real: Mapping[Any, Any])
     return replaced
 
 
-def source_of(sympy: Any, formulas: list[Any], words: dict[Any, str]) -> str:
+def source_of(sympy: Any, formulas: list[Any], words: dict[Any, str], arguments: str) -> str:
     """Source of the right-hand side, with what occurs twice computed once. Raises ValueError for unknown functions."""
     shared, reduced = sympy.cse(formulas, symbols=sympy.numbered_symbols("shared", cls=sympy.Dummy))
-    lines = ["def rhs(t, x, p):"]
+    lines = [f"def rhs{arguments}:"]
     for k, (symbol, formula) in enumerate(shared):
         lines.append(f"    v{k} = {text_of(sympy, formula, words)}")
         words[symbol] = f"v{k}"

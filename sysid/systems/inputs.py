@@ -1,0 +1,214 @@
+"""What is done to a system from outside, and known: inputs u(t), and doses that are added to its states."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from targets.symbolic.source import compile_source
+from toolkit.errors import check_array, check_number, is_sequence, shown
+
+from ..arrays import Array, Bools
+from .system import System, check_names, compiled_function, mapping, tuple_text
+
+TIME = "t"  # an input of this name that has no values is time itself
+SAME_TIME = 1e-9  # of the span of times: nearer ones are equal
+
+
+class Course(NamedTuple):
+    """Numbers (n,) at increasing times (n,)."""
+
+    times: Array
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Known inputs u(t) of a system, and doses.
+
+    values: name → (times, values), both (n,), of increasing times: linear between them, or, for the names in ``held``,
+    constant until the next time and after the last; or a number, for all times. doses: state → (times, amounts), both
+    (n,): what is added to the state at these times; a state that is measured at the time of a dose is that before it.
+    An input "t" of a system or library that has no values here is the time.
+    Raises TypeError or ValueError naming what is off: the name and the value.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
+    doses: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        courses = {}
+        for name, given in mapping("values", self.values).items():
+            label = f"values[{name!r}]"
+            courses[name] = course_of(label, given) if is_sequence(given) else constant_course(label, given)
+        check_names("values", list(courses), at_least=0)
+        held = check_names("held", self.held, at_least=0)
+        for name in held:
+            if name not in courses:
+                raise ValueError(f"held must name inputs ({', '.join(courses)}), got {shown(name)}")
+        doses = {state: course_of(f"doses[{state!r}]", given) for state, given in mapping("doses", self.doses).items()}
+        check_names("doses", list(doses), at_least=0)
+        for label, value in (("values", courses), ("held", held), ("doses", doses)):
+            object.__setattr__(self, label, value)
+
+    def __repr__(self) -> str:
+        """What it holds."""
+        doses = [f"{course.times.size} doses to {state}" for state, course in self.doses.items()]
+        held = [f"{name} (held)" if name in self.held else name for name in self.values]
+        return f"<Inputs: {', '.join([*held, *doses]) or 'none'}>"
+
+    def at(self, times: Any, names: Any = None, *, before: bool = False) -> Array:
+        """Inputs (n, inputs) at ``times`` (n,), those of ``names``, None: all; where one jumps, after the jump.
+
+        before: before it. Raises ValueError for a name that it does not have, and a time at which it is not known.
+        """
+        when = check_array("times", times)
+        wanted = tuple(self.values) if names is None else check_names("names", names, at_least=0)
+        columns = [when if self.is_time(name) else self._column(name, when, before) for name in wanted]
+        return np.stack(columns, axis=1) if columns else np.zeros((when.size, 0))
+
+    def is_time(self, name: str) -> bool:
+        """Whether an input of this name is the time."""
+        return name == TIME and name not in self.values
+
+    def _column(self, name: str, when: Array, before: bool) -> Array:
+        """One input at ``when``."""
+        if name not in self.values:
+            known = ", ".join(self.values) or "none"
+            raise ValueError(f"inputs must have values of {shown(name)}, got those of {known}")
+        times, values = self.values[name]
+        if np.isinf(times[0]):  # a number
+            return np.full(when.size, values[0])
+        slack = SAME_TIME * (times[-1] - times[0])
+        last = np.inf if name in self.held else times[-1] + slack
+        unknown = when[~((when >= times[0] - slack) & (when <= last))]
+        if unknown.size:
+            raise ValueError(
+                f"inputs must have values of {name!r} at all times that are asked for, got some from {times[0]:.10g} "
+                f"to {times[-1]:.10g} and none for {unknown[0]:.10g}"
+            )
+        if name not in self.held:
+            return np.interp(when, times, values)
+        n_begun = np.searchsorted(times + slack, when) if before else np.searchsorted(times - slack, when, "right")
+        return np.asarray(values[np.maximum(n_begun - 1, 0)])
+
+    def knots(self, names: Sequence[str]) -> Array:
+        """Times (n,) at which inputs of these names have a kink or jump, or a dose is given; in order."""
+        courses = [self.values[name] for name in names if name in self.values] + list(self.doses.values())
+        every = np.concatenate([np.zeros(0), *(course.times for course in courses)])
+        return np.unique(every[np.isfinite(every)])
+
+
+def course_of(label: str, given: Any) -> Course:
+    """``given`` as increasing times with numbers. Raises TypeError or ValueError naming ``label``."""
+    if not is_sequence(given) or len(given) != 2:
+        raise TypeError(f"{label} must be (times, numbers), both (n,), got {shown(given)}")
+    times, values = check_array(f"{label}[0]", given[0]), check_array(f"{label}[1]", given[1])
+    if times.ndim != 1 or not times.size or values.shape != times.shape:
+        raise ValueError(f"{label} must be (times, numbers), both (n,), got shapes {times.shape} and {values.shape}")
+    back = np.flatnonzero(~(np.diff(times) > 0.0))
+    if back.size:
+        k = int(back[0])
+        raise ValueError(f"{label} must have increasing times, got {times[k]:.15g} and then {times[k + 1]:.15g}")
+    return Course(times, values)
+
+
+def constant_course(label: str, given: Any) -> Course:
+    """A number for all times."""
+    return Course(np.array([-np.inf]), np.array([check_number(label, given)]))
+
+
+NO_INPUTS = Inputs()
+
+
+class Schedule(NamedTuple):
+    """Times between which inputs are linear, with the doses given at them.
+
+    times: (n,). drives: (n, 1 + 2 inputs), for the interval after each: its beginning, inputs there, and their slopes,
+    as ``driven`` has them behind the parameters; (n, 0) without inputs. doses: (n, dim). is_break: (n,), whether a
+    solver has to begin anew there.
+    """
+
+    times: Array
+    drives: Array
+    doses: Array
+    is_break: Bools
+
+    @property
+    def is_dosed(self) -> Bools:
+        """Whether a dose is given, (n,)."""
+        return np.asarray(self.doses.any(axis=1))
+
+
+def schedule_of(system: System, inputs: Inputs | None, times: Array) -> Schedule:
+    """``times`` (n,) and what happens at and between them; further times where an input changes or a dose is given.
+
+    Raises ValueError where an input of the system is not known at all times, or a dose is of no state.
+    """
+    given = inputs or NO_INPUTS
+    for state in given.doses:
+        if state not in system.states:
+            raise ValueError(f"doses must be of states ({', '.join(system.states)}), got {shown(state)}")
+    if system.inputs and inputs is None and system.inputs != (TIME,):
+        raise ValueError(f"inputs must be given for {system.name!r}, which has {', '.join(system.inputs)}, got none")
+    span = times[-1] - times[0]
+    knots = given.knots(system.inputs)
+    knots = knots[(knots >= times[0] - SAME_TIME * span) & (knots <= times[-1] + SAME_TIME * span)]
+    nearest = times[nearest_of(times, knots)]
+    knots = np.where(np.abs(nearest - knots) <= SAME_TIME * span, nearest, knots)
+    every = np.unique(np.concatenate([times, knots]))
+    doses = np.zeros((every.size, system.dim))
+    for state, course in given.doses.items():
+        inside = (course.times >= times[0] - SAME_TIME * span) & (course.times <= times[-1] + SAME_TIME * span)
+        np.add.at(doses[:, system.states.index(state)], nearest_of(every, course.times[inside]), course.values[inside])
+    drives = np.zeros((every.size, 0))
+    if system.inputs:
+        begins = given.at(every, system.inputs)
+        ends = given.at(every[1:], system.inputs, before=True)
+        slopes = np.zeros_like(begins)
+        slopes[:-1] = (ends - begins[:-1]) / np.diff(every)[:, None]
+        drives = np.concatenate([every[:, None], begins, slopes], axis=1)
+    is_break = np.isin(every, knots)
+    is_break[[0, -1]] = True
+    return Schedule(every, drives, doses, is_break)
+
+
+def nearest_of(times: Array, wanted: Array) -> Any:
+    """The index of the nearest of increasing ``times`` (n,) to each of ``wanted`` (k,)."""
+    after = np.minimum(np.searchsorted(times, wanted), times.size - 1)
+    before = np.maximum(after - 1, 0)
+    return np.where(wanted - times[before] < times[after] - wanted, before, after)
+
+
+def inputs_text(n_parameters: int, n_inputs: int) -> str:
+    """The text of the tuple of inputs at time t, from what ``driven`` has behind the parameters p."""
+    t0, first, slopes = n_parameters, n_parameters + 1, n_parameters + 1 + n_inputs
+    return tuple_text([f"p[{first + k}] + p[{slopes + k}]*(t - p[{t0}])" for k in range(n_inputs)])
+
+
+@functools.cache
+def driven(system: System) -> System:
+    """``system`` without inputs: as further parameters, a time t0, the inputs there, and their constant slopes."""
+    if not system.inputs:
+        return system
+    n, m = system.n_parameters, len(system.inputs)
+    arguments = f"{tuple_text([f'p[{k}]' for k in range(n)])}, {inputs_text(n, m)}"
+    source = f"def rhs(t, x, p):\n    return of_inputs(t, x, {arguments})\n"
+    rhs = compile_source("driven", "rhs", source, {"of_inputs": compiled_function(system.rhs), "__name__": "generated"})
+    names = ["t0 of inputs", *(f"{u} at t0" for u in system.inputs), *(f"slope of {u}" for u in system.inputs)]
+    usual = np.concatenate([system.usual, [0.0], np.ones(m), np.zeros(m)])
+    return System(
+        system.name, system.states, system.parameters + tuple(names), rhs, usual, system.start, system.time_unit,
+        system.units,
+    )  # fmt: skip
+
+
+def drives_at(system: System, inputs: Inputs | None, times: Array) -> Array:
+    """What ``driven`` has behind the parameters, (n, 1 + 2 inputs), at each of ``times`` (n,); (n, 0) without inputs."""
+    if not system.inputs:
+        return np.zeros((times.size, 0))
+    values = (inputs or NO_INPUTS).at(times, system.inputs)
+    return np.concatenate([times[:, None], values, np.zeros_like(values)], axis=1)
