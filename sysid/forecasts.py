@@ -21,9 +21,10 @@ from toolkit.weighting import shares_of
 
 from .arrays import Array, Integers
 from .data.series import Series, in_order
-from .identification import Identification, start_and_lead_times
+from .identification import Identification, experiment_number, series_of, start_and_lead_times
 from .likelihoods.error_laws import ERRORS, with_errors
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
+from .systems.inputs import Inputs
 from .systems.system import System
 
 __all__ = ["NOT_FINITE", "Ensemble", "Exponent", "Histograms", "histograms", "largest_lyapunov", "simulate"]
@@ -125,6 +126,7 @@ def simulate(
     threads: int | None = None,
     experiment: Any = None,
     dof: float = 4.0,
+    inputs: Inputs | None = None,
 ) -> Ensemble:
     """Trajectories at ``times`` of ``n_draws`` of the ``draws``, chosen at random by their weights; None: of all.
 
@@ -137,6 +139,7 @@ def simulate(
     noise: standard deviations of errors, a number or one a state, or (draws, dim); None: none; ``errors``: "gaussian",
     "lognormal", where they are of the logarithms, "student", times Student's t with ``dof``; or counts about the
     states: "negative_binomial", with dispersions as noise, "poisson", without noise. Those about a state < 0 are nan.
+    inputs: known inputs and doses; None: of an Identification those of the experiment's series.
     method, step, rtol, max_steps, limit, threads: as for ``solve``. Draws that are not finite have no trajectory, and
     those that blow up or become stiff end early: see ``Ensemble.status``. Nothing depends on threads.
     Raises TypeError or ValueError naming the argument where something is off: also where ``start`` is not given, and
@@ -160,6 +163,8 @@ def simulate(
         initial, lead = check_real_array("start", start), times[:0]
     if initial.shape not in ((system.dim,), (len(rows), system.dim)):
         raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {initial.shape}")
+    if inputs is None and is_a(source, Identification):
+        inputs = series_of(source)[experiment_number(source, experiment)].inputs
     starts = np.broadcast_to(initial, (len(rows), system.dim))
     deviations = deviations_of(noise, len(rows), system.dim)
     wanted = len(rows) if n_draws is None else check_count("n_draws", n_draws, at_least=1, below=2**31)
@@ -172,7 +177,7 @@ def simulate(
     status, reached = np.full(len(p), NOT_FINITE), np.full(len(p), np.nan)
     found = solve(
         system, np.append(lead, times), p[is_finite], x[is_finite], method=method, step=step, rtol=rtol,
-        atol=1e-2 * rtol, max_steps=max_steps, limit=limit, threads=threads,
+        atol=1e-2 * rtol, max_steps=max_steps, limit=limit, threads=threads, inputs=inputs,
     )  # fmt: skip
     states[is_finite], status[is_finite], reached[is_finite] = found.states[:, lead.size :], found.status, found.reached
     observed = states
@@ -266,6 +271,8 @@ def largest_lyapunov(
     Raises TypeError or ValueError naming the argument; ArithmeticError where a path blows up.
     """
     check_instance("system", system, System)
+    if system.inputs:
+        raise ValueError(f"system must be without inputs, got {shown(system)}")
     time, interval = check_number("time", time, above=0.0), check_number("interval", interval, above=0.0)
     burn_in = check_number("burn_in", burn_in, at_least=0.0)
     n_paths = check_count("n_paths", n_paths, at_least=2, below=2**16)

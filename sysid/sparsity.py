@@ -14,6 +14,7 @@ from toolkit.maths.elementary import exp, log
 from toolkit.maths.seeds import GIBBS, derived_seed
 
 from .arrays import Array, Bools, Integers
+from .data.series import with_inputs
 from .likelihoods.smoothing import smooth
 from .likelihoods.velocity import check_data
 from .model import as_model
@@ -259,7 +260,7 @@ def natural_scales(data: Any, model: Any) -> Array:
     terms, velocities = [], []
     for series in check_data(data, model):
         path, velocity = smooth(series, series.times)
-        terms.append(model.library.evaluate(path))
+        terms.append(model.library.evaluate(with_inputs(series, model.library.inputs, series.times, path)))
         velocities.append(velocity)
     speed = np.sqrt(np.mean(np.concatenate(velocities) ** 2, axis=0))
     effect = np.einsum("nt,kte->nek", np.concatenate(terms), model.directions)

@@ -102,7 +102,8 @@ def unit_warnings(series: Series, system: System, parameters: Array) -> list[str
     pairs = np.asarray(complete[1:] & complete[:-1])
     change = np.diff(series.values, axis=0)[pairs]
     steps = np.diff(series.times)[pairs]
-    slopes = slopes_along(system, series.times, np.where(complete[:, None], series.values, 1.0), parameters)
+    whole = np.where(complete[:, None], series.values, 1.0)
+    slopes = slopes_along(system, series.times, whole, parameters, series.inputs)
     expected = 0.5 * (slopes[1:] + slopes[:-1])[pairs]
     measured = change / steps[:, None]
     scale = np.abs(expected).mean(axis=0) + np.finfo(float).tiny

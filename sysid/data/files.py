@@ -27,7 +27,7 @@ from toolkit.errors import (
 from ..arrays import Array
 from ..systems.system import check_names
 from .measured_input import date_of, numbers_of_times, seconds_of
-from .series import Series
+from .series import Series, inputs_of_table
 
 SEPARATORS = (",", ";", "\t")
 CHUNK = 2**20  # bytes read at a time
@@ -373,6 +373,8 @@ def load(
     units: Any = (),
     name: str = "",
     source: str = "",
+    inputs: Any = (),
+    held: Any = (),
 ) -> Series:
     """The columns ``time`` and ``states`` (None: all others) of a file of text, or of Parquet (``….parquet``).
 
@@ -382,8 +384,8 @@ def load(
     131,072 characters. Times may be dates, as 2020-12-31 or 2020-12-31T23:59:59, in Parquet timestamps: they become the
     time since the first, in ``time_unit`` ("s", "min", "h", "day" and the like; "": seconds). missing: what stands for
     a missing state, apart from spaces and quotes. Read in pieces of 1 MiB, so that memory holds little more than the
-    numbers. Parquet needs pyarrow (extra ``data``); its nulls are missing, and integers must be below 2**53. The rest:
-    as in ``Series``.
+    numbers. Parquet needs pyarrow (extra ``data``); its nulls are missing, and integers must be below 2**53. inputs,
+    held: as in ``from_dataframe``. The rest: as in ``Series``.
     Raises TypeError for arguments of another kind; OSError where the file cannot be read, such as FileNotFoundError;
     ValueError naming file, line and column for what is no regular file, no UTF-8, text in place of numbers, ragged
     lines, repeated or unknown columns, times that do not increase, and more numbers than memory holds.
@@ -397,45 +399,54 @@ def load(
     if not is_sequence(missing):
         raise TypeError(f"missing must be a sequence of words, got {shown(missing)} of type {type(missing).__name__}")
     words = [check_text(f"missing[{i}]", word) for i, word in enumerate(missing)]
+    driving = check_names("inputs", inputs, at_least=0)
     check_choice("decimal", decimal, (".", ","))
     check_text("time_unit", time_unit)
     if file.suffix.lower() == ".parquet":
-        names, table, time_unit = read_parquet(file, time, states, time_unit)
+        names, table, time_unit = read_parquet(file, time, states, driving, time_unit)
         first = 0
     else:
         words = [word.translate(SWAPPED) for word in words] if decimal == "," else words
         names, table, first, time_unit = read_delimited(
-            file, lambda columns: choose_columns(file, columns, time, states), words, decimal, time_unit
+            file, lambda columns: choose_columns(file, columns, time, states, driving), words, decimal, time_unit
         )
     try:
+        n = len(names) - len(driving)
+        given = inputs_of_table(table[:, 0], table[:, n:], driving, held) if driving else None
         return Series(
-            table[:, 0], table[:, 1:], names[1:], time_unit=time_unit, units=units, name=name or file.stem,
-            source=source,
+            table[:, 0], table[:, 1:n], names[1:n], time_unit=time_unit, units=units, name=name or file.stem,
+            source=source, inputs=given,
         )  # fmt: skip
     except ValueError as error:
         raise ValueError(f"{file}: {error}; row 0 is line {first}" if first else f"{file}: {error}") from error
 
 
-def choose_columns(file: Path, columns: Sequence[str], time: str, states: Any) -> tuple[str, ...]:
-    """Time and states, among ``columns``. Raises ValueError where one is repeated or not there."""
+def choose_columns(
+    file: Path, columns: Sequence[str], time: str, states: Any, inputs: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Time, states and inputs, among ``columns``. Raises ValueError where one is repeated or not there."""
     seen: set[str] = set()
     for k, column in enumerate(columns):
         if column in seen:
             raise ValueError(f"{file}: columns must have different names, got {shown(column)} at {k + 1} again")
         seen.add(column)
-    wanted = [column for column in columns if column != time] if states is None else check_names("states", states)
-    if time in wanted:
-        raise ValueError(f"states must not hold the time, got {shown(time)}")
-    for column in (time, *wanted):
+    others = [column for column in columns if column != time and column not in inputs]
+    wanted = others if states is None else check_names("states", states)
+    if time in (*wanted, *inputs):
+        raise ValueError(f"states and inputs must not hold the time, got {shown(time)}")
+    for column in (time, *wanted, *inputs):
         if column not in seen:
             named = ", ".join(map(shown, columns[:MAX_NAMED])) + (", …" if len(columns) > MAX_NAMED else "")
             raise ValueError(f"{file}: has no column {shown(column)}; its columns are {named}")
     if not wanted:
         raise ValueError(f"{file}: must have a column beside the time {shown(time)}")
-    return (time, *wanted)
+    check_names("states and inputs", (*wanted, *inputs))
+    return (time, *wanted, *inputs)
 
 
-def read_parquet(file: Path, time: str, states: Any, time_unit: str) -> tuple[tuple[str, ...], Array, str]:
+def read_parquet(
+    file: Path, time: str, states: Any, inputs: tuple[str, ...], time_unit: str
+) -> tuple[tuple[str, ...], Array, str]:
     """Names and the numbers (n, columns) of a Parquet file, and the unit of its times."""
     pyarrow, parquet = optional("pyarrow", "data"), optional("pyarrow.parquet", "data")
     with open_regular("path", file) as stream:
@@ -444,7 +455,7 @@ def read_parquet(file: Path, time: str, states: Any, time_unit: str) -> tuple[tu
             schema, rows = content.schema_arrow, content.metadata.num_rows
         except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
             raise not_parquet(file, error) from error
-        names = choose_columns(file, schema.names, time, states)
+        names = choose_columns(file, schema.names, time, states, inputs)
         for column in names:
             kind = schema.field(column).type
             is_date = column == time and (pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind))

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import check_array, check_text, is_a, optional, shown
+from toolkit.errors import check_array, check_instance, check_text, is_a, optional, shown
 
 from ..arrays import Array
+from ..systems.inputs import Inputs
 from ..systems.system import check_names, check_units
 from .measured_input import measured_numbers, numbers_of_times
 
@@ -21,7 +22,7 @@ class Series:
     states: names of columns.
     velocities: (n, dim), exact time derivatives, of simulated data. noise: (dim,) standard deviations of the errors
     where known, of the values or, log-normal, of their logarithms. time_unit, units: "" where without. source: where
-    it is from.
+    it is from. inputs: known inputs and doses, at times of their own.
     Raises TypeError or ValueError naming what is off: the row and the value.
     """
 
@@ -34,6 +35,7 @@ class Series:
     units: tuple[str, ...] = field(default=())
     name: str = "data"
     source: str = ""
+    inputs: Inputs | None = None
 
     def __post_init__(self) -> None:
         states = check_names("states", self.states)
@@ -77,6 +79,8 @@ class Series:
         units = check_units(self.units, len(states))
         for label in ("name", "source"):
             check_text(label, getattr(self, label))
+        if self.inputs is not None:
+            check_instance("inputs", self.inputs, Inputs)
         for label, value in (("times", times), ("values", values), ("states", states), ("units", units)):
             object.__setattr__(self, label, value)
 
@@ -85,7 +89,8 @@ class Series:
         missing = int(np.isnan(self.values).sum())
         lost = f", {missing} values missing" if missing else ""
         span = f"{len(self)} times {self.times[0]:g} … {self.times[-1]:g}"
-        return f"<Series {self.name!r}: {', '.join(self.states)} at {span}{lost}>"
+        driven = "" if self.inputs is None else f", {self.inputs!r}"
+        return f"<Series {self.name!r}: {', '.join(self.states)} at {span}{lost}{driven}>"
 
     def __len__(self) -> int:
         """Number of times."""
@@ -136,6 +141,28 @@ def in_order(name: str, series: Series, states: tuple[str, ...]) -> Series:
         noise=None if series.noise is None else series.noise[places],
         units=tuple(series.units[place] for place in places),
     )
+
+
+def has_doses(series: Series) -> bool:
+    """Whether doses are given."""
+    return series.inputs is not None and bool(series.inputs.doses)
+
+
+def with_inputs(series: Series, names: tuple[str, ...], times: Array, states: Array) -> Array:
+    """``states`` (n, dim) at ``times`` (n,), and the series' inputs of these names beside them, (n, dim + inputs).
+
+    Raises ValueError where an input is not known there.
+    """
+    if not names:
+        return states
+    given = series.inputs or Inputs()
+    return np.concatenate([states, given.at(times, names)], axis=1)
+
+
+def inputs_of_table(times: Array, table: Array, names: tuple[str, ...], held: Any) -> Inputs:
+    """Inputs of columns (n, inputs), nan where missing."""
+    known = ~np.isnan(table)
+    return Inputs({u: (times[there], x[there]) for u, x, there in zip(names, table.T, known.T, strict=True)}, held)
 
 
 def check_series(name: str, value: Any) -> Series:

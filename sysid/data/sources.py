@@ -1,6 +1,7 @@
 """Data to identify a system from: simulated with noise, from arrays, and a table of the public record."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,14 @@ from toolkit.errors import (
 )
 
 from ..arrays import Array
-from ..solvers.integrate import check_times, solve
+from ..solvers.driven_solution import solve_driven
+from ..solvers.integrate import DONE, Solution, check_times, solve
 from ..solvers.right_hand_side import slopes_along
+from ..systems.inputs import Inputs
 from ..systems.system import System, check_names, checked_rhs
 from .files import load
 from .measured_input import is_of_pandas, kinds_of, measured_numbers
-from .series import Series
+from .series import Series, inputs_of_table
 
 ERRORS = ("gaussian", "lognormal")
 SCIPY = ("DOP853", "LSODA")
@@ -49,6 +52,7 @@ def simulate(
     missing: float = 0.0,
     seed: int,
     method: str = "DOP853",
+    inputs: Inputs | None = None,
 ) -> Series:
     """States of ``system`` at ``times`` with errors: independent, of mean 0, or, lognormal, factors of median 1.
 
@@ -56,7 +60,7 @@ def simulate(
     noise: a number or one per state: the errors' standard deviation as a share of the root mean square of the state, or
     where not ``relative`` in its unit; for "lognormal" that of the logarithm. missing: share of all values that are
     dropped, of each state at least two kept. method: "DOP853" or "LSODA" of SciPy with rtol 1e-10, or "dopri5" of
-    ``solve``. The series has the exact velocities f(x) at the exact states x, and the standard deviations.
+    ``solve``. inputs: known inputs and doses, which the series has, too. The series has the exact velocities f(x) at the exact states x, and the standard deviations.
     Law: values − states are N(0, noise²), or log(values / states) are; the same ``seed`` gives the same errors,
     whatever is dropped.
     Raises TypeError or ValueError naming the argument; ArithmeticError where the system cannot be solved.
@@ -75,9 +79,10 @@ def simulate(
         raise ValueError(f"noise must be one number, or one of each of {system.dim} states, got {deviations.size}")
     check_choice("method", method, (*SCIPY, "dopri5"))
     p = check_row("parameters", system.usual if parameters is None else parameters, system.n_parameters)
-    states = exact_states(
-        system, times, p, check_row("start", system.start if start is None else start, system.dim), method
-    )
+    x = check_row("start", system.start if start is None else start, system.dim)
+    if inputs is not None:
+        check_instance("inputs", inputs, Inputs)
+    states = exact_driven_states(system, times, p, x, method, inputs)
     deviations = np.broadcast_to(deviations, (system.dim,)).copy()
     draws = generator.standard_normal(states.shape)
     if errors == "lognormal":
@@ -95,8 +100,8 @@ def simulate(
         values = states + deviations * draws
     drop_values(values, missing, missing_generator)
     return Series(
-        times, values, system.states, slopes_along(system, times, states, p), deviations, system.time_unit,
-        system.units, system.name, f"simulated: {method}, {errors} errors, seed {seed}",
+        times, values, system.states, slopes_along(system, times, states, p, inputs), deviations, system.time_unit,
+        system.units, system.name, f"simulated: {method}, {errors} errors, seed {seed}", inputs,
     )  # fmt: skip
 
 
@@ -106,6 +111,20 @@ def drop_values(values: Array, share: float, generator: np.random.Generator) -> 
     droppable = np.flatnonzero((order < len(values) - 2).ravel())
     n = min(round(share * values.size), droppable.size)
     values.ravel()[generator.permutation(droppable)[:n]] = np.nan
+
+
+def exact_driven_states(
+    system: System, times: Array, parameters: Array, start: Array, method: str, inputs: Inputs | None
+) -> Array:
+    """As ``exact_states``, of a system with inputs or doses."""
+    if not system.inputs and (inputs is None or not inputs.doses):
+        return exact_states(system, times, parameters, start, method)
+
+    def solve_one(plain: System, when: Array, p: Array, x: Array) -> Solution:
+        states = exact_states(plain, when, p[0], x[0], method)
+        return Solution(plain, when, states[None], np.array([DONE]), when[-1:], np.zeros(1, np.int64))
+
+    return np.asarray(solve_driven(solve_one, system, times, parameters[None], start[None], inputs, 10**9).states[0])
 
 
 def exact_states(system: System, times: Array, parameters: Array, start: Array, method: str) -> Array:
@@ -149,6 +168,7 @@ def from_arrays(
     units: Any = (),
     name: str = "data",
     source: str = "",
+    inputs: Inputs | None = None,
 ) -> Series:
     """A ``Series`` of arrays: values (n, dim), or (n,) of one state; nan, or masked, where missing.
 
@@ -158,7 +178,7 @@ def from_arrays(
     table = measured_numbers("values", values)
     table = table[:, None] if table.ndim == 1 else table
     named = (states,) if is_a(states, str) else states
-    return Series(times, table, named, velocities, noise, time_unit, units, name, source)
+    return Series(times, table, named, velocities, noise, time_unit, units, name, source, inputs)
 
 
 def from_dataframe(
@@ -171,12 +191,15 @@ def from_dataframe(
     units: Any = (),
     name: str = "data",
     source: str = "",
+    inputs: Any = (),
+    held: Any = (),
 ) -> Series:
     """A ``Series`` of a DataFrame of pandas; nan, or NA, where a value is missing.
 
     time: the column of times; None: the index, of numbers or dates. Dates become the time since the first, in
     ``time_unit`` ("s", "min", "h", "day" and the like; "": seconds). states: the columns of the states; None: all but
-    the time. The rest: as in ``Series``.
+    the time and inputs. inputs: columns of known inputs, left out where missing, those in ``held`` as they are until
+    the next row. The rest: as in ``Series``.
     Raises TypeError for what is no DataFrame; ValueError naming what is off: a column that is not there, is repeated or
     holds no numbers, or an index that only counts the rows.
     """
@@ -185,10 +208,12 @@ def from_dataframe(
     if time is not None:
         check_text("time", time)
     columns = list(frame.columns)
-    chosen = tuple(c for c in columns if c != time) if states is None else check_names("states", states)
-    for column in (*chosen, *(() if time is None else (time,))):
+    driving = check_names("inputs", inputs, at_least=0)
+    others = tuple(c for c in columns if c != time and c not in driving)
+    chosen = others if states is None else check_names("states", states)
+    for column in (*chosen, *driving, *(() if time is None else (time,))):
         if columns.count(column) != 1:
-            label = "time" if time is not None and column == time else "states"
+            label = "time" if time is not None and column == time else "inputs" if column in driving else "states"
             found = "it twice" if column in columns else f"columns {', '.join(map(shown, columns[:12]))}"
             raise ValueError(f"{label} must name columns of frame, each there once, got {shown(column)} and {found}")
     if time is not None and time in chosen:
@@ -196,13 +221,17 @@ def from_dataframe(
     check_names("states", chosen)
     if time is None and type(frame.index).__name__ == "RangeIndex" and frame.index.name is None:
         raise ValueError("time must name the column of times, got None where the index only counts the rows")
-    for column in chosen:
+    for column in (*chosen, *driving):
         if kinds_of(frame[column]) not in ("i", "u", "f"):
             raise ValueError(f"frame must hold numbers in column {shown(column)}, got {frame[column].dtype}")
     times = frame.index if time is None else frame[time]
     if kinds_of(times) not in ("i", "u", "f", "m", "M"):
         raise ValueError(f"time must be a column or index of numbers or dates, got {shown(time)} of {times.dtype}")
-    return Series(times, frame[list(chosen)], chosen, None, noise, time_unit, units, name, source)
+    made = Series(times, frame[list(chosen)], chosen, None, noise, time_unit, units, name, source)
+    if not driving:
+        return made
+    table = measured_numbers("inputs", frame[list(driving)])
+    return replace(made, inputs=inputs_of_table(made.times, table, driving, held))
 
 
 def lynx_hare() -> Series:

@@ -213,6 +213,8 @@ def compare_pysindy(
     missing or times uneven, which PySINDy does not take.
     """
     check_series("data", data)
+    if data.inputs is not None:
+        raise ValueError(f"data must be without inputs, got {shown(data)}")
     library = polynomial(data.states, check_count("degree", degree, at_least=1, below=8))
     if not is_sequence(methods):
         raise TypeError(f"methods must be a sequence of names, got {shown(methods)}")

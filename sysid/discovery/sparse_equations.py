@@ -13,7 +13,7 @@ from toolkit.maths.seeds import STARTS, derived_seed
 from .. import likelihoods
 from ..arrays import Array
 from ..data.measured_input import is_of_pandas
-from ..data.series import Series
+from ..data.series import Series, with_inputs
 from ..data.sources import from_dataframe
 from ..estimates import Estimates, estimate
 from ..forecasts import Ensemble, simulate
@@ -28,6 +28,7 @@ from ..model import Model, all_free, in_latex, in_text, model_of
 from ..priors import Prior
 from ..solvers.integrate import check_times
 from ..sparsity import Sparse, natural_scales, sparse_posterior, sparse_prior
+from ..systems.inputs import Inputs
 
 PRESENT = 0.5  # probability from which a term is in the equations (Barbieri & Berger 2004)
 IN_TABLE = 0.05  # probability from which a term is in the printed table
@@ -149,6 +150,7 @@ class Discovery:
         seed: int = 0,
         method: str = "dopri5",
         step: float | None = None,
+        inputs: Inputs | None = None,
     ) -> Ensemble:
         """Trajectories of ``n_draws`` posterior draws, or where None of all; ``bands()`` of them are the posterior's.
 
@@ -156,24 +158,34 @@ class Discovery:
         without noise, drawn for each draw's coefficients as in ``forecast``, from whose time it is solved up to
         times[0]. noise: standard deviations of errors to add to the states, as for ``sysid.simulate``; ``noise`` of
         this has the data's. Terms whose inclusion probability is below 1 % are left out. method, step: as for
-        ``sysid.simulate``.
+        ``sysid.simulate``. inputs: those known; None: those of the first series.
         Raises TypeError or ValueError naming the argument where something is off.
         """
         times = self.data[0].times if times is None else check_times(times)
         return self._trajectories(
-            times, start, self.path.first, seed, n_draws=n_draws, noise=noise, method=method, step=step
+            times, start, self.path.first, seed, inputs, n_draws=n_draws, noise=noise, method=method, step=step
         )
 
-    def forecast(self, times: Any, *, n_draws: int | None = 200, noise: Any = None, seed: int = 0) -> Ensemble:
+    def forecast(
+        self,
+        times: Any,
+        *,
+        n_draws: int | None = 200,
+        noise: Any = None,
+        seed: int = 0,
+        inputs: Inputs | None = None,
+    ) -> Ensemble:
         """Trajectories of ``n_draws`` posterior draws at ``times`` after the first series, from its last state.
 
         That state is without noise, as the likelihood's path ends, for each draw's coefficients. What it may be off by
         is in the bands with the weak likelihood; with ``derivative`` it is the smoothed state, the same for all draws.
         The rest: as in ``simulate``. Raises as that does, and where times begin before the last of the data.
         """
-        return self._trajectories(check_times(times), None, self.path.last, seed, n_draws=n_draws, noise=noise)
+        return self._trajectories(check_times(times), None, self.path.last, seed, inputs, n_draws=n_draws, noise=noise)
 
-    def _trajectories(self, times: Array, start: Any, end: StateOfPath, seed: Any, **options: Any) -> Ensemble:
+    def _trajectories(
+        self, times: Array, start: Any, end: StateOfPath, seed: Any, inputs: Inputs | None, **options: Any
+    ) -> Ensemble:
         """Trajectories at ``times`` from ``start`` at the first of them, or from an end of the path."""
         seed = check_count("seed", seed, at_least=0, below=2**64)
         kept = self.sparse.inclusion >= IN_SIMULATIONS
@@ -182,7 +194,7 @@ class Discovery:
         names = [name for name, keep in zip(self.sparse.names, kept, strict=True) if keep]
         system = model_of(self.library, free=names, name=f"discovered from {self.data[0].name}").system
         draws = np.where(self.sparse.present & kept, self.sparse.draws, 0.0)
-        options |= {"problem": system, "seed": seed}
+        options |= {"problem": system, "seed": seed, "inputs": self.data[0].inputs if inputs is None else inputs}
         if start is not None:
             return simulate(draws[:, kept], times, start=start, **options)
         if times[0] < end.time:
@@ -218,7 +230,9 @@ class Discovery:
         given = self.data if series is None else check_data(as_series("series", series), self.full)
         smoothed = [smooth(one, one.times) for one in given]
         velocities = np.concatenate([velocity for _, velocity in smoothed])
-        slopes = np.concatenate([self.library.evaluate(path) for path, _ in smoothed]) @ self.coefficients
+        inputs = self.library.inputs
+        variables = [with_inputs(one, inputs, one.times, path) for one, (path, _) in zip(given, smoothed, strict=True)]
+        slopes = np.concatenate([self.library.evaluate(part) for part in variables]) @ self.coefficients
         return velocities - slopes, velocities
 
     def _summary(self) -> list[str]:
@@ -287,7 +301,7 @@ def discover(
 
     series: a ``Series``; a DataFrame of pandas with the times as its index, numbers or dates (others:
     ``data.from_dataframe``); or several of these, of one system. library: the candidates in each state's equation;
-    None: all monomials of the states up to ``degree``, from 1 to 7. likelihood: "weak", "derivative", or one of these
+    None: all monomials of the states and inputs up to ``degree``, from 1 to 7. likelihood: "weak", "derivative", or one of these
     with options. level: of the intervals, within (0, 1). inclusion: prior probability of each term, within (0, 1).
     sweeps, seed, progress: of ``sparse_posterior``.
     It is in short: ``prepared = weak().prepare(series, library)``; ``scales = natural_scales(series, library)``;
@@ -298,7 +312,8 @@ def discover(
     """
     given = as_series("series", series)
     if library is None:
-        library = polynomial(given[0].states, check_count("degree", degree, at_least=1, below=8))
+        inputs = () if given[0].inputs is None else tuple(given[0].inputs.values)
+        library = polynomial(given[0].states, check_count("degree", degree, at_least=1, below=8), inputs=inputs)
     check_instance("library", library, Library)
     level = check_number("level", level, above=0.0, below=1.0)
     inclusion = check_number("inclusion", inclusion, above=0.0, below=1.0)

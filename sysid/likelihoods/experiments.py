@@ -13,7 +13,7 @@ from toolkit.errors import shown
 from toolkit.maths.elementary import select
 
 from ..arrays import Array, Bools, Integers
-from ..data.series import Series
+from ..data.series import Series, has_doses
 from ..systems.system import System
 from .error_laws import SCALE_WORDS, scale_name
 from .interface import Experiment
@@ -186,11 +186,14 @@ class JointSearch:
     def run(self) -> tuple[JointEnergy, Array]:
         """The joint energy, and the θ (q,) of lowest energy that was found."""
         energies, thetas, limits = [], [], []
+        is_dosed = any(has_doses(series) for series in self.data)  # one kernel serves all
         for e, (series, values) in enumerate(zip(self.data, self.values, strict=True)):
             what = f"experiment {series.name!r} ({e})" if len(self.data) > 1 else ""
             self.progress.begin_experiment(what)
             try:
-                search = StartSearch(self.settings, self.equations, series, values, self.progress, self.known[e])
+                search = StartSearch(
+                    self.settings, self.equations, series, values, self.progress, self.known[e], is_dosed=is_dosed
+                )
                 energy, theta = search.run()
             except ValueError as error:
                 raise (ValueError(f"{what}: {error}") if what else error) from error

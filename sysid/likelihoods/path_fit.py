@@ -7,7 +7,8 @@ import numpy as np
 import scipy
 
 from ..arrays import Array
-from ..data.series import Series
+from ..data.series import Series, with_inputs
+from ..libraries import Library
 from ..model import Model
 from .conditions import Grid, defects, grid_of, integrals, solve_path_step
 from .term_derivatives import term_jacobian
@@ -28,6 +29,10 @@ class FittedPath(NamedTuple):
     series: Series
     grid: Grid
     path: Array  # (nodes, dim)
+
+    def variables(self, library: Library) -> Array:
+        """The path, with a library's inputs at its nodes beside it (nodes, dim + inputs)."""
+        return with_inputs(self.series, library.inputs, self.grid.times, self.path)
 
 
 class WeakFit(NamedTuple):
@@ -187,7 +192,7 @@ def path_step(
     Without parameters, column 0 alone.
     """
     series, grid, path = fitted
-    terms = model.library.evaluate(path)
+    terms = model.library.evaluate(fitted.variables(model.library))
     coefficients = model.coefficients(parameters)
     weights, jacobian = weights_and_jacobian(fitted, model, coefficients, noise)
     present = ~np.isnan(series.values)
@@ -213,7 +218,8 @@ def path_step(
 def weights_and_jacobian(fitted: FittedPath, model: Model, coefficients: Array, noise: Array) -> tuple[Array, Array]:
     """Which values are present at each node (nodes, dim), and df/dx there (nodes, dim, dim), in units of noise."""
     series, grid, path = fitted
-    jacobian = np.einsum("ntd,te->ned", term_jacobian(model.library, path), coefficients) * noise / noise[:, None]
+    variables = fitted.variables(model.library)
+    jacobian = np.einsum("ntd,te->ned", term_jacobian(model.library, variables), coefficients) * noise / noise[:, None]
     weights = np.zeros(path.shape)
     weights[grid.samples] = ~np.isnan(series.values)
     return weights, jacobian
@@ -265,7 +271,7 @@ def corrected_path(fitted: FittedPath, model: Model, parameters: Array, noise: A
 def merit_of(fitted: FittedPath, model: Model, parameters: Array, noise: Array, penalty: float) -> float:
     """Half the squared residuals and ``penalty`` × the defects, in units of noise; infinite where terms overflow."""
     with np.errstate(all="ignore"):
-        velocity = model.library.evaluate(fitted.path) @ model.coefficients(parameters)
+        velocity = model.library.evaluate(fitted.variables(model.library)) @ model.coefficients(parameters)
         total_defect = np.abs(defects(fitted.grid, fitted.path, velocity) / noise).sum()
         value = 0.5 * np.sum((residuals(fitted) / noise) ** 2) + penalty * total_defect
     return float(value) if np.isfinite(value) else math.inf
@@ -273,7 +279,7 @@ def merit_of(fitted: FittedPath, model: Model, parameters: Array, noise: Array, 
 
 def refine(fitted: FittedPath, substeps: int, model: Model, parameters: Array) -> FittedPath:
     """The same path with more nodes, by cubic Hermite interpolation."""
-    velocity = model.library.evaluate(fitted.path) @ model.coefficients(parameters)
+    velocity = model.library.evaluate(fitted.variables(model.library)) @ model.coefficients(parameters)
     spline = scipy.interpolate.CubicHermiteSpline(fitted.grid.times, fitted.path, velocity)
     grid = grid_of(fitted.series.times, substeps)
     return FittedPath(fitted.series, grid, np.asarray(spline(grid.times)))

@@ -94,8 +94,9 @@ def first_pieces(whole: list[FittedPath], model: Model, parameters: Array) -> Pi
     spread = np.nanstd(np.concatenate([fitted.series.values for fitted in whole]), axis=0)
     spread = np.where(spread > 0.0, spread, 1.0)
     coefficients, rows = model.coefficients(parameters), []
-    for series, grid, path in whole:
-        jacobian = np.einsum("ntd,te->ned", term_jacobian(model.library, path[grid.samples]), coefficients)
+    for fitted in whole:
+        series, at_samples = fitted.series, fitted.variables(model.library)[fitted.grid.samples]
+        jacobian = np.einsum("ntd,te->ned", term_jacobian(model.library, at_samples), coefficients)
         present = ~np.isnan(series.values)
         rows.append(rows_by_growth(series.times, present, jacobian * spread / spread[:, None]))
     return Pieces(rows)

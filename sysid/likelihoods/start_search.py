@@ -13,9 +13,10 @@ import numpy as np
 import scipy
 
 from ..arrays import Array, Bools, Integers
-from ..data.series import Series
+from ..data.series import Series, with_inputs
 from ..model import Model
 from ..modes.laplace import descend
+from ..systems.inputs import Schedule, schedule_of
 from ..systems.user_systems import check_analytic
 from .error_laws import NORMAL, ErrorModel
 from .trajectory_kernel import Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
@@ -125,15 +126,20 @@ def smooth_curve(t: Array, data: Array) -> Any:
     return min(curves)[2]
 
 
-def matched_parameters(model: Model, times: Array, between: Array, known: Array) -> Array:
+def matched_parameters(model: Model, schedule: Schedule, data: Series, between: Array, known: Array) -> Array:
     """Parameters (n,) whose right-hand side, integrated over each interval, comes nearest to the states' increments.
+
+    between: states at five points of each interval (intervals, 5, dim).
 
     known: (n,) values of those that are not free, else nan.
     """
     n_intervals, points, dim = between.shape
-    terms = model.library.evaluate(between.reshape(-1, dim)).reshape(n_intervals, points, -1)
+    times = schedule.times
+    fine = times[:-1, None] + np.diff(times)[:, None] * np.linspace(0.0, 1.0, points)
+    variables = with_inputs(data, model.library.inputs, fine.ravel(), between.reshape(-1, dim))
+    terms = model.library.evaluate(variables).reshape(n_intervals, points, -1)
     integrals = np.einsum("ijk,j->ik", terms, SIMPSON) * np.diff(times)[:, None]
-    increments = between[:, -1] - between[:, 0] - integrals @ model.constant
+    increments = between[:, -1] - between[:, 0] - schedule.doses[:-1] - integrals @ model.constant
     design = np.einsum("ik,pke->iep", integrals, model.directions)
     scale = 1.0 / np.maximum(np.abs(increments).mean(axis=0), 1e-300)
     rows = (design * scale[:, None]).reshape(-1, len(model.parameters))
@@ -253,6 +259,7 @@ class StartSearch:
     """A search for start values: smoothed states, matched parameters, a step size, then fewer and fewer segments.
 
     known: (n_parameters,) values of the parameters that are not free, else nan; None: all are free.
+    is_dosed: whether this experiment, or one with the same kernel, has doses.
     """
 
     def __init__(
@@ -263,25 +270,31 @@ class StartSearch:
         values: Array,
         progress: SearchProgress,
         known: Array | None = None,
+        *,
+        is_dosed: bool = False,
     ) -> None:
-        self.progress = progress
+        self.progress, self.is_dosed = progress, is_dosed
         self.known = np.full(equations.system.n_parameters, np.nan) if known is None else known
-        self.settings, self.equations, self.times = settings, equations, data.times
+        self.settings, self.equations = settings, equations
         self.system = equations.system
+        self.schedule = schedule_of(self.system, data.inputs, data.times)
+        self.times = self.schedule.times
+        is_of_data = np.isin(self.times, data.times)
         self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
         self.logarithmic = settings.errors == "lognormal" or settings.counts
         self.initial = self._first_state(values)
-        self.values = np.array(values)
+        self.values = np.full((len(self.times), self.system.dim), np.nan)
+        self.values[is_of_data] = values
         if settings.start == "fixed":
             self.values[0] = np.nan  # what is taken for exact is not data
         self.states, between = smoothed_states(
-            self.times, self._without_zeros(values), self.system.start, logarithmic=self.logarithmic
+            self.times, self._without_zeros(self.values), self.system.start, logarithmic=self.logarithmic
         )
         self.spread = np.maximum(self.states.std(axis=0), 1e-3 * np.abs(self.states).max(axis=0))
         self.spread = np.where(self.spread > 0.0, self.spread, 1.0)
         self.sd = self._known_deviations(data)
         if equations.model is not None and self.observed.all():
-            self.parameters = matched_parameters(equations.model, self.times, between, self.known)
+            self.parameters = matched_parameters(equations.model, self.schedule, data, between, self.known)
         else:
             self.parameters = self._with_known(self.system.usual)
         self._check_derivatives()
@@ -369,8 +382,8 @@ class StartSearch:
         """The energy with segments that begin at ``rows``."""
         segments = Segments(rows, kicks, initial)
         return trajectory_energy(
-            self.equations, self.times, self.values, errors, segments, method=self.settings.method, step=step,
-            limit=self.settings.limit,
+            self.equations, self.schedule, self.values, errors, segments, method=self.settings.method, step=step,
+            limit=self.settings.limit, is_dosed=self.is_dosed,
         )  # fmt: skip
 
     def _first_state(self, values: Array) -> Array | None:
@@ -430,7 +443,7 @@ class StartSearch:
             energy_function = self._energy_from_rows(rows, self.spread, errors, step, None)
             energy, _, path = energy_function.evaluate_with_path(theta)
             self.progress.count(energy)
-            last = np.cumsum(steps_between(self.times, step)[:-1] + 1) - 1
+            last = np.cumsum(steps_between(self.times, step)[:-1] + 1 + self.schedule.is_dosed[:-1]) - 1
             before, ends = ends, path[0, last]
             if (
                 before is not None

@@ -17,9 +17,10 @@ N_CHECKED = 24  # states at which derivatives are compared with differences
 
 
 def term_jacobian(library: Library, path: Array) -> Array:
-    """∂θ_t/∂x_d (nodes, terms, dim) at a path (nodes, dim), by complex steps."""
-    out = np.empty((len(path), len(library), path.shape[1]))
-    for d in range(path.shape[1]):
+    """∂θ_t/∂x_d (nodes, terms, dim) at a path (nodes, dim), with the inputs in further columns, by complex steps."""
+    dim = len(library.states)
+    out = np.empty((len(path), len(library), dim))
+    for d in range(dim):
         columns: tuple[Any, ...] = tuple(
             path[:, e] + (1j * COMPLEX_STEP if e == d else 0.0) for e in range(path.shape[1])
         )
@@ -34,7 +35,7 @@ def term_jacobian(library: Library, path: Array) -> Array:
 
 
 def check_term_derivatives(library: Library, states: Array) -> None:
-    """Raise ValueError where a user's own term is not analytic at some of ``states`` (n, dim): by differences."""
+    """Raise ValueError where a user's own term is not analytic at some of ``states`` (n, dim + inputs): by differences."""
     if all(term.own is None for term in library.terms):
         return
     checked = states[np.unique(np.linspace(0.0, len(states) - 1, N_CHECKED).round().astype(np.int64))]
@@ -52,7 +53,7 @@ def check_term_derivatives(library: Library, states: Array) -> None:
         if wrong.any():
             row, k = np.argwhere(wrong)[0]
             raise ValueError(
-                f"functions must be analytic, but at {library.states} = {checked[row].tolist()} the derivative of "
+                f"functions must be analytic, but at {library.variables} = {checked[row].tolist()} the derivative of "
                 f"{shown(library.names[k])} with respect to {state} is {exact[row, k, d]:.6g} by a complex step and "
                 f"{difference[row, k]:.6g} by differences: write abs(x) as np.sqrt(x*x), and use no sign, min or max"
             )

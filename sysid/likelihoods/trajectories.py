@@ -9,7 +9,7 @@ import numpy as np
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, check_text, is_a, shown
 
 from ..arrays import Array
-from ..data.series import Series, check_series
+from ..data.series import Series, check_series, has_doses
 from ..libraries import Library
 from ..model import Model, check_mapping
 from ..solvers.runge_kutta import TABLEAUS
@@ -63,7 +63,9 @@ class Trajectory(TrajectorySettings):
         with progress.display():
             if len(series) > 1 or self.own or self.known:
                 return JointSearch(self, equations, series, values, progress).run()
-            return StartSearch(self, equations, series[0], values[0], progress).run()
+            return StartSearch(
+                self, equations, series[0], values[0], progress, is_dosed=has_doses(series[0])
+            ).run()
 
     def _checked_values(self, label: str, data: Series, system: System) -> Array:
         """The data (n, dim) in the order of the system's states. Raises ValueError that names ``label``."""
@@ -82,6 +84,12 @@ class Trajectory(TrajectorySettings):
                 f"{label} must be whole numbers ≥ 0 for errors={self.errors!r}, got {values[row, d]:g} of "
                 f"{system.states[d]!r} at row {row}"
             )
+        for state, (times, _) in data.inputs.doses.items() if has_doses(data) else ():
+            if times[0] < data.times[0]:
+                raise ValueError(
+                    f"{label} must begin no later than its doses, got one to {state!r} at {times[0]:.10g} and the first "
+                    f"time {data.times[0]:.10g}: add a row there, without values (nan) where none was measured"
+                )
         if self.segments >= len(data):
             raise ValueError(f"segments must be fewer than the {len(data)} times of the {label}, got {self.segments}")
         return values

@@ -23,6 +23,7 @@ from ..solvers.adjoint import backward_step, pullback_of_model, pullback_of_syst
 from ..solvers.integrate import equal_steps
 from ..solvers.lane_access import row_access
 from ..solvers.runge_kutta import built, step_of
+from ..systems.inputs import Schedule, driven
 from ..systems.system import System
 from .error_laws import LAWS, NORMAL, ErrorModel, constant_of
 
@@ -87,7 +88,9 @@ def set_kick_slope(end, start, pull, slope, sd, logarithmic):
 
 # Numbers: this header; then, each (dim,): standard deviation of kicks; that of errors where known; the row of θ with it
 # where free (else −1); number of data; initial state where fixed. Then for each time: time, step, steps to the next,
-# whether a segment starts here, and for each state whether it was measured, and its value or the logarithm of that.
+# whether a segment starts here, and for each state whether it was measured, and its value or the logarithm of that;
+# where there are inputs, what ``driven`` has behind the parameters; where there are doses, whether one is given after
+# the datum, and what is added to each state.
 N_ROWS, N_PARAMETERS, LOGARITHMIC, START_FREE, LIMIT, CONSTANT, N_HEAD = range(7)
 TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)
 KICK, DEVIATION, FREE_ROW, N_DATA, FIRST = range(5)
@@ -96,23 +99,31 @@ MAX_FINITE = 1e300
 MAX_STEPS = 1_000_000
 
 
-def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int) -> tuple[Any, Any]:
-    """One step of all lanes: ``advance`` forwards, ``retreat`` backwards."""
+def lane_steps(
+    rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int, n_drives: int
+) -> tuple[Any, Any]:
+    """One step of all lanes: ``advance`` forwards, ``retreat`` backwards.
+
+    n_drives: numbers behind the parameters for inputs, in the work rows before the path.
+    """
     step, back = step_of(rhs, method), backward_step(rhs, pull, method, dim)
     inside = " & ".join(f"(abs(y[{d}]) <= limit)" for d in range(dim))
     within = inlined(built("within", f"def within(y, limit):\n    return {inside}"))
     chosen = ", ".join(f"select(ok, y[{d}], x[{d}])" for d in range(dim))
     choose = inlined(built("choose", f"def choose(ok, y, x):\n    return ({chosen},)", select=select))
-    forwards = row_access("forwards", {"theta": n_parameters, "state": dim, "path": dim, "energy": 1})
-    (read_p, _), (read_x, write_x), (_, write_path), (read_u, write_u) = forwards.values()
-    backwards = row_access("backwards", {"theta": n_parameters, "path": dim, "pull": dim, "slope": n_parameters})
-    (read_q, _), (read_path, _), (read_w, write_w), (read_s, write_s) = backwards.values()
+    drives = {"drive": n_drives} if n_drives else {}
+    forwards = row_access("forwards", {"theta": n_parameters, "state": dim, "path": dim, "energy": 1, **drives})
+    (read_x, write_x), (_, write_path), (read_u, write_u) = (forwards[role] for role in ("state", "path", "energy"))
+    roles = {"theta": n_parameters, "path": dim, "pull": dim, "slope": n_parameters, **drives}
+    backwards = row_access("backwards", roles)
+    (read_path, _), (read_w, write_w), (read_s, write_s) = (backwards[role] for role in ("path", "pull", "slope"))
+    read_p, read_q = (parameters_and_drive(access, N_BANDS * dim) for access in (forwards, backwards))
 
     @kernel
     def advance(theta, work, state, path, energy, t, h, limit):
         for lane in range(theta.shape[1]):
             x = read_x(work, state, lane)
-            y = step(t, h, x, read_p(theta, 0, lane))
+            y = step(t, h, x, read_p(theta, work, lane))
             ok = within(y, limit)
             x = choose(ok, y, x)
             write_x(work, state, lane, x)
@@ -123,11 +134,30 @@ def lane_steps(rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_para
     def retreat(theta, work, slope, pull, path, t, h):
         for lane in range(theta.shape[1]):
             x, w, s = read_path(work, path, lane), read_w(work, pull, lane), read_s(slope, 0, lane)
-            w, s = back(t, h, x, read_q(theta, 0, lane), w, s)
+            w, s = back(t, h, x, read_q(theta, work, lane), w, s)
             write_w(work, pull, lane, w)
             write_s(slope, 0, lane, s)
 
     return advance, retreat
+
+
+def parameters_and_drive(access: dict[str, tuple[Any, Any]], first: int) -> Any:
+    """``read(theta, work, lane)``: the parameters of a lane, and what inputs have behind them, in rows from ``first``."""
+    read_theta, _ = access["theta"]
+    if "drive" not in access:
+
+        @inlined
+        def read(theta, work, lane):
+            return read_theta(theta, 0, lane)
+
+    else:
+        read_drive, _ = access["drive"]
+
+        @inlined
+        def read(theta, work, lane):
+            return read_theta(theta, 0, lane) + read_drive(work, first, lane)
+
+    return read
 
 
 @kernel
@@ -146,10 +176,23 @@ def law_kernels(law: str, dof: float) -> tuple[Any, Any, Any]:
 
 @functools.cache
 def shooting_kernel(
-    rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int, law: str = NORMAL, dof: float = 0.0
+    rhs: Callable[..., Any],
+    pull: Any,
+    method: str,
+    dim: int,
+    n_parameters: int,
+    law: str = NORMAL,
+    dof: float = 0.0,
+    n_drives: int = 0,
+    is_dosed: bool = False,
 ) -> Any:
-    """The kernel of a ``Prepared``: energy and gradient from parameters, then starts, then standard deviations."""
-    advance, retreat = lane_steps(rhs, pull, method, dim, n_parameters)
+    """The kernel of a ``Prepared``: energy and gradient from parameters, then starts, then standard deviations.
+
+    n_drives: numbers that ``driven`` has behind the parameters. is_dosed: whether rows tell of doses.
+    """
+    advance, retreat = lane_steps(rhs, pull, method, dim, n_parameters, n_drives)
+    drive, dose = N_ROW + 2 * dim, N_ROW + 2 * dim + n_drives  # where they begin in a row
+    width = dose + (1 + dim if is_dosed else 0)
     add_datum, add_slope, finish_state = law_kernels(law, dof)
 
     @kernel
@@ -166,6 +209,20 @@ def shooting_kernel(
             fixed = numbers[N_HEAD + FIRST * dim + d]
             for lane in range(theta.shape[1]):
                 x = theta[free + d, lane] if free >= 0 else fixed
+                work[STATE * dim + d, lane] = x
+                work[path + d, lane] = x
+
+    @kernel
+    def set_drive(work, row):
+        for k in range(n_drives):
+            for lane in range(work.shape[1]):
+                work[N_BANDS * dim + k, lane] = row[drive + k]
+
+    @kernel
+    def give_dose(work, path, row):
+        for d in range(dim):
+            for lane in range(work.shape[1]):
+                x = work[STATE * dim + d, lane] + row[dose + 1 + d]
                 work[STATE * dim + d, lane] = x
                 work[path + d, lane] = x
 
@@ -194,14 +251,14 @@ def shooting_kernel(
     @kernel
     def shoot(theta, energy, slope, numbers, work):
         rows, logarithmic, lanes = int(numbers[N_ROWS]), numbers[LOGARITHMIC] != 0.0, energy.size
-        table, width = N_HEAD + (FIRST + 1) * dim, N_ROW + 2 * dim
+        table = N_HEAD + (FIRST + 1) * dim
         for lane in range(lanes):
             energy[lane] = 0.0
         for k in range(slope.shape[0]):
             for lane in range(lanes):
                 slope[k, lane] = 0.0
         set_deviations(theta, work, numbers)
-        path, free = N_BANDS * dim, n_parameters if numbers[START_FREE] != 0.0 else n_parameters - dim
+        path, free = N_BANDS * dim + n_drives, n_parameters if numbers[START_FREE] != 0.0 else n_parameters - dim
         for i in range(rows):
             row = numbers[table + i * width : table + (i + 1) * width]
             if row[STARTS] != 0.0:
@@ -216,6 +273,10 @@ def shooting_kernel(
                 if row[N_ROW + 2 * d] != 0.0:
                     squares, inverse = work[SQUARES * dim + d], work[INVERSE * dim + d]
                     add_datum(work[path + d], energy, squares, inverse, row[N_ROW + 2 * d + 1], logarithmic)
+            if is_dosed and row[dose] != 0.0:
+                path += dim
+                give_dose(work, path, row)
+            set_drive(work, row)
             h = row[STEP]
             for j in range(int(row[N_STEPS])):
                 path += dim
@@ -225,10 +286,13 @@ def shooting_kernel(
                 work[PULL * dim + d, lane] = 0.0
         for i in range(rows - 1, -1, -1):
             row = numbers[table + i * width : table + (i + 1) * width]
+            set_drive(work, row)
             h = row[STEP]
             for j in range(int(row[N_STEPS]) - 1, -1, -1):
                 path -= dim
                 retreat(theta, work, slope, PULL * dim, path, row[TIME] + j * h, h)
+            if is_dosed and row[dose] != 0.0:
+                path -= dim
             for d in range(dim):
                 if row[N_ROW + 2 * d] != 0.0:
                     value = row[N_ROW + 2 * d + 1]
@@ -247,9 +311,18 @@ def shooting_kernel(
         finish(theta, energy, slope, numbers, work)
         forbid(energy, slope)
 
-    others = () if law == NORMAL else (law, dof)
-    set_recipe(shoot, shooting_kernel, rhs, pull, method, dim, n_parameters, *others)
+    set_recipe(
+        shoot, shooting_kernel, rhs, pull, method, dim, n_parameters,
+        *other_arguments(law, dof, n_drives, is_dosed),
+    )  # fmt: skip
     return shoot
+
+
+def other_arguments(law: str, dof: float, n_drives: int, is_dosed: bool) -> tuple[Any, ...]:
+    """The last arguments of ``shooting_kernel`` as short as they can be: the same kernel has one recipe."""
+    if n_drives or is_dosed:
+        return (law, dof, n_drives, is_dosed)
+    return () if law == NORMAL else (law, dof)
 
 
 class Equations(NamedTuple):
@@ -299,6 +372,7 @@ class TrajectoryEnergy:
     work_rows: int
     dim: int
     initial: Array | None  # (dim,), the initial state where it is fixed
+    n_drives: int = 0
 
     def evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
@@ -306,9 +380,9 @@ class TrajectoryEnergy:
         return energy, slope
 
     def evaluate_with_path(self, theta: Array) -> tuple[Array, Array, Array]:
-        """Energy, gradient, and the states at every start and after every step, (n, starts + steps, dim)."""
+        """Energy, gradient, and the states at every start, dose and after every step, (n, starts + …, dim)."""
         energy, slope, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
-        return energy, slope, work.T.reshape(len(energy), -1, self.dim)[:, N_BANDS:]
+        return energy, slope, work[N_BANDS * self.dim + self.n_drives :].T.reshape(len(energy), -1, self.dim)
 
 
 def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tuple[Array, Array, Array]:
@@ -336,7 +410,7 @@ def steps_between(times: Array, step: float) -> Integers:
 
 def trajectory_energy(
     equations: Equations,
-    times: Array,
+    schedule: Schedule,
     values: Array,
     errors: ErrorModel,
     segments: Segments,
@@ -344,10 +418,14 @@ def trajectory_energy(
     method: str,
     step: float,
     limit: float,
+    is_dosed: bool = False,
 ) -> TrajectoryEnergy:
-    """The energy of ``values`` (n, dim), nan where missing, with ``segments``."""
+    """The energy of ``values`` (n, dim), nan where missing, at the times of ``schedule``, with ``segments``.
+
+    is_dosed: whether this experiment, or one with the same kernel, has doses.
+    """
     first_rows, kick_sds, initial = segments
-    system = equations.system
+    system, times = equations.system, schedule.times
     dim, n_segments = system.dim, len(first_rows)
     steps = steps_between(times, step)
     if steps.sum() > MAX_STEPS:
@@ -372,15 +450,19 @@ def trajectory_energy(
     header = [len(times), system.n_parameters, errors.logarithmic, initial is None, limit, constant]
     start = np.zeros(dim) if initial is None else initial
     sd = np.where(errors.observed & ~np.full(dim, errors.free), errors.sd, 1.0)
-    table = np.zeros((len(times), 4 + 2 * dim))
-    table[:, 0], table[:, 2] = times, steps
-    table[:-1, 1] = np.diff(times) / steps[:-1]
-    table[first_rows, 3] = 1.0
-    table[:, 4::2], table[:, 5::2] = measured, data
+    table = np.zeros((len(times), N_ROW + 2 * dim))
+    table[:, TIME], table[:, N_STEPS] = times, steps
+    table[:-1, STEP] = np.diff(times) / steps[:-1]
+    table[first_rows, STARTS] = 1.0
+    table[:, N_ROW::2], table[:, N_ROW + 1 :: 2] = measured, data
+    doses = [schedule.is_dosed[:, None], schedule.doses] if is_dosed else []
+    table = np.concatenate([table, schedule.drives, *doses], axis=1)
     numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, table.ravel()]).astype(np.float64)
     positive = [False] * system.n_parameters
     positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
-    others = () if errors.law == NORMAL else (errors.law, errors.dof)
-    kernel = shooting_kernel(system.rhs, equations.pullback, method, dim, system.n_parameters, *others)
-    rows = dim * (N_BANDS + int(steps.sum()) + n_segments)
-    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial)
+    n_drives = schedule.drives.shape[1]
+    others = other_arguments(errors.law, errors.dof, n_drives, is_dosed)
+    kernel = shooting_kernel(driven(system).rhs, equations.pullback, method, dim, system.n_parameters, *others)
+    n_doses = int(schedule.is_dosed.sum()) if is_dosed else 0
+    rows = dim * (N_BANDS + int(steps.sum()) + n_segments + n_doses) + n_drives
+    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, n_drives)

@@ -14,7 +14,7 @@ from toolkit.maths.elementary import fma
 from toolkit.problem import draw_pair
 
 from ..arrays import Array
-from ..data.series import Series, in_order
+from ..data.series import Series, has_doses, in_order, with_inputs
 from ..model import Model, as_model
 from ..solvers.lane_access import lane_number, set_lane_number
 from .interface import Prepared
@@ -213,18 +213,21 @@ EVEN_TOLERANCE = 1e-6  # of the mean step: largest difference of steps that coun
 
 
 class StatesAndVelocities(NamedTuple):
-    """States and their velocities, each (n, dim), at the times where both are known."""
+    """States and their velocities, each (n, dim), at the times where both are known; beside the states the inputs."""
 
     states: Array
     velocities: Array
 
 
-def velocities_of(series: Series, method: str, window: int | None = None) -> StatesAndVelocities:
+def velocities_of(
+    series: Series, method: str, window: int | None = None, inputs: tuple[str, ...] = ()
+) -> StatesAndVelocities:
     """States and velocities by ``method``, one of ``METHODS``; window: samples under a Savitzky–Golay filter, None: 11.
 
     finite_difference: second order, also between uneven times. savitzky_golay: cubic, and the smoothed states with it;
     even times only. spline: cubic smoothing splines whose smoothness is by generalised cross-validation. Rows with
-    missing values, and those that need one, are left out; a filter and a spline need complete columns.
+    missing values, and those that need one, are left out; a filter and a spline need complete columns. inputs: names
+    of those whose values are wanted beside the states.
     Raises ValueError where a method cannot be used on the data.
     """
     times, values = series.times, series.values
@@ -234,11 +237,12 @@ def velocities_of(series: Series, method: str, window: int | None = None) -> Sta
                 f"velocities='exact' needs a Series with velocities, which {series.name!r} has not: take "
                 f"'finite_difference', 'savitzky_golay' or 'spline', or the weak or trajectory likelihood"
             )
-        return complete_rows(values, series.velocities)
+        return complete_rows(with_inputs(series, inputs, times, values), series.velocities)
     if method == "finite_difference":
         if len(series) < 3:
             raise ValueError(f"velocities='finite_difference' needs at least 3 times, got {len(series)}")
-        return complete_rows(values, np.asarray(np.gradient(values, times, axis=0, edge_order=2)))
+        slope = np.asarray(np.gradient(values, times, axis=0, edge_order=2))
+        return complete_rows(with_inputs(series, inputs, times, values), slope)
     if not series.is_complete:
         raise ValueError(f"velocities={shown(method)} needs data without missing values: take 'finite_difference'")
     if method == "savitzky_golay":
@@ -255,12 +259,13 @@ def velocities_of(series: Series, method: str, window: int | None = None) -> Sta
 
         smooth = savgol_filter(values, width, FILTER_DEGREE, axis=0)
         slope = savgol_filter(values, width, FILTER_DEGREE, deriv=1, delta=float(steps.mean()), axis=0)
-        return StatesAndVelocities(np.asarray(smooth), np.asarray(slope))
+        return StatesAndVelocities(with_inputs(series, inputs, times, np.asarray(smooth)), np.asarray(slope))
     if len(series) < 5:
         raise ValueError(f"velocities='spline' needs at least 5 times, got {len(series)}")
     curves = [scipy.interpolate.make_smoothing_spline(times, column) for column in values.T]
     columns = [(curve(times), curve.derivative()(times)) for curve in curves]
-    return StatesAndVelocities(np.stack([b[0] for b in columns], axis=1), np.stack([b[1] for b in columns], axis=1))
+    path, slope = (np.stack([b[k] for b in columns], axis=1) for k in range(2))
+    return StatesAndVelocities(with_inputs(series, inputs, times, path), slope)
 
 
 def check_window(window: Any) -> int:
@@ -293,7 +298,10 @@ class Derivative:
     def prepare(self, data: Any, model: Any) -> Prepared:
         """The least squares of ``data``, a Series or several, under ``model``, a System, Library or Model."""
         model = as_model(model)
-        moving = [velocities_of(series, self.velocities, self.window) for series in check_data(data, model)]
+        moving = [
+            velocities_of(series, self.velocities, self.window, model.library.inputs)
+            for series in check_data(data, model)
+        ]
         states, velocities = (
             np.concatenate([getattr(m, field) for m in moving]) for field in StatesAndVelocities._fields
         )
@@ -396,6 +404,9 @@ def check_data(data: Any, model: Model) -> list[Series]:
     given = [data] if is_a(data, Series) or not is_a(data, Sequence) else list(data)
     if not given:
         raise ValueError("data must be a Series or several, got none")
-    return [
-        in_order("data" if len(given) == 1 else f"data[{i}]", series, model.states) for i, series in enumerate(given)
-    ]
+    labels = [f"data[{i}]" for i in range(len(given))] if len(given) > 1 else ["data"]
+    found = [in_order(label, series, model.states) for label, series in zip(labels, given, strict=True)]
+    for label, series in zip(labels, found, strict=True):
+        if has_doses(series):
+            raise ValueError(f"{label} must be without doses, at which states jump, for all likelihoods but trajectory")
+    return found

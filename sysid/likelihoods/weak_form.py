@@ -39,8 +39,9 @@ def initial_guess(data: list[Series], model: Model, substeps: int, known: Array 
         grid = grid_of(series.times, substeps)
         path, velocities = smooth(series, grid.times)
         paths.append(FittedPath(series, grid, path))
-        all_terms.append(check_array("the library's terms", model.library.evaluate(path)))
-        check_term_derivatives(model.library, path)
+        variables = paths[-1].variables(model.library)
+        all_terms.append(check_array("the library's terms", model.library.evaluate(variables)))
+        check_term_derivatives(model.library, variables)
         all_velocities.append(velocities)
     speed = np.sqrt(np.mean(np.concatenate(all_velocities) ** 2, axis=0))
     speed[speed == 0.0] = 1.0
@@ -76,6 +77,7 @@ class Weak:
         """The most likely coefficients and paths, with steps between samples halved until they change no more."""
         check_instance("model", model, Model)
         data = check_data(data, model)
+        check_not_held(data, model)
         known = self._known(data)
         substeps = 1 if self.substeps is None else self.substeps
         guess = initial_guess(data, model, substeps, known)
@@ -114,6 +116,17 @@ class Weak:
             return np.resize(np.array(self.noise), dim)
         noises = [series.noise for series in data if series.noise is not None]
         return np.sqrt(np.mean(np.square(noises), axis=0)) if len(noises) == len(data) else None
+
+
+def check_not_held(data: list[Series], model: Model) -> None:
+    """Raise ValueError where an input of the model jumps, at which the conditions' quadrature fails."""
+    for series in data:
+        held = [name for name in model.library.inputs if series.inputs is not None and name in series.inputs.held]
+        if held:
+            raise ValueError(
+                f"inputs must not be held for the weak likelihood, got {shown(held[0])} of {series.name!r}: take "
+                "trajectory, or derivative"
+            )
 
 
 def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:
