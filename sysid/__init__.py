@@ -1,9 +1,9 @@
 """Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample.
 
-``identify`` makes the problem from a ``Series`` (``data``), a ``System``, ``Library`` or ``Model`` (``systems``,
-``libraries``), a likelihood (``likelihoods``) and ``priors``. ``simulate`` solves the system for posterior draws;
-``sparsity`` finds which terms are present, ``discover`` all of it in one call; ``compare_pysindy`` runs PySINDy's
-methods on the same data.
+``identify`` makes the problem from a ``Series`` (``data``; with ``Inputs`` where something drives it), a ``System``,
+``Library`` or ``Model`` (``systems``, ``libraries``), a likelihood (``likelihoods``) and ``priors``. ``simulate`` solves
+the system for posterior draws; ``sparsity`` finds which terms are present, ``discover`` all of it in one call;
+``compare_pysindy`` runs PySINDy's methods on the same data.
 """
 
 from . import data, libraries, likelihoods, priors, sparsity, systems
@@ -15,6 +15,7 @@ from .identification import Identification, identify
 from .libraries import Library
 from .model import Model, model_of
 from .solvers import integrate
+from .systems.inputs import Inputs
 from .systems.system import System
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Ensemble",
     "Estimates",
     "Identification",
+    "Inputs",
     "Library",
     "Model",
     "Series",

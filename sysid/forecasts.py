@@ -163,7 +163,7 @@ def simulate(
         initial, lead = check_real_array("start", start), times[:0]
     if initial.shape not in ((system.dim,), (len(rows), system.dim)):
         raise ValueError(f"start must have shape ({system.dim},) or ({len(rows)}, {system.dim}), got {initial.shape}")
-    if inputs is None and is_a(source, Identification):
+    if inputs is None and isinstance(source, Identification):
         inputs = series_of(source)[experiment_number(source, experiment)].inputs
     starts = np.broadcast_to(initial, (len(rows), system.dim))
     deviations = deviations_of(noise, len(rows), system.dim)

@@ -37,8 +37,9 @@ LARGEST = 1e300  # number in a term
 class Term(HoldsFunctions):
     """One candidate: its name, and either powers of the states and inputs, or a function of them.
 
-    text: the term as an expression of numbers and x[0], x[1], …, the states, then the inputs, with + − * / **, which may call ``sin``, ``cos`` and
-    ``own``, its function; of at most 1,000 characters, powers of x[k] up to 64. It becomes code: other text is refused.
+    text: the term as an expression of numbers and x[0], x[1], … (states, then inputs) with + − * / **, which may call
+    ``sin``, ``cos`` and ``own``, its function; of at most 1,000 characters, powers of x[k] up to 64. It becomes code:
+    other text is refused.
     """
 
     name: str

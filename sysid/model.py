@@ -35,7 +35,7 @@ SIGNS = {1.0: "", -1.0: "-"}  # factors that are written as a sign
 
 
 def right_hand_side(model: "Model") -> Any:
-    """The function (t, x, p), or (t, x, p, u), of a model as generated Python, without terms whose coefficient is always 0."""
+    """The function (t, x, p), or (t, x, p, u), of a model as generated Python, without terms of coefficient 0."""
     namespace: dict[str, Any] = {"sin": np.sin, "cos": np.cos, "__name__": "generated"}
     used = np.flatnonzero(model.constant.any(axis=1) | model.directions.any(axis=(0, 2)))
     lines = ["def rhs(t, x, p):"]

@@ -412,10 +412,10 @@ def load(
         )
     try:
         n = len(names) - len(driving)
-        given = inputs_of_table(table[:, 0], table[:, n:], driving, held) if driving else None
+        known = inputs_of_table(table[:, 0], table[:, n:], driving, held) if driving else None
         return Series(
             table[:, 0], table[:, 1:n], names[1:n], time_unit=time_unit, units=units, name=name or file.stem,
-            source=source, inputs=given,
+            source=source, inputs=known,
         )  # fmt: skip
     except ValueError as error:
         raise ValueError(f"{file}: {error}; row 0 is line {first}" if first else f"{file}: {error}") from error

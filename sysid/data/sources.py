@@ -60,7 +60,8 @@ def simulate(
     noise: a number or one per state: the errors' standard deviation as a share of the root mean square of the state, or
     where not ``relative`` in its unit; for "lognormal" that of the logarithm. missing: share of all values that are
     dropped, of each state at least two kept. method: "DOP853" or "LSODA" of SciPy with rtol 1e-10, or "dopri5" of
-    ``solve``. inputs: known inputs and doses, which the series has, too. The series has the exact velocities f(x) at the exact states x, and the standard deviations.
+    ``solve``. inputs: known inputs and doses, which the series has, too. The series has the exact velocities f(x) at
+    the exact states x, and the standard deviations.
     Law: values − states are N(0, noise²), or log(values / states) are; the same ``seed`` gives the same errors,
     whatever is dropped.
     Raises TypeError or ValueError naming the argument; ArithmeticError where the system cannot be solved.

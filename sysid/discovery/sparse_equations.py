@@ -301,9 +301,9 @@ def discover(
 
     series: a ``Series``; a DataFrame of pandas with the times as its index, numbers or dates (others:
     ``data.from_dataframe``); or several of these, of one system. library: the candidates in each state's equation;
-    None: all monomials of the states and inputs up to ``degree``, from 1 to 7. likelihood: "weak", "derivative", or one of these
-    with options. level: of the intervals, within (0, 1). inclusion: prior probability of each term, within (0, 1).
-    sweeps, seed, progress: of ``sparse_posterior``.
+    None: all monomials of the states and inputs up to ``degree``, from 1 to 7. likelihood: "weak",
+    "derivative", or one of these with options. level: of the intervals, within (0, 1). inclusion: prior probability of
+    each term, within (0, 1). sweeps, seed, progress: of ``sparse_posterior``.
     It is in short: ``prepared = weak().prepare(series, library)``; ``scales = natural_scales(series, library)``;
     ``sparse_posterior(prepared, sparse_prior(prepared, scales))``, with their laws and limits.
     Warns of what ``data.check`` finds in the data, and as the likelihood does.

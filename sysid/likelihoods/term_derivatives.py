@@ -35,7 +35,7 @@ def term_jacobian(library: Library, path: Array) -> Array:
 
 
 def check_term_derivatives(library: Library, states: Array) -> None:
-    """Raise ValueError where a user's own term is not analytic at some of ``states`` (n, dim + inputs): by differences."""
+    """Raise ValueError where a user's own term is not analytic at some ``states`` (n, dim + inputs), by differences."""
     if all(term.own is None for term in library.terms):
         return
     checked = states[np.unique(np.linspace(0.0, len(states) - 1, N_CHECKED).round().astype(np.int64))]

@@ -13,6 +13,7 @@ from ..data.series import Series, check_series, has_doses
 from ..libraries import Library
 from ..model import Model, check_mapping
 from ..solvers.runge_kutta import TABLEAUS
+from ..systems.inputs import NO_INPUTS
 from ..systems.system import System, check_names
 from .error_laws import ERRORS
 from .experiments import JointEnergy, JointSearch
@@ -63,9 +64,7 @@ class Trajectory(TrajectorySettings):
         with progress.display():
             if len(series) > 1 or self.own or self.known:
                 return JointSearch(self, equations, series, values, progress).run()
-            return StartSearch(
-                self, equations, series[0], values[0], progress, is_dosed=has_doses(series[0])
-            ).run()
+            return StartSearch(self, equations, series[0], values[0], progress, is_dosed=has_doses(series[0])).run()
 
     def _checked_values(self, label: str, data: Series, system: System) -> Array:
         """The data (n, dim) in the order of the system's states. Raises ValueError that names ``label``."""
@@ -84,11 +83,11 @@ class Trajectory(TrajectorySettings):
                 f"{label} must be whole numbers ≥ 0 for errors={self.errors!r}, got {values[row, d]:g} of "
                 f"{system.states[d]!r} at row {row}"
             )
-        for state, (times, _) in data.inputs.doses.items() if has_doses(data) else ():
-            if times[0] < data.times[0]:
+        for state, course in (data.inputs or NO_INPUTS).doses.items():
+            if course.times[0] < data.times[0]:
                 raise ValueError(
-                    f"{label} must begin no later than its doses, got one to {state!r} at {times[0]:.10g} and the first "
-                    f"time {data.times[0]:.10g}: add a row there, without values (nan) where none was measured"
+                    f"{label} must begin no later than its doses, got one to {state!r} at {course.times[0]:.10g} and "
+                    f"the first time {data.times[0]:.10g}: add a row there, of nan where nothing was measured"
                 )
         if self.segments >= len(data):
             raise ValueError(f"segments must be fewer than the {len(data)} times of the {label}, got {self.segments}")

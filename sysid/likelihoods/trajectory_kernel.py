@@ -142,7 +142,7 @@ def lane_steps(
 
 
 def parameters_and_drive(access: dict[str, tuple[Any, Any]], first: int) -> Any:
-    """``read(theta, work, lane)``: the parameters of a lane, and what inputs have behind them, in rows from ``first``."""
+    """``read(theta, work, lane)``: a lane's parameters, and what inputs have behind them, in rows from ``first``."""
     read_theta, _ = access["theta"]
     if "drive" not in access:
 

@@ -81,7 +81,8 @@ def slopes_of(term: Term, k: int, dim: int, n_inputs: int) -> list[str]:
         fallen = [tuple(q - (d == e) for e, q in enumerate(term.powers)) for d in range(dim)]
         return [f"{float(q)!r}*{monomial_text(fallen[d])}" if q else "" for d, q in enumerate(term.powers[:dim])]
     if term.own is not None:
-        points = [tuple_text([f"x[{e}] + {TINY if e == d else 0.0!r}j" for e in range(dim + n_inputs)]) for d in range(dim)]
+        every = range(dim + n_inputs)
+        points = [tuple_text([f"x[{e}] + {TINY if e == d else 0.0!r}j" for e in every]) for d in range(dim)]
         return [f"complex(analytic{k}({point})).imag*{HUGE!r}" for point in points]
     factor, state = term.text[len("sin(") : -1].split("*x")  # as ``fourier`` writes it
     wave = "cos" if term.text.startswith("sin") else "-sin"

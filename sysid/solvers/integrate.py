@@ -121,9 +121,9 @@ def solve(
     "rk4" or "rk5", each interval in equal steps of at most ``step`` (None: one), for complex parameters and starts too,
     which makes derivatives by complex steps exact. max_steps: for each lane. limit: a state beyond it has blown up.
     threads: ≥ 1; None: all processors. inputs: known inputs and doses; steps end where these change. A state at the
-    time of a dose is that before it; doses before times[0] are in ``start``. Law: the same bits for any number of threads and of other lanes; global error
-    O(step⁴), O(step⁵) or some times rtol for well-conditioned problems. Never raises for what happens on the way:
-    see ``Solution.status``. Source: Kutta (1901); Dormand & Prince (1980).
+    time of a dose is that before it; doses before times[0] are in ``start``. Law: the same bits for any number of
+    threads and of other lanes; global error O(step⁴), O(step⁵) or some times rtol for well-conditioned problems. Never
+    raises for what happens on the way: see ``Solution.status``. Source: Kutta (1901); Dormand & Prince (1980).
     Raises TypeError or ValueError naming the argument where something is off, or the right-hand side does not compile.
     """
     check_instance("system", system, System)

@@ -88,7 +88,7 @@ def slopes_along(system: System, times: Any, states: Any, parameters: Any, input
     n, dim, when = len(times), system.dim, np.array(times, np.float64)
     slope = np.empty((dim, n))
     p = np.tile(np.asarray(parameters, np.float64)[:, None], (1, n))
-    p = np.concatenate([p, drives_at(system, inputs, when).T])
+    p = np.ascontiguousarray(np.concatenate([p, drives_at(system, inputs, when).T]))
     compiled = slope_pointer(driven(system).rhs, dim, len(p)).compiled
     compiled(when, np.array(np.transpose(states), np.float64, order="C"), p, slope, np.empty(n))
     return np.ascontiguousarray(slope.T)

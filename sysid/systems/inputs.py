@@ -43,7 +43,7 @@ class Inputs:
         courses = {}
         for name, given in mapping("values", self.values).items():
             label = f"values[{name!r}]"
-            courses[name] = course_of(label, given) if is_sequence(given) else constant_course(label, given)
+            courses[name] = course_of(label, given) if is_table(given) else always(label, given)
         check_names("values", list(courses), at_least=0)
         held = check_names("held", self.held, at_least=0)
         for name in held:
@@ -91,7 +91,7 @@ class Inputs:
                 f"to {times[-1]:.10g} and none for {unknown[0]:.10g}"
             )
         if name not in self.held:
-            return np.interp(when, times, values)
+            return np.asarray(np.interp(when, times, values))
         n_begun = np.searchsorted(times + slack, when) if before else np.searchsorted(times - slack, when, "right")
         return np.asarray(values[np.maximum(n_begun - 1, 0)])
 
@@ -102,9 +102,14 @@ class Inputs:
         return np.unique(every[np.isfinite(every)])
 
 
+def is_table(given: Any) -> bool:
+    """Whether ``given`` has entries, as numbers have not."""
+    return is_sequence(given) or (isinstance(given, np.ndarray) and given.ndim > 0)
+
+
 def course_of(label: str, given: Any) -> Course:
     """``given`` as increasing times with numbers. Raises TypeError or ValueError naming ``label``."""
-    if not is_sequence(given) or len(given) != 2:
+    if not is_table(given) or len(given) != 2:
         raise TypeError(f"{label} must be (times, numbers), both (n,), got {shown(given)}")
     times, values = check_array(f"{label}[0]", given[0]), check_array(f"{label}[1]", given[1])
     if times.ndim != 1 or not times.size or values.shape != times.shape:
@@ -116,7 +121,7 @@ def course_of(label: str, given: Any) -> Course:
     return Course(times, values)
 
 
-def constant_course(label: str, given: Any) -> Course:
+def always(label: str, given: Any) -> Course:
     """A number for all times."""
     return Course(np.array([-np.inf]), np.array([check_number(label, given)]))
 
@@ -148,7 +153,7 @@ def schedule_of(system: System, inputs: Inputs | None, times: Array) -> Schedule
 
     Raises ValueError where an input of the system is not known at all times, or a dose is of no state.
     """
-    given = inputs or NO_INPUTS
+    given = NO_INPUTS if inputs is None else inputs
     for state in given.doses:
         if state not in system.states:
             raise ValueError(f"doses must be of states ({', '.join(system.states)}), got {shown(state)}")
@@ -207,7 +212,7 @@ def driven(system: System) -> System:
 
 
 def drives_at(system: System, inputs: Inputs | None, times: Array) -> Array:
-    """What ``driven`` has behind the parameters, (n, 1 + 2 inputs), at each of ``times`` (n,); (n, 0) without inputs."""
+    """What ``driven`` has behind the parameters at each of ``times`` (n,): (n, 1 + 2 inputs), or (n, 0) without."""
     if not system.inputs:
         return np.zeros((times.size, 0))
     values = (inputs or NO_INPUTS).at(times, system.inputs)

@@ -53,8 +53,8 @@ def factors_of(coefficient: Any) -> Mapping[str, Any]:
 def check_equations(system: Any, slopes: Callable[..., Any]) -> None:
     """Raise ValueError where a state's terms are not its slope, at the start and points about it, at several times.
 
-    slopes: function of (system, states and parameters, time), with inputs of 1. Equations with terms of a user's own are left out, as are
-    points where the function is not finite.
+    slopes: function of (system, states and parameters, time), with inputs of 1. Equations with terms of a
+    user's own are left out, as are points where the function is not finite.
     """
     draws, names = np.random.default_rng(0), system.states + system.inputs
     usual = np.concatenate([system.start, system.usual])

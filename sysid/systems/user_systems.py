@@ -40,12 +40,14 @@ def own(
     source: str = "",
     inputs: Any = (),
 ) -> System:
-    """The system dx/dt = function(t, x, p), or (t, x, p, u) where it has ``inputs``, with the fields of ``System``, checked at ``start`` and ``usual``.
+    """The system dx/dt = function(t, x, p), with the fields of ``System``, checked at ``start`` and ``usual``.
 
-    function: of a number t and tuples x and p, to a tuple of as many numbers as ``states``. It is compiled for floats
+    function: of a number t and tuples x and p, to a tuple of as many numbers as ``states``; where there are ``inputs``,
+    known at each time, their names, it has a fourth argument, the tuple u of their values. It is compiled for floats
     and for complex numbers, and its derivatives by complex steps are compared with differences, also at states of the
-    other sign where it is finite there, with inputs of 1. Powers with integer exponents (x**3, x**n, pow, np.power) are products, whose
-    derivatives are exact at states of both signs; other powers are those of real numbers, nan where x < 0.
+    other sign where it is finite there, with inputs of 1. Powers with integer exponents (x**3, x**n, pow,
+    np.power) are products, whose derivatives are exact at states of both signs; other powers are those of real numbers,
+    nan where x < 0.
     terms, where given, are compared with it at ``start`` and points about it. name: "": the function's, or "model"
     where it has none, as a lambda.
     Raises TypeError where it does not compile or may raise; ValueError where it is not finite at ``start``, or is not
@@ -65,7 +67,7 @@ def own(
 
 
 def slopes_at(system: System, point: NDArray[Any], time: float = 0.0) -> NDArray[Any]:
-    """The right-hand side at ``point`` = states and parameters, with inputs of 1, compiled, for real or complex ones."""
+    """The right-hand side at ``point`` = states and parameters, real or complex, with inputs of 1, compiled."""
     number = types.complex128 if np.iscomplexobj(point) else types.float64
     plain = driven(system)
     compiled = checked_rhs(plain.rhs, plain.dim, plain.n_parameters, number)
@@ -206,8 +208,8 @@ def from_sympy(
     """The system of SymPy expressions: state (a Symbol) → its slope, of states, ``parameters``, ``time``, ``inputs``.
 
     Slopes are expressions or numbers; texts are refused, because SymPy reads a text by running it as Python code.
-    parameters, inputs: Symbols. time: the Symbol of time, where a slope depends on it. The rest: as for ``own``, which checks
-    the system. Functions that are known: sin, cos, tan, exp, log, sqrt, sinh, cosh, tanh and powers.
+    parameters, inputs: Symbols. time: the Symbol of time, where a slope depends on it. The rest: as for ``own``, which
+    checks the system. Functions that are known: sin, cos, tan, exp, log, sqrt, sinh, cosh, tanh and powers.
     ``inspect.getsource(system.rhs)`` is the code.
     Raises ImportError without SymPy (extra ``symbolic``); TypeError or ValueError naming what is wrong.
     """
