@@ -67,15 +67,13 @@ class Inputs:
         """
         when = check_array("times", times)
         wanted = tuple(self.values) if names is None else check_names("names", names, at_least=0)
-        columns = [when if self.is_time(name) else self._column(name, when, before) for name in wanted]
+        columns = [self._column(name, when, before) for name in wanted]
         return np.stack(columns, axis=1) if columns else np.zeros((when.size, 0))
-
-    def is_time(self, name: str) -> bool:
-        """Whether an input of this name is the time."""
-        return name == TIME and name not in self.values
 
     def _column(self, name: str, when: Array, before: bool) -> Array:
         """One input at ``when``."""
+        if name == TIME and name not in self.values:
+            return when
         if name not in self.values:
             known = ", ".join(self.values) or "none"
             raise ValueError(f"inputs must have values of {shown(name)}, got those of {known}")
@@ -94,12 +92,6 @@ class Inputs:
             return np.asarray(np.interp(when, times, values))
         n_begun = np.searchsorted(times + slack, when) if before else np.searchsorted(times - slack, when, "right")
         return np.asarray(values[np.maximum(n_begun - 1, 0)])
-
-    def knots(self, names: Sequence[str]) -> Array:
-        """Times (n,) at which inputs of these names have a kink or jump, or a dose is given; in order."""
-        courses = [self.values[name] for name in names if name in self.values] + list(self.doses.values())
-        every = np.concatenate([np.zeros(0), *(course.times for course in courses)])
-        return np.unique(every[np.isfinite(every)])
 
 
 def is_table(given: Any) -> bool:
@@ -127,6 +119,13 @@ def always(label: str, given: Any) -> Course:
 
 
 NO_INPUTS = Inputs()
+
+
+def knots_of(inputs: Inputs, names: Sequence[str]) -> Array:
+    """Times (n,) at which inputs of these names have a kink or jump, or a dose is given; in order."""
+    courses = [inputs.values[name] for name in names if name in inputs.values] + list(inputs.doses.values())
+    every = np.concatenate([np.zeros(0), *(course.times for course in courses)])
+    return np.unique(every[np.isfinite(every)])
 
 
 class Schedule(NamedTuple):
@@ -160,7 +159,7 @@ def schedule_of(system: System, inputs: Inputs | None, times: Array) -> Schedule
     if system.inputs and inputs is None and system.inputs != (TIME,):
         raise ValueError(f"inputs must be given for {system.name!r}, which has {', '.join(system.inputs)}, got none")
     span = times[-1] - times[0]
-    knots = given.knots(system.inputs)
+    knots = knots_of(given, system.inputs)
     knots = knots[(knots >= times[0] - SAME_TIME * span) & (knots <= times[-1] + SAME_TIME * span)]
     nearest = times[nearest_of(times, knots)]
     knots = np.where(np.abs(nearest - knots) <= SAME_TIME * span, nearest, knots)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import sysid
 import toolkit
-from sysid import Series, System, data, forecasts, libraries, likelihoods, priors, sparsity, systems
+from sysid import Inputs, Series, System, data, forecasts, libraries, likelihoods, priors, sparsity, systems
 from sysid.discovery import compare
 from sysid.identification import Identification
 from sysid.libraries import Library, Term
@@ -227,6 +227,7 @@ SYSTEM_KINDS = {
     "terms": TERMS,
     "invariant": or_none(function()),
     "lyapunov": or_none(number()),
+    "inputs": names((), ("u",), also=[["x"], ["sigma"]]),
 }
 X, Y, K, T = sympy.symbols("x y k t")
 OSCILLATOR = {
@@ -239,6 +240,7 @@ OSCILLATOR = {
     "terms": TERMS,
     "invariant": or_none(function()),
     "lyapunov": or_none(number()),
+    "inputs": names((), also=[["x"], ["k"], ["u"]]),
 }
 OWN = {"states": ("x", "y"), "parameters": ("k",), "usual": [1.0], "start": [1.0, 0.0]}
 ALSO_SYSTEM = {
@@ -247,8 +249,11 @@ ALSO_SYSTEM = {
     "usual": "function parameters",
     "start": "function states",
     "function": "rhs",
+    "inputs": "rhs function",
 }
 SEARCHES = or_none(instance(SearchProgress))
+INPUTS = or_none(instance(Inputs))
+DRIVING = names((), ("u",), also=[["x"], ["y", "x"]])  # names of inputs, of which those of states are wrong
 SOLVED = {
     "method": choice("dopri5", "rk4", "rk5"),
     "rtol": number(1e-14, 1.0, ends="["),
@@ -272,6 +277,7 @@ MEASURED = {
     ),
     "velocities": or_none(shaped(DATA.values, (51, 3))),
     "noise": or_none(shaped(UNIT[0], (3,), lambda a: (a >= 0).all())),
+    "inputs": INPUTS,
 }
 
 CALLS = [
@@ -389,6 +395,7 @@ CALLS = [
             "relative": flag(),
             "missing": number(0.0, 1.0, ends="["),
             "method": choice("DOP853", "LSODA", "dopri5"),
+            "inputs": INPUTS,
         },
     ),
     Call(
@@ -401,8 +408,40 @@ CALLS = [
             "time": kind(lambda v: isinstance(v, str) and v in ("t", "x", "y"), st.text(max_size=3)),
             "states": or_none(names(("x", "y"), ("x",), ("y",), ("y", "x"), ("z",))),
             "noise": or_none(shaped(UNIT[0], (3,), lambda a: (a >= 0).all())),
+            "inputs": names((), ("y",), ("z",), also=[["t"], ["w"]]),
+            "held": names((), also=[["w"]]),
         },
-        {"time": "states", "states": "time", "noise": "states"},
+        {"time": "states", "states": "time", "noise": "states", "inputs": "states", "held": "inputs"},
+    ),
+    Call(
+        "sysid.systems.inputs.Inputs",
+        Inputs,
+        {"values": {"u": (TIMES, TIMES)}, "doses": {"x": ([0.5], [1.0])}},
+        {
+            "values": kind(
+                lambda v: isinstance(v, dict) and len(v) == 0,
+                st.sampled_from(
+                    [None, 3.0, {"u": None}, {"u": "1"}, {"u": ([1.0, 0.0], [0.0, 1.0])}, {"u": [1.0]}, {"": 1.0}]
+                ),
+            ),
+            "held": names((), ("u",), also=[["w"]]),
+            "doses": kind(
+                lambda v: isinstance(v, dict) and len(v) == 0,
+                st.sampled_from([None, 3.0, {"x": 1.0}, {"x": ([0.0], [math.nan])}, {1: ([0.0], [1.0])}, {"x": "ab"}]),
+            ),
+        },
+        {"values": "held"},
+    ),
+    Call(
+        "sysid.systems.inputs.Inputs.at",
+        Inputs({"u": (TIMES, TIMES)}).at,
+        {"times": TIMES},
+        {
+            "times": shaped(TIMES, (None,), lambda a: (a >= 0.0).all() and (a <= 1.0).all()),
+            "names": or_none(names((), ("u",), ("t",), also=[["w"]])),
+            "before": flag(),
+        },
+        {"names": "inputs", "times": "inputs"},
     ),
     Call("sysid.data.series.Series.to_dataframe", DATA.to_dataframe),
     Call("sysid.data.sources.lynx_hare", data.lynx_hare),
@@ -414,6 +453,8 @@ CALLS = [
             "path": PATHS._replace(wrong=PATHS.wrong.filter(lambda v: v is not None)),
             "time": kind(lambda v: isinstance(v, str) and v in ("t", "x", "y"), st.text(max_size=3)),
             "states": or_none(names(("x", "y"), ("x",), ("y",), ("y", "x"))),
+            "inputs": names((), ("y",), also=[["t"], ["w"]]),
+            "held": names((), also=[["w"]]),
             "time_unit": text(),
             "source": text(),
             "name": text(),
@@ -454,8 +495,9 @@ CALLS = [
                     [[], [Term("w", "x[0]", (1,))], [1.0], "x", [LIBRARY.terms[0]] * 2, list(LIBRARY.terms) * 600]
                 ),
             ),
+            "inputs": names((), also=[["x"], ["u"]]),
         },
-        {"states": "terms", "terms": "library"},
+        {"states": "terms", "terms": "library", "inputs": "terms states"},
     ),
     Call(
         "sysid.libraries.Library.evaluate",
@@ -484,8 +526,9 @@ CALLS = [
             "states": names(NAMED),
             "degree": count(1, 9)._replace(wrong=st.one_of(count(1, 64).wrong, st.just(40))),
             "constant": flag(),
+            "inputs": DRIVING,
         },
-        {"degree": "terms"},
+        {"degree": "terms", "states": "inputs"},
     ),
     Call(
         "sysid.libraries.fourier",
@@ -495,7 +538,9 @@ CALLS = [
             "states": names(NAMED),
             "n_frequencies": count(1, 300)._replace(wrong=st.one_of(count(1, 1024).wrong, st.just(400)), odd=None),
             "frequency": SCALE,
+            "inputs": DRIVING,
         },
+        {"states": "inputs"},
     ),
     Call(
         "sysid.libraries.functions",
@@ -503,6 +548,7 @@ CALLS = [
         {"states": ("x", "y"), "named": {"w": wave}},
         {
             "states": names(("x", "y"), also=[("x",)]),
+            "inputs": DRIVING,
             "named": kind(
                 lambda v: False,
                 st.sampled_from(
@@ -603,6 +649,7 @@ CALLS = [
             "parameters": IS_LANES,
             "start": IS_LANES,
             "atol": POSITIVE._replace(odd=None),
+            "inputs": INPUTS,
         },
         {"method": "step"},
     ),
@@ -621,6 +668,7 @@ CALLS = [
             "noise": or_none(array(1.0, lambda a: a.shape in [(), (3,), (40, 3)] and (a >= 0.0).all())),
             "errors": choice("gaussian", "lognormal", "student", "poisson", "negative_binomial"),
             "dof": number(0.0, 1e6),
+            "inputs": INPUTS,
             "experiment": EXPERIMENT,
         },
         {"draws": "problem", "problem": "draws", "times": "start", "method": "step", "errors": "noise"},
@@ -639,6 +687,7 @@ CALLS = [
             "noise": or_none(array(1.0, lambda a: a.shape in [(), (3,)] and (a >= 0.0).all())),
             "errors": choice("gaussian", "lognormal", "student", "poisson", "negative_binomial"),
             "dof": number(0.0, 1e6),
+            "inputs": INPUTS,
             "experiment": kind(lambda v: v is None, st.sampled_from([0, "lorenz", -1])),
         },
         {"method": "step"},
@@ -1086,6 +1135,7 @@ CALLS = [
                     "start": or_none(IS_USUAL),
                     "n_draws": or_none(count(1, 2**31)._replace(odd=None)),
                     "noise": or_none(array(UNIT[0], lambda a: a.shape in ((), (3,)) and (a >= 0).all())),
+                    "inputs": INPUTS,
                     "method": SOLVED["method"],
                     "step": SOLVED["step"],
                 },
@@ -1097,6 +1147,7 @@ CALLS = [
                     "times": array(TIMES + 1.0, lambda a: a.ndim == 1 and is_rising(a) and a[0] >= 1.0),
                     "n_draws": or_none(count(1, 2**31)._replace(odd=None)),
                     "noise": or_none(array(UNIT[0], lambda a: a.shape in ((), (3,)) and (a >= 0).all())),
+                    "inputs": INPUTS,
                 },
             ),
             ("residuals", {}, {"series": or_none(SERIES)}),

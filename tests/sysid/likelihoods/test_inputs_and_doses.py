@@ -105,7 +105,7 @@ def test_rates_are_found_from_the_blood_alone_and_kept_by_a_run():
     scaled = problem.scaled()
     run = sample(scaled, samplers.hmc(0.5, n_leapfrogs=3), n_steps=300, burn_in=50, n_chains=8, seed=1)
     table = scaled.estimates(run)
-    assert ((table.low < [1.0, 0.3, SD]) & (table.high > [1.0, 0.3, SD])).sum() >= 2
+    assert ((table.lower < [1.0, 0.3, SD]) & (table.upper > [1.0, 0.3, SD])).sum() >= 2
     paths = sysid.simulate(run, TIMES, problem=scaled, n_draws=20)
     assert np.abs(paths.bands()[1][:, 1] - blood(1.0, 0.3, TIMES)).max() < 3.0 * SD
     later = Inputs(GIVEN.values, GIVEN.held, {"gut": ([0.0], [1.0])})
