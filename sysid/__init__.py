@@ -1,8 +1,8 @@
 """Identification of dynamical systems: data, candidate terms, noise and constraints become a problem to sample.
 
 ``identify`` makes the problem from a ``Series`` (``data``; with ``Inputs`` where something drives it), a ``System``,
-``Library`` or ``Model`` (``systems``, ``libraries``), a likelihood (``likelihoods``) and ``priors``. ``simulate`` solves the
-system for posterior draws; ``sparsity`` finds which terms are present, ``discover`` all of it in one call;
+``Library`` or ``Model`` (``systems``, ``libraries``), a likelihood (``likelihoods``) and ``priors``. ``simulate``
+solves the system for posterior draws; ``sparsity`` finds which terms are present, ``discover`` all of it in one call;
 ``compare_pysindy`` runs PySINDy's methods on the same data.
 """
 

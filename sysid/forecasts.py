@@ -23,6 +23,7 @@ from .arrays import Array, Integers
 from .data.series import Series, in_order
 from .identification import Identification, experiment_number, series_of, start_and_lead_times
 from .likelihoods.error_laws import ERRORS, with_errors
+from .likelihoods.observations import NOTHING_ELSE, measured_along
 from .solvers.integrate import DONE, STATUS_WORDS, check_times, rows_of, solve
 from .systems.inputs import Inputs
 from .systems.system import System
@@ -39,8 +40,9 @@ class Ensemble:
 
     times: (n,). states: (draws, n, dim), nan from where a trajectory ended, and of those never begun. status: (draws,)
     as of ``integrate.Solution``, or 4 where a draw is not finite. reached: (draws,) the last time that is there.
-    parameters: (draws, n_parameters) of the system; start: (draws, dim), solved from. observed: (draws, n, dim), the
-    states with errors, where asked for; else the states.
+    parameters: (draws, n_parameters) of the system; start: (draws, dim), solved from. observed: (draws, n, quantities),
+    of the states, and of the functions of them that the problem observes, with errors where asked for. quantities:
+    their names.
     """
 
     system: System
@@ -51,6 +53,10 @@ class Ensemble:
     parameters: Array
     start: Array
     observed: Array
+    quantities: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantities", self.quantities or self.system.states)
 
     def __repr__(self) -> str:
         """Its size, and how many diverged."""
@@ -67,7 +73,7 @@ class Ensemble:
         return {WORDS[k]: int(n) for k, n in enumerate(np.bincount(self.status, minlength=len(WORDS))) if n}
 
     def bands(self, probabilities: Any = (0.05, 0.5, 0.95)) -> Array:
-        """Quantiles (probabilities, n, dim) of ``observed`` over trajectories that did not diverge; nan where all did.
+        """Quantiles (probabilities, n, quantities) of ``observed`` over trajectories that did not diverge; nan without.
 
         With n draws the quantile to p is that to p ± √(p (1 − p)/n) of the posterior.
         """
@@ -136,7 +142,8 @@ def simulate(
     in which no state is missing, at that row's own time, from which it is solved up to times[0].
     experiment: of several series, the number or name of that whose parameters and initial states are taken; None: the
     first.
-    noise: standard deviations of errors, a number or one a state, or (draws, dim); None: none; ``errors``: "gaussian",
+    noise: standard deviations of errors, a number, one a state (and function that the problem observes), or (draws,
+    quantities); None: none; ``errors``: "gaussian",
     "lognormal", where they are of the logarithms, "student", times Student's t with ``dof``; or counts about the
     states: "negative_binomial", with dispersions as noise, "poisson", without noise. Those about a state < 0 are nan.
     inputs: known inputs and doses; None: of an Identification those of the experiment's series.
@@ -166,7 +173,8 @@ def simulate(
     if inputs is None and isinstance(source, Identification):
         inputs = series_of(source)[experiment_number(source, experiment)].inputs
     starts = np.broadcast_to(initial, (len(rows), system.dim))
-    deviations = deviations_of(noise, len(rows), system.dim)
+    observation = source.prepared.observation if isinstance(source, Identification) else NOTHING_ELSE
+    deviations = deviations_of(noise, len(rows), system.dim + len(observation))
     wanted = len(rows) if n_draws is None else check_count("n_draws", n_draws, at_least=1, below=2**31)
     size = 8.0 * wanted * ((times.size + lead.size) * system.dim * (2 if noise is None else 4) + 4)
     check_room("draws" if n_draws is None else "n_draws", wanted, size)
@@ -181,9 +189,12 @@ def simulate(
     )  # fmt: skip
     states[is_finite], status[is_finite], reached[is_finite] = found.states[:, lead.size :], found.status, found.reached
     observed = states
+    if len(observation):
+        functions = measured_along(system, observation, times, states, p, inputs)
+        observed = np.concatenate([states, functions], axis=2)
     if noise is not None or errors == "poisson":
-        observed = with_errors(states, deviations[chosen][:, None, :], errors, dof, generator)
-    return Ensemble(system, times, states, status, reached, p, x, observed)
+        observed = with_errors(observed, deviations[chosen][:, None, :], errors, dof, generator)
+    return Ensemble(system, times, states, status, reached, p, x, observed, system.states + observation.names)
 
 
 def unpack_draws(

@@ -30,8 +30,8 @@ def scale_name(errors: str, state: str) -> str:
 class ErrorModel(NamedTuple):
     """The law of the measurement errors.
 
-    logarithmic: kicks, and errors of the normal law, are of logarithms. sd: standard deviations or dispersions (dim,),
-    where known; free: they are parameters. observed: which states have data at all. dof: of "student".
+    logarithmic: kicks, and errors of the normal law, are of logarithms. sd: standard deviations or dispersions
+    (quantities,), where known; free: they are parameters. observed: which of them have data at all. dof: of "student".
     """
 
     logarithmic: bool

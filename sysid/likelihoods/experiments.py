@@ -14,7 +14,6 @@ from toolkit.maths.elementary import select
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
-from ..systems.system import System
 from .error_laws import SCALE_WORDS, scale_name
 from .interface import Experiment
 from .start_search import SearchProgress, StartSearch, TrajectorySettings, is_finite, minimised
@@ -113,11 +112,11 @@ def labels_of(data: Sequence[Series]) -> list[str]:
 
 
 def rows_of_experiments(
-    energies: Sequence[TrajectoryEnergy], labels: Sequence[str], system: System, own: Sequence[str], known: Array
+    energies: Sequence[TrajectoryEnergy], labels: Sequence[str], equations: Equations, own: Sequence[str], known: Array
 ) -> ParameterRows:
     """Which parameters of experiments are the same. known: (experiments, n_parameters), nan where free."""
-    scales = [f"{word}({state})" for word in SCALE_WORDS for state in system.states]
-    n = system.n_parameters
+    scales = [f"{word}({name})" for word in SCALE_WORDS for name in equations.quantities]
+    n = equations.system.n_parameters
     ordered, named = [], []
     for e, (energy, label) in enumerate(zip(energies, labels, strict=True)):
         named.append([""] * len(energy.names))
@@ -200,7 +199,7 @@ class JointSearch:
             energies.append(energy)
             thetas.append(theta)
             limits.append(search.lower_limits(theta.size))
-        rows = rows_of_experiments(energies, self.labels, self.equations.system, self.settings.own, self.known)
+        rows = rows_of_experiments(energies, self.labels, self.equations, self.settings.own, self.known)
         joint = joint_energy(energies, rows, self.known)
         self.progress.begin_experiment("")
         self.progress.begin_stage("all experiments together")
@@ -265,7 +264,9 @@ class JointSearch:
         names = [name for name, is_free in zip(system.parameters, free, strict=True) if is_free]
         if self.settings.free_scale:
             measured = {state for series in self.data for state in series.states}
-            names += [scale_name(self.settings.errors, state) for state in system.states if state in measured]
+            names += [
+                scale_name(self.settings.errors, state) for state in self.equations.quantities if state in measured
+            ]
         for name in self.settings.own:
             if name not in names:
                 raise ValueError(f"own must name free parameters ({', '.join(names)}), got {shown(name)}")

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 from toolkit._compiler import reduced
 
 from ..arrays import Array, Integers
+from .observations import NOTHING_ELSE, Observation
 
 
 class Experiment(NamedTuple):
@@ -28,7 +29,8 @@ class Prepared(NamedTuple):
     finite energy. stochastic: it draws minibatches by the engine's counters, in the first rows of work.
     quadratic: (mean (q,), precision (q, q), lowest) where the energy is lowest + ½ (θ − mean)ᵀ precision (θ − mean).
     initial: the initial state (dim,) where the likelihood takes it as known. experiments: one for each series, where
-    these differ in parameters or initial states, or parameters are known; else none.
+    these differ in parameters or initial states, or parameters are known; else none. observation: functions of states
+    whose values are data, too.
     """
 
     names: tuple[str, ...]
@@ -41,6 +43,7 @@ class Prepared(NamedTuple):
     quadratic: tuple[Array, Array, float] | None = None
     initial: Array | None = None
     experiments: tuple[Experiment, ...] = ()
+    observation: Observation = NOTHING_ELSE
 
     def __reduce__(self) -> Any:
         return reduced(self)

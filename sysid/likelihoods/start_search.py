@@ -19,6 +19,7 @@ from ..modes.laplace import descend
 from ..systems.inputs import Schedule, schedule_of
 from ..systems.user_systems import check_analytic
 from .error_laws import NORMAL, ErrorModel
+from .observations import NOTHING_ELSE, Observation, check_observation
 from .trajectory_kernel import Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 
 TIME_LIMIT = 600.0  # s
@@ -238,6 +239,7 @@ class TrajectorySettings:
     own: tuple[str, ...] = ()
     known: tuple[tuple[str, tuple[float, ...]], ...] = ()
     dof: float = 4.0
+    observation: Observation = NOTHING_ELSE
 
     @property
     def counts(self) -> bool:
@@ -280,20 +282,24 @@ class StartSearch:
         self.schedule = schedule_of(self.system, data.inputs, data.times)
         self.times = self.schedule.times
         is_of_data = np.isin(self.times, data.times)
+        dim = self.system.dim
         self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
         self.logarithmic = settings.errors == "lognormal" or settings.counts
         self.initial = self._first_state(values)
-        self.values = np.full((len(self.times), self.system.dim), np.nan)
+        self.values = np.full((len(self.times), values.shape[1]), np.nan)
         self.values[is_of_data] = values
         if settings.start == "fixed":
             self.values[0] = np.nan  # what is taken for exact is not data
-        self.states, between = smoothed_states(
-            self.times, self._without_zeros(self.values), self.system.start, logarithmic=self.logarithmic
+        unmeasured = np.append(self.system.start, np.ones(len(equations.observation)))
+        self.smoothed, between = smoothed_states(
+            self.times, self._without_zeros(self.values), unmeasured, logarithmic=self.logarithmic
         )
-        self.spread = np.maximum(self.states.std(axis=0), 1e-3 * np.abs(self.states).max(axis=0))
-        self.spread = np.where(self.spread > 0.0, self.spread, 1.0)
+        self.states, between = self.smoothed[:, :dim], between[..., :dim]
+        self.scale = np.maximum(self.smoothed.std(axis=0), 1e-3 * np.abs(self.smoothed).max(axis=0))
+        self.scale = np.where(self.scale > 0.0, self.scale, 1.0)
+        self.spread = self.scale[:dim]
         self.sd = self._known_deviations(data)
-        if equations.model is not None and self.observed.all():
+        if equations.model is not None and self.observed[:dim].all():
             self.parameters = matched_parameters(equations.model, self.schedule, data, between, self.known)
         else:
             self.parameters = self._with_known(self.system.usual)
@@ -307,7 +313,7 @@ class StartSearch:
         parameters = self.parameters
         noise = np.maximum(self._guessed_noise(), FIRST_NOISE_FACTOR * floor)[self.observed]
         if self.settings.counts:  # dispersions: the variance of logarithms, less that of Poisson's law
-            noise = np.maximum(noise**2 - (1.0 / self.states[:, self.observed]).mean(axis=0), MIN_DISPERSION)
+            noise = np.maximum(noise**2 - (1.0 / self.smoothed[:, self.observed]).mean(axis=0), MIN_DISPERSION)
         free = self.settings.free_scale
         n_segments, theta = 0, np.zeros(0)
         stages = self._stages()
@@ -345,12 +351,17 @@ class StartSearch:
 
     def _check_derivatives(self) -> None:
         """Raise ValueError where a user's function is not analytic at the data, which would look like bad data."""
-        model = self.equations.model
-        if model is not None and all(term.own is None for term in model.library.terms):
+        model, observation = self.equations.model, self.equations.observation
+        is_ours = model is not None and all(term.own is None for term in model.library.terms)
+        if is_ours and not len(observation):
             return
         rows = np.unique(np.linspace(0.0, len(self.times) - 1, N_CHECKED).round().astype(np.int64))
         points = np.concatenate([self.states[rows], np.tile(self.parameters, (len(rows), 1))], axis=1)
-        check_analytic(self.system, points[np.isfinite(points).all(axis=1)])
+        points = points[np.isfinite(points).all(axis=1)]
+        if not is_ours:
+            check_analytic(self.system, points)
+        if len(observation):
+            check_observation(self.system, observation, points)
 
     def _first_finite(self, energy_function: TrajectoryEnergy, parameters: Array, other_parameters: Array) -> Array:
         """A θ of finite energy with ``parameters`` or other guesses; the first guess where no energy is finite."""
@@ -373,7 +384,7 @@ class StartSearch:
         kicks = np.full(len(self.spread), gap or self.settings.gap) * (1.0 if self.logarithmic else self.spread)
         errors = self.settings.error_model(self.sd, self.settings.free_scale, self.observed)
         if gap is None:
-            kicks = np.maximum(kicks, self._guessed_noise())
+            kicks = np.maximum(kicks, self._guessed_noise()[: self.system.dim])
         return self._energy_from_rows(rows, kicks, errors, self.step, self.initial), rows
 
     def _energy_from_rows(
@@ -391,51 +402,53 @@ class StartSearch:
         if self.settings.start == "free":
             return None
         if self.settings.start == "fixed":
-            if np.isnan(values[0]).any():
+            if np.isnan(values[0, : self.system.dim]).any():
                 raise ValueError("data must have all states in the first row for start='fixed', but one is missing")
-            return np.array(values[0])
+            return np.array(values[0, : self.system.dim])
         initial = np.array(self.settings.start)
         if initial.shape != (self.system.dim,):
             raise ValueError(f"start must have {self.system.dim} states, got {initial.size}")
         return initial
 
     def _known_deviations(self, data: Series) -> Array:
-        """The errors' standard deviations where they are known, else ones."""
-        dim, noise = self.system.dim, self.settings.noise
+        """The errors' standard deviations (quantities,) where they are known, else ones."""
+        quantities, noise = self.equations.quantities, self.settings.noise
+        n = len(quantities)
         if noise == "free":
-            return np.ones(dim)
+            return np.ones(n)
         if noise == "known":
             if data.noise is None or not (data.noise > 0.0).all():
                 raise ValueError(f"noise='known' needs data with noise > 0, got {data.noise}")
-            sd = np.ones(dim)
-            sd[[self.system.states.index(name) for name in data.states]] = data.noise
+            sd = np.ones(n)
+            sd[[quantities.index(name) for name in data.states]] = data.noise
             return sd
         given = np.array(noise)
-        if given.size not in (1, dim):
-            raise ValueError(f"noise must be one number or {dim}, one for each state, got {given.size}")
-        return np.broadcast_to(given, (dim,)).copy()
+        if given.size not in (1, n):
+            what = "state, then each function in observe" if n > self.system.dim else "state"
+            raise ValueError(f"noise must be one number or {n}, one for each {what}, got {given.size}")
+        return np.broadcast_to(given, (n,)).copy()
 
     def _without_zeros(self, values: Array) -> Array:
-        """``values`` (n, dim) whose logarithms may be taken, where these are counts."""
+        """``values`` (n, quantities) whose logarithms may be taken, where these are counts."""
         return np.maximum(values, SMALLEST_COUNT) if self.settings.counts else values
 
     def _guessed_noise(self) -> Array:
-        """The data's deviations from the smoothed states, as standard deviations (dim,)."""
+        """The data's deviations from the smoothed ones, as standard deviations (quantities,)."""
         change = np.log if self.logarithmic else np.asarray
         measured = ~np.isnan(self.values)
-        residual = np.where(measured, change(self._without_zeros(self.values)) - change(self.states), 0.0)
+        residual = np.where(measured, change(self._without_zeros(self.values)) - change(self.smoothed), 0.0)
         return np.asarray(
             np.maximum(np.sqrt((residual**2).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)), self._noise_floor())
         )
 
     def _noise_floor(self) -> Array:
-        """Lower limit (dim,) of guessed standard deviations, also for data that lie exactly on a solution."""
-        return np.full(len(self.spread), MIN_NOISE) * (1.0 if self.logarithmic else self.spread)
+        """Lower limit (quantities,) of guessed standard deviations, also for data that lie exactly on a solution."""
+        return np.full(len(self.scale), MIN_NOISE) * (1.0 if self.logarithmic else self.scale)
 
     def _converged_step(self) -> float:
         """A step of which half changes the solutions from one datum to the next by less than STEP_TOLERANCE."""
         rows = np.arange(len(self.times) - 1)
-        errors = self.settings.error_model(np.ones(self.system.dim), False, self.observed)
+        errors = self.settings.error_model(np.ones(len(self.scale)), False, self.observed)
         theta = np.concatenate([self.parameters, self.states[:-1].ravel()])
         step, ends = float(np.diff(self.times).max()), None
         self.progress.begin_stage("the choice of a step")

@@ -18,6 +18,7 @@ from ..systems.system import System, check_names
 from .error_laws import ERRORS
 from .experiments import JointEnergy, JointSearch
 from .interface import Prepared
+from .observations import check_observation, observation_of
 from .start_search import SearchProgress, StartSearch, TrajectorySettings
 from .trajectory_kernel import TrajectoryEnergy, equations_of, values_in_order
 
@@ -40,7 +41,10 @@ class Trajectory(TrajectorySettings):
         takes too long.
         """
         energy, theta = self.energy_and_start(data, model, progress)
-        prepared = Prepared(energy.names, energy.kernel, energy.numbers, energy.work_rows, energy.positive, theta)
+        prepared = Prepared(
+            energy.names, energy.kernel, energy.numbers, energy.work_rows, energy.positive, theta,
+            observation=self.observation,
+        )  # fmt: skip
         if isinstance(energy, JointEnergy):
             return prepared._replace(experiments=energy.experiments)
         return prepared._replace(initial=energy.initial)
@@ -56,8 +60,10 @@ class Trajectory(TrajectorySettings):
         series = [check_series(label, one) for label, one in zip(labels, given, strict=True)]
         if not is_a(model, System | Library | Model):
             raise TypeError(f"model must be a System, Library or Model, got {shown(model)}")
-        equations = equations_of(model)
-        values = [self._checked_values(label, one, equations.system) for label, one in zip(labels, series, strict=True)]
+        equations = equations_of(model)._replace(observation=self.observation)
+        check_observation(equations.system, self.observation, np.zeros((0, 0)))
+        quantities = equations.quantities
+        values = [self._checked_values(label, one, quantities) for label, one in zip(labels, series, strict=True)]
         if progress is None:
             progress = SearchProgress()
         check_instance("progress", progress, SearchProgress)
@@ -66,22 +72,21 @@ class Trajectory(TrajectorySettings):
                 return JointSearch(self, equations, series, values, progress).run()
             return StartSearch(self, equations, series[0], values[0], progress, is_dosed=has_doses(series[0])).run()
 
-    def _checked_values(self, label: str, data: Series, system: System) -> Array:
-        """The data (n, dim) in the order of the system's states. Raises ValueError that names ``label``."""
-        values = values_in_order(data, system.states)
+    def _checked_values(self, label: str, data: Series, quantities: tuple[str, ...]) -> Array:
+        """The data (n, quantities) in their order. Raises ValueError that names ``label``."""
+        values = values_in_order(data, quantities)
         not_positive = np.argwhere(values <= 0.0)
         if self.errors == "lognormal" and not_positive.size:
             row, d = not_positive[0]
             raise ValueError(
-                f"{label} must be > 0 for log-normal errors, got {values[row, d]:g} of {system.states[d]!r} "
-                f"at row {row}"
+                f"{label} must be > 0 for log-normal errors, got {values[row, d]:g} of {quantities[d]!r} at row {row}"
             )
         not_counts = np.argwhere((values < 0.0) | (values != np.round(values)) & ~np.isnan(values))
         if self.counts and not_counts.size:
             row, d = not_counts[0]
             raise ValueError(
                 f"{label} must be whole numbers ≥ 0 for errors={self.errors!r}, got {values[row, d]:g} of "
-                f"{system.states[d]!r} at row {row}"
+                f"{quantities[d]!r} at row {row}"
             )
         for state, course in (data.inputs or NO_INPUTS).doses.items():
             if course.times[0] < data.times[0]:
@@ -107,6 +112,7 @@ def trajectory(
     own: Sequence[str] = (),
     known: Mapping[str, Any] | None = None,
     dof: float = 4.0,
+    observe: Mapping[str, Any] | None = None,
 ) -> Trajectory:
     """The likelihood of data that are states of a solution at their times, with independent errors.
 
@@ -127,6 +133,9 @@ def trajectory(
     others with all experiments, but for its initial states, which are always its own. Names of what is its own end in
     the name of its series, "k[a]", "x(0)[a]", where all these differ, else in its number from 0, "k[0]".
     known: parameters of the system → their value, one number for all experiments, or one for each, as of doses.
+    observe: names of columns of the data that are no states → functions (t, x, p) of time, states and parameters, or
+    also inputs, (t, x, p, u), whose values they are, with errors of the same law: a sum of states, a
+    state times an unknown scale, a logarithm. They must be analytic, as a system's right-hand side.
     Law: −log density of the data, with all constants; with segments that of data and states at their starts, under a
     system that is kicked there, which for gap → 0 leaves parameters and initial state the posterior of one solution.
     Its gradient is exact for the discretised solution. Source of multiple shooting: Bock (1983).
@@ -150,6 +159,7 @@ def trajectory(
         check_names("own", own, at_least=0),
         known_numbers(known),
         check_number("dof", dof, above=0.0, below=1e6),
+        observation_of(observe),
     )
 
 

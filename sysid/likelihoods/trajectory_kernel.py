@@ -26,6 +26,14 @@ from ..solvers.runge_kutta import built, step_of
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
 from .error_laws import LAWS, NORMAL, ErrorModel, constant_of
+from .observations import (
+    NOTHING_ELSE,
+    Measurement,
+    Observation,
+    lane_measures,
+    measurement_of,
+    parameters_and_drive,
+)
 
 # A datum is a measured state with a normal or log-normal error. A kick is the difference, with the same kind of law,
 # between the end of one segment of the solution and the start of the next.
@@ -86,25 +94,77 @@ def set_kick_slope(end, start, pull, slope, sd, logarithmic):
             slope[lane] += r
 
 
-# Numbers: this header; then, each (dim,): standard deviation of kicks; that of errors where known; the row of θ with it
-# where free (else −1); number of data; initial state where fixed. Then for each time: time, step, steps to the next,
-# whether a segment starts here, and for each state whether it was measured, and its value or the logarithm of that;
+# Numbers: this header; then standard deviation of kicks (dim,); that of errors where known, the row of θ with it where
+# free (else −1), and number of data, of each quantity, states and functions of them (quantities,); initial state where
+# fixed (dim,). Then for each time: time, step, steps to the next, whether a segment starts here, and for each quantity
+# whether it was measured, and its value or the logarithm of that;
 # where there are inputs, what ``driven`` has behind the parameters; where there are doses, whether one is given after
 # the datum, and what is added to each state.
 N_ROWS, N_PARAMETERS, LOGARITHMIC, START_FREE, LIMIT, CONSTANT, N_HEAD = range(7)
 TIME, STEP, N_STEPS, STARTS, N_ROW = range(5)
-KICK, DEVIATION, FREE_ROW, N_DATA, FIRST = range(5)
-INVERSE, SQUARES, STATE, PULL, N_BANDS = range(5)  # bands of dim rows in the work rows, before the path
 MAX_FINITE = 1e300
 MAX_STEPS = 1_000_000
 
 
+class Extras(NamedTuple):
+    """What few systems have.
+
+    n_drives: numbers that ``driven`` has behind the parameters. is_dosed: whether rows tell of doses. measure, pull,
+    n_functions: a ``Measurement``.
+    """
+
+    n_drives: int = 0
+    is_dosed: bool = False
+    measure: Any = None
+    pull: Any = None
+    n_functions: int = 0
+
+
+class Places(NamedTuple):
+    """Where bands begin: in ``numbers`` and a row of its table, and in the work rows.
+
+    path: where the rows end that serve all times, and the path begins.
+    """
+
+    kick: int
+    deviation: int
+    free_row: int
+    n_data: int
+    first: int
+    table: int
+    drive_in_row: int
+    dose_in_row: int
+    width: int
+    inverse: int
+    squares: int
+    state: int
+    pull: int
+    measured: int
+    weights: int
+    drive: int
+    path: int
+
+
+def places_of(dim: int, extras: Extras) -> Places:
+    """The bands of ``dim`` states, and of as many quantities as there are states and functions."""
+    n, m = dim + extras.n_functions, extras.n_functions
+    kick, deviation = N_HEAD, N_HEAD + dim
+    first = deviation + 3 * n
+    dose = N_ROW + 2 * n + extras.n_drives
+    width = dose + (1 + dim if extras.is_dosed else 0)
+    drive = 2 * n + 2 * dim + 2 * m
+    return Places(
+        kick, deviation, deviation + n, deviation + 2 * n, first, first + dim, N_ROW + 2 * n, dose, width,
+        0, n, 2 * n, 2 * n + dim, 2 * n + 2 * dim, 2 * n + 2 * dim + m, drive, drive + extras.n_drives,
+    )  # fmt: skip
+
+
 def lane_steps(
-    rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int, n_drives: int
+    rhs: Callable[..., Any], pull: Any, method: str, dim: int, n_parameters: int, n_drives: int, first_drive: int
 ) -> tuple[Any, Any]:
     """One step of all lanes: ``advance`` forwards, ``retreat`` backwards.
 
-    n_drives: numbers behind the parameters for inputs, in the work rows before the path.
+    n_drives: numbers behind the parameters for inputs, in the work rows from ``first_drive`` on.
     """
     step, back = step_of(rhs, method), backward_step(rhs, pull, method, dim)
     inside = " & ".join(f"(abs(y[{d}]) <= limit)" for d in range(dim))
@@ -117,7 +177,7 @@ def lane_steps(
     roles = {"theta": n_parameters, "path": dim, "pull": dim, "slope": n_parameters, **drives}
     backwards = row_access("backwards", roles)
     (read_path, _), (read_w, write_w), (read_s, write_s) = (backwards[role] for role in ("path", "pull", "slope"))
-    read_p, read_q = (parameters_and_drive(access, N_BANDS * dim) for access in (forwards, backwards))
+    read_p, read_q = (parameters_and_drive(access, first_drive) for access in (forwards, backwards))
 
     @kernel
     def advance(theta, work, state, path, energy, t, h, limit):
@@ -139,25 +199,6 @@ def lane_steps(
             write_s(slope, 0, lane, s)
 
     return advance, retreat
-
-
-def parameters_and_drive(access: dict[str, tuple[Any, Any]], first: int) -> Any:
-    """``read(theta, work, lane)``: a lane's parameters, and what inputs have behind them, in rows from ``first``."""
-    read_theta, _ = access["theta"]
-    if "drive" not in access:
-
-        @inlined
-        def read(theta, work, lane):
-            return read_theta(theta, 0, lane)
-
-    else:
-        read_drive, _ = access["drive"]
-
-        @inlined
-        def read(theta, work, lane):
-            return read_theta(theta, 0, lane) + read_drive(work, first, lane)
-
-    return read
 
 
 @kernel
@@ -183,57 +224,87 @@ def shooting_kernel(
     n_parameters: int,
     law: str = NORMAL,
     dof: float = 0.0,
-    n_drives: int = 0,
-    is_dosed: bool = False,
+    extras: tuple[Any, ...] = (),
 ) -> Any:
     """The kernel of a ``Prepared``: energy and gradient from parameters, then starts, then standard deviations.
 
-    n_drives: numbers that ``driven`` has behind the parameters. is_dosed: whether rows tell of doses.
+    extras: entries of ``Extras``.
     """
-    advance, retreat = lane_steps(rhs, pull, method, dim, n_parameters, n_drives)
-    drive, dose = N_ROW + 2 * dim, N_ROW + 2 * dim + n_drives  # where they begin in a row
-    width = dose + (1 + dim if is_dosed else 0)
+    more = Extras(*extras)
+    n_drives, is_dosed, n_functions, n_quantities = (
+        more.n_drives,
+        more.is_dosed,
+        more.n_functions,
+        dim + more.n_functions,
+    )
+    (
+        kick, deviation, free_row, n_data, first, table, drive_in_row, dose, width, inverse, squares, state, pulled,
+        measured, weights, drive, begin_of_path,
+    ) = places_of(dim, more)  # fmt: skip
+    advance, retreat = lane_steps(rhs, pull, method, dim, n_parameters, n_drives, drive)
+    measure, push = lane_measures(Measurement(*more[2:]), dim, n_parameters, n_drives, drive)
     add_datum, add_slope, finish_state = law_kernels(law, dof)
 
     @kernel
     def set_deviations(theta, work, numbers):
-        for d in range(dim):
-            row, sd = int(numbers[N_HEAD + FREE_ROW * dim + d]), numbers[N_HEAD + DEVIATION * dim + d]
+        for d in range(n_quantities):
+            row, sd = int(numbers[free_row + d]), numbers[deviation + d]
             for lane in range(theta.shape[1]):
-                work[INVERSE * dim + d, lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
-                work[SQUARES * dim + d, lane] = 0.0
+                work[inverse + d, lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
+                work[squares + d, lane] = 0.0
 
     @kernel
     def begin(theta, work, path, free, numbers):
         for d in range(dim):
-            fixed = numbers[N_HEAD + FIRST * dim + d]
+            fixed = numbers[first + d]
             for lane in range(theta.shape[1]):
                 x = theta[free + d, lane] if free >= 0 else fixed
-                work[STATE * dim + d, lane] = x
+                work[state + d, lane] = x
                 work[path + d, lane] = x
 
     @kernel
     def set_drive(work, row):
         for k in range(n_drives):
             for lane in range(work.shape[1]):
-                work[N_BANDS * dim + k, lane] = row[drive + k]
+                work[drive + k, lane] = row[drive_in_row + k]
 
     @kernel
     def give_dose(work, path, row):
         for d in range(dim):
             for lane in range(work.shape[1]):
-                x = work[STATE * dim + d, lane] + row[dose + 1 + d]
-                work[STATE * dim + d, lane] = x
+                x = work[state + d, lane] + row[dose + 1 + d]
+                work[state + d, lane] = x
                 work[path + d, lane] = x
 
     @kernel
+    def add_functions(theta, work, path, row, energy, logarithmic):
+        measure(theta, work, path, measured, row[TIME])
+        for k in range(n_functions):
+            d = dim + k
+            if row[N_ROW + 2 * d] != 0.0:
+                value = row[N_ROW + 2 * d + 1]
+                add_datum(work[measured + k], energy, work[squares + d], work[inverse + d], value, logarithmic)
+
+    @kernel
+    def add_function_slopes(theta, work, slope, path, row, logarithmic):
+        measure(theta, work, path, measured, row[TIME])
+        for k in range(n_functions):
+            d = dim + k
+            for lane in range(work.shape[1]):
+                work[weights + k, lane] = 0.0
+            if row[N_ROW + 2 * d] != 0.0:
+                value = row[N_ROW + 2 * d + 1]
+                add_slope(work[measured + k], work[weights + k], work[inverse + d], value, logarithmic)
+        push(theta, work, slope, path, weights, pulled, row[TIME])
+
+    @kernel
     def finish(theta, energy, slope, numbers, work):
-        for d in range(dim):
-            row, n = int(numbers[N_HEAD + FREE_ROW * dim + d]), numbers[N_HEAD + N_DATA * dim + d]
-            finish_state(energy, work[SQUARES * dim + d], work[INVERSE * dim + d], n)
+        for d in range(n_quantities):
+            row, n = int(numbers[free_row + d]), numbers[n_data + d]
+            finish_state(energy, work[squares + d], work[inverse + d], n)
             if row >= 0:
                 for lane in range(energy.size):
-                    slope[row, lane] = work[SQUARES * dim + d, lane]
+                    slope[row, lane] = work[squares + d, lane]
         for lane in range(energy.size):
             energy[lane] += numbers[CONSTANT]
 
@@ -251,14 +322,13 @@ def shooting_kernel(
     @kernel
     def shoot(theta, energy, slope, numbers, work):
         rows, logarithmic, lanes = int(numbers[N_ROWS]), numbers[LOGARITHMIC] != 0.0, energy.size
-        table = N_HEAD + (FIRST + 1) * dim
         for lane in range(lanes):
             energy[lane] = 0.0
         for k in range(slope.shape[0]):
             for lane in range(lanes):
                 slope[k, lane] = 0.0
         set_deviations(theta, work, numbers)
-        path, free = N_BANDS * dim + n_drives, n_parameters if numbers[START_FREE] != 0.0 else n_parameters - dim
+        path, free = begin_of_path, n_parameters if numbers[START_FREE] != 0.0 else n_parameters - dim
         for i in range(rows):
             row = numbers[table + i * width : table + (i + 1) * width]
             if row[STARTS] != 0.0:
@@ -266,62 +336,63 @@ def shooting_kernel(
                 if i > 0:
                     path += dim
                     for d in range(dim):
-                        sd = numbers[N_HEAD + KICK * dim + d]
+                        sd = numbers[kick + d]
                         add_kick(work[path - dim + d], work[path + d], energy, sd, logarithmic)
                 free += dim
             for d in range(dim):
                 if row[N_ROW + 2 * d] != 0.0:
-                    squares, inverse = work[SQUARES * dim + d], work[INVERSE * dim + d]
-                    add_datum(work[path + d], energy, squares, inverse, row[N_ROW + 2 * d + 1], logarithmic)
+                    value = row[N_ROW + 2 * d + 1]
+                    add_datum(work[path + d], energy, work[squares + d], work[inverse + d], value, logarithmic)
+            set_drive(work, row)
+            if n_functions:
+                add_functions(theta, work, path, row, energy, logarithmic)
             if is_dosed and row[dose] != 0.0:
                 path += dim
                 give_dose(work, path, row)
-            set_drive(work, row)
             h = row[STEP]
             for j in range(int(row[N_STEPS])):
                 path += dim
-                advance(theta, work, STATE * dim, path, energy, row[TIME] + j * h, h, numbers[LIMIT])
+                advance(theta, work, state, path, energy, row[TIME] + j * h, h, numbers[LIMIT])
         for d in range(dim):
             for lane in range(lanes):
-                work[PULL * dim + d, lane] = 0.0
+                work[pulled + d, lane] = 0.0
         for i in range(rows - 1, -1, -1):
             row = numbers[table + i * width : table + (i + 1) * width]
             set_drive(work, row)
             h = row[STEP]
             for j in range(int(row[N_STEPS]) - 1, -1, -1):
                 path -= dim
-                retreat(theta, work, slope, PULL * dim, path, row[TIME] + j * h, h)
+                retreat(theta, work, slope, pulled, path, row[TIME] + j * h, h)
             if is_dosed and row[dose] != 0.0:
                 path -= dim
             for d in range(dim):
                 if row[N_ROW + 2 * d] != 0.0:
                     value = row[N_ROW + 2 * d + 1]
-                    add_slope(work[path + d], work[PULL * dim + d], work[INVERSE * dim + d], value, logarithmic)
+                    add_slope(work[path + d], work[pulled + d], work[inverse + d], value, logarithmic)
+            if n_functions:
+                add_function_slopes(theta, work, slope, path, row, logarithmic)
             if row[STARTS] != 0.0:
                 free -= dim
                 if free >= n_parameters:
                     for d in range(dim):
                         for lane in range(lanes):
-                            slope[free + d, lane] += work[PULL * dim + d, lane]
+                            slope[free + d, lane] += work[pulled + d, lane]
                 if i > 0:
                     path -= dim
                     for d in range(dim):
-                        sd, pull = numbers[N_HEAD + KICK * dim + d], work[PULL * dim + d]
+                        sd, pull = numbers[kick + d], work[pulled + d]
                         set_kick_slope(work[path + d], work[path + dim + d], pull, slope[free + d], sd, logarithmic)
         finish(theta, energy, slope, numbers, work)
         forbid(energy, slope)
 
-    set_recipe(
-        shoot, shooting_kernel, rhs, pull, method, dim, n_parameters,
-        *other_arguments(law, dof, n_drives, is_dosed),
-    )  # fmt: skip
+    set_recipe(shoot, shooting_kernel, rhs, pull, method, dim, n_parameters, *other_arguments(law, dof, more))
     return shoot
 
 
-def other_arguments(law: str, dof: float, n_drives: int, is_dosed: bool) -> tuple[Any, ...]:
+def other_arguments(law: str, dof: float, extras: Extras) -> tuple[Any, ...]:
     """The last arguments of ``shooting_kernel`` as short as they can be: the same kernel has one recipe."""
-    if n_drives or is_dosed:
-        return (law, dof, n_drives, is_dosed)
+    if extras != Extras():
+        return (law, dof, tuple(extras))
     return () if law == NORMAL else (law, dof)
 
 
@@ -331,6 +402,12 @@ class Equations(NamedTuple):
     system: System
     pullback: Any
     model: Model | None
+    observation: Observation = NOTHING_ELSE
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of what may be measured: states, and functions of them."""
+        return self.system.states + self.observation.names
 
 
 @functools.cache
@@ -372,7 +449,7 @@ class TrajectoryEnergy:
     work_rows: int
     dim: int
     initial: Array | None  # (dim,), the initial state where it is fixed
-    n_drives: int = 0
+    begin_of_path: int = 0  # in the work rows
 
     def evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
@@ -382,7 +459,7 @@ class TrajectoryEnergy:
     def evaluate_with_path(self, theta: Array) -> tuple[Array, Array, Array]:
         """Energy, gradient, and the states at every start, dose and after every step, (n, starts + …, dim)."""
         energy, slope, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
-        return energy, slope, work[N_BANDS * self.dim + self.n_drives :].T.reshape(len(energy), -1, self.dim)
+        return energy, slope, work[self.begin_of_path :].T.reshape(len(energy), -1, self.dim)
 
 
 def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tuple[Array, Array, Array]:
@@ -394,12 +471,12 @@ def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tupl
     return energy, np.ascontiguousarray(slope.T), work
 
 
-def values_in_order(data: Series, states: tuple[str, ...]) -> Array:
-    """The data (n, dim) with columns in the order of ``states``; nan for those that were not measured."""
-    check_measured_states("data", data.states, states, all_of_them=False)
-    values = np.full((len(data), len(states)), np.nan)
+def values_in_order(data: Series, quantities: tuple[str, ...]) -> Array:
+    """The data (n, quantities) with columns in the order of ``quantities``; nan for those that were not measured."""
+    check_measured_states("data", data.states, quantities, all_of_them=False)
+    values = np.full((len(data), len(quantities)), np.nan)
     for k, name in enumerate(data.states):
-        values[:, states.index(name)] = data.values[:, k]
+        values[:, quantities.index(name)] = data.values[:, k]
     return values
 
 
@@ -420,13 +497,13 @@ def trajectory_energy(
     limit: float,
     is_dosed: bool = False,
 ) -> TrajectoryEnergy:
-    """The energy of ``values`` (n, dim), nan where missing, at the times of ``schedule``, with ``segments``.
+    """The energy of ``values`` (n, quantities), nan where missing, at the times of ``schedule``, with ``segments``.
 
     is_dosed: whether this experiment, or one with the same kernel, has doses.
     """
     first_rows, kick_sds, initial = segments
     system, times = equations.system, schedule.times
-    dim, n_segments = system.dim, len(first_rows)
+    dim, n_segments, quantities = system.dim, len(first_rows), equations.quantities
     steps = steps_between(times, step)
     if steps.sum() > MAX_STEPS:
         raise ValueError(f"step must leave at most {MAX_STEPS} steps, got {step:g} and so {steps.sum()} steps")
@@ -435,9 +512,9 @@ def trajectory_energy(
     free = np.flatnonzero(errors.observed) if errors.free else np.zeros(0, np.int64)
     names = list(system.parameters)
     names += [f"{s}({k})" for k in range(initial is not None, n_segments) for s in system.states]
-    free_rows = np.full(dim, -1.0)
+    free_rows = np.full(len(quantities), -1.0)
     free_rows[free] = len(names) + np.arange(len(free))
-    names += [errors.scale_name(system.states[d]) for d in free]
+    names += [errors.scale_name(quantities[d]) for d in free]
     counts = measured.sum(axis=0)
     n_normal = counts.sum() if errors.law == NORMAL else 0
     constant = 0.5 * np.log(2.0 * np.pi) * (n_normal + dim * (n_segments - 1))
@@ -449,8 +526,8 @@ def trajectory_energy(
         constant += float(data.sum())
     header = [len(times), system.n_parameters, errors.logarithmic, initial is None, limit, constant]
     start = np.zeros(dim) if initial is None else initial
-    sd = np.where(errors.observed & ~np.full(dim, errors.free), errors.sd, 1.0)
-    table = np.zeros((len(times), N_ROW + 2 * dim))
+    sd = np.where(errors.observed & ~np.full(len(quantities), errors.free), errors.sd, 1.0)
+    table = np.zeros((len(times), N_ROW + 2 * len(quantities)))
     table[:, TIME], table[:, N_STEPS] = times, steps
     table[:-1, STEP] = np.diff(times) / steps[:-1]
     table[first_rows, STARTS] = 1.0
@@ -460,9 +537,10 @@ def trajectory_energy(
     numbers = np.concatenate([header, kick_sds, sd, free_rows, counts, start, table.ravel()]).astype(np.float64)
     positive = [False] * system.n_parameters
     positive += [errors.logarithmic] * (len(names) - len(free) - system.n_parameters) + [True] * len(free)
-    n_drives = schedule.drives.shape[1]
-    others = other_arguments(errors.law, errors.dof, n_drives, is_dosed)
+    extras = Extras(schedule.drives.shape[1], is_dosed, *measurement_of(system, equations.observation))
+    others = other_arguments(errors.law, errors.dof, extras)
     kernel = shooting_kernel(driven(system).rhs, equations.pullback, method, dim, system.n_parameters, *others)
     n_doses = int(schedule.is_dosed.sum()) if is_dosed else 0
-    rows = dim * (N_BANDS + int(steps.sum()) + n_segments + n_doses) + n_drives
-    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, n_drives)
+    begin = places_of(dim, extras).path
+    rows = begin + dim * (int(steps.sum()) + n_segments + n_doses)
+    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, begin)

@@ -24,18 +24,24 @@ def pullback_of_system(system: System) -> Any:
 
     Where the system has inputs, p is that of ``driven``; slopes are those in the parameters alone.
     """
-    x, p = [f"x[{d}]" for d in range(system.dim)], [f"p[{k}]" for k in range(system.n_parameters)]
-    n_all = driven(system).n_parameters
-    lines, pulls, every = ["def pull(t, x, p, w):"], [], x + [f"p[{k}]" for k in range(n_all)]
-    for k in range(len(x) + len(p)):
-        at = [f"{v} + {TINY if i == k else 0.0!r}j" for i, v in enumerate(every)]
-        lines.append(f"    f{k} = rhs(t, {tuple_text(at[: len(x)])}, {tuple_text(at[len(x) :])})")
-        products = [(f"f{k}[{e}].imag*{HUGE!r}", f"w[{e}]") for e in range(len(x))]
-        pulls.append(summed(products))
-    lines.append(f"    return {tuple_text(pulls[: len(x)])}, {tuple_text(pulls[len(x) :])}")
-    pull = inlined(built("pull", "\n".join(lines), rhs=analytic(driven(system).rhs), fma=fma))
+    plain, dim = driven(system), system.dim
+    pull = pullback_by_complex_steps(plain.rhs, dim, system.n_parameters, plain.n_parameters, dim)
     set_recipe(pull, pullback_of_system, system)
     return pull
+
+
+def pullback_by_complex_steps(
+    function: Callable[..., Any], dim: int, n_parameters: int, n_numbers: int, n_values: int
+) -> Any:
+    """``pull(t, x, p, w)`` of a function (t, x, p) → ``n_values`` numbers; p has ``n_numbers``, parameters first."""
+    every = [f"x[{d}]" for d in range(dim)] + [f"p[{k}]" for k in range(n_numbers)]
+    lines, pulls = ["def pull(t, x, p, w):"], []
+    for k in range(dim + n_parameters):
+        at = [f"{v} + {TINY if i == k else 0.0!r}j" for i, v in enumerate(every)]
+        lines.append(f"    f{k} = rhs(t, {tuple_text(at[:dim])}, {tuple_text(at[dim:])})")
+        pulls.append(summed([(f"f{k}[{e}].imag*{HUGE!r}", f"w[{e}]") for e in range(n_values)]))
+    lines.append(f"    return {tuple_text(pulls[:dim])}, {tuple_text(pulls[dim:])}")
+    return inlined(built("pull", "\n".join(lines), rhs=analytic(function), fma=fma))
 
 
 def pullback_of_model(model: Model) -> Any:
