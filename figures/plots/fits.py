@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from sysid import Ensemble, Series
-from sysid.data.series import in_order
+from sysid.data.series import Series, check_measured_states, check_series, in_order
 from toolkit.errors import check_instance, check_number, is_a, shown
 
 from ..arrays import Array
@@ -26,9 +26,9 @@ class FitPanel(NamedTuple):
 
 
 def fit(series: Any, ensemble: Any, figure: Any, *, level: float = 0.9) -> dict[str, FitPanel]:
-    """Draw data and trajectories of each state into an empty ``figure``, residuals below; its panels by state.
+    """Draw data and trajectories of each state measured into an empty ``figure``, residuals below; its panels by state.
 
-    series: the data, a Series with the ensemble's states. ensemble: what ``sysid.simulate`` gives, or ``simulate`` of a
+    series: the data, a Series of the ensemble's quantities, or some of them. ensemble: what ``sysid.simulate`` gives, or ``simulate`` of a
     Discovery, from the data's first time to its last, or a part of that: of the rest there is no band and no residual.
     level: share of trajectories within the band, of those that did not diverge. With errors of ``noise`` in the
     trajectories the band is one of data. Residuals: data minus the band's median, interpolated between its times, in
@@ -38,9 +38,12 @@ def fit(series: Any, ensemble: Any, figure: Any, *, level: float = 0.9) -> dict[
     Picture: docs/discovery.png, above.
     """
     check_instance("ensemble", ensemble, Ensemble)
-    data = in_order("series", series, ensemble.system.states)
+    check_series("series", series)
+    check_measured_states("series", series.states, ensemble.quantities, all_of_them=False)
+    data = in_order("series", series, tuple(name for name in ensemble.quantities if name in series.states))
     level = check_number("level", level, above=0.0, below=1.0)
-    low, median, high = ensemble.bands([0.5 - 0.5 * level, 0.5, 0.5 + 0.5 * level])
+    columns = [ensemble.quantities.index(name) for name in data.states]
+    low, median, high = ensemble.bands([0.5 - 0.5 * level, 0.5, 0.5 + 0.5 * level])[:, :, columns]
     if not np.isfinite(median).any():
         raise ValueError(f"ensemble must have a trajectory that did not diverge, got {shown(ensemble)}")
     check_empty_figure(figure)

@@ -16,7 +16,8 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
 from ..model import Model
 from ..modes.laplace import descend
-from ..systems.inputs import Schedule, schedule_of
+from ..solvers.integrate import solve
+from ..systems.inputs import Inputs, Schedule, schedule_of
 from ..systems.user_systems import check_analytic
 from .error_laws import NORMAL, ErrorModel
 from .observations import NOTHING_ELSE, Observation, check_observation
@@ -295,6 +296,8 @@ class StartSearch:
             self.times, self._without_zeros(self.values), unmeasured, logarithmic=self.logarithmic
         )
         self.states, between = self.smoothed[:, :dim], between[..., :dim]
+        if len(equations.observation):  # states that are seen through functions alone follow the usual solution
+            self.states = np.where(self.observed[:dim], self.states, self._usual_path(data.inputs))
         self.scale = np.maximum(self.smoothed.std(axis=0), 1e-3 * np.abs(self.smoothed).max(axis=0))
         self.scale = np.where(self.scale > 0.0, self.scale, 1.0)
         self.spread = self.scale[:dim]
@@ -396,6 +399,13 @@ class StartSearch:
             self.equations, self.schedule, self.values, errors, segments, method=self.settings.method, step=step,
             limit=self.settings.limit, is_dosed=self.is_dosed,
         )  # fmt: skip
+
+    def _usual_path(self, inputs: Inputs | None) -> Array:
+        """States (n, dim) of the solution at usual parameters, from the initial state; as at the start where none is."""
+        start = self.system.start if self.initial is None else self.initial
+        parameters = self._with_known(self.system.usual)
+        found = solve(self.system, self.times, parameters, start, limit=self.settings.limit, inputs=inputs)
+        return np.where(np.isfinite(found.states), found.states, start)
 
     def _first_state(self, values: Array) -> Array | None:
         """The initial state where it is fixed."""

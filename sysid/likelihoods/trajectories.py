@@ -15,6 +15,7 @@ from ..model import Model, check_mapping
 from ..solvers.runge_kutta import TABLEAUS
 from ..systems.inputs import NO_INPUTS
 from ..systems.system import System, check_names
+from ..systems.user_systems import points_about
 from .error_laws import ERRORS
 from .experiments import JointEnergy, JointSearch
 from .interface import Prepared
@@ -61,7 +62,7 @@ class Trajectory(TrajectorySettings):
         if not is_a(model, System | Library | Model):
             raise TypeError(f"model must be a System, Library or Model, got {shown(model)}")
         equations = equations_of(model)._replace(observation=self.observation)
-        check_observation(equations.system, self.observation, np.zeros((0, 0)))
+        check_observation(equations.system, self.observation, points_about(equations.system))
         quantities = equations.quantities
         values = [self._checked_values(label, one, quantities) for label, one in zip(labels, series, strict=True)]
         if progress is None:
