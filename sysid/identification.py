@@ -487,9 +487,10 @@ def modes_of(draft: Identification, n_searches: int, progress: SearchProgress) -
 def places_of(draft: Identification) -> Array:
     """Positions (n, q) at which searches may begin, half of them drawn from the priors, half about the usual start.
 
-    Initial states and noise without a prior stay as they are: they follow parameters in a few steps.
+    Parameters without a prior are drawn as the usual ones times a log-normal factor, of sd 1. Initial states and noise
+    without a prior stay as they are: they follow parameters in a few steps.
     """
-    rng = np.random.default_rng(0)
+    rng, other_rng = (np.random.default_rng(stream) for stream in range(2))
     usual = draft.usual_start()
     center, half_widths = draft.coordinates.positions(usual), spread_about(draft, usual)
     moves = np.array([not law.is_flat or "(" not in name for law, name in zip(draft.priors, draft.names, strict=True)])
@@ -500,6 +501,11 @@ def places_of(draft: Identification) -> Array:
             allowed = values > 0.0 if draft.coordinates.log[k] else np.isfinite(values)
             values = np.log(np.where(allowed, values, 1.0)) if draft.coordinates.log[k] else values
             places[: N_PLACES // 2, k] = np.where(allowed, values, places[: N_PLACES // 2, k])
+        elif moves[k] and center[k] != 0.0:
+            factors = other_rng.standard_normal(N_PLACES // 2)
+            places[: N_PLACES // 2, k] = (
+                center[k] + factors if draft.coordinates.log[k] else center[k] * np.exp(factors)
+            )
     return np.asarray(places)
 
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from sysid import Ensemble, Series
-from sysid.data.series import Series, check_measured_states, check_series, in_order
+from sysid.data.series import check_measured_states, check_series, in_order
 from toolkit.errors import check_instance, check_number, is_a, shown
 
 from ..arrays import Array
@@ -28,8 +28,8 @@ class FitPanel(NamedTuple):
 def fit(series: Any, ensemble: Any, figure: Any, *, level: float = 0.9) -> dict[str, FitPanel]:
     """Draw data and trajectories of each state measured into an empty ``figure``, residuals below; its panels by state.
 
-    series: the data, a Series of the ensemble's quantities, or some of them. ensemble: what ``sysid.simulate`` gives, or ``simulate`` of a
-    Discovery, from the data's first time to its last, or a part of that: of the rest there is no band and no residual.
+    series: the data, a Series of the ensemble's quantities, or some of them. ensemble: what
+    ``sysid.simulate`` gives, or ``simulate`` of a Discovery, from the data's first time to its last, or a part of that: of the rest there is no band and no residual.
     level: share of trajectories within the band, of those that did not diverge. With errors of ``noise`` in the
     trajectories the band is one of data. Residuals: data minus the band's median, interpolated between its times, in
     the state's unit. figure: a Figure or a SubFigure without axes, some 2.2 inches wide for each of up to three states

@@ -11,7 +11,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "identification.md").read
 
 def test_the_code_runs_as_written(capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -19,6 +19,8 @@ def test_the_code_runs_as_written(capsys):
         for block in blocks:
             exec(compile(block, "docs/identification.md", "exec"), names)
             dims.append(names["problem"].dim if "problem" in names else 0)
+            if "drug" in names and "rates_found" not in names:
+                names["rates_found"] = names["problem"].modes.parameters[0]
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.S)
     printed = "".join(capsys.readouterr().out.splitlines(keepends=True)[: shown.count("\n")])
     number = r"(?<=\()-?[0-9.]+"  # the values; errors and other digits may differ in the last place
@@ -26,7 +28,9 @@ def test_the_code_runs_as_written(capsys):
     assert re.sub(r"[0-9.]+", "", printed) == re.sub(r"[0-9.]+", "", shown)
     assert names["bands"].shape == (3, 51, 2)
     assert len(names["slopes"]) == 2
-    assert dims == [0, 4, 4, 5, 13, 8]
+    np.testing.assert_allclose(names["rates_found"][:3], [1.015, 0.296, 3.03], atol=6e-3)
+    assert names["forecast"].states.shape == (1, 73, 2)
+    assert dims == [0, 4, 4, 5, 13, 4, 8]
     np.testing.assert_allclose(names["evidences"], [-21.5, 120.3, 118.5, 116.9], atol=0.06)
     assert names["table"].loc["dprey:prey", "inclusion"] > 0.99
     np.testing.assert_allclose(names["pelts"].times, [0.0, 365 / 365.25, 730 / 365.25])
