@@ -401,7 +401,7 @@ class StartSearch:
         )  # fmt: skip
 
     def _usual_path(self, inputs: Inputs | None) -> Array:
-        """States (n, dim) of the solution at usual parameters, from the initial state; that state where there is none."""
+        """States (n, dim) of the solution from the initial state at usual parameters; that state where there is none."""
         start = self.system.start if self.initial is None else self.initial
         parameters = self._with_known(self.system.usual)
         found = solve(self.system, self.times, parameters, start, limit=self.settings.limit, inputs=inputs)
