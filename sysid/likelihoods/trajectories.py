@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..data.series import Series, check_series
 from ..libraries import Library
 from ..model import Model, check_mapping
-from ..solvers.runge_kutta import TABLEAUS
+from ..solvers.implicit import STEP_METHODS
 from ..systems.system import System, check_names
 from .error_laws import ERRORS
 from .experiments import JointEnergy, JointSearch
@@ -130,7 +130,7 @@ def trajectory(
         raise ValueError(f"noise must be left out for errors='poisson', which has none, got {shown(noise)}")
     if errors == "negative_binomial" and is_a(noise, str) and noise == "known":
         raise ValueError("noise must be 'free' or dispersions for errors='negative_binomial', got 'known'")
-    check_choice("method", method, tuple(TABLEAUS))
+    check_choice("method", method, STEP_METHODS)
     return Trajectory(
         errors,
         word_or_numbers("noise", noise, above=0.0),
