@@ -17,7 +17,8 @@ from ..data.series import Series
 from ..systems.system import System
 from .error_laws import SCALE_WORDS, scale_name
 from .interface import Experiment
-from .start_search import SearchProgress, StartSearch, TrajectorySettings, is_finite, minimised
+from .start_search import SearchProgress, TrajectorySettings, is_finite, minimised
+from .stiff_search import search_class
 from .trajectory_kernel import Equations, TrajectoryEnergy, evaluated
 
 # Numbers: how many experiments; the most parameters that one has; then where the block of each begins. A block: how
@@ -190,7 +191,8 @@ class JointSearch:
             what = f"experiment {series.name!r} ({e})" if len(self.data) > 1 else ""
             self.progress.begin_experiment(what)
             try:
-                search = StartSearch(self.settings, self.equations, series, values, self.progress, self.known[e])
+                kind = search_class(self.settings.method, self.settings.step)
+                search = kind(self.settings, self.equations, series, values, self.progress, self.known[e])
                 energy, theta = search.run()
             except ValueError as error:
                 raise (ValueError(f"{what}: {error}") if what else error) from error

@@ -17,7 +17,8 @@ from ..systems.system import System, check_names
 from .error_laws import ERRORS
 from .experiments import JointEnergy, JointSearch
 from .interface import Prepared
-from .start_search import SearchProgress, StartSearch, TrajectorySettings
+from .start_search import SearchProgress, TrajectorySettings
+from .stiff_search import search_class
 from .trajectory_kernel import TrajectoryEnergy, equations_of, values_in_order
 
 CHOICES = {"noise": ("free", "known"), "start": ("free", "fixed")}
@@ -63,7 +64,8 @@ class Trajectory(TrajectorySettings):
         with progress.display():
             if len(series) > 1 or self.own or self.known:
                 return JointSearch(self, equations, series, values, progress).run()
-            return StartSearch(self, equations, series[0], values[0], progress).run()
+            search = search_class(self.method, self.step)(self, equations, series[0], values[0], progress)
+            return search.run()
 
     def _checked_values(self, label: str, data: Series, system: System) -> Array:
         """The data (n, dim) in the order of the system's states. Raises ValueError that names ``label``."""

@@ -47,15 +47,16 @@ class StiffSteps:
     parameters: (n_parameters,). start: (dim,). status: as of ``integrate.Solution``. count: accepted steps.
     """
 
-    def __init__(self, system: System, controls: Controls) -> None:
-        self.system, self.controls = system, controls
+    def __init__(self, system: System, rtol: float, atol: float | Array, limit: float, max_steps: int) -> None:
+        self.system, self.rtol, self.atol = system, max(rtol, SMALLEST_RTOL), atol
+        self.limit, self.max_steps = limit, max_steps
         self.slope = slope_pointer(system.rhs, system.dim, system.n_parameters).compiled
         self.jacobian = jacobian_pointer(system.rhs, system.dim, system.n_parameters).compiled
         self.status, self.count = DONE, 0
 
     def along(self, start: Array, parameters: Array, first: float, last: float) -> Iterator[Any]:
         """Steps from ``start`` at time ``first`` to time ``last``."""
-        controls, p = self.controls, np.ascontiguousarray(parameters, np.float64)
+        p = np.ascontiguousarray(parameters, np.float64)
         column, out, now, spare = p[:, None].copy(), np.empty((self.system.dim, 1)), np.empty(1), np.empty(1)
         self.status, self.count = DONE, 0
 
@@ -69,15 +70,14 @@ class StiffSteps:
             self.jacobian(t, np.ascontiguousarray(x), p, matrix)
             return matrix
 
-        if not (np.abs(start) <= controls.limit).all() or not np.isfinite(slope(first, start)).all():
+        if not (np.abs(start) <= self.limit).all() or not np.isfinite(slope(first, start)).all():
             self.status = BLEW_UP
             return
         try:
             with np.errstate(all="ignore"):
-                rtol = max(controls.rtol, SMALLEST_RTOL)
-                solver = scipy.integrate.Radau(slope, first, start, last, rtol=rtol, atol=controls.atol, jac=jacobian)
+                solver = scipy.integrate.Radau(slope, first, start, last, rtol=self.rtol, atol=self.atol, jac=jacobian)
                 while solver.status == "running":
-                    if self.count >= controls.max_steps:
+                    if self.count >= self.max_steps:
                         self.status = STEP_LIMIT
                         return
                     solver.step()
@@ -86,7 +86,7 @@ class StiffSteps:
                         return
                     self.count += 1
                     yield solver
-                    if not (np.abs(solver.y) <= controls.limit).all():
+                    if not (np.abs(solver.y) <= self.limit).all():
                         self.status = BLEW_UP
                         return
         except (ValueError, ZeroDivisionError, np.linalg.LinAlgError):  # a Jacobian that is not finite
@@ -98,7 +98,7 @@ def stiff_solver(system: System, controls: Controls) -> Callable[[InitialValues,
 
     def work(initial: InitialValues, results: Results) -> None:
         times = initial.times
-        steps = StiffSteps(system, controls)
+        steps = StiffSteps(system, controls.rtol, controls.atol, controls.limit, controls.max_steps)
         for lane, (start, parameters) in enumerate(zip(initial.start, initial.parameters, strict=True)):
             states = results.states[lane]
             states[0] = start
