@@ -7,10 +7,11 @@ solution at the parameters found so far.
 import numpy as np
 
 from ..arrays import Array, Integers
+from ..modes.laplace import curvature_at, in_batches
 from ..solvers.implicit import IMPLICIT_ORDERS
 from .error_laws import ErrorModel
 from .start_search import StartSearch, is_finite, minimised
-from .step_grid import graded_times, step_lengths
+from .step_grid import Changes, fast_changes, graded_times, step_lengths
 from .trajectory_kernel import Segments, TrajectoryEnergy, trajectory_energy
 
 FIRST_ROWS, GROWTH = 8, 1.4  # data of the first fit, at least; how many times more each next fit has
@@ -18,8 +19,10 @@ N_GUESSES, N_FITTED = 96, 3  # parameters that are tried on the first data, and 
 DECADES = 2.0  # of the parameters tried, about the usual ones
 N_GRIDS = 6  # at most, for the same data
 SAME_ENERGY = 0.02  # nats, between a grid and the next: then it is kept
-GRID_TOLERANCE = 1e-4  # of the states' spread: the change, root mean square, of states at the data with half the steps
-MAX_FINENESS = 16.0
+GRID_TOLERANCE = 1e-4  # of the states' spread: the change of nine of ten states at the data with half the steps
+GRID_NATS = 0.01  # the change of the energy with half the steps
+MAX_FINENESS, SEARCH_FINENESS = 32.0, 2.0  # how many times more steps than the adaptive solution: at last, and before
+HALO_SDS = 5.0  # standard deviations of the time of a fast change, within which the last grid is fine
 SCREENING_STEPS = 8  # between two data, for parameters that are tried
 POLISH = np.concatenate([-np.geomspace(1e-4, 0.1, 10), np.geomspace(1e-4, 0.1, 10)])  # of one parameter, relative
 
@@ -43,6 +46,8 @@ class StiffStartSearch(StartSearch):
             self.n_rows = n_rows
             theta = self._fit(self._extended(theta)) if k > 1 else self._first_fit()
         energy_function = self._energy_at(theta)
+        if is_finite(energy_function, theta):
+            energy_function, theta = self._settled(energy_function, theta)
         if not is_finite(energy_function, theta):
             raise ValueError(
                 "data must be near a solution from some parameters, but those found "
@@ -115,16 +120,18 @@ class StiffStartSearch(StartSearch):
         """θ of lower energy, with a new grid for it as long as the energy changes with the grid."""
         energy_function = self._energy_at(theta)
         for _ in range(N_GRIDS):
-            theta = self._polished(energy_function, theta)
-            fixed = np.append(~np.isnan(self.known), np.zeros(theta.size - len(self.known), np.bool_))
-            theta, energy = minimised(
-                energy_function, theta, self.lower_limits(theta.size), n_iterations=30, fixed=fixed,
-                progress=self.progress,
-            )  # fmt: skip
+            theta, energy = self._minimised(energy_function, self._polished(energy_function, theta))
             energy_function = self._energy_at(theta)
             if abs(energy_function.evaluate(theta)[0][0] - energy) < SAME_ENERGY:
                 break
         return theta
+
+    def _minimised(self, energy_function: TrajectoryEnergy, theta: Array) -> tuple[Array, float]:
+        """θ of lower energy on one grid, and that energy."""
+        fixed = np.append(~np.isnan(self.known), np.zeros(theta.size - len(self.known), np.bool_))
+        return minimised(
+            energy_function, theta, self.lower_limits(theta.size), n_iterations=30, fixed=fixed, progress=self.progress
+        )
 
     def _polished(self, energy_function: TrajectoryEnergy, theta: Array) -> Array:
         """The θ of lowest energy among those with one parameter a little larger or smaller."""
@@ -136,15 +143,56 @@ class StiffStartSearch(StartSearch):
         self.progress.count(energies)
         return trials[int(np.argmin(np.where(np.isfinite(energies), energies, np.inf)))]
 
-    def _energy_at(self, theta: Array) -> TrajectoryEnergy:
-        """The energy on a grid for θ, refined until half the steps change little."""
+    def _settled(self, energy_function: TrajectoryEnergy, theta: Array) -> tuple[TrajectoryEnergy, Array]:
+        """The energy on a fine grid, and θ at its minimum: steps are short where fast changes may be, by their sds."""
+        for _ in range(N_GRIDS):
+            halos = self._halos(energy_function, theta)
+            energy_function = self._energy_at(theta, halos, MAX_FINENESS)
+            found, energy = self._minimised(energy_function, theta)
+            change = energy_function.evaluate(theta)[0][0] - energy
+            theta = found
+            if change < SAME_ENERGY and halos is not None:
+                break
+        return energy_function, theta
+
+    def _halos(self, energy_function: TrajectoryEnergy, theta: Array) -> Array | None:
+        """By how much the times of fast changes may differ (n_changes,), for what the data leave open of θ.
+
+        From solutions at θ moved by HALO_SDS along each principal direction of Laplace's approximation; None where
+        such solutions have other changes.
+        """
+        changes = self._changes(theta)
+        if not len(changes.events):
+            return np.zeros(0)
+        curvature = curvature_at(in_batches(energy_function.evaluate), theta, 1e-6 * np.maximum(np.abs(theta), 1e-6))
+        if curvature is None:
+            return None
+        q = self.system.n_parameters
+        free = np.append(np.isnan(self.known), np.ones(theta.size - q, np.bool_))
+        directions = curvature.scale[:, None] * curvature.vectors / np.sqrt(curvature.sizes) * free[:, None]
+        squares = np.zeros(len(changes.places))
+        for direction in directions.T:
+            for sign in (-1.0, 1.0):
+                moved = self._changes(theta + sign * HALO_SDS * direction).places
+                if moved.size != squares.size:
+                    return None
+                squares += 0.5 * (moved - changes.places) ** 2
+        return np.asarray(np.sqrt(squares))
+
+    def _changes(self, theta: Array) -> Changes:
+        """Where the solution for θ changes fast."""
         parameters, starts, _ = self._parts(theta)
-        times = self.times[: self.n_rows]
-        nodes, lengths = step_lengths(
-            self.system, parameters, starts, times, self._rows(), self.spread, self.settings.limit
+        return fast_changes(
+            self.system, parameters, starts, self.times[: self.n_rows], self._rows(), self.spread, self.settings.limit
         )
-        before = None
-        fineness = max(0.5 * self.fineness, 0.5)
+
+    def _energy_at(
+        self, theta: Array, halos: Array | None = None, most: float = SEARCH_FINENESS
+    ) -> TrajectoryEnergy:
+        """The energy on a grid for θ, refined until half the steps change little, at most to ``most``."""
+        times = self.times[: self.n_rows]
+        nodes, lengths = step_lengths(self._changes(theta), times, halos)
+        before, energy_before, fineness = None, np.inf, 0.5
         while True:
             self.grid = graded_times(times, nodes, lengths, fineness)
             energy_function = self._energy_on_grid()
@@ -153,12 +201,13 @@ class StiffStartSearch(StartSearch):
             at = at + np.searchsorted(self._rows(), np.arange(len(times)), "right") - 1  # a row for each start too
             states = path[0, at]
             if before is not None and np.isfinite(energy[0]):
-                change = np.sqrt((((states - before) / self.spread) ** 2).mean(axis=0))
-                if (change[self.observed] < GRID_TOLERANCE).all():
+                change = np.quantile(np.abs(states - before) / self.spread, 0.9, axis=0)
+                is_same = abs(energy[0] - energy_before) < GRID_NATS
+                if is_same and (change[self.observed] < GRID_TOLERANCE).all():
                     break
-            if fineness >= MAX_FINENESS:
+            if fineness >= most:
                 break
-            before, fineness = states, 2.0 * fineness
+            before, energy_before, fineness = states, energy[0], 2.0 * fineness
         self.fineness = fineness
         return energy_function
 
