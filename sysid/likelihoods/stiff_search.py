@@ -17,8 +17,9 @@ from .trajectory_kernel import Segments, TrajectoryEnergy, trajectory_energy
 FIRST_ROWS, GROWTH = 8, 1.4  # data of the first fit, at least; how many times more each next fit has
 N_GUESSES, N_FITTED = 96, 3  # parameters that are tried on the first data, and how many of them are fitted
 DECADES = 2.0  # of the parameters tried, about the usual ones
-N_GRIDS = 6  # at most, for the same data
-SAME_ENERGY = 0.02  # nats, between a grid and the next: then it is kept
+N_GRIDS = 6  # at most, for all data; for fewer a third of them
+SAME_ENERGY = 0.02  # nats, between a grid and the next: then it is kept; for fewer data NEARLY_SAME
+NEARLY_SAME = 0.5
 GRID_TOLERANCE = 1e-4  # of the states' spread: the change of nine of ten states at the data with half the steps
 GRID_NATS = 0.01  # the change of the energy with half the steps
 MAX_FINENESS, SEARCH_FINENESS = 32.0, 2.0  # how many times more steps than the adaptive solution: at last, and before
@@ -119,10 +120,10 @@ class StiffStartSearch(StartSearch):
     def _fit(self, theta: Array) -> Array:
         """θ of lower energy, with a new grid for it as long as the energy changes with the grid."""
         energy_function = self._energy_at(theta)
-        for _ in range(N_GRIDS):
+        for _ in range(N_GRIDS // 3):
             theta, energy = self._minimised(energy_function, self._polished(energy_function, theta))
             energy_function = self._energy_at(theta)
-            if abs(energy_function.evaluate(theta)[0][0] - energy) < SAME_ENERGY:
+            if abs(energy_function.evaluate(theta)[0][0] - energy) < NEARLY_SAME:
                 break
         return theta
 
@@ -158,8 +159,8 @@ class StiffStartSearch(StartSearch):
     def _halos(self, energy_function: TrajectoryEnergy, theta: Array) -> Array | None:
         """By how much the times of fast changes may differ (n_changes,), for what the data leave open of θ.
 
-        From solutions at θ moved by HALO_SDS along each principal direction of Laplace's approximation; None where
-        such solutions have other changes.
+        From solutions at θ moved by HALO_SDS along each principal direction of Laplace's approximation; at most an
+        interval of the data. None, which is that interval too, where the energy is not finite about θ.
         """
         changes = self._changes(theta)
         if not len(changes.events):
@@ -170,14 +171,14 @@ class StiffStartSearch(StartSearch):
         q = self.system.n_parameters
         free = np.append(np.isnan(self.known), np.ones(theta.size - q, np.bool_))
         directions = curvature.scale[:, None] * curvature.vectors / np.sqrt(curvature.sizes) * free[:, None]
-        squares = np.zeros(len(changes.places))
+        places = changes.places
+        squares, longest = np.zeros(len(places)), np.diff(self.times).max()
         for direction in directions.T:
             for sign in (-1.0, 1.0):
                 moved = self._changes(theta + sign * HALO_SDS * direction).places
-                if moved.size != squares.size:
-                    return None
-                squares += 0.5 * (moved - changes.places) ** 2
-        return np.asarray(np.sqrt(squares))
+                nearest = np.abs(places[:, None] - moved).min(axis=1, initial=longest)
+                squares += 0.5 * nearest**2
+        return np.asarray(np.minimum(np.sqrt(squares), longest))
 
     def _changes(self, theta: Array) -> Changes:
         """Where the solution for θ changes fast."""
