@@ -4,6 +4,7 @@ import functools
 import math
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series
 from ..model import Model
 from ..modes.laplace import descend
+from ..solvers.implicit import IMPLICIT_ORDERS
+from ..solvers.stiff import jacobian_pointer
 from ..systems.user_systems import check_analytic
 from .error_laws import NORMAL, ErrorModel
-from .trajectory_kernel import Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
+from .trajectory_kernel import MAX_STEPS, Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 
 TIME_LIMIT = 600.0  # s
 
@@ -214,6 +217,8 @@ FIRST_NOISE_FACTOR = 3e4  # in units of the least
 GUESSED_SEGMENTS = 10
 SMALLEST_COUNT = 0.5  # in place of a count of 0, where its logarithm is taken for a guess
 MIN_DISPERSION = 1e-2  # of a guess
+MANY_STEPS, MANY_STABLE_STEPS = 100_000, 10_000  # more steps, and more for stability alone: a stiff system
+STABILITY_LIMIT = 2.8  # of step × rate, for explicit methods of order 4
 N_CHECKED = 24  # rows of the data at which derivatives are compared with differences
 
 
@@ -254,6 +259,8 @@ class StartSearch:
 
     known: (n_parameters,) values of the parameters that are not free, else nan; None: all are free.
     """
+
+    told = False  # of stiffness
 
     def __init__(
         self,
@@ -427,6 +434,7 @@ class StartSearch:
         step, ends = float(np.diff(self.times).max()), None
         self.progress.begin_stage("the choice of a step")
         for _ in range(14):
+            self._tell_of_stiffness(step)
             energy_function = self._energy_from_rows(rows, self.spread, errors, step, None)
             energy, _, path = energy_function.evaluate_with_path(theta)
             self.progress.count(energy)
@@ -440,6 +448,36 @@ class StartSearch:
                 return 2.0 * step
             step *= 0.5
         return float(np.diff(self.times).min()) / 10.0
+
+    def _tell_of_stiffness(self, step: float) -> None:
+        """Warn once where so many steps are needed that the system looks stiff; raise ValueError where too many are."""
+        n = int(steps_between(self.times, step).sum())
+        if n <= MANY_STEPS or self.settings.method in IMPLICIT_ORDERS or self._stable_steps() <= MANY_STABLE_STEPS:
+            return
+        found = (
+            f"method={self.settings.method!r} needs {'more than' if n > MAX_STEPS else 'some'} {min(n, MAX_STEPS):.0e} "
+            "steps from the first datum to the last: the system looks stiff at the data. Take method='sdirk4', "
+            "whose steps are long where the solution is smooth"
+        )
+        if n > MAX_STEPS:
+            raise ValueError(f"trajectory: {found}, or give a step")
+        if not self.told:
+            self.told = True
+            warnings.warn(f"trajectory: {found}", stacklevel=2)
+
+    def _stable_steps(self) -> float:
+        """The number of explicit steps that stability alone asks for, at the smoothed states and parameters found."""
+        compiled = jacobian_pointer(self.system.rhs, self.system.dim, self.system.n_parameters).compiled
+        rows = np.unique(np.linspace(0.0, len(self.times) - 1, N_CHECKED).round().astype(np.int64))
+        rates, matrix = [], np.empty((self.system.dim, self.system.dim))
+        for row in rows:
+            try:
+                compiled(float(self.times[row]), np.array(self.states[row]), np.array(self.parameters), matrix)
+            except ZeroDivisionError:  # by a complex 0, of Numba
+                continue
+            if np.isfinite(matrix).all():
+                rates.append(float(-np.linalg.eigvals(matrix).real.min()))
+        return float(np.median(rates or [0.0]) * (self.times[-1] - self.times[0]) / STABILITY_LIMIT)
 
 
 def is_finite(energy_function: EnergyFunction, theta: Array) -> bool:
