@@ -447,7 +447,9 @@ class StartSearch:
             ):
                 return 2.0 * step
             step *= 0.5
-        return float(np.diff(self.times).min()) / 10.0
+        step = float(np.diff(self.times).min()) / 10.0
+        self._tell_of_stiffness(step)
+        return step
 
     def _tell_of_stiffness(self, step: float) -> None:
         """Warn once where so many steps are needed that the system looks stiff; raise ValueError where too many are."""
