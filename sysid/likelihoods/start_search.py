@@ -434,7 +434,7 @@ class StartSearch:
         step, ends = float(np.diff(self.times).max()), None
         self.progress.begin_stage("the choice of a step")
         for _ in range(14):
-            self._tell_of_stiffness(step)
+            self._tell_of_stiffness(int(steps_between(self.times, step).sum()))
             energy_function = self._energy_from_rows(rows, self.spread, errors, step, None)
             energy, _, path = energy_function.evaluate_with_path(theta)
             self.progress.count(energy)
@@ -448,16 +448,19 @@ class StartSearch:
                 return 2.0 * step
             step *= 0.5
         step = float(np.diff(self.times).min()) / 10.0
-        self._tell_of_stiffness(step)
+        self._tell_of_stiffness(max(int(steps_between(self.times, step).sum()), MANY_STEPS + 1))
         return step
 
-    def _tell_of_stiffness(self, step: float) -> None:
-        """Warn once where so many steps are needed that the system looks stiff; raise ValueError where too many are."""
-        n = int(steps_between(self.times, step).sum())
-        if n <= MANY_STEPS or self.settings.method in IMPLICIT_ORDERS or self._stable_steps() <= MANY_STABLE_STEPS:
+    def _tell_of_stiffness(self, n: int) -> None:
+        """Warn once where ``n`` steps are so many that the system looks stiff; raise ValueError where too many are."""
+        if n <= MANY_STEPS or self.settings.method in IMPLICIT_ORDERS:
             return
+        stable = self._stable_steps()
+        if stable <= MANY_STABLE_STEPS:
+            return
+        n = max(n, int(min(stable, 2.0 * MAX_STEPS)))
         found = (
-            f"method={self.settings.method!r} needs {'more than' if n > MAX_STEPS else 'some'} {min(n, MAX_STEPS):.0e} "
+            f"method={self.settings.method!r} needs more than {MAX_STEPS if n > MAX_STEPS else MANY_STEPS:.0e} "
             "steps from the first datum to the last: the system looks stiff at the data. Take method='sdirk4', "
             "whose steps are long where the solution is smooth"
         )

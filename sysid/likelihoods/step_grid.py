@@ -16,7 +16,7 @@ MOST_STEPS = 600  # between two data, where a fast change may be anywhere betwee
 
 
 class Changes(NamedTuple):
-    """Where adaptive solutions change fast: times with the lengths of steps there, and the fast changes inside segments.
+    """Where adaptive solutions change fast: times with the lengths of steps there, and fast changes inside segments.
 
     times, lengths: (m,). events: (n, 4), of each short step its begin, end, length, and the number of its change.
     """

@@ -53,7 +53,8 @@ class StiffStartSearch(StartSearch):
             raise ValueError(
                 "data must be near a solution from some parameters, but those found "
                 f"({', '.join(f'{v:.3g}' for v in theta[: self.system.n_parameters])}) give none within "
-                f"±{self.settings.limit:g}: give usual parameters nearer to the data's, more segments, or a higher limit"
+                f"±{self.settings.limit:g}: give usual parameters nearer to the data's, more segments, or a higher "
+                "limit"
             )
         return energy_function, theta
 
@@ -86,11 +87,10 @@ class StiffStartSearch(StartSearch):
     def _first_fit(self) -> Array:
         """θ fitted to the first data, from the best of many parameters."""
         rows, times = self._rows(), self.times[: self.n_rows]
-        self.grid = np.unique(np.concatenate([
-            np.interp(np.arange((self.n_rows - 1) * SCREENING_STEPS + 1) / SCREENING_STEPS, np.arange(self.n_rows), times),
-            times[0] + (times[1] - times[0]) / SCREENING_STEPS * np.geomspace(1e-6, 1.0, 24)[:-1],
-            times,
-        ]))  # fmt: skip
+        parts = np.arange((self.n_rows - 1) * SCREENING_STEPS + 1) / SCREENING_STEPS
+        even = np.interp(parts, np.arange(self.n_rows), times)
+        first = times[0] + (times[1] - times[0]) / SCREENING_STEPS * np.geomspace(1e-6, 1.0, 24)[:-1]
+        self.grid = np.unique(np.concatenate([even, first, times]))
         energy_function = self._energy_on_grid()
         starts = self.states[rows[int(self.initial is not None) :]].ravel()
         noise = np.maximum(self._guessed_noise(), 1e-2 * self._relative_spread())[self.observed]
@@ -100,12 +100,12 @@ class StiffStartSearch(StartSearch):
         moves = 10.0 ** (DECADES * rng.uniform(-1.0, 1.0, (N_GUESSES, usual.size)))
         guesses = np.concatenate([[self.parameters, usual], self._with_known(usual * moves)])
         thetas = np.concatenate([guesses, np.tile(others, (len(guesses), 1))], axis=1)
-        energies = np.array([energy_function.evaluate(theta)[0][0] for theta in thetas])
+        energies = np.array([energy_or_infinity(energy_function, theta) for theta in thetas])
         self.progress.count(energies)
         best = np.argsort(np.where(np.isfinite(energies), energies, np.inf), kind="stable")[:N_FITTED]
         fitted = [self._fit(thetas[k]) for k in best]
         energies = np.array([self._energy_at(theta).evaluate(theta)[0][0] for theta in fitted])
-        return fitted[int(np.argmin(np.where(np.isfinite(energies), energies, np.inf)))]
+        return np.asarray(fitted[int(np.argmin(np.where(np.isfinite(energies), energies, np.inf)))])
 
     def _guessed_scales(self, noise: Array) -> Array:
         """Standard deviations, or dispersions of counts, from the data's deviations."""
@@ -142,12 +142,14 @@ class StiffStartSearch(StartSearch):
             trials[1 + k * POLISH.size : 1 + (k + 1) * POLISH.size, parameter] *= 1.0 + POLISH
         energies = energy_function.evaluate(trials)[0]
         self.progress.count(energies)
-        return trials[int(np.argmin(np.where(np.isfinite(energies), energies, np.inf)))]
+        return np.asarray(trials[int(np.argmin(np.where(np.isfinite(energies), energies, np.inf)))])
 
     def _settled(self, energy_function: TrajectoryEnergy, theta: Array) -> tuple[TrajectoryEnergy, Array]:
         """The energy on a fine grid, and θ at its minimum: steps are short where fast changes may be, by their sds."""
+        halos = None
         for _ in range(N_GRIDS):
-            halos = self._halos(energy_function, theta)
+            if halos is None or halos.size != self._changes(theta).places.size:
+                halos = self._halos(energy_function, theta)
             energy_function = self._energy_at(theta, halos, MAX_FINENESS)
             found, energy = self._minimised(energy_function, theta)
             change = energy_function.evaluate(theta)[0][0] - energy
@@ -159,8 +161,8 @@ class StiffStartSearch(StartSearch):
     def _halos(self, energy_function: TrajectoryEnergy, theta: Array) -> Array | None:
         """By how much the times of fast changes may differ (n_changes,), for what the data leave open of θ.
 
-        From solutions at θ moved by HALO_SDS along each principal direction of Laplace's approximation; at most an
-        interval of the data. None, which is that interval too, where the energy is not finite about θ.
+        From solutions at θ moved by HALO_SDS along the columns of a root of Laplace's covariance; at most an interval
+        of the data. None, which is that interval too, where the energy is not finite about θ.
         """
         changes = self._changes(theta)
         if not len(changes.events):
@@ -168,16 +170,15 @@ class StiffStartSearch(StartSearch):
         curvature = curvature_at(in_batches(energy_function.evaluate), theta, 1e-6 * np.maximum(np.abs(theta), 1e-6))
         if curvature is None:
             return None
-        q = self.system.n_parameters
-        free = np.append(np.isnan(self.known), np.ones(theta.size - q, np.bool_))
-        directions = curvature.scale[:, None] * curvature.vectors / np.sqrt(curvature.sizes) * free[:, None]
+        directions = curvature.scale[:, None] * curvature.vectors / np.sqrt(curvature.sizes)
+        directions[: self.known.size][~np.isnan(self.known)] = 0.0
+        n_moving = theta.size - self._parts(theta)[2].size  # the scales of the errors move no solution
+        root = np.linalg.qr(directions[:n_moving].T, mode="r").T
         places = changes.places
         squares, longest = np.zeros(len(places)), np.diff(self.times).max()
-        for direction in directions.T:
-            for sign in (-1.0, 1.0):
-                moved = self._changes(theta + sign * HALO_SDS * direction).places
-                nearest = np.abs(places[:, None] - moved).min(axis=1, initial=longest)
-                squares += 0.5 * nearest**2
+        for direction in root.T:
+            moved = np.append(theta[:n_moving] + HALO_SDS * direction, theta[n_moving:])
+            squares += np.abs(places[:, None] - self._changes(moved).places).min(axis=1, initial=longest) ** 2
         return np.asarray(np.minimum(np.sqrt(squares), longest))
 
     def _changes(self, theta: Array) -> Changes:
@@ -187,9 +188,7 @@ class StiffStartSearch(StartSearch):
             self.system, parameters, starts, self.times[: self.n_rows], self._rows(), self.spread, self.settings.limit
         )
 
-    def _energy_at(
-        self, theta: Array, halos: Array | None = None, most: float = SEARCH_FINENESS
-    ) -> TrajectoryEnergy:
+    def _energy_at(self, theta: Array, halos: Array | None = None, most: float = SEARCH_FINENESS) -> TrajectoryEnergy:
         """The energy on a grid for θ, refined until half the steps change little, at most to ``most``."""
         times = self.times[: self.n_rows]
         nodes, lengths = step_lengths(self._changes(theta), times, halos)
@@ -224,6 +223,14 @@ class StiffStartSearch(StartSearch):
             self.equations, self.grid, values, errors, Segments(places[rows], kicks, self.initial),
             method=self.settings.method, step=np.inf, limit=self.settings.limit,
         )  # fmt: skip
+
+
+def energy_or_infinity(energy_function: TrajectoryEnergy, theta: Array) -> float:
+    """The energy, infinite where the right-hand side divides by a complex 0, at which Numba raises."""
+    try:
+        return float(energy_function.evaluate(theta)[0][0])
+    except ZeroDivisionError:
+        return np.inf
 
 
 def search_class(method: str, step: float | None) -> type[StartSearch]:

@@ -113,9 +113,13 @@ def trajectory(
     left out where missing (nan). noise: the standard deviations of y or of log y: "free", one parameter a state;
     "known", those of the data; or numbers > 0, one or one a state; "poisson" has none. start: the state at the first
     time: "free", parameters; "fixed", the first row of the data, then taken for exact; or an array (dim,). method:
-    "rk4" or "rk5". step: the longest, > 0; None: so short that half of it changes the solution from one datum to the
-    next by less than 1e-6 of the spread of states. segments: 1: one solution. More: as many solutions, one after
-    another, each from a free state of its own, with kicks where they meet, N(0, (gap × spread of the state)²), or for
+    "rk4" or "rk5"; or, for stiff systems, "sdirk4": implicit and L-stable, of order 4, in which Newton's method solves
+    each stage; where it does not converge the energy is infinite. step: the longest, > 0; None: so short that half of
+    it changes the solution from one datum to the next by less than 1e-6 of the spread of states. For "sdirk4" None is a
+    grid of unequal steps, made for the parameters at the end of the search for a start, and frozen: so short that half
+    the steps change the energy there by less than 0.01 nats, and short too wherever fast changes of the solution may be
+    within 5 standard deviations of Laplace's approximation. Far from these parameters energies are wrong or infinite.
+    segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks where they meet, N(0, (gap × spread of the state)²), or for
     log-normal errors and counts N(0, gap²) on logarithms. Chaotic systems need it: the energy of one long solution has
     a minimum for each way to miss. limit: where a state leaves ±limit, the energy is infinite.
     own: names of parameters, or of standard deviations as "sd(x)", that each experiment has for itself; it shares the
@@ -124,7 +128,8 @@ def trajectory(
     known: parameters of the system → their value, one number for all experiments, or one for each, as of doses.
     Law: −log density of the data, with all constants; with segments that of data and states at their starts, under a
     system that is kicked there, which for gap → 0 leaves parameters and initial state the posterior of one solution.
-    Its gradient is exact for the discretised solution. Source of multiple shooting: Bock (1983).
+    Its gradient is exact for the discretised solution. Source of multiple shooting: Bock (1983); of
+    sdirk4: Hairer & Wanner (1996), Solving Ordinary Differential Equations II, table IV.6.5.
     Raises TypeError or ValueError naming the argument where something is off.
     """
     check_choice("errors", errors, ERRORS)

@@ -115,7 +115,7 @@ def solve(
     times: (n,), increasing. parameters: (lanes, n_parameters) or (n_parameters,); start: (lanes, dim) or (dim,); None:
     the system's usual ones. One row serves all lanes of the other.
     method: "dopri5", adaptive with local errors below atol + rtol |x| and dense output of order 4 between steps;
-    "radau", for stiff systems, with the same tolerances: SciPy's Radau IIA of order 5, implicit, with the exact Jacobian;
+    "radau", for stiff systems, with the same tolerances: SciPy's implicit Radau IIA of order 5, with exact Jacobians;
     "rk4" or "rk5", each interval in equal steps of at most ``step`` (None: one), for complex parameters and starts too,
     which makes derivatives by complex steps exact. max_steps: for each lane. limit: a state beyond it has blown up.
     threads: ≥ 1; None: all processors. Law: the same bits for any number of threads and of other lanes; global error

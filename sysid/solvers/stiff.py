@@ -4,7 +4,6 @@ Source: Hairer & Wanner (1996), Solving Ordinary Differential Equations II, IV.8
 """
 
 import functools
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Trajectory likelihoods of stiff systems: exact gradients, energies by other solvers, and truths found from noisy data."""
+"""Trajectory likelihoods of stiff systems: exact gradients, energies by other solvers, truths found from noisy data."""
 
 import numpy as np
 import pytest
@@ -112,9 +112,19 @@ def test_a_step_given_by_the_user_is_taken_for_the_implicit_method_too():
     assert table[:-1, 2].tolist() == [5.0] * 4
 
 
+def relaxing_rhs(t, x, p):
+    return (p[0] * (np.cos(t) - x[0]),)
+
+
 def test_very_many_explicit_steps_are_named_stiff():
-    data = robertson_data()
-    settings = likelihoods.trajectory(errors="lognormal")
-    near = System("near", ROBERTSON.states, ROBERTSON.parameters, robertson_rhs, TRUE, ROBERTSON.start)
-    with pytest.raises(ValueError, match=r"the system looks stiff at the data. Take method='sdirk4'"):
-        StartSearch(settings, equations_of(near), data, data.values, SearchProgress())
+    times = np.linspace(0.0, 10.0, 11)
+    data = Series(times, np.cos(times)[:, None], ("x",))
+    fast, slower = (System("relaxing", ("x",), ("rate",), relaxing_rhs, [rate], [1.0]) for rate in (1e6, 1e4))
+    settings = likelihoods.trajectory(noise=0.1)
+    with pytest.raises(ValueError, match=r"more than 1e\+06 steps .* looks stiff at the data. Take method='sdirk4'"):
+        StartSearch(settings, equations_of(fast), data, data.values, SearchProgress())
+    with pytest.warns(UserWarning, match=r"more than 1e\+05 steps .* looks stiff at the data. Take method='sdirk4'"):
+        StartSearch(settings, equations_of(slower), data, data.values, SearchProgress())
+    implicit = likelihoods.trajectory(noise=0.1, method="sdirk4")
+    energy, _ = implicit.energy_and_start(data, fast)
+    assert energy.numbers.size < 1000

@@ -159,7 +159,10 @@ def test_the_adjoint_of_an_implicit_step_is_its_derivative(system, h):
     for k, value in enumerate(point):
         moved = np.tile(point, (6, 1))
         moved[:, k] += 1e-3 * value * np.array([-3, -2, -1, 1, 2, 3])
-        ends = [np.dot(weights, forwards(0.2, h, 1, tuple(m[: len(x)].tolist()), tuple(m[len(x) :].tolist()))) for m in moved]
+        ends = [
+            np.dot(weights, forwards(0.2, h, 1, tuple(m[: len(x)].tolist()), tuple(m[len(x) :].tolist())))
+            for m in moved
+        ]
         differences = np.dot(ends, [-1, 9, -45, 45, -9, 1]) / (60.0 * 1e-3 * value)
         assert abs(found[k] - differences) * abs(value) < 1e-8 * np.abs(found * point).max()
 
