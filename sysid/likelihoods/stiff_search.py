@@ -111,7 +111,7 @@ class StiffStartSearch(StartSearch):
         """Standard deviations, or dispersions of counts, from the data's deviations."""
         if not self.settings.counts:
             return noise
-        return np.maximum(noise**2 - (1.0 / self.states[:, self.observed]).mean(axis=0), 1e-2)
+        return np.asarray(np.maximum(noise**2 - (1.0 / self.states[:, self.observed]).mean(axis=0), 1e-2))
 
     def _relative_spread(self) -> Array:
         """The unit (dim,) of errors: the states' spread, or 1 of logarithms."""
@@ -173,7 +173,7 @@ class StiffStartSearch(StartSearch):
         directions = curvature.scale[:, None] * curvature.vectors / np.sqrt(curvature.sizes)
         directions[: self.known.size][~np.isnan(self.known)] = 0.0
         n_moving = theta.size - self._parts(theta)[2].size  # the scales of the errors move no solution
-        root = np.linalg.qr(directions[:n_moving].T, mode="r").T
+        root = np.asarray(np.linalg.qr(directions[:n_moving].T, mode="r")).T
         places = changes.places
         squares, longest = np.zeros(len(places)), np.diff(self.times).max()
         for direction in root.T:

@@ -119,9 +119,10 @@ def trajectory(
     grid of unequal steps, made for the parameters at the end of the search for a start, and frozen: so short that half
     the steps change the energy there by less than 0.01 nats, and short too wherever fast changes of the solution may be
     within 5 standard deviations of Laplace's approximation. Far from these parameters energies are wrong or infinite.
-    segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks where they meet, N(0, (gap × spread of the state)²), or for
-    log-normal errors and counts N(0, gap²) on logarithms. Chaotic systems need it: the energy of one long solution has
-    a minimum for each way to miss. limit: where a state leaves ±limit, the energy is infinite.
+    segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks
+    where they meet, N(0, (gap × spread of the state)²), or for log-normal errors and counts N(0, gap²) on logarithms.
+    Chaotic systems need it: the energy of one long solution has a minimum for each way to miss.
+    limit: where a state leaves ±limit, the energy is infinite.
     own: names of parameters, or of standard deviations as "sd(x)", that each experiment has for itself; it shares the
     others with all experiments, but for its initial states, which are always its own. Names of what is its own end in
     the name of its series, "k[a]", "x(0)[a]", where all these differ, else in its number from 0, "k[0]".
