@@ -78,8 +78,8 @@ def state_warnings(state: str, times: Array, values: Array) -> list[str]:
     if np.ptp(known) == 0.0:
         return [
             *found,
-            f"{state!r} is constant, {known[0]:.6g}: nothing can be learnt from it, and terms that differ by factors of "
-            "it alone are one combination",
+            f"{state!r} is constant, {known[0]:.6g}: nothing can be learnt from it, and terms that differ by factors "
+            "of it alone are one combination",
         ]
     if known.size < MIN_CORRELATED_VALUES:
         return found
