@@ -9,8 +9,8 @@ import sympy
 
 from sysid import Series, identify, likelihoods, priors, systems
 from sysid.likelihoods.velocity import METHODS
-from sysid.solvers.integrate import solve
 from sysid.solvers.implicit import STEP_METHODS
+from sysid.solvers.integrate import solve
 from targets import catalogue, constrained, datasets, domains, from_sympy, mixtures, posteriors, shapes
 from targets.posteriors import user_likelihood
 from tests.support.walks import flat_block

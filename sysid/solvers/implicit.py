@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit._compiler import inlined, noinline
-from toolkit.maths.elementary import fma, select
+from toolkit.maths.elementary import fma, larger, select
 
 from .adjoint import backward_step
 from .runge_kutta import TABLEAUS, built, slope_of, step_of, tuple_text, weighted
@@ -99,7 +99,7 @@ def stage_kernels(rhs: Callable[..., Any], pull: Any, dim: int) -> tuple[Any, An
     transposed = tuple_text([tuple_text(list(row)) for row in zip(*entry, strict=True)])
     changes = [f"abs(c[{d}])" for d in states]
     sizes = [f"(abs(r[{d}]) + abs(u[{d}]))" for d in states]
-    largest = functools.reduce(lambda a, b: f"max({a}, {b})", sizes)
+    largest = functools.reduce(lambda a, b: f"larger({a}, {b})", sizes)
     small, near = (
         " and ".join(f"{change} <= {bound}" for change, bound in zip(changes, bounds, strict=True))
         for bounds in (
@@ -135,7 +135,7 @@ def stage_kernels(rhs: Callable[..., Any], pull: Any, dim: int) -> tuple[Any, An
     ]
     space = {
         "slope": slope_of(rhs), "pull": pull, "solve_linear": linear_solver(dim), "fma": fma,
-        "inf": math.inf, "nan": math.nan,
+        "inf": math.inf, "nan": math.nan, "larger": larger,
     }  # fmt: skip
     solve_stage = noinline(built("solve_stage", "\n".join(solve_source), **space))
     return solve_stage, noinline(built("pull_stage", "\n".join(pull_source), **space))
