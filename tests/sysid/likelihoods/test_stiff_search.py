@@ -38,11 +38,8 @@ def van_der_pol_data(noise, n=200, periods=2.0, seed=0, states=("x", "y"), mu=10
 def test_robertsons_rates_are_found_with_an_exact_gradient_of_the_right_energy():
     data = robertson_data()
     law = {f"k{k}": priors.lognormal(np.log(rate), 3.0) for k, rate in enumerate((0.1, 1e7, 1e3), 1)}
-    with pytest.warns(UserWarning, match="gap"):
-        problem = sysid.identify(
-            data, ROBERTSON, likelihood=likelihoods.trajectory(errors="lognormal", method="sdirk4"), prior=law,
-            n_searches=2,
-        )  # fmt: skip
+    likelihood = likelihoods.trajectory(errors="lognormal", method="sdirk4")
+    problem = sysid.identify(data, ROBERTSON, likelihood=likelihood, prior=law, n_searches=2)
     found = problem.modes
     assert (np.abs(np.log(found.parameters[0, :3] / TRUE)) < 3.5 * found.sd[0, :3] / TRUE).all()
     assert (found.sd[0, :3] / TRUE < 0.03).all()  # and is not merely wide
@@ -119,7 +116,7 @@ def relaxing_rhs(t, x, p):
 def test_very_many_explicit_steps_are_named_stiff():
     times = np.linspace(0.0, 10.0, 11)
     data = Series(times, np.cos(times)[:, None], ("x",))
-    fast, slower = (System("relaxing", ("x",), ("rate",), relaxing_rhs, [rate], [1.0]) for rate in (1e6, 1e4))
+    fast, slower = (System("relaxing", ("x",), ("rate",), relaxing_rhs, [rate], [1.0]) for rate in (1e6, 1e5))
     settings = likelihoods.trajectory(noise=0.1)
     with pytest.raises(ValueError, match=r"more than 1e\+06 steps .* looks stiff at the data. Take method='sdirk4'"):
         StartSearch(settings, equations_of(fast), data, data.values, SearchProgress())
