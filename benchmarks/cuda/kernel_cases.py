@@ -9,8 +9,8 @@ import sympy
 
 from sysid import Series, identify, likelihoods, priors, systems
 from sysid.likelihoods.velocity import METHODS
+from sysid.solvers.implicit import STEP_METHODS
 from sysid.solvers.integrate import solve
-from sysid.solvers.runge_kutta import TABLEAUS
 from targets import catalogue, constrained, datasets, domains, from_sympy, mixtures, posteriors, shapes
 from targets.posteriors import user_likelihood
 from tests.support.walks import flat_block
@@ -254,7 +254,7 @@ def of_identification() -> Iterator[Case]:
         chosen = likelihoods.derivative(velocities="spline", batch_size=8, batches=batches)
         yield case(f"minibatch, {batches}", identify(data, systems.lotka_volterra(), likelihood=chosen))
     for errors in ("gaussian", "lognormal"):
-        for method in TABLEAUS:
+        for method in STEP_METHODS:
             for segments in (1, 2):
                 chosen = likelihoods.trajectory(errors=errors, method=method, segments=segments, step=0.05)
                 label = f"trajectory, {errors}, {method}, {segments} segments"

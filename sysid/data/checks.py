@@ -47,7 +47,9 @@ def time_warnings(series: Series) -> list[str]:
     """Warnings about the times."""
     times, found = series.times, []
     steps = np.diff(times)
-    usual, longest = float(np.median(steps)), int(steps.argmax())
+    longest = int(steps.argmax())
+    beside = float(np.delete(steps, longest)[max(longest - 1, 0) : longest + 1].min(initial=steps[longest]))
+    usual = max(float(np.median(steps)), beside)  # times even in their logarithms have no gap
     if steps[longest] > GAP_FACTOR * usual:
         found.append(
             f"there is a gap from {times[longest]:.6g} to {times[longest + 1]:.6g}, {steps[longest] / usual:.3g} times "
@@ -74,7 +76,11 @@ def state_warnings(state: str, times: Array, values: Array) -> list[str]:
     if measured.mean() < 0.5:
         found.append(f"{state!r} is missing at {1.0 - measured.mean():.0%} of the times")
     if np.ptp(known) == 0.0:
-        return [*found, f"{state!r} is constant, {known[0]:.6g}: nothing can be learnt from it"]
+        return [
+            *found,
+            f"{state!r} is constant, {known[0]:.6g}: nothing can be learnt from it, and terms that differ by factors "
+            "of it alone are one combination",
+        ]
     if known.size < MIN_CORRELATED_VALUES:
         return found
     changes = np.abs(np.diff(known))

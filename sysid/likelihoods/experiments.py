@@ -16,7 +16,8 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
 from .error_laws import SCALE_WORDS, scale_name
 from .interface import Experiment
-from .start_search import SearchProgress, StartSearch, TrajectorySettings, is_finite, minimised
+from .start_search import SearchProgress, TrajectorySettings, is_finite, minimised
+from .stiff_search import search_class
 from .trajectory_kernel import Equations, TrajectoryEnergy, evaluated
 
 # Numbers: how many experiments; the most parameters that one has; then where the block of each begins. A block: how
@@ -190,7 +191,8 @@ class JointSearch:
             what = f"experiment {series.name!r} ({e})" if len(self.data) > 1 else ""
             self.progress.begin_experiment(what)
             try:
-                search = StartSearch(
+                kind = search_class(self.settings.method, self.settings.step)
+                search = kind(
                     self.settings, self.equations, series, values, self.progress, self.known[e], is_dosed=is_dosed
                 )
                 energy, theta = search.run()

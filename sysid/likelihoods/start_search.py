@@ -4,6 +4,7 @@ import functools
 import math
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,12 +17,14 @@ from ..arrays import Array, Bools, Integers
 from ..data.series import Series, with_inputs
 from ..model import Model
 from ..modes.laplace import descend
+from ..solvers.implicit import IMPLICIT_ORDERS
 from ..solvers.integrate import solve
-from ..systems.inputs import Inputs, Schedule, schedule_of
+from ..solvers.stiff import jacobian_pointer
+from ..systems.inputs import Inputs, Schedule, driven, schedule_of
 from ..systems.user_systems import check_analytic
 from .error_laws import NORMAL, ErrorModel
 from .observations import NOTHING_ELSE, Observation, check_observation
-from .trajectory_kernel import Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
+from .trajectory_kernel import MAX_STEPS, Equations, Segments, TrajectoryEnergy, steps_between, trajectory_energy
 
 TIME_LIMIT = 600.0  # s
 
@@ -222,6 +225,8 @@ FIRST_NOISE_FACTOR = 3e4  # in units of the least
 GUESSED_SEGMENTS = 10
 SMALLEST_COUNT = 0.5  # in place of a count of 0, where its logarithm is taken for a guess
 MIN_DISPERSION = 1e-2  # of a guess
+MANY_STEPS, MANY_STABLE_STEPS = 100_000, 10_000  # more steps, and more for stability alone: a stiff system
+STABILITY_LIMIT = 2.8  # of step × rate, for explicit methods of order 4
 N_CHECKED = 24  # rows of the data at which derivatives are compared with differences
 
 
@@ -264,6 +269,8 @@ class StartSearch:
     known: (n_parameters,) values of the parameters that are not free, else nan; None: all are free.
     is_dosed: whether this experiment, or one with the same kernel, has doses.
     """
+
+    told = False  # of stiffness
 
     def __init__(
         self,
@@ -401,7 +408,7 @@ class StartSearch:
         )  # fmt: skip
 
     def _usual_path(self, inputs: Inputs | None) -> Array:
-        """States (n, dim) of the solution from the initial state at usual parameters; that state where there is none."""
+        """States (n, dim) of the solution at usual parameters; the initial state where there is none."""
         start = self.system.start if self.initial is None else self.initial
         parameters = self._with_known(self.system.usual)
         found = solve(self.system, self.times, parameters, start, limit=self.settings.limit, inputs=inputs)
@@ -463,6 +470,7 @@ class StartSearch:
         step, ends = float(np.diff(self.times).max()), None
         self.progress.begin_stage("the choice of a step")
         for _ in range(14):
+            self._tell_of_stiffness(int(steps_between(self.times, step).sum()))
             energy_function = self._energy_from_rows(rows, self.spread, errors, step, None)
             energy, _, path = energy_function.evaluate_with_path(theta)
             self.progress.count(energy)
@@ -475,7 +483,44 @@ class StartSearch:
             ):
                 return 2.0 * step
             step *= 0.5
-        return float(np.diff(self.times).min()) / 10.0
+        step = float(np.diff(self.times).min()) / 10.0
+        self._tell_of_stiffness(max(int(steps_between(self.times, step).sum()), MANY_STEPS + 1))
+        return step
+
+    def _tell_of_stiffness(self, n: int) -> None:
+        """Warn once where ``n`` steps are so many that the system looks stiff; raise ValueError where too many are."""
+        if n <= MANY_STEPS or self.settings.method in IMPLICIT_ORDERS:
+            return
+        stable = self._stable_steps()
+        if stable <= MANY_STABLE_STEPS:
+            return
+        n = max(n, int(min(stable, 2.0 * MAX_STEPS)))
+        found = (
+            f"method={self.settings.method!r} needs more than {MAX_STEPS if n > MAX_STEPS else MANY_STEPS:.0e} "
+            "steps from the first datum to the last: the system looks stiff at the data. Take method='sdirk4', "
+            "whose steps are long where the solution is smooth"
+        )
+        if n > MAX_STEPS:
+            raise ValueError(f"trajectory: {found}, or give a step")
+        if not self.told:
+            self.told = True
+            warnings.warn(f"trajectory: {found}", stacklevel=2)
+
+    def _stable_steps(self) -> float:
+        """The number of explicit steps that stability alone asks for, at the smoothed states and parameters found."""
+        plain = driven(self.system)
+        compiled = jacobian_pointer(plain.rhs, plain.dim, plain.n_parameters).compiled
+        rows = np.unique(np.linspace(0.0, len(self.times) - 1, N_CHECKED).round().astype(np.int64))
+        rates, matrix = [], np.empty((self.system.dim, self.system.dim))
+        for row in rows:
+            try:
+                parameters = np.concatenate([self.parameters, self.schedule.drives[row]])
+                compiled(float(self.times[row]), np.array(self.states[row]), parameters, matrix)
+            except ZeroDivisionError:  # by a complex 0, of Numba
+                continue
+            if np.isfinite(matrix).all():
+                rates.append(float(-np.linalg.eigvals(matrix).real.min()))
+        return float(np.median(rates or [0.0]) * (self.times[-1] - self.times[0]) / STABILITY_LIMIT)
 
 
 def is_finite(energy_function: EnergyFunction, theta: Array) -> bool:

@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..data.series import Series, check_series, has_doses
 from ..libraries import Library
 from ..model import Model, check_mapping
-from ..solvers.runge_kutta import TABLEAUS
+from ..solvers.implicit import STEP_METHODS
 from ..systems.inputs import NO_INPUTS
 from ..systems.system import System, check_names
 from ..systems.user_systems import points_about
@@ -20,7 +20,8 @@ from .error_laws import ERRORS
 from .experiments import JointEnergy, JointSearch
 from .interface import Prepared
 from .observations import check_observation, observation_of
-from .start_search import SearchProgress, StartSearch, TrajectorySettings
+from .start_search import SearchProgress, TrajectorySettings
+from .stiff_search import search_class
 from .trajectory_kernel import TrajectoryEnergy, equations_of, values_in_order
 
 CHOICES = {"noise": ("free", "known"), "start": ("free", "fixed")}
@@ -71,7 +72,9 @@ class Trajectory(TrajectorySettings):
         with progress.display():
             if len(series) > 1 or self.own or self.known:
                 return JointSearch(self, equations, series, values, progress).run()
-            return StartSearch(self, equations, series[0], values[0], progress, is_dosed=has_doses(series[0])).run()
+            kind = search_class(self.method, self.step)
+            search = kind(self, equations, series[0], values[0], progress, is_dosed=has_doses(series[0]))
+            return search.run()
 
     def _checked_values(self, label: str, data: Series, quantities: tuple[str, ...]) -> Array:
         """The data (n, quantities) in their order. Raises ValueError that names ``label``."""
@@ -125,11 +128,16 @@ def trajectory(
     left out where missing (nan). noise: the standard deviations of y or of log y: "free", one parameter a state;
     "known", those of the data; or numbers > 0, one or one a state; "poisson" has none. start: the state at the first
     time: "free", parameters; "fixed", the first row of the data, then taken for exact; or an array (dim,). method:
-    "rk4" or "rk5". step: the longest, > 0; None: so short that half of it changes the solution from one datum to the
-    next by less than 1e-6 of the spread of states. segments: 1: one solution. More: as many solutions, one after
-    another, each from a free state of its own, with kicks where they meet, N(0, (gap × spread of the state)²), or for
-    log-normal errors and counts N(0, gap²) on logarithms. Chaotic systems need it: the energy of one long solution has
-    a minimum for each way to miss. limit: where a state leaves ±limit, the energy is infinite.
+    "rk4" or "rk5"; or, for stiff systems, "sdirk4": implicit and L-stable, of order 4, in which Newton's method solves
+    each stage; where it does not converge the energy is infinite. step: the longest, > 0; None: so short that half of
+    it changes the solution from one datum to the next by less than 1e-6 of the spread of states. For "sdirk4" None is a
+    grid of unequal steps, made for the parameters at the end of the search for a start, and frozen: so short that half
+    the steps change the energy there by less than 0.01 nats, and short too wherever fast changes of the solution may be
+    within 5 standard deviations of Laplace's approximation. Far from these parameters energies are wrong or infinite.
+    segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks
+    where they meet, N(0, (gap × spread of the state)²), or for log-normal errors and counts N(0, gap²) on logarithms.
+    Chaotic systems need it: the energy of one long solution has a minimum for each way to miss.
+    limit: where a state leaves ±limit, the energy is infinite.
     own: names of parameters, or of standard deviations as "sd(x)", that each experiment has for itself; it shares the
     others with all experiments, but for its initial states, which are always its own. Names of what is its own end in
     the name of its series, "k[a]", "x(0)[a]", where all these differ, else in its number from 0, "k[0]".
@@ -139,7 +147,8 @@ def trajectory(
     state times an unknown scale, a logarithm. They must be analytic, as a system's right-hand side.
     Law: −log density of the data, with all constants; with segments that of data and states at their starts, under a
     system that is kicked there, which for gap → 0 leaves parameters and initial state the posterior of one solution.
-    Its gradient is exact for the discretised solution. Source of multiple shooting: Bock (1983).
+    Its gradient is exact for the discretised solution. Source of multiple shooting: Bock (1983); of
+    sdirk4: Hairer & Wanner (1996), Solving Ordinary Differential Equations II, table IV.6.5.
     Raises TypeError or ValueError naming the argument where something is off.
     """
     check_choice("errors", errors, ERRORS)
@@ -147,7 +156,7 @@ def trajectory(
         raise ValueError(f"noise must be left out for errors='poisson', which has none, got {shown(noise)}")
     if errors == "negative_binomial" and is_a(noise, str) and noise == "known":
         raise ValueError("noise must be 'free' or dispersions for errors='negative_binomial', got 'known'")
-    check_choice("method", method, tuple(TABLEAUS))
+    check_choice("method", method, STEP_METHODS)
     return Trajectory(
         errors,
         word_or_numbers("noise", noise, above=0.0),

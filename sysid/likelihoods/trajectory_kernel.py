@@ -19,10 +19,11 @@ from ..arrays import Array, Integers
 from ..data.series import Series, check_measured_states
 from ..libraries import Library
 from ..model import Model, all_free, model_of_system
-from ..solvers.adjoint import backward_step, pullback_of_model, pullback_of_system
+from ..solvers.adjoint import pullback_of_model, pullback_of_system
+from ..solvers.implicit import steps_of
 from ..solvers.integrate import equal_steps
 from ..solvers.lane_access import row_access
-from ..solvers.runge_kutta import built, step_of
+from ..solvers.runge_kutta import built
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
 from .error_laws import LAWS, NORMAL, ErrorModel, constant_of
@@ -166,7 +167,7 @@ def lane_steps(
 
     n_drives: numbers behind the parameters for inputs, in the work rows from ``first_drive`` on.
     """
-    step, back = step_of(rhs, method), backward_step(rhs, pull, method, dim)
+    step, back = steps_of(rhs, pull, method, dim)
     inside = " & ".join(f"(abs(y[{d}]) <= limit)" for d in range(dim))
     within = inlined(built("within", f"def within(y, limit):\n    return {inside}"))
     chosen = ", ".join(f"select(ok, y[{d}], x[{d}])" for d in range(dim))

@@ -13,6 +13,7 @@ from toolkit.errors import check_array, check_count, check_instance, shown
 from ..arrays import Array
 from ..data.series import Series
 from ..model import Model, as_model
+from .causes import causes_named
 from .conditions import grid_of
 from .interface import Prepared
 from .path_fit import FittedPath, Guess, WeakFit, check_distinct, gauss_newton, noise_floor, noise_of, refine
@@ -80,25 +81,26 @@ class Weak:
         check_not_held(data, model)
         known = self._known(data)
         substeps = 1 if self.substeps is None else self.substeps
-        guess = initial_guess(data, model, substeps, known)
-        whole, parameters, _ = guess
-        if self.pieces is None:
-            first = first_pieces(whole, model, parameters)
-            fit, is_quadratic = fit_in_pieces(guess, first, model, known, self.iterations, substeps)
-        else:
-            paths = equal_pieces(whole, self.pieces).paths(whole, substeps)
-            fit = gauss_newton((paths, *guess[1:]), model, known, self.iterations).check(self.iterations)
-            is_quadratic = True
-        while self.substeps is None and substeps < MAX_SUBSTEPS:
-            substeps *= 2
-            if max(len(s) for s in data) * substeps * len(model.states) > MAX_NODES:
-                break
-            refined = [refine(path, substeps, model, fit.parameters) for path in fit.paths]
-            coarse, finer = fit, (refined, fit.parameters, fit.noise)
-            fit = gauss_newton(finer, model, known, self.iterations).check(self.iterations)
-            change = fit.parameters - coarse.parameters
-            if change @ fit.precision @ change <= SUBSTEP_TOLERANCE**2 * len(change):
-                break
+        with causes_named(data):
+            guess = initial_guess(data, model, substeps, known)
+            whole, parameters, _ = guess
+            if self.pieces is None:
+                first = first_pieces(whole, model, parameters)
+                fit, is_quadratic = fit_in_pieces(guess, first, model, known, self.iterations, substeps)
+            else:
+                paths = equal_pieces(whole, self.pieces).paths(whole, substeps)
+                fit = gauss_newton((paths, *guess[1:]), model, known, self.iterations).check(self.iterations)
+                is_quadratic = True
+            while self.substeps is None and substeps < MAX_SUBSTEPS:
+                substeps *= 2
+                if max(len(s) for s in data) * substeps * len(model.states) > MAX_NODES:
+                    break
+                refined = [refine(path, substeps, model, fit.parameters) for path in fit.paths]
+                coarse, finer = fit, (refined, fit.parameters, fit.noise)
+                fit = gauss_newton(finer, model, known, self.iterations).check(self.iterations)
+                change = fit.parameters - coarse.parameters
+                if change @ fit.precision @ change <= SUBSTEP_TOLERANCE**2 * len(change):
+                    break
         if not (known is None and warn_of_noise(fit, data)) and not is_quadratic:
             warnings.warn(
                 "weak: the likelihood is not nearly Gaussian, in whatever pieces of the data: joint intervals are too "

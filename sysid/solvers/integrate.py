@@ -35,6 +35,7 @@ from .adaptive import (
 from .driven_solution import solve_driven
 from .right_hand_side import ADVANCE, COMPLEX_ADVANCE, COMPLEX_MATRIX, FIXED, advance_pointer, slope_pointer
 from .solution import STATUS_WORDS, Solution
+from .stiff import stiff_solver
 
 __all__ = ["BLEW_UP", "DONE", "STATUS_WORDS", "STEP_LIMIT", "STEP_TOO_SMALL", "Solution", "solve"]
 
@@ -92,7 +93,7 @@ def solve_block(advance, initial, n_steps, limit, results, block):
                     states[lane, i + 1, d] = x[d, lane]
 
 
-METHODS = ("dopri5", *FIXED)
+METHODS = ("dopri5", "radau", *FIXED)
 LANES_PER_BLOCK = 32  # lanes that step together
 LANES_PER_TASK = 256  # lanes that one thread takes at a time
 COMPLEX_CUBE = types.Array(types.complex128, 3, "C")
@@ -118,12 +119,14 @@ def solve(
     times: (n,), increasing. parameters: (lanes, n_parameters) or (n_parameters,); start: (lanes, dim) or (dim,); None:
     the system's usual ones. One row serves all lanes of the other.
     method: "dopri5", adaptive with local errors below atol + rtol |x| and dense output of order 4 between steps;
+    "radau", for stiff systems, with the same tolerances: SciPy's implicit Radau IIA of order 5, with exact Jacobians;
     "rk4" or "rk5", each interval in equal steps of at most ``step`` (None: one), for complex parameters and starts too,
     which makes derivatives by complex steps exact. max_steps: for each lane. limit: a state beyond it has blown up.
     threads: ≥ 1; None: all processors. inputs: known inputs and doses; steps end where these change. A state at the
     time of a dose is that before it; doses before times[0] are in ``start``. Law: the same bits for any number of
     threads and of other lanes; global error O(step⁴), O(step⁵) or some times rtol for well-conditioned problems. Never
-    raises for what happens on the way: see ``Solution.status``. Source: Kutta (1901); Dormand & Prince (1980).
+    raises for what happens on the way: see ``Solution.status``. Source: Kutta (1901); Dormand & Prince (1980); Hairer &
+    Wanner (1996).
     Raises TypeError or ValueError naming the argument where something is off, or the right-hand side does not compile.
     """
     check_instance("system", system, System)
@@ -170,7 +173,7 @@ def solve(
         solve_slice = fixed_step_solver(system, method, times, step, controls, is_complex)
         size = LANES_PER_BLOCK
     else:
-        solve_slice = adaptive_solver(system, controls)
+        solve_slice = (stiff_solver if method == "radau" else adaptive_solver)(system, controls)
         size = LANES_PER_TASK
     slices = [slice(k, k + size) for k in range(0, lanes, size)]
 

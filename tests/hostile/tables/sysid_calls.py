@@ -255,7 +255,7 @@ SEARCHES = or_none(instance(SearchProgress))
 INPUTS = or_none(instance(Inputs))
 DRIVING = names((), ("u",), also=[["x"], ["y", "x"]])  # names of inputs, of which those of states are wrong
 SOLVED = {
-    "method": choice("dopri5", "rk4", "rk5"),
+    "method": choice("dopri5", "radau", "rk4", "rk5"),
     "rtol": number(1e-14, 1.0, ends="["),
     "max_steps": count(1, 2**62),
     "limit": number(0.0, 1e150, ends="]"),
@@ -853,7 +853,7 @@ CALLS = [
                     lambda v: not isinstance(v, int | float) and not array([1.0], lambda a: a.size).takes(v)
                 ),
             ),
-            "method": choice("rk4", "rk5"),
+            "method": choice("rk4", "rk5", "sdirk4"),
             "step": or_none(POSITIVE),
             "segments": count(1, 2**16),
             "gap": number(0.0, 1e6),

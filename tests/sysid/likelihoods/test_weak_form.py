@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from sysid.data.series import Series
 from sysid.libraries import fourier, functions, polynomial
 from sysid.likelihoods import conditions
+from sysid.likelihoods.causes import causes_in
 from sysid.likelihoods.path_fit import state_of_path
 from sysid.likelihoods.smoothing import smooth
 from sysid.likelihoods.term_derivatives import term_jacobian
@@ -218,12 +219,23 @@ def test_bad_settings_are_refused(arguments, words):
         weak(**arguments)
 
 
+def test_samples_too_far_apart_for_fast_changes_are_named():
+    times = np.linspace(0.0, 40.0, 60)
+    values = np.stack([np.where(times % 20.0 < 10.0, 2.0, -2.0) - 0.02 * (times % 10.0), np.cos(times)], axis=1)
+    series = Series(times, values, NAMES, name="jumps")
+    with pytest.raises(
+        ValueError, match=r"must.*likely cause: 'jumps' is sampled too coarsely: 'u' changes by 2.1 times"
+    ):
+        weak(iterations=1, substeps=1, pieces=1).prepare(series, polynomial(NAMES, 2))
+    assert causes_in(noisy(1)) == []
+
+
 def test_bad_data_are_refused():
     with pytest.raises(ValueError, match="noise must be one or one per state, 2, got 3"):
         weak(noise=[0.1] * 3).prepare(noisy(1), PREY)
     still = CLEAN.copy()
     still[:, 1] = 2.0
-    with pytest.raises(ValueError, match="du:1, du:v, du:vv are one combination"):
+    with pytest.raises(ValueError, match=r"du:1, du:v, du:vv are one combination.*cause: 'v' is constant, 2, so terms"):
         weak().prepare(Series(TIMES, still, NAMES), model_of(polynomial(NAMES, 2), free=["du:1", "du:v", "du:vv"]))
     with pytest.raises(ValueError, match=r"values of each state|one combination"):
         weak().prepare(Series(TIMES[:3], CLEAN[:3], NAMES), polynomial(NAMES, 2))
