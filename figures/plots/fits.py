@@ -28,12 +28,13 @@ class FitPanel(NamedTuple):
 def fit(series: Any, ensemble: Any, figure: Any, *, level: float = 0.9) -> dict[str, FitPanel]:
     """Draw data and trajectories of each state measured into an empty ``figure``, residuals below; its panels by state.
 
-    series: the data, a Series of the ensemble's quantities, or some of them. ensemble: what
-    ``sysid.simulate`` gives, or ``simulate`` of a Discovery, from the data's first time to its last, or a part of that:
-    of the rest there is no band and no residual. level: share of trajectories within the band, of those that did not
-    diverge. With errors of ``noise`` in the trajectories the band is one of data. Residuals: data minus the band's median, interpolated between its times, in
-    the state's unit. figure: a Figure or a SubFigure without axes, some 2.2 inches wide for each of up to three states
-    side by side and 2.5 high for each row of them. Names and units are those of the series.
+    series: the data, a Series of the ensemble's quantities, or some of them. ensemble: what ``sysid.simulate``
+    gives, or ``simulate`` of a Discovery, from the data's first time to its last, or a part of that: of the rest
+    there is no band and no residual. level: share of trajectories within the band, of those that did not diverge.
+    With errors of ``noise`` in the trajectories the band is one of data. Residuals: data minus the band's median,
+    interpolated between its times, in the state's unit. figure: a Figure or a SubFigure without axes, some 2.2
+    inches wide for each of up to three states side by side and 2.5 high for each row of them. Names and units are
+    those of the series.
     Raises TypeError or ValueError naming the argument where something is off.
     Picture: docs/discovery.png, above.
     """
