@@ -113,6 +113,7 @@ def relaxing_rhs(t, x, p):
     return (p[0] * (np.cos(t) - x[0]),)
 
 
+@pytest.mark.slow  # compiling steps of two systems by two methods
 def test_very_many_explicit_steps_are_named_stiff():
     times = np.linspace(0.0, 10.0, 11)
     data = Series(times, np.cos(times)[:, None], ("x",))
