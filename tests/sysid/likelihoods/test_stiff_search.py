@@ -1,5 +1,7 @@
 """Trajectory likelihoods of stiff systems: exact gradients, energies by other solvers, truths found from noisy data."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -74,7 +76,10 @@ def test_robertsons_rates_are_found_with_an_exact_gradient_of_the_right_energy()
 def test_the_damping_of_a_relaxation_oscillator_is_found(states):
     data = van_der_pol_data(0.05, states=states)
     likelihood = likelihoods.trajectory(method="sdirk4")
-    problem = sysid.identify(data, systems.van_der_pol(), likelihood=likelihood, n_searches=0)
+    # Speeds are high for so short a time that one says nothing of the next.
+    told = pytest.warns(UserWarning, match="'y' at one time") if "y" in states else contextlib.nullcontext()
+    with told:
+        problem = sysid.identify(data, systems.van_der_pol(), likelihood=likelihood, n_searches=0)
     prepared = problem.prepared
     assert prepared.numbers.size / 8 < 30_000  # rows of the grid
     scaled = problem.scaled()
@@ -113,6 +118,7 @@ def relaxing_rhs(t, x, p):
     return (p[0] * (np.cos(t) - x[0]),)
 
 
+@pytest.mark.slow  # compiling steps of two systems by two methods
 def test_very_many_explicit_steps_are_named_stiff():
     times = np.linspace(0.0, 10.0, 11)
     data = Series(times, np.cos(times)[:, None], ("x",))
