@@ -139,9 +139,37 @@ MUTANTS = [
     Mutant(
         "shooting: backwards, every step of an interval at its first time",
         "sysid/likelihoods/trajectory_kernel.py",
-        "path, row[TIME] + j * h, h)\n            for d",
-        "path, row[TIME], h)\n            for d",
+        "path, row[TIME] + j * h, h)\n            if is_dosed",
+        "path, row[TIME], h)\n            if is_dosed",
         "tests/sysid/likelihoods/test_trajectories.py -k gradient",
+    ),
+    Mutant(
+        "shooting: backwards, the state after a dose for that before it",
+        "sysid/likelihoods/trajectory_kernel.py",
+        "            if is_dosed and row[dose] != 0.0:\n                path -= dim\n",
+        "",
+        "tests/sysid/likelihoods/test_inputs_and_doses.py -k gradients",
+    ),
+    Mutant(
+        "inputs: held from each knot to the next",
+        "sysid/systems/inputs.py",
+        "slopes[:-1] = (ends - begins[:-1])",
+        "slopes[:-1] = 0.0 * (ends - begins[:-1])",
+        "tests/sysid/systems/test_inputs.py -k closed",
+    ),
+    Mutant(
+        "observations: no slope in the parameters",
+        "sysid/likelihoods/observations.py",
+        "add(read_slope(slope, 0, lane), dp)",
+        "read_slope(slope, 0, lane)",
+        "tests/sysid/likelihoods/test_observations.py -k gradients",
+    ),
+    Mutant(
+        "implicit steps: the adjoint's matrix as the step's",
+        "sysid/solvers/implicit.py",
+        "v = solve_linear({transposed}, w)",
+        "v = solve_linear({matrix}, w)",
+        "tests/sysid/solvers/test_stiff.py",
     ),
     Mutant(
         "shooting: the slope in a standard deviation without its count",
@@ -230,8 +258,8 @@ MUTANTS = [
     Mutant(
         "simulated data: velocities of the noisy states",
         "sysid/data/sources.py",
-        "slopes_along(system, times, states, p)",
-        "slopes_along(system, times, states + deviations * draws, p)",
+        "slopes_along(system, times, states, p, inputs)",
+        "slopes_along(system, times, states + deviations * draws, p, inputs)",
         "tests/sysid/data/test_sources.py",
     ),
     Mutant(
@@ -307,8 +335,8 @@ MUTANTS = [
     Mutant(
         "powers: a right-hand side's pullback as Numba has it",
         "sysid/solvers/adjoint.py",
-        "rhs=analytic(system.rhs), fma=fma",
-        "rhs=compiled(system.rhs), fma=fma",
+        "rhs=analytic(function), fma=fma",
+        "rhs=compiled_function(function), fma=fma",
         "tests/toolkit/maths/test_powers.py -k textbook",
     ),
     Mutant(
@@ -349,7 +377,7 @@ MUTANTS = [
     Mutant(
         "identification: a weak term need not be analytic",
         "sysid/likelihoods/weak_form.py",
-        "        check_term_derivatives(model.library, path)\n",
+        "        check_term_derivatives(model.library, variables)\n",
         "",
         "tests/toolkit/maths/test_powers.py -k weak",
     ),

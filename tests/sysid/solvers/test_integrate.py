@@ -276,7 +276,8 @@ REFUSED = {
         "parameters and start must have the same lanes, or one, got 2 and 3",
     ),
     "method": (
-        lambda: solve(LORENZ, [0, 1], method="euler"), "method must be one of 'dopri5', 'radau', 'rk4', 'rk5', got 'euler'",
+        lambda: solve(LORENZ, [0, 1], method="euler"),
+        "method must be one of 'dopri5', 'radau', 'rk4', 'rk5', got 'euler'",
     ),
     "step": (lambda: solve(LORENZ, [0, 1], step=0.1), "step must be None for the adaptive method 'dopri5', got 0.1"),
     "negative step": (lambda: solve(LORENZ, [0, 1], method="rk4", step=-0.1), "step must be finite and > 0, got -0.1"),
