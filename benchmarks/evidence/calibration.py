@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table, mean_and_error
-from sysid import Series, priors, systems
+from sysid import Inputs, Series, priors, systems
 from sysid.data import simulate
 from sysid.identification import identify
 from sysid.likelihoods.error_laws import scale_name, with_errors
@@ -169,6 +169,46 @@ def experiment_shares(seed: int) -> tuple[Any, float, float]:
     return shares_below(problem, truth, seed)
 
 
+def kinetics(t: float, x: Any, p: Any, u: Any) -> Any:
+    """A drug in the gut and in the blood, which it leaves faster where u > 0."""
+    return -p[0] * x[0], p[0] * x[0] - p[1] * (1.0 + u[0]) * x[1]
+
+
+DRUG = systems.own(
+    kinetics, states=["gut", "blood"], parameters=["ka", "ke", "volume"], usual=[1.0, 0.3, 3.0], start=[0.0, 0.0],
+    inputs=["exercise"],
+)  # fmt: skip
+MEASURED = trajectory(
+    start=[0.0, 0.0], observe={"concentration": lambda t, x, p: x[1] / p[2], "total": lambda t, x, p: x[0] + x[1]}
+)
+DRUG_SDS = {"sd(concentration)": 0.1, "sd(total)": 0.4}  # medians
+DRUG_WIDTH = 0.2  # of the logarithms of the rates and of the volume
+
+
+def driven_shares(seed: int) -> tuple[Any, float, float]:
+    """``rank_shares`` of a system with an input and doses, of which functions of the states are measured."""
+    rng = np.random.default_rng(seed)
+    medians = dict(zip(DRUG.parameters, DRUG.usual.tolist(), strict=True)) | DRUG_SDS
+    widths = [DRUG_WIDTH if name in DRUG.parameters else NOISE_SPREAD for name in medians]
+    prior, truth = {}, {}
+    for (name, median), width in zip(medians.items(), widths, strict=True):
+        prior[name] = priors.lognormal(float(np.log(median)), width)
+        truth[name] = median * float(np.exp(width * rng.standard_normal()))
+    times = np.linspace(0.0, 24.0, 33)
+    switched, doses = np.sort(rng.uniform(0.0, 24.0, 2)), np.sort(rng.uniform(0.0, 20.0, 2))
+    given = Inputs(
+        {"exercise": ([0.0, *switched], [0.0, 1.0, 0.0])}, held=["exercise"],
+        doses={"gut": ([0.0, *doses], rng.uniform(5.0, 15.0, 3))},
+    )  # fmt: skip
+    ka, ke, volume, *sds = truth.values()
+    states = solve(DRUG, times, [ka, ke, volume], inputs=given).states
+    values = np.stack([states[:, 1] / volume, states.sum(axis=1)], axis=1)
+    values += np.array(sds) * rng.standard_normal(values.shape)
+    series = Series(times, values, ("concentration", "total"), inputs=given)
+    problem = identify(series, DRUG, likelihood=MEASURED, prior=prior, n_searches=0).scaled()
+    return shares_below(problem, truth, seed)
+
+
 def first_states(case: Case, rng: Any) -> tuple[Any, Callable[[str], dict[str, Any]]]:
     """An initial state from its prior; and the priors, of names that end in a label."""
     usual, width = case.system.start, case.start_width * np.abs(case.system.start)
@@ -226,6 +266,7 @@ def main(plan: Plan) -> None:
     for errors in LAWS:
         table.row("Lotka–Volterra", errors, "–", *cells_of(errors, functools.partial(law_shares, errors), n))
     table.row("Lotka–Volterra", "3 experiments", 5.0, *cells_of("experiments", experiment_shares, n))
+    table.row("a drug", "input, doses, functions", "–", *cells_of("a drug", driven_shares, n))
 
 
 def cells_of(what: str, shares_of: Callable[[int], tuple[Any, float, float]], n: int) -> tuple[Any, ...]:

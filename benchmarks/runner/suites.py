@@ -56,6 +56,7 @@ IDENTIFICATION = {
     "weak_form": Table("identification.weak_form"),
     "field": Table("identification.field", NAMED),
     "bimodal": Table("identification.bimodal"),
+    "stiff": Table("identification.stiff"),
 }
 CUDA = {
     "floors": Table("cuda.floors", STAGE),

@@ -150,6 +150,25 @@ def test_trajectories_of_all_laws_of_error_and_of_experiments_are_clean(errors, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["rk4", "sdirk4"])
+def test_trajectories_with_inputs_doses_and_functions_of_states_are_clean(method):
+    """Inputs, jumps of states, functions of them as data, and implicit steps call nothing that a device has not."""
+    from sysid import Inputs, data, identify, likelihoods, systems
+
+    def growth(t, x, p, u):
+        return (p[0] * x[0] * (1.0 - x[0]) + u[0],)
+
+    system = systems.own(growth, states=["n"], parameters=["r", "scale"], usual=[1.0, 2.0], start=[0.2], inputs=["u"])
+    times = np.linspace(0.0, 4.0, 9)
+    given = Inputs({"u": (times, 0.1 * np.sin(times))}, doses={"n": ([1.0], [0.1])})
+    series = data.simulate(system, times, inputs=given, noise=0.01, seed=0)
+    series = replace(series, values=2.0 * series.values, states=("y",), velocities=None)
+    chosen = likelihoods.trajectory(step=0.25, method=method, start=[0.2], observe={"y": lambda t, x, p: p[1] * x[0]})
+    part = identify(series, system, likelihood=chosen, n_searches=0).target.energy_gradient
+    assert not faults(compiling.codes_of(part, as_on_a_device(s.TARGET), ((9, 0),))[0])
+
+
+@pytest.mark.slow
 def test_parts_by_themselves_are_clean():
     """Walls that are functions call CUDA's own, for their complex step."""
     import sympy
