@@ -8,7 +8,7 @@ import numpy as np
 from toolkit.errors import check_array, check_instance, check_text, is_a, optional, shown
 
 from ..arrays import Array
-from ..systems.inputs import Inputs
+from ..systems.inputs import NO_INPUTS, SAME_TIME, Inputs, nearest_of
 from ..systems.system import check_names, check_units
 from .measured_input import measured_numbers, numbers_of_times
 
@@ -148,15 +148,28 @@ def has_doses(series: Series) -> bool:
     return series.inputs is not None and bool(series.inputs.doses)
 
 
-def with_inputs(series: Series, names: tuple[str, ...], times: Array, states: Array) -> Array:
+def with_inputs(series: Series, names: tuple[str, ...], times: Array, states: Array, *, before: bool = False) -> Array:
     """``states`` (n, dim) at ``times`` (n,), and the series' inputs of these names beside them, (n, dim + inputs).
 
-    Raises ValueError where an input is not known there.
+    before: where one jumps, before that. Raises ValueError where an input is not known there.
     """
     if not names:
         return states
-    given = series.inputs or Inputs()
-    return np.concatenate([states, given.at(times, names)], axis=1)
+    given = series.inputs or NO_INPUTS
+    return np.concatenate([states, given.at(times, names, before=before)], axis=1)
+
+
+def with_times(series: Series, times: Array) -> Series:
+    """The series with rows of nan at those of ``times`` (k,) that lie between its own; itself where none does."""
+    span = series.times[-1] - series.times[0]
+    nearest = series.times[nearest_of(series.times, times)]
+    inside = (times > series.times[0]) & (times < series.times[-1]) & (np.abs(times - nearest) > SAME_TIME * span)
+    if not inside.any():
+        return series
+    every = np.unique(np.concatenate([series.times, times[inside]]))
+    values = np.full((every.size, len(series.states)), np.nan)
+    values[np.searchsorted(every, series.times)] = series.values
+    return replace(series, times=every, values=values, velocities=None)
 
 
 def inputs_of_table(times: Array, table: Array, names: tuple[str, ...], held: Any) -> Inputs:

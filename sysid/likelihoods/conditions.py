@@ -49,30 +49,34 @@ def grid_of(times: Array, substeps: int) -> Grid:
     return Grid(nodes, samples)
 
 
-def by_windows(values: Array, weights: Array) -> Array:
-    """Σ_j weights_rj values_(2k+j): (windows, 2, …) of values (nodes, …), for the box and the Haar step r."""
-    stacked = np.stack([values[:-1:2], values[1::2], values[2::2]])
+def by_windows(values: Array, weights: Array, ends: Array | None = None) -> Array:
+    """Σ_j weights_rj values_(2k+j): (windows, 2, …) of values (nodes, …), for the box and the Haar step r.
+
+    ends: values (nodes, …) where a window ends, if they jump from one window to the next.
+    """
+    stacked = np.stack([values[:-1:2], values[1::2], (values if ends is None else ends)[2::2]])
     return np.asarray(np.moveaxis(np.tensordot(weights, stacked, axes=1), 0, 1))
 
 
-def integrals(grid: Grid, values: Array) -> Array:
+def integrals(grid: Grid, values: Array, ends: Array | None = None) -> Array:
     """Integrals (windows, 2, …) of values (nodes, …) over the windows, against the box and the Haar step."""
     half_widths = grid.half_widths.reshape(-1, *(1,) * values.ndim)
-    return np.asarray(half_widths * by_windows(values, INTEGRAL))
+    return np.asarray(half_widths * by_windows(values, INTEGRAL, ends))
 
 
-def defects(grid: Grid, path: Array, velocity: Array) -> Array:
+def defects(grid: Grid, path: Array, velocity: Array, ends: Array | None = None) -> Array:
     """Defects (windows, 2, dim) of a path (nodes, dim) in the conditions, given f on it (nodes, dim)."""
-    return by_windows(path, CHANGE) - integrals(grid, velocity)
+    return by_windows(path, CHANGE) - integrals(grid, velocity, ends)
 
 
 def solve_path_step(
-    grid: Grid, weights: Array, jacobian: Array, gradient: Array, targets: Array
+    grid: Grid, weights: Array, jacobian: Array, gradient: Array, targets: Array, ends: Array | None = None
 ) -> tuple[Array, Array]:
     """The path step δ (nodes, dim, m) least in ½ δᵀWδ − pullᵀδ under Aδ = targets, and the multipliers.
 
-    weights: W (nodes, dim). jacobian: df/dx (nodes, dim, dim). gradient: (nodes, dim, m). targets and
-    multipliers: (windows, 2, dim, m). Banded, nodes and windows in order of time. Raises LinAlgError where singular.
+    weights: W (nodes, dim). jacobian: df/dx (nodes, dim, dim); ends: where a window ends, if it jumps. gradient:
+    (nodes, dim, m). targets and multipliers: (windows, 2, dim, m). Banded, nodes and windows in order of time. Raises
+    LinAlgError where singular.
     """
     nodes, dim, columns = gradient.shape
     windows = len(targets)
@@ -82,11 +86,12 @@ def solve_path_step(
     width = 4 * dim - 1
     band = np.zeros((2 * width + 1, size))
     band[width, at_node] = weights
+    slopes = (jacobian, jacobian, jacobian if ends is None else ends)
     for row in range(2):
         for j in range(3):
             block = (
                 CHANGE[row, j] * np.eye(dim)
-                - (grid.half_widths * INTEGRAL[row, j])[:, None, None] * jacobian[j : j + 2 * windows : 2]
+                - (grid.half_widths * INTEGRAL[row, j])[:, None, None] * slopes[j][j : j + 2 * windows : 2]
             )
             window_index, node_index = at_window[:, row, :, None], at_node[j : j + 2 * windows : 2, None, :]
             band[width + window_index - node_index, node_index + 0 * window_index] = block

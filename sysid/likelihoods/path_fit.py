@@ -34,6 +34,23 @@ class FittedPath(NamedTuple):
         """The path, with a library's inputs at its nodes beside it (nodes, dim + inputs)."""
         return with_inputs(self.series, library.inputs, self.grid.times, self.path)
 
+    def variables_before(self, library: Library) -> Array | None:
+        """The same before inputs jump at nodes; None where no input is held."""
+        if not held_inputs(self.series, library):
+            return None
+        return with_inputs(self.series, library.inputs, self.grid.times, self.path, before=True)
+
+    def velocities(self, model: Model, coefficients: Array) -> tuple[Array, Array | None]:
+        """Θ Ξ (nodes, dim), and before inputs jump."""
+        before = self.variables_before(model.library)
+        ends = None if before is None else model.library.evaluate(before) @ coefficients
+        return model.library.evaluate(self.variables(model.library)) @ coefficients, ends
+
+
+def held_inputs(series: Series, library: Library) -> list[str]:
+    """The library's inputs that jump."""
+    return [name for name in library.inputs if series.inputs is not None and name in series.inputs.held]
+
 
 class WeakFit(NamedTuple):
     """Most likely coefficients (q,) with their precision (q, q), noise (dim,), paths, and −log likelihood.
@@ -192,22 +209,24 @@ def path_step(
     Without parameters, column 0 alone.
     """
     series, grid, path = fitted
-    terms = model.library.evaluate(fitted.variables(model.library))
+    terms, before = model.library.evaluate(fitted.variables(model.library)), fitted.variables_before(model.library)
+    terms_before = None if before is None else model.library.evaluate(before)
     coefficients = model.coefficients(parameters)
-    weights, jacobian = weights_and_jacobian(fitted, model, coefficients, noise)
+    weights, jacobian, ends = weights_and_jacobian(fitted, model, coefficients, noise)
     present = ~np.isnan(series.values)
     columns = 1 + len(parameters) * with_parameters
     gradient = np.zeros((*path.shape, columns))
     gradient[grid.samples, :, 0] = residuals(fitted) / noise
     targets = np.empty((len(grid.half_widths), 2, len(noise), columns))
-    targets[..., 0] = -defects(grid, path, terms @ coefficients) / noise
+    velocity_before = None if terms_before is None else terms_before @ coefficients
+    targets[..., 0] = -defects(grid, path, terms @ coefficients, velocity_before) / noise
     if with_parameters:
-        term_velocities = np.einsum("nt,kte->nek", terms, model.directions) / noise[:, None]
-        targets[..., 1:] = integrals(grid, term_velocities)
+        moves_before = None if terms_before is None else moves_of(terms_before, model) / noise[:, None]
+        targets[..., 1:] = integrals(grid, moves_of(terms, model) / noise[:, None], moves_before)
     if not np.isfinite(targets).all():
         raise ValueError("data must be near a path of the model, but its terms overflow on the way there")
     try:
-        path_change, multipliers = solve_path_step(grid, weights, jacobian, gradient, targets)
+        path_change, multipliers = solve_path_step(grid, weights, jacobian, gradient, targets, ends)
     except np.linalg.LinAlgError:
         raise ValueError("data must determine the path, but too many values are missing") from None
     at_samples = path_change[grid.samples][present]
@@ -215,14 +234,27 @@ def path_step(
     return PathStep(path_change, multipliers, residual, at_samples[:, 1:])
 
 
-def weights_and_jacobian(fitted: FittedPath, model: Model, coefficients: Array, noise: Array) -> tuple[Array, Array]:
-    """Which values are present at each node (nodes, dim), and df/dx there (nodes, dim, dim), in units of noise."""
+def moves_of(terms: Array, model: Model) -> Array:
+    """The change of velocities (nodes, dim, q) per parameter, of terms (nodes, terms)."""
+    return np.asarray(np.einsum("nt,kte->nek", terms, model.directions))
+
+
+def weights_and_jacobian(
+    fitted: FittedPath, model: Model, coefficients: Array, noise: Array
+) -> tuple[Array, Array, Array | None]:
+    """Which values are present at each node (nodes, dim), and df/dx there (nodes, dim, dim), in units of noise.
+
+    The last: df/dx before inputs jump, where one does.
+    """
     series, grid, path = fitted
-    variables = fitted.variables(model.library)
-    jacobian = np.einsum("ntd,te->ned", term_jacobian(model.library, variables), coefficients) * noise / noise[:, None]
-    weights = np.zeros(path.shape)
+
+    def slopes(variables: Array) -> Array:
+        every = term_jacobian(model.library, variables)
+        return np.asarray(np.einsum("ntd,te->ned", every, coefficients) * noise / noise[:, None])
+
+    weights, before = np.zeros(path.shape), fitted.variables_before(model.library)
     weights[grid.samples] = ~np.isnan(series.values)
-    return weights, jacobian
+    return weights, slopes(fitted.variables(model.library)), None if before is None else slopes(before)
 
 
 class StateOfPath(NamedTuple):
@@ -247,11 +279,11 @@ def state_of_path(fit: WeakFit, model: Model, piece: int, sample: int) -> StateO
     fitted, noise = fit.paths[piece], fit.noise
     grid, node = fitted.grid, fitted.grid.samples[sample]
     step = path_step(fitted, model, fit.parameters, noise)
-    weights, jacobian = weights_and_jacobian(fitted, model, model.coefficients(fit.parameters), noise)
+    weights, jacobian, ends = weights_and_jacobian(fitted, model, model.coefficients(fit.parameters), noise)
     gradient = np.zeros((*fitted.path.shape, len(noise)))
     gradient[node] = np.eye(len(noise))  # the answer to a pull on a state is its covariance
     targets = np.zeros((len(grid.half_widths), 2, len(noise), len(noise)))
-    covariance = solve_path_step(grid, weights, jacobian, gradient, targets)[0][node]
+    covariance = solve_path_step(grid, weights, jacobian, gradient, targets, ends)[0][node]
     values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
     root = noise[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
     slopes = noise[:, None] * step.path_change[node][:, 1:]
@@ -271,15 +303,15 @@ def corrected_path(fitted: FittedPath, model: Model, parameters: Array, noise: A
 def merit_of(fitted: FittedPath, model: Model, parameters: Array, noise: Array, penalty: float) -> float:
     """Half the squared residuals and ``penalty`` × the defects, in units of noise; infinite where terms overflow."""
     with np.errstate(all="ignore"):
-        velocity = model.library.evaluate(fitted.variables(model.library)) @ model.coefficients(parameters)
-        total_defect = np.abs(defects(fitted.grid, fitted.path, velocity) / noise).sum()
+        velocities = fitted.velocities(model, model.coefficients(parameters))
+        total_defect = np.abs(defects(fitted.grid, fitted.path, *velocities) / noise).sum()
         value = 0.5 * np.sum((residuals(fitted) / noise) ** 2) + penalty * total_defect
     return float(value) if np.isfinite(value) else math.inf
 
 
 def refine(fitted: FittedPath, substeps: int, model: Model, parameters: Array) -> FittedPath:
     """The same path with more nodes, by cubic Hermite interpolation."""
-    velocity = model.library.evaluate(fitted.variables(model.library)) @ model.coefficients(parameters)
+    velocity, _ = fitted.velocities(model, model.coefficients(parameters))
     spline = scipy.interpolate.CubicHermiteSpline(fitted.grid.times, fitted.path, velocity)
     grid = grid_of(fitted.series.times, substeps)
     return FittedPath(fitted.series, grid, np.asarray(spline(grid.times)))

@@ -11,12 +11,22 @@ from targets.posteriors.quadratic import quadratic_numbers, use_quadratic
 from toolkit.errors import check_array, check_count, check_instance, shown
 
 from ..arrays import Array
-from ..data.series import Series
+from ..data.series import Series, with_times
 from ..model import Model, as_model
 from .causes import causes_named
 from .conditions import grid_of
 from .interface import Prepared
-from .path_fit import FittedPath, Guess, WeakFit, check_distinct, gauss_newton, noise_floor, noise_of, refine
+from .path_fit import (
+    FittedPath,
+    Guess,
+    WeakFit,
+    check_distinct,
+    gauss_newton,
+    held_inputs,
+    noise_floor,
+    noise_of,
+    refine,
+)
 from .pieces import equal_pieces, first_pieces, fit_in_pieces
 from .smoothing import smooth
 from .term_derivatives import check_term_derivatives
@@ -78,9 +88,12 @@ class Weak:
         """The most likely coefficients and paths, with steps between samples halved until they change no more."""
         check_instance("model", model, Model)
         data = check_data(data, model)
-        check_not_held(data, model)
         known = self._known(data)
-        substeps = 1 if self.substeps is None else self.substeps
+        held = [held_inputs(series, model.library) for series in data]
+        substeps = (2 if any(held) else 1) if self.substeps is None else self.substeps
+        if any(held) and substeps < 2:
+            raise ValueError(f"substeps must be 2 or more where inputs are held, got {substeps}")
+        data = [with_times(series, jumps_of(series, names)) for series, names in zip(data, held, strict=True)]
         with causes_named(data):
             guess = initial_guess(data, model, substeps, known)
             whole, parameters, _ = guess
@@ -120,15 +133,11 @@ class Weak:
         return np.sqrt(np.mean(np.square(noises), axis=0)) if len(noises) == len(data) else None
 
 
-def check_not_held(data: list[Series], model: Model) -> None:
-    """Raise ValueError where an input of the model jumps, at which the conditions' quadrature fails."""
-    for series in data:
-        held = [name for name in model.library.inputs if series.inputs is not None and name in series.inputs.held]
-        if held:
-            raise ValueError(
-                f"inputs must not be held for the weak likelihood, got {shown(held[0])} of {series.name!r}: take "
-                "trajectory, or derivative"
-            )
+def jumps_of(series: Series, held: list[str]) -> Array:
+    """The times (n,) at which held inputs may jump: at nodes there, a window of the conditions ends."""
+    courses = [series.inputs.values[name].times for name in held] if series.inputs is not None else []
+    times = np.concatenate([np.zeros(0), *courses])
+    return np.unique(times[np.isfinite(times)])
 
 
 def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:

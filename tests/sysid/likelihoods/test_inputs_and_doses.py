@@ -136,16 +136,29 @@ def test_the_weak_form_finds_coefficients_of_inputs_and_time():
     assert 0.4 < np.mean(apart) < 1.9, apart  # χ² of 36 degrees of freedom: within 1e-4
 
 
+def test_the_weak_form_takes_inputs_that_jump_between_samples_too():
+    """Errors in posterior standard deviations have a mean square of 1; without noise they are the quadrature's."""
+    held = Inputs({"u": ([0.0, 1.234, 2.5, 4.0, 5.1], [0.0, 2.0, -1.0, 1.5, 0.0])}, held=("u",))
+    apart = []
+    for seed in range(6):
+        mean, precision, _ = likelihoods.weak().prepare(driven_series(held, 0.03, seed, 241), DRIVEN).quadratic
+        apart.append((mean - BETA) @ precision @ (mean - BETA) / len(BETA))
+    assert 0.4 < np.mean(apart) < 1.9, apart
+    fine = likelihoods.weak(noise=1e-5, pieces=1, substeps=4).prepare(driven_series(held, 1e-6, 0, 241), DRIVEN)
+    np.testing.assert_allclose(fine.quadratic[0], BETA, atol=3e-5)
+    with pytest.raises(ValueError, match="substeps must be 2 or more"):
+        likelihoods.weak(substeps=1).prepare(driven_series(held), DRIVEN)
+
+
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (Inputs({"u": DRIVE.values["u"]}, held=("u",)), "must not be held"),
         (Inputs({"u": DRIVE.values["u"]}, doses={"x": ([1.0], [1.0])}), "without doses"),
         (Inputs({"u": ([0.0, 3.0], [0.0, 1.0])}), "inputs must have values of 'u' at all times"),
         (None, "inputs must have values of 'u'"),
     ],
 )
-def test_the_weak_form_refuses_inputs_that_jump_or_are_not_known(inputs, message):
+def test_the_weak_form_refuses_doses_and_inputs_that_are_not_known(inputs, message):
     series = driven_series()
     with pytest.raises(ValueError, match=message):
         likelihoods.weak().prepare(Series(series.times, series.values, series.states, inputs=inputs), DRIVEN)
