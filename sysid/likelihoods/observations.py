@@ -77,25 +77,31 @@ def check_observation(system: System, observation: Observation, points: Array) -
     for name in observation.names:
         if name in (*system.states, *system.parameters, *system.inputs):
             raise ValueError(f"observe must not name states, parameters or inputs, got {shown(name)}")
-    plain, measure = driven(system), measuring(system, observation)
-    for number in (types.float64, types.complex128):
-        given = (types.float64, types.UniTuple(number, plain.dim), types.UniTuple(number, plain.n_parameters))
-        try:
-            compiled = analytic(measure) if number is types.complex128 else inlined(measure)
-            compiled.compile(given)
-        except Exception as error:  # Numba refuses in many classes
-            raise TypeError(
-                f"observe must hold functions (t, x, p{', u' if system.inputs else ''}) of tuples to a number that "
-                f"Numba can compile, got {', '.join(observation.names)}: {reason(error)}"
-            ) from error
-        returned = compiled.overloads[given].signature.return_type
-        for name, kind in zip(observation.names, returned, strict=True):
-            if not isinstance(types.unliteral(kind), types.Integer | types.Float | types.Complex):
-                raise TypeError(f"observe[{name!r}] must give a number, got {kind}")
-    tail = plain.usual[system.n_parameters :]
+    checked_measure(system, observation, types.float64)
+    measure = checked_measure(system, observation, types.complex128)
+    tail = driven(system).usual[system.n_parameters :]
     for point in points:
-        every = np.append(point, tail)
-        check_slopes(system, observation, analytic(measure), every, len(point))
+        check_slopes(system, observation, measure, np.append(point, tail), len(point))
+
+
+@functools.lru_cache(maxsize=256)
+def checked_measure(system: System, observation: Observation, number: Any) -> Any:
+    """``measuring`` compiled for ``number``. Raises TypeError where it does not, or gives other things than numbers."""
+    plain, measure = driven(system), measuring(system, observation)
+    given = (types.float64, types.UniTuple(number, plain.dim), types.UniTuple(number, plain.n_parameters))
+    try:
+        compiled = analytic(measure) if number is types.complex128 else inlined(measure)
+        compiled.compile(given)
+    except Exception as error:  # Numba refuses in many classes
+        raise TypeError(
+            f"observe must hold functions (t, x, p{', u' if system.inputs else ''}) of tuples to a number that "
+            f"Numba can compile, got {', '.join(observation.names)}: {reason(error)}"
+        ) from error
+    returned = compiled.overloads[given].signature.return_type
+    for name, kind in zip(observation.names, returned, strict=True):
+        if not isinstance(types.unliteral(kind), types.Integer | types.Float | types.Complex):
+            raise TypeError(f"observe[{name!r}] must give a number, got {kind}")
+    return compiled
 
 
 def check_slopes(system: System, observation: Observation, measure: Any, point: Array, n: int) -> None:
@@ -228,7 +234,7 @@ def measured_along(
 ) -> Array:
     """The functions (lanes, n, functions) at states (lanes, n, dim) of parameters (lanes, n_parameters)."""
     lanes, n, _ = states.shape
-    measure, drives = inlined(measuring(system, observation)), drives_at(system, inputs, times)
+    measure, drives = checked_measure(system, observation, types.float64), drives_at(system, inputs, times)
     out = np.full((lanes, n, len(observation)), np.nan)
     for lane in range(lanes):
         for i in np.flatnonzero(np.isfinite(states[lane]).all(axis=1)):
