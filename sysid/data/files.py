@@ -27,7 +27,7 @@ from toolkit.errors import (
 from ..arrays import Array
 from ..systems.system import check_names
 from .measured_input import date_of, numbers_of_times, seconds_of
-from .series import Series, inputs_of_table
+from .series import Series, check_held, inputs_of_table
 
 SEPARATORS = (",", ";", "\t")
 CHUNK = 2**20  # bytes read at a time
@@ -400,6 +400,7 @@ def load(
         raise TypeError(f"missing must be a sequence of words, got {shown(missing)} of type {type(missing).__name__}")
     words = [check_text(f"missing[{i}]", word) for i, word in enumerate(missing)]
     driving = check_names("inputs", inputs, at_least=0)
+    held = check_held(held, driving)
     check_choice("decimal", decimal, (".", ","))
     check_text("time_unit", time_unit)
     if file.suffix.lower() == ".parquet":

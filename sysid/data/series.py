@@ -172,6 +172,15 @@ def with_times(series: Series, times: Array) -> Series:
     return replace(series, times=every, values=values, velocities=None)
 
 
+def check_held(held: Any, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    """``held`` as names, all of them of ``inputs``. Raises TypeError or ValueError otherwise."""
+    names = check_names("held", held, at_least=0)
+    for name in names:
+        if name not in inputs:
+            raise ValueError(f"held must name inputs ({', '.join(inputs) or 'none'}), got {shown(name)}")
+    return names
+
+
 def inputs_of_table(times: Array, table: Array, names: tuple[str, ...], held: Any) -> Inputs:
     """Inputs of columns (n, inputs), nan where missing."""
     known = ~np.isnan(table)

@@ -31,7 +31,7 @@ from ..systems.inputs import Inputs
 from ..systems.system import System, check_names, checked_rhs
 from .files import load
 from .measured_input import is_of_pandas, kinds_of, measured_numbers
-from .series import Series, inputs_of_table
+from .series import Series, check_held, inputs_of_table
 
 ERRORS = ("gaussian", "lognormal")
 SCIPY = ("DOP853", "LSODA")
@@ -210,6 +210,7 @@ def from_dataframe(
         check_text("time", time)
     columns = list(frame.columns)
     driving = check_names("inputs", inputs, at_least=0)
+    held = check_held(held, driving)
     others = tuple(c for c in columns if c != time and c not in driving)
     chosen = others if states is None else check_names("states", states)
     for column in (*chosen, *driving, *(() if time is None else (time,))):

@@ -860,6 +860,10 @@ CALLS = [
             "limit": number(0.0, 1e100),
             "own": names(("k",), ("sd(x)", "k"), ()),
             "known": KNOWN,
+            "observe": kind(
+                lambda v: v is None or (isinstance(v, dict) and len(v) == 0),
+                st.sampled_from([3.0, "y", [1.0], {"y": None}, {"y": 1.0}, {"": len}, {1: len}, {"y": "x"}]),
+            ),
         },
     ),
     Call(

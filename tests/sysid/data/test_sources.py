@@ -187,7 +187,7 @@ def test_other_bad_calls_are_refused(tmp_path):
         load(3, time="t")
     with pytest.raises(ValueError, match="has no column 'y'; its columns are 't', 'x'"):
         load(path, time="t", states=["y"])
-    with pytest.raises(ValueError, match="states must not hold the time, got 't'"):
+    with pytest.raises(ValueError, match="states and inputs must not hold the time, got 't'"):
         load(path, time="t", states=["t"])
     with pytest.raises(TypeError, match="missing must be a sequence of words, got 'NA'"):
         load(path, time="t", missing="NA")

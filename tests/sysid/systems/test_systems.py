@@ -209,7 +209,7 @@ def test_expressions_that_are_none_are_refused():
         "complex": ({x: a * sympy.I * x}, "expressions must hold finite real numbers only, got I"),
         "infinite": ({x: a * x + sympy.zoo}, "expressions must hold finite real numbers only"),
         "none": ({}, "expressions must map states to their slopes, got {}"),
-        "text": ({"x": a}, "states, parameters and time must be SymPy symbols, got 'x'"),
+        "text": ({"x": a}, "states, parameters, inputs and time must be SymPy symbols, got 'x'"),
         "parameter": ({a: a * 2}, "parameters must be distinct and no states, got a"),
     }
     for expressions, words in wrong.values():
