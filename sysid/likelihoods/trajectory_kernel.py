@@ -232,23 +232,19 @@ def shooting_kernel(
     extras: entries of ``Extras``.
     """
     more = Extras(*extras)
-    n_drives, is_dosed, n_functions, n_quantities = (
-        more.n_drives,
-        more.is_dosed,
-        more.n_functions,
-        dim + more.n_functions,
-    )
+    n_drives, is_dosed, *measurement = more
+    n_functions = more.n_functions
     (
         kick, deviation, free_row, n_data, first, table, drive_in_row, dose, width, inverse, squares, state, pulled,
         measured, weights, drive, begin_of_path,
     ) = places_of(dim, more)  # fmt: skip
     advance, retreat = lane_steps(rhs, pull, method, dim, n_parameters, n_drives, drive)
-    measure, push = lane_measures(Measurement(*more[2:]), dim, n_parameters, n_drives, drive)
+    measure, push = lane_measures(Measurement(*measurement), dim, n_parameters, n_drives, drive)
     add_datum, add_slope, finish_state = law_kernels(law, dof)
 
     @kernel
     def set_deviations(theta, work, numbers):
-        for d in range(n_quantities):
+        for d in range(dim + n_functions):
             row, sd = int(numbers[free_row + d]), numbers[deviation + d]
             for lane in range(theta.shape[1]):
                 work[inverse + d, lane] = 1.0 / (theta[row, lane] if row >= 0 else sd)
@@ -300,7 +296,7 @@ def shooting_kernel(
 
     @kernel
     def finish(theta, energy, slope, numbers, work):
-        for d in range(n_quantities):
+        for d in range(dim + n_functions):
             row, n = int(numbers[free_row + d]), numbers[n_data + d]
             finish_state(energy, work[squares + d], work[inverse + d], n)
             if row >= 0:
