@@ -134,7 +134,8 @@ def smooth_curve(t: Array, data: Array) -> Any:
 def matched_parameters(model: Model, schedule: Schedule, data: Series, between: Array, known: Array) -> Array:
     """Parameters (n,) whose right-hand side, integrated over each interval, comes nearest to the states' increments.
 
-    between: states at five points of each interval (intervals, 5, dim). known: (n,) values of those that are not free, else nan.
+    between: states at five points of each interval (intervals, 5, dim). known: (n,) values of those that are not free,
+    else nan.
     """
     n_intervals, points, dim = between.shape
     times = schedule.times
