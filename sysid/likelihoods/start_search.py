@@ -452,7 +452,8 @@ class StartSearch:
         """The data's deviations from the smoothed ones, as standard deviations (quantities,)."""
         change = np.log if self.logarithmic else np.asarray
         measured = ~np.isnan(self.values)
-        residual = np.where(measured, change(self._without_zeros(self.values)) - change(self.smoothed), 0.0)
+        values, smoothed = (np.where(measured, of, 1.0) for of in (self._without_zeros(self.values), self.smoothed))
+        residual = change(values) - change(smoothed)
         return np.asarray(
             np.maximum(np.sqrt((residual**2).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)), self._noise_floor())
         )
