@@ -143,9 +143,9 @@ def simulate(
     experiment: of several series, the number or name of that whose parameters and initial states are taken; None: the
     first.
     noise: standard deviations of errors, a number, one a state (and function that the problem observes), or (draws,
-    quantities); None: none; ``errors``: "gaussian",
-    "lognormal", where they are of the logarithms, "student", times Student's t with ``dof``; or counts about the
-    states: "negative_binomial", with dispersions as noise, "poisson", without noise. Those about a state < 0 are nan.
+    quantities); None: none; ``errors``: "gaussian", "lognormal", where they are of the logarithms, "student", times
+    Student's t with ``dof``; or counts about the states: "negative_binomial", with dispersions as noise, "poisson",
+    without noise. Those about a state < 0 are nan.
     inputs: known inputs and doses; None: of an Identification those of the experiment's series.
     method, step, rtol, max_steps, limit, threads: as for ``solve``. Draws that are not finite have no trajectory, and
     those that blow up or become stiff end early: see ``Ensemble.status``. Nothing depends on threads.

@@ -25,9 +25,10 @@ from toolkit.errors import (
 )
 
 from ..arrays import Array
+from ..systems.inputs import check_held
 from ..systems.system import check_names
 from .measured_input import date_of, numbers_of_times, seconds_of
-from .series import Series, check_held, inputs_of_table
+from .series import Series, inputs_of_table
 
 SEPARATORS = (",", ";", "\t")
 CHUNK = 2**20  # bytes read at a time

@@ -8,7 +8,7 @@ import numpy as np
 from toolkit.errors import check_array, check_instance, check_text, is_a, optional, shown
 
 from ..arrays import Array
-from ..systems.inputs import NO_INPUTS, SAME_TIME, Inputs, nearest_of
+from ..systems.inputs import NO_INPUTS, Inputs, among
 from ..systems.system import check_names, check_units
 from .measured_input import measured_numbers, numbers_of_times
 
@@ -161,24 +161,12 @@ def with_inputs(series: Series, names: tuple[str, ...], times: Array, states: Ar
 
 def with_times(series: Series, times: Array) -> Series:
     """The series with rows of nan at those of ``times`` (k,) that lie between its own; itself where none does."""
-    span = series.times[-1] - series.times[0]
-    nearest = series.times[nearest_of(series.times, times)]
-    inside = (times > series.times[0]) & (times < series.times[-1]) & (np.abs(times - nearest) > SAME_TIME * span)
-    if not inside.any():
+    every = np.unique(np.concatenate([series.times, among(series.times, times)]))
+    if every.size == len(series):
         return series
-    every = np.unique(np.concatenate([series.times, times[inside]]))
     values = np.full((every.size, len(series.states)), np.nan)
     values[np.searchsorted(every, series.times)] = series.values
     return replace(series, times=every, values=values, velocities=None)
-
-
-def check_held(held: Any, inputs: tuple[str, ...]) -> tuple[str, ...]:
-    """``held`` as names, all of them of ``inputs``. Raises TypeError or ValueError otherwise."""
-    names = check_names("held", held, at_least=0)
-    for name in names:
-        if name not in inputs:
-            raise ValueError(f"held must name inputs ({', '.join(inputs) or 'none'}), got {shown(name)}")
-    return names
 
 
 def inputs_of_table(times: Array, table: Array, names: tuple[str, ...], held: Any) -> Inputs:

@@ -27,11 +27,11 @@ from ..arrays import Array
 from ..solvers.driven_solution import solve_driven
 from ..solvers.integrate import DONE, Solution, check_times, solve
 from ..solvers.right_hand_side import slopes_along
-from ..systems.inputs import Inputs
+from ..systems.inputs import Inputs, check_held, is_driven
 from ..systems.system import System, check_names, checked_rhs
 from .files import load
 from .measured_input import is_of_pandas, kinds_of, measured_numbers
-from .series import Series, check_held, inputs_of_table
+from .series import Series, inputs_of_table
 
 ERRORS = ("gaussian", "lognormal")
 SCIPY = ("DOP853", "LSODA")
@@ -118,7 +118,7 @@ def exact_driven_states(
     system: System, times: Array, parameters: Array, start: Array, method: str, inputs: Inputs | None
 ) -> Array:
     """As ``exact_states``, of a system with inputs or doses."""
-    if not system.inputs and (inputs is None or not inputs.doses):
+    if not is_driven(system, inputs):
         return exact_states(system, times, parameters, start, method)
 
     def solve_one(plain: System, when: Array, p: Array, x: Array) -> Solution:

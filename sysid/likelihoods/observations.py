@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from toolkit._compiler import HoldsFunctions, bound, inlined, kernel, set_recipe
 from toolkit.errors import check_text, is_a, shown
@@ -18,7 +19,7 @@ from ..solvers.lane_access import row_access
 from ..solvers.runge_kutta import built, slope_of, weighted
 from ..systems.inputs import Inputs, driven, drives_at, inputs_text
 from ..systems.system import System, analytic, compiled_function, tuple_text
-from ..systems.user_systems import derivatives_differ
+from ..systems.user_systems import wrong_derivative
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,28 @@ def check_observation(system: System, observation: Observation, points: Array) -
     for name in observation.names:
         if name in (*system.states, *system.parameters, *system.inputs):
             raise ValueError(f"observe must not name states, parameters or inputs, got {shown(name)}")
-    checked_measure(system, observation, types.float64)
-    measure = checked_measure(system, observation, types.complex128)
-    tail = driven(system).usual[system.n_parameters :]
+    for number in (types.float64, types.complex128):
+        checked_measure(system, observation, number)
     for point in points:
-        check_slopes(system, observation, measure, np.append(point, tail), len(point))
+        try:
+            wrong = wrong_derivative(functools.partial(values_at, system, observation), point)
+        except ZeroDivisionError:  # by a complex 0, of Numba
+            continue
+        if wrong is not None:
+            raise ValueError(
+                f"observe[{observation.names[wrong.value]!r}] must be analytic, but its derivative with respect to "
+                f"{(system.states + system.parameters)[wrong.number]} is {wrong.exact:.6g} by a complex step and "
+                f"{wrong.difference:.6g} by differences: write abs(x) as np.sqrt(x*x), and use no sign, min, max or "
+                "comparisons of states"
+            )
+
+
+def values_at(system: System, observation: Observation, point: NDArray[Any]) -> NDArray[Any]:
+    """The functions at ``point`` = states and parameters, real or complex, at time 0 with inputs of 1."""
+    number = types.complex128 if np.iscomplexobj(point) else types.float64
+    numbers = np.append(point, driven(system).usual[system.n_parameters :]).tolist()
+    measure = checked_measure(system, observation, number)
+    return np.array(measure(0.0, tuple(numbers[: system.dim]), tuple(numbers[system.dim :])))
 
 
 @functools.lru_cache(maxsize=256)
@@ -102,32 +120,6 @@ def checked_measure(system: System, observation: Observation, number: Any) -> An
         if not isinstance(types.unliteral(kind), types.Integer | types.Float | types.Complex):
             raise TypeError(f"observe[{name!r}] must give a number, got {kind}")
     return compiled
-
-
-def check_slopes(system: System, observation: Observation, measure: Any, point: Array, n: int) -> None:
-    """Raise ValueError where a derivative by a complex step in one of the first ``n`` numbers is not a difference's."""
-
-    def values(at: Any) -> Any:
-        entries = [complex(v) for v in at]
-        return np.array(measure(0.0, tuple(entries[: system.dim]), tuple(entries[system.dim :])))
-
-    sizes, names = np.maximum(np.abs(point), 1e-3), system.states + system.parameters
-    here = values(point).real
-    for k in range(n):
-        unit = np.arange(point.size) == k
-        exact = values(point + 1e-40j * unit).imag / 1e-40
-        near, far = (
-            (values(point + h * sizes[k] * unit) - values(point - h * sizes[k] * unit)).real / (2.0 * h * sizes[k])
-            for h in (6e-6, 1.2e-5)
-        )
-        wrong = np.isfinite(here) & derivatives_differ(exact, near, far, point, np.abs(here).max() / sizes[k])
-        if wrong.any():
-            j = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"observe[{observation.names[j]!r}] must be analytic, but its derivative with respect to {names[k]} is "
-                f"{exact[j]:.6g} by a complex step and {near[j]:.6g} by differences: write abs(x) as np.sqrt(x*x), and "
-                "use no sign, min, max or comparisons of states"
-            )
 
 
 class Measurement(NamedTuple):

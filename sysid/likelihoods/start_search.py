@@ -320,9 +320,7 @@ class StartSearch:
         # Few data may lie on their smoothed curve; a search that starts from too small a noise takes many steps.
         floor = self._noise_floor()
         parameters = self.parameters
-        noise = np.maximum(self._guessed_noise(), FIRST_NOISE_FACTOR * floor)[self.observed]
-        if self.settings.counts:  # dispersions: the variance of logarithms, less that of Poisson's law
-            noise = np.maximum(noise**2 - (1.0 / self.smoothed[:, self.observed]).mean(axis=0), MIN_DISPERSION)
+        noise = self._guessed_scales(np.maximum(self._guessed_noise(), FIRST_NOISE_FACTOR * floor)[self.observed])
         free = self.settings.free_scale
         n_segments, theta = 0, np.zeros(0)
         stages = self._stages()
@@ -333,11 +331,7 @@ class StartSearch:
                 starts = self.states[rows[self.initial is not None :]].ravel()
                 theta = self._first_finite(energy_function, parameters, np.concatenate([starts, noise if free else []]))
             n_segments = segments
-            fixed = np.append(~np.isnan(self.known), np.zeros(theta.size - len(self.known), np.bool_))
-            theta, energy = minimised(
-                energy_function, theta, self.lower_limits(theta.size), n_iterations=60, fixed=fixed,
-                progress=self.progress,
-            )  # fmt: skip
+            theta, energy = self._minimised(energy_function, theta, 60)
             if not np.isfinite(energy):
                 raise ValueError(
                     "data must be near a solution from some parameters, but those found from the data's smoothed "
@@ -346,6 +340,21 @@ class StartSearch:
                 )
             parameters = theta[: self.system.n_parameters]
         return energy_function, theta
+
+    def _minimised(self, energy_function: TrajectoryEnergy, theta: Array, n_iterations: int) -> tuple[Array, float]:
+        """θ of lower energy, and that energy; parameters that are known stay."""
+        fixed = np.append(~np.isnan(self.known), np.zeros(theta.size - len(self.known), np.bool_))
+        return minimised(
+            energy_function, theta, self.lower_limits(theta.size), n_iterations=n_iterations, fixed=fixed,
+            progress=self.progress,
+        )  # fmt: skip
+
+    def _guessed_scales(self, noise: Array) -> Array:
+        """Standard deviations, or dispersions of counts: the variance of logarithms, less that of Poisson's law."""
+        if not self.settings.counts:
+            return noise
+        poisson = (1.0 / self.smoothed[:, self.observed]).mean(axis=0)
+        return np.asarray(np.maximum(noise**2 - poisson, MIN_DISPERSION))
 
     def lower_limits(self, q: int) -> Array:
         """Soft lower limits (q,) of θ: of free standard deviations, else 0."""
@@ -389,12 +398,20 @@ class StartSearch:
 
     def _energy_of_segments(self, segments: int, gap: float | None) -> tuple[TrajectoryEnergy, Integers]:
         """The energy with that number of segments, and the rows at which they begin."""
-        rows = np.linspace(0.0, len(self.times) - 1, segments + 1)[:-1].round().astype(np.int64)
-        kicks = np.full(len(self.spread), gap or self.settings.gap) * (1.0 if self.logarithmic else self.spread)
+        rows = self._first_rows(segments)
+        kicks = np.full(len(self.spread), gap or self.settings.gap) * self._unit(self.spread)
         errors = self.settings.error_model(self.sd, self.settings.free_scale, self.observed)
         if gap is None:
             kicks = np.maximum(kicks, self._guessed_noise()[: self.system.dim])
         return self._energy_from_rows(rows, kicks, errors, self.step, self.initial), rows
+
+    def _first_rows(self, segments: int) -> Integers:
+        """The rows at which as many segments begin."""
+        return np.linspace(0.0, len(self.times) - 1, segments + 1)[:-1].round().astype(np.int64)
+
+    def _unit(self, sizes: Array) -> Array:
+        """The unit of errors and kicks of states or quantities of some sizes: these, or 1 of logarithms."""
+        return np.ones(len(sizes)) if self.logarithmic else sizes
 
     def _energy_from_rows(
         self, rows: Integers, kicks: Array, errors: ErrorModel, step: float, initial: Array | None
@@ -460,7 +477,7 @@ class StartSearch:
 
     def _noise_floor(self) -> Array:
         """Lower limit (quantities,) of guessed standard deviations, also for data that lie exactly on a solution."""
-        return np.full(len(self.scale), MIN_NOISE) * (1.0 if self.logarithmic else self.scale)
+        return MIN_NOISE * self._unit(self.scale)
 
     def _converged_step(self) -> float:
         """A step of which half changes the solutions from one datum to the next by less than STEP_TOLERANCE."""

@@ -11,13 +11,14 @@ from ..modes.laplace import curvature_at, in_batches
 from ..solvers.implicit import IMPLICIT_ORDERS
 from ..systems.inputs import schedule_of
 from .error_laws import ErrorModel
-from .start_search import StartSearch, is_finite, minimised
+from .start_search import StartSearch, is_finite
 from .step_grid import Changes, fast_changes, graded_times, step_lengths
 from .trajectory_kernel import Segments, TrajectoryEnergy, trajectory_energy
 
 FIRST_ROWS, GROWTH = 8, 1.4  # data of the first fit, at least; how many times more each next fit has
 N_GUESSES, N_FITTED = 96, 3  # parameters that are tried on the first data, and how many of them are fitted
 DECADES = 2.0  # of the parameters tried, about the usual ones
+N_ITERATIONS = 30  # on each grid
 N_GRIDS = 6  # at most, for all data; for fewer a third of them
 SAME_ENERGY = 0.02  # nats, between a grid and the next: then it is kept; for fewer data NEARLY_SAME
 NEARLY_SAME = 0.5
@@ -70,7 +71,7 @@ class StiffStartSearch(StartSearch):
 
     def _rows(self) -> Integers:
         """The rows at which segments begin, of the data that are fitted now."""
-        rows = np.linspace(0.0, len(self.times) - 1, self.settings.segments + 1)[:-1].round().astype(np.int64)
+        rows = self._first_rows(self.settings.segments)
         return np.asarray(rows[rows < max(self.n_rows - 1, 1)])
 
     def _parts(self, theta: Array) -> tuple[Array, Array, Array]:
@@ -99,7 +100,7 @@ class StiffStartSearch(StartSearch):
         self.grid = np.unique(np.concatenate([even, first, times]))
         energy_function = self._energy_on_grid()
         starts = self.states[rows[int(self.initial is not None) :]].ravel()
-        noise = np.maximum(self._guessed_noise(), 1e-2 * (1.0 if self.logarithmic else self.scale))[self.observed]
+        noise = np.maximum(self._guessed_noise(), 1e-2 * self._unit(self.scale))[self.observed]
         others = np.concatenate([starts, self._guessed_scales(noise) if self.settings.free_scale else []])
         rng = np.random.default_rng(0)
         usual = self._with_known(self.system.usual)
@@ -113,32 +114,15 @@ class StiffStartSearch(StartSearch):
         energies = np.array([self._energy_at(theta).evaluate(theta)[0][0] for theta in fitted])
         return np.asarray(fitted[int(np.argmin(np.where(np.isfinite(energies), energies, np.inf)))])
 
-    def _guessed_scales(self, noise: Array) -> Array:
-        """Standard deviations, or dispersions of counts, from the data's deviations."""
-        if not self.settings.counts:
-            return noise
-        return np.asarray(np.maximum(noise**2 - (1.0 / self.smoothed[:, self.observed]).mean(axis=0), 1e-2))
-
-    def _relative_spread(self) -> Array:
-        """The unit (dim,) of errors: the states' spread, or 1 of logarithms."""
-        return np.ones(len(self.spread)) if self.logarithmic else self.spread
-
     def _fit(self, theta: Array) -> Array:
         """θ of lower energy, with a new grid for it as long as the energy changes with the grid."""
         energy_function = self._energy_at(theta)
         for _ in range(N_GRIDS // 3):
-            theta, energy = self._minimised(energy_function, self._polished(energy_function, theta))
+            theta, energy = self._minimised(energy_function, self._polished(energy_function, theta), N_ITERATIONS)
             energy_function = self._energy_at(theta)
             if abs(energy_function.evaluate(theta)[0][0] - energy) < NEARLY_SAME:
                 break
         return theta
-
-    def _minimised(self, energy_function: TrajectoryEnergy, theta: Array) -> tuple[Array, float]:
-        """θ of lower energy on one grid, and that energy."""
-        fixed = np.append(~np.isnan(self.known), np.zeros(theta.size - len(self.known), np.bool_))
-        return minimised(
-            energy_function, theta, self.lower_limits(theta.size), n_iterations=30, fixed=fixed, progress=self.progress
-        )
 
     def _polished(self, energy_function: TrajectoryEnergy, theta: Array) -> Array:
         """The θ of lowest energy among those with one parameter a little larger or smaller."""
@@ -157,7 +141,7 @@ class StiffStartSearch(StartSearch):
             if halos is None or halos.size != self._changes(theta).places.size:
                 halos = self._halos(energy_function, theta)
             energy_function = self._energy_at(theta, halos, MAX_FINENESS)
-            found, energy = self._minimised(energy_function, theta)
+            found, energy = self._minimised(energy_function, theta, N_ITERATIONS)
             change = energy_function.evaluate(theta)[0][0] - energy
             theta = found
             if change < SAME_ENERGY and halos is not None:
@@ -220,7 +204,7 @@ class StiffStartSearch(StartSearch):
     def _energy_on_grid(self) -> TrajectoryEnergy:
         """The energy of the data that are fitted now, with one step from each time of the grid to the next."""
         rows = self._rows()
-        kicks = np.full(len(self.spread), self.settings.gap) * self._relative_spread()
+        kicks = np.full(len(self.spread), self.settings.gap) * self._unit(self.spread)
         errors: ErrorModel = self.settings.error_model(self.sd, self.settings.free_scale, self.observed)
         places = np.searchsorted(self.grid, self.times[: self.n_rows])
         values = np.full((len(self.grid), self.values.shape[1]), np.nan)

@@ -13,6 +13,7 @@ from toolkit.errors import check_array, check_count, check_instance, shown
 from ..arrays import Array
 from ..data.series import Series, with_times
 from ..model import Model, as_model
+from ..systems.inputs import NO_INPUTS, knots_of
 from .causes import causes_named
 from .conditions import grid_of
 from .interface import Prepared
@@ -93,7 +94,10 @@ class Weak:
         substeps = (2 if any(held) else 1) if self.substeps is None else self.substeps
         if any(held) and substeps < 2:
             raise ValueError(f"substeps must be 2 or more where inputs are held, got {substeps}")
-        data = [with_times(series, jumps_of(series, names)) for series, names in zip(data, held, strict=True)]
+        data = [  # a window of the conditions ends where an input jumps, since there is a node
+            with_times(series, knots_of(series.inputs or NO_INPUTS, names)) if names else series
+            for series, names in zip(data, held, strict=True)
+        ]
         with causes_named(data):
             guess = initial_guess(data, model, substeps, known)
             whole, parameters, _ = guess
@@ -131,13 +135,6 @@ class Weak:
             return np.resize(np.array(self.noise), dim)
         noises = [series.noise for series in data if series.noise is not None]
         return np.sqrt(np.mean(np.square(noises), axis=0)) if len(noises) == len(data) else None
-
-
-def jumps_of(series: Series, held: list[str]) -> Array:
-    """The times (n,) at which held inputs may jump: at nodes there, a window of the conditions ends."""
-    courses = [series.inputs.values[name].times for name in held] if series.inputs is not None else []
-    times = np.concatenate([np.zeros(0), *courses])
-    return np.unique(times[np.isfinite(times)])
 
 
 def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:

@@ -14,7 +14,7 @@ from toolkit._compiler import CUBE, FLOATS, INTEGERS, MATRIX, available_threads,
 from toolkit.errors import check_array, check_choice, check_count, check_instance, check_number, plain_array, shown
 
 from ..arrays import Array
-from ..systems.inputs import Inputs
+from ..systems.inputs import Inputs, is_driven
 from ..systems.system import System
 from .adaptive import (
     ADAPTIVE,
@@ -155,7 +155,7 @@ def solve(
     threads = available_threads() if threads is None else check_count("threads", threads, at_least=1, below=2**12)
     if inputs is not None:
         check_instance("inputs", inputs, Inputs)
-    if system.inputs or (inputs is not None and inputs.doses):
+    if is_driven(system, inputs):
         options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_steps": max_steps, "limit": limit}
 
         def solve_lanes(plain: System, when: Array, parameters: NDArray[Any], start: NDArray[Any]) -> Solution:

@@ -115,6 +115,5 @@ def stiff_solver(system: System, controls: Controls) -> Callable[[InitialValues,
                         break
             results.status[lane] = BLEW_UP if beyond else steps.status
             results.reached[lane], results.steps[lane] = reached - 1, steps.count
-        return
 
     return work

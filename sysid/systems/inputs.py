@@ -45,10 +45,7 @@ class Inputs:
             label = f"values[{name!r}]"
             courses[name] = course_of(label, given) if is_table(given) else always(label, given)
         check_names("values", list(courses), at_least=0)
-        held = check_names("held", self.held, at_least=0)
-        for name in held:
-            if name not in courses:
-                raise ValueError(f"held must name inputs ({', '.join(courses)}), got {shown(name)}")
+        held = check_held(self.held, tuple(courses))
         doses = {state: course_of(f"doses[{state!r}]", given) for state, given in mapping("doses", self.doses).items()}
         check_names("doses", list(doses), at_least=0)
         for label, value in (("values", courses), ("held", held), ("doses", doses)):
@@ -94,6 +91,15 @@ class Inputs:
         return np.asarray(values[np.maximum(n_begun - 1, 0)])
 
 
+def check_held(held: Any, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    """``held`` as names, all of them of ``inputs``. Raises TypeError or ValueError otherwise."""
+    names = check_names("held", held, at_least=0)
+    for name in names:
+        if name not in inputs:
+            raise ValueError(f"held must name inputs ({', '.join(inputs) or 'none'}), got {shown(name)}")
+    return names
+
+
 def is_table(given: Any) -> bool:
     """Whether ``given`` has entries, as numbers have not."""
     return is_sequence(given) or (isinstance(given, np.ndarray) and given.ndim > 0)
@@ -119,6 +125,11 @@ def always(label: str, given: Any) -> Course:
 
 
 NO_INPUTS = Inputs()
+
+
+def is_driven(system: System, inputs: Inputs | None) -> bool:
+    """Whether a solution of ``system`` has inputs or doses."""
+    return bool(system.inputs) or (inputs is not None and bool(inputs.doses))
 
 
 def knots_of(inputs: Inputs, names: Sequence[str]) -> Array:
@@ -158,15 +169,11 @@ def schedule_of(system: System, inputs: Inputs | None, times: Array) -> Schedule
             raise ValueError(f"doses must be of states ({', '.join(system.states)}), got {shown(state)}")
     if system.inputs and inputs is None and system.inputs != (TIME,):
         raise ValueError(f"inputs must be given for {system.name!r}, which has {', '.join(system.inputs)}, got none")
-    span = times[-1] - times[0]
-    knots = knots_of(given, system.inputs)
-    knots = knots[(knots >= times[0] - SAME_TIME * span) & (knots <= times[-1] + SAME_TIME * span)]
-    nearest = times[nearest_of(times, knots)]
-    knots = np.where(np.abs(nearest - knots) <= SAME_TIME * span, nearest, knots)
+    knots = among(times, knots_of(given, system.inputs))
     every = np.unique(np.concatenate([times, knots]))
     doses = np.zeros((every.size, system.dim))
     for state, course in given.doses.items():
-        inside = (course.times >= times[0] - SAME_TIME * span) & (course.times <= times[-1] + SAME_TIME * span)
+        inside = is_within(times, course.times)
         np.add.at(doses[:, system.states.index(state)], nearest_of(every, course.times[inside]), course.values[inside])
     drives = np.zeros((every.size, 0))
     if system.inputs:
@@ -178,6 +185,19 @@ def schedule_of(system: System, inputs: Inputs | None, times: Array) -> Schedule
     is_break = np.isin(every, knots)
     is_break[[0, -1]] = True
     return Schedule(every, drives, doses, is_break)
+
+
+def is_within(times: Array, wanted: Array) -> Bools:
+    """Which of ``wanted`` (k,) are between the first and the last of ``times`` (n,), or equal to one of these."""
+    slack = SAME_TIME * (times[-1] - times[0])
+    return np.asarray((wanted >= times[0] - slack) & (wanted <= times[-1] + slack))
+
+
+def among(times: Array, wanted: Array) -> Array:
+    """Those of ``wanted`` (k,) within ``times`` (n,), as these have them where they are nearly equal."""
+    inside = wanted[is_within(times, wanted)]
+    nearest = times[nearest_of(times, inside)]
+    return np.where(np.abs(nearest - inside) <= SAME_TIME * (times[-1] - times[0]), nearest, inside)
 
 
 def nearest_of(times: Array, wanted: Array) -> Any:

@@ -1,7 +1,7 @@
 """Systems from a user's function or SymPy expressions, checked when they are made."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -124,29 +124,49 @@ def disagreement(system: System, point: Array, *, time: float = 0.0, must_be_smo
 
     Differences are trusted where they are finite and change little with their length; must_be_smooth: always.
     """
-    slopes = slopes_at(system, point, time)
+    wrong = wrong_derivative(lambda at: slopes_at(system, at, time), point, must_be_smooth=must_be_smooth)
+    if wrong is None:
+        return ""
+    name = (system.states + system.parameters)[wrong.number]
+    return (
+        f"the derivative of d{system.states[wrong.value]}/dt with respect to {name} is {wrong.exact:.6g} by a complex "
+        f"step and {wrong.difference:.6g} by differences{likely_cause(system.rhs, wrong.difference)}"
+    )
+
+
+class WrongDerivative(NamedTuple):
+    """A derivative by a complex step that is not that of differences: of which value, with respect to which number."""
+
+    value: int
+    number: int
+    exact: float
+    difference: float
+
+
+def wrong_derivative(
+    evaluate: Callable[[NDArray[Any]], NDArray[Any]], point: Array, *, must_be_smooth: bool = False
+) -> WrongDerivative | None:
+    """The first wrong derivative at ``point`` (n,) of a function of it, real or complex, to several values; or None."""
+    values = evaluate(point)
     sizes = np.maximum(np.abs(point), 1e-3)
-    for k, name in enumerate(system.states + system.parameters):
+    for k in range(point.size):
         unit = np.arange(point.size) == k
         with np.errstate(all="ignore"):
             differences, longer = (
-                central_difference(system, point, unit * factor * sizes[k], time) for factor in (6e-6, 1.2e-5)
+                central_difference(evaluate, point, unit * factor * sizes[k]) for factor in (6e-6, 1.2e-5)
             )
-            exact = slopes_at(system, point + COMPLEX_STEP * 1j * unit, time).imag / COMPLEX_STEP
+            exact = evaluate(point + COMPLEX_STEP * 1j * unit).imag / COMPLEX_STEP
             if must_be_smooth:
-                scale = np.abs(differences) + 1e-6 * (np.abs(slopes) / sizes[k] + 1.0)
+                scale = np.abs(differences) + 1e-6 * (np.abs(values) / sizes[k] + 1.0)
                 wrong = ~(np.abs(exact - differences) <= AGREEMENT * scale)
             else:
-                wrong = np.isfinite(slopes) & derivatives_differ(
-                    exact, differences, longer, point, np.abs(slopes).max() / sizes[k]
+                wrong = np.isfinite(values) & derivatives_differ(
+                    exact, differences, longer, point, np.abs(values).max() / sizes[k]
                 )
         if wrong.any():
             e = int(np.flatnonzero(wrong)[0])
-            return (
-                f"the derivative of d{system.states[e]}/dt with respect to {name} is {exact[e]:.6g} by a complex step "
-                f"and {differences[e]:.6g} by differences{likely_cause(system.rhs, differences[e])}"
-            )
-    return ""
+            return WrongDerivative(e, k, float(exact[e]), float(differences[e]))
+    return None
 
 
 def derivatives_differ(exact: Any, near: Any, far: Any, point: Array, relative: float) -> Any:
@@ -159,9 +179,9 @@ def derivatives_differ(exact: Any, near: Any, far: Any, point: Array, relative: 
     return np.isfinite(doubt) & ~(np.abs(exact - near) <= AGREEMENT * np.abs(near) + doubt)
 
 
-def central_difference(system: System, point: Array, move: Array, time: float) -> Array:
-    """The change of the slopes with a parameter or state, by a central difference over ±move, of one entry."""
-    after, before = slopes_at(system, point + move, time), slopes_at(system, point - move, time)
+def central_difference(evaluate: Callable[[NDArray[Any]], NDArray[Any]], point: Array, move: Array) -> Array:
+    """The change of a function's values with one of its numbers, by a central difference over ±move, of one entry."""
+    after, before = evaluate(point + move), evaluate(point - move)
     return np.asarray((after - before) / (2.0 * move.sum()))
 
 

@@ -99,6 +99,16 @@ def test_functions_may_read_inputs_and_time():
     np.testing.assert_allclose(slope, slopes_by_differences(energy.evaluate, theta * 1.1, 1e-3), rtol=1e-5, atol=1e-3)
 
 
+def test_a_logarithm_is_taken_although_it_is_none_at_states_below_0():
+    """Of positive states; its derivative by a complex step is right wherever it is finite."""
+    x = contents(*TRUTH[:2])[1:]
+    series = Series(TIMES[1:], np.log(x[:, 1:]) + 1e-3, ("log blood",))
+    start = contents(*TRUTH[:2])[1]
+    likelihood = trajectory(start=start, noise=0.01, observe={"log blood": lambda t, x, p: np.log(x[1]) + 0.0 * p[2]})
+    _, theta = likelihood.energy_and_start(series, DRUG)
+    np.testing.assert_allclose(theta[:2], TRUTH[:2], rtol=0.02)
+
+
 def test_a_scale_is_found_and_the_functions_are_simulated_with_their_errors():
     problem = sysid.identify(measured(), DRUG, likelihood=chosen(step=None), n_searches=0)
     again = pickle.loads(pickle.dumps(problem))
