@@ -215,6 +215,7 @@ def compiled_moves() -> tuple[Any, Any, Any]:
 
 Quadratic = tuple[Array, Array, float]
 
+SLAB = 3.0  # standard deviation of coefficients that are present, in natural scales
 FLAT_SCALE = 1e6  # of a flat prior, in standard deviations that the likelihood leaves
 N_SPLIT_SWEEPS = 10  # first sweeps, recomputed after every part: rank-one updates would add up rounding
 CHAINS = 4
@@ -271,7 +272,7 @@ def natural_scales(data: Any, model: Any) -> Array:
 
 
 def sparse_prior(
-    prepared: Any, scales: Any, *, inclusion: float = 0.5, slab: float = 3.0, spike: float = 0.1
+    prepared: Any, scales: Any, *, inclusion: float = 0.5, slab: float = SLAB, spike: float = 0.1
 ) -> dict[str, Prior]:
     """Spike and slab for each parameter of a quadratic likelihood, scaled to data and likelihood.
 
@@ -284,16 +285,21 @@ def sparse_prior(
     sizes = check_real_array("scales", scales)
     if sizes.shape != mean.shape:
         raise ValueError(f"scales must have shape {mean.shape}, got {sizes.shape}")
-    bad = np.flatnonzero(~((sizes > 0.0) & np.isfinite(sizes)))
-    if bad.size:
-        why = ": its terms are 0 throughout the data, leave them out of the model" if sizes[bad[0]] == math.inf else ""
-        raise ValueError(f"scales must be finite and > 0, got {sizes[bad[0]]:g} of {prepared.names[bad[0]]!r}{why}")
+    check_finite_scales(sizes, prepared.names)
     widths = check_scale("slab", slab) * sizes
     narrow = check_scale("spike", spike) / np.sqrt(np.diag(precision))
     return {
         name: spike_and_slab(min(n, 1e-3 * w), w, inclusion=inclusion)
         for name, n, w in zip(prepared.names, narrow.tolist(), widths.tolist(), strict=True)
     }
+
+
+def check_finite_scales(sizes: Array, names: tuple[str, ...]) -> None:
+    """Raise ValueError naming a parameter whose scale is not finite and > 0."""
+    bad = np.flatnonzero(~((sizes > 0.0) & np.isfinite(sizes)))
+    if bad.size:
+        why = ": its terms are 0 throughout the data, leave them out of the model" if sizes[bad[0]] == math.inf else ""
+        raise ValueError(f"scales must be finite and > 0, got {sizes[bad[0]]:g} of {names[bad[0]]!r}{why}")
 
 
 def quadratic_of(prepared: Any) -> Quadratic:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,34 +19,20 @@ from ..estimates import Estimates, estimate
 from ..forecasts import Ensemble, simulate
 from ..identification import doubts_told
 from ..libraries import Library, polynomial
-from ..likelihoods.path_fit import StateOfPath, state_of_path
+from ..likelihoods.path_fit import StateOfPath
 from ..likelihoods.smoothing import smooth
 from ..likelihoods.trajectories import Trajectory
 from ..likelihoods.velocity import check_data
-from ..likelihoods.weak_form import Weak
 from ..model import Model, all_free, in_latex, in_text, model_of
 from ..priors import Prior
 from ..solvers.integrate import check_times
-from ..sparsity import Sparse, natural_scales, sparse_posterior, sparse_prior
+from ..sparsity import Sparse
 from ..systems.inputs import Inputs
+from .sparse_fit import Law, Path, Settings, sparse_fit
 
 PRESENT = 0.5  # probability from which a term is in the equations (Barbieri & Berger 2004)
 IN_TABLE = 0.05  # probability from which a term is in the printed table
 IN_SIMULATIONS = 0.01  # probability from which a term is in simulations
-
-
-class Path(NamedTuple):
-    """The ends of the first series: states without noise, as the likelihood or a smoother has them."""
-
-    first: StateOfPath
-    last: StateOfPath
-
-
-class Law(NamedTuple):
-    """What the sparse posterior needs of a likelihood."""
-
-    names: tuple[str, ...]
-    quadratic: tuple[Array, Array, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +49,7 @@ class Discovery:
     full: Model
     sparse: Sparse
     priors: tuple[Prior, ...]
+    law: Law
     path: Path
     noise: Array | None
     level: float
@@ -325,25 +312,6 @@ def discover(
     full = all_free(library)
     data = check_data(given, full)
     with doubts_told("discover", data):
-        law, path, noise = fitted(chosen, data, full)
-        scales = natural_scales(data, full)
-        priors = sparse_prior(law, scales, inclusion=inclusion)
-    sparse = sparse_posterior(law, priors, sweeps=sweeps, seed=seed, progress=progress)
-    ordered = tuple(priors[name] for name in sparse.names)
-    return Discovery(tuple(data), library, full, sparse, ordered, path, noise, level)
-
-
-def fitted(likelihood: Any, data: list[Series], model: Model) -> tuple[Law, Path, Array | None]:
-    """The quadratic of a likelihood, the ends of the first series' path, and the noise where it is known."""
-    times, q = data[0].times, len(model.parameters)
-    if not isinstance(likelihood, Weak):
-        prepared = likelihood.prepare(data, model)
-        states, _ = smooth(data[0], times)
-        unknown = np.zeros(q), np.zeros((len(states[0]), q)), np.zeros((len(states[0]),) * 2)
-        ends = [StateOfPath(float(times[k]), states[k], *unknown) for k in (0, -1)]
-        return Law(prepared.names, prepared.quadratic), Path(*ends), None
-    fit = likelihood.fit(data, model)
-    first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
-    last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == times[-1])
-    path = Path(state_of_path(fit, model, first, 0), state_of_path(fit, model, last, -1))
-    return Law(model.parameters, (fit.parameters, fit.precision, fit.lowest)), path, fit.noise
+        fit = sparse_fit(chosen, data, full, Settings(inclusion, sweeps, seed, progress))
+    ordered = tuple(fit.priors[name] for name in full.parameters)
+    return Discovery(tuple(data), library, full, fit.sparse, ordered, fit.law, fit.path, fit.noise, level)

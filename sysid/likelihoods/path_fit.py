@@ -52,10 +52,38 @@ def held_inputs(series: Series, library: Library) -> list[str]:
     return [name for name in library.inputs if series.inputs is not None and name in series.inputs.held]
 
 
-class WeakFit(NamedTuple):
-    """Most likely coefficients (q,) with their precision (q, q), noise (dim,), paths, and −log likelihood.
+class WeakProblem(NamedTuple):
+    """What is fitted: a model, the noise (dim,) where it is known, and the precision (q,) of a normal prior about 0.
 
-    last_step: of the coefficients, RMS in standard deviations; 0 where the steps have converged.
+    A prior keeps coefficients finite of which data leave a combination open; precision 0 is a flat one.
+    """
+
+    model: Model
+    known_noise: Array | None
+    prior_precision: Array
+
+    def penalty(self, parameters: Array) -> float:
+        """−log prior up to a constant."""
+        return 0.5 * float(parameters @ (self.prior_precision * parameters))
+
+    def freedom(self, precision: Array) -> float:
+        """Degrees of freedom that the coefficients take from data of this precision (q, q): q without a prior."""
+        if not self.prior_precision.any():
+            return float(len(self.prior_precision))
+        total = precision + np.diag(self.prior_precision)
+        return float(np.trace(np.linalg.solve(total, precision)))
+
+    def check_determined(self, precision: Array) -> None:
+        """Raise ValueError naming the parameters of which likelihood and prior leave a combination undetermined."""
+        check_determined(precision + np.diag(self.prior_precision), self.model.parameters)
+
+
+class WeakFit(NamedTuple):
+    """Coefficients (q,) with the likelihood's precision there (q, q), noise (dim,), paths, and −log likelihood.
+
+    last_step: of the coefficients, RMS in standard deviations; 0 where the steps have converged. descent: minus the
+    slope of −log likelihood (q,) at the coefficients: 0 where these are the most likely, what balances the prior's
+    where they are the most probable.
     """
 
     parameters: Array
@@ -64,6 +92,16 @@ class WeakFit(NamedTuple):
     paths: list[FittedPath]
     lowest: float
     last_step: float
+    descent: Array
+
+    @property
+    def quadratic(self) -> tuple[Array, Array, float]:
+        """The likelihood's maximum (q,) by its quadratic at the coefficients, its precision, and −log there.
+
+        Combinations of which the data tell nothing stay as they are.
+        """
+        step = least_squares(self.precision, self.descent)
+        return self.parameters + step, self.precision, self.lowest - 0.5 * float(self.descent @ step)
 
     @property
     def guess(self) -> "Guess":
@@ -139,53 +177,56 @@ def noise_floor(paths: list[FittedPath]) -> Array:
 Guess = tuple[list[FittedPath], Array, Array]  # paths, parameters, noise
 
 
-def gauss_newton(guess: Guess, model: Model, known: Array | None, iterations: int) -> WeakFit:
-    """Gauss–Newton steps from a guess, each shortened until a merit of misfit and defects decreases.
+def gauss_newton(guess: Guess, problem: WeakProblem, iterations: int) -> WeakFit:
+    """Gauss–Newton steps from a guess, each shortened until a merit of misfit, prior and defects decreases.
 
     Raises ValueError where parameters are undetermined on the way; ``WeakFit.check`` tells whether it has come near.
     """
     paths, parameters, noise = guess
+    model, prior = problem.model, problem.prior_precision
     floor = noise_floor(paths)
-    freedom = (len(parameters) + len(paths) * len(noise)) / len(noise)
     for _ in range(iterations):
         path_steps = [path_step(t, model, parameters, noise) for t in paths]
         design = np.concatenate([s.design for s in path_steps])
         precision, gradient = design.T @ design, design.T @ np.concatenate([s.residual for s in path_steps])
-        check_determined(precision, model.parameters)
-        change = least_squares(precision, gradient)
+        problem.check_determined(precision)
+        total = precision + np.diag(prior)
+        change = least_squares(total, gradient - prior * parameters)
         penalty = 2.0 * max(np.abs(s.multipliers[..., 0] + s.multipliers[..., 1:] @ change).max() for s in path_steps)
-        merit_before = sum(merit_of(t, model, parameters, noise, penalty) for t in paths)
+        merit_before = total_merit(paths, problem, parameters, noise, penalty)
         fraction = 1.0
         while True:
             trial_paths = [
                 t._replace(path=t.path + fraction * (s.path_change[..., 0] + s.path_change[..., 1:] @ change) * noise)
                 for t, s in zip(paths, path_steps, strict=True)
             ]
-            trial_merit = sum(merit_of(t, model, parameters + fraction * change, noise, penalty) for t in trial_paths)
+            trial_merit = total_merit(trial_paths, problem, parameters + fraction * change, noise, penalty)
             if trial_merit <= merit_before * (1.0 + 1e-9) or fraction < MIN_STEP_FRACTION:
                 break
             # A full step can raise the merit by its curvature alone, which one more step of the paths takes away.
             corrected = [corrected_path(t, model, parameters + fraction * change, noise) or t for t in trial_paths]
-            trial_merit = sum(merit_of(t, model, parameters + fraction * change, noise, penalty) for t in corrected)
+            trial_merit = total_merit(corrected, problem, parameters + fraction * change, noise, penalty)
             if trial_merit <= merit_before * (1.0 + 1e-9):
                 trial_paths = corrected
                 break
             fraction *= 0.5
         paths, parameters, noise_before = trial_paths, parameters + fraction * change, noise
-        if known is None:
+        if problem.known_noise is None:
+            freedom = (problem.freedom(precision) + len(paths) * len(noise)) / len(noise)
             noise = np.maximum(noise_of(paths, freedom), floor)
-        if (
-            fraction == 1.0
-            and change @ precision @ change <= CONVERGED**2
-            and np.allclose(noise, noise_before, rtol=1e-3)
-        ):
+        if fraction == 1.0 and change @ total @ change <= CONVERGED**2 and np.allclose(noise, noise_before, rtol=1e-3):
             last_step = 0.0
             break
-        last_step = float(np.sqrt(change @ precision @ change / len(change)))
+        last_step = float(np.sqrt(change @ total @ change / len(change)))
+    lowest = negative_log(paths, noise)
+    return WeakFit(parameters, precision, noise, paths, lowest, last_step, prior * parameters)
+
+
+def negative_log(paths: list[FittedPath], noise: Array) -> float:
+    """−log likelihood of paths, of Gaussian errors."""
     counts = sum((~np.isnan(t.series.values)).sum(axis=0) for t in paths)
     squares = sum((residuals(t) ** 2).sum(axis=0) for t in paths)
-    lowest = float(0.5 * np.sum(squares / noise**2) + np.sum(counts * np.log(np.sqrt(2.0 * np.pi) * noise)))
-    return WeakFit(parameters, precision, noise, paths, lowest, last_step)
+    return float(0.5 * np.sum(squares / noise**2) + np.sum(counts * np.log(np.sqrt(2.0 * np.pi) * noise)))
 
 
 class PathStep(NamedTuple):
@@ -300,6 +341,12 @@ def corrected_path(fitted: FittedPath, model: Model, parameters: Array, noise: A
     return fitted._replace(path=moved) if np.isfinite(moved).all() else None
 
 
+def total_merit(paths: list[FittedPath], problem: WeakProblem, parameters: Array, noise: Array, weight: float) -> float:
+    """The merit of all paths with that of the prior; weight: of the defects."""
+    parts = [merit_of(t, problem.model, parameters, noise, weight) for t in paths]
+    return sum(parts) + problem.penalty(parameters)
+
+
 def merit_of(fitted: FittedPath, model: Model, parameters: Array, noise: Array, penalty: float) -> float:
     """Half the squared residuals and ``penalty`` × the defects, in units of noise; infinite where terms overflow."""
     with np.errstate(all="ignore"):
@@ -317,13 +364,19 @@ def refine(fitted: FittedPath, substeps: int, model: Model, parameters: Array) -
     return FittedPath(fitted.series, grid, np.asarray(spline(grid.times)))
 
 
-def misfit_of(fitted: FittedPath, model: Model, parameters: Array, noise: Array) -> float:
-    """Half the squared residuals of the best path of the model near a path; infinite where none is found."""
+def best_path(fitted: FittedPath, model: Model, parameters: Array, noise: Array) -> FittedPath | None:
+    """The best path of the model near a path, at these parameters; None where none is found."""
     for _ in range(MAX_CORRECTIONS):
         corrected = corrected_path(fitted, model, parameters, noise)
         if corrected is None:
-            return math.inf
+            return None
         change, fitted = np.abs(corrected.path - fitted.path), corrected
         if (change <= CORRECTED * noise).all():
-            return float(0.5 * np.sum((residuals(fitted) / noise) ** 2))
-    return math.inf
+            return fitted
+    return None
+
+
+def misfit_of(fitted: FittedPath, model: Model, parameters: Array, noise: Array) -> float:
+    """Half the squared residuals of the best path of the model near a path; infinite where none is found."""
+    best = best_path(fitted, model, parameters, noise)
+    return math.inf if best is None else float(0.5 * np.sum((residuals(best) / noise) ** 2))

@@ -10,7 +10,7 @@ import scipy
 from ..arrays import Array, Bools
 from ..model import Model
 from .conditions import grid_of
-from .path_fit import FittedPath, Guess, WeakFit, gauss_newton, misfit_of, path_step
+from .path_fit import FittedPath, Guess, WeakFit, WeakProblem, gauss_newton, misfit_of, path_step
 from .term_derivatives import term_jacobian
 
 MAX_GROWTH = 1e4  # of a change at a piece's first sample, in units of the states' spread
@@ -127,14 +127,20 @@ def rows_by_growth(times: Array, present: Bools, jacobian: Array) -> list[slice]
     return [slice(a, b) for a, b in itertools.pairwise([*starts, n])]
 
 
-def departures(fit: WeakFit, model: Model) -> Array:
-    """By how much −log likelihood departs from its quadratic at draws of the coefficients: (draws, pieces), in nats."""
-    q = len(fit.parameters)
-    normals = np.random.default_rng(0).standard_normal((N_DRAWS, q))
-    scale = 1.0 / np.sqrt(np.diag(fit.precision))
-    root = np.linalg.cholesky(fit.precision * scale * scale[:, None])
-    offsets = scipy.linalg.solve_triangular(root, normals.T, lower=True, trans="T").T * scale
-    out = np.empty((N_DRAWS, len(fit.paths)))
+def gaussian_offsets(precision: Array) -> Array:
+    """Draws (N_DRAWS, q) of a normal about 0."""
+    normals = np.random.default_rng(0).standard_normal((N_DRAWS, len(precision)))
+    scale = 1.0 / np.sqrt(np.diag(precision))
+    root = np.linalg.cholesky(precision * scale * scale[:, None])
+    return np.asarray(scipy.linalg.solve_triangular(root, normals.T, lower=True, trans="T").T * scale)
+
+
+def departures(fit: WeakFit, model: Model, offsets: Array) -> Array:
+    """By how much −log likelihood departs from its quadratic at draws of the coefficients: (draws, pieces), in nats.
+
+    offsets: (draws, q), of the draws from the coefficients of the fit.
+    """
+    out = np.empty((len(offsets), len(fit.paths)))
     for k, fitted in enumerate(fit.paths):
         step = path_step(fitted, model, fit.parameters, fit.noise)
         lowest = misfit_of(fitted, model, fit.parameters, fit.noise)
@@ -163,22 +169,28 @@ class Candidate(NamedTuple):
             return float(of_most(self.departed.sum(axis=1)))
 
 
-def candidate_from(guess: Guess, model: Model, known: Array | None, iterations: int, limit: float) -> Candidate:
+def candidate_from(guess: Guess, problem: WeakProblem, iterations: int, limit: float) -> Candidate:
     """The fit from a guess; one that departs by more than ``limit`` after FEW_STEPS is left there.
 
     Raises ValueError where no path is found.
     """
-    fit = gauss_newton(guess, model, known, min(FEW_STEPS, iterations))
+    fit = gauss_newton(guess, problem, min(FEW_STEPS, iterations))
     if fit.last_step > 0.0 and iterations > FEW_STEPS:
-        candidate = Candidate(fit, departures(fit, model))
+        candidate = compared(fit, problem)
         if candidate.total > limit:
             return candidate
-        fit = gauss_newton(fit.guess, model, known, iterations - FEW_STEPS)
-    return Candidate(fit.check(iterations), departures(fit, model))
+        fit = gauss_newton(fit.guess, problem, iterations - FEW_STEPS)
+    return compared(fit.check(iterations), problem)
+
+
+def compared(fit: WeakFit, problem: WeakProblem) -> Candidate:
+    """A fit beside its quadratic, at draws from it."""
+    offsets = gaussian_offsets(fit.precision + np.diag(problem.prior_precision))
+    return Candidate(fit, departures(fit, problem.model, offsets))
 
 
 def fit_in_pieces(
-    guess: Guess, pieces: Pieces, model: Model, known: Array | None, iterations: int, substeps: int
+    guess: Guess, pieces: Pieces, problem: WeakProblem, iterations: int, substeps: int
 ) -> tuple[WeakFit, bool]:
     """The fit of as few pieces as make the likelihood nearly quadratic, and whether it is.
 
@@ -194,7 +206,7 @@ def fit_in_pieces(
     while failures < MAX_FAILURES:
         paths = pieces.paths(whole, substeps)
         try:
-            candidate = candidate_from((paths, parameters, noise), model, known, iterations, limit)
+            candidate = candidate_from((paths, parameters, noise), problem, iterations, limit)
         except ValueError as error:
             failure, failures = error, failures + 1
             halvings = [1] * len(paths)
@@ -204,10 +216,7 @@ def fit_in_pieces(
                 return candidate.fit, True
             if best is None or candidate.total < best.total:
                 best = candidate
-            departed = candidate.departed
-            excess = of_most(departed) / (limit / len(paths))
-            excess = np.maximum(excess, 2.0 * (departed.max(axis=0) >= departed.max()))
-            halvings = [1 + int(e > MANY_TIMES) if e > 1.0 else 0 for e in excess]
+            halvings = halvings_of(candidate.departed, limit)
         finer = pieces.finer(whole, halvings)
         if finer == pieces:
             break
@@ -216,5 +225,12 @@ def fit_in_pieces(
         raise failure or AssertionError
     fit = best.fit
     if fit.last_step > 0.0:
-        fit = gauss_newton(fit.guess, model, known, iterations).check(iterations)
+        fit = gauss_newton(fit.guess, problem, iterations).check(iterations)
     return fit, False
+
+
+def halvings_of(departed: Array, limit: float) -> list[int]:
+    """How often each piece is to be halved that departs (draws, pieces) by more than its share of ``limit``."""
+    excess = of_most(departed) / (limit / departed.shape[1])
+    excess = np.maximum(excess, 2.0 * (departed.max(axis=0) >= departed.max()))
+    return [1 + int(e > MANY_TIMES) if e > 1.0 else 0 for e in excess]

@@ -21,6 +21,7 @@ from .path_fit import (
     FittedPath,
     Guess,
     WeakFit,
+    WeakProblem,
     check_distinct,
     gauss_newton,
     held_inputs,
@@ -41,8 +42,9 @@ MAX_SUBSTEPS = 64
 MAX_NOISE_SHARE = 0.85  # of a state's spread: more noise leaves less than a quarter of its variance
 
 
-def initial_guess(data: list[Series], model: Model, substeps: int, known: Array | None) -> Guess:
+def initial_guess(data: list[Series], problem: WeakProblem, substeps: int) -> Guess:
     """Smoothed paths, least-squares coefficients of their velocities, and the noise that was smoothed away."""
+    model = problem.model
     q = len(model.parameters)
     gram, cross, paths, all_terms, all_velocities = np.zeros((q, q)), np.zeros(q), [], [], []
     for series in data:
@@ -61,8 +63,9 @@ def initial_guess(data: list[Series], model: Model, substeps: int, known: Array 
         design = np.einsum("nt,kte->nek", terms, model.directions) / speed[:, None]
         gram += np.einsum("nek,nel->kl", design, design)
         cross += np.einsum("nek,ne->k", design, (velocities - terms @ model.constant) / speed)
-    check_distinct(gram, model.parameters)
-    noise = noise_of(paths, 0) if known is None else known
+    if not problem.prior_precision.all():
+        check_distinct(gram, model.parameters)
+    noise = noise_of(paths, 0) if problem.known_noise is None else problem.known_noise
     return paths, least_squares(gram, cross), np.maximum(noise, noise_floor(paths))
 
 
@@ -80,16 +83,22 @@ class Weak:
         model = as_model(model)
         given = check_data(data, model)
         fit = self.fit(given, model)
-        mean, precision = fit.parameters, fit.precision
-        numbers = quadratic_numbers(mean, precision, fit.lowest)
-        quadratic = (mean, precision, fit.lowest)
+        quadratic = mean, precision, lowest = fit.parameters, fit.precision, fit.lowest
+        numbers = quadratic_numbers(mean, precision, lowest)
         return Prepared(model.parameters, use_quadratic, numbers, 0, (False,) * len(mean), mean, quadratic=quadratic)
 
     def fit(self, data: list[Series], model: Model) -> WeakFit:
         """The most likely coefficients and paths, with steps between samples halved until they change no more."""
         check_instance("model", model, Model)
         data = check_data(data, model)
-        known = self._known(data)
+        problem = self.problem(data, model)
+        fit, is_quadratic = self.attempt(data, problem)
+        warn_of_fit(fit, data, problem, is_quadratic)
+        return fit
+
+    def attempt(self, data: list[Series], problem: WeakProblem) -> tuple[WeakFit, bool]:
+        """The most probable coefficients and paths, and whether the likelihood is nearly Gaussian; warns of nothing."""
+        model = problem.model
         held = [held_inputs(series, model.library) for series in data]
         substeps = (2 if any(held) else 1) if self.substeps is None else self.substeps
         if any(held) and substeps < 2:
@@ -99,14 +108,14 @@ class Weak:
             for series, names in zip(data, held, strict=True)
         ]
         with causes_named(data):
-            guess = initial_guess(data, model, substeps, known)
+            guess = initial_guess(data, problem, substeps)
             whole, parameters, _ = guess
             if self.pieces is None:
                 first = first_pieces(whole, model, parameters)
-                fit, is_quadratic = fit_in_pieces(guess, first, model, known, self.iterations, substeps)
+                fit, is_quadratic = fit_in_pieces(guess, first, problem, self.iterations, substeps)
             else:
                 paths = equal_pieces(whole, self.pieces).paths(whole, substeps)
-                fit = gauss_newton((paths, *guess[1:]), model, known, self.iterations).check(self.iterations)
+                fit = gauss_newton((paths, *guess[1:]), problem, self.iterations).check(self.iterations)
                 is_quadratic = True
             while self.substeps is None and substeps < MAX_SUBSTEPS:
                 substeps *= 2
@@ -114,17 +123,17 @@ class Weak:
                     break
                 refined = [refine(path, substeps, model, fit.parameters) for path in fit.paths]
                 coarse, finer = fit, (refined, fit.parameters, fit.noise)
-                fit = gauss_newton(finer, model, known, self.iterations).check(self.iterations)
+                fit = gauss_newton(finer, problem, self.iterations).check(self.iterations)
                 change = fit.parameters - coarse.parameters
-                if change @ fit.precision @ change <= SUBSTEP_TOLERANCE**2 * len(change):
+                total = fit.precision + np.diag(problem.prior_precision)
+                if change @ total @ change <= SUBSTEP_TOLERANCE**2 * len(change):
                     break
-        if not (known is None and warn_of_noise(fit, data)) and not is_quadratic:
-            warnings.warn(
-                "weak: the likelihood is not nearly Gaussian, in whatever pieces of the data: joint intervals are too "
-                "narrow. Give closer samples, fewer terms, or more data",
-                stacklevel=3,
-            )
-        return fit
+        return fit, is_quadratic
+
+    def problem(self, data: list[Series], model: Model, prior_sds: Array | None = None) -> WeakProblem:
+        """What is fitted. prior_sds: (q,), of a normal about 0, where data may leave coefficients open; None: flat."""
+        precision = np.zeros(len(model.parameters)) if prior_sds is None else prior_sds**-2.0
+        return WeakProblem(model, self._known(data), precision)
 
     def _known(self, data: list[Series]) -> Array | None:
         """Standard deviations of the noise (dim,), where they are given."""
@@ -137,6 +146,16 @@ class Weak:
         return np.sqrt(np.mean(np.square(noises), axis=0)) if len(noises) == len(data) else None
 
 
+def warn_of_fit(fit: WeakFit, data: list[Series], problem: WeakProblem, is_quadratic: bool) -> None:
+    """Warn where noise found leaves next to nothing of a state, or else where the likelihood is not nearly Gaussian."""
+    if not (problem.known_noise is None and warn_of_noise(fit, data)) and not is_quadratic:
+        warnings.warn(
+            "weak: the likelihood is not nearly Gaussian, in whatever pieces of the data: joint intervals are too "
+            "narrow. Give closer samples, fewer terms, or more data",
+            stacklevel=4,
+        )
+
+
 def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:
     """Warn where the noise found is almost all of a state's spread: a wrong path, or too much noise; whether it is."""
     spread = np.nanstd(np.concatenate([series.values for series in data]), axis=0)
@@ -147,7 +166,7 @@ def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:
             f"weak: noise of {state!r} is estimated as {fit.noise[lost[0]]:.3g}, of a spread of {spread[lost[0]]:.3g}: "
             "the path found is not that of the data, or there is too much noise. Give noise, closer samples or another "
             "model",
-            stacklevel=4,
+            stacklevel=5,
         )
     return bool(lost.size)
 

@@ -1,0 +1,219 @@
+"""From data to a sparse posterior, with the weak likelihood's quadratic where that posterior is."""
+
+import warnings
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from ..data.series import Series
+from ..likelihoods.conditions import grid_of
+from ..likelihoods.path_fit import (
+    FittedPath,
+    StateOfPath,
+    WeakFit,
+    WeakProblem,
+    best_path,
+    combined,
+    negative_log,
+    noise_floor,
+    noise_of,
+    path_step,
+    state_of_path,
+)
+from ..likelihoods.pieces import (
+    MAX_DEPARTURE,
+    N_DRAWS,
+    Candidate,
+    departures,
+    equal_pieces,
+    first_pieces,
+    halvings_of,
+)
+from ..likelihoods.smoothing import smooth
+from ..likelihoods.weak_form import Weak, warn_of_fit
+from ..model import Model
+from ..priors import Prior
+from ..sparsity import SLAB, Sparse, check_finite_scales, natural_scales, sparse_posterior, sparse_prior
+
+MAX_ROUNDS = 8  # of a sparse posterior and the likelihood near it
+SWEEPS_OF_ROUNDS = 300  # of all sparse posteriors but the last
+SETTLED = 0.1  # largest change of an inclusion probability in the last round
+
+
+class Path(NamedTuple):
+    """The ends of the first series: states without noise, as the likelihood or a smoother has them."""
+
+    first: StateOfPath
+    last: StateOfPath
+
+
+class Law(NamedTuple):
+    """What the sparse posterior needs of a likelihood."""
+
+    names: tuple[str, ...]
+    quadratic: tuple[Array, Array, float]
+
+
+class SparseFit(NamedTuple):
+    """A sparse posterior, its priors, the likelihood's quadratic near it, ends of the path, noise where it is known."""
+
+    sparse: Sparse
+    priors: dict[str, Prior]
+    law: Law
+    path: Path
+    noise: Array | None
+
+
+class Settings(NamedTuple):
+    """Of sparse posteriors: prior probability of a term, sweeps, seed, whether there is a bar."""
+
+    inclusion: float
+    sweeps: int
+    seed: int
+    progress: bool | None
+
+    def posterior(self, law: Law, scales: Array) -> tuple[Sparse, dict[str, Prior]]:
+        """The sparse posterior of a likelihood and its priors."""
+        priors = sparse_prior(law, scales, inclusion=self.inclusion)
+        return sparse_posterior(law, priors, sweeps=self.sweeps, seed=self.seed, progress=self.progress), priors
+
+
+def sparse_fit(likelihood: Any, data: list[Series], model: Model, settings: Settings) -> SparseFit:
+    """The sparse posterior of all coefficients of ``model``, by the weak or the derivative likelihood."""
+    scales = natural_scales(data, model)
+    check_finite_scales(scales, model.parameters)
+    if isinstance(likelihood, Weak):
+        return sparse_weak_fit(likelihood, data, model, scales, settings)
+    prepared = likelihood.prepare(data, model)
+    law = Law(prepared.names, prepared.quadratic)
+    times, states = data[0].times, smooth(data[0], data[0].times)[0]
+    q, dim = len(model.parameters), len(model.states)
+    ends = [
+        StateOfPath(float(times[k]), states[k], np.zeros(q), np.zeros((dim, q)), np.zeros((dim, dim))) for k in (0, -1)
+    ]
+    return SparseFit(*settings.posterior(law, scales), law, Path(*ends), None)
+
+
+def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: Array, settings: Settings) -> SparseFit:
+    """The same by the weak likelihood, whose quadratic is taken anew where the sparse posterior is, until that settles.
+
+    With all coefficients free the most likely ones can be far from the truth, beyond where −log likelihood is
+    quadratic, and the series are cut into many pieces for the widest of their combinations. The sparse posterior is
+    nearer and narrower: at its mean −log likelihood has another quadratic, and its draws need fewer pieces.
+    """
+    problem = likelihood.problem(data, model, SLAB * scales)
+    fit, is_quadratic = likelihood.attempt(data, problem)
+    quick = settings._replace(sweeps=min(SWEEPS_OF_ROUNDS, settings.sweeps))
+    law = Law(model.parameters, fit.quadratic)
+    sparse = quick.posterior(law, scales)[0]
+    for _ in range(MAX_ROUNDS):
+        near = fit_near(fit, data, problem, sparse, likelihood.pieces)
+        if near is None:
+            break
+        n_before, before = len(fit.paths), sparse
+        fit, is_quadratic = near
+        law = Law(model.parameters, fit.quadratic)
+        sparse = quick.posterior(law, scales)[0]
+        change = np.abs(sparse.inclusion - before.inclusion).max()
+        if is_quadratic and len(fit.paths) >= n_before and change <= SETTLED:
+            break
+    warn_of_fit(fit, data, problem, is_quadratic)
+    warn_of_open(fit, problem)
+    times = data[0].times
+    first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
+    last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == times[-1])
+    path = Path(state_of_path(fit, model, first, 0), state_of_path(fit, model, last, -1))
+    return SparseFit(*settings.posterior(law, scales), law, path, fit.noise)
+
+
+def fit_near(
+    fit: WeakFit, data: list[Series], problem: WeakProblem, sparse: Sparse, n_pieces: int | None
+) -> tuple[WeakFit, bool] | None:
+    """The likelihood at a sparse posterior's mean, and whether it is nearly quadratic at draws of that posterior.
+
+    Series are cut into as few pieces as make it so; if none do it is the cut that departs least, and where no path is
+    found at these coefficients, None. n_pieces: equal parts of each series, where told.
+    """
+    model, centre = problem.model, sparse.draws.mean(axis=0)
+    whole = whole_paths(fit, data)
+    substeps = substeps_of(fit.paths)
+    rows = np.linspace(0, len(sparse.draws) - 1, N_DRAWS).astype(np.int64)
+    offsets = sparse.draws[rows] - centre
+    n_present = max(float(sparse.inclusion.sum()), 1.0)
+    limit = MAX_DEPARTURE * 0.5 * n_present
+    pieces = first_pieces(whole, model, centre) if n_pieces is None else equal_pieces(whole, n_pieces)
+    best: Candidate | None = None
+    while True:
+        paths = pieces.paths(whole, substeps)
+        found = fit_at(paths, problem, centre, fit.noise, n_present)
+        if isinstance(found, WeakFit):
+            candidate = Candidate(found, departures(found, model, offsets))
+            if best is None or candidate.total < best.total:
+                best = candidate
+            if candidate.total <= limit:
+                break
+            halvings = halvings_of(candidate.departed, limit)
+        else:
+            halvings = found
+        finer = pieces.finer(whole, halvings)
+        if finer == pieces or n_pieces is not None:
+            break
+        pieces = finer
+    return None if best is None else (best.fit, best.total <= limit)
+
+
+def fit_at(
+    paths: list[FittedPath], problem: WeakProblem, parameters: Array, noise: Array, n_present: float
+) -> WeakFit | list[int]:
+    """The best paths at given coefficients, with noise and quadratic there; else 1 for each piece that has none."""
+    model = problem.model
+    freedom = n_present / len(noise) + len(paths)
+    for _ in range(2):  # the noise follows from the paths, which follow from it weakly
+        found = [best_path(t, model, parameters, noise) for t in paths]
+        there = [t for t in found if t is not None]
+        if len(there) < len(found):
+            return [int(t is None) for t in found]
+        if problem.known_noise is None:
+            noise = np.maximum(noise_of(there, freedom), noise_floor(there))
+        paths = there
+    steps = [path_step(t, model, parameters, noise) for t in paths]
+    design, residual = (np.concatenate([getattr(s, name) for s in steps]) for name in ("design", "residual"))
+    lowest = negative_log(paths, noise)
+    return WeakFit(parameters, design.T @ design, noise, paths, lowest, 0.0, design.T @ residual)
+
+
+def whole_paths(fit: WeakFit, data: list[Series]) -> list[FittedPath]:
+    """The pieces of a fit joined to one path for each series; straight from the last sample of one to the next."""
+    left, whole = iter(fit.paths), []
+    for series in data:
+        parts = [next(left)]
+        while parts[-1].series.times[-1] < series.times[-1]:
+            parts.append(next(left))
+        if len(parts) == 1:
+            whole.append(parts[0])
+            continue
+        rows = [np.concatenate([getattr(part.series, name) for part in parts]) for name in ("times", "values")]
+        joined = replace(parts[0].series, times=rows[0], values=rows[1])
+        grid = grid_of(joined.times, substeps_of(parts))
+        times = np.concatenate([part.grid.times for part in parts])
+        columns = [np.interp(grid.times, times, column) for column in np.concatenate([part.path for part in parts]).T]
+        whole.append(FittedPath(joined, grid, np.stack(columns, axis=1)))
+    return whole
+
+
+def substeps_of(paths: list[FittedPath]) -> int:
+    """Steps of the grid between two samples, the fewest."""
+    return int(min(np.diff(fitted.grid.samples).min() for fitted in paths))
+
+
+def warn_of_open(fit: WeakFit, problem: WeakProblem) -> None:
+    """Warn where data leave a combination of coefficients to the prior."""
+    alike = combined(fit.precision, problem.model.parameters)
+    if alike:
+        warnings.warn(
+            f"discover: the data leave one combination of {alike} open, so which of these terms are there is decided "
+            "by the prior: give other data of the system, or leave out terms",
+            stacklevel=4,
+        )
