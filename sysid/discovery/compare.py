@@ -14,7 +14,8 @@ from ..arrays import Array, Bools
 from ..data.series import Series, check_series
 from ..libraries import Library, polynomial
 from ..likelihoods.weak_form import weak
-from ..sparsity import natural_scales, sparse_posterior, sparse_prior
+from ..model import all_free
+from .sparse_fit import Settings, sparse_fit
 
 __all__ = ["Comparison", "Row", "compare_pysindy"]
 
@@ -208,7 +209,7 @@ def compare_pysindy(
     thresholds: tried for the first three. With a truth the one of least error is taken: better than anyone could do
     without; else the largest whose velocities on the last fifth of the data, fitted without it, are within 2 % of the
     best. samples: NUTS draws, after as many to warm up. Terms present: those that are not 0; for "sbr", whose 90 %
-    interval leaves 0 out. Ours is ``weak`` under ``sparse_prior``: medians, terms of probability ≥ ½.
+    interval leaves 0 out. Ours is ``discover`` with ``weak``: medians, terms of probability ≥ ½.
     seconds: with all thresholds. Needs the extra ``compare`` of this package. Raises ValueError where values are
     missing or times uneven, which PySINDy does not take.
     """
@@ -244,8 +245,7 @@ def compare_pysindy(
 def weak_posterior_row(data: Series, library: Library, seed: int) -> Row:
     """The sparse posterior of the weak likelihood."""
     start = time.perf_counter()
-    prepared = weak().prepare(data, library)
-    sparse = sparse_posterior(prepared, sparse_prior(prepared, natural_scales(data, library)), seed=seed)
+    sparse = sparse_fit(weak(), [data], all_free(library), Settings(seed=seed)).sparse
     shape = (len(data.states), len(library))
     low, high = (bound.reshape(shape).T for bound in sparse.intervals(0.9))
     present = (sparse.inclusion >= 0.5).reshape(shape).T

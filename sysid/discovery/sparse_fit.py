@@ -39,7 +39,8 @@ from ..sparsity import SLAB, Sparse, check_finite_scales, natural_scales, sparse
 
 MAX_ROUNDS = 8  # of a sparse posterior and the likelihood near it
 SWEEPS_OF_ROUNDS = 300  # of all sparse posteriors but the last
-SETTLED = 0.1  # largest change of an inclusion probability in the last round
+SETTLED = 0.3  # change of the mean in the last round, RMS, in standard deviations of the coefficients
+FEWER = 0.7  # of the pieces: so few of those before make another round worth while
 
 
 class Path(NamedTuple):
@@ -69,10 +70,10 @@ class SparseFit(NamedTuple):
 class Settings(NamedTuple):
     """Of sparse posteriors: prior probability of a term, sweeps, seed, whether there is a bar."""
 
-    inclusion: float
-    sweeps: int
-    seed: int
-    progress: bool | None
+    inclusion: float = 0.5
+    sweeps: int = 1000
+    seed: int = 0
+    progress: bool | None = None
 
     def posterior(self, law: Law, scales: Array) -> tuple[Sparse, dict[str, Prior]]:
         """The sparse posterior of a likelihood and its priors."""
@@ -116,8 +117,8 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
         fit, is_quadratic = near
         law = Law(model.parameters, fit.quadratic)
         sparse = quick.posterior(law, scales)[0]
-        change = np.abs(sparse.inclusion - before.inclusion).max()
-        if is_quadratic and len(fit.paths) >= n_before and change <= SETTLED:
+        shift = (sparse.draws.mean(axis=0) - before.draws.mean(axis=0)) / before.draws.std(axis=0)
+        if len(fit.paths) > FEWER * n_before and np.sqrt(np.mean(shift**2)) <= SETTLED:
             break
     warn_of_fit(fit, data, problem, is_quadratic)
     warn_of_open(fit, problem)

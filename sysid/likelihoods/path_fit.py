@@ -55,12 +55,14 @@ def held_inputs(series: Series, library: Library) -> list[str]:
 class WeakProblem(NamedTuple):
     """What is fitted: a model, the noise (dim,) where it is known, and the precision (q,) of a normal prior about 0.
 
-    A prior keeps coefficients finite of which data leave a combination open; precision 0 is a flat one.
+    A prior keeps coefficients finite of which data leave a combination open; precision 0 is a flat one. max_departure:
+    of −log likelihood from its quadratic, of the draws' expected energy q/2, at three of four draws.
     """
 
     model: Model
     known_noise: Array | None
     prior_precision: Array
+    max_departure: float
 
     def penalty(self, parameters: Array) -> float:
         """−log prior up to a constant."""

@@ -19,6 +19,7 @@ MAX_EXPONENT = 300.0  # of one step, in each entry: beyond, exponentials overflo
 MAX_FAILURES = 5  # times in a row that no path was found
 N_DRAWS = 8  # at which the likelihood is compared with its quadratic
 MAX_DEPARTURE = 0.25  # of the draws' expected energy q/2; three of four draws must have less
+ROUGH_DEPARTURE = 4.0  # the same of a first fit, after which another is made near it
 MANY_TIMES = 16.0  # a departure so many times its share is met by quarters, not halves
 FEW_STEPS = 10  # most fits have converged by then
 
@@ -201,7 +202,7 @@ def fit_in_pieces(
     Raises ValueError where no pieces give a path.
     """
     whole, parameters, noise = guess
-    limit, failures = MAX_DEPARTURE * 0.5 * len(parameters), 0
+    limit, failures = problem.max_departure * 0.5 * len(parameters), 0
     best, failure = None, None
     while failures < MAX_FAILURES:
         paths = pieces.paths(whole, substeps)

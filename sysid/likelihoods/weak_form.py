@@ -29,7 +29,7 @@ from .path_fit import (
     noise_of,
     refine,
 )
-from .pieces import equal_pieces, first_pieces, fit_in_pieces
+from .pieces import MAX_DEPARTURE, ROUGH_DEPARTURE, equal_pieces, first_pieces, fit_in_pieces
 from .smoothing import smooth
 from .term_derivatives import check_term_derivatives
 from .velocity import check_data, least_squares
@@ -131,9 +131,10 @@ class Weak:
         return fit, is_quadratic
 
     def problem(self, data: list[Series], model: Model, prior_sds: Array | None = None) -> WeakProblem:
-        """What is fitted. prior_sds: (q,), of a normal about 0, where data may leave coefficients open; None: flat."""
-        precision = np.zeros(len(model.parameters)) if prior_sds is None else prior_sds**-2.0
-        return WeakProblem(model, self._known(data), precision)
+        """What is fitted. prior_sds: (q,), of a normal about 0, for a first, rough fit; None: flat."""
+        if prior_sds is None:
+            return WeakProblem(model, self._known(data), np.zeros(len(model.parameters)), MAX_DEPARTURE)
+        return WeakProblem(model, self._known(data), prior_sds**-2.0, ROUGH_DEPARTURE)
 
     def _known(self, data: list[Series]) -> Array | None:
         """Standard deviations of the noise (dim,), where they are given."""
