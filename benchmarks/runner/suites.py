@@ -55,6 +55,7 @@ IDENTIFICATION = {
     "fits": Table("identification.fits", BENCH),
     "weak_form": Table("identification.weak_form"),
     "field": Table("identification.field", NAMED),
+    "lorenz_grid": Table("identification.lorenz_grid", NAMED),
     "bimodal": Table("identification.bimodal"),
     "stiff": Table("identification.stiff"),
 }

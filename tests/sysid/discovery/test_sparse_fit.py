@@ -1,0 +1,146 @@
+"""The weak likelihood near a sparse posterior: a quadratic that is right there, whatever the data leave open."""
+
+import functools
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from benchmarks.identification.field import CATALOGUE, flow_of, noisy
+from sysid import Series, discover, likelihoods
+from sysid.discovery.sparse_fit import Settings, fit_near, whole_paths
+from sysid.libraries import polynomial
+from sysid.likelihoods.path_fit import misfit_of
+from sysid.likelihoods.pieces import ROUGH_DEPARTURE
+from sysid.likelihoods.weak_form import weak
+from sysid.model import all_free
+from sysid.sparsity import SLAB, natural_scales, sparse_posterior, sparse_prior
+
+
+@functools.cache
+def flow(name, degree=2):
+    return flow_of(name, json.loads(CATALOGUE.read_text(encoding="utf-8"))[name], degree)
+
+
+@functools.cache
+def near(name, level, seed):
+    """A first fit with its sparse posterior, and what is near it."""
+    series, library = noisy(flow(name), level, seed), flow(name).library
+    model = all_free(library)
+    problem = weak().problem([series], model, SLAB * natural_scales(series, library))
+    fit, _ = weak().attempt([series], problem)
+
+    class Law:
+        names, quadratic = model.parameters, fit.quadratic
+
+    sparse = sparse_posterior(Law, sparse_prior(Law, natural_scales(series, library)), sweeps=300, progress=False)
+    return fit, problem, sparse, fit_near(fit, [series], problem, sparse, None)
+
+
+def test_the_quadratic_is_that_of_the_misfit_at_the_posterior():
+    """Its slope and curvature along draws of the posterior are those of the misfit, the paths fitted anew."""
+    _, problem, sparse, (fit, is_quadratic) = near("SprottB", 0.02, 0)
+    assert is_quadratic
+    centre = sparse.draws.mean(axis=0)
+    np.testing.assert_array_equal(fit.parameters, centre)
+    mean, precision, lowest = fit.quadratic
+
+    def energies(parameters):
+        told = lowest + 0.5 * (parameters - mean) @ precision @ (parameters - mean)
+        misfit = sum(misfit_of(path, problem.model, parameters, fit.noise) for path in fit.paths)
+        return told, misfit
+
+    at_centre = np.diff(energies(centre))[0]  # the constant of the normal law
+    for draw in sparse.draws[::200]:
+        told, misfit = energies(draw)
+        rise = abs(told - energies(centre)[0])
+        assert abs(misfit - told - at_centre) < 0.05 + 0.1 * rise
+    step = 0.1 * (sparse.draws[7] - centre)
+    up, down = energies(centre + step), energies(centre - step)
+    np.testing.assert_allclose(up[1] - down[1], up[0] - down[0], rtol=0.02, atol=1e-3)
+
+
+def test_joined_paths_are_those_of_the_pieces():
+    _, _, _, (fit, _) = near("HyperBao", 0.1, 0)
+    assert len(fit.paths) > 1
+    (whole,) = whole_paths(fit, [noisy(flow("HyperBao"), 0.1, 0)])
+    np.testing.assert_array_equal(whole.series.times, flow("HyperBao").times)
+    samples = np.concatenate([part.path[part.grid.samples] for part in fit.paths])
+    np.testing.assert_allclose(whole.path[whole.grid.samples], samples, rtol=1e-12)
+
+
+def test_the_first_fit_is_rough():
+    _, problem, _, _ = near("SprottB", 0.02, 0)
+    assert problem.max_departure == ROUGH_DEPARTURE
+    assert (problem.prior_precision > 0.0).all()
+
+
+@pytest.mark.parametrize(("name", "seed"), [("SprottQ", 0), ("HyperJha", 0)])
+def test_joint_intervals_hold_where_those_of_all_terms_free_do_not(name, seed):
+    """The truth's squared distance over q: 3.5 and 2.7 at the most likely coefficients of all terms."""
+    series, target = noisy(flow(name), 0.1, seed), flow(name).coefficients.T.ravel()
+
+    def distance(mean, precision):
+        return (target - mean) @ precision @ (target - mean) / len(mean)
+
+    one = discover(series, flow(name).library, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        free = weak().fit([series], all_free(flow(name).library))
+    assert distance(free.parameters, free.precision) > 2.0
+    mean, precision, _ = one.law.quadratic
+    assert distance(mean, precision) < 1.4
+    np.testing.assert_array_equal(one.sparse.inclusion >= 0.5, target != 0.0)
+
+
+def test_terms_that_the_data_do_not_tell_apart_are_answered():
+    """y = 1 throughout: of 1 and y, x and xy, and so on, each has what the prior leaves it, and that is said."""
+    times = np.linspace(0.0, 4.0, 201)
+    path = solve_ivp(lambda _, x: -0.7 * x, (0.0, 4.0), [2.0], "DOP853", times, rtol=1e-11, atol=1e-11).y[0]
+    values = np.stack([path + 0.01 * np.random.default_rng(0).standard_normal(201), np.ones(201)], axis=1)
+    with (
+        pytest.warns(UserWarning, match=r"discover: the data leave one combination of .* open"),
+        pytest.warns(UserWarning, match="discover: 'y' is constant, 1"),
+    ):
+        one = discover(Series(times, values, ("x", "y"), noise=(0.01, 0.01)), degree=1, progress=False)
+    mean, precision, _ = one.law.quadratic
+    truth = np.zeros(6)
+    truth[one.sparse.names.index("dx:x")] = -0.7
+    assert (truth - mean) @ precision @ (truth - mean) < 20.0
+    assert one.sparse.inclusion[one.sparse.names.index("dx:x")] > 0.99
+    low, high = one.sparse.intervals(0.98)
+    assert ((low <= truth) & (truth <= high)).all()
+
+
+def test_equal_pieces_stay_where_they_are_asked_for():
+    series = noisy(flow("SprottB"), 0.05, 0)
+    one = discover(series, likelihood=likelihoods.weak(pieces=5), progress=False)
+    assert np.array_equal(one.sparse.inclusion >= 0.5, flow("SprottB").coefficients.T.ravel() != 0.0)
+    assert one.path.first.time == series.times[0]
+    assert one.path.last.time == series.times[-1]
+
+
+def test_candidates_may_outnumber_what_the_data_determine():
+    """All 20 cubic terms of two of three states' equations, from 25 rows."""
+    times = np.linspace(0.0, 5.0, 25)
+    path = solve_ivp(lambda _, x: [x[1], -x[0]], (0.0, 5.0), [1.0, 0.0], "DOP853", times, rtol=1e-11, atol=1e-11).y.T
+    values = path + 0.01 * np.random.default_rng(1).standard_normal(path.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that combinations are open
+        one = discover(Series(times, values, ("x", "v"), noise=(0.01, 0.01)), polynomial(("x", "v"), 5), progress=False)
+    low, high = one.sparse.intervals(0.95)
+    for name, value in (("dx:v", 1.0), ("dv:x", -1.0)):
+        k = one.sparse.names.index(name)
+        assert low[k] <= value <= high[k]
+
+
+def test_settings_give_the_usual_posterior():
+    series, library = noisy(flow("SprottB"), 0.05, 0), flow("SprottB").library
+    prepared = weak().prepare(series, library)
+    scales = natural_scales(series, library)
+    sparse, priors = Settings(sweeps=50).posterior(prepared, scales)
+    expected = sparse_posterior(prepared, sparse_prior(prepared, scales), sweeps=50, progress=False)
+    np.testing.assert_array_equal(sparse.draws, expected.draws)
+    assert list(priors) == list(prepared.names)
