@@ -1,8 +1,8 @@
 """A posterior of two modes, ω and 2π − ω of an oscillation sampled once a unit of time: their weights by sampler.
 
 x″ = −ω²x, 12 samples, noise 0.3, ω ~ N(3, 1.5²), scaled positions. Exact weights are by quadrature. Moves: how often a
-chain of the target went from one mode to the other. Warned: whether ``estimates`` says that chains do not. A second table
-has ladders that ``tune`` finds.
+chain of the target went from one mode to the other. Warned: whether ``estimates`` says that chains do not. A second
+table has ladders that ``tune`` finds.
 """
 
 import time
