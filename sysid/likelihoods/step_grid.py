@@ -74,7 +74,7 @@ def fast_changes(
     steps = StiffSteps(driven(system), GRID_RTOL, GRID_RTOL * scale, limit, MOST_ADAPTIVE_STEPS)
     times, jumps = schedule.times, jumps_of(schedule)
     last_rows = [*first_rows[1:].tolist(), len(times) - 1]
-    nodes, events, number = [float(times[0])], [], 0
+    nodes, gaps, events, number = [float(times[0])], [], [], 0
     for row, last_row, start in zip(first_rows.tolist(), last_rows, starts, strict=True):
         if last_row == row:
             continue
@@ -95,18 +95,19 @@ def fast_changes(
                 state = solver.y if solver is not None else state
             ends += times[(times > ends[-1]) & (times <= times[until])].tolist()
             lengths = np.diff(ends)
+            given = np.array(lengths)
             lengths[-1] = max(lengths[-1], lengths[-2] if len(lengths) > 1 else 0.0)  # the last step is cut short
             if stretches[-1][0] is not ends:
                 stretches[-1][0].extend(ends[1:])
             stretches[-1][1].extend(lengths.tolist())
             nodes += ends[1:]
+            gaps += (given if until == last_row else lengths).tolist()
         for ends, every in stretches:
             lengths = np.array(every)
             is_short = lengths < EVENT * np.maximum.accumulate(lengths)
             for k in np.flatnonzero(is_short):
                 number += int(not is_short[k - 1])  # the first step is never short
                 events.append([ends[k], ends[k + 1], lengths[k], number])
-    gaps = np.diff(nodes)
     shortest = np.minimum(np.append(gaps, gaps[-1]), np.append(gaps[0], gaps))
     return Changes(np.array(nodes), shortest, np.array(events).reshape(-1, 4))
 

@@ -145,3 +145,13 @@ def test_what_follows_a_jump_is_no_event_that_moves_in_time():
     assert after[1] - after[0] < 1e-3
     outside = fast_changes(RELAXING, TRUE[:2], TRUE[None, 2:], schedule, np.array([0]), np.ones(2), 1.0)
     np.testing.assert_array_equal(outside.times, schedule.times)  # its start is beyond the limit
+
+
+def test_steps_that_are_cut_short_at_a_kink_shorten_no_others():
+    """Of 2,001 kinks, some steps end 10⁻¹⁶ before theirs by rounding: lengths as that filled the memory."""
+    at = np.linspace(0.0, 5.0, 2001)
+    schedule = schedule_of(FORCED, Inputs({"u": (at, np.sin(3.0 * at))}), TIMES)
+    start = np.array([[0.1, 0.5]])
+    found = fast_changes(FORCED, np.array([300.0, 0.7]), start, schedule, np.array([0]), np.ones(2), 1e6)
+    assert np.diff(found.times).min() < 1e-12
+    assert found.lengths[found.times > 0.1].min() > 1e-5
