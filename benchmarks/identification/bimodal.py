@@ -1,9 +1,11 @@
 """A posterior of two modes, ω and 2π − ω of an oscillation sampled once a unit of time: their weights by sampler.
 
 x″ = −ω²x, 12 samples, noise 0.3, ω ~ N(3, 1.5²), scaled positions. Exact weights are by quadrature. Moves: how often a
-chain of the target went from one mode to the other. Warned: whether ``estimates`` says that chains do not.
+chain of the target went from one mode to the other. Warned: whether ``estimates`` says that chains do not. A second
+table has ladders that ``tune`` finds.
 """
 
+import time
 import warnings
 from typing import Any
 
@@ -13,11 +15,12 @@ from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table
 from sysid import Series, identify, priors, systems
 from sysid.likelihoods.trajectories import trajectory
-from toolkit import boundaries, sample, samplers
+from toolkit import boundaries, sample, samplers, tune
 from toolkit.tempering.contour_tempering import Partition
 
 OMEGA, NOISE, N_SAMPLES = 2.9, 0.3, 12
 HALF = np.pi
+TUNED = {"r2sghmc": 12, "resgld": 6, "pt_hmc": 6}  # seeds
 
 
 def oscillation(_: Any, x: Any, p: Any) -> Any:
@@ -45,6 +48,28 @@ def ladder(top: float, n_rungs: int) -> Any:
     """Replica exchange of SGHMC with exact gradients, from 1 to ``top``."""
     temperatures = np.geomspace(1.0, top, n_rungs)
     return samplers.r2sghmc(0.1 * np.sqrt(temperatures), temperatures=temperatures, boundary=boundaries.ignore())
+
+
+def share_and_moves(posterior: Any, run: Any) -> tuple[float, int]:
+    """The share of the target's draws with ω < π, and how often a chain of it went from one mode to the other."""
+    below = posterior.parameters(run.replica_draws[:, : run.sampler.n_target_replicas])[..., 0] < HALF
+    return float(below.mean()), int((below[..., 1:] != below[..., :-1]).sum())
+
+
+def tuned_ladders(plan: Plan, posterior: Any) -> None:
+    """A row for each sampler and seed: the ladder that ``tune`` found, and a run of 16 chains by it."""
+    columns = ("sampler", "seed", "top", "rungs", "share below π", "moves", "tuning, s", "run, s")
+    table = Table(plan.folder, "bimodal_tuned", *columns)
+    n_steps = 2_000 if plan.is_small else 20_000
+    for name, n_seeds in TUNED.items():
+        for seed in range(1 if plan.is_small else n_seeds):
+            tuned = tune(posterior, getattr(samplers, name)(boundary=boundaries.ignore()), seed=seed, progress=False)
+            begin = time.perf_counter()
+            run = sample(posterior, tuned, n_chains=16, n_steps=n_steps, burn_in=n_steps // 10, seed=seed)
+            seconds = time.perf_counter() - begin
+            temperatures = tuned.sampler.temperatures
+            found = share_and_moves(posterior, run)
+            table.row(name, seed, temperatures[-1], len(temperatures), *found, tuned.cost.seconds, seconds)
 
 
 def main(plan: Plan) -> None:
@@ -76,7 +101,7 @@ def main(plan: Plan) -> None:
             warnings.simplefilter("always")
             run = sample(posterior, sampler, n_chains=n_chains, n_steps=n_steps, burn_in=n_steps // 10, seed=1)
             posterior.estimates(run)
-        below = posterior.parameters(run.replica_draws[:, : sampler.n_target_replicas])[..., 0] < HALF
-        moves = int((below[..., 1:] != below[..., :-1]).sum())
+        share, moves = share_and_moves(posterior, run)
         warned = any("chains do not go" in str(one.message) for one in caught)
-        table.row(name, n_chains, n_steps, float(below.mean()), moves, "yes" if warned else "no")
+        table.row(name, n_chains, n_steps, share, moves, "yes" if warned else "no")
+    tuned_ladders(plan, posterior)

@@ -288,13 +288,13 @@ class StartSearch:
         self.system = equations.system
         self.schedule = schedule_of(self.system, data.inputs, data.times)
         self.times = self.schedule.times
-        is_of_data = np.isin(self.times, data.times)
+        self.is_of_data: Bools = np.isin(self.times, data.times)
         dim = self.system.dim
         self.observed: Bools = np.asarray(~np.isnan(values).all(axis=0))
         self.logarithmic = settings.errors == "lognormal" or settings.counts
         self.initial = self._first_state(values)
         self.values = np.full((len(self.times), values.shape[1]), np.nan)
-        self.values[is_of_data] = values
+        self.values[self.is_of_data] = values
         if settings.start == "fixed":
             self.values[0] = np.nan  # what is taken for exact is not data
         unmeasured = np.append(self.system.start, np.ones(len(equations.observation)))

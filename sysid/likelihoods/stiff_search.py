@@ -9,10 +9,9 @@ import numpy as np
 from ..arrays import Array, Integers
 from ..modes.laplace import curvature_at, in_batches
 from ..solvers.implicit import IMPLICIT_ORDERS
-from ..systems.inputs import schedule_of
 from .error_laws import ErrorModel
 from .start_search import StartSearch, is_finite
-from .step_grid import Changes, fast_changes, graded_times, step_lengths
+from .step_grid import Changes, fast_changes, graded_times, jumps_of, on_grid, step_lengths, up_to
 from .trajectory_kernel import Segments, TrajectoryEnergy, trajectory_energy
 
 FIRST_ROWS, GROWTH = 8, 1.4  # data of the first fit, at least; how many times more each next fit has
@@ -39,19 +38,15 @@ class StiffStartSearch(StartSearch):
 
     def run(self) -> tuple[TrajectoryEnergy, Array]:
         """The energy asked for on its grid, and the θ (q,) of lowest energy that was found."""
-        if self.system.inputs or self.is_dosed:
-            raise ValueError(
-                f"step must be given for method={self.settings.method!r} with inputs or doses, for which no grid of "
-                "unequal steps is made, got None"
-            )
-        every = len(self.times)
+        rows = np.flatnonzero(self.is_of_data)
+        every = len(rows)
         sizes = [min(every, max(FIRST_ROWS, every // 8))]
         while sizes[-1] < every:
             sizes.append(min(every, max(sizes[-1] + 1, int(GROWTH * sizes[-1]))))
         theta, self.fineness = np.zeros(0), 1.0
-        for k, n_rows in enumerate(sizes, 1):
-            self.progress.begin_stage(f"stage {k} of {len(sizes)} ({n_rows} of {every} times)")
-            self.n_rows = n_rows
+        for k, n_data in enumerate(sizes, 1):
+            self.progress.begin_stage(f"stage {k} of {len(sizes)} ({n_data} of {every} times)")
+            self.n_rows = int(rows[n_data - 1]) + 1
             theta = self._fit(self._extended(theta)) if k > 1 else self._first_fit()
         energy_function = self._energy_at(theta)
         if is_finite(energy_function, theta):
@@ -96,8 +91,9 @@ class StiffStartSearch(StartSearch):
         rows, times = self._rows(), self.times[: self.n_rows]
         parts = np.arange((self.n_rows - 1) * SCREENING_STEPS + 1) / SCREENING_STEPS
         even = np.interp(parts, np.arange(self.n_rows), times)
-        first = times[0] + (times[1] - times[0]) / SCREENING_STEPS * np.geomspace(1e-6, 1.0, 24)[:-1]
-        self.grid = np.unique(np.concatenate([even, first, times]))
+        jumps = np.append(True, jumps_of(self.schedule)[1 : self.n_rows - 1])
+        first = np.diff(times)[jumps, None] / SCREENING_STEPS * np.geomspace(1e-6, 1.0, 24)[:-1]
+        self.grid = np.unique(np.concatenate([even, (times[:-1][jumps, None] + first).ravel(), times]))
         energy_function = self._energy_on_grid()
         starts = self.states[rows[int(self.initial is not None) :]].ravel()
         noise = np.maximum(self._guessed_noise(), 1e-2 * self._unit(self.scale))[self.observed]
@@ -175,8 +171,9 @@ class StiffStartSearch(StartSearch):
         """Where the solution for θ changes fast."""
         parameters, starts, _ = self._parts(theta)
         return fast_changes(
-            self.system, parameters, starts, self.times[: self.n_rows], self._rows(), self.spread, self.settings.limit
-        )
+            self.system, parameters, starts, up_to(self.schedule, self.n_rows), self._rows(), self.spread,
+            self.settings.limit,
+        )  # fmt: skip
 
     def _energy_at(self, theta: Array, halos: Array | None = None, most: float = SEARCH_FINENESS) -> TrajectoryEnergy:
         """The energy on a grid for θ, refined until half the steps change little, at most to ``most``."""
@@ -188,7 +185,8 @@ class StiffStartSearch(StartSearch):
             energy_function = self._energy_on_grid()
             energy, _, path = energy_function.evaluate_with_path(theta)
             at = np.searchsorted(self.grid, times)
-            at = at + np.searchsorted(self._rows(), np.arange(len(times)), "right") - 1  # a row for each start too
+            at = at + np.searchsorted(self._rows(), np.arange(len(times)), "right") - 1  # a row for each start too,
+            at[1:] += np.cumsum(self.schedule.is_dosed[: len(times) - 1])  # and for each dose
             states = path[0, at]
             if before is not None and np.isfinite(energy[0]):
                 change = np.quantile(np.abs(states - before) / self.spread, 0.9, axis=0)
@@ -210,9 +208,9 @@ class StiffStartSearch(StartSearch):
         values = np.full((len(self.grid), self.values.shape[1]), np.nan)
         values[places] = self.values[: self.n_rows]
         return trajectory_energy(
-            self.equations, schedule_of(self.system, None, self.grid), values, errors,
+            self.equations, on_grid(self.schedule, self.grid), values, errors,
             Segments(places[rows], kicks, self.initial), method=self.settings.method, step=np.inf,
-            limit=self.settings.limit,
+            limit=self.settings.limit, is_dosed=self.is_dosed,
         )  # fmt: skip
 
 

@@ -134,6 +134,7 @@ def trajectory(
     grid of unequal steps, made for the parameters at the end of the search for a start, and frozen: so short that half
     the steps change the energy there by less than 0.01 nats, and short too wherever fast changes of the solution may be
     within 5 standard deviations of Laplace's approximation. Far from these parameters energies are wrong or infinite.
+    Steps end at all times of data, doses, and jumps or kinks of inputs; each experiment has a grid of its own.
     segments: 1: one solution. More: as many solutions, one after another, each from a free state of its own, with kicks
     where they meet, N(0, (gap × spread of the state)²), or for log-normal errors and counts N(0, gap²) on logarithms.
     Chaotic systems need it: the energy of one long solution has a minimum for each way to miss.

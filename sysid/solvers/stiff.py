@@ -53,8 +53,10 @@ class StiffSteps:
         self.jacobian = jacobian_pointer(system.rhs, system.dim, system.n_parameters).compiled
         self.status, self.count = DONE, 0
 
-    def along(self, start: Array, parameters: Array, first: float, last: float) -> Iterator[Any]:
-        """Steps from ``start`` at time ``first`` to time ``last``."""
+    def along(
+        self, start: Array, parameters: Array, first: float, last: float, first_step: float | None = None
+    ) -> Iterator[Any]:
+        """Steps from ``start`` at time ``first`` to time ``last``; the first is tried with ``first_step``, > 0."""
         p = np.ascontiguousarray(parameters, np.float64)
         column, out, now, spare = p[:, None].copy(), np.empty((self.system.dim, 1)), np.empty(1), np.empty(1)
         self.status, self.count = DONE, 0
@@ -74,7 +76,9 @@ class StiffSteps:
             return
         try:
             with np.errstate(all="ignore"):
-                solver = scipy.integrate.Radau(slope, first, start, last, rtol=self.rtol, atol=self.atol, jac=jacobian)
+                solver = scipy.integrate.Radau(
+                    slope, first, start, last, rtol=self.rtol, atol=self.atol, jac=jacobian, first_step=first_step
+                )
                 while solver.status == "running":
                     if self.count >= self.max_steps:
                         self.status = STEP_LIMIT

@@ -21,7 +21,16 @@ from ..schedules import constant, make_again
 from ..tempering import ContinuousTempering, Contour, ReplicaExchange
 from ..tempering.contour_tempering import Partition
 from ..tempering.exchange import AdaptedCorrection
-from .exchange_rounds import Ladder, chains_for, equal_parts, first_ladder, recut, rejections
+from .exchange_rounds import (
+    Ladder,
+    below_divergence,
+    chains_for,
+    coldest_divergence,
+    equal_parts,
+    first_ladder,
+    recut,
+    rejections,
+)
 from .exploration import Choice, Explored, descended
 from .gradient_noise import (
     BIAS,
@@ -36,7 +45,7 @@ from .gradient_noise import (
     step_by_law,
     widened,
 )
-from .race import Result, climbed, raced, shortest
+from .race import Result, climbed, finite_ends, raced, shortest
 from .result import numbers
 from .study import LANES, Fit, Floats, Study, as_tuple, rounded
 
@@ -246,16 +255,23 @@ def race_knobs(study: Study, sampler: Sampler, states: Floats) -> Result:
     Under continuous tempering all begin in ``states``: ξ begins cold, and chains of higher energies would throw it.
     """
     each = int(KNOB_SHARE * study.n_gradients)
+    is_noisy = study.problem.target.stochastic or sampler.gradient_noise > 0.0
     best = raced(study, "as it is", sampler, states, each)
     for _ in range(HALVINGS):
         if not best.run.diverged.any():
             break
+        rung = coldest_divergence(best.run) if isinstance(sampler.tempering, ReplicaExchange) else None
+        if rung is not None and not is_noisy:
+            ladder = Ladder(sampler.arrays["temperatures"], sampler.arrays["step_sizes"], states, 0.0)
+            ladder = below_divergence(study, ladder, best.run, rung)
+            sampler, states = with_ladder(sampler, ladder), ladder.states
+            best = raced(study, "as it is", sampler, states, each)
+            continue
         sampler = replace(sampler, step_sizes=rounded(0.5 * sampler.arrays["step_sizes"]))
         study.note("Some chains diverged: step sizes halved.")
         best = raced(study, "as it is", sampler, states, each)
     if best.run.diverged.any():
         study.warn("Some chains diverge at the step sizes that were found, and at much smaller ones.")
-    is_noisy = study.problem.target.stochastic or sampler.gradient_noise > 0.0
     is_continuous = isinstance(sampler.tempering, ContinuousTempering)
     for name in [name for name, *_ in variants(sampler, is_noisy)]:
 
@@ -331,19 +347,27 @@ def with_stable_thermostat(
 
 
 def find_biased_ladder(study: Study, sampler: Sampler, ladder: Ladder) -> Ladder:
-    """Rungs of equal rejection, as ``find_ladder``, with step sizes as they are."""
+    """Rungs of equal rejection, as ``find_ladder``, with step sizes as they are; where hot ones diverge, fewer."""
     length, limit = 32, study.spent + int(LADDER_SHARE * study.n_gradients)
     first = True
     while first or study.spent + LANES * length * sampler.dynamics.gradients <= limit:
         first = False
-        trial = with_ladder(sampler, ladder)
-        run = study.run(trial, length, ladder.states)
+        try:
+            run = study.run(with_ladder(sampler, ladder), length, ladder.states)
+        except DivergenceError as error:  # all chains
+            run = error.run
+            if coldest_divergence(run) is None:
+                raise
         rejected = rejections(run)
         study.add_round(
             "ladder", run, temperatures=as_tuple(ladder.temperatures), step_sizes=as_tuple(ladder.step_sizes),
             rejection=as_tuple(rejected),
         )  # fmt: skip
-        ladder = recut(ladder, rejected, run.replica_draws[:, :, -1])
+        rung = coldest_divergence(run)
+        if rung is not None:
+            ladder = below_divergence(study, ladder, run, rung)
+            continue
+        ladder = recut(ladder, rejected, finite_ends(run, ladder.states))
         length *= 2
     return ladder
 
@@ -421,7 +445,7 @@ def biased_exchange(
     study: Study, sampler: Sampler, levels: Explored, choice: Choice, found: StepSize
 ) -> tuple[Sampler, Floats]:
     """A ladder of a sampler with replica exchange: step sizes in the ratios of those of HMC, squared."""
-    ladder = first_ladder(levels, max(1, choice.level))
+    ladder = first_ladder(levels, choice.top)
     ratios = (ladder.step_sizes / ladder.step_sizes[0]) ** 2
     ladder = ladder._replace(step_sizes=rounded(found.step_size * np.clip(ratios, 0.1, 100.0)))
     sampler = with_ladder(replace(sampler, scale=study.scale), ladder)

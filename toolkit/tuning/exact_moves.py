@@ -146,7 +146,7 @@ def race_lengths(study: Study, sampler: Sampler, states: Floats, allowed: int) -
 def tune_exact(study: Study, levels: Explored, choice: Choice, moves: Moves, chooses: bool) -> Found:
     """HMC or MALA, with as many rungs as pay where it has replica exchange, or where this may be chosen."""
     tempers = chooses or moves.exchange is not None
-    level = 0 if not tempers else choice.level if chooses else max(choice.level, 1)
+    level = 0 if not tempers else choice.level if chooses else choice.top
     plain = plain_sampler(study, levels, moves)
     states = np.resize(levels.positions[0], (LANES, 1, study.dim))
     if level == 0:

@@ -10,12 +10,14 @@ from ..dynamics import Dynamics
 from ..samplers.sampler import Sampler
 from ..tempering import ReplicaExchange
 from .exploration import Explored, barriers, best_pairs
+from .race import finite_ends
 from .step_sizes import Improvement, mean_acceptance
 from .study import LANES, Floats, Study, as_tuple, rounded
 
 FIRST_ROUND, SHARE = 16, 0.25  # steps; of the gradients that the tuning may spend
 FEWEST_CHAINS = 4
 SETTLED = 0.05  # change of the barrier from round to round
+BELOW_DIVERGENCE = 16.0  # times cooler than the coldest rung that diverged, 1/4 as wide: runs are longer than rounds
 
 
 class Ladder(NamedTuple):
@@ -89,6 +91,32 @@ def recut(ladder: Ladder, rejected: Floats, states: Floats, may_resize: bool = T
     chains = chains_for(len(places))
     moved = states[np.arange(chains) % len(states)][:, nearest]
     return Ladder(rounded(np.exp(places)), rounded(step_sizes), moved, barrier)
+
+
+def coldest_divergence(run: Run) -> int | None:
+    """The coldest rung of which a chain diverged, where the target's own has none; None: there is no such rung."""
+    diverged = np.flatnonzero((run.counts.status > 0).any(axis=0))
+    return int(diverged[0]) if diverged.size and diverged[0] > 0 else None
+
+
+def below_divergence(study: Study, ladder: Ladder, run: Run, rung: int) -> Ladder:
+    """``ladder`` with a top ``BELOW_DIVERGENCE`` times cooler than ``rung``, of which chains of ``run`` diverged.
+
+    Moves without a Metropolis test end where the energy is infinite, such as where a solution leaves its limits, and
+    the hotter a rung is, the further it goes. The top is no cooler than the geometric mean of the two temperatures.
+    """
+    log_temperatures = np.log(ladder.temperatures)
+    coldest, hottest = log_temperatures[0], log_temperatures[rung]
+    top = max(hottest - np.log(BELOW_DIVERGENCE), 0.5 * (coldest + hottest))
+    places = np.append(log_temperatures[log_temperatures < top - 1e-9], top)
+    study.note(
+        f"Chains at temperature {ladder.temperatures[rung]:.4g} diverged: the top of the ladder is {np.exp(top):.4g}."
+    )
+    step_sizes = np.exp(np.interp(places, log_temperatures, np.log(ladder.step_sizes)))
+    nearest = np.minimum(np.abs(places[:, None] - log_temperatures).argmin(axis=1), rung - 1)
+    states, chains = finite_ends(run, ladder.states), chains_for(len(places))
+    moved = states[np.arange(chains) % len(states)][:, nearest]
+    return Ladder(rounded(np.exp(places)), rounded(step_sizes), moved, ladder.barrier)
 
 
 def find_ladder(study: Study, ladder: Ladder, dynamics: Dynamics, exchange: ReplicaExchange) -> Ladder:

@@ -23,6 +23,8 @@ FIRST_ROUND, LONG_ENOUGH, LONG_ENOUGH_IN_WALLS, LONGEST = 8, 32, 64, 64  # steps
 SHARE, MOST = 0.35, 0.6  # of the gradients that the tuning may spend
 CLEAR, MIXED = 0.35, 0.6  # of the variance, between chains: above it nothing can be said but that they have not mixed
 IMPROPER = 0.5  # of E[x ∂U] = dim · T: below it positions drift away, and there is no law
+UNCLEAR = 0.25  # of that: enough for a guess, where no temperature is known to mix
+STUCK = 1.0  # share of the variance between chains, at most 8/7: above it each is where it began
 LOOKED_AT = 16  # draws of a chain at which gradients are evaluated
 SCALED_FROM, WORTH_SCALING = 16, 3.0  # steps of a round whose gradients tell; ratio of scales
 DESCENT, HOPELESS = 40, 30.0  # evaluations of a descent; temperatures above what is wanted
@@ -73,7 +75,8 @@ def explore(study: Study, starts: Floats) -> Explored:
             study.sites.append(levels.positions[0])
         hotter = study.temperature * 2.0 ** np.array(EXPONENTS[1])
         tried = is_bounded or leapfrogs > LEAPFROGS or length > LONG_ENOUGH  # longer trajectories come first
-        if length >= SCALED_FROM and tried and hotter[-1] > temperatures[-1] and wants_hotter(levels, is_bounded):
+        reaches = length >= SCALED_FROM and tried and hotter[-1] > temperatures[-1] and wants_hotter(levels, is_bounded)
+        if reaches:
             step_sizes = np.exp(np.interp(np.log(hotter), np.log(temperatures), np.log(step_sizes)))
             temperatures, steps = hotter, Improvement("hmc")
         elif length >= long_enough and not np.isfinite(choose_top(levels, is_bounded).costs).any():
@@ -84,6 +87,23 @@ def explore(study: Study, starts: Floats) -> Explored:
         if share > (SHARE if is_clear(levels, is_bounded) else MOST) or leapfrogs > LONGEST:
             return levels._replace(step_sizes=step_sizes)
         states = exchanged(study, levels)
+        if reaches:
+            step_sizes = np.maximum(step_sizes, step_sizes_above(study, levels, states, temperatures))
+
+
+def step_sizes_above(study: Study, levels: Explored, states: Floats, temperatures: Floats) -> Floats:
+    """Step sizes for ``temperatures`` (level,) above those of ``levels``, from ``states`` (level, chain, dim); else 0.
+
+    Steps as of the hottest so far would be far too short at 65,536 times the temperature, and no round makes one more
+    than ``UP`` times as long. In units of ``study.scale``, as those of the rounds.
+    """
+    above = temperatures > levels.temperatures[-1]
+    found = np.zeros(len(temperatures))
+    if above.any():
+        points = states[above].reshape(-1, study.dim)
+        sizes = first_step_sizes(study, points, np.repeat(temperatures[above], states.shape[1]))
+        found[above] = np.median(sizes.reshape(-1, states.shape[1]), axis=1)
+    return found
 
 
 def rescale(study: Study, levels: Explored) -> float:
@@ -228,12 +248,15 @@ class Choice(NamedTuple):
     """The top of the ladder.
 
     level: of the top temperature; 0: no tempering. barrier: up to it. costs: expected, of each level, in steps of
-    one replica per independent draw, inf where nothing is known; where that is so of all, the level is a guess.
+    one replica per independent draw, inf where nothing is known; where that is so of all, the level is a guess. top: of
+    a ladder that there has to be, ≥ 1: the level, or where that is 0 and the target's own chains are ``STUCK``, the one
+    with the smallest share between chains, where they may at least get from one mode to another.
     """
 
     level: int
     barrier: float
     costs: Floats
+    top: int = 1
 
 
 def barriers(levels: Explored) -> Floats:
@@ -256,9 +279,12 @@ def best_pairs(barrier: float, most: int = 63) -> int:
     return min(range(1, most + 1), key=lambda n: (n + 1) * scans_per_restart(barrier, n))
 
 
-def n_lawful(levels: Explored) -> int:
-    """Temperatures, from the coldest, up to the last that has a law: hotter ones drift away; at least 1."""
-    lawful = np.flatnonzero(levels.virial > IMPROPER)
+def n_lawful(levels: Explored, least: float = IMPROPER) -> int:
+    """Temperatures, from the coldest, up to the last that has a law: hotter ones drift away; at least 1.
+
+    least: of the virial, which is too small where chains have not yet been everywhere.
+    """
+    lawful = np.flatnonzero(levels.virial > least)
     return int(lawful[-1]) + 1 if lawful.size else 1
 
 
@@ -277,7 +303,9 @@ def choose_top(levels: Explored, is_bounded: bool) -> Choice:
         costs[each] = (pairs + 1) * (relaxation[each] + scans_per_restart(total[each], pairs))
     if np.isfinite(costs).any():
         level: int = int(np.argmin(costs))
-    else:  # a guess, for races to judge
-        guess = 1 + int(np.argmin(levels.between[1:lawful])) if lawful > 1 else 0
-        level = guess if levels.between[guess] < MIXED else 0
-    return Choice(level, float(total[level]), costs)
+        return Choice(level, float(total[level]), costs, max(level, 1))
+    hazy = len(mixes) if is_bounded else n_lawful(levels, UNCLEAR)
+    guess = 1 + int(np.argmin(levels.between[1:hazy])) if hazy > 1 else 0
+    level = guess if levels.between[guess] < MIXED else 0  # for races to judge
+    top = guess if level or levels.between[0] > STUCK else 1
+    return Choice(level, float(total[level]), costs, max(top, 1))

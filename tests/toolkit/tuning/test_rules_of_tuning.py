@@ -9,8 +9,9 @@ from scipy.linalg import solve_continuous_lyapunov
 from scipy.special import ndtr
 
 from targets import classics, constrained, domains, mixtures, posteriors
-from toolkit import Sampler, boundaries, dynamics, sample, samplers
+from toolkit import Sampler, boundaries, dynamics, sample, samplers, target, tune
 from toolkit.diagnostics import ess
+from toolkit.errors import DivergenceError
 from toolkit.problem.definition import as_problem
 from toolkit.tempering import continuous_tempering
 from toolkit.tempering.contour_tempering import Partition
@@ -24,7 +25,13 @@ from toolkit.tuning.exact_moves import (
     mean_curvature,
     race_scales,
 )
-from toolkit.tuning.exchange_rounds import Ladder, equal_parts, recut
+from toolkit.tuning.exchange_rounds import (
+    Ladder,
+    below_divergence,
+    coldest_divergence,
+    equal_parts,
+    recut,
+)
 from toolkit.tuning.exploration import (
     Explored,
     barriers,
@@ -34,6 +41,7 @@ from toolkit.tuning.exploration import (
     descended,
     mean_difference,
     scans_per_restart,
+    step_sizes_above,
 )
 from toolkit.tuning.gradient_noise import (
     BIAS,
@@ -119,6 +127,80 @@ def test_the_top_is_the_lowest_at_which_chains_mix():
     drifts = choose_top(levels_of([1.1, 0.4, 0.1, 0.1], virial=[1.0, 0.9, 0.1, 0.0]), False)
     assert drifts.level == 1  # hotter ones have no law
     assert choose_top(levels_of([1.1, 0.55, 0.1, 0.1], virial=[1.0, 0.9, 0.1, 0.0]), True).level == 2  # walls hold
+
+
+@pytest.mark.parametrize(
+    ("between", "virial", "level", "top"),
+    [
+        (
+            [1.14, 1.14, 1.1, 0.9, 0.8],
+            [1.0, 1.0, 1.0, 1.0, 0.3],
+            0,
+            4,
+        ),  # stuck when cold: the least between, for a ladder
+        ([1.14, 1.14, 1.1, 0.9, 0.8], [1.0, 1.0, 1.0, 1.0, 0.1], 0, 3),  # the hottest has no law
+        ([0.9, 0.9, 0.9, 0.8, 0.7], [1.0] * 5, 0, 1),  # slow, not stuck
+        ([1.14, 1.14, 1.1, 0.9, 0.4], [1.0, 1.0, 1.0, 1.0, 0.3], 4, 4),  # perhaps a law, and it mixes: races judge
+    ],
+)
+def test_a_ladder_that_has_to_be_gets_a_top_where_no_temperature_is_known_to_mix(between, virial, level, top):
+    choice = choose_top(levels_of(between, virial=virial), is_bounded=False)
+    assert np.isinf(choice.costs).all()
+    assert (choice.level, choice.top) == (level, top)
+
+
+@target(dim=1, parameters=[77.0, 57.0, 100.0, 20.0, 40000.0])
+def many_wells(x, p):
+    """Narrow wells 57 apart with 77 nats between them, under N(20, 100²); no energy beyond 40,000."""
+    wave = 2.0 * np.pi / p[1]
+    energy = 0.5 * p[0] * (1.0 + np.cos(wave * x[0])) + 0.5 * ((x[0] - p[3]) / p[2]) ** 2
+    gradient = -0.5 * p[0] * wave * np.sin(wave * x[0]) + (x[0] - p[3]) / p[2] ** 2
+    return energy if abs(x[0]) <= p[4] else math.inf, (gradient,)
+
+
+def test_steps_of_far_hotter_temperatures_are_measured_and_those_of_others_left():
+    """At 4,096 times the temperature the wells are nothing, and a stable step is that of the wide normal law."""
+    study = study_of(many_wells)
+    levels = levels_of([1.14] * 8)._replace(step_sizes=np.ones(8))
+    temperatures = 2.0 ** np.array([0, 1, 2, 4, 6, 9, 12, 16])
+    found = step_sizes_above(study, levels, np.full((8, 8, 1), 28.5), temperatures)
+    assert (found[:5] == 0.0).all()
+    assert 8.0 <= found[6] <= 200.0
+    assert study.spent < 1_000
+
+
+def test_a_ladder_whose_hot_rungs_leave_the_energy_gets_a_cooler_top():
+    temperatures = np.array([1.0, 8.0, 64.0, 2.0**18, 2.0**20])  # sds 100, …, 51,200 between walls at ±40,000
+    hot = samplers.r2sghmc([0.1, 0.1, 0.1, 1e3, 1e3], temperatures=temperatures, boundary=boundaries.ignore())
+    states = np.full((12, 5, 1), 28.5)
+    study = study_of(many_wells)
+    with pytest.raises(DivergenceError) as caught:  # all chains
+        study.run(hot, 3_000, states)
+    run = caught.value.run
+    assert coldest_divergence(run) == 3
+    ladder = below_divergence(study, Ladder(temperatures, np.full(5, 1.0), states, 3.0), run, 3)
+    assert ladder.temperatures.tolist() == [1.0, 8.0, 64.0, 16380.0]  # four digits of the sixteenth
+    assert ladder.states.shape == (16, 4, 1)
+    assert np.isfinite(ladder.states).all()
+    assert "diverged: the top of the ladder is" in study.reasons[-1]
+
+
+@pytest.mark.parametrize("name", ["r2sghmc", "resgld"])
+def test_tuned_ladders_reach_temperatures_at_which_chains_leave_far_wells(name):
+    """Before, one of three ended at T = 2, and one at nan, where a hot rung had left the energy."""
+    x = np.linspace(-1_000.0, 1_000.0, 200_001)
+    density = np.exp(-many_wells.evaluate(x[:, None])[0])
+    exact = density[x < 0.0].sum() / density.sum()
+    shares = []
+    for seed in (1, 2, 3):
+        starts = np.repeat([-28.5, 28.5], 8)[:, None]
+        tuned = tune(many_wells, getattr(samplers, name)(boundary=boundaries.ignore()), seed=seed, init=starts)
+        assert 16.0 <= tuned.sampler.temperatures[-1] <= 4096.0
+        run = sample(many_wells, tuned, n_steps=20_000, n_chains=16, seed=seed)
+        below = run.draws[..., 0] < 0.0
+        assert (below[:, 1:] != below[:, :-1]).sum() > 100
+        shares.append(below.mean())
+    assert abs(np.mean(shares) - exact) < 0.08, (shares, exact)
 
 
 def test_the_share_between_chains():
