@@ -323,10 +323,12 @@ class Identification(Problem):
         with the moments of the first half of the draws; the second half is compared. Of a ladder of replica exchange
         whose replicas were all kept (``keep_replicas=True``), draws at all temperatures T are used, as of exp(−U/T).
         The posterior need not be near its Laplace approximation, which ``log_evidence`` takes for exact; a mode that
-        neither the draws nor the mixture have is missed by both. seed: 0 to 2⁶⁴ − 1, of the exact draws.
+        neither the draws nor the mixture have is missed by both. Each mode counts by itself, so that chains need not
+        go from one to another. seed: 0 to 2⁶⁴ − 1, of the exact draws.
         The error is from sums over chains, or over parts of them with fewer than 8 chains. It knows nothing of the bias
         of moves without a Metropolis test (SGLD, SGHMC), which the estimate inherits: take short steps, or HMC.
-        Warns where reference and draws hardly overlap, so that the error means little.
+        Warns where reference and draws hardly overlap, so that the error means little, and where the exact draws alone
+        give another evidence, as the run's draws are not those of the posterior.
         Raises ValueError where a prior is flat or a constraint cuts the posterior, as ``log_evidence``; for a run of
         another problem, weighted, of minibatches or with noise added to gradients, of SVGD, with fewer than 8 draws a
         chain, or without draws at T = 1; TypeError for what is no run.

@@ -30,6 +30,8 @@ WHOLE_CHAINS = 8  # from so many chains on, a block is a chain
 N_BLOCKS = 16  # of all chains, where these are fewer
 TOLERANCE = 1e-10  # of the estimating equations, relative to the number of draws
 LEAST_OVERLAP = 1e-3
+MOST_DISAGREEMENT = 5.0  # standard errors
+LEAST_COUNTING = 100.0  # draws of the reference that count, for its estimate alone to be known
 
 
 class Evidence(NamedTuple):
@@ -37,21 +39,24 @@ class Evidence(NamedTuple):
 
     error: its standard error, from blocks of chains. overlap: of the reference and the draws, of all temperatures: 1
     where all have one law, 0 where one of them is apart from all others, and the error means nothing; it is 1 less the
-    second eigenvalue of the overlap matrix (Klimovich, Shirts & Mobley 2015). temperatures: those whose draws count.
+    second eigenvalue of the overlap matrix (Klimovich, Shirts & Mobley 2015). disagreement: how many standard errors
+    the estimate by exact draws of the reference alone, without those of the run, is off: above 5 the run's draws are
+    not those of the posterior; nan where too few of the exact ones count. temperatures: those whose draws count.
     """
 
     log_evidence: float
     error: float
     overlap: float
+    disagreement: float
     temperatures: tuple[float, ...]
 
 
 class Bridge(NamedTuple):
-    """Log integrals (states,) of exp(−u), that of the first state being 0, their covariance, and the overlap."""
+    """Log integrals (states,) of exp(−u), the first state's 0, the others' covariance, and Σ share p pᵀ."""
 
     log_integrals: Array
     covariance: Array
-    overlap: float
+    overlaps: Array
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,13 @@ def check_overlap(evidence: Evidence) -> None:
             "or a ladder of temperatures with keep_replicas=True",
             stacklevel=3,
         )
+    elif evidence.disagreement > MOST_DISAGREEMENT:
+        warnings.warn(
+            f"evidence: draws of the run and exact draws of a density near them disagree by {evidence.disagreement:.1f}"
+            " standard errors: the chains are not everywhere where the posterior is, or move in a biased way. Take "
+            "more steps, shorter ones, or a ladder of temperatures",
+            stacklevel=3,
+        )
 
 
 def evidence_of(
@@ -193,15 +205,45 @@ def evidence_of(
     points = np.concatenate([own, np.moveaxis(kept, 1, 0).reshape(-1, q)])
     energies = in_batches(evaluate)(points)[0]
     energies = np.where(np.isfinite(energies), energies, np.inf)
-    reduced = np.concatenate([-reference.log_density(points)[None], energies / temperatures[:, None]])
-    state = np.repeat(np.arange(n_rungs + 1), [len(own), *[n_chains * n_kept] * n_rungs])
-    of_chains = blocks_of(n_chains, n_kept)
-    block = np.concatenate([np.full(len(own), -1), np.tile(of_chains.ravel(), n_rungs)])
-    rungs = energies[len(own) :].reshape(n_rungs, n_chains, n_kept)
-    effective = np.array([float(len(own)), *map(effective_number, rungs)])
-    bridge = bridged(reduced, state, block, effective)
-    error = math.sqrt(max(float(bridge.covariance[0, 0]), 0.0))
-    return Evidence(float(bridge.log_integrals[1]), error, bridge.overlap, tuple(temperatures.tolist()))
+    n_own, n_rung = len(own), n_chains * n_kept
+    # Each mode is a state of its own, so that the shares of draws among modes, which are those of the starts where
+    # chains do not go from one to another, do not matter.
+    region = nearest_mode(modes, points) if len(modes) > 1 else np.zeros(len(points), np.int64)
+    cold = [np.where(region == r, energies, np.inf) for r in range(max(len(modes), 1))]
+    reduced = np.array([-reference.log_density(points), *cold, *(energies / hot for hot in temperatures[1:])])
+    rung = np.repeat(np.arange(n_rungs + 1), [n_own, *[n_rung] * n_rungs])
+    state = np.where(rung == 0, 0, np.where(rung == 1, 1 + region, len(cold) - 1 + rung))
+    block = np.concatenate([np.full(n_own, -1), np.tile(blocks_of(n_chains, n_kept).ravel(), n_rungs)])
+    rungs = energies[n_own:].reshape(n_rungs, n_chains, n_kept)
+    worth = np.array([1.0, *(effective_number(values) / n_rung for values in rungs)])[rung]
+    bridge = bridged(reduced, state, block, worth)
+    log_parts = bridge.log_integrals[1 : 1 + len(cold)]
+    log_integral = float(scipy.special.logsumexp(log_parts))
+    shares = np.exp(log_parts - log_integral)
+    error = math.sqrt(max(float(shares @ bridge.covariance[: len(cold), : len(cold)] @ shares), 0.0))
+    rung_of_state = np.array([0, *[1] * len(cold), *range(2, n_rungs + 1)])
+    overlap = least_overlap(bridge.overlaps, rung_of_state)
+    disagreement = importance_disagreement(reduced[0, :n_own] - energies[:n_own], log_integral, error)
+    return Evidence(log_integral, error, overlap, disagreement, tuple(temperatures.tolist()))
+
+
+def least_overlap(overlaps: Array, rung_of_state: Integers) -> float:
+    """1 less the second eigenvalue of the overlap matrix of all rungs. overlaps: (states, states) Σ share p pᵀ."""
+    merge = (np.arange(int(rung_of_state.max()) + 1)[:, None] == rung_of_state).astype(np.float64)
+    matrix = merge @ overlaps @ merge.T
+    values = np.linalg.eigvals(matrix / matrix.sum(axis=1, keepdims=True))
+    return float(np.clip(1.0 - np.sort(values.real)[-2], 0.0, 1.0))
+
+
+def importance_disagreement(log_ratios: Array, log_integral: float, error: float) -> float:
+    """How many standard errors the mean of exp(``log_ratios``) (n,), of the reference alone, is off; nan: unknown."""
+    weights = np.exp(log_ratios - log_ratios.max())
+    mean = weights.mean()
+    if not weights.sum() ** 2 >= LEAST_COUNTING * (weights**2).sum():
+        return math.nan
+    own_error = float(weights.std() / mean / math.sqrt(len(weights)))
+    gap = float(np.log(mean) + log_ratios.max() - log_integral)
+    return abs(gap) / math.hypot(own_error, error, 1e-300)
 
 
 def effective_number(energies: Array) -> float:
@@ -210,28 +252,30 @@ def effective_number(energies: Array) -> float:
     return float(np.clip(found, len(energies), energies.size)) if math.isfinite(found) else float(energies.size)
 
 
-def bridged(reduced: Array, state: Integers, block: Integers, effective: Array) -> Bridge:
+def bridged(reduced: Array, state: Integers, block: Integers, share: Array) -> Bridge:
     """The multistate Bennett acceptance ratio.
 
     reduced: (states, n), −log density up to a constant of each state at each point, normalised in the first. state:
     (n,) the state each point was drawn from. block: (n,) points of one block depend on each other, −1: on no other.
-    effective: (states,) how many independent draws each state's are worth; they weigh by it.
+    share: (n,) how many independent draws each is worth, by which they weigh. A state without draws has its integral
+    from those of the others.
     """
-    share = (effective / np.bincount(state, minlength=len(effective)))[state]
-    log_effective = np.log(effective)[:, None]
+    effective = np.bincount(state, share, minlength=len(reduced))
+    with np.errstate(divide="ignore"):
+        log_effective = np.log(effective)[:, None]
     total = effective.sum()
     first = state == 0
     f = np.zeros(len(reduced))
     with np.errstate(invalid="ignore"):
         importance = scipy.special.logsumexp(reduced[0, first] - reduced[1:, first], axis=1) - math.log(first.sum())
-    f[1:] = -np.where(np.isfinite(importance), importance, -reduced[1:].min(axis=1))
+    f[1:] = np.where(np.isfinite(importance), -importance, reduced[1:].min(axis=1))
 
-    def objective(f: Array) -> tuple[float, Array]:
+    def objective(f: Array) -> tuple[float, Array, Array]:
         exponents = log_effective + f[:, None] - reduced
         norms = scipy.special.logsumexp(exponents, axis=0)
-        return float(effective @ f - share @ norms), np.exp(exponents - norms)
+        return float(effective @ f - share @ norms), np.exp(exponents - norms), norms
 
-    value, p = objective(f)
+    value, p, norms = objective(f)
     for _ in range(200):
         gradient = effective - p @ share
         if np.abs(gradient).max() < TOLERANCE * total:
@@ -241,16 +285,20 @@ def bridged(reduced: Array, state: Integers, block: Integers, effective: Array) 
         step *= min(1.0, 20.0 / max(np.abs(step).max(), 1e-300))
         for _ in range(40):
             trial = f + np.append(0.0, step)
-            new_value, new_p = objective(trial)
+            new_value, new_p, new_norms = objective(trial)
             if new_value >= value - 1e-12 * abs(value):
                 break
             step *= 0.5
-        f, value, p = trial, new_value, new_p
-    inverse = np.linalg.pinv(curvature_of(p, share)[1:, 1:])
-    covariance = inverse @ score_covariance(p, share, state, block)[1:, 1:] @ inverse
-    overlap = (p * share) @ p.T / effective[:, None]
-    second = np.sort(np.linalg.eigvals(overlap).real)[-2]
-    return Bridge(-f, covariance, float(np.clip(1.0 - second, 0.0, 1.0)))
+        f, value, p, norms = trial, new_value, new_p, new_norms
+    # What a point adds to the log integrals, to first order.
+    influence = np.linalg.pinv(curvature_of(p, share)[1:, 1:]) @ p[1:]
+    for k in np.flatnonzero(effective == 0.0):
+        log_ratios = -reduced[k] - norms
+        f[k] = -scipy.special.logsumexp(log_ratios, b=share)
+        ratios = np.exp(log_ratios + f[k])
+        influence[k - 1] = ratios + (p[1:] @ (share * ratios)) @ influence
+    covariance = score_covariance(influence, share, state, block)
+    return Bridge(-f, covariance, (p * share) @ p.T)
 
 
 def curvature_of(p: Array, share: Array) -> Array:
@@ -260,9 +308,8 @@ def curvature_of(p: Array, share: Array) -> Array:
 
 def score_covariance(p: Array, share: Array, state: Integers, block: Integers) -> Array:
     """The covariance of Σ share p, from sums over blocks, each state's points about their own mean."""
-    n_states = len(p)
-    counts = np.bincount(state, minlength=n_states)
-    means = np.array([np.bincount(state, row, minlength=n_states) / counts for row in p])
+    counts = np.maximum(np.bincount(state), 1)
+    means = np.array([np.bincount(state, row) / counts for row in p])
     centred = (p - means[:, state]) * share
     alone = block < 0
     found = centred[:, alone] @ centred[:, alone].T
