@@ -27,7 +27,7 @@ from toolkit.errors import (
     shown,
 )
 from toolkit.maths.seeds import EVIDENCE, STARTS, derived_seed
-from toolkit.problem import Problem, Spread, Target
+from toolkit.problem import Named, Problem, Spread, Target
 from toolkit.weighting import shares_of
 
 from . import likelihoods
@@ -200,6 +200,11 @@ class Identification(Problem):
         """
         self._check_run(draws)
         return self.coordinates.parameters(positions_of(draws, self.dim))
+
+    def _named(self) -> Named:
+        """Names of the parameters, and how they are made of positions."""
+        is_plain = not self.coordinates.is_scaled and not self.coordinates.log.any()
+        return Named(self.names, None if is_plain else self.coordinates.parameters)
 
     def _check_run(self, run: Any) -> None:
         """Raise ValueError where ``run`` was sampled in other coordinates."""
@@ -474,7 +479,7 @@ class Identification(Problem):
         return theta, shares_of(run)
 
     def to_datatree(self, run: Run, *, log_likelihood: bool = False) -> Any:
-        """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``.
+        """A run of it, or one that was loaded, as ``run.to_datatree``, with parameters by name. Needs the extra ``io``.
 
         log_likelihood: adds the group of this name, which ``arviz.loo`` and ``arviz.compare`` read: ``y`` (chain, draw,
         value), the log densities of ``log_likelihood`` at the draws of ``posterior``, with each value's series, time
@@ -489,8 +494,7 @@ class Identification(Problem):
             self._check_same_problem(run)
             check_temperature(run)
         self._check_run(run)
-        named = replace(run, replica_draws=self.coordinates.parameters(run.replica_draws))
-        tree = named.to_datatree(self.names)
+        tree = replace(run, problem=self).to_datatree()
         if log_likelihood:
             if "posterior" not in tree.children:
                 raise ValueError("run must have draws, each chain one with a weight above 0")
