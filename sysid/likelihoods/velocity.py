@@ -299,7 +299,7 @@ class Derivative:
     def prepare(self, data: Any, model: Any) -> Prepared:
         """The least squares of ``data``, a Series or several, under ``model``, a System, Library or Model."""
         model = as_model(model)
-        moving = self.moving(data, model)
+        moving = self._moving(data, model)
         states, velocities = (np.concatenate([m[k] for m in moving]) for k in range(2))
         if not len(states):
             raise ValueError("data must have rows without missing values, got none")
@@ -331,7 +331,7 @@ class Derivative:
             values=self._values(data, model, weights),
         )
 
-    def moving(self, data: Any, model: Model) -> list[StatesAndVelocities]:
+    def _moving(self, data: Any, model: Model) -> list[StatesAndVelocities]:
         """States and velocities of each of the series ``data``."""
         return [
             velocities_of(series, self.velocities, self.window, model.library.inputs)
@@ -383,7 +383,7 @@ class Velocities:
     def measured(self) -> tuple[Measured, ...]:
         """What the values are: at each time the states whose velocity is known."""
         found = []
-        for _, velocities, times in self.likelihood.moving(self.data, self.model):
+        for _, velocities, times in self.likelihood._moving(self.data, self.model):
             rows, columns = np.nonzero(np.isfinite(velocities))
             found.append(Measured(times[rows], tuple(self.model.states[e] for e in columns)))
         return tuple(found)
@@ -391,7 +391,7 @@ class Velocities:
     def log_densities(self, theta: Array) -> Array:
         """Log densities (n, values) at ``theta`` (n, q)."""
         parts, sds = [], self.weights**-0.5
-        for states, velocities, _ in self.likelihood.moving(self.data, self.model):
+        for states, velocities, _ in self.likelihood._moving(self.data, self.model):
             design, constant = weighted_design(self.model, states, velocities, np.ones(len(sds)))
             known = np.isfinite(velocities)
             residual = (constant[known] - theta @ design[known].T) / np.broadcast_to(sds, known.shape)[known]
