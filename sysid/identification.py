@@ -16,6 +16,7 @@ from toolkit import Run
 from toolkit.errors import (
     check_array,
     check_count,
+    check_flag,
     check_instance,
     check_number,
     check_progress,
@@ -25,8 +26,8 @@ from toolkit.errors import (
     is_a,
     shown,
 )
-from toolkit.maths.seeds import STARTS, derived_seed
-from toolkit.problem import Problem, Spread, Target
+from toolkit.maths.seeds import EVIDENCE, STARTS, derived_seed
+from toolkit.problem import Named, Problem, Spread, Target
 from toolkit.weighting import shares_of
 
 from . import likelihoods
@@ -41,9 +42,11 @@ from .likelihoods.interface import Prepared
 from .likelihoods.start_search import TIME_LIMIT, SearchProgress
 from .likelihoods.trajectories import Trajectory
 from .model import Model, as_model
+from .modes.bridge import Evidence, check_overlap, check_temperature, evidence_of, usable_draws
 from .modes.evidence import check_proper, log_evidence_of
 from .modes.inside import Walls, mode_inside
 from .modes.laplace import laplace
+from .modes.leave_one_out import LOG_LIKELIHOOD, log_likelihood_group, loo_of
 from .modes.search import N_PLACES, Mode, search_modes
 from .modes.table import ModeTable, doubts_of_modes
 from .priors import GAUSSIAN, LAPLACE, LOG_NORMAL, Prior, check_priors, prior_table
@@ -198,6 +201,11 @@ class Identification(Problem):
         self._check_run(draws)
         return self.coordinates.parameters(positions_of(draws, self.dim))
 
+    def _named(self) -> Named:
+        """Names of the parameters, and how they are made of positions."""
+        is_plain = not self.coordinates.is_scaled and not self.coordinates.log.any()
+        return Named(self.names, None if is_plain else self.coordinates.parameters)
+
     def _check_run(self, run: Any) -> None:
         """Raise ValueError where ``run`` was sampled in other coordinates."""
         coordinate_numbers = slice(SCALED, N_HEADER + (2 + self.dim) * self.dim)
@@ -294,15 +302,102 @@ class Identification(Problem):
         Raises ValueError where a prior is flat, a constraint cuts the posterior, or no mode is found.
         Source: Kass & Raftery (1995).
         """
-        check_proper(self.priors, self.names)
-        if self.constraints is not None:
-            raise ValueError(f"constraints must be none for an evidence, got {shown(self.constraints)}")
-        plain = replace(self, coordinates=self._plain)
-        start = plain.coordinates.positions(self.usual_start())
-        modes = self.found or search_modes(target_of(plain, None).evaluate, start, start[None], n_searches=0)
+        self._check_has_evidence()
+        modes = self._known_modes()
         if not modes:
             raise ValueError(f"problem {self.name!r} must have a mode, but none was found from its usual start")
         return log_evidence_of(modes, self.priors)
+
+    def _check_has_evidence(self) -> None:
+        """Raise ValueError where a prior is flat, or a constraint cuts the posterior."""
+        check_proper(self.priors, self.names)
+        if self.constraints is not None:
+            raise ValueError(f"constraints must be none for an evidence, got {shown(self.constraints)}")
+
+    def _known_modes(self) -> tuple[Mode, ...]:
+        """The modes that ``identify`` found, or else the one that a search from the usual start finds, if any."""
+        plain = replace(self, coordinates=self._plain)
+        start = plain.coordinates.positions(self.usual_start())
+        return self.found or search_modes(target_of(plain, None).evaluate, start, start[None], n_searches=0)
+
+    def evidence(self, run: Run, *, seed: int = 0) -> Evidence:
+        """The log of the evidence ∫ likelihood × prior dθ, in nats, with its standard error, from a run of it.
+
+        By the multistate Bennett acceptance ratio, which with one temperature is bridge sampling: draws of the run are
+        compared with exact ones of a mixture of Student's t's, half of it at the modes by Laplace's approximation, half
+        with the moments of the first half of the draws; the second half is compared. Of a ladder of replica exchange
+        whose replicas were all kept (``keep_replicas=True``), draws at all temperatures T are used, as of exp(−U/T).
+        The posterior need not be near its Laplace approximation, which ``log_evidence`` takes for exact; a mode that
+        neither the draws nor the mixture have is missed by both. Each mode counts by itself, so that chains need not
+        go from one to another. seed: 0 to 2⁶⁴ − 1, of the exact draws.
+        The error is from sums over chains, or over parts of them with fewer than 8 chains. It knows nothing of the bias
+        of moves without a Metropolis test (SGLD, SGHMC), which the estimate inherits: take short steps, or HMC.
+        Warns where reference and draws hardly overlap, so that the error means little, and where the exact draws alone
+        give another evidence, as the run's draws are not those of the posterior.
+        Raises ValueError where a prior is flat or a constraint cuts the posterior, as ``log_evidence``; for a run of
+        another problem, weighted, of minibatches or with noise added to gradients, of SVGD, with fewer than 8 draws a
+        chain, or without draws at T = 1; TypeError for what is no run.
+        Source: Meng & Wong (1996); Shirts & Chodera (2008).
+        """
+        check_instance("run", run, Run)
+        seed = derived_seed(seed, EVIDENCE)
+        self._check_has_evidence()
+        self._check_same_problem(run)
+        draws, temperatures = usable_draws(run)
+        inverse = np.asarray(np.linalg.inv(self.coordinates.root))
+        modes = tuple(mode.moved(self.coordinates.shift, inverse) for mode in self._known_modes())
+        bridge = evidence_of(self.target.evaluate, modes, draws, temperatures, np.random.default_rng(seed))
+        check_overlap(bridge)
+        constant = float(np.linalg.slogdet(self.coordinates.root)[1]) - sum(law.constant for law in self.priors)
+        return bridge._replace(log_evidence=bridge.log_evidence + constant)
+
+    def _check_same_problem(self, run: Run) -> None:
+        """Raise ValueError where ``run`` is of other data, another model or other coordinates."""
+        self._check_run(run)
+        if not np.array_equal(run.problem.target.parameters, self.target.parameters):
+            raise ValueError(
+                f"run must be one of this problem, {self.name!r}, but is of {run.problem.name!r} with other data, "
+                "priors or settings"
+            )
+
+    def log_likelihood(self, run: Run) -> Array:
+        """Log density (chain, draw, value), in nats, of each measured value at each draw of the target, from a run.
+
+        Values are those that are not missing, series by series, at each time all that was measured, states in the order
+        of the system, then functions of ``observe``; all constants are there, and −inf where there is no solution.
+        Likelihoods: ``trajectory``, in whose own discretised solutions the sum over values is −energy but for the prior
+        (with segments, kicks belong to the prior of their initial states); and ``derivative`` of all data with noise,
+        whose values are velocities, the noise taken as known. Weights of a run are not used.
+        Raises ValueError for ``weak``, whose path is fitted to all values together, so that these are not independent
+        given the coefficients; for a run of another problem, or with draws that are not finite; TypeError for what is
+        no run.
+        """
+        check_instance("run", run, Run)
+        self.prepared.values.measured()  # or an error before others
+        self._check_same_problem(run)
+        return self._log_densities(self.coordinates.parameters(run.draws))
+
+    def _log_densities(self, theta: Array) -> Array:
+        """Log densities (…, values) at parameters (…, q)."""
+        n_values = sum(len(measured.times) for measured in self.prepared.values.measured())
+        rows = theta.reshape(-1, self.dim)
+        if not len(rows) or not np.isfinite(rows).all():
+            raise ValueError(f"run must have draws that are all finite, got {'none' if not len(rows) else 'some not'}")
+        check_room("run", len(rows), 8.0 * 3.0 * len(rows) * n_values, hint="Keep fewer draws: give sample(thin=).")
+        return self.prepared.values.log_densities(rows).reshape(*theta.shape[:-1], n_values)
+
+    def loo(self, run: Run) -> Any:
+        """Leave-one-out cross-validation by Pareto-smoothed importance sampling: what ArviZ's ``loo`` returns.
+
+        ``elpd_loo`` (``elpd`` from ArviZ 1) is the sum over values of log p(value | all others), with its standard
+        error; ``pareto_k`` (value,) says where it can be trusted: below 0.7. Values as in ``log_likelihood``. What
+        leaving out one value means is up to the data: values close in time predict each other. To compare models:
+        ``arviz.compare`` of the trees of ``to_datatree(run, log_likelihood=True)``. Draws of a weighted run are those
+        that ``to_datatree`` resamples. Needs ArviZ (extra ``arviz``).
+        Raises as ``log_likelihood``; also ValueError where draws are at another temperature than 1, ImportError
+        without ArviZ. Source: Vehtari, Gelman & Gabry (2017).
+        """
+        return loo_of(self.to_datatree(run, log_likelihood=True))
 
     @property
     def _modes_by_weight(self) -> tuple[Mode, ...]:
@@ -383,15 +478,41 @@ class Identification(Problem):
             )
         return theta, shares_of(run)
 
-    def to_datatree(self, run: Run) -> Any:
-        """A run of it as ``run.to_datatree``, with its draws as parameters by name. Needs the extra ``io``.
+    def to_datatree(self, run: Run, *, log_likelihood: bool = False) -> Any:
+        """A run of it, or one that was loaded, as ``run.to_datatree``, with parameters by name. Needs the extra ``io``.
 
-        Raises ValueError for a run of other positions, TypeError for what is no run.
+        log_likelihood: adds the group of this name, which ``arviz.loo`` and ``arviz.compare`` read: ``y`` (chain, draw,
+        value), the log densities of ``log_likelihood`` at the draws of ``posterior``, with each value's series, time
+        and quantity. These draws must be at temperature 1.
+        Raises ValueError for a run of other positions, and with log_likelihood=True as that method does; TypeError for
+        what is no run.
         """
         check_instance("run", run, Run)
+        check_flag("log_likelihood", log_likelihood)
+        if log_likelihood:
+            self.prepared.values.measured()  # or an error before others
+            self._check_same_problem(run)
+            check_temperature(run)
         self._check_run(run)
-        named = replace(run, replica_draws=self.coordinates.parameters(run.replica_draws))
-        return named.to_datatree(self.names)
+        tree = replace(run, problem=self).to_datatree()
+        if log_likelihood:
+            if "posterior" not in tree.children:
+                raise ValueError("run must have draws, each chain one with a weight above 0")
+            tree[LOG_LIKELIHOOD] = self._log_likelihood_group(tree["posterior"])
+        return tree
+
+    def _log_likelihood_group(self, posterior: Any) -> Any:
+        """The group of log densities at the draws of the group ``posterior``."""
+        measured = self.prepared.values.measured()
+        labels = [
+            name
+            for series, one in zip(series_of(self), measured, strict=True)
+            for name in [series.name] * len(one.times)
+        ]
+        times = np.concatenate([one.times for one in measured])
+        quantities = [name for one in measured for name in one.quantities]
+        densities = self._log_densities(np.asarray(posterior["x"].values))
+        return type(posterior)(log_likelihood_group(densities, labels, times, quantities, posterior.attrs))
 
     def inclusion(self, run: Run) -> Array:
         """Probability (q,) that each term is present, from a run of it: of priors with a spike; 1 for the others.

@@ -49,10 +49,23 @@ class ErrorModel(NamedTuple):
 def constant_of(errors: ErrorModel, data: Array) -> float:
     """The part of −log density of ``data`` (n,) that no parameter changes."""
     if errors.law == "student":
-        half = 0.5 * errors.dof
-        one = scipy.special.gammaln(half + 0.5) - scipy.special.gammaln(half) - 0.5 * np.log(np.pi * errors.dof)
-        return -float(one) * data.size
+        return student_constant(errors.dof) * data.size
     return float(scipy.special.gammaln(data + 1.0).sum())
+
+
+def student_constant(dof: float) -> float:
+    """What Student's t adds to −log density of each datum, but for log sd."""
+    half = 0.5 * dof
+    return -float(scipy.special.gammaln(half + 0.5) - scipy.special.gammaln(half) - 0.5 * np.log(np.pi * dof))
+
+
+def constants_of_data(law: str, dof: float, data: Array, *, logarithmic: bool) -> Array:
+    """The part of −log density of each of ``data`` (n,), logarithms of log-normal ones, that no parameter changes."""
+    if law == NORMAL:
+        return np.asarray(0.5 * np.log(2.0 * np.pi) + (data if logarithmic else np.zeros(data.shape)))
+    if law == "student":
+        return np.full(data.shape, student_constant(dof))
+    return np.asarray(scipy.special.gammaln(data + 1.0))
 
 
 @functools.cache

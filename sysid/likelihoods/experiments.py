@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit._compiler import kernel, set_recipe
+from toolkit._compiler import HoldsFunctions, kernel, set_recipe
 from toolkit.errors import shown
 from toolkit.maths.elementary import select
 
 from ..arrays import Array, Bools, Integers
 from ..data.series import Series, has_doses
 from .error_laws import SCALE_WORDS, scale_name
-from .interface import Experiment
+from .interface import Experiment, Measured
 from .start_search import SearchProgress, TrajectorySettings, is_finite, minimised
 from .stiff_search import search_class
 from .trajectory_kernel import Equations, TrajectoryEnergy, evaluated
@@ -79,8 +79,16 @@ def joint_kernel(shoot: Any) -> Any:
     return joint
 
 
+class Part(NamedTuple):
+    """An experiment's energy; the rows of θ of its parameters (its q,), −1 where known, and the values there."""
+
+    energy: TrajectoryEnergy
+    rows: Integers
+    known: Array
+
+
 @dataclass(frozen=True, eq=False)
-class JointEnergy:
+class JointEnergy(HoldsFunctions):
     """The energy of all experiments as a function of θ: parameters, then initial states, then standard deviations."""
 
     names: tuple[str, ...]
@@ -89,11 +97,24 @@ class JointEnergy:
     numbers: Array
     work_rows: int
     experiments: tuple[Experiment, ...]
+    parts: tuple[Part, ...]
 
     def evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
         energy, slope, _ = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         return energy, slope
+
+    def measured(self) -> tuple[Measured, ...]:
+        """What the values are, experiment by experiment."""
+        return tuple(measured for part in self.parts for measured in part.energy.measured())
+
+    def log_densities(self, theta: Array) -> Array:
+        """Log densities (n, values), with all constants, at ``theta`` (n, q), experiment by experiment."""
+        every = [
+            energy.log_densities(np.where(rows >= 0, theta[:, np.maximum(rows, 0)], known))
+            for energy, rows, known in self.parts
+        ]
+        return np.concatenate(every, axis=1)
 
 
 class ParameterRows(NamedTuple):
@@ -139,13 +160,14 @@ def joint_energy(energies: Sequence[TrajectoryEnergy], rows: ParameterRows, know
     """The sum of ``energies``, of experiments with the same kernel."""
     n, dim = known.shape[1], energies[0].dim
     positive = np.zeros(len(rows.names), np.bool_)
-    begin, begins, blocks, experiments = N_HEAD + len(energies), [], [], []
+    begin, begins, blocks, experiments, parts = N_HEAD + len(energies), [], [], [], []
     for energy, row, values in zip(energies, rows.of, np.nan_to_num(known), strict=True):
         every = np.append(values, np.zeros(len(row) - n))
         table = np.stack([row, every], axis=1).ravel()
         block = np.concatenate([[len(row)], table, energy.numbers])
         begins.append(begin)
         blocks.append(block)
+        parts.append(Part(energy, row, every))
         begin += block.size
         positive[row[row >= 0]] |= np.array(energy.positive)[row >= 0]
         is_fixed = energy.initial is not None
@@ -159,7 +181,8 @@ def joint_energy(energies: Sequence[TrajectoryEnergy], rows: ParameterRows, know
     numbers = np.concatenate([[len(energies), most], begins, *blocks]).astype(np.float64)
     work_rows = 2 * most + 1 + max(energy.work_rows for energy in energies)
     kernel = joint_kernel(energies[0].kernel)
-    return JointEnergy(rows.names, tuple(positive.tolist()), kernel, numbers, work_rows, tuple(experiments))
+    positives = tuple(positive.tolist())
+    return JointEnergy(rows.names, positives, kernel, numbers, work_rows, tuple(experiments), tuple(parts))
 
 
 N_TRIED = 3  # candidates of lowest energy that are moved to a minimum

@@ -21,6 +21,43 @@ class Experiment(NamedTuple):
     initial: Array
 
 
+class Measured(NamedTuple):
+    """One series' measured values, those missing left out: their times (n,), and what was measured (n,), as names."""
+
+    times: Array
+    quantities: tuple[str, ...]
+
+
+class ValueByValue(Protocol):
+    """A likelihood whose measured values are independent given the parameters."""
+
+    def log_densities(self, theta: Array) -> Array:
+        """Log densities (n, values), with all constants, at parameters (n, q); -inf where a solution has none."""
+
+    def measured(self) -> tuple[Measured, ...]:
+        """What the values are, series by series."""
+
+
+class NoValues(NamedTuple):
+    """Stands for a ``ValueByValue`` where there is none. reason: why, in words that follow those of ``error``."""
+
+    reason: str
+
+    def error(self) -> ValueError:
+        """What to raise."""
+        return ValueError(
+            f"likelihood must be one whose values are independent given the parameters, but {self.reason}"
+        )
+
+    def log_densities(self, theta: Array) -> Array:
+        """Raise ValueError."""
+        raise self.error()
+
+    def measured(self) -> tuple[Measured, ...]:
+        """Raise ValueError."""
+        raise self.error()
+
+
 class Prepared(NamedTuple):
     """The energy −log likelihood in nats as a kernel, with its numbers and properties.
 
@@ -30,7 +67,7 @@ class Prepared(NamedTuple):
     quadratic: (mean (q,), precision (q, q), lowest) where the energy is lowest + ½ (θ − mean)ᵀ precision (θ − mean).
     initial: the initial state (dim,) where the likelihood takes it as known. experiments: one for each series, where
     these differ in parameters or initial states, or parameters are known; else none. observation: functions of states
-    whose values are data, too.
+    whose values are data, too. values: the log density value by value, or why there is none.
     """
 
     names: tuple[str, ...]
@@ -44,6 +81,7 @@ class Prepared(NamedTuple):
     initial: Array | None = None
     experiments: tuple[Experiment, ...] = ()
     observation: Observation = NOTHING_ELSE
+    values: ValueByValue = NoValues("this one has none")
 
     def __reduce__(self) -> Any:
         return reduced(self)

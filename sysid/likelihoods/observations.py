@@ -33,6 +33,11 @@ class Observation(HoldsFunctions):
         """How many functions."""
         return len(self.names)
 
+    @property
+    def nans(self) -> tuple[float, ...]:
+        """Values where there is no state."""
+        return (np.nan,) * len(self.names)
+
 
 NOTHING_ELSE = Observation()
 

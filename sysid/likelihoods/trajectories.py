@@ -45,7 +45,7 @@ class Trajectory(TrajectorySettings):
         energy, theta = self.energy_and_start(data, model, progress)
         prepared = Prepared(
             energy.names, energy.kernel, energy.numbers, energy.work_rows, energy.positive, theta,
-            observation=self.observation,
+            observation=self.observation, values=energy,
         )  # fmt: skip
         if isinstance(energy, JointEnergy):
             return prepared._replace(experiments=energy.experiments)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 
-from toolkit._compiler import inlined, kernel, set_recipe
+from toolkit._compiler import HoldsFunctions, inlined, kernel, set_recipe
 from toolkit.maths.elementary import fma, log, select
 
 from ..arrays import Array, Integers
@@ -26,11 +27,13 @@ from ..solvers.lane_access import row_access
 from ..solvers.runge_kutta import built
 from ..systems.inputs import Schedule, driven
 from ..systems.system import System
-from .error_laws import LAWS, NORMAL, ErrorModel, constant_of
+from .error_laws import LAWS, NORMAL, ErrorModel, constant_of, constants_of_data
+from .interface import Measured
 from .observations import (
     NOTHING_ELSE,
     Measurement,
     Observation,
+    checked_measure,
     lane_measures,
     measurement_of,
     parameters_and_drive,
@@ -435,8 +438,29 @@ class Segments(NamedTuple):
     initial: Array | None
 
 
+class Layout(NamedTuple):
+    """What is measured and how: for the place of each datum in an energy's numbers, and its law.
+
+    shape: ``Extras`` without functions.
+    """
+
+    system: System
+    observation: Observation
+    law: str
+    dof: float
+    shape: Extras
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of what may be measured."""
+        return self.system.states + self.observation.names
+
+
+LANES = 64  # draws whose solutions are in memory together
+
+
 @dataclass(frozen=True, eq=False)
-class TrajectoryEnergy:
+class TrajectoryEnergy(HoldsFunctions):
     """The energy of data as a function of θ = parameters, free initial states, free standard deviations."""
 
     names: tuple[str, ...]
@@ -446,7 +470,8 @@ class TrajectoryEnergy:
     work_rows: int
     dim: int
     initial: Array | None  # (dim,), the initial state where it is fixed
-    begin_of_path: int = 0  # in the work rows
+    begin_of_path: int  # in the work rows
+    layout: Layout
 
     def evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Energy (n,) and dU/dθ (n, q) at ``theta`` (n, q)."""
@@ -457,6 +482,73 @@ class TrajectoryEnergy:
         """Energy, gradient, and the states at every start, dose and after every step, (n, starts + …, dim)."""
         energy, slope, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
         return energy, slope, work[self.begin_of_path :].T.reshape(len(energy), -1, self.dim)
+
+    def measured(self) -> tuple[Measured, ...]:
+        """What the values are: at each time all that was measured."""
+        table = self._table()
+        rows, columns = self._data_of(table)
+        return (Measured(table[rows, TIME], tuple(self.layout.quantities[d] for d in columns)),)
+
+    def log_densities(self, theta: Array) -> Array:
+        """Log densities (n, values), with all constants, at ``theta`` (n, q), of the energy's own solutions.
+
+        Kicks between segments are no data: they belong to the prior of the segments' initial states.
+        """
+        parts = [self._log_densities(theta[k : k + LANES]) for k in range(0, len(theta), LANES)]
+        return np.concatenate(parts)
+
+    def _table(self) -> Array:
+        """Rows of the numbers, one for each time."""
+        at = places_of(self.dim, self.layout.shape)
+        n_rows = int(self.numbers[N_ROWS])
+        return self.numbers[at.table : at.table + n_rows * at.width].reshape(n_rows, at.width)
+
+    def _data_of(self, table: Array) -> tuple[Integers, Integers]:
+        """The row and the quantity of each datum."""
+        n = len(self.layout.quantities)
+        rows, columns = np.nonzero(table[:, N_ROW : N_ROW + 2 * n : 2])
+        return rows, columns
+
+    def _paths_of_rows(self, table: Array) -> Integers:
+        """The first work row (rows,) of the state at each time: before a dose, and at a start that of the segment."""
+        at = places_of(self.dim, self.layout.shape)
+        starts = (table[:, STARTS] != 0.0) & (np.arange(len(table)) > 0)
+        doses = table[:, at.dose_in_row] != 0.0 if self.layout.shape.is_dosed else np.zeros(len(table), np.bool_)
+        after = np.cumsum(starts + doses + table[:, N_STEPS].astype(np.int64))
+        before = np.concatenate([[0], after[:-1]]) + starts
+        return np.asarray(at.path + self.dim * before)
+
+    def _log_densities(self, theta: Array) -> Array:
+        """``log_densities`` of few draws."""
+        at, table, law = places_of(self.dim, self.layout.shape), self._table(), self.layout.law
+        energy, _, work = evaluated(self.kernel, self.numbers, self.work_rows, theta)
+        add_datum, _, finish_state = law_kernels(law, self.layout.dof)
+        logarithmic = bool(self.numbers[LOGARITHMIC])
+        paths, (rows, columns) = self._paths_of_rows(table), self._data_of(table)
+        data = table[rows, N_ROW + 2 * columns + 1]
+        out, sums, functions = np.zeros((len(data), len(theta))), np.zeros(len(theta)), np.zeros((0, 0))
+        for k, (row, d) in enumerate(zip(rows, columns, strict=True)):
+            if d >= self.dim and (k == 0 or rows[k - 1] != row or columns[k - 1] < self.dim):
+                functions = self._functions_at(theta, table[row], work[paths[row] : paths[row] + self.dim])
+            value = work[paths[row] + d] if d < self.dim else functions[d - self.dim]
+            sums[:] = 0.0
+            add_datum(value, out[k], sums, work[at.inverse + d], data[k], logarithmic)
+            finish_state(out[k], sums, work[at.inverse + d], 1.0)
+        out += constants_of_data(law, self.layout.dof, data, logarithmic=logarithmic)[:, None]
+        return np.where(np.isfinite(energy)[:, None], -out.T, -np.inf)
+
+    def _functions_at(self, theta: Array, row: Array, states: Array) -> Array:
+        """The functions (functions, n) of ``states`` (dim, n) at a row's time and inputs."""
+        at, layout = places_of(self.dim, self.layout.shape), self.layout
+        measure = checked_measure(layout.system, layout.observation, types.float64)
+        drive = row[at.drive_in_row : at.drive_in_row + layout.shape.n_drives].tolist()
+        parameters = theta[:, : layout.system.n_parameters].tolist()
+        return np.array(
+            [
+                measure(float(row[TIME]), tuple(x), (*p, *drive)) if np.isfinite(x).all() else layout.observation.nans
+                for x, p in zip(states.T.tolist(), parameters, strict=True)
+            ]
+        ).T.copy()
 
 
 def evaluated(kernel: Any, numbers: Array, work_rows: int, theta: Array) -> tuple[Array, Array, Array]:
@@ -540,4 +632,5 @@ def trajectory_energy(
     n_doses = int(schedule.is_dosed.sum()) if is_dosed else 0
     begin = places_of(dim, extras).path
     rows = begin + dim * (int(steps.sum()) + n_segments + n_doses)
-    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, begin)
+    layout = Layout(system, equations.observation, errors.law, errors.dof, extras._replace(measure=None, pull=None))
+    return TrajectoryEnergy(tuple(names), tuple(positive), kernel, numbers, rows, dim, initial, begin, layout)

@@ -17,7 +17,7 @@ from ..arrays import Array
 from ..data.series import Series, has_doses, in_order, with_inputs
 from ..model import Model, as_model
 from ..solvers.lane_access import lane_number, set_lane_number
-from .interface import Prepared
+from .interface import Measured, NoValues, Prepared, ValueByValue
 
 # Minibatches: every replica draws new data at every step. Each datum's normal equations, about the least-squares
 # solution of all data, are a row of numbers; those of a batch are the sum of its rows. "independent": rows drawn with
@@ -213,10 +213,11 @@ EVEN_TOLERANCE = 1e-6  # of the mean step: largest difference of steps that coun
 
 
 class StatesAndVelocities(NamedTuple):
-    """States and their velocities, each (n, dim), at the times where both are known; beside the states the inputs."""
+    """States and their velocities, each (n, dim), at the times (n,) where both are known; inputs beside the states."""
 
     states: Array
     velocities: Array
+    times: Array
 
 
 def velocities_of(
@@ -237,12 +238,12 @@ def velocities_of(
                 f"velocities='exact' needs a Series with velocities, which {series.name!r} has not: take "
                 f"'finite_difference', 'savitzky_golay' or 'spline', or the weak or trajectory likelihood"
             )
-        return complete_rows(with_inputs(series, inputs, times, values), series.velocities)
+        return complete_rows(with_inputs(series, inputs, times, values), series.velocities, times)
     if method == "finite_difference":
         if len(series) < 3:
             raise ValueError(f"velocities='finite_difference' needs at least 3 times, got {len(series)}")
         slope = np.asarray(np.gradient(values, times, axis=0, edge_order=2))
-        return complete_rows(with_inputs(series, inputs, times, values), slope)
+        return complete_rows(with_inputs(series, inputs, times, values), slope, times)
     if not series.is_complete:
         raise ValueError(f"velocities={shown(method)} needs data without missing values: take 'finite_difference'")
     if method == "savitzky_golay":
@@ -259,13 +260,13 @@ def velocities_of(
 
         smooth = savgol_filter(values, width, FILTER_DEGREE, axis=0)
         slope = savgol_filter(values, width, FILTER_DEGREE, deriv=1, delta=float(steps.mean()), axis=0)
-        return StatesAndVelocities(with_inputs(series, inputs, times, np.asarray(smooth)), np.asarray(slope))
+        return StatesAndVelocities(with_inputs(series, inputs, times, np.asarray(smooth)), np.asarray(slope), times)
     if len(series) < 5:
         raise ValueError(f"velocities='spline' needs at least 5 times, got {len(series)}")
     curves = [scipy.interpolate.make_smoothing_spline(times, column) for column in values.T]
     columns = [(curve(times), curve.derivative()(times)) for curve in curves]
     path, slope = (np.stack([b[k] for b in columns], axis=1) for k in range(2))
-    return StatesAndVelocities(with_inputs(series, inputs, times, path), slope)
+    return StatesAndVelocities(with_inputs(series, inputs, times, path), slope, times)
 
 
 def check_window(window: Any) -> int:
@@ -276,10 +277,10 @@ def check_window(window: Any) -> int:
     return width
 
 
-def complete_rows(states: Array, velocities: Any) -> StatesAndVelocities:
+def complete_rows(states: Array, velocities: Any, times: Array) -> StatesAndVelocities:
     """The rows in which all states and a velocity are known; a velocity that is not stays nan."""
     known = np.isfinite(states).all(axis=1) & np.isfinite(velocities).any(axis=1)
-    return StatesAndVelocities(states[known], np.asarray(velocities)[known])
+    return StatesAndVelocities(states[known], np.asarray(velocities)[known], times[known])
 
 
 MIN_NOISE_SHARE = 1e-9  # of a state's RMS velocity: residuals below it are taken for rounding
@@ -298,13 +299,8 @@ class Derivative:
     def prepare(self, data: Any, model: Any) -> Prepared:
         """The least squares of ``data``, a Series or several, under ``model``, a System, Library or Model."""
         model = as_model(model)
-        moving = [
-            velocities_of(series, self.velocities, self.window, model.library.inputs)
-            for series in check_data(data, model)
-        ]
-        states, velocities = (
-            np.concatenate([getattr(m, field) for m in moving]) for field in StatesAndVelocities._fields
-        )
+        moving = self._moving(data, model)
+        states, velocities = (np.concatenate([m[k] for m in moving]) for k in range(2))
         if not len(states):
             raise ValueError("data must have rows without missing values, got none")
         equations = normal_equations(model, states, velocities)
@@ -332,7 +328,23 @@ class Derivative:
             mean,
             self.batch_size is not None,
             (mean, precision, lowest),
+            values=self._values(data, model, weights),
         )
+
+    def _moving(self, data: Any, model: Model) -> list[StatesAndVelocities]:
+        """States and velocities of each of the series ``data``."""
+        return [
+            velocities_of(series, self.velocities, self.window, model.library.inputs)
+            for series in check_data(data, model)
+        ]
+
+    def _values(self, data: Any, model: Model, weights: Array) -> ValueByValue:
+        """The log density value by value."""
+        if self.batch_size is not None:
+            return NoValues("derivative(batch_size=) takes a few at a time: leave batch_size out")
+        if self.noise == "mean":
+            return NoValues("derivative(noise='mean') has no noise, and so no density: give noise")
+        return Velocities(self, data, model, weights)
 
     def _weights(
         self, equations: NormalEquations, model: Model, states: Array, velocities: Array
@@ -357,6 +369,34 @@ class Derivative:
                 f"velocities of {model.states[constant_states[0]]!r} are all 0, so noise must be given, not estimated"
             )
         return sds**-2.0, float(equations.rows @ np.log(np.sqrt(2.0 * np.pi) * sds))
+
+
+@dataclass(frozen=True, eq=False)
+class Velocities:
+    """Velocities one by one, each Gaussian about Θ(x) Ξ; computed again from the data. weights: 1/noise² (states,)."""
+
+    likelihood: Derivative
+    data: Any
+    model: Model
+    weights: Array
+
+    def measured(self) -> tuple[Measured, ...]:
+        """What the values are: at each time the states whose velocity is known."""
+        found = []
+        for _, velocities, times in self.likelihood._moving(self.data, self.model):
+            rows, columns = np.nonzero(np.isfinite(velocities))
+            found.append(Measured(times[rows], tuple(self.model.states[e] for e in columns)))
+        return tuple(found)
+
+    def log_densities(self, theta: Array) -> Array:
+        """Log densities (n, values) at ``theta`` (n, q)."""
+        parts, sds = [], self.weights**-0.5
+        for states, velocities, _ in self.likelihood._moving(self.data, self.model):
+            design, constant = weighted_design(self.model, states, velocities, np.ones(len(sds)))
+            known = np.isfinite(velocities)
+            residual = (constant[known] - theta @ design[known].T) / np.broadcast_to(sds, known.shape)[known]
+            parts.append(-0.5 * residual**2 - np.log(np.sqrt(2.0 * np.pi) * np.broadcast_to(sds, known.shape)[known]))
+        return np.concatenate(parts, axis=1)
 
 
 def derivative(

@@ -16,7 +16,7 @@ from ..model import Model, as_model
 from ..systems.inputs import NO_INPUTS, knots_of
 from .causes import causes_named
 from .conditions import grid_of
-from .interface import Prepared
+from .interface import NoValues, Prepared
 from .path_fit import (
     FittedPath,
     Guess,
@@ -36,6 +36,10 @@ from .velocity import check_data, least_squares
 
 __all__ = ["Weak", "weak"]
 
+JOINT = NoValues(
+    "weak fits its path to all values together, so that they are not independent given the coefficients: take "
+    "likelihood='trajectory' on the same model, as on that of discover"
+)
 MAX_NODES = 300_000  # times states: some 3 GiB of band
 SUBSTEP_TOLERANCE = 0.1  # of a standard deviation: largest change when the steps are halved
 MAX_SUBSTEPS = 64
@@ -85,7 +89,9 @@ class Weak:
         fit = self.fit(given, model)
         quadratic = mean, precision, lowest = fit.parameters, fit.precision, fit.lowest
         numbers = quadratic_numbers(mean, precision, lowest)
-        return Prepared(model.parameters, use_quadratic, numbers, 0, (False,) * len(mean), mean, quadratic=quadratic)
+        return Prepared(
+            model.parameters, use_quadratic, numbers, 0, (False,) * len(mean), mean, quadratic=quadratic, values=JOINT,
+        )  # fmt: skip
 
     def fit(self, data: list[Series], model: Model) -> WeakFit:
         """The most likely coefficients and paths, with steps between samples halved until they change no more."""

@@ -40,6 +40,11 @@ class Mode(NamedTuple):
         """log ∫ exp(−U) about it by Laplace's approximation, less q/2 log 2π."""
         return float(np.log(np.abs(np.diag(self.root))).sum() - self.energy)
 
+    def moved(self, shift: Array, inverse: Array) -> "Mode":
+        """The same mode in other positions, ``inverse`` (q, q) (position − ``shift``)."""
+        root = np.asarray(np.linalg.qr((inverse @ self.root).T, mode="r")).T
+        return self._replace(position=inverse @ (self.position - shift), root=root)
+
     def distances(self, points: Array) -> Array:
         """Distances (n,) of ``points`` (n, q) from it, in its standard deviations."""
         offsets = scipy.linalg.solve_triangular(self.root, (points - self.position).T, lower=True)

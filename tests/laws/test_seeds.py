@@ -57,6 +57,10 @@ SHORT = sample(NORMAL, samplers.sgld(0.1), n_steps=4, seed=0)
 DATA = sysid.data.simulate(SYSTEM, TIMES, noise=0.1, seed=2)
 
 
+PROPER = sysid.identify(DATA, SYSTEM, prior=sysid.priors.gaussian(0.0, 3.0)).scaled()
+OF_PROPER = sample(PROPER, samplers.hmc(0.5), n_steps=100, n_chains=2, seed=0)
+
+
 def rows(arrays):
     return [tuple(row) for array in arrays for row in np.asarray(array).tolist()]
 
@@ -298,6 +302,7 @@ DOORS = [
          lambda s: sysid.simulate(SYSTEM.usual, [0.0, 0.1], problem=SYSTEM, noise=0.1, seed=s).observed),
     Door("sysid Identification starts",
          lambda s: sysid.identify(DATA, SYSTEM).scaled().starts(1, seed=s)),
+    Door("sysid Identification evidence", lambda s: PROPER.evidence(OF_PROPER, seed=s).log_evidence),
     Door("sysid sparse_posterior",
          lambda s: sparsity.sparse_posterior(PREPARED, PRIOR, sweeps=10, seed=s).draws),
     Door("sysid inclusion_probabilities",

@@ -1,5 +1,6 @@
 """A problem of identification: positions and parameters of runs, starts, initial states, batches, words."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -182,3 +183,87 @@ def test_parameters_named_like_initial_states_are_refused():
     model = model_of(libraries.polynomial(LV.states, 1), tied={"prey(0)": {"dprey:prey": 1.0}}, free=())
     with pytest.raises(ValueError, match=r"parameters must be distinct and not empty, got 'prey\(0\)'"):
         identify(PREY, model, likelihood=likelihoods.trajectory(errors="lognormal", noise=0.1))
+
+
+ROOT = np.array([[2.0, 0.0, 0.0], [0.3, 0.5, 0.0], [0.1, -0.1, 0.2]])
+POSITIVE = {"rho": priors.lognormal(3.0, 0.5)}
+KINDS = {
+    "plain": lambda: identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0)),
+    "scaled": lambda: KINDS["plain"]().scaled([10.0, 28.0, 2.5], ROOT),
+    "logarithms": lambda: identify(SERIES, LORENZ, likelihood=likelihoods.derivative(noise=50.0), prior=POSITIVE),
+}
+SAMPLERS = {
+    "one replica": (samplers.hmc(0.01), {}),
+    "a ladder": (samplers.pt_mala((1e-4, 1e-4), temperatures=(1.0, 2.0)), {"keep_replicas": True}),
+    "weights": (samplers.icsgld(1e-6, n_replicas=2, partition=Partition(5_800.0, 50.0, 40)), {}),
+}
+
+
+def arviz():
+    """ArviZ, whatever it warns of when it is imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("arviz")
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr", ".zarr.zip", ".npz"])
+@pytest.mark.parametrize("moves", SAMPLERS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore::toolkit.ContourWarning")
+def test_files_have_parameters_by_name_and_are_loaded_to_the_bit(kind, moves, suffix, tmp_path):
+    xarray = pytest.importorskip("xarray")
+    problem, (sampler, asked) = KINDS[kind](), SAMPLERS[moves]
+    start = problem.positions(np.array([[10.0, 28.0, 2.5], [9.0, 27.0, 2.7]]))
+    if moves == "weights":
+        start = np.repeat(start[:, None], 2, axis=1)
+    run = sample(problem, sampler, n_steps=30, n_chains=2, seed=1, init=start, keep_energies=True, **asked)
+    path = tmp_path / f"run{suffix}"
+    run.save(path)
+    for loaded in (load(path), load(path, problem)):
+        for name in ("init", "replica_draws", "steps", "energies", "replica_weights"):
+            np.testing.assert_array_equal(getattr(loaded, name), getattr(run, name))
+        np.testing.assert_array_equal(problem.parameters(loaded), problem.parameters(run))
+    if suffix in (".npz", ".zarr.zip"):  # of which the first has no tree, and the second that of .zarr
+        return
+    engine = {"engine": "zarr"} if suffix == ".zarr" else {}
+    with xarray.open_datatree(path, **engine) as tree:
+        group = tree["weighted_posterior" if moves == "weights" else "posterior"]
+        assert group["x_dim"].values.tolist() == ["sigma", "rho", "beta"]
+        np.testing.assert_array_equal(group["x"], problem.parameters(run))
+        assert ("positions" in tree.children) == (kind != "plain")
+        if moves == "a ladder":
+            np.testing.assert_array_equal(tree["replicas"]["x"], problem.parameters(run.replica_draws))
+            assert tree["replicas"]["x_dim"].values.tolist() == ["sigma", "rho", "beta"]
+        if moves == "weights":
+            picked = tree["sample_stats"]["source_draw"].values
+            drawn = np.take_along_axis(problem.parameters(run), picked[:, :, None], axis=1)
+            np.testing.assert_array_equal(tree["posterior"]["x"], drawn)
+        np.testing.assert_array_equal(tree["constant_data"]["init"], run.init)
+
+
+def test_arviz_shows_the_names_in_a_file_of_scaled_positions(tmp_path):
+    az, problem = arviz(), KINDS["scaled"]()
+    start = np.zeros((4, 3))
+    run = sample(problem, samplers.hmc(0.1), n_steps=60, n_chains=4, seed=1, init=start)
+    run.save(tmp_path / "run.nc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = az.from_netcdf(tmp_path / "run.nc")
+        table = az.summary(data, round_to="none")
+    assert table.index.tolist() == ["x[sigma]", "x[rho]", "x[beta]"]
+    np.testing.assert_allclose(table["mean"].to_numpy(float), problem.parameters(run).mean(axis=(0, 1)), rtol=1e-12)
+    if hasattr(data, "close"):
+        data.close()
+
+
+def test_the_tree_of_a_scaled_run_has_the_energies_of_its_positions():
+    """Evaluated at what was sampled, not at the parameters it stands for; the same from a run and from its problem."""
+    pytest.importorskip("xarray")
+    problem = KINDS["scaled"]()
+    run = sample(problem, samplers.hmc(0.1), n_steps=20, n_chains=2, seed=1, init=np.zeros((2, 3)))
+    energies = problem.target.evaluate(run.draws.reshape(-1, 3))[0].reshape(2, 20)
+    for tree in (run.to_datatree(), problem.to_datatree(run)):
+        np.testing.assert_allclose(tree["sample_stats"]["energy"], energies, rtol=1e-12)
+        assert tree["posterior"]["x_dim"].values.tolist() == ["sigma", "rho", "beta"]
+    named = run.to_datatree(["s", "r", "b"])
+    assert named["posterior"]["x_dim"].values.tolist() == ["s", "r", "b"]

@@ -34,8 +34,10 @@ class Run(RunRecord):
     def to_datatree(self, names: Sequence[str] | None = None) -> "xarray.DataTree":
         """The run as an xarray.DataTree in ArviZ's schema; needs the extra ``io``.
 
-        names: of the coordinates, for tables and plots; None: 0, 1, ….
-        Groups: ``posterior`` with ``x`` (chain, draw, x_dim), the target's draws; ``sample_stats`` (chain, draw):
+        names: of the coordinates, for tables and plots; None: 0, 1, …, or of ``sysid.identify`` those of parameters.
+        Groups: ``posterior`` with ``x`` (chain, draw, x_dim), the target's draws, as parameters where the problem is
+        one of ``sysid.identify``, with what was sampled in ``positions`` where it differs; ``sample_stats`` (chain,
+        draw):
         energy U (as kept, or evaluated at the draws unless the target draws minibatches or is a Python function),
         weight, step_size, temperature, diverging, step, replica and, where there are ``statistics``, walker,
         swap_accepted, reflections; ``constant_data``: start, the target's numbers, the domain's tables; ``contour``:
@@ -55,7 +57,8 @@ class Run(RunRecord):
         """Write the whole run to ``path``; ``toolkit.load`` reads it.
 
         By suffix: ``.npz`` (NumPy alone), ``.nc`` (netCDF-4), ``.zarr`` (a folder) or ``.zarr.zip``; all but the first
-        hold the tree of ``to_datatree``, which ArviZ opens, and need the extra ``io``. Arrays are compressed where that
+        hold the tree of ``to_datatree``, which ArviZ opens, with parameters by name for runs of ``sysid.identify``, and
+        need the extra ``io``. Arrays are compressed where that
         pays, and a checksum of all contents is added. The file is written beside ``path`` and then moved, so it is
         never incomplete: after a failure the old file is unchanged.
         Raises ValueError for another suffix, or where something other than a file, or for ``.zarr`` than a run, is in

@@ -5,7 +5,9 @@ import numpy as np
 from ..errors import check_count
 
 # Purposes: the first number of a derived seed's key. A number must never change its meaning.
-EXACT_DRAWS, TRUTH, STARTS, PILOT, RESAMPLING, ROUND, HALF_STEP, REPEAT, GIBBS, STEP_SIZE, TUNING = range(1, 12)
+EXACT_DRAWS, TRUTH, STARTS, PILOT, RESAMPLING, ROUND, HALF_STEP, REPEAT, GIBBS, STEP_SIZE, TUNING, EVIDENCE = range(
+    1, 13
+)
 
 
 def derived_seed(seed: int, *key: int) -> int:

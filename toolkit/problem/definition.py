@@ -310,6 +310,17 @@ class Target(HoldsFunctions):
         return energy, np.ascontiguousarray(gradient.T)
 
 
+class Named(NamedTuple):
+    """What the coordinates of draws are for the reader.
+
+    names: one for each coordinate. values: a function from positions (…, dim) to what these stand for, (…, dim), which
+    have the names; None: positions themselves.
+    """
+
+    names: tuple[str, ...]
+    values: Callable[[Array], Array] | None
+
+
 @dataclass(frozen=True, eq=False)
 class Problem(HoldsFunctions):
     """A target, the domain it is constrained to (None: all of space), and the truth of both together."""
@@ -333,6 +344,10 @@ class Problem(HoldsFunctions):
     def name(self) -> str:
         """The target's name, and the domain's."""
         return self.target.name if self.domain is None else f"{self.target.name} in {self.domain.name}"
+
+    def _named(self) -> Named | None:
+        """What trees and files of runs call the coordinates; None: they have no names. Problems of sysid have."""
+        return None
 
     def contains(self, points: Array) -> NDArray[np.bool_]:
         """Whether each of ``points`` (n, dim) is finite and inside the domain, where there is one; shape (n,)."""

@@ -63,6 +63,18 @@ def run():
 
 
 @functools.cache
+def proper():
+    """A posterior that has an evidence."""
+    return problem(priors.gaussian(0.0, 50.0)).scaled()
+
+
+@functools.cache
+def run_of_proper():
+    """A run of it."""
+    return toolkit.sample(proper(), samplers.hmc(0.5), n_steps=100, seed=0, n_chains=2, threads=1)
+
+
+@functools.cache
 def ensemble():
     """Trajectories of three draws."""
     return sysid.simulate(np.tile(LORENZ.usual, (3, 1)), TIMES[:5], problem=LORENZ, n_draws=None, threads=1)
@@ -1044,8 +1056,27 @@ CALLS = [
     ),
     Call(
         "sysid.identification.Identification.to_datatree of a run",
-        lambda run: problem().scaled().to_datatree(run),
+        lambda run, log_likelihood: problem().scaled().to_datatree(run, log_likelihood=log_likelihood),
+        lambda: {"run": run(), "log_likelihood": True},
+        {"run": OTHER_RUNS, "log_likelihood": flag()},
+    ),
+    Call(
+        "sysid.identification.Identification.log_likelihood of a run",
+        lambda run: problem().scaled().log_likelihood(run),
         lambda: {"run": run()},
+        {"run": OTHER_RUNS},
+    ),
+    Call(
+        "sysid.identification.Identification.loo of a run",
+        lambda run: problem().scaled().loo(run),
+        lambda: {"run": run()},
+        {"run": OTHER_RUNS},
+        tried=False,
+    ),
+    Call(
+        "sysid.identification.Identification.evidence of a run",
+        lambda run, seed: proper().evidence(run, seed=seed),
+        lambda: {"run": run_of_proper()},
         {"run": OTHER_RUNS},
     ),
     Call(

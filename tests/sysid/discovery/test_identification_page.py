@@ -11,13 +11,15 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "identification.md").read
 
 def test_the_code_runs_as_written(capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dims = []
         for block in blocks:
             exec(compile(block, "docs/identification.md", "exec"), names)
+            if "from_draws" in names and "by_laplace" not in names:
+                names["by_laplace"] = names["problem"].log_evidence
             dims.append(names["problem"].dim if "problem" in names else 0)
             if "drug" in names and "rates_found" not in names:
                 names["rates_found"] = names["problem"].modes.parameters[0]
@@ -30,7 +32,12 @@ def test_the_code_runs_as_written(capsys):
     assert len(names["slopes"]) == 2
     np.testing.assert_allclose(names["rates_found"][:3], [1.015, 0.296, 3.03], atol=6e-3)
     assert names["forecast"].states.shape == (1, 73, 2)
-    assert dims == [0, 4, 4, 5, 13, 4, 8]
+    assert dims == [0, 4, 4, 5, 4, 13, 4, 8]
+    from_draws, by_laplace = names["from_draws"], names["by_laplace"]
+    assert abs(from_draws.log_evidence - by_laplace) < 0.01
+    assert from_draws.error < 0.01
+    assert names["tree"]["log_likelihood"]["y"].shape == (8, 900, 51)
+    assert np.asarray(names["expected"].pareto_k).max() < 0.7
     np.testing.assert_allclose(names["evidences"], [-21.5, 120.3, 118.5, 116.9], atol=0.06)
     assert names["table"].loc["dprey:prey", "inclusion"] > 0.99
     np.testing.assert_allclose(names["pelts"].times, [0.0, 365 / 365.25, 730 / 365.25])

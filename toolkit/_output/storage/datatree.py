@@ -105,6 +105,18 @@ class Tree(NamedTuple):
     places: dict[str, Place]
 
 
+def values_of(run: RunRecord, draws: Values) -> Values:
+    """What ``draws`` (…, dim) of ``run`` stand for: parameters of problems that have some, else themselves."""
+    named = run.problem._named()
+    return draws if named is None or named.values is None else named.values(draws)
+
+
+def has_other_positions(run: RunRecord) -> bool:
+    """Whether draws stand for other numbers, so that the positions themselves have a place of their own."""
+    named = run.problem._named()
+    return named is not None and named.values is not None
+
+
 def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0, *, warns: bool = True) -> Tree:
     """ArviZ's groups, further ones, and the group ``run`` with all arrays that have no place in the others.
 
@@ -115,7 +127,8 @@ def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0, *, wa
     kept_all = run.replica_draws.shape[1] > folds
     name = "weighted_posterior" if run.replica_weights is not None else "posterior"
     statistics = "sample_stats" if name == "posterior" else "weighted_sample_stats"
-    tree.groups[name] = {"x": (("chain", "draw", "x_dim"), run.draws, "draws of the target")}
+    draws = values_of(run, run.draws)
+    tree.groups[name] = {"x": (("chain", "draw", "x_dim"), draws, "draws of the target")}
     tree.groups[statistics] = sample_statistics(run)
     if not kept_all:
         tree.places["replica_draws"] = Place(name, "x", folds)
@@ -124,9 +137,13 @@ def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0, *, wa
         if run.replica_weights is not None:
             tree.places["replica_weights"] = Place(statistics, "weight", folds)
     if run.replica_weights is not None:
-        add_resampled(run, tree, first_chain, warns=warns)
+        add_resampled(run, tree, draws, first_chain, warns=warns)
     if kept_all:
         add_replicas(run, tree)
+    if has_other_positions(run):
+        dims, description = ("chain", "replica", "draw", "u_dim"), "positions that were sampled, for toolkit.load"
+        tree.groups["positions"] = {"u": (dims, run.replica_draws, description)}
+        tree.places["replica_draws"] = Place("positions", "u")
     add_constants(run, tree)
     add_contour_and_trace(run, tree)
     add_accumulated(run, tree)
@@ -140,7 +157,7 @@ def build_groups(run: RunRecord, contents: Contents, first_chain: int = 0, *, wa
     return tree
 
 
-def add_resampled(run: RunRecord, tree: Tree, first_chain: int, *, warns: bool) -> None:
+def add_resampled(run: RunRecord, tree: Tree, draws: Values, first_chain: int, *, warns: bool) -> None:
     """``posterior`` and ``sample_stats`` of a weighted run: as many equally weighted draws, made by resampling."""
     weights = run.weights
     has_weights = np.isfinite(weights).all(axis=1) & (weights.max(axis=1, initial=0.0) > 0.0)
@@ -166,7 +183,7 @@ def add_resampled(run: RunRecord, tree: Tree, first_chain: int, *, warns: bool) 
     resampler = np.random.Generator(bits)
     picked = weighting.systematic(indices, shares, weights.shape[1], resampler)[:, :, 0].astype(np.int64)
     description = "draws of 'weighted_posterior', resampled by their weights so that all count alike"
-    resampled = np.take_along_axis(run.draws, picked[:, :, None], axis=1)
+    resampled = np.take_along_axis(draws, picked[:, :, None], axis=1)
     tree.groups["posterior"] = {"x": (("chain", "draw", "x_dim"), resampled, description)}
     tree.groups["sample_stats"] = {
         name: (dims, np.take_along_axis(np.asarray(values), picked, axis=1), description)
@@ -183,7 +200,8 @@ def resample_seed(run: RunRecord) -> int:
 def add_replicas(run: RunRecord, tree: Tree) -> None:
     """``replicas``: draws of all temperatures, if all were kept."""
     dims = ("chain", "replica", "draw")
-    group: dict[str, Any] = {"x": ((*dims, "x_dim"), run.replica_draws, "draws of every replica")}
+    values = values_of(run, run.replica_draws)
+    group: dict[str, Any] = {"x": ((*dims, "x_dim"), values, "draws of every replica")}
     tree.places["replica_draws"] = Place("replicas", "x")
     for name, variable in (("energies", "energy"), ("replica_weights", "weight")):
         values = getattr(run, name)
@@ -202,7 +220,8 @@ def add_replicas(run: RunRecord, tree: Tree) -> None:
 
 def add_constants(run: RunRecord, tree: Tree) -> None:
     """``constant_data``: the start, the target's numbers and the domain's tables."""
-    group: dict[str, Any] = {"init": (("chain", "start", "x_dim"), run.init, "where every replica started")}
+    last = "u_dim" if has_other_positions(run) else "x_dim"
+    group: dict[str, Any] = {"init": (("chain", "start", last), run.init, "where every replica started")}
     tree.places["init"] = Place("constant_data", "init")
     path = "description.problem"
     if run.problem.target.callback is None:
@@ -306,6 +325,9 @@ def build_tree(run: RunRecord, tree: Tree, contents: Contents, names: Sequence[s
     xarray = optional("xarray", "io")
     attributes = attributes_of(run, contents)
     sets = {"/": xarray.Dataset(attrs=attributes)}
+    named = run.problem._named()
+    if names is None and named is not None:
+        names = named.names
     labels = None if names is None else check_names(names, run.problem.target.dim)
     for group, variables in tree.groups.items():
         if not variables:
