@@ -1,9 +1,10 @@
 """Lorenz on the grid of lengths and levels of noise that ODR-BINDy was shown on: how often the terms are exactly right.
 
 From (−8, 8, 27), dt = 0.01, all 30 coefficients of a quadratic library free; Gaussian noise in % of the standard
-deviation of all states together, its size unknown to ``discover`` (ODR-BINDy, Fung 2025, arXiv 2507.23426, is told it, has
-128 draws a cell, and is called reliable up to 30 %). Right: the terms of inclusion probability ≥ ½ are the seven of Lorenz. Told: right or not, the share
-of cells' draws whose true coefficients are ≥ 4 standard deviations from 0 for one who knows which terms there are.
+deviation of all states together, its size unknown to ``discover``. ODR-BINDy (Fung 2025, arXiv 2507.23426) is told it,
+takes 128 draws a cell, and is called reliable up to 30 %. Right: the terms of inclusion probability ≥ ½ are the seven
+of Lorenz. Told: the share of draws whose true coefficients are ≥ 4 standard deviations from 0 for one who knows which
+terms there are.
 """
 
 import numpy as np

@@ -291,11 +291,15 @@ def discover(
     None: all monomials of the states and inputs up to ``degree``, from 1 to 7. likelihood: "weak",
     "derivative", or one of these with options. level: of the intervals, within (0, 1). inclusion: prior probability of
     each term, within (0, 1). sweeps, seed, progress: of ``sparse_posterior``.
-    It is in short: ``prepared = weak().prepare(series, library)``; ``scales = natural_scales(series, library)``;
-    ``sparse_posterior(prepared, sparse_prior(prepared, scales))``, with their laws and limits.
-    Warns of what ``data.check`` finds in the data, and as the likelihood does.
-    Raises TypeError or ValueError naming what is off: also where the data cannot tell terms apart, or no path of the
-    candidates is near them.
+    With "derivative" it is ``prepared = derivative().prepare(series, library)``, ``scales = natural_scales(series,
+    library)`` and ``sparse_posterior(prepared, sparse_prior(prepared, scales))``, with their laws. With "weak" the
+    likelihood's quadratic is the one at the mean of this posterior, in as few pieces of the series as draws of it ask
+    for: found in rounds, the first of which is at the most probable coefficients with all terms free.
+    Law: as ``weak``, where the posterior is (docs/identification_weak.md: 79 chaotic systems, and where it ends).
+    Warns of what ``data.check`` finds in the data, as the likelihood does, and where the data leave a combination of
+    coefficients open, of which terms the prior then decides.
+    Raises TypeError or ValueError naming what is off: also where terms are 0 throughout, or no path of the candidates
+    is near the data.
     """
     given = as_series("series", series)
     if library is None:
