@@ -53,7 +53,7 @@ def noisy(states: np.ndarray, level: float, draw: int) -> Series:
 
 
 def one(series: Series, target: np.ndarray) -> list[float]:
-    """Error, terms right, coverage of true terms by ``discover`` and of all by ``weak``, d²/30, seconds of the first."""
+    """Error, terms right, coverage of true terms by ``discover``, of all by ``weak``, d²/30, seconds of the first."""
     started = time.perf_counter()
     sparse = discover(series, polynomial(STATES, 2), progress=False).sparse
     seconds = time.perf_counter() - started
