@@ -125,8 +125,8 @@ MUTANTS = [
     Mutant(
         "datatree: draws of a weighted run not resampled",
         "toolkit/_output/storage/datatree.py",
-        "resampled = np.take_along_axis(run.draws, picked[:, :, None], axis=1)",
-        "resampled = run.draws",
+        "resampled = np.take_along_axis(draws, picked[:, :, None], axis=1)",
+        "resampled = draws",
         "tests/toolkit/storage/test_datatree.py -k resampled",
     ),
     Mutant(

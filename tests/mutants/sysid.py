@@ -600,10 +600,31 @@ MUTANTS = [
     ),
     Mutant(
         "discovery: the prior's probability is not used",
-        "sysid/discovery/sparse_equations.py",
-        "sparse_prior(law, scales, inclusion=inclusion)",
+        "sysid/discovery/sparse_fit.py",
+        "sparse_prior(law, scales, inclusion=self.inclusion)",
         "sparse_prior(law, scales)",
         "tests/sysid/discovery/test_sparse_equations.py",
+    ),
+    Mutant(
+        "discovery: the likelihood near the posterior without its slope",
+        "sysid/discovery/sparse_fit.py",
+        "lowest, 0.0, design.T @ residual)",
+        "lowest, 0.0, 0.0 * design.T @ residual)",
+        "tests/sysid/discovery/test_sparse_fit.py -k misfit_at_the_posterior",
+    ),
+    Mutant(
+        "discovery: no rounds near the posterior",
+        "sysid/discovery/sparse_fit.py",
+        "MAX_ROUNDS = 8",
+        "MAX_ROUNDS = 0",
+        "tests/sysid/discovery/test_sparse_fit.py -k joint_intervals",
+    ),
+    Mutant(
+        "weak: the prior of a first fit is not in its steps",
+        "sysid/likelihoods/path_fit.py",
+        "least_squares(total, gradient - prior * parameters)",
+        "least_squares(total, gradient)",
+        "tests/sysid/discovery/test_sparse_fit.py -k first_fit",
     ),
     Mutant(
         "pictures: posteriors of positions",

@@ -12,7 +12,7 @@ from benchmarks.identification.field import CATALOGUE, flow_of, noisy
 from sysid import Series, discover, likelihoods
 from sysid.discovery.sparse_fit import Settings, fit_near, whole_paths
 from sysid.libraries import polynomial
-from sysid.likelihoods.path_fit import misfit_of
+from sysid.likelihoods.path_fit import misfit_of, path_step
 from sysid.likelihoods.pieces import ROUGH_DEPARTURE
 from sysid.likelihoods.weak_form import weak
 from sysid.model import all_free
@@ -71,10 +71,15 @@ def test_joined_paths_are_those_of_the_pieces():
     np.testing.assert_allclose(whole.path[whole.grid.samples], samples, rtol=1e-12)
 
 
-def test_the_first_fit_is_rough():
-    _, problem, _, _ = near("SprottB", 0.02, 0)
+def test_the_first_fit_is_the_most_probable_one_and_rough():
+    """The slope of the misfit along its coefficients balances the prior's."""
+    fit, problem, _, _ = near("SprottB", 0.02, 0)
     assert problem.max_departure == ROUGH_DEPARTURE
-    assert (problem.prior_precision > 0.0).all()
+    np.testing.assert_allclose(fit.descent, problem.prior_precision * fit.parameters)
+    steps = [path_step(path, problem.model, fit.parameters, fit.noise) for path in fit.paths]
+    slope = sum(step.design.T @ step.residual for step in steps)
+    sds = 1.0 / np.sqrt(np.diag(fit.precision))
+    np.testing.assert_allclose(slope * sds, fit.descent * sds, atol=2e-3)
 
 
 @pytest.mark.parametrize(("name", "seed"), [("SprottQ", 0), ("HyperJha", 0)])
