@@ -24,7 +24,8 @@ __all__ = ["Sparse", "inclusion_probabilities", "natural_scales", "sparse_poster
 
 MIN_FACTOR = 1e-14  # lower limit of 1 + x, which rounding can make 0
 ROUNDING = 2.3e-16  # of a float64
-MAX_ERROR = 1e-9  # relative, of a covariance that is only updated
+MAX_ERROR = 1e-9  # relative, a bound of what rounding may do to a covariance that is only updated
+MAX_ERROR_OF_MANY = 1e-5  # the same where computing it anew takes long: found to be 1e-6 and less
 
 
 class NormalLikelihood(NamedTuple):
@@ -121,10 +122,10 @@ def update_coefficients(likelihood, variances, state):
 
 
 @kernel
-def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
+def sweep(likelihood, mixtures, state, order, uniforms, logs, column, max_error):
     """Draw the parts of the coefficients in ``order``, each given the others'; returns how many.
 
-    Fewer than all where rounding has added up to MAX_ERROR, so that mean and covariance must be computed anew.
+    Fewer than all where rounding may have added up to ``max_error``, so that mean and covariance must be computed anew.
     logs (parts,) and column (q,): scratch.
     """
     component, cov, mean = state.component, state.cov, state.mean
@@ -157,7 +158,7 @@ def sweep(likelihood, mixtures, state, order, uniforms, logs, column):
             rank_one_update(cov, mean, j, change, column)
             component[j] = drawn
         state.present[j] = mixtures.present[j, drawn]
-        if state.error[0] > MAX_ERROR:
+        if state.error[0] > max_error:
             return i + 1
     return order.shape[0]
 
@@ -206,7 +207,7 @@ def compiled_moves() -> tuple[Any, Any, Any]:
     given = (LIKELIHOOD, MIXTURES, STATE)
     return (
         compile_part(update_coefficients.py_func, types.void(LIKELIHOOD, MATRIX, STATE)),
-        compile_part(sweep.py_func, types.int64(*given, INTEGERS, VECTOR, VECTOR, VECTOR)),
+        compile_part(sweep.py_func, types.int64(*given, INTEGERS, VECTOR, VECTOR, VECTOR, types.float64)),
         compile_part(
             exchange_components.py_func, types.boolean(MIXTURES, STATE, types.int64, types.int64, types.float64)
         ),
@@ -419,6 +420,7 @@ class Chain:
             error=np.zeros(1),
         )
         self.is_looped = q <= MAX_LOOPED
+        self._max_error = MAX_ERROR if self.is_looped else MAX_ERROR_OF_MANY
         self._logs, self._column = np.empty(allowed.shape[1]), np.empty(q)
         self.update()
 
@@ -444,10 +446,9 @@ class Chain:
             uniforms, done = rng.random(q), 0
             while done < len(coordinates):
                 rest = coordinates[done:]
-                done += self._sweep(
-                    self.likelihood, self.mixtures, self.state, rest, uniforms, self._logs, self._column
-                )
-                if self.is_looped or self.state.error[0] > MAX_ERROR:
+                given = self.likelihood, self.mixtures, self.state, rest, uniforms, self._logs, self._column
+                done += self._sweep(*given, self._max_error)
+                if self.is_looped or self.state.error[0] > self._max_error:
                     self.update()
         state, present = self.state, self.mixtures.present
         if state.present.any() and not state.present.all():
