@@ -139,6 +139,7 @@ def gaussian_offsets(precision: Array) -> Array:
 def departures(fit: WeakFit, model: Model, offsets: Array) -> Array:
     """By how much −log likelihood departs from its quadratic at draws of the coefficients: (draws, pieces), in nats.
 
+    Infinite where no path is found.
     offsets: (draws, q), of the draws from the coefficients of the fit.
     """
     out = np.empty((len(offsets), len(fit.paths)))
@@ -147,9 +148,9 @@ def departures(fit: WeakFit, model: Model, offsets: Array) -> Array:
         lowest = misfit_of(fitted, model, fit.parameters, fit.noise)
         for i, offset in enumerate(offsets):
             moved = step.design @ offset
-            expected = lowest + 0.5 * moved @ moved - step.residual @ moved
+            expected = float(lowest + 0.5 * moved @ moved - step.residual @ moved)
             out[i, k] = abs(misfit_of(fitted, model, fit.parameters + offset, fit.noise) - expected)
-    return np.nan_to_num(out, nan=np.inf)
+    return np.where(np.isnan(out), np.inf, out)  # neither has a path
 
 
 def of_most(departed: Array) -> Array:
@@ -166,8 +167,7 @@ class Candidate(NamedTuple):
     @property
     def total(self) -> float:
         """The departure of all pieces, at three of four draws."""
-        with np.errstate(over="ignore"):  # a departure may be near the largest number
-            return float(of_most(self.departed.sum(axis=1)))
+        return float(of_most(self.departed.sum(axis=1)))
 
 
 def candidate_from(guess: Guess, problem: WeakProblem, iterations: int, limit: float) -> Candidate:
