@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 
 from benchmarks.identification.field import CATALOGUE, flow_of, noisy
 from sysid import Series, discover, likelihoods
+from sysid.discovery import sparse_fit
 from sysid.discovery.sparse_fit import Settings, fit_near, whole_paths
 from sysid.libraries import polynomial
 from sysid.likelihoods.path_fit import misfit_of, path_step
@@ -110,9 +111,10 @@ def test_terms_that_the_data_do_not_tell_apart_are_answered():
     values = np.stack([path + 0.01 * np.random.default_rng(0).standard_normal(201), np.ones(201)], axis=1)
     with (
         pytest.warns(UserWarning, match=r"discover: the data leave one combination of .* open"),
-        pytest.warns(UserWarning, match="discover: 'y' is constant, 1"),
+        pytest.warns(UserWarning, match="discover: 'y' is constant, 1") as told,
     ):
         one = discover(Series(times, values, ("x", "y"), noise=(0.01, 0.01)), degree=1, progress=False)
+    assert {warning.filename for warning in told} == {__file__}
     mean, precision, _ = one.law.quadratic
     truth = np.zeros(6)
     truth[one.sparse.names.index("dx:x")] = -0.7
@@ -120,6 +122,14 @@ def test_terms_that_the_data_do_not_tell_apart_are_answered():
     assert one.sparse.inclusion[one.sparse.names.index("dx:x")] > 0.99
     low, high = one.sparse.intervals(0.98)
     assert ((low <= truth) & (truth <= high)).all()
+
+
+def test_where_no_path_is_near_the_posterior_it_is_said(monkeypatch):
+    """A first fit that is rough, as all are, is not taken for a Gaussian likelihood."""
+    monkeypatch.setattr(sparse_fit, "fit_near", lambda *_: None)
+    with pytest.warns(UserWarning, match="weak: the likelihood is not nearly Gaussian") as told:
+        discover(noisy(flow("SprottB"), 0.02, 0), flow("SprottB").library, sweeps=50, progress=False)
+    assert {warning.filename for warning in told} == {__file__}
 
 
 def test_equal_pieces_stay_where_they_are_asked_for():
