@@ -10,7 +10,7 @@ import scipy
 from ..arrays import Array, Bools
 from ..model import Model
 from .conditions import grid_of
-from .path_fit import FittedPath, Guess, WeakFit, WeakProblem, gauss_newton, misfit_of, path_step
+from .path_fit import MIN_EIGENVALUE, FittedPath, Guess, WeakFit, WeakProblem, gauss_newton, misfit_of, path_step
 from .term_derivatives import term_jacobian
 
 MAX_GROWTH = 1e4  # of a change at a piece's first sample, in units of the states' spread
@@ -132,7 +132,11 @@ def gaussian_offsets(precision: Array) -> Array:
     """Draws (N_DRAWS, q) of a normal about 0."""
     normals = np.random.default_rng(0).standard_normal((N_DRAWS, len(precision)))
     scale = 1.0 / np.sqrt(np.diag(precision))
-    root = np.linalg.cholesky(precision * scale * scale[:, None])
+    correlations = precision * scale * scale[:, None]
+    try:
+        root = np.linalg.cholesky(correlations)
+    except np.linalg.LinAlgError:  # a prior is lost in rounding beside precise data
+        root = np.linalg.cholesky(correlations + MIN_EIGENVALUE * np.eye(len(scale)))
     return np.asarray(scipy.linalg.solve_triangular(root, normals.T, lower=True, trans="T").T * scale)
 
 
