@@ -397,8 +397,8 @@ class Identification(Problem):
         leaving out one value means is up to the data: values close in time predict each other. To compare models:
         ``arviz.compare`` of the trees of ``to_datatree(run, log_likelihood=True)``. Draws of a weighted run are those
         that ``to_datatree`` resamples. Needs ArviZ (extra ``arviz``).
-        Raises as ``log_likelihood``; also ValueError where draws are at another temperature than 1, ImportError
-        without ArviZ. Source: Vehtari, Gelman & Gabry (2017).
+        Raises as ``log_likelihood``; also ValueError where draws are at another temperature than 1 or have no solution,
+        ImportError without ArviZ. Source: Vehtari, Gelman & Gabry (2017).
         """
         return loo_of(self.to_datatree(run, log_likelihood=True))
 
