@@ -28,7 +28,8 @@ class Coordinates(NamedTuple):
 
     def parameters(self, positions: Any) -> Array:
         """θ (…, q) of positions (…, q)."""
-        v = self.shift + np.asarray(positions, np.float64) @ self.root.T
+        with np.errstate(invalid="ignore"):  # of draws that diverged
+            v = self.shift + np.asarray(positions, np.float64) @ self.root.T
         return np.where(self.log, np.exp(np.where(self.log, np.minimum(v, 700.0), 0.0)), v)
 
     def positions(self, parameters: Any) -> Array:

@@ -13,6 +13,7 @@ from targets import constrained
 from targets.domains.convex import Convex
 from targets.truth.gaussian import GaussianTruth
 from toolkit import Run
+from toolkit._compiler import describe_function
 from toolkit.errors import (
     check_array,
     check_count,
@@ -354,10 +355,12 @@ class Identification(Problem):
     def _check_same_problem(self, run: Run) -> None:
         """Raise ValueError where ``run`` is of other data, another model or other coordinates."""
         self._check_run(run)
-        if not np.array_equal(run.problem.target.parameters, self.target.parameters):
+        target = run.problem.target
+        is_same_function = own_code(target.energy_gradient) == own_code(self.target.energy_gradient)
+        if not np.array_equal(target.parameters, self.target.parameters) or not is_same_function:
             raise ValueError(
                 f"run must be one of this problem, {self.name!r}, but is of {run.problem.name!r} with other data, "
-                "priors or settings"
+                "another model, or other priors or settings"
             )
 
     def log_likelihood(self, run: Run) -> Array:
@@ -394,8 +397,8 @@ class Identification(Problem):
         leaving out one value means is up to the data: values close in time predict each other. To compare models:
         ``arviz.compare`` of the trees of ``to_datatree(run, log_likelihood=True)``. Draws of a weighted run are those
         that ``to_datatree`` resamples. Needs ArviZ (extra ``arviz``).
-        Raises as ``log_likelihood``; also ValueError where draws are at another temperature than 1, ImportError
-        without ArviZ. Source: Vehtari, Gelman & Gabry (2017).
+        Raises as ``log_likelihood``; also ValueError where draws are at another temperature than 1 or have no solution,
+        ImportError without ArviZ. Source: Vehtari, Gelman & Gabry (2017).
         """
         return loo_of(self.to_datatree(run, log_likelihood=True))
 
@@ -642,6 +645,16 @@ def doubts_told(function: str, data: Any) -> Iterator[None]:
         raise ValueError(f"{error}. What looks wrong in the data: {'; '.join(doubts)}") from error
     for doubt in doubts:
         warnings.warn(f"{function}: {doubt}", stacklevel=4)  # where the function is called
+
+
+def own_code(function: Any) -> tuple[Any, Any]:
+    """Digests of what a target's function runs and reads, but for this distribution's own code, whose bits may change.
+
+    Two models may have the same numbers.
+    """
+    described = describe_function(function)
+    own = {name: digest for name, digest in described["code"].items() if not digest.startswith("bits ")}
+    return own, described["values"]
 
 
 def doubts_of(data: Any) -> list[str]:

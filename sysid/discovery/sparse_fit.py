@@ -111,7 +111,8 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     sparse = quick.posterior(law, scales)[0]
     for _ in range(MAX_ROUNDS):
         near = fit_near(fit, data, problem, sparse, likelihood.pieces)
-        if near is None:
+        if near is None:  # what there is of a quadratic does not hold at the mean of its own posterior
+            is_quadratic = False
             break
         n_before, before = len(fit.paths), sparse
         fit, is_quadratic = near
@@ -120,8 +121,8 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
         shift = (sparse.draws.mean(axis=0) - before.draws.mean(axis=0)) / before.draws.std(axis=0)
         if len(fit.paths) > FEWER * n_before and np.sqrt(np.mean(shift**2)) <= SETTLED:
             break
-    warn_of_fit(fit, data, problem, is_quadratic)
-    warn_of_open(fit, problem)
+    warn_of_fit(fit, data, problem, is_quadratic, stacklevel=4)  # where discover is called
+    warn_of_open(fit, problem, stacklevel=4)
     times = data[0].times
     first = next(k for k, part in enumerate(fit.paths) if part.series.times[0] == times[0])
     last = next(k for k, part in enumerate(fit.paths) if part.series.times[-1] == times[-1])
@@ -209,12 +210,12 @@ def substeps_of(paths: list[FittedPath]) -> int:
     return int(min(np.diff(fitted.grid.samples).min() for fitted in paths))
 
 
-def warn_of_open(fit: WeakFit, problem: WeakProblem) -> None:
-    """Warn where data leave a combination of coefficients to the prior."""
+def warn_of_open(fit: WeakFit, problem: WeakProblem, *, stacklevel: int) -> None:
+    """Warn where data leave a combination of coefficients to the prior. stacklevel: 1 for what calls this."""
     alike = combined(fit.precision, problem.model.parameters)
     if alike:
         warnings.warn(
             f"discover: the data leave one combination of {alike} open, so which of these terms are there is decided "
             "by the prior: give other data of the system, or leave out terms",
-            stacklevel=4,
+            stacklevel=stacklevel + 1,
         )

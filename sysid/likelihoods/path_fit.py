@@ -72,12 +72,18 @@ class WeakProblem(NamedTuple):
         """Degrees of freedom that the coefficients take from data of this precision (q, q): q without a prior."""
         if not self.prior_precision.any():
             return float(len(self.prior_precision))
-        total = precision + np.diag(self.prior_precision)
-        return float(np.trace(np.linalg.solve(total, precision)))
+        sds = self.prior_precision**-0.5
+        ratios = np.maximum(np.linalg.eigvalsh(precision * sds * sds[:, None]), 0.0)  # of the data's to the prior's
+        return float(np.sum(ratios / (1.0 + ratios)))
 
     def check_determined(self, precision: Array) -> None:
-        """Raise ValueError naming the parameters of which likelihood and prior leave a combination undetermined."""
-        check_determined(precision + np.diag(self.prior_precision), self.model.parameters)
+        """Raise ValueError naming the parameters of which the likelihood leaves a combination undetermined.
+
+        With a prior none is, however much more precise the data are elsewhere.
+        """
+        check_sensitivities(precision)
+        if not self.prior_precision.all():
+            check_determined(precision, self.model.parameters)
 
 
 class WeakFit(NamedTuple):
@@ -134,10 +140,14 @@ def check_distinct(gram: Array, names: tuple[str, ...]) -> None:
         )
 
 
-def check_determined(precision: Array, names: tuple[str, ...]) -> None:
-    """Raise ValueError naming parameters of which the path answers to one combination alone, as far as floats tell."""
+def check_sensitivities(precision: Array) -> None:
+    """Raise ValueError where a path's sensitivities are no numbers."""
     if not np.isfinite(precision).all() or not (np.diag(precision) > 0.0).all():
         raise ValueError("data must be near a path of the model, but its sensitivities overflow on the way there")
+
+
+def check_determined(precision: Array, names: tuple[str, ...]) -> None:
+    """Raise ValueError naming parameters of which the path answers to one combination alone, as far as floats tell."""
     alike = combined(precision, names)
     if alike:
         raise ValueError(

@@ -10,7 +10,7 @@ import scipy
 from ..arrays import Array, Bools
 from ..model import Model
 from .conditions import grid_of
-from .path_fit import FittedPath, Guess, WeakFit, WeakProblem, gauss_newton, misfit_of, path_step
+from .path_fit import MIN_EIGENVALUE, FittedPath, Guess, WeakFit, WeakProblem, gauss_newton, misfit_of, path_step
 from .term_derivatives import term_jacobian
 
 MAX_GROWTH = 1e4  # of a change at a piece's first sample, in units of the states' spread
@@ -132,13 +132,18 @@ def gaussian_offsets(precision: Array) -> Array:
     """Draws (N_DRAWS, q) of a normal about 0."""
     normals = np.random.default_rng(0).standard_normal((N_DRAWS, len(precision)))
     scale = 1.0 / np.sqrt(np.diag(precision))
-    root = np.linalg.cholesky(precision * scale * scale[:, None])
+    correlations = precision * scale * scale[:, None]
+    try:
+        root = np.linalg.cholesky(correlations)
+    except np.linalg.LinAlgError:  # a prior is lost in rounding beside precise data
+        root = np.linalg.cholesky(correlations + MIN_EIGENVALUE * np.eye(len(scale)))
     return np.asarray(scipy.linalg.solve_triangular(root, normals.T, lower=True, trans="T").T * scale)
 
 
 def departures(fit: WeakFit, model: Model, offsets: Array) -> Array:
     """By how much −log likelihood departs from its quadratic at draws of the coefficients: (draws, pieces), in nats.
 
+    Infinite where no path is found.
     offsets: (draws, q), of the draws from the coefficients of the fit.
     """
     out = np.empty((len(offsets), len(fit.paths)))
@@ -147,9 +152,9 @@ def departures(fit: WeakFit, model: Model, offsets: Array) -> Array:
         lowest = misfit_of(fitted, model, fit.parameters, fit.noise)
         for i, offset in enumerate(offsets):
             moved = step.design @ offset
-            expected = lowest + 0.5 * moved @ moved - step.residual @ moved
+            expected = float(lowest + 0.5 * moved @ moved - step.residual @ moved)
             out[i, k] = abs(misfit_of(fitted, model, fit.parameters + offset, fit.noise) - expected)
-    return np.nan_to_num(out, nan=np.inf)
+    return np.where(np.isnan(out), np.inf, out)  # neither has a path
 
 
 def of_most(departed: Array) -> Array:
@@ -166,8 +171,7 @@ class Candidate(NamedTuple):
     @property
     def total(self) -> float:
         """The departure of all pieces, at three of four draws."""
-        with np.errstate(over="ignore"):  # a departure may be near the largest number
-            return float(of_most(self.departed.sum(axis=1)))
+        return float(of_most(self.departed.sum(axis=1)))
 
 
 def candidate_from(guess: Guess, problem: WeakProblem, iterations: int, limit: float) -> Candidate:

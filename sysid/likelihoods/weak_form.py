@@ -99,7 +99,7 @@ class Weak:
         data = check_data(data, model)
         problem = self.problem(data, model)
         fit, is_quadratic = self.attempt(data, problem)
-        warn_of_fit(fit, data, problem, is_quadratic)
+        warn_of_fit(fit, data, problem, is_quadratic, stacklevel=3)
         return fit
 
     def attempt(self, data: list[Series], problem: WeakProblem) -> tuple[WeakFit, bool]:
@@ -153,17 +153,20 @@ class Weak:
         return np.sqrt(np.mean(np.square(noises), axis=0)) if len(noises) == len(data) else None
 
 
-def warn_of_fit(fit: WeakFit, data: list[Series], problem: WeakProblem, is_quadratic: bool) -> None:
-    """Warn where noise found leaves next to nothing of a state, or else where the likelihood is not nearly Gaussian."""
-    if not (problem.known_noise is None and warn_of_noise(fit, data)) and not is_quadratic:
+def warn_of_fit(fit: WeakFit, data: list[Series], problem: WeakProblem, is_quadratic: bool, *, stacklevel: int) -> None:
+    """Warn where noise found leaves next to nothing of a state, or else where the likelihood is not nearly Gaussian.
+
+    stacklevel: 1 for what calls this.
+    """
+    if not (problem.known_noise is None and warn_of_noise(fit, data, stacklevel=stacklevel + 1)) and not is_quadratic:
         warnings.warn(
             "weak: the likelihood is not nearly Gaussian, in whatever pieces of the data: joint intervals are too "
             "narrow. Give closer samples, fewer terms, or more data",
-            stacklevel=4,
+            stacklevel=stacklevel + 1,
         )
 
 
-def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:
+def warn_of_noise(fit: WeakFit, data: list[Series], *, stacklevel: int) -> bool:
     """Warn where the noise found is almost all of a state's spread: a wrong path, or too much noise; whether it is."""
     spread = np.nanstd(np.concatenate([series.values for series in data]), axis=0)
     lost = np.flatnonzero((fit.noise > MAX_NOISE_SHARE * spread) & (spread > 0.0))
@@ -173,7 +176,7 @@ def warn_of_noise(fit: WeakFit, data: list[Series]) -> bool:
             f"weak: noise of {state!r} is estimated as {fit.noise[lost[0]]:.3g}, of a spread of {spread[lost[0]]:.3g}: "
             "the path found is not that of the data, or there is too much noise. Give noise, closer samples or another "
             "model",
-            stacklevel=5,
+            stacklevel=stacklevel + 1,
         )
     return bool(lost.size)
 

@@ -28,7 +28,16 @@ def log_likelihood_group(
 
 
 def loo_of(tree: Any) -> Any:
-    """What ArviZ's ``loo`` says of a tree's groups ``posterior`` and ``log_likelihood``, value by value."""
+    """What ArviZ's ``loo`` says of a tree's groups ``posterior`` and ``log_likelihood``, value by value.
+
+    Raises ValueError where a draw has no solution: ArviZ would say nan.
+    """
+    has_solution = np.isfinite(tree[LOG_LIKELIHOOD][VARIABLE].values).all(axis=2)
+    if not has_solution.all():
+        missing = np.count_nonzero(~has_solution)
+        raise ValueError(
+            f"run must have draws that all have a density of the data, got {missing} of {has_solution.size} without"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what it becomes in later versions
         arviz = optional("arviz", "arviz")

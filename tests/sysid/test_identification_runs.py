@@ -241,6 +241,18 @@ def test_files_have_parameters_by_name_and_are_loaded_to_the_bit(kind, moves, su
         np.testing.assert_array_equal(tree["constant_data"]["init"], run.init)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_that_are_no_numbers_are_written_and_read(kind, tmp_path):
+    pytest.importorskip("xarray")
+    problem = KINDS[kind]()
+    start = problem.positions(np.array([[10.0, 28.0, 2.5], [9.0, 27.0, 2.7]]))
+    run = sample(problem, samplers.hmc(0.01), n_steps=5, n_chains=2, seed=1, init=start)
+    for k, number in enumerate((np.inf, -np.inf, np.nan, 2_000.0)):
+        run.replica_draws[0, 0, k, 1] = number
+    run.save(tmp_path / "run.nc")
+    np.testing.assert_array_equal(load(tmp_path / "run.nc").replica_draws, run.replica_draws)
+
+
 def test_arviz_shows_the_names_in_a_file_of_scaled_positions(tmp_path):
     az, problem = arviz(), KINDS["scaled"]()
     start = np.zeros((4, 3))

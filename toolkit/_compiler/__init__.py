@@ -8,7 +8,7 @@ from .block_rows import CHAIN, COUNTER_ROWS, MODE, REPLICA, SEED_HIGH, SEED_LOW,
 from .code_walk import names_in
 from .decorators import FunctionPointer, compile_part, inlined, kernel, noinline
 from .disk_cache import available_threads, environment, source_stamp
-from .function_digest import PYTHON
+from .function_digest import PYTHON, describe_function
 from .lowering import WideCompiler, njit_unwrapped
 from .per_function import cached_per_function
 from .pickling import HoldsFunctions, reduced, set_recipe
@@ -17,6 +17,6 @@ from .signatures import COUNTS, CUBE, DOMAIN, FLOATS, INTEGERS, MATRIX
 __all__ = [
     "CHAIN", "COUNTER_ROWS", "COUNTS", "CUBE", "DOMAIN", "FLOATS", "INTEGERS", "MATRIX", "MODE", "PYTHON", "REPLICA",
     "SEED_HIGH", "SEED_LOW", "STEP", "FunctionPointer", "HoldsFunctions", "WideCompiler",
-    "available_threads", "bound", "cached_per_function", "compile_part", "environment", "inlined", "kernel", "names_in",
-    "njit_unwrapped", "noinline", "reduced", "set_recipe", "source_stamp",
+    "available_threads", "bound", "cached_per_function", "compile_part", "describe_function", "environment", "inlined",
+    "kernel", "names_in", "njit_unwrapped", "noinline", "reduced", "set_recipe", "source_stamp",
 ]  # fmt: skip

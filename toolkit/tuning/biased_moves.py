@@ -358,6 +358,7 @@ def find_biased_ladder(study: Study, sampler: Sampler, ladder: Ladder) -> Ladder
             run = error.run
             if coldest_divergence(run) is None:
                 raise
+            study.spent += run.gradient_evaluations
         rejected = rejections(run)
         study.add_round(
             "ladder", run, temperatures=as_tuple(ladder.temperatures), step_sizes=as_tuple(ladder.step_sizes),

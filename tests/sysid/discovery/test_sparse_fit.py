@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 
 from benchmarks.identification.field import CATALOGUE, flow_of, noisy
 from sysid import Series, discover, likelihoods
+from sysid.discovery import sparse_fit
 from sysid.discovery.sparse_fit import Settings, fit_near, whole_paths
 from sysid.libraries import polynomial
 from sysid.likelihoods.path_fit import misfit_of, path_step
@@ -110,9 +111,10 @@ def test_terms_that_the_data_do_not_tell_apart_are_answered():
     values = np.stack([path + 0.01 * np.random.default_rng(0).standard_normal(201), np.ones(201)], axis=1)
     with (
         pytest.warns(UserWarning, match=r"discover: the data leave one combination of .* open"),
-        pytest.warns(UserWarning, match="discover: 'y' is constant, 1"),
+        pytest.warns(UserWarning, match="discover: 'y' is constant, 1") as told,
     ):
         one = discover(Series(times, values, ("x", "y"), noise=(0.01, 0.01)), degree=1, progress=False)
+    assert {warning.filename for warning in told} == {__file__}
     mean, precision, _ = one.law.quadratic
     truth = np.zeros(6)
     truth[one.sparse.names.index("dx:x")] = -0.7
@@ -120,6 +122,25 @@ def test_terms_that_the_data_do_not_tell_apart_are_answered():
     assert one.sparse.inclusion[one.sparse.names.index("dx:x")] > 0.99
     low, high = one.sparse.intervals(0.98)
     assert ((low <= truth) & (truth <= high)).all()
+
+
+def test_a_prior_is_enough_where_precise_data_leave_a_state_constant():
+    """At noise of 1e-6 the data's precision is 1e13 times the prior's, which rounding takes for none."""
+    times = np.linspace(0.0, 4.0, 201)
+    path = solve_ivp(lambda _, x: -0.7 * x, (0.0, 4.0), [2.0], "DOP853", times, rtol=1e-11, atol=1e-11).y[0]
+    values = np.stack([path + 1e-6 * np.random.default_rng(0).standard_normal(201), np.full(201, 2.0)], axis=1)
+    with pytest.warns(UserWarning, match=r"discover: "):
+        one = discover(Series(times, values, ("x", "y")), degree=2, sweeps=200, progress=False)
+    rate = one.sparse.draws @ [{"dx:x": 1.0, "dx:xy": 2.0}.get(name, 0.0) for name in one.sparse.names]
+    assert abs(np.median(rate) + 0.7) < 1e-3
+
+
+def test_where_no_path_is_near_the_posterior_it_is_said(monkeypatch):
+    """A first fit that is rough, as all are, is not taken for a Gaussian likelihood."""
+    monkeypatch.setattr(sparse_fit, "fit_near", lambda *_: None)
+    with pytest.warns(UserWarning, match="weak: the likelihood is not nearly Gaussian") as told:
+        discover(noisy(flow("SprottB"), 0.02, 0), flow("SprottB").library, sweeps=50, progress=False)
+    assert {warning.filename for warning in told} == {__file__}
 
 
 def test_equal_pieces_stay_where_they_are_asked_for():
@@ -130,14 +151,16 @@ def test_equal_pieces_stay_where_they_are_asked_for():
     assert one.path.last.time == series.times[-1]
 
 
-def test_candidates_may_outnumber_what_the_data_determine():
-    """All 20 cubic terms of two of three states' equations, from 25 rows."""
+@pytest.mark.parametrize("noise", [1e-2, 1e-5])
+def test_candidates_may_outnumber_what_the_data_determine(noise):
+    """All 42 terms of degree 5, from 25 rows: however precise they are."""
     times = np.linspace(0.0, 5.0, 25)
     path = solve_ivp(lambda _, x: [x[1], -x[0]], (0.0, 5.0), [1.0, 0.0], "DOP853", times, rtol=1e-11, atol=1e-11).y.T
-    values = path + 0.01 * np.random.default_rng(1).standard_normal(path.shape)
+    values = path + noise * np.random.default_rng(1).standard_normal(path.shape)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that combinations are open
-        one = discover(Series(times, values, ("x", "v"), noise=(0.01, 0.01)), polynomial(("x", "v"), 5), progress=False)
+        series = Series(times, values, ("x", "v"), noise=(noise, noise))
+        one = discover(series, polynomial(("x", "v"), 5), progress=False)
     low, high = one.sparse.intervals(0.95)
     for name, value in (("dx:v", 1.0), ("dv:x", -1.0)):
         k = one.sparse.names.index(name)

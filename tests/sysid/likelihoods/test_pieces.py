@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from sysid.data.series import Series
 from sysid.libraries import polynomial
 from sysid.likelihoods import pieces as module
+from sysid.likelihoods import weak_form
 from sysid.likelihoods.pieces import MIN_VALUES, halves, rows_by_growth
 from sysid.likelihoods.weak_form import weak
 from sysid.model import as_model
@@ -124,7 +125,7 @@ def test_halves_hold_as_many_values_and_none_too_few():
 def test_where_no_cut_is_fine_enough_the_fit_that_departs_least_is_kept(monkeypatch, dadras):
     times, states = dadras
     series, model = noisy(times[:401], states[:401], 0.05, 1), as_model(LIBRARY)
-    monkeypatch.setattr(module, "MAX_DEPARTURE", 1e-9)
+    monkeypatch.setattr(weak_form, "MAX_DEPARTURE", 1e-9)
     seen = []
 
     def departures(fit, *arguments):
@@ -158,3 +159,16 @@ def test_a_fit_whose_steps_are_used_up_while_they_shrink_is_near_the_converged_o
         assert change @ converged.precision @ change <= 0.3**2 * len(change)
         break
     assert 1 < iterations < 12
+
+
+def test_departures_are_infinite_where_no_path_is_found(monkeypatch):
+    times = np.linspace(0.0, 4.0, 41)
+    data = [Series(times, np.exp(-times)[:, None] + 0.01 * np.cos(50.0 * times)[:, None], ("x",))]
+    model = as_model(polynomial(("x",), 1))
+    fit = weak().fit(data, model)
+    offsets = module.gaussian_offsets(fit.precision)
+    assert (module.departures(fit, model, offsets) < 0.1).all()
+    monkeypatch.setattr(module, "misfit_of", lambda *_: np.inf)
+    candidate = module.Candidate(fit, module.departures(fit, model, offsets))
+    assert candidate.total == np.inf
+    assert module.halvings_of(candidate.departed, 1.0) == [2]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from sysid import Series, identify, libraries, likelihoods, priors
+from sysid import Series, identify, libraries, likelihoods, priors, systems
 from sysid.likelihoods import trajectory
 from tests.sysid.likelihoods.test_error_laws import SCALES, TIMES, density, drawn
 from tests.sysid.likelihoods.test_experiments import KINETICS, experiments
@@ -218,7 +218,7 @@ def test_runs_of_other_data_and_draws_that_are_not_finite_are_refused():
     one, other = (identify(linear_data(seed), library) for seed in (0, 1))
     run = sample(one, samplers.hmc(0.01), n_steps=5, n_chains=2, seed=0)
     assert one.log_likelihood(run).shape == (2, 5, 100)
-    with pytest.raises(ValueError, match=r"run must be one of this problem, .* with other data, priors or settings"):
+    with pytest.raises(ValueError, match=r"run must be one of this problem, .* with other data, another model"):
         other.log_likelihood(run)
     run.replica_draws[1, 0, 2] = np.nan
     with pytest.raises(ValueError, match="run must have draws that are all finite, got some not"):
@@ -334,4 +334,19 @@ def test_hot_draws_have_no_loo():
     run = sample(problem, samplers.sgld(0.01, temperature=2.0), n_steps=20, seed=0)
     assert problem.log_likelihood(run).shape == (1, 20, 80)
     with pytest.raises(ValueError, match="run must have its draws at temperature 1, got 2 to 2"):
+        problem.loo(run)
+
+
+def test_draws_without_a_solution_have_no_loo():
+    """Where one leaves its limit, log densities are −inf, of which ArviZ makes nan."""
+    pytest.importorskip("xarray")
+    law = {"k": priors.lognormal(-1.0, 1.0), "sd(x)": priors.lognormal(-1.5, 1.0)}
+    model = systems.own(lambda t, x, p: (p[0] * x[0],), states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
+    times = np.linspace(0.0, 3.0, 8)
+    data = Series(times, np.exp(0.5 * times)[:, None], ("x",))
+    problem = identify(data, model, likelihood=trajectory(start=(1.0,), step=0.1), prior=law)
+    run = sample(problem, samplers.hmc(0.05), n_steps=20, n_chains=2, seed=0, init=problem.starts(2, seed=0))
+    run.replica_draws[1, 0, 3, 0] = 5.0
+    assert np.isneginf(problem.log_likelihood(run)[1, 3]).all()
+    with pytest.raises(ValueError, match="run must have draws that all have a density of the data, got 1 of 40"):
         problem.loo(run)

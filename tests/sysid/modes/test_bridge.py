@@ -14,7 +14,7 @@ from sysid.likelihoods import trajectory
 from sysid.modes.bridge import Evidence, bridged, check_overlap
 from tests.sysid.modes.test_evidence import TIMES, of_degree
 from tests.sysid.modes.test_search import aliased
-from toolkit import sample, samplers
+from toolkit import load, sample, samplers
 from toolkit.tempering import Partition
 
 
@@ -210,6 +210,31 @@ def test_what_has_no_evidence_is_refused():
         of_degree(other, 1).scaled(problem.parameters([0.0, 0.0]), problem.coordinates.root).evidence(run)
     with pytest.raises(TypeError, match="run must be a Run"):
         problem.evidence(run.draws)
+
+
+def test_a_run_of_another_model_with_the_same_numbers_is_refused(tmp_path):
+    """dx/dt = −k x and −k x²: the same parameters, priors and data."""
+    models = [
+        systems.own(rate, states=("x",), parameters=("k",), usual=(0.5,), start=(1.0,))
+        for rate in (lambda t, x, p: (-p[0] * x[0],), lambda t, x, p: (-p[0] * x[0] * x[0],))
+    ]
+    times = np.linspace(0.0, 3.0, 8)
+    law = {"k": priors.lognormal(-1.0, 1.0), "sd(x)": priors.lognormal(-1.5, 1.0)}
+    one, other = (
+        identify(
+            Series(times, np.exp(-0.5 * times)[:, None], ("x",)), model, likelihood=trajectory(start=(1.0,), step=0.1),
+            prior=law,
+        )
+        for model in models
+    )  # fmt: skip
+    assert np.array_equal(one.target.parameters, other.target.parameters)
+    run = run_of(one, n_draws=50, n_chains=2, step=0.1)
+    run.save(tmp_path / "run.npz")
+    for its in (run, load(tmp_path / "run.npz")):
+        assert np.isfinite(one.log_likelihood(its)).all()
+        for ask in (other.evidence, other.log_likelihood):
+            with pytest.raises(ValueError, match=r"run must be one of this problem, .* another model"):
+                ask(its)
 
 
 LADDER = {"temperatures": (1.0, 2.0)}

@@ -15,7 +15,7 @@ from toolkit.errors import DivergenceError
 from toolkit.problem.definition import as_problem
 from toolkit.tempering import continuous_tempering
 from toolkit.tempering.contour_tempering import Partition
-from toolkit.tuning.biased_moves import fitted, with_stable_thermostat
+from toolkit.tuning.biased_moves import find_biased_ladder, fitted, with_stable_thermostat
 from toolkit.tuning.exact_moves import (
     MOST_FOR_SCALES,
     acceptance_at_extremes,
@@ -183,6 +183,16 @@ def test_a_ladder_whose_hot_rungs_leave_the_energy_gets_a_cooler_top():
     assert ladder.states.shape == (16, 4, 1)
     assert np.isfinite(ladder.states).all()
     assert "diverged: the top of the ladder is" in study.reasons[-1]
+
+
+def test_rounds_of_which_all_chains_diverged_count_as_spent():
+    temperatures, steps = np.array([1.0, 8.0, 2.0**20]), np.array([0.1, 0.1, 1e5])
+    hot = samplers.r2sghmc(steps, temperatures=temperatures, boundary=boundaries.ignore())
+    study = study_of(many_wells)
+    ladder = find_biased_ladder(study, hot, Ladder(temperatures, steps, np.full((12, 3, 1), 28.5), 3.0))
+    assert "diverged: the top of the ladder is" in study.reasons[0]
+    assert len(ladder.temperatures) < 3 or ladder.temperatures[-1] < 2.0**20
+    assert study.spent == sum(one.gradients for one in study.rounds) > study.rounds[0].gradients > 0
 
 
 @pytest.mark.parametrize("name", ["r2sghmc", "resgld"])
