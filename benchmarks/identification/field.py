@@ -174,7 +174,7 @@ def print_summary(plan: Plan, fits: dict[Key, Result], catalogue: dict[str, Any]
             some = {
                 k: v for k, v in fits.items() if k.noise == noise and k.degree == degree_of(catalogue[k.system]) + more
             }
-            if not some:
+            if not any(value.answered for value in some.values()):
                 continue
             there = np.array([value for value in some.values() if value.answered])
             _, error, right, inside, distance, told, seconds = there.T

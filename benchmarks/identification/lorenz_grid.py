@@ -52,8 +52,12 @@ def main(plan: Plan) -> None:
             flow = lorenz(length)
             found = [one(flow, level, draw) for draw in range(n_draws)]
             there = np.array([each for each in found if each.answered])
+            if not there.size:
+                table.row(f"{level:.1%}", length, n_draws, 0, *["–"] * 7)
+                continue
             _, error, right, inside, distance, told, seconds = there.T
+            shares = [f"{each.sum() / n_draws:.0%}" for each in (right, told)]
             table.row(
-                f"{level:.1%}", length, n_draws, len(there), f"{right.sum() / n_draws:.0%}", f"{told.mean():.0%}",
+                f"{level:.1%}", length, n_draws, len(there), *shares,
                 float(np.median(error)), f"{inside.mean():.0%}", float(distance.mean()), float(seconds.mean()),
             )  # fmt: skip

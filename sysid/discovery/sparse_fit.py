@@ -32,7 +32,7 @@ from ..likelihoods.pieces import (
     halvings_of,
 )
 from ..likelihoods.smoothing import smooth
-from ..likelihoods.weak_form import Weak, warn_of_fit
+from ..likelihoods.weak_form import Weak, attempt, warn_of_fit, weak_problem
 from ..model import Model
 from ..priors import Prior
 from ..sparsity import SLAB, Sparse, check_finite_scales, natural_scales, sparse_posterior, sparse_prior
@@ -104,8 +104,8 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
     quadratic, and the series are cut into many pieces for the widest of their combinations. The sparse posterior is
     nearer and narrower: at its mean −log likelihood has another quadratic, and its draws need fewer pieces.
     """
-    problem = likelihood.problem(data, model, SLAB * scales)
-    fit, is_quadratic = likelihood.attempt(data, problem)
+    problem = weak_problem(likelihood, data, model, SLAB * scales)
+    fit, is_quadratic = attempt(likelihood, data, problem)
     quick = settings._replace(sweeps=min(SWEEPS_OF_ROUNDS, settings.sweeps))
     law = Law(model.parameters, fit.quadratic)
     sparse = quick.posterior(law, scales)[0]
@@ -121,6 +121,8 @@ def sparse_weak_fit(likelihood: Weak, data: list[Series], model: Model, scales: 
         shift = (sparse.draws.mean(axis=0) - before.draws.mean(axis=0)) / before.draws.std(axis=0)
         if len(fit.paths) > FEWER * n_before and np.sqrt(np.mean(shift**2)) <= SETTLED:
             break
+    else:  # nearly quadratic at draws of the posterior before, which is another
+        is_quadratic = False
     warn_of_fit(fit, data, problem, is_quadratic, stacklevel=4)  # where discover is called
     warn_of_open(fit, problem, stacklevel=4)
     times = data[0].times
@@ -169,7 +171,7 @@ def fit_near(
 def fit_at(
     paths: list[FittedPath], problem: WeakProblem, parameters: Array, noise: Array, n_present: float
 ) -> WeakFit | list[int]:
-    """The best paths at given coefficients, with noise and quadratic there; else 1 for each piece that has none."""
+    """The best paths at given coefficients, with noise and quadratic there; else how often to halve each piece."""
     model = problem.model
     freedom = n_present / len(noise) + len(paths)
     for _ in range(2):  # the noise follows from the paths, which follow from it weakly
@@ -178,7 +180,10 @@ def fit_at(
         if len(there) < len(found):
             return [int(t is None) for t in found]
         if problem.known_noise is None:
-            noise = np.maximum(noise_of(there, freedom), noise_floor(there))
+            try:
+                noise = np.maximum(noise_of(there, freedom), noise_floor(there))
+            except ValueError:  # more pieces than the values determine: no finer ones
+                return [0] * len(paths)
         paths = there
     steps = [path_step(t, model, parameters, noise) for t in paths]
     design, residual = (np.concatenate([getattr(s, name) for s in steps]) for name in ("design", "residual"))

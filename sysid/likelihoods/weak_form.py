@@ -97,60 +97,64 @@ class Weak:
         """The most likely coefficients and paths, with steps between samples halved until they change no more."""
         check_instance("model", model, Model)
         data = check_data(data, model)
-        problem = self.problem(data, model)
-        fit, is_quadratic = self.attempt(data, problem)
+        problem = weak_problem(self, data, model)
+        fit, is_quadratic = attempt(self, data, problem)
         warn_of_fit(fit, data, problem, is_quadratic, stacklevel=3)
         return fit
 
-    def attempt(self, data: list[Series], problem: WeakProblem) -> tuple[WeakFit, bool]:
-        """The most probable coefficients and paths, and whether the likelihood is nearly Gaussian; warns of nothing."""
-        model = problem.model
-        held = [held_inputs(series, model.library) for series in data]
-        substeps = (2 if any(held) else 1) if self.substeps is None else self.substeps
-        if any(held) and substeps < 2:
-            raise ValueError(f"substeps must be 2 or more where inputs are held, got {substeps}")
-        data = [  # a window of the conditions ends where an input jumps, since there is a node
-            with_times(series, knots_of(series.inputs or NO_INPUTS, names)) if names else series
-            for series, names in zip(data, held, strict=True)
-        ]
-        with causes_named(data):
-            guess = initial_guess(data, problem, substeps)
-            whole, parameters, _ = guess
-            if self.pieces is None:
-                first = first_pieces(whole, model, parameters)
-                fit, is_quadratic = fit_in_pieces(guess, first, problem, self.iterations, substeps)
-            else:
-                paths = equal_pieces(whole, self.pieces).paths(whole, substeps)
-                fit = gauss_newton((paths, *guess[1:]), problem, self.iterations).check(self.iterations)
-                is_quadratic = True
-            while self.substeps is None and substeps < MAX_SUBSTEPS:
-                substeps *= 2
-                if max(len(s) for s in data) * substeps * len(model.states) > MAX_NODES:
-                    break
-                refined = [refine(path, substeps, model, fit.parameters) for path in fit.paths]
-                coarse, finer = fit, (refined, fit.parameters, fit.noise)
-                fit = gauss_newton(finer, problem, self.iterations).check(self.iterations)
-                change = fit.parameters - coarse.parameters
-                total = fit.precision + np.diag(problem.prior_precision)
-                if change @ total @ change <= SUBSTEP_TOLERANCE**2 * len(change):
-                    break
-        return fit, is_quadratic
 
-    def problem(self, data: list[Series], model: Model, prior_sds: Array | None = None) -> WeakProblem:
-        """What is fitted. prior_sds: (q,), of a normal about 0, for a first, rough fit; None: flat."""
-        if prior_sds is None:
-            return WeakProblem(model, self._known(data), np.zeros(len(model.parameters)), MAX_DEPARTURE)
-        return WeakProblem(model, self._known(data), prior_sds**-2.0, ROUGH_DEPARTURE)
+def weak_problem(likelihood: Weak, data: list[Series], model: Model, prior_sds: Array | None = None) -> WeakProblem:
+    """What is fitted. prior_sds: (q,), of a normal about 0, for a first, rough fit; None: flat."""
+    known = known_noise(likelihood, data)
+    if prior_sds is None:
+        return WeakProblem(model, known, np.zeros(len(model.parameters)), MAX_DEPARTURE)
+    return WeakProblem(model, known, prior_sds**-2.0, ROUGH_DEPARTURE)
 
-    def _known(self, data: list[Series]) -> Array | None:
-        """Standard deviations of the noise (dim,), where they are given."""
-        if self.noise is not None:
-            dim = len(data[0].states)
-            if len(self.noise) not in (1, dim):
-                raise ValueError(f"noise must be one or one per state, {dim}, got {len(self.noise)}")
-            return np.resize(np.array(self.noise), dim)
-        noises = [series.noise for series in data if series.noise is not None]
-        return np.sqrt(np.mean(np.square(noises), axis=0)) if len(noises) == len(data) else None
+
+def known_noise(likelihood: Weak, data: list[Series]) -> Array | None:
+    """Standard deviations of the noise (dim,), where they are given."""
+    if likelihood.noise is not None:
+        dim = len(data[0].states)
+        if len(likelihood.noise) not in (1, dim):
+            raise ValueError(f"noise must be one or one per state, {dim}, got {len(likelihood.noise)}")
+        return np.resize(np.array(likelihood.noise), dim)
+    noises = [series.noise for series in data if series.noise is not None]
+    return np.sqrt(np.mean(np.square(noises), axis=0)) if len(noises) == len(data) else None
+
+
+def attempt(likelihood: Weak, data: list[Series], problem: WeakProblem) -> tuple[WeakFit, bool]:
+    """The most probable coefficients and paths, and whether the likelihood is nearly Gaussian; warns of nothing."""
+    model = problem.model
+    held = [held_inputs(series, model.library) for series in data]
+    substeps = (2 if any(held) else 1) if likelihood.substeps is None else likelihood.substeps
+    if any(held) and substeps < 2:
+        raise ValueError(f"substeps must be 2 or more where inputs are held, got {substeps}")
+    data = [  # a window of the conditions ends where an input jumps, since there is a node
+        with_times(series, knots_of(series.inputs or NO_INPUTS, names)) if names else series
+        for series, names in zip(data, held, strict=True)
+    ]
+    with causes_named(data):
+        guess = initial_guess(data, problem, substeps)
+        whole, parameters, _ = guess
+        if likelihood.pieces is None:
+            first = first_pieces(whole, model, parameters)
+            fit, is_quadratic = fit_in_pieces(guess, first, problem, likelihood.iterations, substeps)
+        else:
+            paths = equal_pieces(whole, likelihood.pieces).paths(whole, substeps)
+            fit = gauss_newton((paths, *guess[1:]), problem, likelihood.iterations).check(likelihood.iterations)
+            is_quadratic = True
+        while likelihood.substeps is None and substeps < MAX_SUBSTEPS:
+            substeps *= 2
+            if max(len(s) for s in data) * substeps * len(model.states) > MAX_NODES:
+                break
+            refined = [refine(path, substeps, model, fit.parameters) for path in fit.paths]
+            coarse, finer = fit, (refined, fit.parameters, fit.noise)
+            fit = gauss_newton(finer, problem, likelihood.iterations).check(likelihood.iterations)
+            change = fit.parameters - coarse.parameters
+            total = fit.precision + np.diag(problem.prior_precision)
+            if change @ total @ change <= SUBSTEP_TOLERANCE**2 * len(change):
+                break
+    return fit, is_quadratic
 
 
 def warn_of_fit(fit: WeakFit, data: list[Series], problem: WeakProblem, is_quadratic: bool, *, stacklevel: int) -> None:
@@ -160,8 +164,8 @@ def warn_of_fit(fit: WeakFit, data: list[Series], problem: WeakProblem, is_quadr
     """
     if not (problem.known_noise is None and warn_of_noise(fit, data, stacklevel=stacklevel + 1)) and not is_quadratic:
         warnings.warn(
-            "weak: the likelihood is not nearly Gaussian, in whatever pieces of the data: joint intervals are too "
-            "narrow. Give closer samples, fewer terms, or more data",
+            "weak: the likelihood is not nearly Gaussian in any pieces of the data that were tried: joint intervals "
+            "may be too narrow. Give closer samples, fewer terms, or more data",
             stacklevel=stacklevel + 1,
         )
 

@@ -15,7 +15,7 @@ from sysid.discovery.sparse_fit import Settings, fit_near, whole_paths
 from sysid.libraries import polynomial
 from sysid.likelihoods.path_fit import misfit_of, path_step
 from sysid.likelihoods.pieces import ROUGH_DEPARTURE
-from sysid.likelihoods.weak_form import weak
+from sysid.likelihoods.weak_form import attempt, weak, weak_problem
 from sysid.model import all_free
 from sysid.sparsity import SLAB, natural_scales, sparse_posterior, sparse_prior
 
@@ -30,8 +30,8 @@ def near(name, level, seed):
     """A first fit with its sparse posterior, and what is near it."""
     series, library = noisy(flow(name), level, seed), flow(name).library
     model = all_free(library)
-    problem = weak().problem([series], model, SLAB * natural_scales(series, library))
-    fit, _ = weak().attempt([series], problem)
+    problem = weak_problem(weak(), [series], model, SLAB * natural_scales(series, library))
+    fit, _ = attempt(weak(), [series], problem)
 
     class Law:
         names, quadratic = model.parameters, fit.quadratic
@@ -75,9 +75,9 @@ def test_joined_paths_are_those_of_the_pieces():
 def test_the_first_fit_is_the_most_probable_one_and_rough():
     """The slope of the misfit along its coefficients balances that of a prior so narrow that it moves them."""
     series, model = noisy(flow("SprottB"), 0.02, 0), all_free(flow("SprottB").library)
-    problem = weak().problem([series], model, 0.05 * natural_scales(series, model))
+    problem = weak_problem(weak(), [series], model, 0.05 * natural_scales(series, model))
     assert problem.max_departure == ROUGH_DEPARTURE
-    fit, _ = weak().attempt([series], problem)
+    fit, _ = attempt(weak(), [series], problem)
     np.testing.assert_allclose(fit.descent, problem.prior_precision * fit.parameters)
     steps = [path_step(path, model, fit.parameters, fit.noise) for path in fit.paths]
     slope = sum(step.design.T @ step.residual for step in steps)
