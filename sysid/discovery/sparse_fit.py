@@ -216,11 +216,11 @@ def substeps_of(paths: list[FittedPath]) -> int:
 
 
 def warn_of_open(fit: WeakFit, problem: WeakProblem, *, stacklevel: int) -> None:
-    """Warn where data leave a combination of coefficients to the prior. stacklevel: 1 for what calls this."""
-    alike = combined(fit.precision, problem.model.parameters)
+    """Warn where data leave combinations of coefficients to the prior. stacklevel: 1 for what calls this."""
+    alike = combined(fit.precision, problem.model.parameters, every=True)
     if alike:
         warnings.warn(
-            f"discover: the data leave one combination of {alike} open, so which of these terms are there is decided "
-            "by the prior: give other data of the system, or leave out terms",
+            f"discover: the data leave combinations of {alike} open, so which of these terms are there is decided by "
+            "the prior: give other data of the system, or leave out terms",
             stacklevel=stacklevel + 1,
         )

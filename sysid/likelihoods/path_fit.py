@@ -16,6 +16,8 @@ from .velocity import least_squares
 
 MIN_NOISE_SHARE = 1e-7  # of a state's RMS: smaller noise is rounding and quadrature error
 MIN_EIGENVALUE = 1e-11  # of the terms' correlation matrix; below it the terms are linearly dependent
+MIN_PART = 0.05  # of a combination's coefficient, of length 1: terms with less are not named
+MOST_NAMES = 12
 CONVERGED = 1e-3  # length of the last step in posterior standard deviations
 NEARLY_CONVERGED = 0.1  # RMS of the last step, where the iterations are used up: steps that shrink slowly
 MIN_STEP_FRACTION = 2.0**-12  # part of a Gauss–Newton step
@@ -156,13 +158,18 @@ def check_determined(precision: Array, names: tuple[str, ...]) -> None:
         )
 
 
-def combined(gram: Array, names: tuple[str, ...]) -> str:
-    """The names of which a ``gram`` matrix has one combination that is 0; "" where it has none."""
+def combined(gram: Array, names: tuple[str, ...], *, every: bool = False) -> str:
+    """The names of which a ``gram`` matrix has one combination that is 0; "" where it has none.
+
+    every: those of all such combinations.
+    """
     scale = np.sqrt(np.diag(gram))
+    scale[scale == 0.0] = 1.0
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
-    if values[0] > MIN_EIGENVALUE:
-        return ""
-    return ", ".join([names[k] for k in np.flatnonzero(np.abs(vectors[:, 0]) > 0.05)][:12])
+    n_open = int((values <= MIN_EIGENVALUE).sum())
+    part = vectors[:, : n_open if every else min(n_open, 1)]
+    involved = np.flatnonzero((np.abs(part) > MIN_PART).any(axis=1))
+    return ", ".join([names[k] for k in involved[:MOST_NAMES]]) + (", …" if len(involved) > MOST_NAMES else "")
 
 
 def residuals(fitted: FittedPath) -> Array:

@@ -57,10 +57,10 @@ class Run(RunRecord):
         """Write the whole run to ``path``; ``toolkit.load`` reads it.
 
         By suffix: ``.npz`` (NumPy alone), ``.nc`` (netCDF-4), ``.zarr`` (a folder) or ``.zarr.zip``; all but the first
-        hold the tree of ``to_datatree``, which ArviZ opens, with parameters by name for runs of ``sysid.identify``, and
-        need the extra ``io``. Arrays are compressed where that
-        pays, and a checksum of all contents is added. The file is written beside ``path`` and then moved, so it is
-        never incomplete: after a failure the old file is unchanged.
+        hold the tree of ``to_datatree``, which ArviZ opens, with parameters by name for runs of ``sysid.identify`` (not
+        of such a run that was loaded without its problem: these names are the problem's), and need the extra ``io``.
+        Arrays are compressed where that pays, and a checksum of all contents is added. The file is written beside
+        ``path`` and then moved, so it is never incomplete: after a failure the old file is unchanged.
         Raises ValueError for another suffix, or where something other than a file, or for ``.zarr`` than a run, is in
         its place; ImportError without the extra; OSError where it cannot be written.
         """

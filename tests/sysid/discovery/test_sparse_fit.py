@@ -110,7 +110,7 @@ def test_terms_that_the_data_do_not_tell_apart_are_answered():
     path = solve_ivp(lambda _, x: -0.7 * x, (0.0, 4.0), [2.0], "DOP853", times, rtol=1e-11, atol=1e-11).y[0]
     values = np.stack([path + 0.01 * np.random.default_rng(0).standard_normal(201), np.ones(201)], axis=1)
     with (
-        pytest.warns(UserWarning, match=r"discover: the data leave one combination of .* open"),
+        pytest.warns(UserWarning, match=r"discover: the data leave combinations of .* open"),
         pytest.warns(UserWarning, match="discover: 'y' is constant, 1") as told,
     ):
         one = discover(Series(times, values, ("x", "y"), noise=(0.01, 0.01)), degree=1, progress=False)
