@@ -8,16 +8,16 @@ terms there are.
 """
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from benchmarks.identification.field import Flow, Result, fitted
-from benchmarks.identification.weak_form import STATES, truth
+from benchmarks.identification.weak_form import STATES, clean, truth
 from benchmarks.runner.plan import Plan
 from benchmarks.runner.tables import Table
 from sysid.data.series import Series
 from sysid.libraries import polynomial
 
 STEP = 0.01
+START = (-8.0, 8.0, 27.0)
 LENGTHS = (4.0, 6.0, 8.0, 10.0)
 LEVELS = (0.025, 0.05, 0.10, 0.20, 0.30)
 DRAWS = 16
@@ -25,13 +25,8 @@ DRAWS = 16
 
 def lorenz(length: float) -> Flow:
     """The path without noise."""
-
-    def rhs(_, x):
-        return [10.0 * (x[1] - x[0]), x[0] * (28.0 - x[2]) - x[1], x[0] * x[1] - 8.0 / 3.0 * x[2]]
-
     times = STEP * np.arange(round(length / STEP) + 1)
-    states = solve_ivp(rhs, (0.0, times[-1]), [-8.0, 8.0, 27.0], "DOP853", times, rtol=1e-12, atol=1e-12).y.T
-    return Flow("Lorenz", polynomial(STATES, 2), truth(), times, states)
+    return Flow("Lorenz", polynomial(STATES, 2), truth(), times, clean(times, START))
 
 
 def one(flow: Flow, level: float, draw: int) -> Result:
